@@ -1,0 +1,59 @@
+# One obvious command per wish; `make help` prints them.
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+STAMP  := $(VENV)/.installed
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo up test chaos bench lint format generate lock clean
+
+help: ## print this list
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-9s %s\n", $$1, $$2}'
+
+$(STAMP): requirements.lock pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Mnemolog needs Python 3.11 or newer: make PYTHON=python3.12 ..."; exit 2; }
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV) || { echo "python3 -m venv failed; on Debian: apt-get install python3-venv"; exit 2; }
+	@echo "installing locked packages into $(VENV) ..."
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	@touch $(STAMP)
+
+setup: $(STAMP) ## create .venv with every locked package
+
+demo: $(STAMP) ## the whole stack, a real conversation, the result on the screen
+	@$(BIN)/mnemolog demo
+
+up: $(STAMP) ## Kafka, Postgres and all stages over ./.mnemolog until Ctrl-C
+	@$(BIN)/mnemolog up
+
+test: $(STAMP) ## every test but the long ones
+	@$(BIN)/python -m pytest
+
+chaos: $(STAMP) ## kill every stage many times; nothing may be lost or doubled
+	@MNEMOLOG_CHAOS_ROUNDS=$${ROUNDS:-10} $(BIN)/python -m pytest tests/chaos -s --timeout=3600
+
+bench: $(STAMP) ## measure, and write docs/performance.md
+	@$(BIN)/python -m tests.bench
+
+lint: $(STAMP) ## ruff, mypy, import contract, dependencies, generated files
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports
+	@$(BIN)/deptry .
+	@$(BIN)/python scripts/generate.py --check
+
+format: $(STAMP) ## let ruff format and mend what it can
+	@$(BIN)/ruff format .
+	@$(BIN)/ruff check --fix .
+
+generate: $(STAMP) ## write JSON Schemas, settings and metrics tables anew
+	@$(BIN)/python scripts/generate.py
+
+lock: $(STAMP) ## resolve requirements.lock anew from pyproject.toml
+	@printf 'hatchling\neditables\n' | $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --all-extras \
+	  --generate-hashes --no-emit-index-url --no-header --no-annotate --upgrade pyproject.toml - -o requirements.lock
+
+clean: ## remove what the commands above have made
+	rm -rf $(VENV) .mnemolog .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache *.egg-info
+	find . -name __pycache__ -prune -exec rm -rf {} +
