@@ -1,0 +1,40 @@
+"""The value of `memory_events`: everything that one source did, at once."""
+
+from pydantic import Field
+
+from schemas.base import Count, Identifier, Metadata, Text, Timestamp, Versioned
+from schemas.envelopes import Outcome, SourceKind
+from schemas.events import MemoryEvent
+from schemas.provenance import Origin, Provenance
+from schemas.scope import Scope
+
+
+class Commit(Versioned):
+    """One source's one end. `based_on` is the version of the scope that the decisions saw.
+
+    Enough to fold (facts with vectors and times), to explain (a decision at each event) and to
+    account for (calls, tokens and milliseconds at each step).
+    """
+
+    source_id: Identifier
+    source_kind: SourceKind = "turn"
+    scope: Scope | None
+    origin: Origin
+    occurred_at: Timestamp
+    published_at: Timestamp
+    decided_at: Timestamp
+    outcome: Outcome
+    reason: str | None = None
+    detail: Text = ""
+    events: tuple[MemoryEvent, ...] = ()
+    provenance: Provenance = Provenance()
+    based_on: Count = 0
+    metadata: Metadata = Field(default_factory=dict)
+
+    @property
+    def owner(self) -> str:
+        return self.scope.owner if self.scope else self.source_id
+
+    @property
+    def key(self) -> bytes:
+        return self.owner.encode()

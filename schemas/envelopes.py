@@ -1,0 +1,63 @@
+"""What stages hand to one another: one record a turn, which carries the turn to its end whatever happens to it."""
+
+from typing import Literal
+
+from pydantic import Field
+
+from schemas.base import Count, Identifier, Metadata, Record, Text, Timestamp, Versioned
+from schemas.facts import EmbeddedFact, ExtractedFact, MatchedFact
+from schemas.provenance import Origin, Step
+from schemas.scope import Scope
+from schemas.turn import Overrides
+
+SourceKind = Literal["turn", "command"]
+Outcome = Literal["facts", "no_facts", "rejected", "failed"]
+
+
+class End(Record):
+    """The end a stage has already found for a turn; later stages pass it on and the resolver commits it."""
+
+    outcome: Literal["no_facts", "rejected", "failed"]
+    reason: str
+    detail: Text = ""
+
+
+class Envelope(Versioned):
+    """The part that every hop carries. `published_at` is the broker's time of the turn."""
+
+    source_id: Identifier
+    source_kind: SourceKind = "turn"
+    scope: Scope | None
+    origin: Origin
+    occurred_at: Timestamp
+    published_at: Timestamp
+    infer: bool = True
+    speaker: Text | None = None
+    metadata: Metadata = Field(default_factory=dict)
+    overrides: Overrides = Overrides()
+    steps: tuple[Step, ...] = ()
+    end: End | None = None
+
+    @property
+    def owner(self) -> str:
+        """Whose turn it is; a record without a scope is its own owner."""
+        return self.scope.owner if self.scope else self.source_id
+
+    @property
+    def key(self) -> bytes:
+        return self.owner.encode()
+
+
+class ExtractedFacts(Envelope):
+    facts: tuple[ExtractedFact, ...] = ()
+
+
+class EmbeddedFacts(Envelope):
+    facts: tuple[EmbeddedFact, ...] = ()
+
+
+class MatchedFacts(Envelope):
+    """`scope_version` is the version of the scope that the candidates were looked up in."""
+
+    facts: tuple[MatchedFact, ...] = ()
+    scope_version: Count = 0

@@ -1,0 +1,27 @@
+"""What can be wrong with a record, told so that the reader knows what to do."""
+
+
+class SchemaError(ValueError):
+    """Base of every error of this package."""
+
+
+class InvalidRecordError(SchemaError):
+    """The bytes are no record of the expected kind; `detail` names field and fault."""
+
+    def __init__(self, kind: str, detail: str) -> None:
+        super().__init__(f"not a valid {kind}: {detail}")
+        self.kind = kind
+        self.detail = detail
+
+
+class UnsupportedVersionError(SchemaError):
+    """The record was written by a newer version of Mnemolog than this one."""
+
+    def __init__(self, kind: str, found: object, known: int) -> None:
+        super().__init__(
+            f"{kind} has schema_version {found!r}, this program reads up to {known}: "
+            "upgrade it before records of the new version are written"
+        )
+        self.kind = kind
+        self.found = found
+        self.known = known

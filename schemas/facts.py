@@ -1,0 +1,111 @@
+"""Facts on their way from a turn to the log."""
+
+import hashlib
+from typing import Annotated, Literal
+from uuid import UUID
+
+from pydantic import Field
+
+from schemas.base import Fraction, Record, Text, Timestamp, normalise
+from schemas.vector import Vector
+
+Certainty = Literal["explicit", "strong", "weak", "speculation"]
+CONFIDENCE: dict[Certainty, float] = {"explicit": 0.95, "strong": 0.80, "weak": 0.60, "speculation": 0.40}
+"""First confidence by how a fact was stated (Arandu's write pipeline, confidence levels)."""
+
+ImportanceCategory = Literal[
+    "biographical_milestone",
+    "relationship_change",
+    "stable_preference",
+    "specific_event",
+    "routine_activity",
+    "conversational",
+]
+IMPORTANCE: dict[ImportanceCategory, float] = {
+    "biographical_milestone": 0.9,
+    "relationship_change": 0.8,
+    "stable_preference": 0.6,
+    "specific_event": 0.5,
+    "routine_activity": 0.3,
+    "conversational": 0.1,
+}
+"""High, medium, low by kind of fact; the order is Arandu's, the numbers are ours."""
+RAW_IMPORTANCE = 0.5
+
+ActionHint = Literal["new", "update", "retract"]
+CATEGORIES = (
+    "identity",
+    "hard_preference",
+    "soft_preference",
+    "task_context",
+    "health",
+    "finance",
+    "relationship",
+    "professional",
+    "other",
+)
+Slot = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,63}$")]
+
+
+class Statement(Record):
+    """What was said, and where: `excerpt` occurs in the turn."""
+
+    text: Text
+    excerpt: Text
+
+
+class ExtractedFact(Statement):
+    """One self-contained fact, in the language of the conversation; `search_text` is what is embedded."""
+
+    search_text: Text
+    key: Slot | None = None
+    value: Text | None = None
+    category: Slot = "other"
+    importance_category: ImportanceCategory | None = None
+    importance: Fraction = RAW_IMPORTANCE
+    certainty: Certainty = "explicit"
+    subject: Text | None = None
+    event_time: Timestamp | None = None
+    valid_until: Timestamp | None = None
+    action_hint: ActionHint = "new"
+
+    @property
+    def content_hash(self) -> str:
+        return content_hash(self.text)
+
+
+class EmbeddedFact(Record):
+    fact: ExtractedFact
+    vector: Vector
+
+
+class Candidate(Record):
+    """A known fact near a new one, as it stood when it was looked up; `similarity` is cosine, -1..1."""
+
+    fact_id: UUID
+    similarity: Annotated[float, Field(ge=-1.0, le=1.0)]
+    text: Text
+    content_hash: Text
+    key: Slot | None = None
+    value: Text | None = None
+    confidence: Fraction
+    true_from: Timestamp
+
+
+class MatchedFact(EmbeddedFact):
+    candidates: tuple[Candidate, ...] = ()
+
+
+class NewFact(ExtractedFact):
+    """A fact as it enters the log: with its id, its times, its first confidence and its vector."""
+
+    fact_id: UUID
+    confidence: Fraction
+    true_from: Timestamp
+    speaker: Text | None = None
+    vector: Vector
+
+
+def content_hash(text: str) -> str:
+    """SHA-256 (hex) of the normalised text without closing punctuation: equal for texts that say the same word for word."""
+    return hashlib.sha256(normalise(text).rstrip(" .!?;,").encode()).hexdigest()

@@ -1,0 +1,24 @@
+"""Deterministic ids: the same source gives the same ids on every delivery, machine and replay.
+
+Nothing that a language model wrote enters an id. The owner is part of it, because two owners may choose equal turn ids.
+"""
+
+from uuid import NAMESPACE_URL, UUID, uuid5
+
+import orjson
+
+_NAMESPACE = uuid5(NAMESPACE_URL, "mnemolog")
+
+
+def fact_id(owner: str, source_id: str, ordinal: int) -> UUID:
+    """The id of the fact that event `ordinal` of a source brings."""
+    return _derive("fact", owner, source_id, ordinal)
+
+
+def event_id(owner: str, source_id: str, ordinal: int) -> UUID:
+    """The id of event `ordinal` of a source's commit."""
+    return _derive("event", owner, source_id, ordinal)
+
+
+def _derive(kind: str, owner: str, source_id: str, ordinal: int) -> UUID:
+    return uuid5(_NAMESPACE, orjson.dumps([kind, owner, source_id, ordinal]).decode())

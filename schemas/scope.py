@@ -1,0 +1,40 @@
+"""Whose memory it is. A fact lives in exactly the scope it was stored in."""
+
+from typing import Self
+
+from pydantic import model_validator
+
+from schemas.base import Identifier, Record
+
+DIMENSIONS = ("tenant", "user_id", "agent_id", "app_id", "run_id")
+
+
+class Scope(Record):
+    """Tenant, user, agent, app and run; at least a user or an agent is named."""
+
+    tenant: Identifier = "default"
+    user_id: Identifier | None = None
+    agent_id: Identifier | None = None
+    app_id: Identifier | None = None
+    run_id: Identifier | None = None
+
+    @model_validator(mode="after")
+    def _owned(self) -> Self:
+        if self.user_id is None and self.agent_id is None:
+            raise ValueError("a scope names at least a user_id or an agent_id")
+        return self
+
+    @property
+    def owner(self) -> str:
+        """`tenant/user`, or `tenant/agent` without a user: whose turns are kept in order."""
+        return f"{self.tenant}/{self.user_id or self.agent_id}"
+
+    @property
+    def key(self) -> bytes:
+        """The Kafka key of every record of this owner."""
+        return self.owner.encode()
+
+    @property
+    def columns(self) -> dict[str, str]:
+        """The five columns of a row; a dimension that is not set is the empty string, which no id can be."""
+        return {name: getattr(self, name) or "" for name in DIMENSIONS}

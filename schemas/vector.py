@@ -1,0 +1,48 @@
+"""Vectors on the wire: base64 of little-endian float16, with the model that made them."""
+
+import base64
+import math
+import struct
+from collections.abc import Sequence
+from typing import Self
+
+from pydantic import Field, model_validator
+
+from schemas.base import Identifier, Record
+
+MAX_DIMENSIONS = 4000  # what one halfvec row of pgvector can hold of an indexable vector
+_BYTES = 2
+
+
+class Vector(Record):
+    """An embedding. Two vectors compare only where `model` and `dimensions` are equal."""
+
+    model: Identifier
+    dimensions: int = Field(ge=1, le=MAX_DIMENSIONS)
+    data: str
+
+    @model_validator(mode="after")
+    def _whole(self) -> Self:
+        if len(self.raw) != self.dimensions * _BYTES:
+            raise ValueError(f"data holds {len(self.raw)} bytes, {self.dimensions} float16 need twice as many")
+        return self
+
+    @classmethod
+    def of(cls, model: str, values: Sequence[float]) -> Self:
+        """Round `values` to float16. Raises ValueError for a value that is not finite or beyond 65504."""
+        try:
+            raw = struct.pack(f"<{len(values)}e", *values)
+        except (OverflowError, struct.error) as error:
+            raise ValueError(f"a value of the embedding does not fit float16: {error}") from error
+        if not all(math.isfinite(value) for value in values):
+            raise ValueError("an embedding holds a value that is not finite")
+        return cls(model=model, dimensions=len(values), data=base64.b64encode(raw).decode())
+
+    @property
+    def raw(self) -> bytes:
+        """Little-endian float16, two bytes a dimension."""
+        return base64.b64decode(self.data, validate=True)
+
+    @property
+    def values(self) -> tuple[float, ...]:
+        return struct.unpack(f"<{self.dimensions}e", self.raw)

@@ -1,0 +1,109 @@
+"""The two ports to models: one that completes a prompt, one that embeds texts."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol
+
+from schemas.facts import Candidate, ExtractedFact
+from schemas.turn import Turn
+from schemas.vector import Vector
+
+Purpose = Literal["extract", "resolve"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Usage:
+    """Tokens as the provider counted them; zero where it counts none."""
+
+    input_tokens: int = 0
+    output_tokens: int = 0
+
+    def __add__(self, other: "Usage") -> "Usage":
+        return Usage(
+            input_tokens=self.input_tokens + other.input_tokens,
+            output_tokens=self.output_tokens + other.output_tokens,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChatMessage:
+    role: Literal["system", "user", "assistant"]
+    content: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Extraction:
+    """What an extraction prompt is about: the turn and the categories that are allowed."""
+
+    turn: Turn
+    categories: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Conflict:
+    """A new fact (its number in the prompt) and the known facts it may clash with (each with its number)."""
+
+    number: int
+    fact: ExtractedFact
+    candidates: tuple[tuple[int, Candidate], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Conflicts:
+    """What a resolution prompt is about: all conflicts of one turn. A known fact has one number throughout."""
+
+    conflicts: tuple[Conflict, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prompt:
+    """One question. A language model reads `messages` and `schema`; a rule-based provider reads `subject`."""
+
+    purpose: Purpose
+    version: str
+    messages: tuple[ChatMessage, ...]
+    schema: Mapping[str, Any]
+    subject: Extraction | Conflicts
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reply:
+    """A model's words, unparsed, with the model that said them and what they cost."""
+
+    text: str
+    model: str
+    usage: Usage = Usage()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Embeddings:
+    """One vector a text, in the order of the texts."""
+
+    vectors: tuple[Vector, ...]
+    usage: Usage = Usage()
+
+
+class ChatModel(Protocol):
+    """Completes prompts.
+
+    Waits out outages (the stage pauses, no turn fails for one); raises `PromptRefusedError`
+    only where this prompt itself can never succeed.
+    """
+
+    @property
+    def model(self) -> str: ...
+
+    async def complete(self, prompt: Prompt) -> Reply: ...
+
+    async def close(self) -> None: ...
+
+
+class Embedder(Protocol):
+    """Embeds texts; as for outages and refusals like `ChatModel`."""
+
+    @property
+    def model(self) -> str: ...
+
+    async def embed(self, texts: Sequence[str]) -> Embeddings: ...
+
+    async def close(self) -> None: ...
