@@ -1,0 +1,56 @@
+"""What can go wrong on the Kafka side, named by what the caller can do.
+
+`StartRefused`: the operator changes something and starts again.
+`Undeliverable`: the record goes to the dead letters; sending it again cannot help.
+`StageBroken`: nothing is acknowledged, the stage's App is crashed and started anew.
+"""
+
+# ruff: noqa: N818 -- the names say what happened; "Error" would add nothing
+
+
+class StreamsError(Exception):
+    """Base of every error that this package raises."""
+
+
+class StartRefused(StreamsError):
+    """The broker's state and the declaration disagree; a person has to decide."""
+
+
+class PartitionCountDiffers(StartRefused):
+    """A topic has another number of partitions than the setting asks for."""
+
+
+class RetentionTooShort(StartRefused):
+    """A topic that must keep its records would lose them."""
+
+
+class TopicNotCreated(StartRefused):
+    """The broker refused to create a topic, or did not show it in time."""
+
+
+class Undeliverable(StreamsError):
+    """This record will never be accepted as it is: dead-letter what it came from."""
+
+
+class RecordTooLarge(Undeliverable):
+    """A record exceeds what its topic takes."""
+
+
+class StageBroken(StreamsError):
+    """The stage cannot go on in this App: crash it, unacknowledged, and start it anew."""
+
+
+class ProducerDead(StageBroken):
+    """The producer is closed, fenced or out of sequence, and stays so."""
+
+
+class OffsetsWentBack(StageBroken):
+    """A partition delivered an offset that the window already holds."""
+
+
+class NoProgress(StageBroken):
+    """Records are pending and none was finished for too long."""
+
+
+class BatcherClosed(StreamsError):
+    """A micro-batcher was closed before it ran this item: the caller's record stays unacknowledged."""

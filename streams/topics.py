@@ -1,0 +1,127 @@
+"""Every topic, declared once.
+
+All topics have the same number of partitions (the setting `partitions`) and the same key, so that one user's
+whole story lies in one partition of each topic. That number is for ever: another one would send a user's next
+record to another partition and break the order.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Final, Literal
+
+MIB: Final = 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Topic:
+    """One topic: what a record is, who writes and reads it, how long it stays.
+
+    `retention` None means for ever. `max_message_bytes` bounds one record with key, headers and overhead.
+    `dead_letter` says whether what its consumers cannot process goes to `dead_letters`.
+    """
+
+    name: str
+    key: str
+    value: str
+    retention: timedelta | None
+    producers: tuple[str, ...]
+    consumers: tuple[str, ...]
+    compression: Literal["zstd"] = "zstd"
+    max_message_bytes: int = MIB
+    dead_letter: bool = True
+
+    @property
+    def config(self) -> Mapping[str, str]:
+        """The topic's settings in Kafka's own words."""
+        milliseconds = -1 if self.retention is None else self.retention // timedelta(milliseconds=1)
+        return {
+            "cleanup.policy": "delete",
+            "compression.type": self.compression,
+            "max.message.bytes": str(self.max_message_bytes),
+            "retention.bytes": "-1",
+            "retention.ms": str(milliseconds),
+        }
+
+
+SCOPE_KEY: Final = "tenant/user, or tenant/agent where a scope has no user"
+
+CONVERSATION_TURNS: Final = Topic(
+    name="conversation_turns",
+    key=SCOPE_KEY,
+    value="a turn of a conversation",
+    retention=timedelta(days=7),
+    producers=("application",),
+    consumers=("journal", "extract"),
+)
+MEMORY_COMMANDS: Final = Topic(
+    name="memory_commands",
+    key=SCOPE_KEY,
+    value="a command of an application or a person: update, delete, confirm, undo",
+    retention=timedelta(days=7),
+    producers=("application",),
+    consumers=("resolve",),
+)
+EXTRACTED_FACTS: Final = Topic(
+    name="extracted_facts",
+    key=SCOPE_KEY,
+    value="one turn's facts as extracted",
+    retention=timedelta(days=1),
+    producers=("extract",),
+    consumers=("embed",),
+)
+EMBEDDED_FACTS: Final = Topic(
+    name="embedded_facts",
+    key=SCOPE_KEY,
+    value="one turn's facts with their vectors",
+    retention=timedelta(days=1),
+    producers=("embed",),
+    consumers=("match",),
+)
+MATCHED_FACTS: Final = Topic(
+    name="matched_facts",
+    key=SCOPE_KEY,
+    value="one turn's facts with the nearest known ones",
+    retention=timedelta(days=1),
+    producers=("match",),
+    consumers=("resolve",),
+)
+MEMORY_EVENTS: Final = Topic(
+    name="memory_events",
+    key=SCOPE_KEY,
+    value="a commit: everything that one turn or command did",
+    retention=None,
+    producers=("resolve",),
+    consumers=("project",),
+    dead_letter=False,
+)
+DEAD_LETTERS: Final = Topic(
+    name="dead_letters",
+    key="the key of the record that failed",
+    value="the bytes of the record that failed; where and why is in the headers",
+    retention=timedelta(days=30),
+    producers=("extract", "embed", "match", "resolve", "project"),
+    consumers=(),
+    max_message_bytes=2 * MIB,
+    dead_letter=False,
+)
+
+TOPICS: Final = (
+    CONVERSATION_TURNS,
+    MEMORY_COMMANDS,
+    EXTRACTED_FACTS,
+    EMBEDDED_FACTS,
+    MATCHED_FACTS,
+    MEMORY_EVENTS,
+    DEAD_LETTERS,
+)
+
+
+def topic_name(topic: Topic, prefix: str = "") -> str:
+    """Name a topic on the broker; `prefix` lets several installations share one."""
+    return prefix + topic.name
+
+
+def size_limits(prefix: str = "") -> Mapping[str, int]:
+    """Say the largest record, in bytes, by name on the broker."""
+    return {topic_name(topic, prefix): topic.max_message_bytes for topic in TOPICS}
