@@ -1,0 +1,118 @@
+"""Durable sends: a send returns when the broker has the record."""
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+import structlog
+from aiokafka.errors import (  # type: ignore[import-untyped] # aiokafka ships no types
+    KafkaError,
+    KafkaTimeoutError,
+    MessageSizeTooLargeError,
+    RecordTooLargeError,
+)
+from faust.exceptions import NotReady, ProducerSendError
+
+from streams import metrics
+from streams.errors import ProducerDead, RecordTooLarge
+
+log = structlog.get_logger(__name__)
+
+Headers = Sequence[tuple[str, bytes]]
+
+# What Kafka adds to key, value and headers: batch header 61 bytes, record header at most 40, and per header a few.
+OVERHEAD_BYTES: Final = 512
+FIRST_DELAY_SECONDS: Final = 0.2
+LONGEST_DELAY_SECONDS: Final = 5.0
+
+
+class Position(Protocol):
+    """Where the broker put a record."""
+
+    @property
+    def topic(self) -> str: ...
+    @property
+    def partition(self) -> int: ...
+    @property
+    def offset(self) -> int: ...
+
+
+class Enqueue(Protocol):
+    """Hand a record to a producer; the result's result is the broker's answer (`AIOKafkaProducer.send`)."""
+
+    async def __call__(
+        self, topic: str, *, key: bytes | None, value: bytes | None, headers: Headers
+    ) -> Awaitable[Position]: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sent:
+    """Where a record lies, now that it is durable."""
+
+    topic: str
+    partition: int
+    offset: int
+
+
+class Sender:
+    """Sends records through one producer and waits out whatever passes.
+
+    `limits` names the largest record per topic in bytes; a topic without a limit is left to the broker.
+    """
+
+    def __init__(
+        self,
+        enqueue: Enqueue,
+        *,
+        limits: Mapping[str, int],
+        jitter: Callable[[], float] = random.random,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    ) -> None:
+        self._enqueue = enqueue
+        self._limits = limits
+        self._jitter = jitter
+        self._sleep = sleep
+
+    async def send(self, topic: str, *, key: bytes | None, value: bytes | None, headers: Headers = ()) -> Sent:
+        """Send one record and return its position once the broker has confirmed it.
+
+        Blocks for as long as the broker is away. Raises `RecordTooLarge` (dead-letter the origin) and
+        `ProducerDead` (crash the stage). A retry can write the record twice; consumers drop repeats.
+        """
+        self._check_size(topic, key, value, headers)
+        tries = 0
+        while True:
+            try:
+                position = await (await self._enqueue(topic, key=key, value=value, headers=headers))
+            except (KafkaError, ProducerSendError, NotReady) as error:
+                cause = error.__cause__ if isinstance(error, ProducerSendError) else error
+                _raise_unless_passing(topic, cause or error)
+                log.warning("send_retried", topic=topic, tries=tries, error=repr(cause))
+            else:
+                metrics.RECORDS_SENT.labels(topic=topic).inc()
+                return Sent(topic=position.topic, partition=position.partition, offset=position.offset)
+            metrics.SEND_RETRIES.labels(topic=topic).inc()
+            await self._sleep(self._delay(tries))
+            tries += 1
+
+    def _check_size(self, topic: str, key: bytes | None, value: bytes | None, headers: Headers) -> None:
+        in_headers = sum(len(name) + len(content) for name, content in headers)
+        size = len(key or b"") + len(value or b"") + in_headers + OVERHEAD_BYTES
+        limit = self._limits.get(topic, size)
+        if size > limit:
+            raise RecordTooLarge(
+                f"a record of {size} bytes does not fit into {topic}, which takes {limit}: dead-letter its origin"
+            )
+
+    def _delay(self, tries: int) -> float:
+        longest = min(LONGEST_DELAY_SECONDS, FIRST_DELAY_SECONDS * 2.0 ** min(tries, 10))
+        return longest * (0.5 + self._jitter() / 2)
+
+
+def _raise_unless_passing(topic: str, error: BaseException) -> None:
+    if isinstance(error, MessageSizeTooLargeError | RecordTooLargeError):
+        raise RecordTooLarge(f"{topic} refused a record as too large: {error}") from error
+    if not (getattr(error, "retriable", False) or isinstance(error, KafkaTimeoutError)):
+        raise ProducerDead(f"sending to {topic} failed for good: start the stage anew ({error!r})") from error
