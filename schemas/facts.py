@@ -107,5 +107,5 @@ class NewFact(ExtractedFact):
 
 
 def content_hash(text: str) -> str:
-    """SHA-256 (hex) of the normalised text without closing punctuation: equal for texts that say the same word for word."""
+    """SHA-256 (hex) of the normalised text without closing punctuation: equal where the words are equal."""
     return hashlib.sha256(normalise(text).rstrip(" .!?;,").encode()).hexdigest()
