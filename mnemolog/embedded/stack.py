@@ -1,0 +1,194 @@
+"""Kafka and Postgres together over one data folder: what `mnemolog up` and the tests stand on."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from contextlib import ExitStack
+from pathlib import Path
+from random import Random, SystemRandom
+from types import TracebackType
+from typing import NoReturn, Self
+
+import structlog
+
+from mnemolog.embedded.child import Child, Started
+from mnemolog.embedded.errors import DataFolderError, ServerFailedError, WrongStateError
+from mnemolog.embedded.extras import require_extras
+from mnemolog.embedded.folder import DataFolder, hold
+from mnemolog.embedded.jars import Progress, cache_folder, ensure_jars, read_lock
+from mnemolog.embedded.kafka import KafkaPlan, start_kafka
+from mnemolog.embedded.postgres import PostgresPlan, start_postgres
+
+START_ATTEMPTS = 3
+STOP_SECONDS = 30
+WATCH_SECONDS = 0.5
+# What servers say when a port was taken between our look and their start.
+PORT_TAKEN = ("Address already in use", "could not bind", "Failed to bind")
+
+log = structlog.get_logger(__name__)
+
+
+class EmbeddedStack:
+    """Running servers. `start` makes one; `stop`, or leaving `async with`, ends it."""
+
+    def __init__(self, folder: DataFolder, held: ExitStack, *, rng: Random, progress: Progress | None) -> None:
+        self._folder = folder
+        self._held = held
+        self._rng = rng
+        self._progress = progress
+        self._children: dict[str, Child] = {}
+        self._bootstrap: str | None = None
+        self._postgres_url: str | None = None
+
+    @classmethod
+    async def start(
+        cls,
+        folder: Path,
+        *,
+        kafka: bool = True,
+        postgres: bool = True,
+        test: bool = False,
+        progress: Progress | None = None,
+        rng: Random | None = None,
+    ) -> Self:
+        """Start the chosen servers over `folder` and return when they take requests.
+
+        `test` trades safety against power loss for speed. The first start on a machine fetches Kafka (44 MB).
+        The calling thread has to live as long as the stack. Raises an EmbeddedError; nothing is left running then.
+        """
+        require_extras()
+        with ExitStack() as held:
+            data_folder = held.enter_context(hold(folder.resolve()))
+            stack = cls(data_folder, held.pop_all(), rng=rng or SystemRandom(), progress=progress)
+        try:
+            await stack._start(kafka=kafka, postgres=postgres, test=test)
+        except BaseException as error:
+            await stack.stop()
+            _reraise(error, folder)
+        return stack
+
+    @property
+    def bootstrap(self) -> str:
+        """Kafka's address for clients, `host:port`."""
+        return _given(self._bootstrap, "Kafka")
+
+    @property
+    def postgres_url(self) -> str:
+        """The URL of the database, with its password."""
+        return _given(self._postgres_url, "Postgres")
+
+    @property
+    def pids(self) -> Mapping[str, int]:
+        """Process ids by server."""
+        return {server: child.pid for server, child in self._children.items()}
+
+    async def watch(self) -> NoReturn:
+        """Wait for as long as all servers run; ServerFailedError when one ends by itself."""
+        while True:
+            for child in self._children.values():
+                if not child.running:
+                    raise child.failed("ended by itself")
+            await asyncio.sleep(WATCH_SECONDS)
+
+    async def stop(self) -> None:
+        """Stop the servers and give the folder free. May be called again."""
+        self._bootstrap = self._postgres_url = None
+        children, self._children = self._children, {}
+        try:
+            ends = await asyncio.gather(*(child.stop(timeout=STOP_SECONDS) for child in children.values()))
+            for server, ended_itself in zip(children, ends, strict=True):
+                self._folder.forget_child(server)
+                if not ended_itself:
+                    log.warning("server_killed", server=server, seconds=STOP_SECONDS)
+        finally:
+            self._held.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.stop()
+
+    async def _start(self, *, kafka: bool, postgres: bool, test: bool) -> None:
+        await asyncio.to_thread(self._folder.end_stale_children)
+        async with asyncio.TaskGroup() as starts:
+            if kafka:
+                starts.create_task(self._start_kafka(test=test))
+            if postgres:
+                starts.create_task(self._start_postgres(test=test))
+
+    async def _start_kafka(self, *, test: bool) -> None:
+        cache = cache_folder(self._folder.path)
+        jars = await asyncio.to_thread(ensure_jars, cache, jars=read_lock(), progress=self._progress)
+        self._tell("starting Kafka", 0)
+        for attempt in range(START_ATTEMPTS):
+            plan = KafkaPlan(
+                folder=self._folder.path / "kafka",
+                jars=jars,
+                port=self._port("kafka", attempt),
+                controller_port=self._port("controller", attempt),
+                log=self._folder.log_of("kafka"),
+                test=test,
+            )
+            try:
+                await start_kafka(plan, self._started("kafka"))
+            except ServerFailedError as error:
+                _unless_port_taken(error, attempt)
+                continue
+            self._bootstrap = plan.bootstrap
+            return self._tell("starting Kafka", 1)
+
+    async def _start_postgres(self, *, test: bool) -> None:
+        self._tell("starting Postgres", 0)
+        for attempt in range(START_ATTEMPTS):
+            plan = PostgresPlan(
+                folder=self._folder.path / "postgres",
+                port=self._port("postgres", attempt),
+                password=self._folder.password(),
+                log=self._folder.log_of("postgres"),
+                test=test,
+            )
+            try:
+                await start_postgres(plan, self._started("postgres"))
+            except ServerFailedError as error:
+                _unless_port_taken(error, attempt)
+                continue
+            self._postgres_url = plan.url()
+            return self._tell("starting Postgres", 1)
+
+    def _port(self, name: str, attempt: int) -> int:
+        return self._folder.port(name, self._rng, anew=attempt > 0)
+
+    def _started(self, server: str) -> Started:
+        def remember(child: Child) -> None:
+            self._children[server] = child
+            self._folder.remember_child(server, child.pid)
+
+        return remember
+
+    def _tell(self, step: str, done: int) -> None:
+        if self._progress:
+            self._progress(step, done, 1)
+
+
+def _given(address: str | None, server: str) -> str:
+    if address is None:
+        raise WrongStateError(f"{server} is not running in this stack: it was left out at the start, or stopped")
+    return address
+
+
+def _unless_port_taken(error: ServerFailedError, attempt: int) -> None:
+    if attempt + 1 == START_ATTEMPTS or not any(phrase in error.tail for phrase in PORT_TAKEN):
+        raise error
+
+
+def _reraise(error: BaseException, folder: Path) -> NoReturn:
+    """Raise the first cause of a failed start: both servers start at once, so that it comes in a group."""
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    if isinstance(error, OSError):
+        raise DataFolderError(f"{folder} cannot be used as a data folder: {error}") from error
+    raise error

@@ -1,0 +1,1 @@
+"""Mnemolog's tests, by distance: unit, contract, integration, acceptance, chaos."""

@@ -1,0 +1,34 @@
+"""The fixtures that the other tests stand on."""
+
+from __future__ import annotations
+
+import psycopg
+import pytest
+from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
+from aiokafka.admin import AIOKafkaAdminClient, NewTopic
+from psycopg.conninfo import make_conninfo
+
+
+async def test_kafka_takes_and_gives_a_record(bootstrap: str, topic_suffix: str) -> None:
+    topic = f"greetings-{topic_suffix}"
+    admin = AIOKafkaAdminClient(bootstrap_servers=bootstrap)
+    await admin.start()
+    await admin.create_topics([NewTopic(topic, 1, 1)])
+    await admin.close()
+    async with AIOKafkaProducer(bootstrap_servers=bootstrap) as producer:
+        await producer.send_and_wait(topic, b"hello")
+    async with AIOKafkaConsumer(topic, bootstrap_servers=bootstrap, auto_offset_reset="earliest") as consumer:
+        assert (await consumer.getone()).value == b"hello"
+
+
+async def test_an_empty_database_has_pgvector_and_utf8(empty_database: str) -> None:
+    async with await psycopg.AsyncConnection.connect(empty_database) as connection:
+        cursor = await connection.execute(
+            "SELECT '[1,2]'::vector <-> '[1,4]', current_setting('server_encoding'), lower('Ä')"
+        )
+        assert await cursor.fetchone() == (2.0, "UTF8", "ä")
+
+
+async def test_postgres_asks_for_the_password(postgres_admin_url: str) -> None:
+    with pytest.raises(psycopg.OperationalError, match="password authentication failed"):
+        await psycopg.AsyncConnection.connect(make_conninfo(postgres_admin_url, password="guessed"))
