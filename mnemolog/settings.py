@@ -1,0 +1,52 @@
+"""All settings in one place: read from the environment, checked at start, documented in docs/settings.md."""
+
+import difflib
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from pydantic import Field, ValidationError
+
+from mnemolog.errors import SettingsError
+from schemas.base import Identifier
+from streams.settings import StreamsSettings
+
+PREFIX = "MNEMOLOG_"
+_NOT_SETTINGS = ("MNEMOLOG_TEST_", "MNEMOLOG_CHAOS_", "MNEMOLOG_BENCH_", "MNEMOLOG_CI")
+
+
+class Settings(StreamsSettings):
+    """Everything that can be set. Each field is the environment variable `MNEMOLOG_<NAME>`."""
+
+    data_dir: Path = Field(default=Path(".mnemolog"), description="folder of the embedded Kafka and Postgres")
+    tenant: Identifier = Field(default="default", description="tenant of clients and commands that name none")
+
+
+def load_settings(**overrides: Any) -> Settings:
+    """Read the settings.
+
+    Raises `SettingsError` that names each wrong setting, and each `MNEMOLOG_` variable that is no setting.
+    """
+    _refuse_unknown(os.environ)
+    try:
+        return Settings(**overrides)
+    except ValidationError as error:
+        raise SettingsError(_told(error)) from error
+
+
+def _refuse_unknown(environ: Mapping[str, str]) -> None:
+    known = {PREFIX + name.upper() for name in Settings.model_fields}
+    for name in environ:
+        if name.startswith(PREFIX) and name not in known and not name.startswith(_NOT_SETTINGS):
+            near = difflib.get_close_matches(name, known, n=1)
+            advice = f"did you mean {near[0]}?" if near else "`mnemolog settings` lists all"
+            raise SettingsError(f"{name} is no setting: {advice}")
+
+
+def _told(error: ValidationError) -> str:
+    faults = [
+        f"{PREFIX}{'.'.join(map(str, fault['loc'])).upper()}: {fault['msg']}"
+        for fault in error.errors(include_url=False, include_input=False)
+    ]
+    return "; ".join(faults)

@@ -1,0 +1,82 @@
+"""Where Kafka is, how the stages run, and which models they ask."""
+
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, Field, SecretStr
+
+from projections.settings import PostgresSettings, Seconds
+from schemas.admission import DEFAULT_MAX_TURN_BYTES
+from schemas.base import Fraction
+from schemas.facts import CATEGORIES, Slot
+
+ProviderName = Literal["offline", "openai"]
+
+
+def _at_least_ours(categories: tuple[str, ...]) -> tuple[str, ...]:
+    """The profile is built from the known categories, so configured ones come on top of them."""
+    return tuple(dict.fromkeys((*CATEGORIES, *categories)))
+
+
+class StreamsSettings(PostgresSettings):
+    """Settings of the Kafka side and of the stages."""
+
+    kafka: str | None = Field(
+        default=None, description="host:port of the Kafka to use; without it `up` and `demo` start one of their own"
+    )
+    topic_prefix: str = Field(default="", pattern=r"^[a-zA-Z0-9._-]*$", description="put before every topic and group")
+    partitions: int = Field(default=12, ge=1, le=1000, description="partitions of every topic, for ever (4 in `up`)")
+    replication_factor: int = Field(default=1, ge=1, le=9, description="copies of every new topic; 3 in production")
+    compression: Literal["zstd", "lz4", "gzip", "snappy", "none"] = Field(
+        default="zstd", description="how producers compress batches"
+    )
+    max_in_flight: int = Field(default=256, ge=1, description="owners whose turns one stage works on at once")
+    max_pending: int = Field(default=1024, ge=1, description="records one stage holds; bounds what a crash repeats")
+    drain_grace: Seconds = Field(default=30.0, description="seconds a stage gets to finish on rebalance and shutdown")
+    session_timeout: Seconds = Field(default=10.0, description="seconds after which Kafka gives up a silent worker")
+    heartbeat_interval: Seconds = Field(default=2.0, description="seconds between a worker's signs of life")
+    watchdog: Seconds = Field(
+        default=900.0, description="seconds without progress, with work pending, after which a stage is restarted"
+    )
+    max_turn_bytes: int = Field(
+        default=DEFAULT_MAX_TURN_BYTES, ge=1024, le=1_000_000, description="bytes of the largest turn that is accepted"
+    )
+
+    provider: ProviderName = Field(
+        default="offline", description="who extracts and resolves: rules for English, or any OpenAI-compatible server"
+    )
+    embedding_provider: ProviderName | None = Field(default=None, description="who embeds; as `provider` unless set")
+    base_url: str | None = Field(default=None, description="the OpenAI-compatible server, where it is not OpenAI")
+    api_key: SecretStr | None = Field(default=None, description="its key; OPENAI_API_KEY is read if unset")
+    chat_model: str = Field(default="gpt-4.1-mini", description="model that extracts and resolves")
+    embedding_model: str = Field(default="text-embedding-3-small", description="model that embeds")
+    embedding_dimensions: int | None = Field(default=None, ge=1, le=4000, description="for models that can shorten")
+    structured_output: Literal["json_schema", "json_object", "none"] = Field(
+        default="json_schema",
+        description="how the server is told the form of the reply; `none` where it knows neither",
+    )
+    llm_timeout: Seconds = Field(default=25.0, description="seconds one completion may take; below `drain_grace`")
+    embedding_timeout: Seconds = Field(default=25.0, description="seconds one embedding call may take")
+    llm_concurrency: int = Field(default=128, ge=1, description="completions at once")
+    embedding_concurrency: int = Field(default=4, ge=1, description="embedding calls at once")
+    embedding_batch: int = Field(default=256, ge=1, le=2048, description="texts in one embedding call at the most")
+    embedding_linger: float = Field(default=0.010, ge=0, le=10, description="seconds a text waits for company")
+    categories: Annotated[tuple[Slot, ...], AfterValidator(_at_least_ours)] = Field(
+        default=CATEGORIES, description="categories a fact can have; given ones (a JSON list) are added to the known"
+    )
+
+    duplicate_threshold: Fraction | None = Field(
+        default=None, description="cosine similarity above which a fact is skipped; by embedding model if unset"
+    )
+    raw_duplicate_threshold: Fraction | None = Field(default=None, description="the same for raw stores")
+    conflict_threshold: Fraction | None = Field(
+        default=None, description="cosine similarity from which a known fact may conflict; by embedding model if unset"
+    )
+    near_duplicate_threshold: Fraction | None = Field(
+        default=None, description="cosine similarity above which two facts of one turn are one"
+    )
+    candidates: int = Field(default=10, ge=1, le=100, description="known facts compared with a new one at the most")
+
+    metrics_host: str = Field(default="127.0.0.1", description="address of the worker's /metrics and /health")
+    metrics_port: int = Field(default=9464, ge=0, le=65535, description="their port; 0 takes a free one")
+    log_level: Literal["debug", "info", "warning", "error"] = Field(default="info", description="least level logged")
+    log_format: Literal["console", "json"] = Field(default="console", description="how log lines look")
