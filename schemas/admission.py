@@ -3,10 +3,10 @@
 The journal and the extractor both pass through here, so that they name and judge a record alike.
 """
 
+import json
 from dataclasses import dataclass
 from typing import Any, Literal
 
-import orjson
 from pydantic import TypeAdapter, ValidationError
 
 from schemas.base import Identifier, explain
@@ -47,13 +47,13 @@ class Refusal:
 def admit(value: bytes | None, *, position: str, max_bytes: int = DEFAULT_MAX_TURN_BYTES) -> Turn | Refusal:
     """Judge one record's bytes; `position` is its topic/partition/offset. Never raises for bad input."""
     data = value or b""
-    try:
-        turn = Turn.model_validate_json(data)
-    except ValidationError as error:
-        return _refuse(data, position, *_reason(error))
     if len(data) > max_bytes:
         detail = f"the record has {len(data)} bytes, the limit is {max_bytes}: split the turn or raise max_turn_bytes"
-        return Refusal(source_id=turn.turn_id, scope=turn.scope, reason="oversize", detail=detail)
+        return _refuse(data, position, "oversize", detail)
+    try:
+        turn = Turn.model_validate_json(data, strict=True)
+    except ValidationError as error:
+        return _refuse(data, position, *_reason(error))
     if not any(message.content.strip() for message in turn.messages):
         detail = "no message has any text: publish at least one message with content"
         return Refusal(source_id=turn.turn_id, scope=turn.scope, reason="empty", detail=detail)
@@ -66,7 +66,7 @@ def _reason(error: ValidationError) -> tuple[Reason, str]:
         return "unsupported_version", str(explained)
     for fault in error.errors(include_url=False, include_input=False):
         match fault["loc"], fault["type"]:
-            case _, "json_invalid":
+            case (), "json_invalid" | "model_type":
                 return "not_a_record", explained.detail
             case ("messages", _, "role"), "literal_error":
                 return "unknown_role", explained.detail
@@ -85,9 +85,13 @@ def _refuse(data: bytes, position: str, reason: Reason, detail: str) -> Refusal:
 
 
 def _identity(data: bytes) -> tuple[str | None, Scope | None]:
-    """Who a broken record says it is, so that its publisher can find its end by its own id."""
+    """Who a broken record says it is, so that its publisher can find its end by its own id.
+
+    The standard library's reader is lenient where the strict one gives up, for example on half a surrogate pair
+    (an emoji cut in two). Integers are not read: their digits may be too many.
+    """
     try:
-        fields: Any = orjson.loads(data)
+        fields: Any = json.loads(data, parse_int=bool)
         return _IDENTIFIER.validate_python(fields["turn_id"]), Scope.model_validate(fields["scope"])
-    except (orjson.JSONDecodeError, ValidationError, KeyError, TypeError, IndexError):
+    except (ValueError, KeyError, TypeError, IndexError, RecursionError):
         return None, None

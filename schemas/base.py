@@ -1,21 +1,34 @@
 """The common ground of all records: frozen, strict about unknown fields, versioned where they travel."""
 
+import math
 import re
 import unicodedata
+from datetime import datetime
 from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field, ValidationError
+from pydantic_core import ErrorDetails
 
 from schemas.errors import InvalidRecordError, UnsupportedVersionError
 
 MAX_TEXT = 1_000_000
+MAX_DEPTH = 64  # of lists and objects inside metadata
+_MAX_FAULTS = 5
+_MAX_FAULT = 300  # characters of one fault in a report
+_INT64 = range(-(2**63), 2**63)
+_YEARS = range(2, 9999)  # a year's margin, so that every zone can show the time
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
+_IDENTIFIER_PATTERN = r"^(?!\*$)[^\s\x00-\x1f\x7f]([^\x00-\x1f\x7f]*[^\s\x00-\x1f\x7f])?$"
 
 
 def _storable(text: str) -> str:
-    """Postgres text cannot hold U+0000, so no record may carry it."""
+    """Postgres text cannot hold U+0000, and half a surrogate pair is no UTF-8, so no record may carry them."""
     if "\x00" in text:
         raise ValueError("text holds the character U+0000, which cannot be stored; remove it")
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise ValueError("text holds half a surrogate pair, which cannot be stored; remove it") from error
     return text
 
 
@@ -28,31 +41,58 @@ def _identifier(text: str) -> str:
 
 
 def _storable_json(value: dict[str, Any]) -> dict[str, Any]:
-    _walk(value)
+    _walk(value, 0)
     return value
 
 
-def _walk(value: object) -> None:
+def _walk(value: object, depth: int) -> None:
+    if depth > MAX_DEPTH:
+        raise ValueError(f"metadata is nested deeper than {MAX_DEPTH} levels; flatten it")
     match value:
-        case str():
-            _storable(value)
         case dict():
             for key, item in value.items():
-                _walk(key)
-                _walk(item)
+                _storable(key)
+                _walk(item, depth + 1)
         case list():
             for item in value:
-                _walk(item)
+                _walk(item, depth + 1)
+        case str():
+            _storable(value)
         case _:
+            _plain(value)
+
+
+def _plain(value: object) -> None:
+    """Refuse what JSON readers disagree about; it would fail far from its source."""
+    match value:
+        case None | bool():
             pass
+        case int() if value not in _INT64:
+            raise ValueError("metadata holds a whole number beyond 64 bits; send it as a string")
+        case float() if not math.isfinite(value):
+            raise ValueError("metadata holds a number that is not finite; send it as a string")
+        case int() | float():
+            pass
+        case _:
+            raise ValueError(f"metadata holds a {type(value).__name__}, which is no JSON value")
+
+
+def _within_calendar(moment: datetime) -> datetime:
+    if moment.year not in _YEARS:
+        raise ValueError(f"a time lies in the years {_YEARS.start} to {_YEARS.stop - 1}")
+    return moment
 
 
 Text = Annotated[str, Field(max_length=MAX_TEXT), AfterValidator(_storable)]
-Identifier = Annotated[str, Field(min_length=1, max_length=256), AfterValidator(_identifier)]
+Identifier = Annotated[
+    str,
+    Field(min_length=1, max_length=256, json_schema_extra={"pattern": _IDENTIFIER_PATTERN}),
+    AfterValidator(_identifier),
+]
 Metadata = Annotated[dict[str, Any], AfterValidator(_storable_json)]
 Fraction = Annotated[float, Field(ge=0.0, le=1.0)]
 Count = Annotated[int, Field(ge=0)]
-Timestamp = AwareDatetime
+Timestamp = Annotated[AwareDatetime, AfterValidator(_within_calendar)]
 
 
 class Record(BaseModel):
@@ -62,7 +102,10 @@ class Record(BaseModel):
 
 
 class Versioned(Record):
-    """A record that travels on a topic and says which version of its schema it follows."""
+    """A record that travels on a topic and says which version of its schema it follows.
+
+    On the wire types are exact, as the JSON Schema says: "yes" is no boolean and a number is no time.
+    """
 
     VERSION: ClassVar[int] = 1
     schema_version: Literal[1] = 1
@@ -78,7 +121,7 @@ class Versioned(Record):
         `InvalidRecordError` for everything else that is not such a record.
         """
         try:
-            return cls.model_validate_json(data or b"")
+            return cls.model_validate_json(data or b"", strict=True)
         except ValidationError as error:
             raise explain(cls, error) from error
 
@@ -86,14 +129,21 @@ class Versioned(Record):
 def explain(model: type[Versioned], error: ValidationError) -> InvalidRecordError | UnsupportedVersionError:
     """Turn Pydantic's report into this package's errors, first fault first."""
     kind = model.__name__
-    for fault in error.errors(include_url=False):
-        if fault["loc"] == ("schema_version",) and fault["type"] == "literal_error":
+    faults = error.errors(include_url=False)
+    for fault in faults:
+        if fault["loc"] == ("schema_version",) and _is_newer(fault["input"], model.VERSION):
             return UnsupportedVersionError(kind, fault["input"], model.VERSION)
-    faults = [
-        f"{'.'.join(map(str, fault['loc'])) or 'record'}: {fault['msg']}"
-        for fault in error.errors(include_url=False, include_input=False)
-    ]
-    return InvalidRecordError(kind, "; ".join(faults[:5]))
+    return InvalidRecordError(kind, "; ".join(map(_told, faults[:_MAX_FAULTS])))
+
+
+def _is_newer(version: object, known: int) -> bool:
+    return isinstance(version, int) and version > known
+
+
+def _told(fault: ErrorDetails) -> str:
+    """One fault in words. A field's name comes from the publisher: it is cut, and control characters are shown."""
+    place = ".".join(map(str, fault["loc"])) or "record"
+    return _CONTROL.sub(lambda found: f"\\x{ord(found[0]):02x}", f"{place}: {fault['msg']}"[:_MAX_FAULT])
 
 
 def normalise(text: str) -> str:

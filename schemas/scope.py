@@ -2,21 +2,37 @@
 
 from typing import Self
 
-from pydantic import model_validator
+from pydantic import ConfigDict, JsonValue, field_validator, model_validator
 
 from schemas.base import Identifier, Record
 
 DIMENSIONS = ("tenant", "user_id", "agent_id", "app_id", "run_id")
 
 
+def _named(dimension: str) -> dict[str, JsonValue]:
+    return {"properties": {dimension: {"type": "string"}}, "required": [dimension]}
+
+
 class Scope(Record):
-    """Tenant, user, agent, app and run; at least a user or an agent is named."""
+    """Tenant, user, agent, app and run; at least a user or an agent is named.
+
+    A tenant has no "/", so that no two pairs of tenant and user have the same owner.
+    """
+
+    model_config = ConfigDict(json_schema_extra={"anyOf": [_named("user_id"), _named("agent_id")]})
 
     tenant: Identifier = "default"
     user_id: Identifier | None = None
     agent_id: Identifier | None = None
     app_id: Identifier | None = None
     run_id: Identifier | None = None
+
+    @field_validator("tenant")
+    @classmethod
+    def _one_segment(cls, tenant: str) -> str:
+        if "/" in tenant:
+            raise ValueError("a tenant has no '/'")
+        return tenant
 
     @model_validator(mode="after")
     def _owned(self) -> Self:

@@ -25,6 +25,8 @@ class Vector(Record):
     def _whole(self) -> Self:
         if len(self.raw) != self.dimensions * _BYTES:
             raise ValueError(f"data holds {len(self.raw)} bytes, {self.dimensions} float16 need twice as many")
+        if not all(map(math.isfinite, self.values)):
+            raise ValueError("data holds a value that is not finite, which Postgres cannot store")
         return self
 
     @classmethod
