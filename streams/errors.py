@@ -54,3 +54,7 @@ class NoProgress(StageBroken):
 
 class BatcherClosed(StreamsError):
     """A micro-batcher was closed before it ran this item: the caller's record stays unacknowledged."""
+
+
+class ResultsMissing(StreamsError):
+    """A batch call answered for fewer or more items than it was given: none of its results can be trusted."""
