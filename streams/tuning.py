@@ -1,0 +1,37 @@
+"""The knobs of a stage's consumer, producer and window, with what was measured for them."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KafkaTuning:
+    """All times in seconds, all sizes in bytes.
+
+    A killed worker's partitions wait for `session_timeout`, which the broker must allow
+    (`group.min.session.timeout.ms`). Others notice a join or leave after `heartbeat`. Repeats after a kill are at most
+    `max_pending` plus what was acknowledged within `commit_interval`. `grace` bounds how long a rebalance or stop
+    waits for running calls; a call's own timeout should be shorter.
+    """
+
+    session_timeout: float = 10.0
+    heartbeat: float = 2.0
+    commit_interval: float = 1.0
+    grace: float = 30.0
+    max_in_flight: int = 256
+    max_pending: int = 1024
+    # Measured per hop: 0 ms 5 ms, 5 ms 13 ms, 20 ms 30 ms median; throughput is the same.
+    linger: float = 0.005
+    compression: str | None = "zstd"
+    max_request_bytes: int = 2 * 1024 * 1024
+    # Lost answers of the broker gave 86 to 94 repeats in 6000 sends without it, none with it.
+    idempotent: bool = True
+
+    @property
+    def rebalance_timeout(self) -> float:
+        """How long the group waits for a member that drains: more than the grace, or it would be thrown out."""
+        return self.grace + 30.0
+
+    @property
+    def stop_timeout(self) -> float:
+        """How long stopping an App may take: the grace, then the last commit and the farewell to the group."""
+        return self.grace + 10.0
