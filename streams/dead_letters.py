@@ -1,0 +1,122 @@
+"""Dead letters: what cannot be processed keeps its bytes, its origin and the reason."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Final
+
+import structlog
+
+from streams import metrics
+from streams.errors import RecordTooLarge
+from streams.records import Record
+from streams.send import Sender
+from streams.topics import DEAD_LETTERS, topic_name
+
+log = structlog.get_logger(__name__)
+
+DETAIL_CHARACTERS: Final = 2000
+# What is left of a value that does not fit beside its headers.
+CUT_BYTES: Final = DEAD_LETTERS.max_message_bytes // 2
+
+STAGE: Final = "mnemolog-stage"
+REASON: Final = "mnemolog-reason"
+DETAIL: Final = "mnemolog-detail"
+ORIGIN: Final = "mnemolog-origin"
+SOURCE: Final = "mnemolog-source"
+TRIES: Final = "mnemolog-tries"
+AT: Final = "mnemolog-at"
+SIZE: Final = "mnemolog-size"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeadLetter:
+    """A dead letter read back; `size` is the original value's, larger than `value` only if that was cut.
+
+    `reason` is a code of few values, `detail` says what was wrong in words, `source_id` is empty if unknown.
+    """
+
+    key: bytes | None
+    value: bytes | None
+    stage: str
+    reason: str
+    detail: str
+    origin: str
+    source_id: str
+    tries: int
+    at: datetime
+    size: int
+
+    @classmethod
+    def from_record(cls, record: Record) -> "DeadLetter":
+        """Read a record of `dead_letters`; raise `KeyError` or `ValueError` if a header is missing or wrong."""
+        headers = {name: content.decode() for name, content in record.headers}
+        return cls(
+            key=record.key,
+            value=record.value,
+            stage=headers[STAGE],
+            reason=headers[REASON],
+            detail=headers[DETAIL],
+            origin=headers[ORIGIN],
+            source_id=headers[SOURCE],
+            tries=int(headers[TRIES]),
+            at=datetime.fromisoformat(headers[AT]),
+            size=int(headers[SIZE]),
+        )
+
+
+class DeadLetters:
+    """Writes dead letters durably; `now` gives the time with its zone."""
+
+    def __init__(
+        self, sender: Sender, *, prefix: str = "", now: Callable[[], datetime] = lambda: datetime.now(UTC)
+    ) -> None:
+        self._sender = sender
+        self._topic = topic_name(DEAD_LETTERS, prefix)
+        self._now = now
+
+    async def put(
+        self, record: Record, *, stage: str, reason: str, detail: str, tries: int, source_id: str = ""
+    ) -> None:
+        """Put a record away; return when the broker has it.
+
+        Blocks while the broker is away. Raises `ProducerDead`. A value too large even for this topic is cut.
+        """
+        letter = DeadLetter(
+            key=record.key,
+            value=record.value,
+            stage=stage,
+            reason=reason,
+            detail=detail[:DETAIL_CHARACTERS],
+            origin=record.position,
+            source_id=source_id,
+            tries=tries,
+            at=self._now(),
+            size=len(record.value or b""),
+        )
+        await self._send(letter)
+        metrics.DEAD_LETTERED.labels(stage=stage, reason=reason).inc()
+        log.warning("dead_lettered", stage=stage, reason=reason, origin=letter.origin, tries=tries)
+
+    async def _send(self, letter: DeadLetter) -> None:
+        headers = _headers(letter)
+        try:
+            await self._sender.send(self._topic, key=letter.key, value=letter.value, headers=headers)
+        except RecordTooLarge:
+            cut = (letter.value or b"")[:CUT_BYTES]
+            await self._sender.send(self._topic, key=(letter.key or b"")[: CUT_BYTES // 2], value=cut, headers=headers)
+
+
+def _headers(letter: DeadLetter) -> tuple[tuple[str, bytes], ...]:
+    texts = {
+        STAGE: letter.stage,
+        REASON: letter.reason,
+        DETAIL: letter.detail,
+        ORIGIN: letter.origin,
+        SOURCE: letter.source_id,
+        TRIES: str(letter.tries),
+        AT: letter.at.isoformat(),
+        SIZE: str(letter.size),
+    }
+    # Error texts can hold lone surrogates, which UTF-8 cannot.
+    return tuple((name, text.encode(errors="backslashreplace")) for name, text in texts.items())

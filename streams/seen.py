@@ -1,0 +1,34 @@
+"""What a consumer has already handled, so that repeats are dropped."""
+
+from collections import OrderedDict
+from typing import Final
+
+REMEMBERED: Final = 65_536
+
+
+class Seen:
+    """The newest `size` origins, each `topic/partition/offset` of the record that a record came from.
+
+    A set and no high-water mark: the origins of one user can come in any order. Add an origin when its output is
+    durable, never before. What is no longer remembered, or was handled by another process, is processed again;
+    deterministic ids make that harmless.
+    """
+
+    def __init__(self, size: int = REMEMBERED) -> None:
+        self._size = size
+        self._origins: OrderedDict[str, None] = OrderedDict()
+
+    def __contains__(self, origin: str) -> bool:
+        if origin not in self._origins:
+            return False
+        self._origins.move_to_end(origin)
+        return True
+
+    def __len__(self) -> int:
+        return len(self._origins)
+
+    def add(self, origin: str) -> None:
+        self._origins[origin] = None
+        self._origins.move_to_end(origin)
+        if len(self._origins) > self._size:
+            self._origins.popitem(last=False)
