@@ -1,0 +1,142 @@
+"""Runs stages side by side in one process: each restarted alone when it crashes, all stopped together."""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, MutableMapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import structlog
+from faust.contrib.asgi import faust_app_running
+
+from streams import metrics
+from streams.app import StageApp
+from streams.errors import NoProgress
+
+log = structlog.get_logger(__name__)
+
+NOISY_LOGGERS: Final = ("faust", "aiokafka", "mode", "kafka", "asyncio")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Supervision:
+    """When a stage is restarted; all times in seconds.
+
+    A restart waits `first_delay`, doubled with each crash up to `longest_delay`, and starts over once a stage has run
+    for `steady_after`. A window with pending records that finishes none for `stalled_after` is taken for stuck.
+    """
+
+    first_delay: float = 1.0
+    longest_delay: float = 60.0
+    steady_after: float = 60.0
+    stalled_after: float = 600.0
+    look_every: float = 1.0
+
+
+def quiet_loggers(level: int = logging.WARNING) -> None:
+    """Keep the transport's log to what an operator must see, and never touch the root logger."""
+    for name in NOISY_LOGGERS:
+        logging.getLogger(name).setLevel(level)
+
+
+async def run_apps(
+    builders: Sequence[Callable[[], StageApp]],
+    stop: asyncio.Event,
+    *,
+    ready: MutableMapping[str, bool] | None = None,
+    supervision: Supervision | None = None,
+) -> None:
+    """Run one App per builder until `stop` is set, then drain and stop them all.
+
+    A builder gives a fresh App at each call. `ready` tells per stage whether it takes part in its group. Returns
+    when every App has stopped or used up its stop timeout; what a crashed App leaves behind (a consumer thread that
+    waits for a broker) can outlive it, so a process that ends here should end with `os._exit`.
+    """
+    quiet_loggers()
+    ready = ready if ready is not None else {}
+    supervisors = [_Supervisor(build, stop, ready, supervision or Supervision()) for build in builders]
+    async with asyncio.TaskGroup() as group:
+        for supervisor in supervisors:
+            group.create_task(supervisor.run())
+
+
+class _Supervisor:
+    """One stage's life: build, run, notice its end, wait, again."""
+
+    def __init__(
+        self,
+        build: Callable[[], StageApp],
+        stop: asyncio.Event,
+        ready: MutableMapping[str, bool],
+        supervision: Supervision,
+    ) -> None:
+        self._build = build
+        self._stop = stop
+        self._ready = ready
+        self._supervision = supervision
+
+    async def run(self) -> None:
+        delay = self._supervision.first_delay
+        while not self._stop.is_set():
+            stage = self._build()
+            began = asyncio.get_running_loop().time()
+            await self._live(stage)
+            if self._stop.is_set():
+                return
+            if asyncio.get_running_loop().time() - began > self._supervision.steady_after:
+                delay = self._supervision.first_delay
+            metrics.STAGE_CRASHES.labels(stage=stage.name).inc()
+            log.error("stage_down", stage=stage.name, restart_in=delay, reason=repr(stage.app.crash_reason))
+            await _first_of(self._stop.wait(), timeout=delay)
+            delay = min(delay * 2, self._supervision.longest_delay)
+
+    async def _live(self, stage: StageApp) -> None:
+        """Start the App, watch it, and stop it when it crashed or everything ends."""
+        tables: Any = stage.app.tables
+        tables.sleep = _no_sleep  # it would wait a second for tables that do not exist
+        try:
+            async with faust_app_running(stage.app, stop_timeout=stage.tuning.stop_timeout):
+                await _first_of(self._stop.wait(), stage.app._crashed.wait(), self._watch(stage))  # noqa: SLF001
+        # An App that crashed, or found no broker, can raise anything from its start and stop.
+        except Exception as error:
+            log.exception("stage_failed", stage=stage.name, error=repr(error))
+        finally:
+            self._set_ready(stage.name, ready=False)
+
+    async def _watch(self, stage: StageApp) -> None:
+        while True:
+            self._set_ready(stage.name, ready=_takes_part(stage.app))
+            progress = stage.window.progress
+            metrics.WINDOW_RUNNING.labels(stage=stage.name).set(progress.running)
+            metrics.WINDOW_PENDING.labels(stage=stage.name).set(progress.pending)
+            metrics.WINDOW_OLDEST.labels(stage=stage.name).set(progress.oldest)
+            metrics.WINDOW_STALLED.labels(stage=stage.name).set(progress.stalled)
+            if progress.stalled > self._supervision.stalled_after:
+                await stage.app.crash(NoProgress(f"{progress.pending} records, none done for {progress.stalled:.0f} s"))
+            await asyncio.sleep(self._supervision.look_every)
+
+    def _set_ready(self, stage: str, *, ready: bool) -> None:
+        if self._ready.get(stage) != ready:
+            log.info("stage_ready" if ready else "stage_not_ready", stage=stage)
+        self._ready[stage] = ready
+        metrics.STAGE_READY.labels(stage=stage).set(ready)
+
+
+def _takes_part(app: Any) -> bool:
+    return app.consumer_generation_id > 0 and not app.rebalancing
+
+
+async def _no_sleep(*_: object) -> None:
+    return None
+
+
+async def _first_of(*waits: Awaitable[object], timeout: float | None = None) -> None:  # noqa: ASYNC109 -- not an error
+    tasks = [asyncio.ensure_future(wait) for wait in waits]
+    try:
+        done, _ = await asyncio.wait(tasks, timeout=timeout, return_when=asyncio.FIRST_COMPLETED)
+        for task in done:
+            task.result()
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
