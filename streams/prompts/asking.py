@@ -1,0 +1,83 @@
+"""The asking loop: a model answers, the parser judges, and the model hears once or twice what was wrong."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, replace
+from typing import Generic, TypeVar
+
+from schemas.provenance import Dropped
+from streams.prompts.errors import ReplyInvalidError
+from streams.prompts.parsing import Parsed
+from streams.providers.base import ChatMessage, Prompt, Reply
+
+_REPEATED = 20_000  # characters of a faulty reply that are shown back: a run-away reply is not paid for twice
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordedReply(Reply):
+    """A reply as it is kept for re-deliveries, with the time it took in milliseconds."""
+
+    milliseconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer(Generic[T]):
+    """What was understood, what was left out of it, and every reply that was paid for on the way."""
+
+    value: T
+    dropped: tuple[Dropped, ...]
+    replies: tuple[RecordedReply, ...]
+
+    @property
+    def reprompts(self) -> int:
+        return len(self.replies) - 1
+
+
+async def ask(
+    model: Callable[[Prompt, int], Awaitable[RecordedReply]],
+    prompt: Prompt,
+    parse: Callable[[str], Parsed[T]],
+    *,
+    reprompts: int = 2,
+) -> Answer[T]:
+    """Ask until the reply is valid, at most `1 + reprompts` times; `model` gets the attempt's number, from 0.
+
+    A soft complaint is worth one re-prompt in all, then the value is taken without what was dropped;
+    if that reply is worse, the earlier value stands.
+    Raises `ReplyInvalidError` when no reply had a value, and whatever `model` raises.
+    """
+    replies: list[RecordedReply] = []
+    usable: Parsed[T] | None = None
+    question = prompt
+    while True:
+        reply = await model(question, len(replies))
+        replies.append(reply)
+        parsed = parse(reply.text)
+        settled = usable is not None or (parsed.value is not None and not parsed.complaints)
+        usable = parsed if parsed.value is not None else usable
+        if settled or len(replies) > reprompts:
+            return _answer(usable, parsed.complaints, tuple(replies))
+        question = _again(prompt, reply, parsed.complaints)
+
+
+def _answer(usable: Parsed[T] | None, complaints: tuple[str, ...], replies: tuple[RecordedReply, ...]) -> Answer[T]:
+    if usable is None or usable.value is None:
+        raise ReplyInvalidError(complaints, replies)
+    return Answer(value=usable.value, dropped=usable.dropped, replies=replies)
+
+
+def _again(prompt: Prompt, reply: Reply, complaints: tuple[str, ...]) -> Prompt:
+    """The first question, the latest reply, and what is wrong with it: earlier replies would only cost tokens."""
+    wrong = "\n".join(f"- {complaint}" for complaint in complaints)
+    return replace(
+        prompt,
+        messages=(
+            *prompt.messages,
+            ChatMessage(role="assistant", content=reply.text[:_REPEATED] or "(empty)"),
+            ChatMessage(
+                role="user",
+                content=f"Your answer has faults:\n{wrong}\nAnswer again with the whole corrected JSON object.",
+            ),
+        ),
+    )

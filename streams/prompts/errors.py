@@ -1,0 +1,21 @@
+"""What asking a model can end in, besides an answer."""
+
+from typing import TYPE_CHECKING
+
+from streams.errors import StreamsError
+
+if TYPE_CHECKING:
+    from streams.prompts.asking import RecordedReply
+
+
+class ReplyInvalidError(StreamsError):
+    """Every reply, re-prompts included, was invalid.
+
+    The caller ends the turn as failed (extraction) or adds the facts unresolved (resolution);
+    `replies` are paid for and belong in the provenance either way.
+    """
+
+    def __init__(self, complaints: tuple[str, ...], replies: "tuple[RecordedReply, ...]") -> None:
+        super().__init__(f"no valid reply after {len(replies)} calls, the last one: {'; '.join(complaints)}")
+        self.complaints = complaints
+        self.replies = replies

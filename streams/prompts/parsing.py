@@ -1,0 +1,94 @@
+"""Reading a model's words: one JSON object held to a reply model, with complaints that a model can act on."""
+
+import unicodedata
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Annotated, Any, Generic, TypeVar
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+
+from schemas.base import Text, normalise
+from schemas.provenance import Dropped
+
+MAX_LINE = 2000
+MAX_COMPLAINTS = 10
+_NOT_FOR_MODELS = frozenset({"title", "maxLength"})  # OpenAI's strict schemas refuse maxLength; titles are tokens
+_QUOTES = {"\u2018": "'", "\u2019": "'", "\u201c": '"', "\u201d": '"'}
+_DASHES = {"\u2013": "-", "\u2014": "-", "\u00ad": None}
+_TYPOGRAPHY = str.maketrans({**_QUOTES, **_DASHES})
+
+T = TypeVar("T")
+M = TypeVar("M", bound=BaseModel)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parsed(Generic[T]):
+    """What a reply says. Complaints without a value are hard; with one they are soft: `dropped` is what they cost."""
+
+    value: T | None = None
+    complaints: tuple[str, ...] = ()
+    dropped: tuple[Dropped, ...] = ()
+
+
+class ReplyModel(BaseModel):
+    """The base of what a model must answer: every field present, of its exact type, and no other."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
+
+
+def _not_blank(text: str) -> str:
+    if not text.strip():
+        raise ValueError("must not be blank")
+    return text
+
+
+Line = Annotated[Text, Field(max_length=MAX_LINE)]
+FilledLine = Annotated[Line, AfterValidator(_not_blank)]
+
+
+def read_reply(model: type[M], text: str) -> M | tuple[str, ...]:
+    """The one JSON object in `text`, or what is wrong with it. Code fences and words around it are overlooked."""
+    start, end = text.find("{"), text.rfind("}")
+    try:
+        return model.model_validate_json(text[start : end + 1] if 0 <= start < end else text)
+    except ValidationError as error:
+        return bounded(_complaint(fault["loc"], fault["type"], fault["msg"]) for fault in error.errors())
+
+
+def _complaint(location: tuple[int | str, ...], kind: str, message: str) -> str:
+    if kind == "json_invalid":
+        return f"the answer is not one valid JSON object ({message}): answer with the complete object and nothing else"
+    if kind == "timezone_aware":
+        message = "needs a zone, for example 2026-01-31T09:30:00+01:00, or null"
+    return f"{'.'.join(map(str, location)) or 'the answer'}: {message}"
+
+
+def bounded(complaints: Iterable[str]) -> tuple[str, ...]:
+    """At most `MAX_COMPLAINTS` of them: a model is told again what is left."""
+    return tuple(complaints)[:MAX_COMPLAINTS]
+
+
+def reply_schema(model: type[BaseModel]) -> dict[str, Any]:
+    """The JSON schema of a reply in the subset that structured output accepts: all required, nothing additional."""
+    schema: dict[str, Any] = _pruned(model.model_json_schema())
+    return schema
+
+
+def _pruned(node: Any) -> Any:
+    match node:
+        case dict():
+            return {key: _pruned(value) for key, value in node.items() if key not in _NOT_FOR_MODELS}
+        case list():
+            return [_pruned(item) for item in node]
+        case _:
+            return node
+
+
+def one_line(text: str) -> str:
+    """White space collapsed, so that a text cannot forge the prompt's next line."""
+    return " ".join(text.split())
+
+
+def comparable(text: str) -> str:
+    """`normalise`, with typographic quotes and dashes made plain: models retype them when they copy."""
+    return normalise(unicodedata.normalize("NFKC", text).translate(_TYPOGRAPHY))
