@@ -1,0 +1,139 @@
+"""Write every generated file, or with --check say which ones differ from what would be written.
+
+To generate another file, add its path and its function to GENERATED.
+"""
+
+import argparse
+import difflib
+import json
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from mnemolog.settings import PREFIX, Settings
+from schemas.base import Versioned
+from schemas.commit import Commit
+from schemas.envelopes import EmbeddedFacts, ExtractedFacts, MatchedFacts
+from schemas.turn import Turn
+from streams import metrics as stream_metrics
+
+ROOT = Path(__file__).resolve().parent.parent
+DIALECT = "https://json-schema.org/draft/2020-12/schema"
+SCHEMAS: Mapping[str, type[Versioned]] = {
+    "turn": Turn,
+    "extracted_facts": ExtractedFacts,
+    "embedded_facts": EmbeddedFacts,
+    "matched_facts": MatchedFacts,
+    "commit": Commit,
+}
+
+
+def json_schema(model: type[Versioned]) -> str:
+    """What a reader of this version accepts: a field with a default may be left out."""
+    schema = {"$schema": DIALECT, **model.model_json_schema(mode="validation")}
+    return json.dumps(schema, indent=2, sort_keys=True, ensure_ascii=False) + "\n"
+
+
+def settings_page() -> str:
+    rows = [
+        (f"`{PREFIX}{name.upper()}`", _values(field), _default(field), str(field.get("description", "")))
+        for name, field in Settings.model_json_schema(mode="validation")["properties"].items()
+    ]
+    return _page(
+        "Settings",
+        "Each is an environment variable. A wrong value, or a name that is no setting, is refused at start.",
+        _table(("setting", "value", "default", "meaning"), rows),
+    )
+
+
+def metrics_page() -> str:
+    rows = [
+        (f"`{metric.name}`", metric.kind, metric.unit, ", ".join(metric.labels) or "none", metric.meaning)
+        for metric in sorted(stream_metrics.CATALOGUE, key=lambda metric: metric.name)
+    ]
+    return _page(
+        "Metrics",
+        "What a worker shows at `/metrics`. No label names a user or holds text.",
+        _table(("metric", "kind", "unit", "labels", "meaning"), rows),
+    )
+
+
+GENERATED: Mapping[str, Callable[[], str]] = {
+    **{f"schemas/json/{name}.v{model.VERSION}.json": partial(json_schema, model) for name, model in SCHEMAS.items()},
+    "docs/settings.md": settings_page,
+    "docs/metrics.md": metrics_page,
+}
+
+
+def _values(field: Mapping[str, Any]) -> str:
+    """The values a setting takes, from its JSON Schema."""
+    if "anyOf" in field:
+        return " or ".join(_values(option) for option in field["anyOf"] if option.get("type") != "null")
+    if "enum" in field:
+        return ", ".join(f"`{value}`" for value in field["enum"])
+    if "const" in field:
+        return f"`{field['const']}`"
+    return str(field.get("type", "any")) + _limits(field)
+
+
+def _limits(field: Mapping[str, Any]) -> str:
+    words = {"minimum": ">=", "exclusiveMinimum": ">", "maximum": "<=", "exclusiveMaximum": "<"}
+    return "".join(f", {sign} {field[word]:g}" for word, sign in words.items() if word in field)
+
+
+def _default(field: Mapping[str, Any]) -> str:
+    value = field.get("default")
+    if value is None or value == "":
+        return "none"
+    return f"`{value if isinstance(value, str) else json.dumps(value)}`"
+
+
+def _page(title: str, purpose: str, table: str) -> str:
+    return f"# {title}\n\n{purpose}\nThis page is written by `make generate`.\n\n{table}"
+
+
+def _table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
+    lines = [head, tuple("---" for _ in head), *rows]
+    return "".join(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in line)} |\n" for line in lines)
+
+
+def differences(root: Path) -> Iterator[str]:
+    """One unified diff for each generated file that is not as it would be written."""
+    for name, content in GENERATED.items():
+        path = root / name
+        found = path.read_text(encoding="utf-8") if path.exists() else ""
+        if found != (expected := content()):
+            yield "".join(
+                difflib.unified_diff(
+                    found.splitlines(keepends=True),
+                    expected.splitlines(keepends=True),
+                    name,
+                    f"{name} (generated)",
+                    n=2,
+                )
+            )
+
+
+def write(root: Path) -> None:
+    for name, content in GENERATED.items():
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(content(), encoding="utf-8")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--check", action="store_true", help="write nothing; exit 1 if a file differs")
+    parser.add_argument("--root", type=Path, default=ROOT, help="folder to write below")
+    arguments = parser.parse_args()
+    if not arguments.check:
+        write(arguments.root)
+    elif diffs := list(differences(arguments.root)):
+        print("\n".join(diffs))
+        sys.exit(f"{len(diffs)} generated file(s) differ: run `make generate` and commit the result")
+
+
+if __name__ == "__main__":
+    main()
