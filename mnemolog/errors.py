@@ -1,5 +1,7 @@
 """Errors that a user of the client or the command line meets; each says what to do."""
 
+from collections.abc import Mapping, Sequence
+
 
 class MnemologError(Exception):
     """Base of this package's errors."""
@@ -7,3 +9,40 @@ class MnemologError(Exception):
 
 class SettingsError(MnemologError):
     """A setting has a wrong value or does not exist; the message names it."""
+
+
+class NotConnectedError(SettingsError):
+    """Nothing says where Kafka or Postgres is: no setting, and no running `mnemolog up`."""
+
+
+class InvalidTurnError(MnemologError, ValueError):
+    """What was given is no turn; the message names the field and what it should be. Nothing was published."""
+
+
+class ServerUnavailableError(MnemologError):
+    """Kafka or Postgres cannot be reached or does not answer."""
+
+
+class PublishError(MnemologError):
+    """The broker has not confirmed a turn. It may still arrive: publishing it again with its id is safe."""
+
+    def __init__(self, turn_id: str, message: str) -> None:
+        super().__init__(message)
+        self.turn_id = turn_id
+
+
+class PartlyPublishedError(MnemologError):
+    """Some turns of a batch were not confirmed; `accepted` were, `failed` tells why by turn id."""
+
+    def __init__(self, accepted: Sequence[str], failed: Mapping[str, str]) -> None:
+        first = next(iter(failed.items()))
+        super().__init__(
+            f"{len(failed)} of {len(accepted) + len(failed)} turns were not acknowledged, the first is {first[0]} "
+            f"({first[1]}): publish those again with the same turn_ids"
+        )
+        self.accepted = tuple(accepted)
+        self.failed = dict(failed)
+
+
+class WaitTimeoutError(MnemologError, TimeoutError):
+    """A turn has not reached its end in time; the message says how far it is."""

@@ -1,0 +1,80 @@
+"""How commands and clients find a running `mnemolog up`: it leaves a file in its data folder."""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TypeVar
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from mnemolog.errors import NotConnectedError
+from mnemolog.settings import Settings
+
+FILE = "connection.json"
+_S = TypeVar("_S", bound=Settings)
+
+
+class Connection(BaseModel):
+    """Where the servers of a running `up` are. The file holds a password and is its owner's alone (0600)."""
+
+    model_config = ConfigDict(frozen=True)
+    kafka: str
+    postgres: str
+    topic_prefix: str
+    metrics_url: str | None
+    pid: int
+
+
+def located(settings: _S) -> _S:
+    """Complete `settings` with the servers of a running `up` on the same data folder, where they name none.
+
+    Raises `NotConnectedError` when a server is named nowhere.
+    """
+    if settings.kafka and settings.postgres:
+        return settings
+    found = _read(settings.data_dir / FILE)
+    return settings.model_copy(
+        update={
+            "kafka": settings.kafka or found.kafka,
+            "postgres": settings.postgres or found.postgres,
+            "topic_prefix": settings.topic_prefix or found.topic_prefix,
+        }
+    )
+
+
+@contextmanager
+def announced(folder: Path, connection: Connection) -> Iterator[None]:
+    """Leave the file for as long as the block runs."""
+    path = folder / FILE
+    path.unlink(missing_ok=True)
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(descriptor, "w") as file:
+        file.write(connection.model_dump_json(indent=2))
+    try:
+        yield
+    finally:
+        path.unlink(missing_ok=True)
+
+
+def _read(path: Path) -> Connection:
+    advice = "start `mnemolog up` here, or set MNEMOLOG_KAFKA and MNEMOLOG_POSTGRES"
+    try:
+        found = Connection.model_validate_json(path.read_bytes())
+    except FileNotFoundError as error:
+        raise NotConnectedError(f"no running `mnemolog up` in {path.parent}: {advice}") from error
+    except (OSError, ValidationError) as error:
+        raise NotConnectedError(f"{path} cannot be read ({error}): {advice}") from error
+    if not _runs(found.pid):
+        raise NotConnectedError(f"the `mnemolog up` of {path.parent} (process {found.pid}) has ended: {advice}")
+    return found
+
+
+def _runs(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True

@@ -1,0 +1,89 @@
+"""The client's edge: what is no turn is refused with the field and the remedy, before anything is published."""
+
+import json
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from mnemolog.errors import InvalidTurnError
+from mnemolog.turns import Draft, checked, compose, read_turn
+from schemas.turn import Message, Overrides
+
+AT = datetime(2026, 3, 1, 9, tzinfo=UTC)
+LIMIT = 4096
+
+
+def draft(**changes: Any) -> Draft:
+    fields: dict[str, Any] = {
+        "messages": "I live in Bern.",
+        "turn_id": "t1",
+        "occurred_at": AT,
+        "tenant": "default",
+        "user_id": "alice",
+    }
+    return Draft(**{**fields, **changes})
+
+
+def test_a_text_becomes_one_message_of_the_user() -> None:
+    turn = compose(draft(), max_bytes=LIMIT)
+    assert turn.messages == (Message(role="user", content="I live in Bern."),)
+    assert turn.scope.owner == "default/alice"
+    assert turn.infer
+
+
+def test_everything_given_is_in_the_turn() -> None:
+    turn = compose(
+        draft(
+            messages=[{"role": "user", "content": "Hi", "name": "Mira"}, Message(role="assistant", content="Hello")],
+            agent_id="helper",
+            infer=False,
+            metadata={"channel": "chat"},
+            speaker="Mira",
+            recalled=["Mira has a dog."],
+            valid_until=AT,
+            overrides={"conflict": 0.5},
+        ),
+        max_bytes=LIMIT,
+    )
+    assert [message.role for message in turn.messages] == ["user", "assistant"]
+    assert (turn.scope.agent_id, turn.infer, turn.metadata) == ("helper", False, {"channel": "chat"})
+    assert (turn.speaker, turn.recalled, turn.valid_until) == ("Mira", ("Mira has a dog.",), AT)
+    assert turn.overrides == Overrides(conflict=0.5)
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"user_id": None}, "at least a user_id or an agent_id"),
+        ({"user_id": "*"}, "user_id"),
+        ({"turn_id": ""}, "turn_id"),
+        ({"messages": []}, "messages"),
+        ({"messages": "  "}, "at least one message with content"),
+        ({"messages": [{"role": "boss", "content": "x"}]}, "messages.0.role"),
+        ({"messages": "x" * LIMIT}, "oversize"),
+        ({"occurred_at": datetime(2026, 3, 1)}, "occurred_at has no zone"),  # noqa: DTZ001 - that is the point
+        ({"valid_until": datetime(2026, 3, 1)}, "valid_until has no zone"),  # noqa: DTZ001 - that is the point
+        ({"metadata": {"thing": object()}}, "metadata"),
+        ({"messages": "nul \x00"}, r"U\+0000"),
+        ({"overrides": {"conflict": 2}}, "overrides.conflict"),
+        ({"overrides": {"conflct": 0.2}}, "overrides.conflct"),
+    ],
+)
+def test_what_is_no_turn_is_refused_with_its_field(changes: dict[str, Any], words: str) -> None:
+    with pytest.raises(InvalidTurnError, match=words):
+        compose(draft(**changes), max_bytes=LIMIT)
+
+
+def test_a_turn_is_read_back_from_its_bytes() -> None:
+    turn = compose(draft(), max_bytes=LIMIT)
+    assert read_turn(turn.to_bytes(), max_bytes=LIMIT) == turn
+    assert checked(turn, max_bytes=LIMIT) == turn
+
+
+def test_a_document_without_turn_id_is_refused() -> None:
+    with pytest.raises(InvalidTurnError, match="turn_id: Field required"):
+        read_turn(
+            b'{"scope": {"user_id": "a"}, "messages": [{"role": "user", "content": "x"}], "occurred_at": "2026-03-01T09:00:00Z"}',
+            max_bytes=LIMIT,
+        )
