@@ -58,8 +58,8 @@ def read_reply(model: type[M], text: str) -> M | tuple[str, ...]:
 def _complaint(location: tuple[int | str, ...], kind: str, message: str) -> str:
     if kind == "json_invalid":
         return f"the answer is not one valid JSON object ({message}): answer with the complete object and nothing else"
-    if kind == "timezone_aware":
-        message = "needs a zone, for example 2026-01-31T09:30:00+01:00, or null"
+    if kind == "timezone_aware" or kind.startswith("datetime"):
+        message = "needs date, time and zone, for example 2026-01-31T09:30:00+01:00, or null"
     return f"{'.'.join(map(str, location)) or 'the answer'}: {message}"
 
 

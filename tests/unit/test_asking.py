@@ -1,0 +1,91 @@
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import pytest
+
+from schemas.provenance import Dropped
+from streams.prompts.asking import Answer, RecordedReply, ask
+from streams.prompts.errors import ReplyInvalidError
+from streams.prompts.extract import extraction_prompt
+from streams.prompts.parsing import Parsed
+from streams.providers.base import Prompt
+from tests.conversations import extraction, user
+
+PROMPT = extraction_prompt(extraction(user("hello")))
+
+
+@dataclass
+class Scripted:
+    """A model that answers from a list, and remembers what it was asked."""
+
+    texts: list[str]
+    asked: list[tuple[Prompt, int]] = field(default_factory=list)
+
+    async def __call__(self, prompt: Prompt, attempt: int) -> RecordedReply:
+        self.asked.append((prompt, attempt))
+        return RecordedReply(text=self.texts[attempt], model="scripted", milliseconds=1.0)
+
+
+def judge(text: str) -> Parsed[str]:
+    if text.startswith("good"):
+        return Parsed(value=text)
+    if text.startswith("soft"):
+        return Parsed(value=text, complaints=("half",), dropped=(Dropped(text=text, reason="excerpt_not_found"),))
+    return Parsed(complaints=("bad",))
+
+
+async def asked(*texts: str, parse: Callable[[str], Parsed[str]] = judge) -> tuple[Scripted, Answer[str]]:
+    model = Scripted(list(texts))
+    return model, await ask(model, PROMPT, parse)
+
+
+async def test_a_valid_reply_is_taken_at_once() -> None:
+    model, answer = await asked("good")
+    assert (answer.value, answer.reprompts, answer.dropped) == ("good", 0, ())
+    assert model.asked == [(PROMPT, 0)]
+
+
+@pytest.mark.parametrize(
+    ("texts", "value", "dropped"),
+    [
+        (["bad", "good"], "good", 0),
+        (["bad", "bad", "good"], "good", 0),
+        (["soft", "good"], "good", 0),
+        (["soft 1", "soft 2"], "soft 2", 1),
+        (["soft", "bad"], "soft", 1),
+        (["bad", "soft", "good"], "good", 0),
+        (["bad", "soft", "bad"], "soft", 1),
+        (["bad", "bad", "soft"], "soft", 1),
+    ],
+    ids=str,
+)
+async def test_replies_are_asked_again_until_one_is_good_enough(texts: list[str], value: str, dropped: int) -> None:
+    model, answer = await asked(*texts, "never asked")
+    assert answer.value == value
+    assert len(answer.dropped) == dropped
+    assert [reply.text for reply in answer.replies] == texts
+    assert answer.reprompts == len(texts) - 1
+    assert [attempt for _, attempt in model.asked] == list(range(len(texts)))
+
+
+async def test_a_re_prompt_says_what_was_wrong_with_the_latest_reply() -> None:
+    model, _ = await asked("bad one", "bad two", "good")
+    prompt, _ = model.asked[2]
+    assert prompt.messages[:-2] == PROMPT.messages
+    said, told = prompt.messages[-2:]
+    assert (said.role, said.content) == ("assistant", "bad two")
+    assert told.role == "user"
+    assert "- bad\n" in told.content
+    assert (prompt.version, prompt.schema, prompt.subject) == (PROMPT.version, PROMPT.schema, PROMPT.subject)
+
+
+async def test_a_run_away_reply_is_not_repeated_whole() -> None:
+    model, _ = await asked("x" * 100_000, "good")
+    assert len(model.asked[1][0].messages[-2].content) == 20_000
+
+
+async def test_it_gives_up_after_two_re_prompts_and_hands_over_what_was_paid() -> None:
+    with pytest.raises(ReplyInvalidError, match="after 3 calls, the last one: bad") as caught:
+        await asked("bad", "", "bad", "good")
+    assert [reply.text for reply in caught.value.replies] == ["bad", "", "bad"]
+    assert caught.value.complaints == ("bad",)

@@ -1,0 +1,164 @@
+from datetime import UTC, datetime, timedelta, timezone
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from schemas.facts import IMPORTANCE
+from schemas.turn import Message
+from streams.prompts.extract import MAX_FACTS, parse_extraction
+from streams.prompts.parsing import MAX_COMPLAINTS
+from tests.conversations import answered, extraction, facts_reply, user
+
+SUBJECT = extraction(user("Hello. I live in Berlin, since 2019."))
+
+
+def test_a_fact_is_taken_with_its_importance() -> None:
+    parsed = parse_extraction(facts_reply(answered(event_time="2023-05-08T10:00:00+02:00")), SUBJECT)
+    assert parsed.complaints == ()
+    assert parsed.value is not None
+    (fact,) = parsed.value
+    assert (fact.text, fact.key, fact.value) == ("Alice lives in Berlin.", "home_city", "Berlin")
+    assert fact.importance == IMPORTANCE["biographical_milestone"]
+    assert fact.event_time == datetime(2023, 5, 8, 10, tzinfo=timezone(timedelta(hours=2))).astimezone(UTC)
+
+
+def test_no_facts_is_a_valid_answer() -> None:
+    assert parse_extraction('{"facts": []}', SUBJECT).value == ()
+
+
+@pytest.mark.parametrize(
+    "around", ["```json\n{}\n```", "Here it is:\n{}\nAnything else?", "  {}  ", "```\n{}```\n"], ids=repr
+)
+def test_fences_and_prose_around_the_object_are_overlooked(around: str) -> None:
+    parsed = parse_extraction(around.replace("{}", facts_reply(answered())), SUBJECT)
+    assert parsed.value is not None
+    assert len(parsed.value) == 1
+
+
+def test_a_blank_search_text_is_the_text_and_blank_values_are_none() -> None:
+    parsed = parse_extraction(facts_reply(answered(search_text=" ", value="", subject="")), SUBJECT)
+    assert parsed.value is not None
+    (fact,) = parsed.value
+    assert (fact.search_text, fact.value, fact.subject) == ("Alice lives in Berlin.", None, None)
+
+
+@pytest.mark.parametrize(
+    ("fields", "complaint"),
+    [
+        ({"text": " "}, "facts.0.text: Value error, must not be blank"),
+        ({"excerpt": ""}, "facts.0.excerpt"),
+        ({"text": "a\x00b"}, "U+0000"),
+        ({"value": "\x00"}, "U+0000"),
+        ({"text": "x" * 2001}, "at most 2000"),
+        ({"key": "homeCity"}, "facts.0.key"),
+        ({"category": "weather"}, "'weather' is none of identity"),
+        ({"importance_category": "huge"}, "facts.0.importance_category"),
+        ({"certainty": "sure"}, "facts.0.certainty"),
+        ({"action_hint": "drop"}, "facts.0.action_hint"),
+        ({"event_time": "2023-05-08T10:00:00"}, "facts.0.event_time: needs date, time and zone"),
+        ({"valid_until": "2023-05-08"}, "facts.0.valid_until: needs date, time and zone"),
+        ({"event_time": 1683540000}, "facts.0.event_time: needs date, time and zone"),
+        ({"value": 3}, "facts.0.value"),
+        ({"mood": "glad"}, "facts.0.mood: Extra inputs"),
+    ],
+    ids=str,
+)
+def test_a_faulty_field_is_a_hard_complaint_that_names_it(fields: dict[str, Any], complaint: str) -> None:
+    parsed = parse_extraction(facts_reply(answered(**fields), answered()), SUBJECT)
+    assert parsed.value is None
+    assert any(complaint in said for said in parsed.complaints), parsed.complaints
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "I found no facts.",
+        "[]",
+        "null",
+        "{",
+        facts_reply(answered())[:-20],
+        "{}",
+        '{"facts": null}',
+        '{"facts": [1]}',
+    ],
+)
+def test_what_is_no_such_object_is_a_hard_complaint(text: str) -> None:
+    parsed = parse_extraction(text, SUBJECT)
+    assert parsed.value is None
+    assert parsed.complaints
+
+
+def test_two_objects_are_not_one() -> None:
+    assert parse_extraction(facts_reply() + facts_reply(), SUBJECT).value is None
+
+
+def test_too_many_facts_are_refused() -> None:
+    parsed = parse_extraction(facts_reply(*[answered()] * (MAX_FACTS + 1)), SUBJECT)
+    assert parsed.value is None
+    assert "101 facts are too many" in parsed.complaints[0]
+
+
+def test_complaints_are_bounded() -> None:
+    assert len(parse_extraction(facts_reply(*[{}] * 50), SUBJECT).complaints) == MAX_COMPLAINTS
+
+
+@pytest.mark.parametrize(
+    ("said", "excerpt"),
+    [
+        ("I live in Berlin", "i  LIVE in\nberlin"),
+        ("I live\n  in\tBerlin", "I live in Berlin"),
+        ("I\u2019m \u201cat home\u201d \u2013 in Berlin", 'I\'m "at home" - in Berlin'),
+        ("Ich wohne in Köln", "in Ko\u0308ln"),
+        ("\uff21\uff22 12", "AB 12"),
+        ("私はベルリンに住んでいます。", "ベルリンに住んで"),
+    ],
+)
+def test_an_excerpt_is_compared_after_normalisation(said: str, excerpt: str) -> None:
+    parsed = parse_extraction(facts_reply(answered(excerpt=excerpt)), extraction(user(said)))
+    assert parsed.value is not None
+    assert parsed.value[0].excerpt == excerpt
+    assert parsed.complaints == ()
+
+
+def test_an_excerpt_that_nobody_said_is_a_soft_complaint_and_its_fact_dropped() -> None:
+    parsed = parse_extraction(facts_reply(answered(), answered(text="Alice flies.", excerpt="I can fly")), SUBJECT)
+    assert parsed.value is not None
+    assert [fact.text for fact in parsed.value] == ["Alice lives in Berlin."]
+    assert [(dropped.text, dropped.reason) for dropped in parsed.dropped] == [("Alice flies.", "excerpt_not_found")]
+    assert parsed.complaints == (
+        'facts.1.excerpt: "I can fly" occurs in no message: copy the words from one message, or leave the fact out',
+    )
+
+
+def test_an_excerpt_across_two_messages_is_not_found() -> None:
+    subject = extraction(user("I live"), user("in Berlin"))
+    assert parse_extraction(facts_reply(answered()), subject).value == ()
+
+
+def test_recalled_text_and_system_messages_are_no_evidence() -> None:
+    system = Message(role="system", content="I live in Berlin")
+    subject = extraction(system, user("Hello."), recalled=["I live in Berlin"])
+    parsed = parse_extraction(facts_reply(answered()), subject)
+    assert parsed.value == ()
+    assert len(parsed.dropped) == 1
+
+
+@pytest.mark.parametrize("role", ["user", "assistant", "tool"])
+def test_every_message_of_the_conversation_is_evidence(role: str) -> None:
+    message = Message.model_validate({"role": role, "content": "I live in Berlin"})
+    parsed = parse_extraction(facts_reply(answered()), extraction(message))
+    assert parsed.value
+    assert not parsed.dropped
+
+
+def test_an_excerpt_of_nothing_visible_is_no_evidence() -> None:
+    assert parse_extraction(facts_reply(answered(excerpt="\u00ad")), SUBJECT).value == ()
+
+
+@given(st.text())
+def test_no_text_can_break_the_parser(text: str) -> None:
+    parsed = parse_extraction(text, SUBJECT)
+    assert (parsed.value is None) == bool(parsed.complaints)
