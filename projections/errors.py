@@ -1,0 +1,26 @@
+"""What can go wrong with the projections, told so that the reader knows what to do."""
+
+
+class ProjectionError(Exception):
+    """Base of every error of this package."""
+
+
+class DowngradeRefusedError(ProjectionError):
+    """Migrations go forward only."""
+
+    def __init__(self, revision: str) -> None:
+        super().__init__(f"migration {revision} cannot be taken back: restore a backup, or write a migration forward")
+
+
+class LogGapError(ProjectionError):
+    """Records of the log are missing before the ones at hand: folding on would lose them silently."""
+
+    def __init__(self, partition: int, expected: int, found: int) -> None:
+        super().__init__(
+            f"memory_events partition {partition} goes on at offset {found}, the tables expect {expected}: "
+            f"read again from offset {expected}; if the topic no longer holds it, restore the topic "
+            "or rebuild the projections"
+        )
+        self.partition = partition
+        self.expected = expected
+        self.found = found

@@ -1,0 +1,26 @@
+"""What Alembic runs for every migration: one transaction, one migrator at a time, bounded waits."""
+
+from typing import Final
+
+from alembic import context
+from sqlalchemy import Connection
+
+MIGRATION_LOCK: Final = 0x6D6E656D_0001
+BEFORE: Final = (
+    "SET LOCAL statement_timeout = '60s'",  # for those who wait while another one migrates
+    f"SELECT pg_advisory_xact_lock({MIGRATION_LOCK})",
+    "SET LOCAL lock_timeout = '5s'",
+    "SET LOCAL statement_timeout = '15min'",
+    "CREATE SCHEMA IF NOT EXISTS mnemolog_journal",
+)
+
+
+def _run(connection: Connection) -> None:
+    with connection.begin():
+        for statement in BEFORE:
+            connection.exec_driver_sql(statement)
+        context.configure(connection=connection, version_table_schema="mnemolog_journal")
+        context.run_migrations()
+
+
+_run(context.config.attributes["connection"])

@@ -1,0 +1,14 @@
+"""Runs 0002_projections.sql."""
+
+from projections.migrations.running import refuse, run
+
+revision = "0002"
+down_revision = "0001"
+
+
+def upgrade() -> None:
+    run("0002_projections.sql")
+
+
+def downgrade() -> None:
+    refuse(revision)
