@@ -27,12 +27,12 @@ UNION ALL
 SELECT 'constraint', r.relname || '.' || conname, pg_get_constraintdef(k.oid)
 FROM pg_constraint AS k JOIN pg_class AS r ON r.oid = k.conrelid WHERE connamespace = %(schema)s::regnamespace
 UNION ALL
-SELECT 'index', indexname, indexdef FROM pg_indexes WHERE schemaname = %(schema)s
+SELECT 'index', indexname, indexdef FROM pg_indexes WHERE schemaname = %(schema)s::text
 UNION ALL
 SELECT 'trigger', tgname, pg_get_triggerdef(t.oid)
 FROM pg_trigger AS t JOIN pg_class AS c ON c.oid = t.tgrelid WHERE c.relnamespace = %(schema)s::regnamespace
 UNION ALL
-SELECT 'view', viewname, definition FROM pg_views WHERE schemaname = %(schema)s
+SELECT 'view', viewname, definition FROM pg_views WHERE schemaname = %(schema)s::text
 UNION ALL
 SELECT 'function', proname, pg_get_functiondef(oid) FROM pg_proc WHERE pronamespace = %(schema)s::regnamespace
 UNION ALL
