@@ -1,7 +1,7 @@
 """Resolve the jars of the embedded Kafka and write them down with their sums.
 
 Run it to move to another Kafka version:
-    python scripts/lock_jars.py org.apache.kafka:kafka_2.13:4.1.0 org.slf4j:slf4j-simple:1.7.36
+    python scripts/lock_jars.py org.apache.kafka:kafka_2.13:4.1.2 org.slf4j:slf4j-simple:1.7.36
 Resolving takes about a minute; starting the embedded stack only ever reads the list that this writes.
 """
 
