@@ -113,7 +113,7 @@ class Child:
 
     async def _ended(self, timeout: float) -> bool:  # noqa: ASYNC109 - as above
         deadline = asyncio.get_running_loop().time() + timeout
-        while self.running and asyncio.get_running_loop().time() < deadline:
+        while self.running and asyncio.get_running_loop().time() < deadline:  # noqa: ASYNC110 - a process sets no event
             await asyncio.sleep(POLL_SECONDS)
         return not self.running
 

@@ -13,12 +13,13 @@ import os
 import secrets
 import signal
 import socket
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from random import Random
-from typing import TextIO
+from typing import TYPE_CHECKING, TextIO
 
 import structlog
 from pydantic import BaseModel, ConfigDict, ValidationError
@@ -29,7 +30,11 @@ LOOPBACK = "127.0.0.1"
 # Below Linux's range for outgoing connections (32768 and up), so that a port is still free after a restart.
 PORTS = range(20_000, 32_000)
 STALE_CHILD_SECONDS = 20
+SAME_START_SECONDS = 1
 MIN_FREE_BYTES = 256 * 1024 * 1024
+
+if TYPE_CHECKING:
+    import psutil
 
 log = structlog.get_logger(__name__)
 
@@ -123,6 +128,7 @@ def hold(path: Path, *, now: datetime | None = None) -> Iterator[DataFolder]:
     Raises DataFolderInUse, naming the holder, when another process (or another stack of this one) holds it,
     and DataFolderError when it cannot be written or read. The kernel frees the lock of a killed process.
     """
+    path = path.resolve()
     try:
         # Others may pass, not look: Postgres runs under another user when we are root.
         path.mkdir(mode=0o711, parents=True, exist_ok=True)
@@ -200,15 +206,26 @@ def _write_privately(path: Path, text: str) -> None:
 def _end_if_same(server: str, child: RunningChild) -> None:
     import psutil  # noqa: PLC0415 - an optional extra
 
-    try:
+    with suppress(psutil.NoSuchProcess):
         process = psutil.Process(child.pid)
-        if abs(process.create_time() - child.started) > 1:
+        if abs(process.create_time() - child.started) > SAME_START_SECONDS:
             return
-        log.warning("stale_server_ended", server=server, pid=child.pid)
-        process.send_signal(signal.SIGINT)  # a fast shutdown for both servers
-        process.wait(STALE_CHILD_SECONDS)
-    except psutil.NoSuchProcess:
-        return
-    except psutil.TimeoutExpired:
-        process.kill()
-        process.wait(STALE_CHILD_SECONDS)
+        for request in (signal.SIGINT, signal.SIGKILL):  # the first is a fast shutdown for both servers
+            if not _runs(process):
+                return
+            log.warning("stale_server_ended", server=server, pid=child.pid, signal=request.name)
+            process.send_signal(request)
+            _wait_for_end(process)
+        if _runs(process):
+            raise DataFolderError(f"{server} of an earlier start, process {child.pid}, cannot be ended")
+
+
+def _runs(process: psutil.Process) -> bool:
+    """Whether a process still does something; a dead one whose parent does not ask for it stays a zombie for ever."""
+    return process.is_running() and process.status() != "zombie"
+
+
+def _wait_for_end(process: psutil.Process) -> None:
+    deadline = time.monotonic() + STALE_CHILD_SECONDS
+    while _runs(process) and time.monotonic() < deadline:
+        time.sleep(0.05)

@@ -87,7 +87,7 @@ SINGLE_NODE = {
 }
 # A restarted broker waits until the session of its former self has ended, and workers until a dead member's has.
 QUICK_RESTART = {
-    "broker.session.timeout.ms": "3000",
+    "broker.session.timeout.ms": "2000",
     "broker.heartbeat.interval.ms": "500",
     "group.initial.rebalance.delay.ms": "0",
     "group.min.session.timeout.ms": "1000",

@@ -59,11 +59,11 @@ class EmbeddedStack:
         """
         require_extras()
         with ExitStack() as held:
-            data_folder = held.enter_context(hold(folder.resolve()))
+            data_folder = held.enter_context(hold(folder))
             stack = cls(data_folder, held.pop_all(), rng=rng or SystemRandom(), progress=progress)
         try:
             await stack._start(kafka=kafka, postgres=postgres, test=test)
-        except BaseException as error:
+        except BaseException as error:  # noqa: BLE001 - stops what runs, and raises again
             await stack.stop()
             _reraise(error, folder)
         return stack
@@ -139,7 +139,8 @@ class EmbeddedStack:
                 _unless_port_taken(error, attempt)
                 continue
             self._bootstrap = plan.bootstrap
-            return self._tell("starting Kafka", 1)
+            self._tell("starting Kafka", 1)
+            return
 
     async def _start_postgres(self, *, test: bool) -> None:
         self._tell("starting Postgres", 0)
@@ -157,7 +158,8 @@ class EmbeddedStack:
                 _unless_port_taken(error, attempt)
                 continue
             self._postgres_url = plan.url()
-            return self._tell("starting Postgres", 1)
+            self._tell("starting Postgres", 1)
+            return
 
     def _port(self, name: str, attempt: int) -> int:
         return self._folder.port(name, self._rng, anew=attempt > 0)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import uuid
+
 import psycopg
 import pytest
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
@@ -31,4 +33,4 @@ async def test_an_empty_database_has_pgvector_and_utf8(empty_database: str) -> N
 
 async def test_postgres_asks_for_the_password(postgres_admin_url: str) -> None:
     with pytest.raises(psycopg.OperationalError, match="password authentication failed"):
-        await psycopg.AsyncConnection.connect(make_conninfo(postgres_admin_url, password="guessed"))
+        await psycopg.AsyncConnection.connect(make_conninfo(postgres_admin_url, password=uuid.uuid4().hex))
