@@ -1,0 +1,74 @@
+"""What a question or a rebuild can be refused with, and what the asker can do."""
+
+from uuid import UUID
+
+from projections.errors import ProjectionError
+
+
+class QueryError(ProjectionError, ValueError):
+    """The question itself is wrong: ask it differently."""
+
+
+class UnknownTurnError(ProjectionError, LookupError):
+    """No such turn is in the tables, at least not yet."""
+
+    def __init__(self, tenant: str, turn_id: str) -> None:
+        super().__init__(
+            f"turn {turn_id!r} is not known in tenant {tenant!r}: check the id and the tenant; "
+            "a turn that was published a moment ago appears once the journal has read it"
+        )
+        self.tenant = tenant
+        self.turn_id = turn_id
+
+
+class AmbiguousTurnError(QueryError):
+    """Several owners of the tenant have a turn of this id."""
+
+    def __init__(self, turn_id: str, owners: list[str]) -> None:
+        named = ", ".join(owners[:5])
+        super().__init__(
+            f"turn {turn_id!r} is known of {len(owners)} owners ({named}): give the user_id of the one meant"
+        )
+        self.turn_id = turn_id
+        self.owners = owners
+
+
+class UnknownFactError(ProjectionError, LookupError):
+    """No such fact is in this tenant."""
+
+    def __init__(self, tenant: str, fact_id: UUID) -> None:
+        super().__init__(f"fact {fact_id} is not known in tenant {tenant!r}: check the id and the tenant")
+        self.tenant = tenant
+        self.fact_id = fact_id
+
+
+class RebuildError(ProjectionError):
+    """The rebuild stopped; the live tables are as they were."""
+
+
+class RebuildRunningError(RebuildError):
+    """Another rebuild of this database is at work."""
+
+    def __init__(self) -> None:
+        super().__init__("another rebuild of this database is running: wait until it has ended, then start again")
+
+
+class LogTooShortError(RebuildError):
+    """The log ends before what the live tables already hold."""
+
+    def __init__(self, partition: int, end: int, live: int) -> None:
+        super().__init__(
+            f"partition {partition} of the log ends at offset {end}, the live tables hold it up to {live}: "
+            "this log is not the one that they were made from, or it has lost records; restore it first"
+        )
+        self.partition = partition
+        self.end = end
+        self.live = live
+
+
+class LogUnreadableError(RebuildError):
+    """The log's server did not answer in time."""
+
+
+class SwapRefusedError(RebuildError):
+    """The projectors did not pause for the swap in time."""

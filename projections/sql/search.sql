@@ -1,0 +1,88 @@
+-- name: hybrid
+-- The best active facts of a scope by vector and by words, fused by reciprocal rank, in one round trip.
+-- A dimension whose parameter is NULL may have any value. Without a vector only the words decide.
+-- The vector scan is exact: an index with a filter on the scope would return too few of its facts.
+WITH live AS NOT MATERIALIZED (
+    SELECT fact_id, embedding, embedding_model, words
+    FROM facts
+    WHERE status = 'active'
+        AND tenant = %(tenant)s
+        AND user_id = coalesce(%(user_id)s::text, user_id)
+        AND agent_id = coalesce(%(agent_id)s::text, agent_id)
+        AND app_id = coalesce(%(app_id)s::text, app_id)
+        AND run_id = coalesce(%(run_id)s::text, run_id)
+        AND (valid_until IS NULL OR valid_until > %(at)s)
+        AND (true_to IS NULL OR true_to > %(at)s)
+),
+lexemes AS (
+    SELECT lexeme, true AS meaningful
+    FROM unnest(to_tsvector('english', %(text)s))
+    UNION
+    SELECT lexeme, length(to_tsvector('english', lexeme)) > 0
+    FROM unnest(to_tsvector('simple', %(text)s))
+),
+chosen AS (
+    SELECT lexeme
+    FROM lexemes
+    WHERE meaningful OR NOT EXISTS (SELECT FROM lexemes WHERE meaningful)
+    ORDER BY lexeme
+    LIMIT %(max_lexemes)s
+),
+asked AS (
+    SELECT string_agg('''' || replace(replace(lexeme, '\', '\\'), '''', '''''') || '''', ' | ')::tsquery AS query
+    FROM chosen
+),
+nearest AS (
+    SELECT fact_id, embedding <=> %(vector)s::halfvec AS distance
+    FROM live
+    WHERE embedding_model = %(model)s AND vector_dims(embedding) = %(dimensions)s
+    ORDER BY distance, fact_id
+    LIMIT %(candidates)s
+),
+by_vector AS (
+    SELECT
+        fact_id,
+        1 - distance AS similarity,
+        row_number() OVER (ORDER BY distance, fact_id) AS place
+    FROM nearest
+    WHERE distance < 'NaN'
+),
+best_worded AS (
+    SELECT fact_id, ts_rank(words, query) AS score
+    FROM live, asked
+    WHERE words @@ query
+    ORDER BY score DESC, fact_id
+    LIMIT %(candidates)s
+),
+by_words AS (
+    SELECT
+        fact_id,
+        score,
+        row_number() OVER (ORDER BY score DESC, fact_id) AS place
+    FROM best_worded
+),
+fused AS (
+    SELECT
+        fact_id,
+        by_vector.place AS vector_rank,
+        by_vector.similarity,
+        coalesce(1.0::float8 / (%(k)s + by_vector.place), 0) AS vector_part,
+        by_words.place AS text_rank,
+        by_words.score AS text_score,
+        coalesce(1.0::float8 / (%(k)s + by_words.place), 0) AS text_part
+    FROM by_vector
+    FULL JOIN by_words USING (fact_id)
+)
+SELECT
+    vector_rank,
+    similarity,
+    vector_part,
+    text_rank,
+    text_score::float8 AS text_score,
+    text_part,
+    vector_part + text_part AS total,
+    {fact}
+FROM fused
+INNER JOIN facts AS f USING (fact_id)
+ORDER BY total DESC, f.importance DESC, f.confidence DESC, f.fact_id
+LIMIT %(limit)s;
