@@ -147,7 +147,8 @@ class _App(faust.App):
         return _Transport(self.conf.broker_producer, self)
 
     async def _consumer_wait_empty(self, consumer: Any, logger: Any) -> None:  # noqa: ARG002 -- Faust's signature
-        drained = await self.window.drain(self.tuning.grace)
+        # A crashed App's consumer thread is gone, and with it the loop that a commit would run on: waiting is no use.
+        drained = await self.window.drain(0 if self.crashed else self.tuning.grace)
         metrics.DRAIN_REDONE.labels(stage=self.stage).inc(drained.redone)
         log.info(
             "window_drained",
@@ -156,7 +157,6 @@ class _App(faust.App):
             dropped=drained.dropped,
             redone=drained.redone,
         )
-        # A crashed App's consumer thread is gone, and with it the loop that a commit would run on.
         if drained.offsets and not self.crashed:
             await self._commit({TP(*partition): offset for partition, offset in drained.offsets.items()}, consumer)
 
