@@ -80,7 +80,7 @@ def _values(field: Mapping[str, Any]) -> str:
 
 def _limits(field: Mapping[str, Any]) -> str:
     words = {"minimum": ">=", "exclusiveMinimum": ">", "maximum": "<=", "exclusiveMaximum": "<"}
-    return "".join(f", {sign} {field[word]:g}" for word, sign in words.items() if word in field)
+    return "".join(f", {sign} {field[word]:.10g}" for word, sign in words.items() if word in field)
 
 
 def _default(field: Mapping[str, Any]) -> str:

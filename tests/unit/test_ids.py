@@ -1,0 +1,36 @@
+from uuid import UUID
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from schemas.ids import event_id, fact_id
+
+NAMES = st.text(min_size=1, max_size=20, alphabet=st.characters(exclude_categories=["Cs", "Cc"]))
+SOURCES = st.tuples(NAMES, NAMES, st.integers(0, 1000))
+
+
+def test_ids_stay_what_they_were_in_logs_already_written() -> None:
+    assert fact_id("default/nadia", "t1", 0) == UUID("2dc1aaca-62b0-58a3-99ba-668fe0d83004")
+    assert event_id("default/nadia", "t1", 0) == UUID("c8a69475-b8ae-59be-a161-33a82cac8774")
+
+
+@given(SOURCES, SOURCES)
+def test_ids_are_equal_only_for_equal_owner_source_and_ordinal(
+    one: tuple[str, str, int], other: tuple[str, str, int]
+) -> None:
+    assert (fact_id(*one) == fact_id(*other)) == (one == other)
+    assert (event_id(*one) == event_id(*other)) == (one == other)
+
+
+@given(SOURCES)
+def test_a_fact_and_its_event_have_different_ids(source: tuple[str, str, int]) -> None:
+    assert fact_id(*source) != event_id(*source)
+
+
+def test_owners_may_choose_the_same_turn_id() -> None:
+    assert fact_id("default/nadia", "t1", 0) != fact_id("default/yuki", "t1", 0)
+
+
+def test_separators_inside_names_do_not_mix_sources_up() -> None:
+    assert fact_id("a", "b/c", 0) != fact_id("a/b", "c", 0)
+    assert fact_id('a","b', "c", 0) != fact_id("a", 'b","c', 0)

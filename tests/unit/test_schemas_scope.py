@@ -1,0 +1,40 @@
+import pytest
+from pydantic import ValidationError
+
+from schemas.scope import DIMENSIONS, Scope
+
+
+def test_the_owner_is_the_user_whoever_else_is_named() -> None:
+    assert Scope(user_id="nadia", agent_id="planner", app_id="diary", run_id="r1").owner == "default/nadia"
+
+
+def test_the_owner_is_the_agent_where_there_is_no_user() -> None:
+    assert Scope(tenant="acme", agent_id="planner").owner == "acme/planner"
+
+
+def test_the_key_is_the_owner_in_utf8() -> None:
+    assert Scope(user_id="結城").key == "default/結城".encode()
+
+
+def test_every_dimension_is_a_column_and_empty_where_it_is_not_set() -> None:
+    columns = Scope(user_id="nadia", run_id="r1").columns
+    assert tuple(columns) == DIMENSIONS == tuple(Scope.model_fields)
+    assert columns == {"tenant": "default", "user_id": "nadia", "agent_id": "", "app_id": "", "run_id": "r1"}
+
+
+def test_a_scope_without_user_and_agent_is_refused() -> None:
+    with pytest.raises(ValidationError, match="at least a user_id or an agent_id"):
+        Scope(app_id="diary", run_id="r1")
+
+
+@pytest.mark.parametrize("dimension", DIMENSIONS)
+@pytest.mark.parametrize("value", ["", "*", " nadia", "nadia\n", "na\x00dia", "\ud83d", "x" * 257])
+def test_what_cannot_be_told_apart_or_stored_is_no_id(dimension: str, value: str) -> None:
+    with pytest.raises(ValidationError, match=dimension):
+        Scope.model_validate({"user_id": "nadia", dimension: value})
+
+
+def test_a_tenant_has_no_slash_so_that_owners_are_unambiguous() -> None:
+    assert Scope(tenant="a", user_id="b/c").owner == "a/b/c"
+    with pytest.raises(ValidationError, match="a tenant has no '/'"):
+        Scope(tenant="a/b", user_id="c")
