@@ -64,7 +64,7 @@ def _reason(error: ValidationError) -> tuple[Reason, str]:
     explained = explain(Turn, error)
     if isinstance(explained, UnsupportedVersionError):
         return "unsupported_version", str(explained)
-    for fault in error.errors(include_url=False, include_input=False):
+    for fault in error.errors(include_url=False):
         match fault["loc"], fault["type"]:
             case (), "json_invalid" | "model_type":
                 return "not_a_record", explained.detail
@@ -72,7 +72,7 @@ def _reason(error: ValidationError) -> tuple[Reason, str]:
                 return "unknown_role", explained.detail
             case (field, *_), "timezone_aware" if field in ("occurred_at", "valid_until"):
                 return "missing_zone", f"{field} needs a zone, for example 2026-01-31T09:30:00+01:00"
-            case ("messages",), "too_short":
+            case ("messages",), "too_short" if not fault["input"]:
                 return "empty", "messages is empty: publish at least one message with content"
     return "invalid_record", explained.detail
 
