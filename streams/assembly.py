@@ -1,0 +1,201 @@
+"""From parts to stages: what each stage reads, does and writes, in one place."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import partial
+from time import monotonic
+
+from projections.journal import Journal
+from projections.matching import Matcher
+from projections.projector import Projector
+from schemas.envelopes import EmbeddedFacts, ExtractedFacts, MatchedFacts
+from schemas.provenance import Stage, Thresholds
+from schemas.turn import Overrides
+from streams.app import StageApp, StageSpec, build_app
+from streams.base_window import Window
+from streams.batches import BatchWindow
+from streams.dead_letters import DeadLetters
+from streams.log_source import KafkaLog
+from streams.providers.thresholds import thresholds_for
+from streams.recording import ChatRecorder, EmbeddingRecorder
+from streams.seen import Seen
+from streams.send import Sender
+from streams.settings import StreamsSettings
+from streams.stages.embed import Embedding, finish_embed
+from streams.stages.extract import Extractor, finish_extract, read_turn
+from streams.stages.freshness import Freshness
+from streams.stages.hop import Hop, Steps
+from streams.stages.journal import Journalling
+from streams.stages.match import Matching, finish_match
+from streams.stages.project import Projecting, start_offsets
+from streams.stages.reading import reader
+from streams.stages.resolve import Resolver
+from streams.topics import (
+    CONVERSATION_TURNS,
+    EMBEDDED_FACTS,
+    EXTRACTED_FACTS,
+    MATCHED_FACTS,
+    MEMORY_EVENTS,
+    Topic,
+    topic_name,
+)
+from streams.tuning import KafkaTuning
+from streams.watermark import Watermark
+from streams.window import KeyedWindow
+
+ALL_STAGES: tuple[Stage, ...] = ("journal", "extract", "embed", "match", "resolve", "project")
+BATCH_RECORDS = 256
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parts:
+    """What the stages of one process share."""
+
+    journal: Journal
+    matcher: Matcher
+    projector: Projector
+    model: ChatRecorder
+    embedder: EmbeddingRecorder
+    log: KafkaLog
+    watermark: Watermark
+
+
+class Assembly:
+    """Builds a stage's App, afresh at each call: a stopped App cannot be started again."""
+
+    def __init__(self, settings: StreamsSettings, bootstrap: str, parts: Parts) -> None:
+        self._settings = settings
+        self._bootstrap = bootstrap
+        self._parts = parts
+        self._matching = Matching(parts.matcher, self._thresholds_for)
+
+    def builder(self, stage: Stage) -> Callable[[], StageApp]:
+        source, make_window = self._plan(stage)
+        return partial(
+            build_app,
+            StageSpec(name=stage, inputs=(source,)),
+            make_window,
+            bootstrap=self._bootstrap,
+            prefix=self._settings.topic_prefix,
+            tuning=tuning(self._settings),
+            start_offsets=start_offsets(self._parts.projector) if stage == "project" else None,
+        )
+
+    def _plan(self, stage: Stage) -> tuple[Topic, Callable[[Sender], Window]]:
+        match stage:
+            case "journal":
+                return CONVERSATION_TURNS, self._journal
+            case "extract":
+                return CONVERSATION_TURNS, self._extract
+            case "embed":
+                return EXTRACTED_FACTS, self._embed
+            case "match":
+                return EMBEDDED_FACTS, self._match
+            case "resolve":
+                return MATCHED_FACTS, self._resolve
+            case "project":
+                return MEMORY_EVENTS, self._project
+
+    def _journal(self, _: Sender) -> Window:
+        return self._batches(Journalling(self._parts.journal, max_bytes=self._settings.max_turn_bytes))
+
+    def _extract(self, sender: Sender) -> Window:
+        steps = Steps(
+            stage="extract",
+            topic=self._name(EXTRACTED_FACTS),
+            read=partial(read_turn, max_bytes=self._settings.max_turn_bytes),
+            work=Extractor(self._parts.model, categories=self._settings.categories),
+            finish=finish_extract,
+        )
+        return self._keyed(Hop(steps, sender=sender, dead_letters=self._dead_letters(sender), seen=Seen()))
+
+    def _embed(self, sender: Sender) -> Window:
+        steps = Steps(
+            stage="embed",
+            topic=self._name(EMBEDDED_FACTS),
+            read=reader(ExtractedFacts),
+            work=Embedding(self._parts.embedder, self._thresholds_for),
+            finish=finish_embed,
+        )
+        return self._keyed(Hop(steps, sender=sender, dead_letters=self._dead_letters(sender), seen=Seen()))
+
+    def _match(self, sender: Sender) -> Window:
+        steps = Steps(
+            stage="match",
+            topic=self._name(MATCHED_FACTS),
+            read=reader(EmbeddedFacts),
+            work=self._matching,
+            finish=finish_match,
+        )
+        return self._keyed(Hop(steps, sender=sender, dead_letters=self._dead_letters(sender), seen=Seen()))
+
+    def _resolve(self, sender: Sender) -> Window:
+        freshness = Freshness(self._parts.watermark, self._parts.log.end_offset, lambda: window.epoch)
+        resolver = Resolver(
+            matcher=self._parts.matcher,
+            matching=self._matching,
+            model=self._parts.model,
+            embedder=self._parts.embedder,
+            freshness=freshness,
+            thresholds_for=self._thresholds_for,
+            clock=now,
+        )
+        steps = Steps(
+            stage="resolve",
+            topic=self._name(MEMORY_EVENTS),
+            read=reader(MatchedFacts),
+            work=resolver,
+            finish=resolver.finish,
+            sent=lambda commit, sent: freshness.committed(commit.owner, sent.partition, sent.offset),
+        )
+        window = self._keyed(Hop(steps, sender=sender, dead_letters=self._dead_letters(sender), seen=Seen()))
+        return window
+
+    def _project(self, _: Sender) -> Window:
+        return self._batches(Projecting(self._parts.projector))
+
+    def _keyed(self, hop: Callable[..., Awaitable[None]]) -> KeyedWindow:
+        return KeyedWindow(
+            hop, max_in_flight=self._settings.max_in_flight, max_pending=self._settings.max_pending, clock=monotonic
+        )
+
+    def _batches(self, work: Callable[..., Awaitable[None]]) -> BatchWindow:
+        return BatchWindow(
+            work,
+            max_records=BATCH_RECORDS,
+            max_pending=max(self._settings.max_pending, 4 * BATCH_RECORDS),
+            clock=monotonic,
+        )
+
+    def _dead_letters(self, sender: Sender) -> DeadLetters:
+        return DeadLetters(sender, prefix=self._settings.topic_prefix, now=now)
+
+    def _name(self, topic: Topic) -> str:
+        return topic_name(topic, self._settings.topic_prefix)
+
+    def _thresholds_for(self, model: str, overrides: Overrides) -> Thresholds:
+        """A turn's own thresholds before the configured ones before those of the embedding model."""
+        settings = self._settings
+        configured = Overrides(
+            duplicate=settings.duplicate_threshold,
+            raw_duplicate=settings.raw_duplicate_threshold,
+            conflict=settings.conflict_threshold,
+            near_duplicate=settings.near_duplicate_threshold,
+        )
+        return thresholds_for(model, configured.model_copy(update=overrides.model_dump(exclude_none=True)))
+
+
+def tuning(settings: StreamsSettings) -> KafkaTuning:
+    return KafkaTuning(
+        session_timeout=settings.session_timeout,
+        heartbeat=settings.heartbeat_interval,
+        grace=settings.drain_grace,
+        max_in_flight=settings.max_in_flight,
+        max_pending=settings.max_pending,
+        compression=None if settings.compression == "none" else settings.compression,
+    )
+
+
+def now() -> datetime:
+    return datetime.now(UTC)

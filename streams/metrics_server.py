@@ -1,0 +1,42 @@
+"""`/metrics` for Prometheus and `/health` for whoever restarts workers."""
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+
+from aiohttp import web
+from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
+
+from streams.errors import StartRefused
+
+
+@asynccontextmanager
+async def serve_metrics(host: str, port: int, ready: Mapping[str, bool]) -> AsyncIterator[str]:
+    """Serve while the context lasts; gives the base URL. Port 0 takes a free one.
+
+    `/health` answers 200 when every stage takes part in its group, else 503, with each stage's state as JSON.
+    Raises `StartRefused` where the address is taken.
+    """
+
+    async def metrics(_: web.Request) -> web.Response:
+        return web.Response(body=generate_latest(), headers={"Content-Type": CONTENT_TYPE_LATEST})
+
+    async def health(_: web.Request) -> web.Response:
+        return web.json_response({"stages": dict(ready)}, status=200 if ready and all(ready.values()) else 503)
+
+    application = web.Application()
+    application.add_routes([web.get("/metrics", metrics), web.get("/health", health)])
+    runner = web.AppRunner(application, access_log=None)
+    await runner.setup()
+    site = web.TCPSite(runner, host, port)
+    try:
+        await site.start()
+    except OSError as error:
+        await runner.cleanup()
+        raise StartRefused(
+            f"cannot serve metrics on {host}:{port} ({error.strerror}): "
+            "set MNEMOLOG_METRICS_PORT to another port, or to 0 for a free one"
+        ) from error
+    try:
+        yield f"http://{host}:{runner.addresses[0][1]}"
+    finally:
+        await runner.cleanup()

@@ -1,0 +1,209 @@
+"""Replies of models, stored before they are used: a re-delivered turn gets the same bytes without a second call."""
+
+import hashlib
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from itertools import islice
+from time import perf_counter
+
+from projections.replies import Replies, StoredReply
+from schemas.base import Record
+from schemas.provenance import Stage
+from schemas.vector import Vector
+from streams.batches import MicroBatcher
+from streams.prompts.asking import RecordedReply
+from streams.providers.base import ChatModel, Embedder, Prompt, Usage
+from streams.providers.errors import PromptRefusedError
+
+Ask = Callable[[Prompt, int], Awaitable[RecordedReply]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """For whom a model is asked."""
+
+    owner: str
+    source_id: str
+    stage: Stage
+
+
+class ChatRecorder:
+    """Asks a chat model once per source, stage, prompt version and attempt, however often a turn is delivered."""
+
+    def __init__(self, model: ChatModel, replies: Replies) -> None:
+        self._model = model
+        self._replies = replies
+
+    @property
+    def model(self) -> str:
+        return self._model.model
+
+    def for_source(self, source: Source, question: Prompt) -> Ask:
+        """A way to ask `question`, and to ask it again with complaints, on behalf of `source`."""
+        # The digest keeps a stored reply from answering another question: after a rebalance a turn may meet
+        # other candidates, and the integers of a reply mean nothing without them.
+        said = _digest(*(message.content for message in question.messages))
+        version = f"{question.version}/{self._model.model}/{said}"
+
+        async def ask(prompt: Prompt, attempt: int) -> RecordedReply:
+            stored = await self._replies.get(source.owner, source.source_id, source.stage, version)
+            known = next((reply for reply in stored if reply.attempt == attempt), None)
+            return _recorded(known or await self._call(source, version, prompt, attempt))
+
+        return ask
+
+    async def _call(self, source: Source, version: str, prompt: Prompt, attempt: int) -> StoredReply:
+        started = perf_counter()
+        reply = await self._model.complete(prompt)
+        return await self._replies.put(
+            StoredReply(
+                owner=source.owner,
+                source_id=source.source_id,
+                stage=source.stage,
+                version=version,
+                attempt=attempt,
+                reply=reply.text,
+                model=reply.model,
+                input_tokens=reply.usage.input_tokens,
+                output_tokens=reply.usage.output_tokens,
+                milliseconds=_milliseconds_since(started),
+            )
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordedVectors:
+    """One vector a text; `calls` is this source's share of the call, `milliseconds` the whole call's."""
+
+    vectors: tuple[Vector, ...]
+    model: str
+    calls: float
+    tokens: int
+    milliseconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Texts:
+    source: Source
+    texts: tuple[str, ...]
+
+
+class _Kept(Record):
+    """What is stored of an embedding call for one source: its share of the call and its vectors."""
+
+    share: float
+    vectors: tuple[Vector, ...]
+
+
+_Outcome = RecordedVectors | PromptRefusedError
+
+
+class EmbeddingRecorder:
+    """Embeds the texts of many sources in one call and keeps what came back for each source."""
+
+    def __init__(
+        self, embedder: Embedder, replies: Replies, *, max_texts: int, linger: float, max_concurrent: int
+    ) -> None:
+        self._embedder = embedder
+        self._replies = replies
+        self._batcher: MicroBatcher[_Texts, _Outcome] = MicroBatcher(
+            self._embed_all, max_items=max_texts, max_wait=linger, max_concurrent=max_concurrent
+        )
+
+    @property
+    def model(self) -> str:
+        return self._embedder.model
+
+    async def embed(self, source: Source, texts: tuple[str, ...]) -> RecordedVectors:
+        """Return one vector a text. Waits for company for the linger's time. Raises `PromptRefusedError`."""
+        if not texts:
+            return RecordedVectors(vectors=(), model=self.model, calls=0, tokens=0, milliseconds=0)
+        outcome = await self._batcher.submit(_Texts(source=source, texts=texts))
+        if isinstance(outcome, PromptRefusedError):
+            raise outcome
+        return outcome
+
+    async def close(self) -> None:
+        await self._batcher.close()
+
+    async def _embed_all(self, wanted: list[_Texts]) -> list[_Outcome]:
+        stored = await self._replies.get_many([self._key(item) for item in wanted])
+        missing = [item for item in wanted if self._key(item) not in stored]
+        outcomes = {
+            self._key(item): item_outcome
+            for item, item_outcome in zip(missing, await self._fresh(missing), strict=True)
+        }
+        return [outcomes.get(key) or _vectors(stored[key]) for key in map(self._key, wanted)]
+
+    async def _fresh(self, missing: list[_Texts]) -> list[_Outcome]:
+        """Embed in one call; where that is refused, one by one, so that one text spoils no other turn."""
+        if not missing:
+            return []
+        try:
+            return [_vectors(reply) for reply in await self._replies.put_many(await self._call(missing))]
+        except PromptRefusedError as error:
+            if len(missing) == 1:
+                return [error]
+            return [outcome for item in missing for outcome in await self._fresh([item])]
+
+    async def _call(self, wanted: list[_Texts]) -> list[StoredReply]:
+        started = perf_counter()
+        texts = [text for item in wanted for text in item.texts]
+        embeddings = await self._embedder.embed(texts)
+        milliseconds = _milliseconds_since(started)
+        vectors = iter(embeddings.vectors)
+        return [
+            self._stored(item, tuple(islice(vectors, len(item.texts))), embeddings.usage, len(texts), milliseconds)
+            for item in wanted
+        ]
+
+    def _stored(
+        self, item: _Texts, vectors: tuple[Vector, ...], usage: Usage, texts: int, milliseconds: float
+    ) -> StoredReply:
+        share = len(item.texts) / texts
+        return StoredReply(
+            owner=item.source.owner,
+            source_id=item.source.source_id,
+            stage=item.source.stage,
+            version=self._version(item),
+            attempt=0,
+            reply=_Kept(share=round(share, 4), vectors=vectors).model_dump_json(),
+            model=self._embedder.model,
+            input_tokens=round(usage.input_tokens * share),
+            output_tokens=0,
+            milliseconds=milliseconds,
+        )
+
+    def _version(self, item: _Texts) -> str:
+        return f"embed/{self._embedder.model}/{_digest(*item.texts)}"
+
+    def _key(self, item: _Texts) -> tuple[str, str, str, str]:
+        return (item.source.owner, item.source.source_id, item.source.stage, self._version(item))
+
+
+def _vectors(reply: StoredReply) -> RecordedVectors:
+    kept = _Kept.model_validate_json(reply.reply)
+    return RecordedVectors(
+        vectors=kept.vectors,
+        model=reply.model,
+        calls=kept.share,
+        tokens=reply.input_tokens,
+        milliseconds=reply.milliseconds,
+    )
+
+
+def _recorded(reply: StoredReply) -> RecordedReply:
+    return RecordedReply(
+        text=reply.reply,
+        model=reply.model,
+        usage=Usage(input_tokens=reply.input_tokens, output_tokens=reply.output_tokens),
+        milliseconds=reply.milliseconds,
+    )
+
+
+def _digest(*texts: str) -> str:
+    return hashlib.sha256("\0".join(texts).encode()).hexdigest()[:16]
+
+
+def _milliseconds_since(started: float) -> float:
+    return round((perf_counter() - started) * 1000, 3)

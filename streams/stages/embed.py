@@ -1,0 +1,91 @@
+"""`embed`: a vector for each fact, and one fact where a turn says the same thing twice."""
+
+import math
+from collections.abc import Callable, Sequence
+from operator import mul
+
+from schemas.envelopes import EmbeddedFacts, End, ExtractedFacts
+from schemas.facts import EmbeddedFact
+from schemas.provenance import Dropped, Step, Thresholds
+from schemas.turn import Overrides
+from schemas.vector import Vector
+from streams import metrics
+from streams.providers.errors import PromptRefusedError
+from streams.recording import EmbeddingRecorder, RecordedVectors, Source
+from streams.records import Record
+from streams.stages.carrying import carry, ended
+from streams.stages.errors import TurnEndedError
+from streams.stages.reading import Received
+
+ThresholdsFor = Callable[[str, Overrides], Thresholds]
+
+
+class Embedding:
+    """Works on one turn's extracted facts."""
+
+    def __init__(self, embedder: EmbeddingRecorder, thresholds_for: ThresholdsFor) -> None:
+        self._embedder = embedder
+        self._thresholds_for = thresholds_for
+
+    async def __call__(self, received: Received[ExtractedFacts], record: Record) -> EmbeddedFacts:  # noqa: ARG002 -- a stage's signature
+        envelope = received.checked()
+        if envelope.end is not None:
+            return carry(EmbeddedFacts, envelope)
+        embedded = await self._embed(envelope)
+        facts = [
+            EmbeddedFact(fact=fact, vector=vector)
+            for fact, vector in zip(envelope.facts, embedded.vectors, strict=True)
+        ]
+        threshold = self._thresholds_for(embedded.model, envelope.overrides).near_duplicate
+        kept, dropped = without_near_duplicates(facts, threshold)
+        metrics.FACTS_DROPPED.labels(reason="near_duplicate").inc(len(dropped))
+        return carry(EmbeddedFacts, envelope, facts=kept, steps=(*envelope.steps, _step(embedded, dropped)))
+
+    async def _embed(self, envelope: ExtractedFacts) -> RecordedVectors:
+        source = Source(owner=envelope.owner, source_id=envelope.source_id, stage="embed")
+        try:
+            return await self._embedder.embed(source, tuple(fact.search_text for fact in envelope.facts))
+        except PromptRefusedError as error:
+            raise TurnEndedError(error.reason, error.detail) from error
+
+
+def finish_embed(received: Received[ExtractedFacts], end: End, step: Step | None) -> EmbeddedFacts:
+    return ended(EmbeddedFacts, received.envelope, end, step)
+
+
+def without_near_duplicates(
+    facts: Sequence[EmbeddedFact], threshold: float
+) -> tuple[tuple[EmbeddedFact, ...], tuple[Dropped, ...]]:
+    """Keep the first of facts whose cosine similarity is above `threshold`; tell what fell to which similarity."""
+    kept: list[tuple[EmbeddedFact, tuple[float, ...]]] = []
+    dropped: list[Dropped] = []
+    for fact in facts:
+        unit = _unit(fact.vector)
+        nearest = max((cosine(unit, other) for _, other in kept), default=-1.0)
+        if nearest > threshold:
+            dropped.append(Dropped(text=fact.fact.text, reason="near_duplicate", similarity=round(nearest, 4)))
+        else:
+            kept.append((fact, unit))
+    return tuple(fact for fact, _ in kept), tuple(dropped)
+
+
+def cosine(one: Sequence[float], other: Sequence[float]) -> float:
+    """The similarity of two vectors of length one."""
+    return sum(map(mul, one, other))
+
+
+def _unit(vector: Vector) -> tuple[float, ...]:
+    values = vector.values
+    length = math.hypot(*values) or 1.0
+    return tuple(value / length for value in values)
+
+
+def _step(embedded: RecordedVectors, dropped: Sequence[Dropped]) -> Step:
+    return Step(
+        stage="embed",
+        milliseconds=embedded.milliseconds,
+        model=embedded.model,
+        embedding_calls=embedded.calls,
+        input_tokens=embedded.tokens,
+        dropped=tuple(dropped),
+    )

@@ -1,0 +1,23 @@
+"""How a stage says that a turn has come to its end before its time."""
+
+from typing import Literal
+
+from schemas.envelopes import End
+from schemas.provenance import Step
+from streams.errors import StreamsError
+
+
+class TurnEndedError(StreamsError):
+    """This turn cannot go on, others can: its bytes go to the dead letters and its end to the log.
+
+    `step` is what the stage has spent on it.
+    """
+
+    def __init__(
+        self, reason: str, detail: str, *, outcome: Literal["rejected", "failed"] = "failed", step: Step | None = None
+    ) -> None:
+        super().__init__(f"{reason}: {detail}")
+        self.reason = reason
+        self.detail = detail
+        self.step = step
+        self.end = End(outcome=outcome, reason=reason, detail=detail)

@@ -1,0 +1,117 @@
+"""`extract`: from a turn's bytes to its facts; one model call for a smart store, none for a raw one."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from schemas.admission import Refusal, admit
+from schemas.envelopes import End, ExtractedFacts
+from schemas.facts import ExtractedFact
+from schemas.provenance import Dropped, Origin, Step
+from schemas.turn import Turn
+from streams import metrics
+from streams.prompts.asking import Answer, RecordedReply, ask
+from streams.prompts.errors import ReplyInvalidError
+from streams.prompts.extract import PROMPT_VERSION, extraction_prompt, parse_extraction
+from streams.providers.base import Extraction
+from streams.providers.errors import PromptRefusedError
+from streams.recording import ChatRecorder, Source
+from streams.records import Record
+from streams.stages.carrying import carry, ended, opened
+from streams.stages.errors import TurnEndedError
+
+
+@dataclass(frozen=True, slots=True)
+class Admitted:
+    """A record of `conversation_turns` after the door: what was found, and the envelope that it begins."""
+
+    envelope: ExtractedFacts
+    verdict: Turn | Refusal
+
+    @property
+    def source_id(self) -> str:
+        return self.envelope.source_id
+
+    @property
+    def origin(self) -> Origin:
+        return self.envelope.origin
+
+
+def read_turn(record: Record, *, max_bytes: int) -> Admitted:
+    verdict = admit(record.value, position=record.position, max_bytes=max_bytes)
+    return Admitted(opened(record, verdict), verdict)
+
+
+class Extractor:
+    """Works on one admitted turn. `categories` are those a fact may have."""
+
+    def __init__(self, model: ChatRecorder, *, categories: tuple[str, ...]) -> None:
+        self._model = model
+        self._categories = categories
+
+    async def __call__(self, admitted: Admitted, record: Record) -> ExtractedFacts:
+        envelope, verdict = admitted.envelope, admitted.verdict
+        if isinstance(verdict, Refusal):
+            raise TurnEndedError(verdict.reason, verdict.detail, outcome=verdict.outcome)
+        if record.key != envelope.key:
+            metrics.WRONG_KEYS.inc()
+        if not verdict.infer:
+            return _with_facts(envelope, raw_facts(verdict), Step(stage="extract", milliseconds=0))
+        answer = await self._ask(verdict)
+        return _with_facts(envelope, answer.value, _step(answer.replies, answer.dropped))
+
+    async def _ask(self, turn: Turn) -> Answer[tuple[ExtractedFact, ...]]:
+        subject = Extraction(turn=turn, categories=self._categories)
+        question = extraction_prompt(subject)
+        source = Source(owner=turn.scope.owner, source_id=turn.turn_id, stage="extract")
+        model = self._model.for_source(source, question)
+        try:
+            answer = await ask(model, question, partial(parse_extraction, subject=subject))
+        except ReplyInvalidError as error:
+            metrics.REPROMPTS.labels(purpose="extract").inc(len(error.replies) - 1)
+            raise TurnEndedError("invalid_reply", str(error), step=_step(error.replies)) from error
+        except PromptRefusedError as error:
+            raise TurnEndedError(error.reason, error.detail) from error
+        metrics.REPROMPTS.labels(purpose="extract").inc(answer.reprompts)
+        return answer
+
+
+def finish_extract(admitted: Admitted, end: End, step: Step | None) -> ExtractedFacts:
+    return ended(ExtractedFacts, admitted.envelope, end, step)
+
+
+def raw_facts(turn: Turn) -> tuple[ExtractedFact, ...]:
+    """What a raw store keeps: each user message exactly as given; what others said is ignored."""
+    return tuple(
+        ExtractedFact(
+            text=message.content,
+            search_text=message.content,
+            excerpt=message.content,
+            subject=message.name or turn.speaker,
+            valid_until=turn.valid_until,
+        )
+        for message in turn.messages
+        if message.role == "user" and message.content.strip()
+    )
+
+
+def _with_facts(envelope: ExtractedFacts, facts: Sequence[ExtractedFact], step: Step) -> ExtractedFacts:
+    for dropped in step.dropped:
+        metrics.FACTS_DROPPED.labels(reason=dropped.reason).inc()
+    end = None if facts else End(outcome="no_facts", reason="nothing_to_remember")
+    return carry(ExtractedFacts, envelope, facts=tuple(facts), steps=(*envelope.steps, step), end=end)
+
+
+def _step(replies: Sequence[RecordedReply], dropped: tuple[Dropped, ...] = ()) -> Step:
+    """The calls as they were recorded, so that a re-delivery gives the same bytes."""
+    return Step(
+        stage="extract",
+        milliseconds=round(sum(reply.milliseconds for reply in replies), 3),
+        model=replies[-1].model,
+        prompt_version=PROMPT_VERSION,
+        llm_calls=len(replies),
+        input_tokens=sum(reply.usage.input_tokens for reply in replies),
+        output_tokens=sum(reply.usage.output_tokens for reply in replies),
+        reprompts=len(replies) - 1,
+        dropped=dropped,
+    )

@@ -1,0 +1,28 @@
+"""`journal`: every record of `conversation_turns` becomes a row, accepted or not, before anybody asks for its end."""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+from projections.journal import Journal, JournalEntry
+from schemas.admission import admit
+from streams.records import Record
+
+
+class Journalling:
+    """Works on a batch of records; returns when their rows are committed."""
+
+    def __init__(self, journal: Journal, *, max_bytes: int) -> None:
+        self._journal = journal
+        self._max_bytes = max_bytes
+
+    async def __call__(self, records: Sequence[Record]) -> None:
+        await self._journal.record([self._entry(record) for record in records])
+
+    def _entry(self, record: Record) -> JournalEntry:
+        return JournalEntry(
+            verdict=admit(record.value, position=record.position, max_bytes=self._max_bytes),
+            topic=record.topic,
+            partition=record.partition,
+            offset=record.offset,
+            published_at=datetime.fromtimestamp(record.timestamp, UTC),
+        )

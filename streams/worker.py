@@ -1,0 +1,139 @@
+"""A worker: some or all stages in one process and event loop, over one pool and one set of models."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+import structlog
+
+from projections.journal import Journal
+from projections.matching import Matcher
+from projections.pools import open_pool
+from projections.projector import Projector
+from projections.replies import Replies
+from schemas.provenance import Stage
+from streams.assembly import ALL_STAGES, Assembly, Parts, now
+from streams.errors import StartRefused
+from streams.log_source import KafkaLog
+from streams.metrics_server import serve_metrics
+from streams.providers.build import build_chat_model, build_embedder
+from streams.recording import ChatRecorder, EmbeddingRecorder
+from streams.runner import Supervision, run_apps
+from streams.settings import StreamsSettings
+from streams.watermark import Watermark
+
+log = structlog.get_logger(__name__)
+
+READY_POLL_SECONDS = 0.1
+PURGE_SECONDS = 3600.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerReport:
+    """What a worker tells once all its stages take part in their groups."""
+
+    stages: tuple[Stage, ...]
+    metrics_url: str
+
+
+async def run_worker(
+    settings: StreamsSettings,
+    stages: Sequence[Stage],
+    stop: asyncio.Event,
+    *,
+    on_ready: Callable[[WorkerReport], None] | None = None,
+) -> None:
+    """Run `stages` until `stop` is set, then drain and return.
+
+    Topics and tables must be there. Raises `StartRefused` for what a person has to mend first, and
+    `ProviderConfigurationError` for models that cannot be had. What fails later is waited out or restarted.
+    """
+    if settings.kafka is None or settings.postgres is None:
+        raise StartRefused("a worker needs MNEMOLOG_KAFKA and MNEMOLOG_POSTGRES")
+    ready: dict[str, bool] = dict.fromkeys(stages, False)
+    async with (
+        serve_metrics(settings.metrics_host, settings.metrics_port, ready) as metrics_url,
+        _parts(settings, settings.kafka, settings.postgres) as (parts, replies),
+        _background(_announce(WorkerReport(stages=tuple(stages), metrics_url=metrics_url), ready, on_ready)),
+        _background(_purge(replies, timedelta(days=settings.reply_retention_days))),
+    ):
+        assembly = Assembly(settings, settings.kafka, parts)
+        log.info("worker_starting", stages=list(stages), metrics_url=metrics_url)
+        await run_apps(
+            [assembly.builder(stage) for stage in ALL_STAGES if stage in stages],
+            stop,
+            ready=ready,
+            supervision=Supervision(stalled_after=settings.watchdog),
+        )
+        log.info("worker_stopped", stages=list(stages))
+
+
+@asynccontextmanager
+async def _parts(settings: StreamsSettings, kafka: str, postgres: str) -> AsyncIterator[tuple[Parts, Replies]]:
+    model, embedder = build_chat_model(settings), build_embedder(settings)
+    async with open_pool(
+        postgres,
+        min_size=2,
+        max_size=settings.postgres_pool_size,
+        application_name="mnemolog-worker",
+        statement_timeout=settings.postgres_statement_timeout,
+    ) as pool:
+        replies = Replies(pool)
+        projector = Projector(pool)
+        recorder = EmbeddingRecorder(
+            embedder,
+            replies,
+            max_texts=settings.embedding_batch,
+            linger=settings.embedding_linger,
+            max_concurrent=settings.embedding_concurrency,
+        )
+        log_source = KafkaLog(kafka, prefix=settings.topic_prefix)
+        watermark = Watermark(projector.next_offsets)
+        try:
+            yield (
+                Parts(
+                    journal=Journal(pool),
+                    matcher=Matcher(pool, limit=settings.candidates),
+                    projector=projector,
+                    model=ChatRecorder(model, replies),
+                    embedder=recorder,
+                    log=log_source,
+                    watermark=watermark,
+                ),
+                replies,
+            )
+        finally:
+            for part in (watermark, recorder, log_source, model, embedder):
+                await part.close()
+
+
+@asynccontextmanager
+async def _background(work: Any) -> AsyncIterator[None]:
+    task = asyncio.create_task(work)
+    try:
+        yield
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+
+async def _announce(
+    report: WorkerReport, ready: Mapping[str, bool], on_ready: Callable[[WorkerReport], None] | None
+) -> None:
+    while not all(ready.values()):
+        await asyncio.sleep(READY_POLL_SECONDS)
+    log.info("worker_ready", stages=list(report.stages), metrics_url=report.metrics_url)
+    if on_ready is not None:
+        on_ready(report)
+
+
+async def _purge(replies: Replies, retention: timedelta) -> None:
+    """Forget replies that no re-delivery can ask for any more."""
+    while True:
+        purged = await replies.purge(now() - retention)
+        if purged:
+            log.info("replies_purged", count=purged)
+        await asyncio.sleep(PURGE_SECONDS)
