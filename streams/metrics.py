@@ -79,3 +79,38 @@ WINDOW_STALLED: Final = gauge(
 DRAIN_REDONE: Final = counter(
     "mnemolog_drain_redone", "records begun before a rebalance or stop and to be done again", labels=("stage",)
 )
+STAGE_SECONDS: Final = histogram(
+    "mnemolog_stage_seconds", "time from a record's turn in a stage to its durable output", labels=("stage",)
+)
+MODEL_CALLS: Final = counter(
+    "mnemolog_model_calls", "calls of language and embedding models that answered", labels=("purpose", "model")
+)
+MODEL_ERRORS: Final = counter(
+    "mnemolog_model_errors", "calls that failed, by kind of failure", labels=("purpose", "model", "error")
+)
+MODEL_SECONDS: Final = histogram(
+    "mnemolog_model_seconds", "time of one call that answered", labels=("purpose", "model")
+)
+MODEL_TOKENS: Final = counter(
+    "mnemolog_model_tokens",
+    "tokens as the provider counted them",
+    unit="tokens",
+    labels=("purpose", "model", "direction"),
+)
+EMBEDDING_TEXTS: Final = histogram(
+    "mnemolog_embedding_texts",
+    "texts in one embedding call",
+    unit="texts",
+    buckets=(1, 2, 4, 8, 16, 32, 64, 128, 256, 512),
+)
+REPROMPTS: Final = counter(
+    "mnemolog_reprompts", "questions asked again because the reply was invalid", labels=("purpose",)
+)
+FACTS_DROPPED: Final = counter(
+    "mnemolog_facts_dropped", "statements that became no fact before matching", unit="facts", labels=("reason",)
+)
+UNRESOLVED: Final = counter(
+    "mnemolog_unresolved", "contested facts kept beside the known ones for want of a valid decision", unit="facts"
+)
+WRONG_KEYS: Final = counter("mnemolog_wrong_keys", "turns published without their owner's key, or with another one")
+ALREADY_COMMITTED: Final = counter("mnemolog_already_committed", "turns that reached resolve again after their commit")
