@@ -9,8 +9,8 @@ import uuid
 from dataclasses import dataclass
 from pathlib import Path
 
-from aiokafka.admin import AIOKafkaAdminClient
-from aiokafka.errors import KafkaError
+from aiokafka.admin import AIOKafkaAdminClient  # type: ignore[import-untyped] # aiokafka ships no types
+from aiokafka.errors import KafkaError  # type: ignore[import-untyped] # as above
 
 from mnemolog.embedded.child import Account, Child, Command, Started
 from mnemolog.embedded.folder import LOOPBACK
@@ -22,6 +22,11 @@ REQUEST_MILLISECONDS = 5_000
 HEAP_MIN_MIB, HEAP_MAX_MIB = 256, 512
 MAX_MESSAGE_BYTES = 2 * 1024 * 1024
 """A record of 1 MiB, the clients' own limit, fits in a dead letter with its origin around it."""
+
+CLEANER_BUFFER_BYTES = 16 * 1024 * 1024
+"""Only the small internal topics are compacted; Kafka's default of 128 MiB is a quarter of the heap."""
+OFFSETS_RETENTION_MINUTES = 5 * 366 * 24 * 60
+"""A stack that rested for months goes on where it stopped; Kafka's default forgets after a week."""
 
 JAVA_OPTIONS = (
     f"-Xms{HEAP_MIN_MIB}m",
@@ -70,6 +75,8 @@ def settings(plan: KafkaPlan) -> dict[str, str]:
         "auto.create.topics.enable": "false",
         "message.max.bytes": str(MAX_MESSAGE_BYTES),
         "replica.fetch.max.bytes": str(MAX_MESSAGE_BYTES),
+        "log.cleaner.dedupe.buffer.size": str(CLEANER_BUFFER_BYTES),
+        "offsets.retention.minutes": str(OFFSETS_RETENTION_MINUTES),
         **SINGLE_NODE,
         **QUICK_RESTART,
     }

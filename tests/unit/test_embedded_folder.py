@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -104,6 +105,17 @@ def test_stale_children_are_ended(tmp_path: Path) -> None:
             folder.end_stale_children()
             assert folder.state.children == {}
         assert sleeper.wait(5) != 0
+
+
+def test_a_stale_child_that_does_not_listen_is_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(data_folders, "STALE_CHILD_SECONDS", 0.2)
+    deaf = [sys.executable, "-c", "import signal; signal.signal(2, signal.SIG_IGN); print(flush=True); signal.pause()"]
+    with subprocess.Popen(deaf, stdout=subprocess.PIPE) as child, hold(tmp_path) as folder:
+        assert child.stdout is not None
+        child.stdout.readline()
+        folder.remember_child("kafka", child.pid)
+        folder.end_stale_children()
+        assert child.wait(5) == -signal.SIGKILL
 
 
 def test_a_stranger_with_a_stale_childs_number_is_left_alone(tmp_path: Path) -> None:
