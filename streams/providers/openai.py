@@ -1,0 +1,231 @@
+"""The two ports on any OpenAI-compatible server, through the `openai` package."""
+
+import base64
+import binascii
+import json
+import math
+import struct
+from collections.abc import Iterator, Sequence
+from functools import partial
+from typing import Annotated, Any, Final, Literal
+
+import openai
+from pydantic import BaseModel, Field
+
+from schemas.vector import Vector
+from streams.providers.base import Embeddings, Prompt, Reply, Usage
+from streams.providers.openai_calls import Caller, CallObserver, Endpoint, ReplyBody, connect, ignore_calls, read_body
+from streams.providers.pacing import Fault, Pacer
+
+StructuredOutput = Literal["json_schema", "json_object", "none"]
+MAX_TEXTS: Final = 256
+MAX_CHARACTERS: Final = 6_000
+"""A text is embedded by its beginning: OpenAI refuses more than 8191 tokens, and CJK has up to 1.4 a character."""
+_REQUEST_CHARACTERS: Final = 200_000  # OpenAI refuses requests of more than 300 000 tokens over all texts
+_SEED: Final = 0
+_DETAIL: Final = 300  # characters of a refusal that are kept
+_FLOAT32_BYTES: Final = 4
+
+
+class ChatMessageBody(BaseModel):
+    content: str | None = None
+    refusal: str | None = None
+
+
+class Choice(BaseModel):
+    message: ChatMessageBody
+    finish_reason: str | None = None
+
+
+class CompletionBody(ReplyBody):
+    choices: Annotated[list[Choice], Field(min_length=1)]
+
+
+class EmbeddingItem(BaseModel):
+    index: int
+    embedding: str | list[float]
+
+
+class EmbeddingsBody(ReplyBody):
+    data: list[EmbeddingItem]
+
+
+class OpenAiChat:
+    """Completes prompts at temperature 0 with a fixed seed.
+
+    `structured_output` says how the server is told the form of the reply: by a strict JSON Schema, or, for servers
+    that lack it, in words with or without JSON mode. `temperature=None` leaves it to models that refuse to be told.
+    Raises `ProviderConfigurationError` where there is no key for OpenAI.
+    """
+
+    def __init__(
+        self,
+        endpoint: Endpoint,
+        model: str,
+        *,
+        structured_output: StructuredOutput = "json_schema",
+        temperature: float | None = 0.0,
+        observer: CallObserver = ignore_calls,
+    ) -> None:
+        self.model = model
+        self._structured_output = structured_output
+        self._temperature = openai.omit if temperature is None else temperature
+        self._client = connect(endpoint)
+        self._caller = Caller(model=model, timeout=endpoint.timeout, observer=observer)
+        self._pacer = Pacer(endpoint.pace, name=f"chat {model}")
+
+    @property
+    def paused(self) -> bool:
+        """Whether the server is away: all prompts wait behind one that probes."""
+        return self._pacer.paused
+
+    async def complete(self, prompt: Prompt) -> Reply:
+        """As `ChatModel`. A reply cut off by the length limit is returned as it is, for the parser to judge."""
+        request = self._request(prompt)
+        return await self._pacer.call(lambda: self._caller.send(request, self._read, prompt.purpose))
+
+    async def close(self) -> None:
+        await self._client.close()
+
+    def _request(self, prompt: Prompt) -> Any:
+        messages: list[Any] = [{"role": message.role, "content": message.content} for message in prompt.messages]
+        response_format: Any = openai.omit
+        if self._structured_output == "json_schema":
+            form = {"name": prompt.purpose, "strict": True, "schema": prompt.schema}
+            response_format = {"type": "json_schema", "json_schema": form}
+        else:
+            messages.append({"role": "system", "content": _form_in_words(prompt)})
+        if self._structured_output == "json_object":
+            response_format = {"type": "json_object"}
+        return partial(
+            self._client.chat.completions.with_raw_response.create,
+            model=self.model,
+            messages=messages,
+            response_format=response_format,
+            temperature=self._temperature,
+            seed=_SEED,
+        )
+
+    def _read(self, content: bytes) -> Reply | Fault:
+        body = read_body(content, CompletionBody)
+        if isinstance(body, Fault):
+            return body
+        choice = body.choices[0]
+        if choice.message.refusal:
+            return Fault(kind="refused", code="model_refusal", detail=choice.message.refusal[:_DETAIL])
+        if choice.finish_reason == "content_filter":
+            return Fault(kind="refused", code="content_filter", detail="the server's filter stopped the reply")
+        return Reply(text=choice.message.content or "", model=body.model or self.model, usage=body.tokens)
+
+
+def _form_in_words(prompt: Prompt) -> str:
+    return f"Answer with one JSON object that follows this JSON Schema:\n{json.dumps(prompt.schema)}"
+
+
+class OpenAiEmbedder:
+    """Embeds texts, by their first `MAX_CHARACTERS` characters; the vectors have length 1.
+
+    Without `dimensions` the first reply tells how many there are, and later ones have to agree.
+    Raises `ProviderConfigurationError` where there is no key for OpenAI.
+    """
+
+    def __init__(
+        self,
+        endpoint: Endpoint,
+        model: str,
+        *,
+        dimensions: int | None = None,
+        encoding: Literal["base64", "float"] = "base64",
+        observer: CallObserver = ignore_calls,
+    ) -> None:
+        self.model = model
+        self._encoding: Literal["base64", "float"] = encoding
+        self._asked_dimensions = openai.omit if dimensions is None else dimensions
+        self._dimensions = dimensions
+        self._client = connect(endpoint)
+        self._caller = Caller(model=model, timeout=endpoint.timeout, observer=observer)
+        self._pacer = Pacer(endpoint.pace, name=f"embeddings {model}")
+
+    @property
+    def paused(self) -> bool:
+        """Whether the server is away: all texts wait behind one call that probes."""
+        return self._pacer.paused
+
+    async def embed(self, texts: Sequence[str]) -> Embeddings:
+        """As `Embedder`. More texts than one request takes go in several, one after another."""
+        vectors: list[Vector] = []
+        usage = Usage()
+        for batch in batches(texts):
+            part = await self._pacer.call(partial(self._embed, batch))
+            vectors += part.vectors
+            usage += part.usage
+        return Embeddings(vectors=tuple(vectors), usage=usage)
+
+    async def close(self) -> None:
+        await self._client.close()
+
+    async def _embed(self, texts: list[str]) -> Embeddings | Fault:
+        request = partial(
+            self._client.embeddings.with_raw_response.create,
+            model=self.model,
+            input=texts,
+            dimensions=self._asked_dimensions,
+            encoding_format=self._encoding,
+        )
+        return await self._caller.send(request, partial(self._read, len(texts)), "embed")
+
+    def _read(self, count: int, content: bytes) -> Embeddings | Fault:
+        body = read_body(content, EmbeddingsBody)
+        if isinstance(body, Fault):
+            return body
+        items = sorted(body.data, key=lambda item: item.index)
+        if [item.index for item in items] != list(range(count)):
+            return _faulty("wrong_count", f"{len(items)} embeddings for {count} texts")
+        try:
+            rows = [unit(floats(item.embedding)) for item in items]
+        except ValueError as error:
+            return _faulty("bad_embedding", str(error))
+        expected = self._dimensions or len(rows[0])
+        if any(len(row) != expected for row in rows):
+            return _faulty("wrong_dimensions", f"{sorted({len(row) for row in rows})} where {expected} were expected")
+        self._dimensions = expected
+        return Embeddings(vectors=tuple(Vector.of(self.model, row) for row in rows), usage=body.tokens)
+
+
+def batches(texts: Sequence[str]) -> Iterator[list[str]]:
+    """Cut `texts` into requests that the server takes: by number, and by characters in all."""
+    batch: list[str] = []
+    characters = 0
+    for text in texts:
+        # OpenAI refuses an empty text; a space means the same to a model
+        sent = text[:MAX_CHARACTERS] or " "
+        if len(batch) == MAX_TEXTS or characters + len(sent) > _REQUEST_CHARACTERS:
+            yield batch
+            batch, characters = [], 0
+        batch.append(sent)
+        characters += len(sent)
+    if batch:
+        yield batch
+
+
+def floats(embedding: str | list[float]) -> Sequence[float]:
+    """An embedding from numbers, or from base64 of little-endian float32. Raises ValueError where it is neither."""
+    if isinstance(embedding, list):
+        return embedding
+    try:
+        raw = base64.b64decode(embedding, validate=True)
+        return struct.unpack(f"<{len(raw) // _FLOAT32_BYTES}f", raw)
+    except (binascii.Error, struct.error) as error:
+        raise ValueError(f"an embedding is no base64 of float32: {error}") from error
+
+
+def unit(values: Sequence[float]) -> list[float]:
+    """`values` scaled to length 1. Raises ValueError where they have no length or are not finite."""
+    length = math.hypot(*values)
+    if not 0 < length < math.inf:
+        raise ValueError(f"an embedding has the length {length}")
+    return [value / length for value in values]
+
+
+def _faulty(code: str, detail: str) -> Fault:
+    return Fault(kind="faulty", code=code, detail=detail)
