@@ -138,6 +138,11 @@ class Window(ABC):
             return await self._abandon()
 
     @property
+    def epoch(self) -> int:
+        """Changes with every drain: what was known of partitions before it may have changed hands."""
+        return self._epoch
+
+    @property
     def progress(self) -> Progress:
         now = self._clock()
         heads = [lane[0].admitted_at for lane in self._lanes.values() if lane]

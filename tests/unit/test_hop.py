@@ -1,0 +1,175 @@
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+import psycopg
+import pytest
+
+from schemas.envelopes import EmbeddedFacts, End, ExtractedFacts
+from schemas.errors import UnsupportedVersionError
+from schemas.provenance import Step
+from schemas.scope import Scope
+from schemas.turn import Message, Turn
+from streams.dead_letters import DeadLetters
+from streams.errors import StageBroken
+from streams.records import Record
+from streams.seen import Seen
+from streams.send import Sender, Sent
+from streams.stages.carrying import carry, ended, opened
+from streams.stages.errors import TurnEndedError
+from streams.stages.hop import POISON_LIMIT, Hop, Steps
+from streams.stages.reading import Received, reader
+
+
+@dataclass
+class Broker:
+    """Takes records as a broker would, in memory; `full` refuses values beyond so many bytes."""
+
+    limit: int = 1_000_000
+    records: list[tuple[str, bytes | None, bytes | None, dict[str, bytes]]] = field(default_factory=list)
+
+    async def enqueue(
+        self, topic: str, *, key: bytes | None, value: bytes | None, headers: Sequence[tuple[str, bytes]]
+    ) -> Awaitable[Sent]:
+        self.records.append((topic, key, value, dict(headers)))
+        offset = len(self.records)
+
+        async def position() -> Sent:
+            return Sent(topic=topic, partition=0, offset=offset)
+
+        return position()
+
+    def values(self, topic: str) -> list[bytes | None]:
+        return [value for name, _, value, _ in self.records if name == topic]
+
+
+Work = Callable[[Received[ExtractedFacts], Record], Awaitable[EmbeddedFacts | None]]
+
+
+def hop(broker: Broker, work: Work) -> Hop[Received[ExtractedFacts], EmbeddedFacts]:
+    def finish(received: Received[ExtractedFacts], end: End, step: Step | None) -> EmbeddedFacts:
+        return ended(EmbeddedFacts, received.envelope, end, step)
+
+    sender = Sender(broker.enqueue, limits={"out": broker.limit})
+    steps = Steps(stage="embed", topic="out", read=reader(ExtractedFacts), work=work, finish=finish)
+    return Hop(steps, sender=sender, dead_letters=DeadLetters(sender), seen=Seen())
+
+
+async def passes(received: Received[ExtractedFacts], _: Record) -> EmbeddedFacts:
+    return carry(EmbeddedFacts, received.checked())
+
+
+def record(value: bytes | None, offset: int = 0) -> Record:
+    return Record(
+        topic="extracted_facts", partition=2, offset=offset, key=b"default/alice", value=value, timestamp=1.7e9
+    )
+
+
+TURN = Turn(
+    turn_id="t1",
+    scope=Scope(user_id="alice"),
+    messages=(Message(role="user", content="I live in Berlin."),),
+    occurred_at=datetime(2026, 3, 1, 12, tzinfo=UTC),
+)
+
+
+def envelope(offset: int = 0) -> bytes:
+    turn = Record(topic="conversation_turns", partition=2, offset=offset, key=None, value=b"", timestamp=1.7e9)
+    return opened(turn, TURN).to_bytes()
+
+
+async def test_one_output_for_each_input_and_repeats_are_dropped() -> None:
+    broker = Broker()
+    stage = hop(broker, passes)
+    await stage(record(envelope(0), 0))
+    await stage(record(envelope(0), 1))
+    await stage(record(envelope(1), 2))
+    assert len(broker.values("out")) == 2
+
+
+async def test_bytes_that_are_no_record_are_dead_lettered_and_still_get_their_end() -> None:
+    broker = Broker()
+    await hop(broker, passes)(record(b"no json", 7))
+    (letter,) = (entry for entry in broker.records if entry[0] == "dead_letters")
+    assert letter[2] == b"no json"
+    assert letter[3]["mnemolog-origin"] == b"extracted_facts/2/7"
+    output = EmbeddedFacts.from_bytes(broker.values("out")[0])
+    assert output.source_id == "extracted_facts/2/7"
+    assert output.end is not None
+    assert (output.end.outcome, output.end.reason) == ("failed", "not_a_record")
+
+
+@pytest.mark.parametrize("error", [ValueError("odd"), KeyError("odd"), psycopg.DataError("odd")])
+async def test_a_fault_of_one_record_ends_that_turn_alone(error: Exception) -> None:
+    async def fails(received: Received[ExtractedFacts], _: Record) -> EmbeddedFacts:
+        if received.origin.offset == 0:
+            raise error
+        return carry(EmbeddedFacts, received.checked())
+
+    broker = Broker()
+    stage = hop(broker, fails)
+    await stage(record(envelope(0), 0))
+    await stage(record(envelope(1), 1))
+    outcomes = [EmbeddedFacts.from_bytes(value).end for value in broker.values("out")]
+    assert [end.reason if end else None for end in outcomes] == ["unexpected_error", None]
+    assert len(broker.values("dead_letters")) == 1
+
+
+async def test_what_is_the_stages_trouble_escapes_and_nothing_is_written() -> None:
+    async def away(_received: Received[ExtractedFacts], _: Record) -> EmbeddedFacts:
+        raise psycopg.OperationalError("the database is away")
+
+    broker = Broker()
+    with pytest.raises(psycopg.OperationalError):
+        await hop(broker, away)(record(envelope()))
+    assert broker.records == []
+
+
+async def test_a_newer_version_stops_the_stage() -> None:
+    broker = Broker()
+    with pytest.raises(UnsupportedVersionError):
+        await hop(broker, passes)(record(envelope().replace(b'"schema_version":1', b'"schema_version":2', 1)))
+    assert broker.records == []
+
+
+async def test_too_many_faults_in_a_row_are_the_stages_fault() -> None:
+    async def fails(_received: Received[ExtractedFacts], _: Record) -> EmbeddedFacts:
+        raise TypeError("a fault of the program")
+
+    stage = hop(Broker(), fails)
+    for offset in range(POISON_LIMIT):
+        await stage(record(envelope(offset), offset))
+    with pytest.raises(StageBroken, match="in a row"):
+        await stage(record(envelope(POISON_LIMIT), POISON_LIMIT))
+
+
+async def test_an_output_that_is_too_large_ends_the_turn() -> None:
+    async def swells(received: Received[ExtractedFacts], _: Record) -> EmbeddedFacts:
+        return carry(EmbeddedFacts, received.checked(), metadata={"much": "x" * 5000})
+
+    broker = Broker(limit=3000)
+    await hop(broker, swells)(record(envelope()))
+    end = EmbeddedFacts.from_bytes(broker.values("out")[0]).end
+    assert end is not None
+    assert end.reason == "output_too_large"
+
+
+async def test_a_turn_that_has_its_end_gets_no_second_output() -> None:
+    async def committed(_: Received[ExtractedFacts], __: Record) -> None:
+        return None
+
+    broker = Broker()
+    await hop(broker, committed)(record(envelope()))
+    assert broker.records == []
+
+
+async def test_an_ended_turn_carries_what_was_spent_on_it() -> None:
+    async def gives_up(_received: Received[ExtractedFacts], _: Record) -> EmbeddedFacts:
+        raise TurnEndedError("invalid_reply", "no JSON", step=Step(stage="embed", milliseconds=5, llm_calls=3))
+
+    broker = Broker()
+    await hop(broker, gives_up)(record(envelope()))
+    output = EmbeddedFacts.from_bytes(broker.values("out")[0])
+    assert output.steps[-1].llm_calls == 3
+    (letter,) = (entry for entry in broker.records if entry[0] == "dead_letters")
+    assert letter[3]["mnemolog-tries"] == b"3"
