@@ -1,0 +1,70 @@
+"""How the test server fails: as real ones do, switched on and off while it runs."""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict
+
+Path = Literal["chat", "embeddings"]
+Mode = Literal[
+    "status",  # `status` with an error body, and Retry-After where `retry_after` is set
+    "error_in_200",  # the same error, but with status 200 as some gateways do
+    "hang",  # never answers
+    "cut",  # closes the connection without a word
+    "cut_body",  # closes it in the middle of the reply
+    "html",  # a proxy's page
+    "truncated",  # the model's words end early, finish_reason "length"
+    "wrong_schema",  # the model's words are JSON of another form
+    "refusal",
+    "content_filter",
+    "no_choices",
+    "wrong_count",  # one embedding is missing
+    "wrong_dimensions",
+    "nan",
+]
+
+
+class Failure(BaseModel):
+    """Fail the next `times` requests (None: all) on `path` (None: both) whose body has `containing` in it."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    mode: Mode
+    times: int | None = 1
+    path: Path | None = None
+    containing: str = ""
+    status: int = 500
+    retry_after: str | None = None
+
+    def concerns(self, path: Path, body: bytes) -> bool:
+        return self.path in {None, path} and self.containing.encode() in body
+
+
+class Failures:
+    """The failures to come, first come first served; safe to change from another thread."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._coming: deque[tuple[Failure, list[int]]] = deque()
+
+    def add(self, failure: Failure) -> None:
+        with self._lock:
+            self._coming.append((failure, [0]))
+
+    def clear(self) -> None:
+        with self._lock:
+            self._coming.clear()
+
+    def take(self, path: Path, body: bytes) -> Failure | None:
+        """The failure that this request has to suffer."""
+        if not self._coming:
+            return None
+        with self._lock:
+            for failure, used in self._coming:
+                if failure.concerns(path, body) and (failure.times is None or used[0] < failure.times):
+                    used[0] += 1
+                    return failure
+        return None
