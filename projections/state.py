@@ -1,0 +1,61 @@
+"""What a fold has to know of the tables, and nothing more."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Self
+from uuid import UUID
+
+from projections.rows import NO_SCOPE, Changes, KnownFact, ScopeColumns
+from schemas.commit import Commit
+from schemas.events import FactAdded, FactConfirmed, FactSkipped, MemoryEvent
+from schemas.scope import Scope
+
+Source = tuple[str, str]
+"""Owner and source id."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class State:
+    """Which of the sources at hand are applied, and the facts that their events name, as they stand."""
+
+    applied: frozenset[Source] = frozenset()
+    facts: Mapping[UUID, KnownFact] = field(default_factory=dict)
+
+    def after(self, changes: Changes) -> Self:
+        """The state in which the next commit is folded."""
+        applied = {source_of(row.commit) for row in changes.commits}
+        new = {
+            row.fact.fact_id: KnownFact(
+                fact_id=row.fact.fact_id, scope=scope_columns(row.commit.scope), state=row.state
+            )
+            for row in changes.facts
+        }
+        changed = {known.fact_id: known for known in changes.updates}
+        return type(self)(applied=self.applied | applied, facts={**self.facts, **new, **changed})
+
+
+def source_of(commit: Commit) -> Source:
+    return (commit.owner, commit.source_id)
+
+
+def targets_of(event: MemoryEvent) -> tuple[UUID, ...]:
+    """The known facts that an event is about, each once."""
+    match event:
+        case FactAdded():
+            return ()
+        case FactSkipped() | FactConfirmed():
+            return (event.target,)
+        case _:
+            return tuple(dict.fromkeys(event.targets))
+
+
+def named_facts(commits: Iterable[Commit]) -> list[UUID]:
+    """Every known fact that the commits' events are about."""
+    named = (target for commit in commits for event in commit.events for target in targets_of(event))
+    return list(dict.fromkeys(named))
+
+
+def scope_columns(scope: Scope | None) -> ScopeColumns:
+    if scope is None:
+        return NO_SCOPE
+    return (scope.tenant, scope.user_id or "", scope.agent_id or "", scope.app_id or "", scope.run_id or "")
