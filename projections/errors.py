@@ -24,3 +24,7 @@ class LogGapError(ProjectionError):
         self.partition = partition
         self.expected = expected
         self.found = found
+
+
+class SchemaMissingError(ProjectionError):
+    """The database is not migrated."""

@@ -1,0 +1,115 @@
+"""Connections to Postgres, and patience while it is away."""
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable
+from typing import Any, Final, TypeVar
+
+import psycopg
+import structlog
+from psycopg import AsyncConnection
+from psycopg.conninfo import conninfo_to_dict
+from psycopg.rows import TupleRow
+from psycopg_pool import AsyncConnectionPool, PoolClosed
+
+from projections import metrics
+from projections.halfvec import register_halfvec
+
+T = TypeVar("T")
+Pool = AsyncConnectionPool[AsyncConnection[TupleRow]]
+
+SEARCH_PATH: Final = "mnemolog,mnemolog_journal,public"
+STATEMENT_SECONDS: Final = 30.0
+CONNECT_SECONDS: Final = 5
+FIRST_DELAY_SECONDS: Final = 0.05
+LONGEST_DELAY_SECONDS: Final = 5.0
+_LIMIT_EXCEEDED: Final = "54"  # class of SQLSTATE: this very statement is too large or too complex
+
+log = structlog.get_logger(__name__)
+
+
+def open_pool(
+    url: str,
+    *,
+    min_size: int,
+    max_size: int,
+    application_name: str,
+    statement_timeout: float = STATEMENT_SECONDS,
+) -> Pool:
+    """Make a pool that its `async with` opens; that does not wait for Postgres.
+
+    `statement_timeout` is in seconds. A connection sees the tables of this project, takes a `Vector`
+    for a halfvec and speaks UTC. An operation raises `psycopg.OperationalError` while Postgres is away.
+    """
+    pool: Pool = AsyncConnectionPool(
+        url,
+        kwargs=connection_settings(url, application_name=application_name, statement_timeout=statement_timeout),
+        configure=prepare,
+        min_size=min_size,
+        max_size=max_size,
+        open=False,
+        name=application_name,
+        timeout=CONNECT_SECONDS * 2,
+    )
+    metrics.POOL_WAITING.labels(pool=pool.name).set_function(lambda: pool.get_stats().get("requests_waiting", 0))
+    return pool
+
+
+def connection_settings(
+    url: str, *, application_name: str, statement_timeout: float = STATEMENT_SECONDS, search_path: str = SEARCH_PATH
+) -> dict[str, Any]:
+    """What every connection of this project is opened with; `url`'s own options stay, and come first."""
+    milliseconds = round(statement_timeout * 1000)
+    options = {
+        "search_path": search_path,
+        "statement_timeout": milliseconds,
+        "idle_in_transaction_session_timeout": milliseconds,
+        "timezone": "UTC",
+        "jit": "off",  # every statement here is short
+    }
+    given = conninfo_to_dict(url).get("options") or ""
+    return {
+        "application_name": application_name,
+        "connect_timeout": CONNECT_SECONDS,
+        "options": " ".join([str(given), *(f"-c {name}={value}" for name, value in options.items())]).strip(),
+    }
+
+
+async def prepare(connection: AsyncConnection[Any]) -> None:
+    """Teach a new connection about halfvec. Raises `SchemaMissingError` where the database has no pgvector."""
+    await register_halfvec(connection)
+    await connection.commit()
+
+
+async def persistently(
+    operation: Callable[[], Awaitable[T]],
+    *,
+    name: str,
+    jitter: Callable[[], float] = random.random,
+    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+) -> T:
+    """Repeat `operation` while Postgres is away, for as long as that lasts: unavailable is not failed.
+
+    Every other error passes through, and so does a closed pool. An operation whose answer got lost runs twice.
+    """
+    tries = 0
+    while True:
+        try:
+            return await operation()
+        except psycopg.OperationalError as error:
+            if not is_passing(error):
+                raise
+            metrics.RETRIES.labels(operation=name).inc()
+            log.warning("database_away", operation=name, tries=tries, error=str(error).strip())
+        await sleep(_delay(tries, jitter()))
+        tries += 1
+
+
+def is_passing(error: psycopg.OperationalError) -> bool:
+    """Whether waiting can help: Postgres is away, busy, starting or stopping."""
+    return not isinstance(error, PoolClosed) and not (error.sqlstate or "").startswith(_LIMIT_EXCEEDED)
+
+
+def _delay(tries: int, jitter: float) -> float:
+    longest = min(LONGEST_DELAY_SECONDS, FIRST_DELAY_SECONDS * 2.0 ** min(tries, 10))
+    return float(longest * (0.5 + jitter / 2))
