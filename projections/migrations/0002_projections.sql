@@ -207,7 +207,7 @@ COMMENT ON TABLE rejections IS
 'n is event n - 1 of an applied commit.';
 
 -- Times inside JSON must not depend on the time zone of a session.
-CREATE FUNCTION utc_text(moment timestamptz) RETURNS text LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+CREATE FUNCTION utc_text(moment timestamptz) RETURNS text LANGUAGE sql STABLE PARALLEL SAFE
 RETURN to_char(moment AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"');
 
 CREATE VIEW turns AS

@@ -1,0 +1,177 @@
+"""Many rows at once: what a fold needs from the tables, and what it made into them.
+
+Works in the schema that comes first in the connection's search_path, so that a rebuild uses it as well.
+The connection has to know halfvec (`projections.pools.prepare`).
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Any, Final
+
+from psycopg import AsyncConnection
+from psycopg.rows import TupleRow
+from psycopg.types.json import Jsonb
+from pydantic_core import to_json
+
+from projections.rows import Changes, CommitRow, EventRow, FactRow, FactState, KnownFact, Rejection, ScopeColumns
+from projections.sql import queries
+from projections.state import State, named_facts, scope_columns, source_of
+from schemas.commit import Commit
+
+Connection = AsyncConnection[TupleRow]
+Row = tuple[Any, ...]
+
+PROFILES_AT_ONCE: Final = 500
+WITHOUT_VECTOR_DATA: Final[Any] = {"fact": {"vector": {"data"}}}
+_SQL: Final = queries("projector")
+_SCOPE_TYPES: Final = ["text"] * 5
+_COMMIT_TYPES: Final = [
+    *["int4", "int8", "text", "text", "text"],
+    *_SCOPE_TYPES,
+    *["text", "text", "text", "timestamptz", "timestamptz", "timestamptz", "text", "int4", "int8", "int8"],
+    *["int4", "float8", "int8", "int8", "int4", "jsonb", "jsonb", "bytea"],
+]
+_EVENT_TYPES: Final = [
+    *["uuid", "int4", "int8", "int4", "text", "text"],
+    *_SCOPE_TYPES,
+    *["text", "uuid", "uuid[]", "timestamptz", "timestamptz", "text", "text", "bool", "jsonb"],
+]
+_FACT_TYPES: Final = [
+    *["uuid", "text"],
+    *_SCOPE_TYPES,
+    *["text", "text", "text", "text", "text", "text", "float8", "text", "float8", "text", "text", "text", "text"],
+    *["bool", "timestamptz", "timestamptz", "timestamptz", "timestamptz", "timestamptz", "timestamptz"],
+    *["timestamptz", "int4", "timestamptz", "uuid[]", "uuid", "text", "bool", "text", "text", "halfvec", "jsonb"],
+]
+_REJECTION_TYPES: Final = ["int4", "int8", "int4", "text", "text", "text", "text", "bytea"]
+
+
+async def load_state(connection: Connection, commits: Sequence[Commit]) -> State:
+    """What a fold of `commits` has to know, in one round trip."""
+    sources = [source_of(commit) for commit in commits]
+    owners, source_ids = [owner for owner, _ in sources], [source_id for _, source_id in sources]
+    async with connection.pipeline():
+        applied = await connection.execute(_SQL["applied"], {"owners": owners, "source_ids": source_ids}, binary=True)
+        facts = await connection.execute(_SQL["known_facts"], {"fact_ids": named_facts(commits)}, binary=True)
+    known = [_known(row) for row in await facts.fetchall()]
+    return State(
+        applied=frozenset((owner, source_id) for owner, source_id in await applied.fetchall()),
+        facts={fact.fact_id: fact for fact in known},
+    )
+
+
+async def write_changes(connection: Connection, changes: Changes) -> None:
+    """Write rows, changed facts and scope versions; the profiles are left to `refresh_profiles`."""
+    await _copy(connection, "copy_commits", _COMMIT_TYPES, map(_commit_row, changes.commits))
+    await _copy(connection, "copy_events", _EVENT_TYPES, map(_event_row, changes.events))
+    await _copy(connection, "copy_facts", _FACT_TYPES, map(_fact_row, changes.facts))
+    await _copy(connection, "copy_rejections", _REJECTION_TYPES, map(_rejection_row, changes.rejections))
+    async with connection.pipeline():
+        if changes.updates:
+            await connection.execute(_SQL["update_facts"], _updates(changes.updates))
+        if changes.steps:
+            steps = {"owner": [step.owner for step in changes.steps], "commits": [s.commits for s in changes.steps]}
+            await connection.execute(_SQL["step_scopes"], steps | _scopes([step.scope for step in changes.steps]))
+
+
+async def refresh_profiles(connection: Connection, scopes: Sequence[ScopeColumns]) -> None:
+    """Derive the profiles of `scopes` anew, in one statement."""
+    if scopes:
+        await connection.execute(_SQL["refresh_profiles"], _scopes(scopes))
+
+
+async def refresh_all_profiles(connection: Connection) -> None:
+    """Derive every profile anew, some hundred at a time."""
+    cursor = await connection.execute(_SQL["all_scopes"])
+    scopes = await cursor.fetchall()
+    for start in range(0, len(scopes), PROFILES_AT_ONCE):
+        await refresh_profiles(connection, [_five(row) for row in scopes[start : start + PROFILES_AT_ONCE]])
+
+
+async def _copy(connection: Connection, name: str, types: Sequence[str], rows: Iterable[Row]) -> None:
+    first = next(rows := iter(rows), None)
+    if first is None:
+        return
+    async with connection.cursor() as cursor, cursor.copy(_SQL[name]) as copy:
+        copy.set_types(types)
+        await copy.write_row(first)
+        for row in rows:
+            await copy.write_row(row)
+
+
+def _commit_row(row: CommitRow) -> Row:
+    commit, steps = row.commit, row.commit.provenance.steps
+    return (
+        *(row.position.partition, row.position.offset, commit.owner, commit.source_id, commit.source_kind),
+        *scope_columns(commit.scope),
+        *(commit.outcome, commit.reason, commit.detail, commit.occurred_at, commit.published_at, commit.decided_at),
+        *(commit.origin.topic, commit.origin.partition, commit.origin.offset, commit.based_on),
+        sum(step.llm_calls for step in steps),
+        sum(step.embedding_calls for step in steps),
+        sum(step.input_tokens for step in steps),
+        sum(step.output_tokens for step in steps),
+        sum(step.reprompts for step in steps),
+        _jsonb(commit.provenance.model_dump_json()),
+        _jsonb(to_json(commit.metadata)),
+        row.record,
+    )
+
+
+def _event_row(row: EventRow) -> Row:
+    commit, event = row.commit, row.event
+    return (
+        *(event.event_id, row.position.partition, row.position.offset, event.ordinal, commit.owner, commit.source_id),
+        *scope_columns(commit.scope),
+        *(event.event, row.fact_id, list(row.targets), commit.occurred_at, commit.decided_at),
+        *(event.decision.by, event.decision.reason, row.stale),
+        _jsonb(event.model_dump_json(exclude=WITHOUT_VECTOR_DATA)),
+    )
+
+
+def _fact_row(row: FactRow) -> Row:
+    commit, fact, state = row.commit, row.fact, row.state
+    return (
+        *(fact.fact_id, commit.owner),
+        *scope_columns(commit.scope),
+        *(fact.text, fact.search_text, fact.key, fact.value, fact.category, fact.importance_category),
+        *(fact.importance, fact.certainty, state.confidence, fact.subject, fact.speaker, fact.excerpt, state.status),
+        *(row.unresolved, fact.event_time, fact.valid_until, fact.true_from, state.true_to, state.closed_at),
+        *(commit.decided_at, state.believed_to, state.mention_count, state.last_confirmed_at),
+        *(list(row.supersedes), state.superseded_by, commit.source_id, row.stale, fact.content_hash),
+        *(fact.vector.model, fact.vector, _jsonb(to_json(commit.metadata))),
+    )
+
+
+def _rejection_row(row: Rejection) -> Row:
+    where = (row.position.partition, row.position.offset, row.item)
+    return (*where, row.owner, row.source_id, row.reason, row.detail, row.record)
+
+
+def _updates(updates: Sequence[KnownFact]) -> dict[str, list[Any]]:
+    names = FactState.__slots__
+    columns: dict[str, list[Any]] = {name: [getattr(known.state, name) for known in updates] for name in names}
+    return {"fact_id": [known.fact_id for known in updates], **columns}
+
+
+def _known(row: TupleRow) -> KnownFact:
+    fact_id, tenant, user_id, agent_id, app_id, run_id, *state = row
+    fields = dict(zip(FactState.__slots__, state, strict=True))
+    return KnownFact(fact_id=fact_id, scope=(tenant, user_id, agent_id, app_id, run_id), state=FactState(**fields))
+
+
+def _scopes(scopes: Sequence[ScopeColumns]) -> dict[str, list[str]]:
+    names = ("tenant", "user_id", "agent_id", "app_id", "run_id")
+    return {name: [scope[place] for scope in scopes] for place, name in enumerate(names)}
+
+
+def _five(row: TupleRow) -> ScopeColumns:
+    tenant, user_id, agent_id, app_id, run_id = row
+    return tenant, user_id, agent_id, app_id, run_id
+
+
+def _jsonb(text: str | bytes) -> Jsonb:
+    """JSON that is text already."""
+    return Jsonb(text, dumps=_as_it_is)
+
+
+def _as_it_is(text: Any) -> Any:
+    return text

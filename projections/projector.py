@@ -1,0 +1,208 @@
+"""The log into the tables: batches of commits, rows and position in one transaction."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import partial
+from time import perf_counter
+from typing import Final
+
+import psycopg
+import structlog
+
+from projections import metrics
+from projections.bulk import Connection, load_state, refresh_profiles, write_changes
+from projections.errors import LogGapError, ProjectionError
+from projections.fold import fold, refused
+from projections.pools import Pool, persistently
+from projections.rows import Changes, LogPosition, ScopeColumns, together
+from projections.sql import queries
+from projections.state import State
+from schemas.commit import Commit
+from schemas.errors import InvalidRecordError
+
+# No word of a library's enters a row: the rows have to be the same under its next version.
+NOT_A_COMMIT: Final = "these bytes are no commit of a version that this program knows"
+NOT_STORABLE: Final = "the tables cannot hold a value of this commit, or an id in it belongs to another"
+SWAP_LOCK: Final = 0x6D6E656D_0002
+"""Advisory lock: shared by every transaction of a projector, exclusive for the swap at the end of a rebuild."""
+
+# What the content of a single commit can provoke in Postgres: a value that no column holds, an id that is taken.
+UNSTORABLE: Final = (
+    psycopg.DataError,
+    psycopg.IntegrityError,
+    psycopg.errors.ProgramLimitExceeded,
+    psycopg.errors.StatementTooComplex,
+    OverflowError,
+)
+# So many commits in a row are not all unstorable: then the fault is this program's.
+UNSTORABLE_LIMIT: Final = 20
+
+_SQL: Final = queries("projector")
+log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogRecord:
+    """One record of a partition of `memory_events`."""
+
+    offset: int
+    value: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Applied:
+    """What a batch came to: records that were folded now, and records that had been before."""
+
+    next_offset: int
+    changes: Changes
+    repeated: int
+
+
+class Projector:
+    """Folds the log into the live tables. Several at once are safe, of one partition too."""
+
+    def __init__(self, pool: Pool, *, clock: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:
+        self._pool = pool
+        self._clock = clock
+
+    async def apply(self, partition: int, records: Sequence[LogRecord]) -> Applied:
+        """Fold consecutive records of one partition; all of them are in the tables when this returns.
+
+        Records that were folded before are skipped. Waits while Postgres is away. Raises `LogGapError` where
+        records are missing before or between these, and `schemas.errors.UnsupportedVersionError` for a commit of
+        a newer program: both stop the projection, and nothing of the batch is written.
+        """
+        started = perf_counter()
+        applied = await persistently(partial(self._apply, partition, records), name="project")
+        metrics.BATCH_SECONDS.observe(perf_counter() - started)
+        metrics.BATCH_RECORDS.observe(len(records))
+        metrics.REPEATED.inc(applied.repeated)
+        metrics.count(applied.changes, self._clock())
+        return applied
+
+    async def next_offsets(self) -> dict[int, int]:
+        """Per partition the offset of the next commit to fold; a partition that is not there is at 0."""
+        return await persistently(self._next_offsets, name="next_offsets")
+
+    async def _next_offsets(self) -> dict[int, int]:
+        async with self._pool.connection() as connection:
+            cursor = await connection.execute(_SQL["next_offsets"])
+            return dict(await cursor.fetchall())
+
+    async def _apply(self, partition: int, records: Sequence[LogRecord]) -> Applied:
+        async with self._pool.connection() as connection:
+            return await project(connection, partition, records)
+
+
+async def project(connection: Connection, partition: int, records: Sequence[LogRecord]) -> Applied:
+    """Fold one batch through `connection`, in transactions of its own, as `Projector.apply` says."""
+    readings = [(record, read_commit(record.value)) for record in records]
+    try:
+        return await _transact(connection, partition, readings)
+    except UNSTORABLE as error:
+        log.warning("batch_folded_singly", partition=partition, records=len(records), error=str(error))
+    return await _singly(connection, partition, readings)
+
+
+def read_commit(value: bytes) -> Commit | InvalidRecordError:
+    """The commit in a record's bytes, or what is wrong with them. Raises UnsupportedVersionError."""
+    try:
+        return Commit.from_bytes(value)
+    except InvalidRecordError as error:
+        return error
+
+
+Reading = tuple[LogRecord, Commit | InvalidRecordError]
+
+
+async def _transact(connection: Connection, partition: int, readings: Sequence[Reading]) -> Applied:
+    commits = [commit for _, commit in readings if isinstance(commit, Commit)]
+    async with connection.transaction():
+        next_offset = await _lock(connection, partition)
+        fresh = _fresh(partition, next_offset, readings)
+        if not fresh:
+            return Applied(next_offset=next_offset, changes=Changes(), repeated=len(readings))
+        changes = fold_readings(await load_state(connection, commits), partition, fresh)
+        return await _write(connection, partition, fresh[-1][0].offset + 1, changes, len(readings) - len(fresh))
+
+
+def fold_readings(state: State, partition: int, readings: Sequence[Reading]) -> Changes:
+    """What a batch changes: its records folded one after another."""
+    parts = []
+    for record, commit in readings:
+        position = LogPosition(partition=partition, offset=record.offset)
+        if isinstance(commit, Commit):
+            changes = fold(state, commit, position, record.value)
+        else:
+            log.warning("not_a_commit", partition=partition, offset=record.offset, error=commit.detail)
+            changes = refused(position, record.value, reason="not_a_commit", detail=NOT_A_COMMIT)
+        state = state.after(changes)
+        parts.append(changes)
+    return together(parts)
+
+
+async def _write(connection: Connection, partition: int, next_offset: int, changes: Changes, repeated: int) -> Applied:
+    await write_changes(connection, changes)
+    await refresh_profiles(connection, touched_scopes(changes))
+    await connection.execute(_SQL["move_partition"], {"partition": partition, "next_offset": next_offset})
+    return Applied(next_offset=next_offset, changes=changes, repeated=repeated)
+
+
+def touched_scopes(changes: Changes) -> list[ScopeColumns]:
+    """The scopes whose profiles have to be derived anew."""
+    return [step.scope for step in changes.steps]
+
+
+async def _lock(connection: Connection, partition: int) -> int:
+    """Hold off a rebuild's swap and every other projector of the partition; gives the offset to go on at."""
+    async with connection.pipeline():
+        await connection.execute(_SQL["share_swap_lock"], {"lock": SWAP_LOCK})
+        await connection.execute(_SQL["open_partition"], {"partition": partition})
+        cursor = await connection.execute(_SQL["lock_partition"], {"partition": partition})
+    row = await cursor.fetchone()
+    if row is None:
+        raise ProjectionError(f"the row of partition {partition} in projection_offsets went away: try again")
+    next_offset: int = row[0]
+    return next_offset
+
+
+def _fresh(partition: int, next_offset: int, readings: Sequence[Reading]) -> list[Reading]:
+    """The readings that are not folded yet; there is no gap before or in them."""
+    fresh = [reading for reading in readings if reading[0].offset >= next_offset]
+    for expected, (record, _) in enumerate(fresh, start=next_offset):
+        if record.offset != expected:
+            raise LogGapError(partition, expected, record.offset)
+    return fresh
+
+
+async def _singly(connection: Connection, partition: int, readings: Sequence[Reading]) -> Applied:
+    """Fold one record at a time, so that one which cannot be stored holds up no other: it becomes a rejection."""
+    parts: list[Applied] = []
+    unstorable = 0
+    for reading in readings:
+        try:
+            parts.append(await _transact(connection, partition, [reading]))
+            unstorable = 0
+        except UNSTORABLE:
+            unstorable += 1
+            log.exception("commit_not_storable", partition=partition, offset=reading[0].offset)
+            if unstorable > UNSTORABLE_LIMIT:
+                raise
+            parts.append(await _refuse(connection, partition, reading))
+    return Applied(
+        next_offset=parts[-1].next_offset,
+        changes=together(part.changes for part in parts),
+        repeated=sum(part.repeated for part in parts),
+    )
+
+
+async def _refuse(connection: Connection, partition: int, reading: Reading) -> Applied:
+    record, _ = reading
+    position = LogPosition(partition=partition, offset=record.offset)
+    changes = refused(position, record.value, reason="not_storable", detail=NOT_STORABLE)
+    async with connection.transaction():
+        next_offset = await _lock(connection, partition)
+        if not _fresh(partition, next_offset, [reading]):
+            return Applied(next_offset=next_offset, changes=Changes(), repeated=1)
+        return await _write(connection, partition, record.offset + 1, changes, 0)
