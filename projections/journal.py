@@ -1,0 +1,102 @@
+"""Every record of `conversation_turns` as it came in: nothing accepted is forgotten, whatever becomes of it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import partial
+from typing import Any, Final
+
+import orjson
+from pydantic_core import to_json
+
+from projections.pools import Pool, persistently
+from projections.rows import NO_SCOPE
+from projections.sql import queries
+from projections.state import scope_columns
+from schemas.admission import Refusal
+from schemas.turn import Turn
+
+_SQL: Final = queries("journal")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JournalEntry:
+    """One record: what the door said of it, where it lies, and the broker's time of it.
+
+    `value` are its bytes; of a refused record they are kept where they are JSON.
+    """
+
+    verdict: Turn | Refusal
+    topic: str
+    partition: int
+    offset: int
+    published_at: datetime
+    value: bytes | None = None
+
+
+class Journal:
+    """The table `turn_journal`."""
+
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+
+    async def record(self, entries: Sequence[JournalEntry]) -> None:
+        """Keep `entries`; one whose source is kept already changes nothing. Waits while Postgres is away."""
+        if entries:
+            await persistently(partial(self._record, entries), name="journal")
+
+    async def _record(self, entries: Sequence[JournalEntry]) -> None:
+        rows = [_row(entry) for entry in entries]
+        columns = {name: [row[name] for row in rows] for name in rows[0]}
+        async with self._pool.connection() as connection:
+            await connection.execute(_SQL["record"], columns)
+
+
+def _row(entry: JournalEntry) -> dict[str, Any]:
+    verdict = entry.verdict
+    owner, source_id = (
+        (verdict.scope.owner, verdict.turn_id)
+        if isinstance(verdict, Turn)
+        else (verdict.scope.owner if verdict.scope else verdict.source_id, verdict.source_id)
+    )
+    scope = scope_columns(verdict.scope) if verdict.scope else NO_SCOPE
+    return {
+        "owner": owner,
+        "source_id": source_id,
+        **dict(zip(("tenant", "user_id", "agent_id", "app_id", "run_id"), scope, strict=True)),
+        "topic": entry.topic,
+        "partition": entry.partition,
+        "log_offset": entry.offset,
+        "published_at": entry.published_at,
+        **(_admitted(verdict) if isinstance(verdict, Turn) else _refused(verdict, entry.value)),
+    }
+
+
+def _admitted(turn: Turn) -> dict[str, Any]:
+    return {
+        "occurred_at": turn.occurred_at,
+        "infer": turn.infer,
+        "body": turn.model_dump_json(),
+        "refusal": None,
+        "detail": None,
+    }
+
+
+def _refused(refusal: Refusal, value: bytes | None) -> dict[str, Any]:
+    return {
+        "occurred_at": None,
+        "infer": None,
+        "body": _storable(value or b""),
+        "refusal": refusal.reason,
+        "detail": refusal.detail.replace("\x00", ""),
+    }
+
+
+def _storable(value: bytes) -> str | None:
+    """The record as JSON that Postgres can hold, or None."""
+    try:
+        # Read and written again: huge numbers and repeated keys are gone then.
+        text = to_json(orjson.loads(value)).decode()
+    except (orjson.JSONDecodeError, ValueError):
+        return None
+    return None if "\\u0000" in text else text

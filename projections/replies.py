@@ -1,0 +1,99 @@
+"""What models answered, kept before it is used: a second delivery of a turn makes no second call."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from datetime import datetime
+from functools import partial
+from typing import Final
+
+from projections.pools import Pool, persistently
+from projections.sql import queries
+
+Key = tuple[str, str, str, str]
+"""Owner, source id, stage and version of the prompt and model."""
+
+_SQL: Final = queries("replies")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredReply:
+    """One answer to one attempt. `reply` is its text."""
+
+    owner: str
+    source_id: str
+    stage: str
+    version: str
+    attempt: int
+    reply: str
+    model: str
+    input_tokens: int
+    output_tokens: int
+    milliseconds: float
+
+    @property
+    def key(self) -> Key:
+        return (self.owner, self.source_id, self.stage, self.version)
+
+
+class Replies:
+    """The table `model_replies`. Every call waits while Postgres is away."""
+
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+
+    async def get(self, owner: str, source_id: str, stage: str, version: str) -> tuple[StoredReply, ...]:
+        """The replies to all attempts so far, the first one first."""
+        return await persistently(partial(self._get, [(owner, source_id, stage, version)]), name="replies_get")
+
+    async def put(self, reply: StoredReply) -> StoredReply:
+        """Keep a reply; gives the one that is kept, which is an earlier one where there was one."""
+        (kept,) = await self.put_many([reply])
+        return kept
+
+    async def get_many(self, keys: Sequence[Key]) -> Mapping[Key, StoredReply]:
+        """The first attempt's replies, where there are any, in one round trip."""
+        found = await persistently(partial(self._get, keys), name="replies_get")
+        return {reply.key: reply for reply in found if reply.attempt == 0}
+
+    async def put_many(self, replies: Sequence[StoredReply]) -> list[StoredReply]:
+        """Keep many replies; gives the kept ones in the same order, as `put` does."""
+        return await persistently(partial(self._put, replies), name="replies_put")
+
+    async def purge(self, older_than: datetime) -> int:
+        """Forget what was kept before `older_than`; gives how many replies that were."""
+        return await persistently(partial(self._purge, older_than), name="replies_purge")
+
+    async def _get(self, keys: Sequence[Key]) -> tuple[StoredReply, ...]:
+        async with self._pool.connection() as connection:
+            cursor = await connection.execute(_SQL["get"], _asked(keys))
+            return tuple(_reply(row) for row in await cursor.fetchall())
+
+    async def _put(self, replies: Sequence[StoredReply]) -> list[StoredReply]:
+        storable = [replace(reply, reply=_storable(reply.reply)) for reply in replies]
+        columns = {name: [getattr(reply, name) for reply in storable] for name in _COLUMNS}
+        async with self._pool.connection() as connection, connection.pipeline():
+            await connection.execute(_SQL["put"], columns)
+            cursor = await connection.execute(_SQL["get"], _asked([reply.key for reply in replies]))
+            kept = {(reply.key, reply.attempt): reply for reply in map(_reply, await cursor.fetchall())}
+        return [kept[reply.key, reply.attempt] for reply in replies]
+
+    async def _purge(self, older_than: datetime) -> int:
+        async with self._pool.connection() as connection:
+            cursor = await connection.execute(_SQL["purge"], {"older_than": older_than})
+            return cursor.rowcount
+
+
+_COLUMNS: Final = tuple(field.name for field in fields(StoredReply))
+
+
+def _asked(keys: Sequence[Key]) -> dict[str, list[str]]:
+    return {name: [key[place] for key in keys] for place, name in enumerate(("owner", "source_id", "stage", "version"))}
+
+
+def _reply(row: Sequence[object]) -> StoredReply:
+    return StoredReply(**dict(zip(_COLUMNS, row, strict=True)))  # type: ignore[arg-type] # the query has these columns
+
+
+def _storable(text: str) -> str:
+    """Postgres holds neither U+0000 nor half a surrogate pair; no valid reply has them unescaped."""
+    return text.replace("\x00", "\ufffd").encode("utf-8", "replace").decode()

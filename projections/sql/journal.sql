@@ -1,0 +1,32 @@
+-- name: record
+-- Keep the records of conversation_turns; a record of a source that is kept already changes nothing.
+INSERT INTO mnemolog_journal.turn_journal (
+    owner, source_id, tenant, user_id, agent_id, app_id, run_id, topic, partition, log_offset, published_at,
+    occurred_at, infer, body, refusal, detail
+)
+SELECT
+    owner, source_id, tenant, user_id, agent_id, app_id, run_id, topic, partition, log_offset, published_at,
+    occurred_at, infer, body::jsonb, refusal, detail
+FROM unnest(
+    %(owner)s::text [],
+    %(source_id)s::text [],
+    %(tenant)s::text [],
+    %(user_id)s::text [],
+    %(agent_id)s::text [],
+    %(app_id)s::text [],
+    %(run_id)s::text [],
+    %(topic)s::text [],
+    %(partition)s::integer [],
+    %(log_offset)s::bigint [],
+    %(published_at)s::timestamptz [],
+    %(occurred_at)s::timestamptz [],
+    %(infer)s::boolean [],
+    %(body)s::text [],
+    %(refusal)s::text [],
+    %(detail)s::text []
+) AS entries (
+    owner, source_id, tenant, user_id, agent_id, app_id, run_id, topic, partition, log_offset, published_at,
+    occurred_at, infer, body, refusal, detail
+)
+ORDER BY owner, source_id, topic, partition, log_offset
+ON CONFLICT (owner, source_id) DO NOTHING;
