@@ -1,13 +1,12 @@
 """Publishing turns: a turn counts as accepted once every in-sync replica of the broker has it."""
 
 import asyncio
-from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Iterable
+from collections.abc import AsyncIterable, AsyncIterator, Awaitable
 from dataclasses import dataclass
 from typing import Final, Protocol, Self
 
 from aiokafka import AIOKafkaProducer  # type: ignore[import-untyped] # aiokafka ships no types
-from aiokafka.errors import KafkaConnectionError, KafkaError  # type: ignore[import-untyped] # the same
+from aiokafka.errors import KafkaError, KafkaTimeoutError  # type: ignore[import-untyped] # the same
 
 from mnemolog.errors import PublishError, ServerUnavailableError
 from schemas.turn import Turn
@@ -58,7 +57,10 @@ class Publisher:
 
     @classmethod
     async def connect(cls, kafka: str, *, prefix: str = "", compression: str = "zstd", within: float = 30.0) -> Self:
-        """Connect to the brokers at `kafka`; acknowledgements have `within` seconds. Raises `ServerUnavailableError`."""
+        """Connect to the brokers at `kafka`; each acknowledgement has `within` seconds.
+
+        Raises `ServerUnavailableError`.
+        """
         producer = AIOKafkaProducer(
             bootstrap_servers=kafka,
             acks="all",
@@ -70,7 +72,7 @@ class Publisher:
         )
         try:
             await asyncio.wait_for(producer.start(), within)
-        except (KafkaConnectionError, KafkaError, TimeoutError) as error:
+        except (KafkaError, TimeoutError) as error:
             await producer.stop()
             raise ServerUnavailableError(
                 f"Kafka at {kafka} cannot be reached ({error!r}): start it, or correct MNEMOLOG_KAFKA"
@@ -87,19 +89,25 @@ class Publisher:
             raise receipt.error
         return receipt
 
-    async def publish_all(self, letters: Iterable[Letter]) -> AsyncIterator[Receipt]:
+    async def publish_all(self, letters: AsyncIterable[Letter]) -> AsyncIterator[Receipt]:
         """Send records in their order, many at a time; yields one receipt for each, in the same order."""
-        waiting: deque[asyncio.Task[Receipt]] = deque()
+        waiting: asyncio.Queue[asyncio.Task[Receipt] | None] = asyncio.Queue()
+        room = asyncio.Semaphore(OUTSTANDING)
+
+        async def feed() -> None:
+            async for letter in letters:
+                await room.acquire()
+                waiting.put_nowait(await self._enqueue(letter))
+
+        feeder = asyncio.create_task(feed())
+        feeder.add_done_callback(lambda _: waiting.put_nowait(None))
         try:
-            for letter in letters:
-                waiting.append(await self._enqueue(letter))
-                if len(waiting) >= OUTSTANDING:
-                    yield await waiting.popleft()
-            while waiting:
-                yield await waiting.popleft()
+            while (task := await waiting.get()) is not None:
+                yield await task
+                room.release()
+            await feeder
         finally:
-            for task in waiting:
-                task.cancel()
+            feeder.cancel()
 
     async def _enqueue(self, letter: Letter) -> asyncio.Task[Receipt]:
         """Hand the record to the producer, so that the order is kept; the task waits for the receipt."""
@@ -120,10 +128,12 @@ class Publisher:
         return Receipt(name=letter.name, position=f"{place.topic}/{place.partition}/{place.offset}")
 
     def _error(self, letter: Letter, cause: BaseException) -> PublishError:
+        late = isinstance(cause, TimeoutError | KafkaTimeoutError)
+        what = f"was not acknowledged within {self._within:g} s" if late else f"was refused ({cause!r})"
         error = PublishError(
             letter.name,
-            f"{letter.name} was not acknowledged within {self._within:g} s by {self._topic} ({cause!r}): "
-            "check that Kafka runs and the topic exists (`mnemolog topics`), then publish again with the same turn_id",
+            f"{letter.name} {what} by {self._topic}: check that Kafka runs and the topic exists (`mnemolog topics`), "
+            "then publish again with the same turn_id",
         )
         error.__cause__ = cause
         return error

@@ -82,8 +82,10 @@ def test_a_turn_is_read_back_from_its_bytes() -> None:
 
 
 def test_a_document_without_turn_id_is_refused() -> None:
+    document = {
+        "scope": {"user_id": "a"},
+        "messages": [{"role": "user", "content": "x"}],
+        "occurred_at": "2026-03-01T09:00:00Z",
+    }
     with pytest.raises(InvalidTurnError, match="turn_id: Field required"):
-        read_turn(
-            b'{"scope": {"user_id": "a"}, "messages": [{"role": "user", "content": "x"}], "occurred_at": "2026-03-01T09:00:00Z"}',
-            max_bytes=LIMIT,
-        )
+        read_turn(json.dumps(document).encode(), max_bytes=LIMIT)

@@ -1,0 +1,47 @@
+"""The commands under one roof, and the one place where errors become messages and exit codes."""
+
+from collections.abc import Sequence
+
+import typer
+
+from mnemolog.cli import memory, publish, servers, settings, story, upkeep
+from mnemolog.cli.failures import report
+
+app = typer.Typer(
+    name="mnemolog",
+    help="Memory that can be trusted: conversations in, facts out, every decision explained.",
+    epilog="Exit codes: 0 done; 1 what was asked for failed; 2 wrong usage or settings; 3 a server is unavailable.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+for command in (
+    servers.up,
+    servers.demo,
+    servers.worker,
+    publish.publish,
+    memory.status,
+    memory.search,
+    memory.facts,
+    memory.profile,
+    story.history,
+    story.diff,
+    upkeep.rebuild,
+    upkeep.audit,
+    upkeep.migrate,
+    upkeep.topics,
+    settings.settings,
+):
+    app.command()(command)
+
+
+def run(arguments: Sequence[str] | None) -> int:
+    """Run one command; its exit code."""
+    try:
+        app(arguments, prog_name="mnemolog")
+    except SystemExit as end:
+        return end.code if isinstance(end.code, int) else 0
+    # Whatever a command fails with is told as what and what to do; a traceback is for log level debug.
+    except Exception as error:  # noqa: BLE001
+        return report(error)
+    return 0

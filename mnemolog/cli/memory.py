@@ -1,0 +1,133 @@
+"""Commands that ask: status, search, facts, profile."""
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from mnemolog.cli import options
+from mnemolog.cli.output import cell, emit, escape, stderr, stdout, table
+from mnemolog.cli.running import ask
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from mnemolog.searching import SearchResult
+    from projections.results import Fact, Profile, WriteResult
+
+
+def status(
+    *,
+    turn_id: Annotated[str, typer.Argument(help="the turn, or topic/partition/offset of a record that was none")],
+    user: options.TurnOwner = None,
+    tenant: options.Tenant = None,
+    wait: Annotated[float, typer.Option("--wait", min=0, help="seconds to wait for its end")] = 0,
+    as_json: options.AsJson = False,
+) -> None:
+    """Tell how a turn ended and what it did."""
+    if wait:
+        result = ask(lambda client: client.wait(turn_id, timeout=wait, user_id=user), tenant=tenant)
+    else:
+        result = ask(lambda client: client.status(turn_id, user_id=user), tenant=tenant)
+    emit(result) if as_json else show_status(result)
+
+
+def search(
+    *,
+    query: Annotated[str, typer.Argument(help="a question, or some words")],
+    user: options.User = None,
+    agent: options.Agent = None,
+    app: options.App = None,
+    run: options.Run = None,
+    tenant: options.Tenant = None,
+    limit: Annotated[int, typer.Option("--limit", "-n", min=1, max=100, help="hits at the most")] = 10,
+    as_json: options.AsJson = False,
+) -> None:
+    """Find the facts nearest to a query in meaning and in words."""
+    found = ask(
+        lambda client: client.search(query, user_id=user, agent_id=agent, app_id=app, run_id=run, limit=limit),
+        tenant=tenant,
+    )
+    emit(found) if as_json else show_search(found)
+
+
+def facts(
+    *,
+    user: options.User = None,
+    agent: options.Agent = None,
+    app: options.App = None,
+    run: options.Run = None,
+    tenant: options.Tenant = None,
+    every: Annotated[bool, typer.Option("--all", help="every version that ever was")] = False,
+    as_json: options.AsJson = False,
+) -> None:
+    """List the facts of a scope that hold now."""
+    found = ask(
+        lambda client: client.facts(user_id=user, agent_id=agent, app_id=app, run_id=run, all_versions=every),
+        tenant=tenant,
+    )
+    emit(found) if as_json else show_facts(found)
+
+
+def profile(
+    *,
+    user: options.User = None,
+    agent: options.Agent = None,
+    app: options.App = None,
+    run: options.Run = None,
+    tenant: options.Tenant = None,
+    as_json: options.AsJson = False,
+) -> None:
+    """Show what is known of one scope, by section."""
+    known = ask(lambda client: client.profile(user_id=user, agent_id=agent, app_id=app, run_id=run), tenant=tenant)
+    emit(known) if as_json else show_profile(known)
+
+
+def show_status(result: "WriteResult") -> None:
+    why = f" ({escape(result.error)})" if result.error else ""
+    stdout().print(f"[bold]{escape(result.turn_id)}[/]: {result.status}{why}")
+    if result.memories:
+        rows = [(memory.event, memory.text, memory.reason, memory.fact_id) for memory in result.memories]
+        table("what it did", ("event", "text", "because", "fact"), rows)
+    stdout().print(
+        f"{result.llm_calls} LLM calls, {cell(result.embedding_calls)} embedding calls, "
+        f"{result.tokens.total} tokens, {cell(result.duration_ms)} ms"
+    )
+
+
+def show_search(found: "SearchResult") -> None:
+    rows = [
+        (hit.score.total, hit.score.similarity, hit.fact.text, hit.fact.key, hit.fact.true_from, hit.fact.fact_id)
+        for hit in found.hits
+    ]
+    table(f"{len(rows)} facts ({found.mode})", ("score", "similarity", "text", "key", "true from", "fact"), rows)
+    if found.notice:
+        stderr().print(f"[yellow]note:[/] {escape(found.notice)}")
+
+
+def show_facts(found: "Sequence[Fact]") -> None:
+    columns = ("whose", "text", "category", "status", "confidence", "true from", "to", "fact")
+    rows = [
+        (
+            fact.user_id or fact.agent_id,
+            fact.text,
+            fact.category,
+            fact.status,
+            fact.confidence,
+            fact.true_from,
+            fact.true_to,
+            fact.fact_id,
+        )
+        for fact in found
+    ]
+    table(f"{len(rows)} facts", columns, rows)
+
+
+def show_profile(known: "Profile") -> None:
+    from projections.queries import SECTIONS  # noqa: PLC0415 - loaded by whoever has a profile
+
+    rows = [
+        (section, entry.get("key"), entry.get("text"), entry.get("confidence"), entry.get("at"))
+        for section in SECTIONS
+        for entry in getattr(known, section)
+    ]
+    table(f"profile of {cell(known.updated_at) or 'nothing'}", ("section", "key", "text", "confidence", "at"), rows)

@@ -1,0 +1,70 @@
+"""What commands write: JSON on request, else tables; data on stdout, everything else on stderr."""
+
+import dataclasses
+from collections.abc import Iterable, Sequence
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import orjson
+from rich.console import Console
+from rich.table import Table
+
+_WIDTH = 160  # of output that goes to no terminal, where rich would take 80
+
+
+def stdout() -> Console:
+    return _console(stderr=False)
+
+
+def stderr() -> Console:
+    return _console(stderr=True)
+
+
+def emit(document: object) -> None:
+    """Write one JSON document on one line."""
+    # Not through rich, which would wrap it.
+    print(orjson.dumps(document, default=_plain).decode(), flush=True)  # noqa: T201
+
+
+def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
+    """Write a table; None is an empty cell."""
+    shown = Table(*columns, title=title, title_justify="left", header_style="bold")
+    for row in rows:
+        shown.add_row(*(escape(cell(value)) for value in row))
+    stdout().print(shown)
+
+
+def cell(value: object) -> str:
+    """A value as people read it: times to the second, fractions to two places."""
+    match value:
+        case None:
+            return ""
+        case datetime():
+            return f"{value:%Y-%m-%d %H:%M:%S}"
+        case timedelta():
+            return f"{value.days} days" if value.days else str(value)
+        case float():
+            return f"{value:.2f}"
+        case _:
+            return str(value)
+
+
+def escape(text: str) -> str:
+    """Text of users is shown as it is, never taken as markup or as a control sequence of the terminal."""
+    return "".join(sign for sign in text if sign.isprintable() or sign in "\n\t").replace("[", r"\[")
+
+
+def _console(*, stderr: bool) -> Console:
+    console = Console(stderr=stderr, highlight=False)
+    return console if console.is_terminal else Console(stderr=stderr, highlight=False, width=_WIDTH)
+
+
+def _plain(value: Any) -> object:
+    if hasattr(value, "model_dump"):
+        return value.model_dump(mode="json")
+    if isinstance(value, Path | timedelta):
+        return str(value)
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return dataclasses.asdict(value)
+    raise TypeError(f"{type(value).__name__} has no JSON form")

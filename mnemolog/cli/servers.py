@@ -1,0 +1,106 @@
+"""Commands that run until they are told to stop, and the demonstration: up, worker, demo."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from mnemolog.cli import options
+from mnemolog.cli.hosting import ProgressBars, host, stopped_by_signals
+from mnemolog.cli.output import emit, stderr, stdout
+from mnemolog.cli.running import located_settings, settings_of
+
+if TYPE_CHECKING:
+    from mnemolog.connection import Connection
+    from mnemolog.settings import Settings
+
+
+def up(
+    *,
+    data: Annotated[
+        Path | None, typer.Option("--data", help="data folder; MNEMOLOG_DATA_DIR unless given", show_default=False)
+    ] = None,
+    as_json: options.AsJson = False,
+) -> None:
+    """Run Kafka and Postgres (unless they are given) and all stages, until Ctrl-C."""
+    settings = settings_of(data_dir=data)
+
+    async def serve() -> int:
+        from mnemolog.up import up as run_up  # noqa: PLC0415 - loads every driver
+
+        _logs(settings, quietly=True)
+        with ProgressBars() as progress:
+
+            def announce(connection: "Connection") -> None:
+                # From here on the terminal is the log's.
+                progress.close()
+                emit(connection) if as_json else _announce(connection)
+
+            async with stopped_by_signals() as stop:
+                await run_up(settings, stop=stop, announce=announce, progress=progress)
+        stderr().print("stopped")
+        return 0
+
+    host(serve())
+
+
+def worker(
+    *,
+    stages: Annotated[
+        list[str] | None, typer.Argument(help="journal, extract, embed, match, resolve, project; all unless named")
+    ] = None,
+    as_json: options.AsJson = False,
+) -> None:
+    """Run all stages, or some, against the Kafka and Postgres that are set."""
+    from streams.assembly import ALL_STAGES  # noqa: PLC0415 - loads every driver
+    from streams.worker import WorkerReport, run_worker  # noqa: PLC0415 - the same
+
+    if unknown := sorted(set(stages or []) - set(ALL_STAGES)):
+        raise typer.BadParameter(f"{', '.join(unknown)} is no stage: choose among {', '.join(ALL_STAGES)}")
+    chosen = [stage for stage in ALL_STAGES if not stages or stage in stages]
+    settings = located_settings()
+
+    def ready(report: WorkerReport) -> None:
+        if as_json:
+            emit(report)
+        else:
+            stdout().print(f"working: {', '.join(report.stages)}; metrics at {report.metrics_url}/metrics")
+
+    async def work() -> int:
+        _logs(settings)
+        async with stopped_by_signals() as stop:
+            await run_worker(settings, chosen, stop, on_ready=ready)
+        return 0
+
+    host(work())
+
+
+def demo(
+    *,
+    keep: Annotated[
+        Path | None, typer.Option("--keep", help="use this data folder and leave it, instead of a temporary one")
+    ] = None,
+    as_json: options.AsJson = False,
+) -> None:
+    """Show the whole way: a conversation becomes facts, which are searched, explained and rebuilt."""
+    from mnemolog.demo.script import play  # noqa: PLC0415 - loads every driver
+
+    host(play(keep, as_json=as_json))
+
+
+def _logs(settings: "Settings", *, quietly: bool = False) -> None:
+    from mnemolog.logs import configure_logs  # noqa: PLC0415 - only commands that run have logs
+
+    level = "warning" if quietly and "log_level" not in settings.model_fields_set else settings.log_level
+    configure_logs(level, settings.log_format)
+
+
+def _announce(connection: "Connection") -> None:
+    show = stdout().print
+    show("[bold green]Mnemolog is up.[/] Ctrl-C stops it.\n")
+    show(f"  Kafka      {connection.kafka}   topic {connection.topic_prefix}conversation_turns", markup=False)
+    show(f"  Postgres   {connection.postgres}", markup=False, soft_wrap=True)
+    show(f"  Metrics    {connection.metrics_url}/metrics\n", markup=False)
+    show("In a second terminal, in this folder:")
+    show("  mnemolog publish turns.jsonl --wait      mnemolog search 'where does Mira live' --user mira", markup=False)
+    show(f"  psql {connection.postgres} -c 'TABLE facts'", markup=False, soft_wrap=True)

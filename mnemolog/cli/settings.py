@@ -1,0 +1,67 @@
+"""`mnemolog settings`: what can be set, and what is."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from mnemolog.cli import options
+from mnemolog.cli.output import emit, table
+from mnemolog.cli.running import settings_of
+
+if TYPE_CHECKING:
+    from mnemolog.settings import Settings
+
+HIDDEN = "********"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """One setting; secrets are hidden."""
+
+    variable: str
+    value: str | None
+    default: str | None
+    is_set: bool
+    meaning: str
+
+
+def settings(*, as_json: options.AsJson = False) -> None:
+    """List every setting with its value, its default and its meaning. A wrong one is named (exit code 2)."""
+    rows = list(rows_of(settings_of()))
+    if as_json:
+        emit(rows)
+    else:
+        cells = [(row.variable, row.value, row.default, row.meaning) for row in rows]
+        table(f"{len(rows)} settings", ("variable", "value", "default", "meaning"), cells)
+
+
+def rows_of(known: "Settings") -> Iterator[Row]:
+    """Every setting in the order of the documentation."""
+    from mnemolog.settings import PREFIX  # noqa: PLC0415 - loads pydantic
+
+    for name, field in type(known).model_fields.items():
+        yield Row(
+            variable=PREFIX + name.upper(),
+            value=_shown(getattr(known, name)),
+            default=_shown(field.default),
+            is_set=name in known.model_fields_set,
+            meaning=field.description or "",
+        )
+
+
+def _shown(value: Any) -> str | None:
+    match value:
+        case None | "":
+            return None
+        case str():
+            return _without_password(value)
+        case tuple():
+            return ", ".join(map(str, value))
+        case _:
+            return str(value)  # a SecretStr shows asterisks
+
+
+def _without_password(value: str) -> str:
+    password = urlsplit(value).password if "://" in value else None
+    return value.replace(f":{password}@", f":{HIDDEN}@") if password else value

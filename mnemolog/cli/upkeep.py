@@ -1,0 +1,118 @@
+"""Commands of whoever runs it: rebuild, audit, migrate, topics."""
+
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from mnemolog.cli import options
+from mnemolog.cli.failures import FAILED
+from mnemolog.cli.hosting import ProgressBars
+from mnemolog.cli.output import cell, emit, escape, stdout, table
+from mnemolog.cli.running import located_settings, run
+
+if TYPE_CHECKING:
+    from projections.rebuild import RebuildReport
+
+_DIGEST = 16
+
+
+def audit(*, as_json: options.AsJson = False) -> None:
+    """Prove that no turn was lost: accepted = ended + in flight. Exit code 1 where it does not hold."""
+    from mnemolog.upkeep import audit as balance  # noqa: PLC0415 - loads the drivers
+
+    books = run(balance(located_settings()))
+    if as_json:
+        emit({"ok": books.ok, "audit": books})
+    else:
+        ends = ", ".join(f"{count} {end}" for end, count in sorted(books.ends.items())) or "none"
+        stdout().print(
+            f"{books.accepted} turns accepted = {sum(books.ends.values())} ended + {books.in_flight} in flight"
+        )
+        stdout().print(f"ends: {ends}")
+        for finding in books.findings:
+            stdout().print(f"[red]{finding.severity}:[/] {escape(finding.what)}: {escape(finding.advice)}")
+        stdout().print("[green]the books balance[/]" if books.ok else "[red]the books do not balance[/]")
+    if not books.ok:
+        raise typer.Exit(FAILED)
+
+
+def rebuild(
+    *,
+    source: Annotated[
+        Literal["kafka", "table"], typer.Option("--from", help="the log to read: the topic, or the tables' own copy")
+    ] = "kafka",
+    verify_only: Annotated[bool, typer.Option("--verify-only", help="compare, and change nothing")] = False,
+    as_json: options.AsJson = False,
+) -> None:
+    """Make all tables anew from the log, beside the live ones, compare both, and swap.
+
+    No model is called. Exit code 1 where a table differed.
+    """
+    from mnemolog.upkeep import rebuilt  # noqa: PLC0415 - loads the drivers
+
+    with ProgressBars() as progress:
+        report = run(rebuilt(located_settings(), source, verify_only=verify_only, report=progress))
+    if as_json:
+        emit({"equal": report.equal, "report": report})
+    else:
+        show_rebuild(report)
+    if not report.equal:
+        raise typer.Exit(FAILED)
+
+
+def show_rebuild(report: "RebuildReport") -> None:
+    """Write both digests of every table."""
+    rows = [
+        (
+            one.table,
+            one.live_rows,
+            one.live_digest[:_DIGEST],
+            one.rebuilt_rows,
+            one.rebuilt_digest[:_DIGEST],
+            "equal" if one.equal else f"{one.differing} rows differ",
+        )
+        for one in report.tables
+    ]
+    table("live and rebuilt", ("table", "rows", "live", "rows", "rebuilt", ""), rows)
+
+
+def migrate(*, as_json: options.AsJson = False) -> None:
+    """Bring the tables to the newest version; does nothing where they are."""
+    from mnemolog.upkeep import migrate_tables  # noqa: PLC0415 - loads the drivers
+
+    run(migrate_tables(located_settings()))
+    if as_json:
+        emit({"migrated": True})
+    else:
+        stdout().print("the tables are up to date")
+
+
+def topics(
+    *,
+    create: Annotated[bool, typer.Option("--create", help="create those that are missing")] = False,
+    as_json: options.AsJson = False,
+) -> None:
+    """Show the topics as declared and as the broker has them. Exit code 1 where one is missing."""
+    from mnemolog.upkeep import create_topics, look_at_topics  # noqa: PLC0415 - loads the drivers
+
+    settings = located_settings()
+    if create:
+        run(create_topics(settings))
+    states = run(look_at_topics(settings))
+    if as_json:
+        emit(states)
+    else:
+        rows = [
+            (
+                state.name,
+                state.partitions or "missing",
+                sum(state.end_offsets.values()),
+                cell(state.topic.retention) or "for ever",
+                ", ".join(state.topic.producers),
+                ", ".join(state.topic.consumers),
+            )
+            for state in states
+        ]
+        table(f"{len(rows)} topics", ("topic", "partitions", "records", "kept", "from", "to"), rows)
+    if any(state.partitions == 0 for state in states):
+        raise typer.Exit(FAILED)

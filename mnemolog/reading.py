@@ -1,0 +1,70 @@
+"""Connections for questions: a small pool, opened at the first one."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from psycopg import AsyncConnection, OperationalError, ProgrammingError
+from psycopg.conninfo import conninfo_to_dict
+from psycopg.errors import QueryCanceled, UndefinedTable
+from psycopg.rows import TupleRow
+
+from mnemolog.errors import ServerUnavailableError, SettingsError
+from projections.pools import connection_settings, open_pool
+
+NAME = "mnemolog-client"
+
+
+class Reader:
+    """Hands out connections to the tables at `url`."""
+
+    def __init__(self, url: str, *, size: int, statement_timeout: float) -> None:
+        self._url = url
+        self._opening = asyncio.Lock()
+        self._opened = False
+        self._pool = open_pool(
+            url, min_size=0, max_size=size, application_name=NAME, statement_timeout=statement_timeout
+        )
+
+    @asynccontextmanager
+    async def connection(self) -> AsyncIterator[AsyncConnection[TupleRow]]:
+        """A connection for one question. Raises `ServerUnavailableError` where Postgres does not answer."""
+        try:
+            await self._open()
+            async with self._pool.connection() as connection:
+                yield connection
+        except QueryCanceled as error:
+            raise ServerUnavailableError(
+                f"Postgres did not answer in time ({error}): ask for less, or raise MNEMOLOG_POSTGRES_STATEMENT_TIMEOUT"
+            ) from error
+        except OperationalError as error:
+            raise ServerUnavailableError(
+                f"Postgres at {_place(self._url)} cannot be reached ({error}): start it, or correct MNEMOLOG_POSTGRES"
+            ) from error
+        except UndefinedTable as error:
+            raise SettingsError(f"this database has no tables of Mnemolog: run `mnemolog migrate` ({error})") from error
+
+    async def close(self) -> None:
+        await self._pool.close()
+
+    async def _open(self) -> None:
+        async with self._opening:
+            if not self._opened:
+                await _first_connection(self._url)
+                await self._pool.open()
+                self._opened = True
+
+
+async def _first_connection(url: str) -> None:
+    """Fail at once and with the reason, where the pool would try on in silence."""
+    try:
+        async with await AsyncConnection.connect(url, **connection_settings(url, application_name=NAME)):
+            pass
+    except ProgrammingError as error:
+        raise SettingsError(f"MNEMOLOG_POSTGRES is no URL of a database ({error})") from error
+
+
+def _place(url: str) -> str:
+    """Host and port, without the password."""
+    parts = conninfo_to_dict(url)
+    return f"{parts.get('host', 'localhost')}:{parts.get('port', 5432)}"

@@ -1,0 +1,63 @@
+"""A query becomes a vector where the embedder answers in time; otherwise its words alone search, and it is said so."""
+
+import asyncio
+from dataclasses import dataclass
+from typing import Final
+
+from projections.search import Hit, Mode
+from schemas.vector import Vector
+from streams.providers.base import Embedder
+from streams.providers.errors import ProviderError
+from streams.settings import StreamsSettings
+
+EMBEDDING_SECONDS: Final = 5.0
+"""How long a query waits for its vector before its words must do."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SearchResult:
+    """Hits, best first. `mode` is lexical where the query could not be embedded; `notice` says why."""
+
+    hits: tuple[Hit, ...]
+    mode: Mode
+    notice: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EmbeddedQuery:
+    """The vector of a query, or why there is none."""
+
+    vector: Vector | None = None
+    notice: str | None = None
+
+
+class QueryEmbedder:
+    """Embeds queries with the configured embedder, which is made at the first query and kept."""
+
+    def __init__(self, settings: StreamsSettings, *, within: float = EMBEDDING_SECONDS) -> None:
+        self._settings = settings
+        self._within = within
+        self._embedder: Embedder | None = None
+
+    async def embed(self, text: str) -> EmbeddedQuery:
+        """Embed one query; never raises for an embedder that is missing, away or unwilling."""
+        try:
+            async with asyncio.timeout(self._within):
+                embeddings = await self._built().embed([text])
+        except TimeoutError:
+            return EmbeddedQuery(notice=f"by words only: no vector within {self._within:g} s, is the model reachable?")
+        except ProviderError as error:
+            return EmbeddedQuery(notice=f"by words only: {error}")
+        return EmbeddedQuery(vector=embeddings.vectors[0])
+
+    async def close(self) -> None:
+        if self._embedder is not None:
+            await self._embedder.close()
+
+    def _built(self) -> Embedder:
+        if self._embedder is None:
+            # Models load slowly: only who searches waits for them.
+            from streams.providers.build import build_embedder  # noqa: PLC0415
+
+            self._embedder = build_embedder(self._settings)
+        return self._embedder
