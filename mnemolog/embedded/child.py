@@ -15,6 +15,8 @@ from mnemolog.embedded.errors import ServerFailedError
 
 LAUNCHER = Path(__file__).with_name("launch.py")
 POLL_SECONDS = 0.05
+# Nothing else of ours is a server's business: neither our secrets nor what PG* and JAVA_* variables would change.
+INHERITED = ("PATH", "LD_LIBRARY_PATH")
 TAIL_LINES = 25
 TAIL_BYTES = 16_384
 
@@ -58,7 +60,7 @@ class Child:
                 stdout=log,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
-                env={**os.environ, **command.environment},
+                env={name: os.environ[name] for name in INHERITED if name in os.environ} | {**command.environment},
             )
 
     @staticmethod
@@ -105,11 +107,11 @@ class Child:
         """Ask the server to end, and kill it when it has not after `timeout` seconds; True if it ended itself."""
         if self.running:
             self._process.send_signal(self.command.stop_signal)
-        if await self._ended(timeout):
-            return True
-        self._process.kill()
-        self._process.wait()
-        return False
+        try:
+            return await self._ended(timeout)
+        finally:  # also when this call is cancelled: nothing may go on in a folder that is given free
+            self._process.kill()
+            self._process.wait()
 
     async def _ended(self, timeout: float) -> bool:  # noqa: ASYNC109 - as above
         deadline = asyncio.get_running_loop().time() + timeout

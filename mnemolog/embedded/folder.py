@@ -73,7 +73,7 @@ class DataFolder:
     def log_of(self, server: str) -> Path:
         """The log file of a server, empty for this start; the one of the start before is kept beside it."""
         logs = self.path / "logs"
-        logs.mkdir(exist_ok=True)
+        logs.mkdir(mode=0o700, exist_ok=True)
         current = logs / f"{server}.log"
         if current.exists():
             current.replace(logs / f"{server}.previous.log")

@@ -19,7 +19,7 @@ from mnemolog.embedded.errors import JarsUnavailableError
 LOCK_FILE = Path(__file__).with_name("kafka.jars.lock")
 FETCH_THREADS = 8
 ATTEMPTS = 3
-FETCH_TIMEOUT_SECONDS = 60
+FETCH_TIMEOUT_SECONDS = 20
 
 
 class Progress(Protocol):
@@ -72,11 +72,11 @@ def cache_folder(fallback: Path) -> Path:
     """The user's cache folder, or one below `fallback` where the user has none that can be written."""
     import platformdirs  # noqa: PLC0415 - an optional extra
 
-    cache = Path(platformdirs.user_cache_dir("mnemolog"))
     try:
+        cache = Path(platformdirs.user_cache_dir("mnemolog"))
         cache.mkdir(parents=True, exist_ok=True)
-    except OSError:
-        cache = fallback / "cache"
+    except (OSError, RuntimeError):  # RuntimeError: a user without a home, such as a container's
+        return fallback / "cache"
     return cache if os.access(cache, os.W_OK) else fallback / "cache"
 
 
@@ -127,7 +127,7 @@ def _fetch_all(wanted: list[Jar], folder: Path, *, fetch: Fetch, progress: Progr
             for done, task in enumerate(as_completed(tasks), start=1):
                 task.result()
                 if progress:
-                    progress("fetching Kafka", done, len(wanted))
+                    progress("fetching kafka", done, len(wanted))
         finally:
             pool.shutdown(cancel_futures=True)
 

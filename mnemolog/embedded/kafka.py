@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import shutil
 import signal
 import socket
 import uuid
@@ -32,6 +33,7 @@ JAVA_OPTIONS = (
     f"-Xms{HEAP_MIN_MIB}m",
     f"-Xmx{HEAP_MAX_MIB}m",
     "-XX:+UseSerialGC",
+    "-XX:-UsePerfData",
     "-Djava.awt.headless=true",
     "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",
     "-Dorg.slf4j.simpleLogger.showDateTime=true",
@@ -57,6 +59,14 @@ class KafkaPlan:
         return self.folder / "data"
 
     @property
+    def meta(self) -> Path:
+        return self.data / "meta.properties"
+
+    @property
+    def temporary(self) -> Path:
+        return self.folder / "tmp"
+
+    @property
     def bootstrap(self) -> str:
         return f"{LOOPBACK}:{self.port}"
 
@@ -71,7 +81,8 @@ def settings(plan: KafkaPlan) -> dict[str, str]:
         "controller.listener.names": "CONTROLLER",
         "listeners": f"PLAINTEXT://{plan.bootstrap},CONTROLLER://{controller}",
         "advertised.listeners": f"PLAINTEXT://{plan.bootstrap}",
-        "log.dirs": str(plan.data),
+        # Relative to the server's working folder: a list of paths knows no commas in them, nor does this file umlauts.
+        "log.dirs": plan.data.name,
         "auto.create.topics.enable": "false",
         "message.max.bytes": str(MAX_MESSAGE_BYTES),
         "replica.fetch.max.bytes": str(MAX_MESSAGE_BYTES),
@@ -106,19 +117,26 @@ async def start_kafka(plan: KafkaPlan, started: Started) -> None:
 
     Raises ServerFailedError with the end of the log.
     """
-    plan.folder.mkdir(exist_ok=True)
+    plan.folder.mkdir(mode=0o700, exist_ok=True)
+    _empty(plan.temporary)
     properties = plan.folder / "server.properties"
     properties.write_text("".join(f"{name}={value}\n" for name, value in settings(plan).items()))
-    if not (plan.data / "meta.properties").exists():
+    if not plan.meta.exists():
         await _format(plan, properties)
-    child = Child(_command(plan, "kafka.Kafka", str(properties)))
+    child = Child(_command(plan, "kafka.Kafka", properties.name))
     started(child)
     await child.ready(lambda: _answers(plan), timeout=START_SECONDS)
 
 
 async def _format(plan: KafkaPlan, properties: Path) -> None:
-    arguments = ("format", "-t", _new_cluster_id(), "-c", str(properties))
+    arguments = ("format", "-t", _new_cluster_id(), "-c", properties.name)
     await Child(_command(plan, "kafka.tools.StorageTool", *arguments)).finish(timeout=FORMAT_SECONDS)
+
+
+def _empty(folder: Path) -> None:
+    """Native libraries are unpacked here, and stay when Kafka is killed."""
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir()
 
 
 def _new_cluster_id() -> str:
@@ -126,16 +144,24 @@ def _new_cluster_id() -> str:
 
 
 def _command(plan: KafkaPlan, main_class: str, *arguments: str) -> Command:
-    options = (*JAVA_OPTIONS, *(TEST_JAVA_OPTIONS if plan.test else ()))
+    options = (*JAVA_OPTIONS, *(TEST_JAVA_OPTIONS if plan.test else ()), f"-Djava.io.tmpdir={plan.temporary}")
     return Command(
         server=SERVER,
-        arguments=[str(java()), *options, "-cp", f"{plan.jars}/*", main_class, *arguments],
+        arguments=[
+            str(java()),
+            *options,
+            f"-Djava.io.tmpdir={plan.temporary}",
+            "-cp",
+            f"{plan.jars}/*",
+            main_class,
+            *arguments,
+        ],
         folder=plan.folder,
         log=plan.log,
         account=Account.current(),
         stop_signal=signal.SIGTERM,
         on_owner_death=signal.SIGKILL,
-        environment={},
+        environment={"LC_ALL": "C.UTF-8"},  # Java reads paths by it
     )
 
 
@@ -151,7 +177,10 @@ def java() -> Path:
 
 
 async def _answers(plan: KafkaPlan) -> bool:
-    """Whether the broker knows itself as a member of the cluster; its port opens only when it is ready for requests."""
+    """Whether our broker, not another one that took its port, knows itself as a member of its cluster.
+
+    Kafka opens the port only when it is ready for requests.
+    """
     with socket.socket() as probe:
         if probe.connect_ex((LOOPBACK, plan.port)) != 0:
             return False
@@ -163,4 +192,4 @@ async def _answers(plan: KafkaPlan) -> bool:
         return False
     finally:
         await admin.close()
-    return bool(cluster["brokers"])
+    return bool(cluster["brokers"]) and f"cluster.id={cluster['cluster_id']}\n" in plan.meta.read_text()

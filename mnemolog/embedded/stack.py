@@ -8,7 +8,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from random import Random, SystemRandom
 from types import TracebackType
-from typing import NoReturn, Self
+from typing import NoReturn, Protocol, Self
 
 import structlog
 
@@ -25,6 +25,13 @@ STOP_SECONDS = 30
 WATCH_SECONDS = 0.5
 # What servers say when a port was taken between our look and their start.
 PORT_TAKEN = ("Address already in use", "could not bind", "Failed to bind")
+
+
+class Attempt(Protocol):
+    """One attempt to start a server."""
+
+    async def __call__(self, *, new_ports: bool) -> None: ...
+
 
 log = structlog.get_logger(__name__)
 
@@ -123,46 +130,48 @@ class EmbeddedStack:
     async def _start_kafka(self, *, test: bool) -> None:
         cache = cache_folder(self._folder.path)
         jars = await asyncio.to_thread(ensure_jars, cache, jars=read_lock(), progress=self._progress)
-        self._tell("starting Kafka", 0)
-        for attempt in range(START_ATTEMPTS):
+
+        async def attempt(*, new_ports: bool) -> None:
             plan = KafkaPlan(
                 folder=self._folder.path / "kafka",
                 jars=jars,
-                port=self._port("kafka", attempt),
-                controller_port=self._port("controller", attempt),
+                port=self._folder.port("kafka", self._rng, anew=new_ports),
+                controller_port=self._folder.port("controller", self._rng, anew=new_ports),
                 log=self._folder.log_of("kafka"),
                 test=test,
             )
-            try:
-                await start_kafka(plan, self._started("kafka"))
-            except ServerFailedError as error:
-                _unless_port_taken(error, attempt)
-                continue
+            await start_kafka(plan, self._started("kafka"))
             self._bootstrap = plan.bootstrap
-            self._tell("starting Kafka", 1)
-            return
+
+        await self._on_free_ports("kafka", attempt)
 
     async def _start_postgres(self, *, test: bool) -> None:
-        self._tell("starting Postgres", 0)
-        for attempt in range(START_ATTEMPTS):
+        async def attempt(*, new_ports: bool) -> None:
             plan = PostgresPlan(
                 folder=self._folder.path / "postgres",
-                port=self._port("postgres", attempt),
+                port=self._folder.port("postgres", self._rng, anew=new_ports),
                 password=self._folder.password(),
                 log=self._folder.log_of("postgres"),
                 test=test,
             )
-            try:
-                await start_postgres(plan, self._started("postgres"))
-            except ServerFailedError as error:
-                _unless_port_taken(error, attempt)
-                continue
+            await start_postgres(plan, self._started("postgres"))
             self._postgres_url = plan.url()
-            self._tell("starting Postgres", 1)
-            return
 
-    def _port(self, name: str, attempt: int) -> int:
-        return self._folder.port(name, self._rng, anew=attempt > 0)
+        await self._on_free_ports("postgres", attempt)
+
+    async def _on_free_ports(self, server: str, attempt: Attempt) -> None:
+        """Try again with other ports when somebody took ours between our look and the server's start."""
+        self._tell(f"starting {server}", 0)
+        for number in range(START_ATTEMPTS):
+            try:
+                await attempt(new_ports=number > 0)
+                break
+            except ServerFailedError as error:
+                if child := self._children.pop(server, None):
+                    await child.stop(timeout=STOP_SECONDS)
+                if number + 1 == START_ATTEMPTS or not any(phrase in error.tail for phrase in PORT_TAKEN):
+                    raise
+        self._tell(f"starting {server}", 1)
 
     def _started(self, server: str) -> Started:
         def remember(child: Child) -> None:
@@ -180,11 +189,6 @@ def _given(address: str | None, server: str) -> str:
     if address is None:
         raise WrongStateError(f"{server} is not running in this stack: it was left out at the start, or stopped")
     return address
-
-
-def _unless_port_taken(error: ServerFailedError, attempt: int) -> None:
-    if attempt + 1 == START_ATTEMPTS or not any(phrase in error.tail for phrase in PORT_TAKEN):
-        raise error
 
 
 def _reraise(error: BaseException, folder: Path) -> NoReturn:

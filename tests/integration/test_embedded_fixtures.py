@@ -17,7 +17,7 @@ async def test_kafka_takes_and_gives_a_record(bootstrap: str, topic_suffix: str)
     await admin.start()
     await admin.create_topics([NewTopic(topic, 1, 1)])
     await admin.close()
-    async with AIOKafkaProducer(bootstrap_servers=bootstrap) as producer:
+    async with AIOKafkaProducer(bootstrap_servers=bootstrap, compression_type="zstd") as producer:
         await producer.send_and_wait(topic, b"hello")
     async with AIOKafkaConsumer(topic, bootstrap_servers=bootstrap, auto_offset_reset="earliest") as consumer:
         assert (await consumer.getone()).value == b"hello"

@@ -75,11 +75,7 @@ def _alive(pid: object) -> bool:
 
 
 def _processes_below(folder: Path) -> list[psutil.Process]:
-    return [
-        process
-        for process in psutil.process_iter(["cmdline"])
-        if process.pid != os.getpid() and str(folder) in " ".join(process.info["cmdline"] or ())
-    ]
+    return [process for process in psutil.process_iter(["cwd"]) if (process.info["cwd"] or "").startswith(str(folder))]
 
 
 async def test_data_ports_and_password_survive_a_restart(data_folder: Path) -> None:
@@ -87,6 +83,7 @@ async def test_data_ports_and_password_survive_a_restart(data_folder: Path) -> N
         addresses = (stack.bootstrap, stack.postgres_url)
         await _publish(stack.bootstrap, b"hello")
         await _execute(stack.postgres_url, "CREATE TABLE greetings AS SELECT 'hello' AS text")
+        assert len(_processes_below(data_folder)) > 2
     assert not _processes_below(data_folder)
     async with await EmbeddedStack.start(data_folder, test=True) as stack:
         assert (stack.bootstrap, stack.postgres_url) == addresses
@@ -183,8 +180,8 @@ async def test_a_pid_file_whose_number_belongs_to_another_now_does_not_block(dat
         assert await _execute(stack.postgres_url, "SELECT 1") == [(1,)]
 
 
-async def test_a_folder_with_a_long_name_works(data_folder: Path) -> None:
-    deep = data_folder / ("deep" * 25) / "with space"
+async def test_a_folder_with_a_long_and_odd_name_works(data_folder: Path) -> None:
+    deep = data_folder / ("deep" * 25) / "with späce, comma"
     async with await EmbeddedStack.start(deep, test=True) as stack:
         await _publish(stack.bootstrap, b"hello")
         assert await _execute(stack.postgres_url, "SELECT 1") == [(1,)]
