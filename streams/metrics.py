@@ -89,7 +89,7 @@ MODEL_ERRORS: Final = counter(
     "mnemolog_model_errors", "calls that failed, by kind of failure", labels=("purpose", "model", "error")
 )
 MODEL_SECONDS: Final = histogram(
-    "mnemolog_model_seconds", "time of one call that answered", labels=("purpose", "model")
+    "mnemolog_model_seconds", "time until a call's answer, waits and retries included", labels=("purpose", "model")
 )
 MODEL_TOKENS: Final = counter(
     "mnemolog_model_tokens",

@@ -10,6 +10,7 @@ from projections.replies import Replies, StoredReply
 from schemas.base import Record
 from schemas.provenance import Stage
 from schemas.vector import Vector
+from streams import metrics
 from streams.batches import MicroBatcher
 from streams.prompts.asking import RecordedReply
 from streams.providers.base import ChatModel, Embedder, Prompt, Usage
@@ -55,6 +56,7 @@ class ChatRecorder:
     async def _call(self, source: Source, version: str, prompt: Prompt, attempt: int) -> StoredReply:
         started = perf_counter()
         reply = await self._model.complete(prompt)
+        _count(prompt.purpose, reply.model, started, reply.usage)
         return await self._replies.put(
             StoredReply(
                 owner=source.owner,
@@ -150,6 +152,8 @@ class EmbeddingRecorder:
         started = perf_counter()
         texts = [text for item in wanted for text in item.texts]
         embeddings = await self._embedder.embed(texts)
+        _count("embed", self._embedder.model, started, embeddings.usage)
+        metrics.EMBEDDING_TEXTS.observe(len(texts))
         milliseconds = _milliseconds_since(started)
         vectors = iter(embeddings.vectors)
         return [
@@ -199,6 +203,13 @@ def _recorded(reply: StoredReply) -> RecordedReply:
         usage=Usage(input_tokens=reply.input_tokens, output_tokens=reply.output_tokens),
         milliseconds=reply.milliseconds,
     )
+
+
+def _count(purpose: str, model: str, started: float, usage: Usage) -> None:
+    metrics.MODEL_CALLS.labels(purpose=purpose, model=model).inc()
+    metrics.MODEL_SECONDS.labels(purpose=purpose, model=model).observe(perf_counter() - started)
+    for direction, tokens in (("input", usage.input_tokens), ("output", usage.output_tokens)):
+        metrics.MODEL_TOKENS.labels(purpose=purpose, model=model, direction=direction).inc(tokens)
 
 
 def _digest(*texts: str) -> str:

@@ -123,7 +123,7 @@ async def _background(work: Any) -> AsyncIterator[None]:
 async def _announce(
     report: WorkerReport, ready: Mapping[str, bool], on_ready: Callable[[WorkerReport], None] | None
 ) -> None:
-    while not all(ready.values()):
+    while not all(ready.values()):  # noqa: ASYNC110 -- the runner keeps a mapping, for /health as well
         await asyncio.sleep(READY_POLL_SECONDS)
     log.info("worker_ready", stages=list(report.stages), metrics_url=report.metrics_url)
     if on_ready is not None:

@@ -71,7 +71,7 @@ def without_near_duplicates(
 
 def cosine(one: Sequence[float], other: Sequence[float]) -> float:
     """The similarity of two vectors of length one."""
-    return sum(map(mul, one, other))
+    return float(sum(map(mul, one, other)))
 
 
 def _unit(vector: Vector) -> tuple[float, ...]:

@@ -25,4 +25,5 @@ class Journalling:
             partition=record.partition,
             offset=record.offset,
             published_at=datetime.fromtimestamp(record.timestamp, UTC),
+            value=record.value,
         )

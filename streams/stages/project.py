@@ -1,8 +1,9 @@
 """`project`: the log into the tables, batch by batch, rows and position in one transaction."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from projections.projector import LogRecord, Projector
+from streams.app import StartOffsets
 from streams.records import Record
 
 
@@ -17,7 +18,7 @@ class Projecting:
         await self._projector.apply(records[0].partition, batch)
 
 
-def start_offsets(projector: Projector) -> Callable[[frozenset[tuple[str, int]]], object]:
+def start_offsets(projector: Projector) -> StartOffsets:
     """Where to read on: the tables know, so that an empty database is filled and a restored one catches up."""
 
     async def offsets(assigned: frozenset[tuple[str, int]]) -> Mapping[tuple[str, int], int]:

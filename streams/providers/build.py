@@ -1,0 +1,54 @@
+"""From settings to the models that the stages ask. The offline packages are loaded only where they are wanted."""
+
+from streams import metrics
+from streams.providers.base import ChatModel, Embedder, Usage
+from streams.providers.openai_calls import CallPurpose, Endpoint
+from streams.providers.pacing import Pace
+from streams.settings import StreamsSettings
+
+
+def build_chat_model(settings: StreamsSettings) -> ChatModel:
+    """The model that extracts and resolves. Raises `ProviderConfigurationError`."""
+    if settings.provider == "offline":
+        from streams.providers.rules import RuleModel  # noqa: PLC0415 -- see above
+
+        return RuleModel()
+    from streams.providers.openai import OpenAiChat  # noqa: PLC0415 -- see above
+
+    return OpenAiChat(
+        _endpoint(settings, timeout=settings.llm_timeout, concurrency=settings.llm_concurrency),
+        settings.chat_model,
+        structured_output=settings.structured_output,
+        observer=count_errors,
+    )
+
+
+def build_embedder(settings: StreamsSettings) -> Embedder:
+    """The model that embeds; a client must embed its queries with the same one. Raises `ProviderConfigurationError`."""
+    if (settings.embedding_provider or settings.provider) == "offline":
+        from streams.providers.minilm import MiniLmEmbedder  # noqa: PLC0415 -- see above
+
+        return MiniLmEmbedder()
+    from streams.providers.openai import OpenAiEmbedder  # noqa: PLC0415 -- see above
+
+    return OpenAiEmbedder(
+        _endpoint(settings, timeout=settings.embedding_timeout, concurrency=settings.embedding_concurrency),
+        settings.embedding_model,
+        dimensions=settings.embedding_dimensions,
+        observer=count_errors,
+    )
+
+
+def count_errors(*, purpose: CallPurpose, model: str, seconds: float, usage: Usage, error_code: str | None) -> None:  # noqa: ARG001 -- the observer's signature
+    """Count each call that failed; what succeeded is counted where replies are recorded, for all providers alike."""
+    if error_code is not None:
+        metrics.MODEL_ERRORS.labels(purpose=purpose, model=model, error=error_code).inc()
+
+
+def _endpoint(settings: StreamsSettings, *, timeout: float, concurrency: int) -> Endpoint:
+    return Endpoint(
+        base_url=settings.base_url,
+        api_key=settings.api_key.get_secret_value() if settings.api_key else None,
+        timeout=timeout,
+        pace=Pace(max_concurrent=concurrency),
+    )
