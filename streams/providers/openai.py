@@ -7,10 +7,10 @@ import math
 import struct
 from collections.abc import Iterator, Sequence
 from functools import partial
-from typing import Annotated, Any, Final, Literal
+from typing import Any, Final, Literal
 
 import openai
-from pydantic import BaseModel, Field
+from pydantic import BaseModel
 
 from schemas.vector import Vector
 from streams.providers.base import Embeddings, Prompt, Reply, Usage
@@ -38,7 +38,7 @@ class Choice(BaseModel):
 
 
 class CompletionBody(ReplyBody):
-    choices: Annotated[list[Choice], Field(min_length=1)]
+    choices: list[Choice] | None = None
 
 
 class EmbeddingItem(BaseModel):
@@ -47,7 +47,7 @@ class EmbeddingItem(BaseModel):
 
 
 class EmbeddingsBody(ReplyBody):
-    data: list[EmbeddingItem]
+    data: list[EmbeddingItem] | None = None
 
 
 class OpenAiChat:
@@ -89,27 +89,29 @@ class OpenAiChat:
 
     def _request(self, prompt: Prompt) -> Any:
         messages: list[Any] = [{"role": message.role, "content": message.content} for message in prompt.messages]
-        response_format: Any = openai.omit
+        form: dict[str, Any] = {}
         if self._structured_output == "json_schema":
-            form = {"name": prompt.purpose, "strict": True, "schema": prompt.schema}
-            response_format = {"type": "json_schema", "json_schema": form}
+            strict = {"name": prompt.purpose, "strict": True, "schema": prompt.schema}
+            form = {"response_format": {"type": "json_schema", "json_schema": strict}}
         else:
             messages.append({"role": "system", "content": _form_in_words(prompt)})
         if self._structured_output == "json_object":
-            response_format = {"type": "json_object"}
+            form = {"response_format": {"type": "json_object"}}
         return partial(
             self._client.chat.completions.with_raw_response.create,
             model=self.model,
             messages=messages,
-            response_format=response_format,
             temperature=self._temperature,
             seed=_SEED,
+            extra_body=form,  # as a parameter, the package walks the whole schema: a fifth of a call's CPU time
         )
 
     def _read(self, content: bytes) -> Reply | Fault:
         body = read_body(content, CompletionBody)
         if isinstance(body, Fault):
             return body
+        if not body.choices:
+            return _faulty("no_choices", "a reply without choices")
         choice = body.choices[0]
         if choice.message.refusal:
             return Fault(kind="refused", code="model_refusal", detail=choice.message.refusal[:_DETAIL])
@@ -178,7 +180,7 @@ class OpenAiEmbedder:
         body = read_body(content, EmbeddingsBody)
         if isinstance(body, Fault):
             return body
-        items = sorted(body.data, key=lambda item: item.index)
+        items = sorted(body.data or (), key=lambda item: item.index)
         if [item.index for item in items] != list(range(count)):
             return _faulty("wrong_count", f"{len(items)} embeddings for {count} texts")
         try:
