@@ -129,7 +129,7 @@ async def start_kafka(plan: KafkaPlan, started: Started) -> None:
 
 
 async def _format(plan: KafkaPlan, properties: Path) -> None:
-    arguments = ("format", "-t", _new_cluster_id(), "-c", properties.name)
+    arguments = ("format", f"--cluster-id={_new_cluster_id()}", "-c", properties.name)
     await Child(_command(plan, "kafka.tools.StorageTool", *arguments)).finish(timeout=FORMAT_SECONDS)
 
 
@@ -140,6 +140,7 @@ def _empty(folder: Path) -> None:
 
 
 def _new_cluster_id() -> str:
+    """A UUID in Kafka's own form; it may begin with a dash."""
     return base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
 
 
@@ -147,15 +148,7 @@ def _command(plan: KafkaPlan, main_class: str, *arguments: str) -> Command:
     options = (*JAVA_OPTIONS, *(TEST_JAVA_OPTIONS if plan.test else ()), f"-Djava.io.tmpdir={plan.temporary}")
     return Command(
         server=SERVER,
-        arguments=[
-            str(java()),
-            *options,
-            f"-Djava.io.tmpdir={plan.temporary}",
-            "-cp",
-            f"{plan.jars}/*",
-            main_class,
-            *arguments,
-        ],
+        arguments=[str(java()), *options, "-cp", f"{plan.jars}/*", main_class, *arguments],
         folder=plan.folder,
         log=plan.log,
         account=Account.current(),
