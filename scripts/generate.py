@@ -12,12 +12,13 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import projections.metrics
+import streams.metrics
 from mnemolog.settings import PREFIX, Settings
 from schemas.base import Versioned
 from schemas.commit import Commit
 from schemas.envelopes import EmbeddedFacts, ExtractedFacts, MatchedFacts
 from schemas.turn import Turn
-from streams import metrics as stream_metrics
 
 ROOT = Path(__file__).resolve().parent.parent
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
@@ -51,7 +52,9 @@ def settings_page() -> str:
 def metrics_page() -> str:
     rows = [
         (f"`{metric.name}`", metric.kind, metric.unit, ", ".join(metric.labels) or "none", metric.meaning)
-        for metric in sorted(stream_metrics.CATALOGUE, key=lambda metric: metric.name)
+        for metric in sorted(
+            [*streams.metrics.CATALOGUE, *projections.metrics.CATALOGUE], key=lambda metric: metric.name
+        )
     ]
     return _page(
         "Metrics",
