@@ -1,0 +1,135 @@
+"""The log read straight from `memory_events`, without a consumer group: for a rebuild, and to ask where it ends."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any, Final, TypeVar
+
+from aiokafka import AIOKafkaConsumer, TopicPartition  # type: ignore[import-untyped] # aiokafka ships no types
+from aiokafka.admin import AIOKafkaAdminClient  # type: ignore[import-untyped] # as above
+from aiokafka.errors import KafkaError  # type: ignore[import-untyped] # as above
+
+from projections.errors import LogGapError
+from projections.projector import LogRecord
+from projections.query_errors import LogUnreadableError
+from streams.topics import MEMORY_EVENTS, topic_name
+
+T = TypeVar("T")
+PATIENCE_SECONDS: Final = 60.0
+POLL_MILLISECONDS: Final = 1000
+RETRY_SECONDS: Final = 0.5
+
+
+class KafkaLog:
+    """`projections.log_source.LogSource` over Kafka.
+
+    Every call waits up to `patience` seconds without progress and then raises `LogUnreadableError`.
+    """
+
+    def __init__(
+        self,
+        bootstrap: str,
+        *,
+        prefix: str = "",
+        patience: float = PATIENCE_SECONDS,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._bootstrap = bootstrap
+        self._topic = topic_name(MEMORY_EVENTS, prefix)
+        self._patience = patience
+        self._clock = clock
+        self._consumer: Any = None
+        self._starting = asyncio.Lock()
+
+    async def partitions(self) -> list[int]:
+        found = await self._patiently(self._described)
+        if not found:
+            raise LogUnreadableError(f"topic {self._topic} does not exist at {self._bootstrap}: check both names")
+        return found
+
+    async def end_offset(self, partition: int) -> int:
+        place = TopicPartition(self._topic, partition)
+
+        async def ask(consumer: Any) -> int:
+            ends: dict[Any, int] = await consumer.end_offsets([place])
+            return ends[place]
+
+        return await self._asked(ask)
+
+    async def read(self, partition: int, start: int, stop: int) -> AsyncIterator[LogRecord]:
+        """Also raises `projections.errors.LogGapError` where the topic no longer holds `start`."""
+        if start >= stop:
+            return
+        place = TopicPartition(self._topic, partition)
+        consumer = AIOKafkaConsumer(bootstrap_servers=self._bootstrap, auto_offset_reset="none")
+        try:
+            await self._patiently(consumer.start)
+            first: int = (await self._patiently(lambda: consumer.beginning_offsets([place])))[place]
+            if first > start:
+                raise LogGapError(partition, start, first)
+            consumer.assign([place])
+            consumer.seek(place, start)
+            async for record in self._records(consumer, place, stop):
+                yield record
+        finally:
+            await consumer.stop()
+
+    async def close(self) -> None:
+        """Leave Kafka; a later call connects anew."""
+        async with self._starting:
+            consumer, self._consumer = self._consumer, None
+            if consumer is not None:
+                await consumer.stop()
+
+    async def _described(self) -> list[int]:
+        admin = AIOKafkaAdminClient(bootstrap_servers=self._bootstrap)
+        try:
+            await admin.start()
+            (topic,) = await admin.describe_topics([self._topic])
+            return sorted(one["partition"] for one in topic["partitions"])
+        finally:
+            await admin.close()
+
+    async def _records(self, consumer: Any, place: Any, stop: int) -> AsyncIterator[LogRecord]:
+        deadline = self._clock() + self._patience
+        while True:
+            for message in (await consumer.getmany(timeout_ms=POLL_MILLISECONDS)).get(place, ()):
+                if message.offset < stop:
+                    yield LogRecord(offset=message.offset, value=message.value or b"")
+                deadline = self._clock() + self._patience
+            if await consumer.position(place) >= stop:
+                return
+            if self._clock() > deadline:
+                raise self._unreadable(f"no record of partition {place.partition} came")
+
+    async def _asked(self, ask: Callable[[Any], Awaitable[T]]) -> T:
+        async with self._starting:
+            if self._consumer is None:
+                consumer = AIOKafkaConsumer(bootstrap_servers=self._bootstrap)
+                try:
+                    await self._patiently(consumer.start)
+                except BaseException:
+                    await consumer.stop()
+                    raise
+                self._consumer = consumer
+        return await self._patiently(lambda: ask(self._consumer))
+
+    async def _patiently(self, call: Callable[[], Awaitable[T]]) -> T:
+        """Try again while Kafka is away, until the patience ends."""
+        last = "it did not answer"
+        try:
+            async with asyncio.timeout(self._patience):
+                while True:
+                    try:
+                        return await call()
+                    except KafkaError as error:
+                        last = str(error)
+                    await asyncio.sleep(RETRY_SECONDS)
+        except TimeoutError as error:
+            raise self._unreadable(last) from error
+
+    def _unreadable(self, what: str) -> LogUnreadableError:
+        return LogUnreadableError(
+            f"{self._topic} at {self._bootstrap} cannot be read within {self._patience:.0f} s ({what}): "
+            "check that Kafka runs and that the address is right, then start again"
+        )
