@@ -1,0 +1,406 @@
+"""The projector on a real Postgres: rows and position together, repeats skipped, gaps refused, poison set aside."""
+
+import asyncio
+import json
+import random
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from datetime import timedelta
+from typing import Any
+
+import psycopg
+import pytest
+import pytest_asyncio
+from prometheus_client import REGISTRY
+from psycopg import sql
+
+from projections.bulk import refresh_all_profiles
+from projections.errors import LogGapError
+from projections.pools import Pool, open_pool
+from projections.projector import SWAP_LOCK, LogRecord, Projector
+from schemas.commit import Commit
+from schemas.errors import UnsupportedVersionError
+from schemas.facts import content_hash
+from schemas.provenance import Step
+from schemas.scope import Scope
+from tests.builders import (
+    ALICE,
+    BOB,
+    START,
+    added,
+    commit,
+    confirmed,
+    contradicted,
+    day,
+    fact_of,
+    merged,
+    noise,
+    replaced,
+    skipped,
+)
+from tests.support import eventually
+
+pytestmark = pytest.mark.postgres
+
+FIRST = commit("t1", added("Alice lives in Bern.", category="identity", key="home_city", value="Bern"), at=day(1))
+BERN = fact_of(FIRST)
+TABLES = ("commits", "memory_events", "facts", "profiles", "scopes", "rejections", "projection_offsets")
+
+
+@pytest_asyncio.fixture
+async def pool(database: str) -> AsyncIterator[Pool]:
+    async with open_pool(database, min_size=1, max_size=4, application_name="test-projector") as pool:
+        yield pool
+
+
+@pytest.fixture
+def projector(pool: Pool) -> Projector:
+    return Projector(pool, clock=lambda: START + timedelta(days=30))
+
+
+def log_of(*commits: Commit | bytes, start: int = 0) -> list[LogRecord]:
+    values = (item if isinstance(item, bytes) else item.to_bytes() for item in commits)
+    return [LogRecord(offset=offset, value=value) for offset, value in enumerate(values, start=start)]
+
+
+async def rows(pool: Pool, query: str, parameters: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+    async with pool.connection() as connection:
+        return await (await connection.execute(query.encode(), parameters)).fetchall()
+
+
+async def everything(pool: Pool) -> dict[str, list[tuple[Any, ...]]]:
+    async with pool.connection() as connection:
+        return {
+            table: await (
+                await connection.execute(
+                    sql.SQL("SELECT t::text FROM {} AS t ORDER BY 1").format(sql.Identifier(table))
+                )
+            ).fetchall()
+            for table in TABLES
+        }
+
+
+def story() -> list[Commit]:
+    """Commits of two people with every event, a repeat, and a turn without facts."""
+    second = commit("t2", replaced("Alice lives in Rome.", BERN, category="identity"), confirmed(BERN), at=day(2))
+    rome = fact_of(second)
+    third = commit("t3", merged("Alice lives in Rome with Ana.", rome, category="identity"), skipped(rome), at=day(3))
+    return [
+        FIRST,
+        commit("b1", added("Bob eats no nuts.", category="health"), scope=BOB, at=day(1)),
+        second,
+        commit("t1", added("A repeat of the first source."), at=day(2)),
+        commit("t4"),
+        third,
+        commit("t5", contradicted("Alice never lived in Rome.", fact_of(third), category="identity"), at=day(4)),
+        commit("b2", confirmed(fact_of(FIRST)), scope=BOB, at=day(5)),
+    ]
+
+
+async def test_a_fact_is_written_as_the_commit_says(pool: Pool, projector: Projector) -> None:
+    full = commit(
+        "t1",
+        added(
+            "Alice pays 5 %: \\ 'quoted' \t and 日本語.",
+            key="rate",
+            value="5 %",
+            category="finance",
+            importance_category="specific_event",
+            importance=0.5,
+            certainty="strong",
+            confidence=0.8,
+            subject="Alice",
+            speaker="Bob",
+            event_time=day(0),
+            valid_until=day(9),
+            vector=noise("x", 384),
+        ),
+        scope=Scope(tenant="acme", user_id="alice", agent_id="a", app_id="b", run_id="c"),
+        metadata={"channel": ["web", 2**62]},
+        at=day(1),
+    )
+    await projector.apply(3, log_of(full))
+    ((fact,),) = await rows(pool, "SELECT to_jsonb(f) - '{words,embedding,metadata}'::text[] FROM facts AS f")
+    text = "Alice pays 5 %: \\ 'quoted' \t and 日本語."
+    assert fact == {
+        "fact_id": str(fact_of(full)),
+        "owner": "acme/alice",
+        "tenant": "acme",
+        "user_id": "alice",
+        "agent_id": "a",
+        "app_id": "b",
+        "run_id": "c",
+        "text": text,
+        "search_text": text,
+        "key": "rate",
+        "value": "5 %",
+        "category": "finance",
+        "importance_category": "specific_event",
+        "importance": 0.5,
+        "certainty": "strong",
+        "confidence": 0.8,
+        "subject": "Alice",
+        "speaker": "Bob",
+        "excerpt": text,
+        "status": "active",
+        "unresolved": False,
+        "event_time": "2026-01-01T09:00:00+00:00",
+        "valid_until": "2026-01-10T09:00:00+00:00",
+        "true_from": "2026-01-02T09:00:00+00:00",
+        "true_to": None,
+        "closed_at": None,
+        "believed_from": "2026-01-02T09:00:03+00:00",
+        "believed_to": None,
+        "mention_count": 1,
+        "last_confirmed_at": None,
+        "supersedes": [],
+        "superseded_by": None,
+        "source_id": "t1",
+        "stale": False,
+        "content_hash": content_hash(text),
+        "embedding_model": "test-embedder",
+    }
+    ((vector, metadata),) = await rows(pool, "SELECT embedding::real[], metadata::text FROM facts")
+    assert tuple(vector) == pytest.approx(noise("x", 384).values, abs=1e-3)
+    assert metadata == json.dumps({"channel": ["web", 2**62]})
+    found = await rows(pool, "SELECT count(*) FROM facts WHERE words @@ to_tsquery('english', 'quote | 日本語')")
+    assert found == [(1,)]
+
+
+async def test_a_commit_is_kept_with_its_costs_and_its_bytes(pool: Pool, projector: Projector) -> None:
+    steps = [
+        Step(
+            stage="extract", milliseconds=300, model="m", llm_calls=2, input_tokens=100, output_tokens=20, reprompts=1
+        ),
+        Step(stage="embed", milliseconds=5, embedding_calls=0.25, input_tokens=10),
+    ]
+    committed = commit("t1", outcome="failed", reason="reply_invalid", detail="no JSON", steps=steps, based_on=7)
+    await projector.apply(0, log_of(committed))
+    query = (
+        "SELECT outcome, reason, detail, based_on, llm_calls, embedding_calls, input_tokens, output_tokens, reprompts,"
+        " origin_topic, record FROM commits"
+    )
+    assert await rows(pool, query) == [
+        ("failed", "reply_invalid", "no JSON", 7, 2, 0.25, 110, 20, 1, "conversation_turns", committed.to_bytes())
+    ]
+
+
+async def test_an_event_is_kept_without_the_data_of_its_vector(pool: Pool, projector: Projector) -> None:
+    await projector.apply(0, log_of(*story()))
+    query = (
+        "SELECT event, payload->'fact'->'vector', targets FROM memory_events WHERE source_id = 't2' ORDER BY ordinal"
+    )
+    assert await rows(pool, query) == [
+        ("fact_replaced", {"model": "test-embedder", "dimensions": 3}, [BERN]),
+        ("fact_confirmed", None, []),
+    ]
+
+
+async def test_any_batches_give_the_same_tables(pool: Pool, projector: Projector) -> None:
+    log = log_of(*story())
+    await projector.apply(0, log)
+    at_once = await everything(pool)
+    async with pool.connection() as connection:
+        await connection.execute(
+            "DROP TRIGGER memory_events_no_truncate ON memory_events; TRUNCATE " + ", ".join(TABLES)
+        )
+    for record in log:
+        await projector.apply(0, [record])
+    assert await everything(pool) == at_once
+    assert {table: len(found) for table, found in at_once.items()} == {
+        "commits": 7,
+        "memory_events": 8,
+        "facts": 5,
+        "profiles": 2,
+        "scopes": 2,
+        "rejections": 4,
+        "projection_offsets": 1,
+    }
+
+
+async def test_records_that_were_folded_are_skipped(pool: Pool, projector: Projector) -> None:
+    log = log_of(*story())
+    await projector.apply(0, log[:5])
+    before = await everything(pool)
+    again = await projector.apply(0, log[:5])
+    assert (again.repeated, again.next_offset) == (5, 5)
+    assert await everything(pool) == before
+    overlapping = await projector.apply(0, log[3:])
+    assert (overlapping.repeated, overlapping.next_offset) == (2, len(log))
+
+
+@pytest.mark.parametrize("offsets", [[1], [0, 2]])
+async def test_a_gap_stops_loudly_and_writes_nothing(pool: Pool, projector: Projector, offsets: list[int]) -> None:
+    log = [LogRecord(offset=offset, value=commit(f"t{offset}").to_bytes()) for offset in offsets]
+    with pytest.raises(LogGapError, match="read again from offset"):
+        await projector.apply(0, log)
+    assert await rows(pool, "SELECT count(*) FROM commits") == [(0,)]
+    assert await projector.next_offsets() == {}
+
+
+async def test_a_newer_commit_stops_loudly_and_writes_nothing(projector: Projector) -> None:
+    newer = FIRST.to_bytes().replace(b'"schema_version":1', b'"schema_version":2')
+    with pytest.raises(UnsupportedVersionError, match="upgrade"):
+        await projector.apply(0, log_of(commit("t0"), newer))
+    assert await projector.next_offsets() == {}
+
+
+async def test_bytes_that_are_no_commit_are_kept_and_passed(pool: Pool, projector: Projector) -> None:
+    await projector.apply(0, log_of(b"\xff\x00", b"", FIRST))
+    assert await rows(pool, "SELECT log_offset, item, reason, record FROM rejections ORDER BY 1") == [
+        (0, 0, "not_a_commit", b"\xff\x00"),
+        (1, 0, "not_a_commit", b""),
+    ]
+    assert await projector.next_offsets() == {0: 3}
+
+
+def foreign_name(seed: int) -> str:
+    """As long as an id may be, of characters that take four bytes each and hardly compress."""
+    return "".join(random.Random(seed).choices([chr(code) for code in range(0x20000, 0x2A000)], k=256))
+
+
+POISON = {
+    "U+0000 in a field without a check": commit("nul", reason="\x00", outcome="failed"),
+    "a count that no column holds": commit("count", based_on=2**70),
+    "a fact's id that is taken": commit("taken", added("x", fact_id=BERN)),
+    "ids that no index holds": commit(
+        "long", scope=Scope(user_id=foreign_name(1), agent_id=foreign_name(2), app_id=foreign_name(3))
+    ),
+}
+
+
+@pytest.mark.parametrize("poison", POISON.values(), ids=POISON.keys())
+async def test_what_the_tables_cannot_hold_stops_nobody(pool: Pool, projector: Projector, poison: Commit) -> None:
+    await projector.apply(0, log_of(FIRST, poison, commit("t2", confirmed(BERN), at=day(2))))
+    found = await rows(pool, "SELECT log_offset, item, reason, record FROM rejections")
+    assert found == [(1, 0, "not_storable", poison.to_bytes())]
+    assert await rows(pool, "SELECT mention_count FROM facts WHERE fact_id = %s", [BERN]) == [(2,)]
+    assert await projector.next_offsets() == {0: 3}
+
+
+async def test_two_projectors_of_one_partition_fold_each_record_once(pool: Pool, projector: Projector) -> None:
+    log = log_of(*(commit(f"t{number}", added(f"fact {number}")) for number in range(60)))
+    zombie = Projector(pool)
+
+    async def run(one: Projector, size: int) -> None:
+        for start in range(0, len(log), size):
+            await one.apply(0, log[start : start + size])
+
+    await asyncio.gather(run(projector, 7), run(zombie, 4))
+    assert await rows(pool, "SELECT count(*), count(DISTINCT source_id) FROM commits") == [(60, 60)]
+    assert await rows(pool, "SELECT version FROM scopes") == [(60,)]
+    assert await rows(pool, "SELECT count(*) FROM rejections") == [(0,)]
+
+
+async def test_partitions_go_on_by_themselves(projector: Projector) -> None:
+    await projector.apply(0, log_of(FIRST))
+    await projector.apply(5, log_of(commit("b1", scope=BOB), commit("b2", scope=BOB)))
+    assert await projector.next_offsets() == {0: 1, 5: 2}
+
+
+async def test_a_swap_waits_for_the_projector_and_the_projector_for_a_swap(
+    pool: Pool, projector: Projector, database: str
+) -> None:
+    async def a_lock_is_waited_for() -> bool:
+        return bool(await rows(pool, "SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"))
+
+    condition: Callable[[], bool | Awaitable[bool]] = a_lock_is_waited_for
+    async with await psycopg.AsyncConnection.connect(database) as swapping:
+        await swapping.execute("SELECT pg_advisory_xact_lock(%s)", [SWAP_LOCK])
+        applying = asyncio.create_task(projector.apply(0, log_of(FIRST)))
+        await eventually(condition)
+        assert not applying.done()
+        await swapping.commit()
+        assert (await applying).next_offset == 1
+
+
+async def test_an_outage_is_waited_out(database: str, projector: Projector) -> None:
+    await projector.apply(0, log_of(FIRST))
+    async with await psycopg.AsyncConnection.connect(database, autocommit=True) as admin:
+        await admin.execute(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'test-projector'"
+        )
+    applied = await projector.apply(0, log_of(commit("t2", confirmed(BERN)), start=1))
+    assert applied.next_offset == 2
+
+
+async def test_profiles_say_what_is_active(pool: Pool, projector: Projector) -> None:
+    await projector.apply(0, log_of(*story()))
+    names = "identity, sensitive_topics, recent_changes, updated_at"
+    ((identity, sensitive, changes, updated_at),) = await rows(
+        pool,
+        f"SELECT {names} FROM profiles WHERE owner = 'default/alice'",  # noqa: S608 -- a list of columns
+    )
+    assert [(entry["text"], entry["confidence"], entry["at"]) for entry in identity] == [
+        ("Alice never lived in Rome.", 0.95, "2026-01-05T09:00:00.000000Z")
+    ]
+    assert sensitive == []
+    assert [(change["event"], change["text"], [old["text"] for old in change["old"]]) for change in changes] == [
+        ("fact_contradicted", "Alice never lived in Rome.", ["Alice lives in Rome with Ana."]),
+        ("facts_merged", "Alice lives in Rome with Ana.", ["Alice lives in Rome."]),
+        ("fact_replaced", "Alice lives in Rome.", ["Alice lives in Bern."]),
+    ]
+    assert updated_at == day(4) + timedelta(seconds=3)
+    ((sensitive,),) = await rows(pool, "SELECT sensitive_topics FROM profiles WHERE owner = 'default/bob'")
+    assert [entry["text"] for entry in sensitive] == ["Bob eats no nuts."]
+
+
+async def test_refreshing_all_profiles_changes_none(pool: Pool, projector: Projector) -> None:
+    await projector.apply(0, log_of(*story()))
+    before = await everything(pool)
+    async with pool.connection() as connection:
+        await refresh_all_profiles(connection)
+    assert await everything(pool) == before
+
+
+async def test_a_profile_section_is_bounded(pool: Pool, projector: Projector) -> None:
+    drafts = [added(f"Alice is also called {number}.", category="identity") for number in range(60)]
+    await projector.apply(0, log_of(commit("t1", *drafts)))
+    assert await rows(pool, "SELECT jsonb_array_length(identity) FROM profiles") == [(50,)]
+
+
+async def test_every_turn_of_the_view_has_its_end_or_is_pending(pool: Pool, projector: Projector) -> None:
+    async with pool.connection() as connection:
+        for source in ("t1", "t9"):
+            await connection.execute(
+                "INSERT INTO turn_journal (owner, source_id, topic, partition, log_offset, published_at)"
+                " VALUES ('default/alice', %s, 'conversation_turns', 0, 0, now())",
+                [source],
+            )
+    await projector.apply(0, log_of(FIRST))
+    assert await rows(pool, "SELECT source_id, status, decided_at FROM turns ORDER BY 1") == [
+        ("t1", "facts", FIRST.decided_at),
+        ("t9", "pending", None),
+    ]
+
+
+async def test_scopes_of_one_owner_stay_apart(pool: Pool, projector: Projector) -> None:
+    in_app = Scope(user_id="alice", app_id="notes")
+    await projector.apply(0, log_of(FIRST, commit("t2", replaced("Alice lives in Oslo.", BERN), scope=in_app)))
+    assert await rows(pool, "SELECT app_id, status FROM facts ORDER BY 1") == [("", "active"), ("notes", "active")]
+    assert await rows(pool, "SELECT reason FROM rejections") == [("foreign_target",)]
+
+
+async def test_what_was_projected_is_counted(projector: Projector) -> None:
+    names: tuple[tuple[str, dict[str, str]], ...] = (
+        ("mnemolog_events_projected_total", {"event": "fact_replaced"}),
+        ("mnemolog_overwrites_total", {"event": "fact_replaced"}),
+        ("mnemolog_stale_decisions_total", {}),
+        ("mnemolog_rejections_total", {"reason": "duplicate_source"}),
+        ("mnemolog_commits_projected_total", {"outcome": "no_facts"}),
+        ("mnemolog_turn_to_fact_seconds_count", {}),
+    )
+    before = [REGISTRY.get_sample_value(*name) or 0 for name in names]
+    await projector.apply(0, log_of(*story()))
+    after = [REGISTRY.get_sample_value(*name) or 0 for name in names]
+    assert [int(new - old) for old, new in zip(before, after, strict=True)] == [1, 1, 3, 1, 1, 6]
+
+
+def labels_of(samples: Iterable[Any]) -> set[str]:
+    return {label for sample in samples for label in sample.labels}
+
+
+def test_no_label_names_a_person() -> None:
+    families = [family for family in REGISTRY.collect() if family.name.startswith("mnemolog_")]
+    labels = {label for family in families for label in labels_of(family.samples)}
+    assert labels.isdisjoint({"user_id", "owner", "tenant", "source_id"})
+    assert ALICE.owner not in str([sample.labels for family in families for sample in family.samples])
