@@ -1,0 +1,64 @@
+import structlog
+
+from schemas.provenance import Thresholds
+from schemas.turn import Overrides
+from streams.providers.minilm import MODEL, MiniLmEmbedder
+from streams.providers.thresholds import KNOWN, MEMLIB, MINILM, thresholds_for
+from tests.unit.pairs import BESIDE, CLASH, OTHER, SAME, pairs
+
+
+async def similarities(table: str) -> list[float]:
+    embedder = MiniLmEmbedder()
+    texts = [text for pair in pairs(table) for text in pair]
+    rows = [vector.values for vector in (await embedder.embed(texts)).vectors]
+    await embedder.close()
+    return [sum(map(float.__mul__, *both)) for both in zip(rows[::2], rows[1::2], strict=True)]
+
+
+def share(similarities: list[float], threshold: float) -> float:
+    """The part that lies above."""
+    return sum(value > threshold for value in similarities) / len(similarities)
+
+
+async def test_minilm_s_thresholds_lose_no_clash_and_spare_what_is_unlike() -> None:
+    same, clash = await similarities(SAME), await similarities(CLASH)
+    beside, other = await similarities(BESIDE), await similarities(OTHER)
+    assert len(same) + len(clash) + len(beside) + len(other) == 140
+    assert share(same, MINILM.conflict) == 1  # repetitions are seen
+    assert share(clash, MINILM.conflict) >= 0.97  # updates are seen
+    assert share(other, MINILM.conflict) <= 0.05  # and little else is asked about
+    assert max(clash) < MINILM.duplicate  # no update is skipped unseen
+    assert max(clash) < MINILM.raw_duplicate
+    assert max(beside) < MINILM.near_duplicate  # nothing true is dropped from a turn
+    assert share(same, MINILM.near_duplicate) > 0.1  # some repetitions are
+
+
+async def test_memlib_s_thresholds_would_not_do_for_minilm() -> None:
+    clash, beside = await similarities(CLASH), await similarities(BESIDE)
+    assert max(clash) > MEMLIB.duplicate
+    assert max(beside) > MEMLIB.near_duplicate
+    assert share(clash, MEMLIB.conflict) <= 0.9
+
+
+def test_a_turn_can_set_its_own() -> None:
+    assert thresholds_for(MODEL, Overrides(conflict=0.0, duplicate=0.5)) == Thresholds(
+        embedding_model=MODEL,
+        duplicate=0.5,
+        raw_duplicate=MINILM.raw_duplicate,
+        conflict=0.0,
+        near_duplicate=MINILM.near_duplicate,
+    )
+
+
+def test_an_unknown_model_is_warned_about_once() -> None:
+    with structlog.testing.capture_logs() as logs:
+        first, second = (thresholds_for("never-heard-of-it", Overrides()) for _ in range(2))
+    assert first == second
+    assert first.conflict == MEMLIB.conflict
+    assert [entry["event"] for entry in logs] == ["embedding_model_without_thresholds"]
+
+
+def test_every_default_names_its_source_and_is_in_order() -> None:
+    for defaults in KNOWN.values():
+        assert defaults.source
+        assert 0 < defaults.conflict < defaults.near_duplicate <= defaults.duplicate <= 1
