@@ -1,8 +1,9 @@
 """What whoever runs it does to topics and tables; errors of the drivers become this package's."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from typing import Literal
 
 from aiokafka.errors import KafkaError  # type: ignore[import-untyped] # aiokafka ships no types
 from sqlalchemy.exc import OperationalError
@@ -12,7 +13,14 @@ from mnemolog.reading import Reader
 from mnemolog.settings import Settings
 from projections import audit as books
 from projections import migrate
+from projections import rebuild as tables
+from projections.log_source import TableLog
+from projections.pools import open_pool
+from projections.rebuild import Progress, RebuildReport
 from streams.admin import TopicState, describe_topics, ensure_topics
+from streams.log_source import KafkaLog
+
+Source = Literal["kafka", "table"]
 
 
 async def create_topics(settings: Settings) -> list[str]:
@@ -48,6 +56,28 @@ async def audit(settings: Settings) -> books.Audit:
             return await books.audit(connection, now=datetime.now(UTC))
     finally:
         await reader.close()
+
+
+async def rebuild(
+    settings: Settings, source: Source, *, verify_only: bool, report: Callable[[str, int, int], None]
+) -> RebuildReport:
+    """Make all tables anew from the log, compare, and swap unless `verify_only`.
+
+    Raises `RebuildError` where that cannot be done; the live tables are then as they were.
+    """
+
+    def told(progress: Progress) -> None:
+        report(progress.phase, progress.done, progress.total)
+
+    url = settings.postgres or ""
+    if source == "table":
+        async with open_pool(url, min_size=1, max_size=2, application_name="mnemolog-rebuild") as pool:
+            return await tables.rebuild(url, TableLog(pool), verify_only=verify_only, progress=told)
+    log = KafkaLog(settings.kafka or "", prefix=settings.topic_prefix)
+    try:
+        return await tables.rebuild(url, log, verify_only=verify_only, progress=told)
+    finally:
+        await log.close()
 
 
 @contextmanager

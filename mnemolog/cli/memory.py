@@ -126,8 +126,8 @@ def show_profile(known: "Profile") -> None:
     from projections.queries import SECTIONS  # noqa: PLC0415 - loaded by whoever has a profile
 
     rows = [
-        (section, entry.get("key"), entry.get("text"), entry.get("confidence"), entry.get("at"))
+        (section, entry.get("key"), entry.get("text"), entry.get("confidence"), str(entry.get("at"))[:10])
         for section in SECTIONS
         for entry in getattr(known, section)
     ]
-    table(f"profile of {cell(known.updated_at) or 'nothing'}", ("section", "key", "text", "confidence", "at"), rows)
+    table(f"profile of {cell(known.updated_at) or 'nothing'}", ("section", "key", "text", "confidence", "since"), rows)

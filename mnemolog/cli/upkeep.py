@@ -11,6 +11,7 @@ from mnemolog.cli.output import cell, emit, escape, stdout, table
 from mnemolog.cli.running import located_settings, run
 
 if TYPE_CHECKING:
+    from projections.audit import Audit
     from projections.rebuild import RebuildReport
 
 _DIGEST = 16
@@ -24,14 +25,7 @@ def audit(*, as_json: options.AsJson = False) -> None:
     if as_json:
         emit({"ok": books.ok, "audit": books})
     else:
-        ends = ", ".join(f"{count} {end}" for end, count in sorted(books.ends.items())) or "none"
-        stdout().print(
-            f"{books.accepted} turns accepted = {sum(books.ends.values())} ended + {books.in_flight} in flight"
-        )
-        stdout().print(f"ends: {ends}")
-        for finding in books.findings:
-            stdout().print(f"[red]{finding.severity}:[/] {escape(finding.what)}: {escape(finding.advice)}")
-        stdout().print("[green]the books balance[/]" if books.ok else "[red]the books do not balance[/]")
+        show_audit(books)
     if not books.ok:
         raise typer.Exit(FAILED)
 
@@ -48,10 +42,10 @@ def rebuild(
 
     No model is called. Exit code 1 where a table differed.
     """
-    from mnemolog.upkeep import rebuilt  # noqa: PLC0415 - loads the drivers
+    from mnemolog.upkeep import rebuild as rebuild_tables  # noqa: PLC0415 - loads the drivers
 
     with ProgressBars() as progress:
-        report = run(rebuilt(located_settings(), source, verify_only=verify_only, report=progress))
+        report = run(rebuild_tables(located_settings(), source, verify_only=verify_only, report=progress))
     if as_json:
         emit({"equal": report.equal, "report": report})
     else:
@@ -74,6 +68,15 @@ def show_rebuild(report: "RebuildReport") -> None:
         for one in report.tables
     ]
     table("live and rebuilt", ("table", "rows", "live", "rows", "rebuilt", ""), rows)
+
+
+def show_audit(books: "Audit") -> None:
+    show = stdout().print
+    show(f"{books.accepted} turns accepted = {sum(books.ends.values())} ended + {books.in_flight} in flight")
+    show("ends: " + (", ".join(f"{count} {end}" for end, count in sorted(books.ends.items())) or "none"))
+    for finding in books.findings:
+        show(f"[red]{finding.severity}:[/] {escape(finding.what)}: {escape(finding.advice)}")
+    show("[green]the books balance[/]" if books.ok else "[red]the books do not balance[/]")
 
 
 def migrate(*, as_json: options.AsJson = False) -> None:

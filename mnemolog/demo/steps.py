@@ -1,0 +1,153 @@
+"""The steps of the demonstration, each through what any application would use."""
+
+import io
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from typing import Final, TypeVar
+
+from mnemolog.cli import memory, story, upkeep
+from mnemolog.cli.hosting import ProgressBars
+from mnemolog.cli.output import emit, escape, stdout
+from mnemolog.client import MemoryClient
+from mnemolog.connection import Connection
+from mnemolog.demo.conversation import lines
+from mnemolog.demo.letters import first_dead_letter
+from mnemolog.errors import MnemologError
+from mnemolog.settings import Settings
+from mnemolog.turn_files import Followed, TurnFile
+from mnemolog.upkeep import Source, audit, rebuild
+from projections.results import Memory, WriteResult
+from streams.dead_letters import DeadLetter
+
+PATIENCE: Final = 60.0
+"""Seconds until a turn has its end at the most."""
+QUESTION: Final = "Where does Mira live?"
+
+T = TypeVar("T")
+
+
+class DemoError(MnemologError):
+    """A step of the demonstration did not show what it should."""
+
+
+class Demo:
+    """The steps, one after another; each writes a heading and what it shows, or one JSON line."""
+
+    def __init__(self, settings: Settings, connection: Connection, *, as_json: bool) -> None:
+        self._connection = connection
+        self._settings = settings.model_copy(update={"kafka": connection.kafka, "postgres": connection.postgres})
+        self._as_json = as_json
+        self._began = datetime.now(UTC)
+        self._step = 0
+
+    async def play(self) -> None:
+        async with MemoryClient.from_settings(self._settings) as client:
+            self._heading("Kafka, Postgres and all stages run")
+            self._show(show_servers, self._connection)
+            turns = await self._publish()
+            memories = await self._become_facts(client, turns)
+            await self._show_replaced(client, memories)
+            await self._search(client)
+            await self._changes(client)
+            await self._dead_letter()
+            await self._profile(client)
+        await self._rebuild("kafka")
+        await self._rebuild("table")
+        await self._audit()
+
+    async def _publish(self) -> list[Followed]:
+        records = list(lines(self._began.date() - timedelta(days=1)))
+        file = TurnFile(self._settings, raw=True, report=lambda *_: None)
+        turns = await file.publish(io.BytesIO(b"\n".join(records)))
+        _check(len(turns) == len(records), f"{len(turns)} of {len(records)} records were acknowledged")
+        self._heading(f"{len(turns)} turns of three people are published", "the broker has acknowledged each")
+        return turns
+
+    async def _become_facts(self, client: MemoryClient, turns: list[Followed]) -> list[Memory]:
+        self._heading("Turns become facts", "every turn reaches exactly one end")
+        memories: list[Memory] = []
+        for turn in turns:
+            end = await client.wait(turn.turn_id, timeout=PATIENCE, user_id=turn.user_id, tenant=turn.tenant)
+            memories.extend(end.memories)
+            self._show(show_end, end)
+        _check(bool(memories), "no turn became a fact")
+        return memories
+
+    async def _show_replaced(self, client: MemoryClient, memories: list[Memory]) -> None:
+        replacing = [memory for memory in memories if memory.event == "REPLACE"]
+        _check(bool(replacing), "no fact was replaced")
+        history = await client.history(replacing[0].fact_id)
+        self._heading("A fact that was replaced, and its history", "what was true stays known, with its time")
+        self._show(story.show_history, history)
+
+    async def _search(self, client: MemoryClient) -> None:
+        found = await client.search(QUESTION, user_id="mira", limit=3)
+        _check(bool(found.hits), f"nothing was found for {QUESTION!r}")
+        self._heading(f'A search: "{QUESTION}"', "by meaning and words; the replaced fact is not in it")
+        self._show(memory.show_search, found)
+
+    async def _changes(self, client: MemoryClient) -> None:
+        today = self._began.replace(hour=0, minute=0, second=0, microsecond=0)
+        changes = await client.diff(today, self._began + timedelta(days=1), user_id="jonas")
+        self._heading("What changed today in what is known of Jonas")
+        self._show(story.show_diff, changes)
+
+    async def _dead_letter(self) -> None:
+        letter = await first_dead_letter(self._settings, within=PATIENCE)
+        self._heading("The record that was no turn", "kept with its bytes and the reason, its end is `failed`")
+        self._show(show_letter, letter)
+
+    async def _profile(self, client: MemoryClient) -> None:
+        self._heading("The profile of Mira", "made of her active facts")
+        self._show(memory.show_profile, await client.profile(user_id="mira"))
+
+    async def _rebuild(self, source: Source) -> None:
+        with ProgressBars() as progress:
+            report = await rebuild(self._settings, source, verify_only=False, report=progress)
+        self._heading(
+            f"All tables made anew from the log ({source})", "no model was called; both digests of each table"
+        )
+        self._show(upkeep.show_rebuild, report)
+        _check(report.equal, "the rebuilt tables differ from the live ones")
+
+    async def _audit(self) -> None:
+        books = await audit(self._settings)
+        self._heading("The books")
+        self._show(upkeep.show_audit, books)
+        _check(books.ok, "the audit found errors")
+
+    def _heading(self, what: str, why: str = "") -> None:
+        self._step += 1
+        if self._as_json:
+            return
+        stdout().print(f"\n[bold cyan]{self._step}. {escape(what)}[/]" + (f"  [dim]{escape(why)}[/]" if why else ""))
+
+    def _show(self, show: Callable[[T], None], result: T) -> None:
+        """Show a result as its command would, or as one line of JSON."""
+        if self._as_json:
+            emit({"step": self._step, "result": result})
+        else:
+            show(result)
+
+
+def show_servers(connection: Connection) -> None:
+    stdout().print(f"  Kafka {connection.kafka}, metrics {connection.metrics_url}/metrics", markup=False)
+
+
+def show_end(end: WriteResult) -> None:
+    """One turn's end in a few lines."""
+    if not end.memories:
+        stdout().print(f"  {escape(end.turn_id):<24} {end.status}", markup=False)
+    for one in end.memories:
+        stdout().print(f"  {escape(end.turn_id):<24} {one.event:<10} {one.text}", markup=False)
+
+
+def show_letter(letter: DeadLetter) -> None:
+    shown = (letter.value or b"").decode(errors="replace")
+    stdout().print(f"  {escape(shown)}\n  from {letter.origin}, stage {letter.stage}: [red]{letter.reason}[/]")
+    stdout().print(f"  {escape(letter.detail)}")
+
+
+def _check(holds: bool, otherwise: str) -> None:
+    if not holds:
+        raise DemoError(f"{otherwise}: look at the logs in the data folder (`mnemolog demo --keep DIR` keeps it)")
