@@ -67,7 +67,7 @@ async def rebuild(
     """
 
     def told(progress: Progress) -> None:
-        report(progress.phase, progress.done, progress.total)
+        report(progress.step, progress.done, progress.total)
 
     url = settings.postgres or ""
     if source == "table":
