@@ -1,0 +1,85 @@
+"""What every chat model promises, on each one there is."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import pytest
+import pytest_asyncio
+
+from streams.prompts.extract import extraction_prompt, parse_extraction
+from streams.prompts.resolve import number, parse_resolution, resolution_prompt
+from streams.providers.base import ChatModel
+from streams.providers.openai import OpenAiChat
+from streams.providers.openai_calls import Endpoint
+from streams.providers.rules import RuleModel
+from tests.conversations import extraction, fact, known, user
+from tests.servers.openai_server import OpenAiServer
+
+SAID = "I live in Berlin. I have a dog called Rex."
+
+
+@pytest_asyncio.fixture(params=["openai", "rules"])
+async def model(request: pytest.FixtureRequest) -> AsyncIterator[ChatModel]:
+    if request.param == "rules":
+        rules = RuleModel()
+        yield rules
+        await rules.close()
+        return
+    with OpenAiServer() as server:
+        chat = OpenAiChat(Endpoint(base_url=server.base_url, api_key="k"), "test-model")
+        yield chat
+        await chat.close()
+
+
+async def test_facts_pass_the_parser_and_quote_the_turn(model: ChatModel) -> None:
+    subject = extraction(user(SAID, "Alice"), speaker="Alice")
+    reply = await model.complete(extraction_prompt(subject))
+    parsed = parse_extraction(reply.text, subject)
+    assert parsed.value
+    assert parsed.complaints == ()
+    assert any("Berlin" in found.text for found in parsed.value)
+
+
+async def test_every_conflict_is_decided_on_its_own_candidates(model: ChatModel) -> None:
+    subject = number(
+        [
+            (
+                fact("Alice lives in Munich.", key="home_city", value="Munich"),
+                (known(1, "Alice lives in Berlin.", key="home_city", value="Berlin"), known(2, "Alice has a dog.")),
+            ),
+            (fact("Alice has a cat."), (known(2, "Alice has a dog."),)),
+        ]
+    )
+    reply = await model.complete(resolution_prompt(subject))
+    verdicts = parse_resolution(reply.text, subject).value
+    assert verdicts is not None
+    assert [verdict.number for verdict in verdicts] == [1, 2]
+
+
+async def test_a_turn_without_facts_is_answered(model: ChatModel) -> None:
+    subject = extraction(user(""))
+    reply = await model.complete(extraction_prompt(subject))
+    assert parse_extraction(reply.text, subject).value == ()
+
+
+async def test_the_same_question_gets_the_same_answer(model: ChatModel) -> None:
+    prompt = extraction_prompt(extraction(user(SAID)))
+    first, second = await asyncio.gather(model.complete(prompt), model.complete(prompt))
+    assert first.text == second.text
+
+
+async def test_a_reply_names_its_model_and_counts_no_negative_tokens(model: ChatModel) -> None:
+    reply = await model.complete(extraction_prompt(extraction(user(SAID))))
+    assert reply.model == model.model
+    assert reply.usage.input_tokens >= 0 <= reply.usage.output_tokens
+
+
+async def test_many_questions_at_once_are_each_answered(model: ChatModel) -> None:
+    subjects = [extraction(user(f"I live in Berlin since {year}.")) for year in range(1950, 2000)]
+    replies = await asyncio.gather(*(model.complete(extraction_prompt(subject)) for subject in subjects))
+    for subject, reply in zip(subjects, replies, strict=True):
+        parsed = parse_extraction(reply.text, subject)
+        assert parsed.value
+        assert parsed.complaints == ()
