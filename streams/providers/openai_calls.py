@@ -20,6 +20,8 @@ _CONNECT_SECONDS: Final = 10.0
 _REFUSED: Final = frozenset({400, 413, 414, 422, 431})
 """What the server says about this request alone. Other statuses can pass: a load, an outage, a key to be renewed."""
 _DETAIL: Final = 300  # characters of a server's message that are kept
+_ERROR_STATUSES: Final = range(400, 600)
+_UNSAID: Final = 500
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -152,7 +154,8 @@ def read_body(content: bytes, body: type[B]) -> B | Fault:
     if reply.error is None:
         return reply
     code = reply.error.code
-    return _status_fault(code if isinstance(code, int) else 500, reply.error.message or "", None)
+    status = code if isinstance(code, int) and code in _ERROR_STATUSES else _UNSAID  # a label has few values
+    return _status_fault(status, reply.error.message or "", None)
 
 
 def _status_fault(status: int, message: str, wait: float | None) -> Fault:
