@@ -1,0 +1,68 @@
+"""Every example of an event goes through the fold: on a state that knows its targets, and on one that does not."""
+
+from pathlib import Path
+
+import pytest
+from pydantic import TypeAdapter
+
+from projections.fold import fold
+from projections.rows import Changes, FactState, KnownFact, LogPosition
+from projections.state import State, scope_columns, targets_of
+from schemas.commit import Commit
+from schemas.events import EVENTS, MemoryEvent
+from schemas.scope import Scope
+from tests.builders import commit
+
+FOLDER = Path(__file__).parents[2] / "schemas" / "examples"
+EXAMPLES = [path for event in EVENTS for path in sorted(FOLDER.glob(f"{event.model_fields['event'].default}/*/*.json"))]
+COMMITS = sorted(FOLDER.glob("commit/*/*.json"))
+NADIA = Scope(user_id="nadia", app_id="diary")
+EVENT: TypeAdapter[MemoryEvent] = TypeAdapter(MemoryEvent)
+HERE = LogPosition(partition=3, offset=7)
+
+
+def _name(path: Path) -> str:
+    return "/".join(path.parts[-3:])
+
+
+def _folded(event: MemoryEvent, state: State) -> Changes:
+    committed = commit("t1", scope=NADIA, outcome="facts", events=(event,))
+    return fold(state, committed, HERE, committed.to_bytes())
+
+
+def _knowing(event: MemoryEvent) -> State:
+    known = [
+        KnownFact(fact_id=target, scope=scope_columns(NADIA), state=FactState(confidence=0.8))
+        for target in targets_of(event)
+    ]
+    return State(facts={fact.fact_id: fact for fact in known})
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=_name)
+def test_an_event_on_its_targets_changes_each_of_them_and_adds_its_fact(path: Path) -> None:
+    event = EVENT.validate_json(path.read_bytes())
+    changes = _folded(event, _knowing(event))
+    assert [row.event for row in changes.events if not row.stale] == [event]
+    assert {known.fact_id for known in changes.updates} == set(targets_of(event))
+    assert [row.fact for row in changes.facts] == ([event.fact] if hasattr(event, "fact") else [])
+    assert changes.rejections == ()
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=_name)
+def test_an_event_without_its_targets_adds_its_fact_and_is_stale(path: Path) -> None:
+    event = EVENT.validate_json(path.read_bytes())
+    changes = _folded(event, State())
+    assert [row.stale for row in changes.events] == [bool(targets_of(event))]
+    assert changes.updates == ()
+    assert [row.fact for row in changes.facts] == ([event.fact] if hasattr(event, "fact") else [])
+
+
+@pytest.mark.parametrize("path", COMMITS, ids=_name)
+def test_a_commit_is_applied_once_whatever_its_end(path: Path) -> None:
+    record = path.read_bytes()
+    committed = Commit.from_bytes(record)
+    changes = fold(State(), committed, HERE, record)
+    assert [(row.commit, row.record) for row in changes.commits] == [(committed, record)]
+    again = fold(State().after(changes), committed, HERE, record)
+    assert again.commits == ()
+    assert [rejection.reason for rejection in again.rejections] == ["duplicate_source"]
