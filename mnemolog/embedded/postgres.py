@@ -81,7 +81,7 @@ def _server_arguments(plan: PostgresPlan) -> Iterable[str]:
     settings = {
         "port": str(plan.port),
         "listen_addresses": LOOPBACK,
-        # A socket's path may have 107 bytes, a data folder's path has no such limit.
+        # A socket would lie in /tmp for all to see, or in the data folder, whose path may exceed a socket's 107 bytes.
         "unix_socket_directories": "",
         "max_connections": str(MAX_CONNECTIONS),
         "password_encryption": "scram-sha-256",

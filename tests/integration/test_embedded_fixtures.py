@@ -34,3 +34,11 @@ async def test_an_empty_database_has_pgvector_and_utf8(empty_database: str) -> N
 async def test_postgres_asks_for_the_password(postgres_admin_url: str) -> None:
     with pytest.raises(psycopg.OperationalError, match="password authentication failed"):
         await psycopg.AsyncConnection.connect(make_conninfo(postgres_admin_url, password=uuid.uuid4().hex))
+
+
+@pytest.mark.parametrize("attempt", [1, 2])
+async def test_every_test_has_a_migrated_database_of_its_own(database: str, attempt: int) -> None:
+    async with await psycopg.AsyncConnection.connect(database) as connection:
+        cursor = await connection.execute("SELECT to_regclass('facts') IS NOT NULL, to_regclass('mine') IS NULL")
+        assert await cursor.fetchone() == (True, True), attempt
+        await connection.execute("CREATE TABLE mine ()")

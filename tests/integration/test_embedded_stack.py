@@ -175,9 +175,13 @@ async def test_a_stopped_stack_has_no_addresses(data_folder: Path) -> None:
 async def test_a_pid_file_whose_number_belongs_to_another_now_does_not_block(data_folder: Path) -> None:
     async with await EmbeddedStack.start(data_folder, kafka=False, test=True):
         pass
-    (data_folder / "postgres" / "data" / "postmaster.pid").write_text(f"{os.getpid()}\n")
-    async with await EmbeddedStack.start(data_folder, kafka=False, test=True) as stack:
-        assert await _execute(stack.postgres_url, "SELECT 1") == [(1,)]
+    data = data_folder / "postgres" / "data"
+    # Of Postgres's user: it would not care about a process that it may not touch.
+    with subprocess.Popen(["sleep", "60"], user=data.stat().st_uid) as other:
+        (data / "postmaster.pid").write_text(f"{other.pid}\n")
+        async with await EmbeddedStack.start(data_folder, kafka=False, test=True) as stack:
+            assert await _execute(stack.postgres_url, "SELECT 1") == [(1,)]
+        other.kill()
 
 
 async def test_a_folder_with_a_long_and_odd_name_works(data_folder: Path) -> None:
