@@ -94,6 +94,20 @@ def test_no_tracked_file_names_a_registry() -> None:
     assert [name_of(path) for path in tracked() if REGISTRIES.search(text_of(path))] == []
 
 
+def test_every_declared_package_is_locked_with_its_sums_and_no_address() -> None:
+    lock = text_of(ROOT / "requirements.lock")
+    declared = project()["project"]
+    wanted = [
+        *declared["dependencies"],
+        *(line for extra in declared["optional-dependencies"].values() for line in extra),
+    ]
+    names = {re.split(r"[\[<>=~! ]", line)[0] for line in wanted}
+    assert names <= set(re.findall(r"^([a-z0-9_.-]+)==", lock, re.MULTILINE))
+    packages = re.split(r"^(?=[a-z])", lock, flags=re.MULTILINE)[1:]
+    assert [package.split("\n")[0] for package in packages if "--hash=sha256:" not in package] == []
+    assert not re.search(r"https?://|--index|--find-links", lock)
+
+
 def test_each_exception_from_ruff_has_a_reason() -> None:
     section = text_of(ROOT / "pyproject.toml").split("[tool.ruff.lint]")[1].split("[tool.ruff.lint.pydocstyle]")[0]
     codes = [line for line in section.splitlines() if re.match(r'\s+"[A-Z]+\d*"', line)]
