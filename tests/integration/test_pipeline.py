@@ -1,0 +1,145 @@
+"""A turn's whole way, with the offline provider, on a real Kafka and a real Postgres."""
+
+import json
+
+import pytest
+
+from schemas.scope import Scope
+from streams.dead_letters import DeadLetter
+from streams.settings import StreamsSettings
+from streams.topics import CONVERSATION_TURNS, DEAD_LETTERS, MEMORY_EVENTS, topic_name
+from tests.kafka import publish, read_all
+from tests.pipeline import ends, rows, running, say, settings_for, turn
+
+pytestmark = [pytest.mark.kafka, pytest.mark.postgres]
+
+
+@pytest.fixture
+def settings(bootstrap: str, database: str, topic_suffix: str) -> StreamsSettings:
+    return settings_for(bootstrap, database, f"{topic_suffix}-")
+
+
+async def test_a_published_turn_becomes_a_queryable_fact(settings: StreamsSettings, database: str) -> None:
+    async with running(settings):
+        await say(settings, turn("t1", "I live in Berlin."))
+        assert await ends(database, 1) == {"t1": "facts"}
+    (fact,) = await rows(database, "SELECT * FROM facts")
+    assert (fact["tenant"], fact["user_id"], fact["status"]) == ("default", "mira", "active")
+    assert "Berlin" in fact["text"]
+    assert "Berlin" in fact["excerpt"]
+    (status,) = await rows(database, "SELECT status FROM turns WHERE source_id = 't1'")
+    assert status["status"] == "facts"
+
+
+async def test_what_was_true_is_replaced_and_kept(settings: StreamsSettings, database: str) -> None:
+    async with running(settings):
+        await say(settings, turn("t1", "I live in Berlin."), turn("t2", "I moved to Munich."))
+        await ends(database, 2)
+    found = await rows(database, "SELECT text, status, true_to, supersedes, fact_id FROM facts ORDER BY believed_from")
+    assert [row["status"] for row in found] == ["superseded", "active"]
+    assert found[0]["true_to"] is not None
+    assert found[1]["supersedes"] == [found[0]["fact_id"]]
+
+
+async def test_a_repetition_is_skipped_and_counted(settings: StreamsSettings, database: str) -> None:
+    async with running(settings):
+        await say(settings, turn("t1", "I live in Berlin."), turn("t2", "I live in Berlin."))
+        await ends(database, 2)
+    (fact,) = await rows(database, "SELECT mention_count FROM facts")
+    assert fact["mention_count"] == 2
+
+
+async def test_a_raw_store_keeps_user_messages_as_they_are_without_a_model(
+    settings: StreamsSettings, database: str
+) -> None:
+    async with running(settings):
+        await say(settings, turn("t1", "  deploys happen on   Tuesdays ", infer=False))
+        await ends(database, 1)
+    (fact,) = await rows(database, "SELECT text FROM facts")
+    assert fact["text"] == "  deploys happen on   Tuesdays "
+    (commit,) = await rows(database, "SELECT llm_calls FROM commits")
+    assert commit["llm_calls"] == 0
+
+
+async def test_every_record_reaches_its_end_and_what_fails_is_dead_lettered(
+    settings: StreamsSettings, database: str
+) -> None:
+    assert settings.kafka is not None
+    topic = topic_name(CONVERSATION_TURNS, settings.topic_prefix)
+    good = turn("good", "Hello there, how are you?")
+    unknown_role = json.loads(good.to_bytes()) | {"turn_id": "role"}
+    unknown_role["messages"] = [{"role": "wizard", "content": "I live in Rome."}]
+    no_zone = json.loads(good.to_bytes()) | {"turn_id": "zone", "occurred_at": "2026-03-02T09:00:00"}
+    async with running(settings):
+        await publish(
+            settings.kafka,
+            topic,
+            [
+                (good.scope.key, good.to_bytes()),
+                (b"default/mira", json.dumps(unknown_role).encode()),
+                (b"default/mira", json.dumps(no_zone).encode()),
+                (b"default/mira", b"\xff\xfe no record"),
+                (None, turn("keyless", "I live in Oslo.", user="priya").to_bytes()),
+                (b"default/mira", turn("large", "x" * 300_000).to_bytes()),
+                (b"default/mira", turn("blank", "  ").to_bytes()),
+            ],
+        )
+        outcomes = await ends(database, 7)
+    (position,) = set(outcomes) - {"good", "role", "zone", "keyless", "large", "blank"}
+    assert position.startswith(f"{topic}/")
+    expected = {"good": "no_facts", "keyless": "facts", position: "failed"}
+    assert outcomes == expected | dict.fromkeys(("role", "zone", "large", "blank"), "rejected")
+    letters = [
+        DeadLetter.from_record(record)
+        for record in await read_all(settings.kafka, topic_name(DEAD_LETTERS, settings.topic_prefix))
+    ]
+    reasons = {letter.source_id: letter.reason for letter in letters}
+    assert reasons == {
+        "role": "unknown_role",
+        "zone": "missing_zone",
+        "large": "oversize",
+        "blank": "empty",
+        position: "not_a_record",
+    }
+    (pending,) = await rows(database, "SELECT count(*) AS n FROM turns WHERE status = 'pending'")
+    assert pending["n"] == 0
+
+
+async def test_a_keyless_turn_still_lands_in_its_owners_partition(settings: StreamsSettings, database: str) -> None:
+    assert settings.kafka is not None
+    topic = topic_name(CONVERSATION_TURNS, settings.topic_prefix)
+    first, second = turn("t1", "I live in Berlin."), turn("t2", "I like tea.")
+    async with running(settings):
+        await publish(settings.kafka, topic, [(None, first.to_bytes()), (b"default/mira", second.to_bytes())])
+        await ends(database, 2)
+    commits = await read_all(settings.kafka, topic_name(MEMORY_EVENTS, settings.topic_prefix))
+    assert {(commit.key, commit.partition) for commit in commits} == {(b"default/mira", commits[0].partition)}
+
+
+async def test_a_second_publication_of_a_turn_changes_nothing(settings: StreamsSettings, database: str) -> None:
+    async with running(settings):
+        await say(settings, turn("t1", "I live in Berlin."), turn("t1", "I live in Berlin."), turn("t2", "I like tea."))
+        await ends(database, 2)
+    assert len(await rows(database, "SELECT 1 FROM commits")) == 2
+    assert len(await rows(database, "SELECT 1 FROM facts")) == 2
+    (fact,) = await rows(database, "SELECT mention_count FROM facts WHERE text LIKE '%%Berlin%%'")
+    assert fact["mention_count"] == 1
+
+
+async def test_scopes_never_mix(settings: StreamsSettings, database: str) -> None:
+    scopes = [
+        Scope(user_id="mira"),
+        Scope(user_id="mira", agent_id="bot"),
+        Scope(user_id="mira", run_id="r1"),
+        Scope(tenant="other", user_id="mira"),
+        Scope(agent_id="mira"),
+    ]
+    async with running(settings):
+        await say(settings, *(turn("same-id", "I live in Berlin.", scope=scope) for scope in scopes[3:4]))
+        await say(settings, *(turn(f"t{n}", "I live in Berlin.", scope=scope) for n, scope in enumerate(scopes)))
+        await say(settings, *(turn(f"u{n}", "I moved to Munich.", scope=scope) for n, scope in enumerate(scopes[:1])))
+        await ends(database, 7)
+    found = await rows(database, "SELECT tenant, user_id, agent_id, run_id, status FROM facts")
+    superseded = [row for row in found if row["status"] == "superseded"]
+    assert [(row["tenant"], row["agent_id"], row["run_id"]) for row in superseded] == [("default", "", "")]
+    assert len([row for row in found if row["status"] == "active"]) == len(scopes)

@@ -1,0 +1,92 @@
+"""The whole pipeline in a test's own process: all stages over real servers, and what comes out of them."""
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime
+from typing import Any
+
+import psycopg
+from psycopg.rows import dict_row
+
+from schemas.provenance import Stage
+from schemas.scope import Scope
+from schemas.turn import Message, Turn
+from streams.admin import ensure_topics
+from streams.assembly import ALL_STAGES
+from streams.settings import StreamsSettings
+from streams.topics import CONVERSATION_TURNS, topic_name
+from streams.worker import WorkerReport, run_worker
+from tests.kafka import PARTITIONS, publish
+from tests.support import eventually
+
+READY_SECONDS = 60
+DONE_SECONDS = 60
+MONDAY = datetime(2026, 3, 2, 9, tzinfo=UTC)
+
+
+def settings_for(bootstrap: str, database: str, prefix: str, **more: Any) -> StreamsSettings:
+    """Settings of a worker that a test starts and kills: quick to notice, on a free port."""
+    given = {
+        "kafka": bootstrap,
+        "postgres": database,
+        "topic_prefix": prefix,
+        "partitions": PARTITIONS,
+        "session_timeout": 2.0,
+        "heartbeat_interval": 0.3,
+        "drain_grace": 10.0,
+        "metrics_port": 0,
+    }
+    return StreamsSettings(**(given | more))
+
+
+@asynccontextmanager
+async def running(settings: StreamsSettings, stages: Sequence[Stage] = ALL_STAGES) -> AsyncIterator[WorkerReport]:
+    """A worker that takes part in its groups; drained and stopped afterwards."""
+    assert settings.kafka is not None
+    await ensure_topics(settings.kafka, partitions=settings.partitions, prefix=settings.topic_prefix)
+    stop, ready = asyncio.Event(), asyncio.get_running_loop().create_future()
+    worker = asyncio.create_task(run_worker(settings, stages, stop, on_ready=ready.set_result))
+    try:
+        await asyncio.wait({ready, worker}, timeout=READY_SECONDS, return_when=asyncio.FIRST_COMPLETED)
+        if worker.done():
+            worker.result()
+        assert ready.done(), f"not ready within {READY_SECONDS} s"
+        yield ready.result()
+    finally:
+        stop.set()
+        await worker
+
+
+def turn(turn_id: str, *contents: str, user: str = "mira", **fields: Any) -> Turn:
+    """What `user` said; `scope`, `occurred_at` and the rest as given."""
+    return Turn(
+        turn_id=turn_id,
+        scope=fields.pop("scope", Scope(user_id=user)),
+        messages=tuple(Message(role="user", content=content) for content in contents),
+        occurred_at=fields.pop("occurred_at", MONDAY),
+        speaker=fields.pop("speaker", user.capitalize()),
+        **fields,
+    )
+
+
+async def say(settings: StreamsSettings, *turns: Turn) -> None:
+    assert settings.kafka is not None
+    topic = topic_name(CONVERSATION_TURNS, settings.topic_prefix)
+    await publish(settings.kafka, topic, [(turn.scope.key, turn.to_bytes()) for turn in turns])
+
+
+async def rows(database: str, query: str, *parameters: Any) -> list[dict[str, Any]]:
+    """What `query` finds, as an SQL user would see it."""
+    async with await psycopg.AsyncConnection.connect(database, row_factory=dict_row) as connection:
+        return await (await connection.execute(query, parameters)).fetchall()  # type: ignore[arg-type]  # a test's own text
+
+
+async def ends(database: str, count: int, timeout: float = DONE_SECONDS) -> dict[str, str]:  # noqa: ASYNC109 -- a deadline for the poll
+    """Wait until `count` sources have their end; the outcome of each by source id."""
+
+    async def enough() -> list[dict[str, Any]] | None:
+        found = await rows(database, "SELECT source_id, outcome FROM commits")
+        return found if len(found) >= count else None
+
+    return {row["source_id"]: row["outcome"] for row in await eventually(enough, timeout=timeout) or []}
