@@ -83,7 +83,7 @@ REFUSED = {
     b"\xff\x00 no JSON": ("not_a_record", None),
     b'{"turn_id": "t1"}': ("invalid_record", {"turn_id": "t1"}),
     b'[1e999, "x"]': ("not_a_record", None),
-    b'["x"]': ("invalid_record", ["x"]),
+    b'["x"]': ("not_a_record", ["x"]),
     b'{"turn_id": "\\u0000"}': ("invalid_record", None),
     b"": ("not_a_record", None),
 }
