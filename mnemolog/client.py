@@ -1,34 +1,31 @@
 """What applications import: publish turns, wait for their end, ask what is known."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from types import TracebackType
-from typing import Any, Final, Literal, Self
+from typing import Any, Literal, Self
 from uuid import UUID
 
 import uuid_utils
 
-from mnemolog.connection import located
-from mnemolog.errors import PartlyPublishedError, ServerUnavailableError, WaitTimeoutError
-from mnemolog.publishing import Letter, Publisher
+from mnemolog.connection import check, located
+from mnemolog.errors import PartlyPublishedError
+from mnemolog.publishing import Letter, Publisher, each
 from mnemolog.reading import Reader
 from mnemolog.searching import QueryEmbedder, SearchResult
 from mnemolog.settings import Settings, load_settings
 from mnemolog.turns import Draft, Messages, checked, compose
+from mnemolog.waiting import waited
 from projections import diffing, queries
 from projections import history as histories
 from projections import search as searches
 from projections.diffing import Diff
 from projections.history import History
-from projections.query_errors import UnknownTurnError
 from projections.results import Fact, Profile, WriteResult
 from projections.scoping import ScopeFilter
 from schemas.turn import Overrides, Turn
-
-FIRST_PAUSE: Final = 0.02
-LONGEST_PAUSE: Final = 0.5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -148,7 +145,7 @@ class MemoryClient:
         limit = self._settings.max_turn_bytes
         letters = [Letter.of(checked(turn, max_bytes=limit)) for turn in turns]
         publisher = await self._publishing()
-        receipts = [receipt async for receipt in publisher.publish_all(_each(letters))]
+        receipts = [receipt async for receipt in publisher.publish_all(each(letters))]
         failed = {receipt.name: str(receipt.error) for receipt in receipts if receipt.error}
         if failed:
             raise PartlyPublishedError([receipt.name for receipt in receipts if not receipt.error], failed)
@@ -176,17 +173,7 @@ class MemoryClient:
 
         Raises `WaitTimeoutError` that says how far the turn is; it goes on without us.
         """
-        so_far, pause = "nothing is known of it", FIRST_PAUSE
-        try:
-            async with asyncio.timeout(timeout):
-                while True:
-                    result, so_far = await self._look(turn_id, user_id, tenant)
-                    if result and result.status != "pending":
-                        return result
-                    await asyncio.sleep(pause)
-                    pause = min(pause * 1.5, LONGEST_PAUSE)
-        except TimeoutError as error:
-            raise WaitTimeoutError(f"turn {turn_id} had no end within {timeout:g} s: {so_far}") from error
+        return await waited(lambda: self.status(turn_id, user_id=user_id, tenant=tenant), turn_id, within=timeout)
 
     async def search(
         self,
@@ -257,16 +244,6 @@ class MemoryClient:
         async with self._reading().connection() as connection:
             return await diffing.diff(connection, scope, since, until or self._now())
 
-    async def _look(self, turn_id: str, user_id: str | None, tenant: str | None) -> tuple[WriteResult | None, str]:
-        """The state of a turn, and in words how far it is."""
-        try:
-            result = await self.status(turn_id, user_id=user_id, tenant=tenant)
-        except UnknownTurnError:
-            return None, "the journal has not read it; was it published, and does a worker run?"
-        except ServerUnavailableError as error:
-            return None, str(error)
-        return result, "the journal has it and the stages work on it; look at the worker's log, or wait longer"
-
     def _scope(
         self, tenant: str | None, user_id: str | None, agent_id: str | None, app_id: str | None, run_id: str | None
     ) -> ScopeFilter:
@@ -274,10 +251,17 @@ class MemoryClient:
             tenant=tenant or self._settings.tenant, user_id=user_id, agent_id=agent_id, app_id=app_id, run_id=run_id
         )
 
+    def _located(self, address: str | None) -> Settings:
+        """The settings, with the servers of a running `up` only where the one that is needed is not set."""
+        if address is None:
+            return located(self._settings)
+        check(self._settings)
+        return self._settings
+
     async def _publishing(self) -> Publisher:
         async with self._connecting:
             if self._publisher is None:
-                settings = self._settings if self._settings.kafka else located(self._settings)
+                settings = self._located(self._settings.kafka)
                 self._publisher = await Publisher.connect(
                     settings.kafka or "",
                     prefix=settings.topic_prefix,
@@ -288,15 +272,10 @@ class MemoryClient:
 
     def _reading(self) -> Reader:
         if self._reader is None:
-            settings = self._settings if self._settings.postgres else located(self._settings)
+            settings = self._located(self._settings.postgres)
             self._reader = Reader(
                 settings.postgres or "",
                 size=settings.postgres_pool_size,
                 statement_timeout=settings.postgres_statement_timeout,
             )
         return self._reader
-
-
-async def _each(letters: Iterable[Letter]) -> AsyncIterator[Letter]:
-    for letter in letters:
-        yield letter

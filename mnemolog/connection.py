@@ -6,9 +6,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TypeVar
 
+from psycopg import ProgrammingError
+from psycopg.conninfo import conninfo_to_dict
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from mnemolog.errors import NotConnectedError
+from mnemolog.errors import NotConnectedError, SettingsError
 from mnemolog.settings import Settings
 
 FILE = "connection.json"
@@ -31,6 +33,7 @@ def located(settings: _S) -> _S:
 
     Raises `NotConnectedError` when a server is named nowhere.
     """
+    check(settings)
     if settings.kafka and settings.postgres:
         return settings
     found = _read(settings.data_dir / FILE)
@@ -41,6 +44,17 @@ def located(settings: _S) -> _S:
             "topic_prefix": settings.topic_prefix or found.topic_prefix,
         }
     )
+
+
+def check(settings: Settings) -> None:
+    """Raise `SettingsError` where a server's address is none."""
+    try:
+        conninfo_to_dict(settings.postgres or "")
+    except ProgrammingError as error:
+        raise SettingsError(f"MNEMOLOG_POSTGRES is no URL of a database: {str(error).strip()}") from error
+    hosts = (settings.kafka or "localhost:9092").split(",")
+    if any(not port.isdecimal() for _, _, port in (host.rpartition(":") for host in hosts)):
+        raise SettingsError(f"MNEMOLOG_KAFKA is {settings.kafka!r}: write host:port, several with commas between")
 
 
 @contextmanager

@@ -1,7 +1,7 @@
 """Publishing turns: a turn counts as accepted once every in-sync replica of the broker has it."""
 
 import asyncio
-from collections.abc import AsyncIterable, AsyncIterator, Awaitable
+from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Iterable
 from dataclasses import dataclass
 from typing import Final, Protocol, Self
 
@@ -141,3 +141,9 @@ class Publisher:
 
 async def _known(receipt: Receipt) -> Receipt:
     return receipt
+
+
+async def each(letters: Iterable[Letter]) -> AsyncIterator[Letter]:
+    """Letters at hand, as `publish_all` takes them."""
+    for letter in letters:
+        yield letter

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from psycopg import AsyncConnection, OperationalError, ProgrammingError
+from psycopg import AsyncConnection, OperationalError
 from psycopg.conninfo import conninfo_to_dict
 from psycopg.errors import QueryCanceled, UndefinedTable
 from psycopg.rows import TupleRow
@@ -57,11 +57,8 @@ class Reader:
 
 async def _first_connection(url: str) -> None:
     """Fail at once and with the reason, where the pool would try on in silence."""
-    try:
-        async with await AsyncConnection.connect(url, **connection_settings(url, application_name=NAME)):
-            pass
-    except ProgrammingError as error:
-        raise SettingsError(f"MNEMOLOG_POSTGRES is no URL of a database ({error})") from error
+    async with await AsyncConnection.connect(url, **connection_settings(url, application_name=NAME)):
+        pass
 
 
 def _place(url: str) -> str:

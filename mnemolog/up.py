@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any, Final, TypeVar
 
-from mnemolog.connection import Connection, announced
+from mnemolog.connection import Connection, announced, check
 from mnemolog.embedded.folder import is_free
 from mnemolog.embedded.jars import Progress
 from mnemolog.embedded.stack import EmbeddedStack
@@ -37,8 +37,9 @@ async def up(
     """Run everything until `stop` is set; then drain the stages and stop the servers, in this order.
 
     Kafka and Postgres are started only where `settings` name none. `announce` is called once all stages run.
-    Raises `EmbeddedError`, `StartRefused`, `ServerUnavailableError`; nothing is left running then.
+    Raises `SettingsError`, `EmbeddedError`, `StartRefused`, `ServerUnavailableError`; nothing is left running then.
     """
+    check(settings)
     try:
         async with AsyncExitStack() as held:
             running, stack = await held.enter_async_context(_servers(settings, stop, progress, test=test))

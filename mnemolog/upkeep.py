@@ -1,10 +1,12 @@
 """What whoever runs it does to topics and tables; errors of the drivers become this package's."""
 
+import asyncio
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from typing import Literal
+from typing import Any, Final, Literal
 
+from aiokafka.admin import AIOKafkaAdminClient  # type: ignore[import-untyped] # aiokafka ships no types
 from aiokafka.errors import KafkaError  # type: ignore[import-untyped] # aiokafka ships no types
 from sqlalchemy.exc import OperationalError
 
@@ -21,17 +23,49 @@ from streams.admin import TopicState, describe_topics, ensure_topics
 from streams.log_source import KafkaLog
 
 Source = Literal["kafka", "table"]
+COORDINATOR_SECONDS: Final = 30.0
+COORDINATOR_POLL_SECONDS: Final = 0.1
 
 
 async def create_topics(settings: Settings) -> list[str]:
     """Create what is missing; the names. Raises `StartRefused` where what is there differs from what is declared."""
     with _kafka(settings):
-        return await ensure_topics(
+        created = await ensure_topics(
             settings.kafka or "",
             partitions=settings.partitions,
             replication_factor=settings.replication_factor,
             prefix=settings.topic_prefix,
         )
+        await _coordinator(settings)
+    return created
+
+
+async def _coordinator(settings: Settings) -> None:
+    """Wait until Kafka can coordinate groups: a new one makes what it needs for that at the first request."""
+    admin = AIOKafkaAdminClient(bootstrap_servers=settings.kafka)
+    await admin.start()
+    try:
+        async with asyncio.timeout(COORDINATOR_SECONDS):
+            while True:
+                if await _coordinates(admin):
+                    return
+                await asyncio.sleep(COORDINATOR_POLL_SECONDS)
+    except TimeoutError as error:
+        raise ServerUnavailableError(
+            f"Kafka at {settings.kafka} had no group coordinator within {COORDINATOR_SECONDS:g} s: look at its log"
+        ) from error
+    finally:
+        await admin.close()
+
+
+async def _coordinates(admin: Any) -> bool:
+    try:
+        await admin.find_coordinator("mnemolog")
+    except KafkaError as error:
+        if not error.retriable:
+            raise
+        return False
+    return True
 
 
 async def look_at_topics(settings: Settings) -> list[TopicState]:

@@ -40,7 +40,6 @@ _VERDICTS: Final[dict[str, Verdict]] = {
     "aiokafka.errors.KafkaError": Verdict(UNAVAILABLE, _SERVERS),
     "psycopg.errors.UndefinedTable": Verdict(USAGE, "run `mnemolog migrate` first"),
     "psycopg.errors.InsufficientPrivilege": Verdict(USAGE, "give the account of MNEMOLOG_POSTGRES these rights"),
-    "psycopg.ProgrammingError": Verdict(USAGE, "check the URL in MNEMOLOG_POSTGRES"),
     "psycopg.OperationalError": Verdict(UNAVAILABLE, _SERVERS),
     "sqlalchemy.exc.OperationalError": Verdict(UNAVAILABLE, _SERVERS),
     "builtins.FileNotFoundError": Verdict(USAGE, "check the path"),

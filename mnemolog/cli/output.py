@@ -61,6 +61,8 @@ def _console(*, stderr: bool) -> Console:
 
 
 def _plain(value: Any) -> object:
+    if isinstance(value, bytes):
+        return value.decode(errors="backslashreplace")
     if hasattr(value, "model_dump"):
         return value.model_dump(mode="json")
     if isinstance(value, Path | timedelta):

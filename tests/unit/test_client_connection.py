@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from mnemolog.connection import FILE, Connection, announced, located
-from mnemolog.errors import NotConnectedError
+from mnemolog.errors import NotConnectedError, SettingsError
 from mnemolog.settings import Settings
 
 
@@ -36,7 +36,7 @@ def test_what_is_set_goes_first(tmp_path: Path) -> None:
     with announced(tmp_path, connection()):
         found = located(Settings(data_dir=tmp_path, kafka="mine:9092"))
     assert (found.kafka, found.postgres) == ("mine:9092", "postgresql://p")
-    assert located(Settings(data_dir=tmp_path, kafka="a", postgres="b")).kafka == "a"
+    assert located(Settings(data_dir=tmp_path, kafka="a:1", postgres="postgresql://b")).kafka == "a:1"
 
 
 def test_nothing_running_says_what_to_do(tmp_path: Path) -> None:
@@ -55,3 +55,15 @@ def test_a_broken_file_is_an_error_not_a_crash(tmp_path: Path) -> None:
     (tmp_path / FILE).write_text("{")
     with pytest.raises(NotConnectedError, match="cannot be read"):
         located(Settings(data_dir=tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"kafka": "localhost", "postgres": "postgresql://b"}, "MNEMOLOG_KAFKA is 'localhost': write host:port"),
+        ({"kafka": "a:1", "postgres": "sqlite://b"}, "MNEMOLOG_POSTGRES is no URL"),
+    ],
+)
+def test_an_address_that_is_none_is_named(given: dict[str, str], words: str, tmp_path: Path) -> None:
+    with pytest.raises(SettingsError, match=words):
+        located(Settings.model_validate({"data_dir": tmp_path, **given}))

@@ -1,0 +1,42 @@
+"""Waiting for a turn's end: the tables are asked again and again, less and less often."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+from mnemolog.errors import ServerUnavailableError, WaitTimeoutError
+from projections.query_errors import UnknownTurnError
+from projections.results import WriteResult
+
+FIRST_PAUSE: Final = 0.02
+LONGEST_PAUSE: Final = 0.5
+
+
+async def waited(status: Callable[[], Awaitable[WriteResult]], turn_id: str, *, within: float) -> WriteResult:
+    """The result of a turn that has its end, asked for up to `within` seconds.
+
+    A turn that is not known yet, and a Postgres that is away, are waited for as well. Raises `WaitTimeoutError`
+    that says how far the turn is.
+    """
+    so_far, pause = "nothing is known of it", FIRST_PAUSE
+    try:
+        async with asyncio.timeout(within):
+            while True:
+                result, so_far = await _look(status)
+                if result and result.status != "pending":
+                    return result
+                await asyncio.sleep(pause)
+                pause = min(pause * 1.5, LONGEST_PAUSE)
+    except TimeoutError as error:
+        raise WaitTimeoutError(f"turn {turn_id} had no end within {within:g} s: {so_far}") from error
+
+
+async def _look(status: Callable[[], Awaitable[WriteResult]]) -> tuple[WriteResult | None, str]:
+    """The state of a turn, and in words how far it is."""
+    try:
+        result = await status()
+    except UnknownTurnError:
+        return None, "the journal has not read it; was it published, and does a worker run?"
+    except ServerUnavailableError as error:
+        return None, str(error)
+    return result, "the journal has it and the stages work on it; look at the worker's log, or wait longer"
