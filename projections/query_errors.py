@@ -71,4 +71,22 @@ class LogUnreadableError(RebuildError):
 
 
 class SwapRefusedError(RebuildError):
-    """The projectors did not pause for the swap in time."""
+    """Someone else's transaction is in the way of a lock and stays there."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "a transaction of a projector or a reader stays open and keeps the tables from being swapped or dropped: "
+            "end it (pg_stat_activity shows it), then start the rebuild again"
+        )
+
+
+class DependentViewsError(RebuildError):
+    """Views of other schemas stand on the live tables."""
+
+    def __init__(self, views: list[str]) -> None:
+        named = ", ".join(views[:5])
+        super().__init__(
+            f"{len(views)} views stand on the live tables and would go on showing the old ones ({named}): "
+            "drop them, rebuild, and create them again"
+        )
+        self.views = views

@@ -1,0 +1,90 @@
+"""The log folded again, from its first record, into whatever schema a connection sees."""
+
+from collections.abc import AsyncIterator, Callable, Mapping
+from typing import Final
+
+from projections.bulk import Connection, load_state, refresh_all_profiles, write_changes
+from projections.errors import LogGapError
+from projections.log_source import LogSource
+from projections.projector import UNSTORABLE, LogRecord, Reading, fold_readings, project, read_commit
+from projections.query_errors import LogTooShortError
+from projections.sql import queries
+from schemas.commit import Commit
+
+BATCH: Final = 400
+_SQL: Final = queries("projector")
+
+
+class Refolding:
+    """How far each partition of `source` is folded through `connection`; `advanced` is told of every batch.
+
+    Holds one batch of records at a time, however long the log is.
+    """
+
+    def __init__(self, connection: Connection, source: LogSource, advanced: Callable[[int], None]) -> None:
+        self._connection = connection
+        self._source = source
+        self._advanced = advanced
+        self.offsets: dict[int, int] = {}
+
+    def behind(self, targets: Mapping[int, int]) -> int:
+        """How many records are missing up to `targets`, the next offset of each partition."""
+        return sum(max(0, target - self.offsets.get(partition, 0)) for partition, target in targets.items())
+
+    async def fill(self, targets: Mapping[int, int]) -> None:
+        """Fold up to `targets` in bulk, and derive all profiles at the end.
+
+        Raises `LogTooShortError` or `projections.errors.LogGapError` where the log lacks records.
+        """
+        for partition, target in targets.items():
+            await self._connection.execute(_SQL["open_partition"], {"partition": partition})
+            async for batch in self._batches(partition, target):
+                await self._fold(partition, batch)
+                self._moved(partition, batch)
+        await refresh_all_profiles(self._connection)
+
+    async def settle(self, targets: Mapping[int, int]) -> None:
+        """Fold up to `targets` as a projector does, each profile kept up. Raises as `fill` does."""
+        for partition, target in targets.items():
+            async for batch in self._batches(partition, target):
+                await project(self._connection, partition, batch)
+                self._moved(partition, batch)
+
+    async def _fold(self, partition: int, batch: list[LogRecord]) -> None:
+        try:
+            await self._fold_at_once(partition, [(record, read_commit(record.value)) for record in batch])
+        except UNSTORABLE:
+            await project(self._connection, partition, batch)  # finds the record that cannot be stored
+
+    async def _fold_at_once(self, partition: int, readings: list[Reading]) -> None:
+        commits = [commit for _, commit in readings if isinstance(commit, Commit)]
+        async with self._connection.transaction():
+            state = await load_state(self._connection, commits)
+            await write_changes(self._connection, fold_readings(state, partition, readings))
+            position = {"partition": partition, "next_offset": readings[-1][0].offset + 1}
+            await self._connection.execute(_SQL["move_partition"], position)
+
+    async def _batches(self, partition: int, target: int) -> AsyncIterator[list[LogRecord]]:
+        expected = self.offsets.get(partition, 0)
+        if expected >= target:
+            return
+        end = await self._source.end_offset(partition)
+        if end < target:
+            raise LogTooShortError(partition, end, target)
+        batch: list[LogRecord] = []
+        async for record in self._source.read(partition, expected, target):
+            if record.offset != expected:
+                raise LogGapError(partition, expected, record.offset)
+            expected += 1
+            batch.append(record)
+            if len(batch) == BATCH:
+                yield batch
+                batch = []
+        if batch:
+            yield batch
+        if expected < target:
+            raise LogTooShortError(partition, expected, target)
+
+    def _moved(self, partition: int, batch: list[LogRecord]) -> None:
+        self.offsets[partition] = batch[-1].offset + 1
+        self._advanced(len(batch))

@@ -1,0 +1,115 @@
+"""The schemas of a rebuild, and the moment in which one takes the other's place."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Final, LiteralString, cast
+
+from psycopg.errors import LockNotAvailable
+from psycopg.sql import SQL, Composed, Identifier
+
+from projections.bulk import Connection
+from projections.digest import tables_of
+from projections.migrate import LIVE_SCHEMA, create_projection_schema
+from projections.projector import SWAP_LOCK
+from projections.query_errors import DependentViewsError, RebuildRunningError, SwapRefusedError
+from projections.sql import queries
+
+NEXT_SCHEMA: Final = "mnemolog_next"
+OLD_SCHEMA: Final = "mnemolog_old"
+REBUILD_LOCK: Final = 0x6D6E656D_0003
+"""Advisory lock of the one rebuild of a database, held by its session."""
+
+# While a pause waits for a projector that is at work, the others wait behind it: not for long at a time.
+LOCK_MILLISECONDS: Final = 2000
+ATTEMPTS: Final = 30
+REST_SECONDS: Final = 0.2
+
+_SQL: Final = queries("rebuild")
+
+
+async def begin(connection: Connection) -> None:
+    """Become the only rebuild, with an empty schema beside the live one; what an interrupted one left is dropped.
+
+    Raises `RebuildRunningError` where another one is at work.
+    """
+    cursor = await connection.execute(_SQL["become_sole"], {"lock": REBUILD_LOCK})
+    if await cursor.fetchone() != (True,):
+        raise RebuildRunningError
+    await connection.execute(_SQL["ensure_schema"].format(schema=Identifier(LIVE_SCHEMA)))
+    await drop(connection, NEXT_SCHEMA)
+    await drop(connection, OLD_SCHEMA)
+    await create_projection_schema(connection, NEXT_SCHEMA)
+
+
+async def live_offsets(connection: Connection) -> dict[int, int]:
+    """How far the live tables hold the log; nothing where their offsets are gone."""
+    cursor = await connection.execute(_SQL["live_table"], {"table": f"{LIVE_SCHEMA}.projection_offsets"})
+    if await cursor.fetchone() == (None,):
+        return {}
+    query = _SQL["live_offsets"].format(offsets=Identifier(LIVE_SCHEMA, "projection_offsets"))
+    return dict(await (await connection.execute(query)).fetchall())
+
+
+async def analyze(connection: Connection) -> None:
+    for table in await tables_of(connection, NEXT_SCHEMA):
+        await connection.execute(_SQL["analyze"].format(table=Identifier(NEXT_SCHEMA, table.name)))
+
+
+@asynccontextmanager
+async def paused(connection: Connection) -> AsyncIterator[None]:
+    """Keep all projectors out, but not the one that works through `connection`. Readers notice nothing.
+
+    Raises `SwapRefusedError` where a projector's transaction lasts too long.
+    """
+    await _with_patience(connection, _SQL["pause_projectors"])
+    try:
+        yield
+    finally:
+        if not connection.broken:
+            await connection.execute(_SQL["resume_projectors"], {"lock": SWAP_LOCK})
+
+
+async def swap(connection: Connection) -> None:
+    """Give the rebuilt tables the live name, with the grants of the live ones, in one transaction.
+
+    Raises `DependentViewsError` where views of other schemas would be left with the old tables.
+    """
+    await refuse_dependents(connection)
+    names = {"live": LIVE_SCHEMA, "rebuilt": NEXT_SCHEMA}
+    async with connection.transaction():
+        for (grant,) in await (await connection.execute(_SQL["grants"], names)).fetchall():
+            await connection.execute(SQL(cast("LiteralString", grant)))  # quoted by format() where it was made
+        await connection.execute(_rename(LIVE_SCHEMA, OLD_SCHEMA))
+        await connection.execute(_rename(NEXT_SCHEMA, LIVE_SCHEMA))
+
+
+async def refuse_dependents(connection: Connection) -> None:
+    cursor = await connection.execute(_SQL["dependents"], {"live": LIVE_SCHEMA})
+    if found := [name for (name,) in await cursor.fetchall()]:
+        raise DependentViewsError(found)
+
+
+async def drop(connection: Connection, schema: str) -> None:
+    """Drop a schema once no reader is in its tables any more. Raises `SwapRefusedError` where one stays too long."""
+    await _with_patience(connection, _SQL["drop_schema"].format(schema=Identifier(schema)))
+
+
+async def _with_patience(connection: Connection, statement: SQL | Composed) -> None:
+    await connection.execute(_SQL["limit_lock_wait"], {"milliseconds": LOCK_MILLISECONDS})
+    try:
+        for _ in range(ATTEMPTS):
+            try:
+                await connection.execute(statement, {"lock": SWAP_LOCK})
+            except LockNotAvailable:
+                await asyncio.sleep(REST_SECONDS)
+            else:
+                return
+        raise SwapRefusedError
+    finally:
+        if not connection.broken:
+            await connection.execute(_SQL["limit_lock_wait"], {"milliseconds": 0})
+
+
+def _rename(old: str, new: str) -> Composed:
+    return _SQL["rename_schema"].format(old=Identifier(old), new=Identifier(new))

@@ -1,0 +1,358 @@
+"""The tables made anew from the log, on a real Postgres."""
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
+
+import pytest
+
+from projections.errors import LogGapError
+from projections.log_source import TableLog
+from projections.projector import LogRecord
+from projections.query_errors import DependentViewsError, LogTooShortError, RebuildRunningError
+from projections.rebuild import Progress, rebuild
+from schemas.commit import Commit
+from schemas.scope import Scope
+from tests.builders import (
+    ALICE,
+    BOB,
+    added,
+    commit,
+    confirmed,
+    contradicted,
+    day,
+    fact_of,
+    merged,
+    replaced,
+    skipped,
+)
+from tests.stored import Stored
+from tests.support import eventually
+
+pytestmark = pytest.mark.postgres
+TABLES = ["commits", "facts", "memory_events", "profiles", "projection_offsets", "rejections", "scopes"]
+
+
+@pytest.fixture
+async def db(database: str) -> AsyncIterator[Stored]:
+    async with Stored.open(database) as stored:
+        yield stored
+
+
+def story(scope: Scope = ALICE) -> list[Commit | bytes]:
+    """Every kind of event, a repeated source, a stale target, bytes that are no commit, turns without facts."""
+    first = commit("1", added("Lives in Bern.", category="identity"), added("Tea."), added("A cat."), scope=scope)
+    last = commit("2", replaced("Lives in Rome.", fact_of(first), category="identity"), scope=scope, at=day(1))
+    return [
+        first,
+        last,
+        commit("3", skipped(fact_of(first, 1)), confirmed(fact_of(first, 2)), scope=scope, at=day(2)),
+        commit("1", added("Never."), scope=scope, at=day(2)),
+        commit("4", replaced("Lives in Oslo.", fact_of(first)), scope=scope, at=day(3)),
+        b"no commit",
+        commit("5", merged("Tea and a cat.", fact_of(first, 1), fact_of(first, 2)), scope=scope, at=day(4)),
+        commit("6", contradicted("Lives in Nice.", fact_of(last), category="identity"), scope=scope, at=day(5)),
+        commit("7", scope=scope, at=day(6)),
+        commit("8", scope=scope, outcome="failed", reason="invalid_record", at=day(6)),
+    ]
+
+
+async def fill(db: Stored) -> None:
+    await db.apply(*story())
+    await db.apply(*story(BOB), commit("bytes", scope=None, outcome="failed", reason="not_a_record"), partition=2)
+
+
+def many(count: int, scope: Scope, name: str = "n") -> list[Commit]:
+    return [commit(f"{name}{number}", added(f"Fact {name}{number}."), scope=scope) for number in range(count)]
+
+
+async def schemas_of(db: Stored) -> list[str]:
+    found = await db.rows("SELECT nspname::text FROM pg_namespace WHERE nspname LIKE 'mnemolog%' ORDER BY 1")
+    return [name for (name,) in found]
+
+
+async def oid_of_facts(db: Stored) -> int:
+    ((oid,),) = await db.rows("SELECT 'mnemolog.facts'::regclass::oid::bigint")
+    return int(oid)
+
+
+async def test_replay_gives_the_same_tables(db: Stored) -> None:
+    """Law 4: the tables are a function of the log; a rebuild finds every row equal, and its tables take over."""
+    await fill(db)
+    before = await db.rows("SELECT f::text FROM facts AS f ORDER BY 1")
+    oid = await oid_of_facts(db)
+    told: list[Progress] = []
+    report = await rebuild(db.url, TableLog(db.pool), progress=told.append)
+    assert [table.table for table in report.tables] == TABLES
+    assert [table.differing for table in report.tables] == [0] * len(TABLES)
+    assert all(table.live_digest == table.rebuilt_digest and table.equal for table in report.tables)
+    assert (report.equal, report.swapped, report.offsets, report.records) == (True, True, {0: 10, 2: 11}, 21)
+    assert all(table.live_rows == table.rebuilt_rows for table in report.tables)
+    assert await oid_of_facts(db) != oid
+    assert await db.rows("SELECT f::text FROM facts AS f ORDER BY 1") == before
+    assert await schemas_of(db) == ["mnemolog", "mnemolog_journal"]
+    assert told[0] == Progress(step="folding", done=0, total=21)
+    assert told[-1] == Progress(step="comparing", done=7, total=7)
+    assert (await rebuild(db.url, TableLog(db.pool))).equal
+
+
+async def test_the_projector_goes_on_in_the_new_tables(db: Stored) -> None:
+    await fill(db)
+    await rebuild(db.url, TableLog(db.pool))
+    await db.apply(commit("9", added("After."), at=day(9)))
+    assert await db.rows("SELECT count(*) FROM facts WHERE text = 'After.'") == [(1,)]
+    assert (await rebuild(db.url, TableLog(db.pool), verify_only=True)).equal
+
+
+async def test_an_empty_log_gives_empty_tables(db: Stored) -> None:
+    report = await rebuild(db.url, TableLog(db.pool))
+    assert (report.equal, report.records) == (True, 0)
+
+
+async def test_differences_are_counted_shown_and_mended(db: Stored) -> None:
+    await fill(db)
+    await db.rows("UPDATE facts SET confidence = 0.1 WHERE text = 'Lives in Rome.' RETURNING 1")
+    await db.rows("DELETE FROM profiles WHERE user_id = 'bob' RETURNING 1")
+    await db.rows(
+        "INSERT INTO scopes (tenant, user_id, agent_id, app_id, run_id, owner, version) "
+        "VALUES ('default', 'eve', '', '', '', 'default/eve', 1) RETURNING 1"
+    )
+    verified = await rebuild(db.url, TableLog(db.pool), verify_only=True)
+    found = {
+        table.table: (table.differing, {one.kind for one in table.examples})
+        for table in verified.tables
+        if not table.equal
+    }
+    assert found == {"facts": (2, {"changed"}), "profiles": (1, {"missing"}), "scopes": (1, {"unfounded"})}
+    assert "eve" in next(table for table in verified.tables if table.table == "scopes").examples[0].key
+    assert (verified.swapped, verified.equal) == (False, False)
+    assert await db.rows("SELECT count(*) FROM facts WHERE confidence = 0.1") == [(2,)]
+    assert await schemas_of(db) == ["mnemolog", "mnemolog_journal"]
+
+    mended = await rebuild(db.url, TableLog(db.pool))
+    assert (mended.swapped, mended.equal) == (True, False)
+    assert await db.rows("SELECT count(*) FROM facts WHERE confidence = 0.1") == [(0,)]
+    assert (await rebuild(db.url, TableLog(db.pool), verify_only=True)).equal
+
+
+class KeptLog:
+    """A log that lies elsewhere, as Kafka's does."""
+
+    def __init__(self, records: dict[int, list[bytes]]) -> None:
+        self.records = records
+
+    async def partitions(self) -> list[int]:
+        return list(self.records)
+
+    async def end_offset(self, partition: int) -> int:
+        return len(self.records.get(partition, []))
+
+    async def read(self, partition: int, start: int, stop: int) -> AsyncIterator[LogRecord]:
+        for offset in range(start, min(stop, len(self.records.get(partition, [])))):
+            if value := self.records[partition][offset]:
+                yield LogRecord(offset=offset, value=value)
+
+
+async def kept(db: Stored) -> KeptLog:
+    log, source = KeptLog({}), TableLog(db.pool)
+    for partition in await source.partitions():
+        end = await source.end_offset(partition)
+        log.records[partition] = [record.value async for record in source.read(partition, 0, end)]
+    return log
+
+
+@pytest.mark.parametrize("loss", ["rows", "table", "schema"])
+async def test_tables_that_were_lost_come_back_whole_from_the_log(db: Stored, loss: str) -> None:
+    await fill(db)
+    before = await db.rows("SELECT f::text FROM facts AS f ORDER BY 1")
+    log = await kept(db)
+    match loss:
+        case "rows":
+            await db.conn.execute("TRUNCATE facts, commits, projection_offsets, profiles")
+        case "table":
+            await db.conn.execute("DROP TABLE facts, projection_offsets")
+        case _:
+            await db.conn.execute("DROP SCHEMA mnemolog CASCADE")
+    report = await rebuild(db.url, log)
+    assert (report.swapped, report.offsets) == (True, {0: 10, 2: 11})
+    assert await db.rows("SELECT f::text FROM facts AS f ORDER BY 1") == before
+    assert (await rebuild(db.url, log)).equal
+
+
+async def test_tables_that_lag_behind_the_log_are_compared_where_they_are_and_then_brought_on(db: Stored) -> None:
+    await fill(db)
+    log = await kept(db)
+    log.records[0].append(commit("9", added("Later."), at=day(9)).to_bytes())
+    report = await rebuild(db.url, log)
+    assert (report.equal, report.offsets) == (True, {0: 11, 2: 11})
+    assert await db.rows("SELECT count(*) FROM facts WHERE text = 'Later.'") == [(1,)]
+    await db.projector.apply(0, [LogRecord(offset=10, value=log.records[0][10])])
+    assert await db.rows("SELECT count(*) FROM facts WHERE text = 'Later.'") == [(1,)]
+
+
+async def test_a_log_that_lacks_records_is_refused_and_nothing_changes(db: Stored) -> None:
+    await fill(db)
+    log = await kept(db)
+    oid = await oid_of_facts(db)
+    log.records[0][4] = b""
+    with pytest.raises(LogGapError):
+        await rebuild(db.url, log)
+    del log.records[0][4:]
+    with pytest.raises(LogTooShortError, match="ends at offset 4, the live tables hold it up to 10"):
+        await rebuild(db.url, log)
+    assert await oid_of_facts(db) == oid
+
+
+async def test_commits_that_arrive_meanwhile_are_in_it_and_readers_see_no_gap(db: Stored) -> None:
+    await db.apply(*many(1500, ALICE))
+    stop = asyncio.Event()
+    tasks = [asyncio.create_task(_publish(db, stop)), *(asyncio.create_task(_watch(db, stop)) for _ in range(2))]
+    try:
+        reports = [await rebuild(db.url, TableLog(db.pool)) for _ in range(3)]
+    finally:
+        stop.set()
+        published, *seen = await asyncio.gather(*tasks)
+    assert all(report.equal and report.swapped for report in reports)
+    assert published > 0
+    assert min(seen) > 0
+    assert await db.rows("SELECT count(*), count(DISTINCT source_id) FROM facts") == [(1500 + published,) * 2]
+    last = await rebuild(db.url, TableLog(db.pool), verify_only=True)
+    assert (last.equal, last.offsets) == (True, {0: 1500, 1: published})
+
+
+async def _publish(db: Stored, stop: asyncio.Event) -> int:
+    published = 0
+    while not stop.is_set():
+        await db.apply(*many(3, BOB, f"live{published}-"), partition=1)
+        published += 3
+    return published
+
+
+async def _watch(db: Stored, stop: asyncio.Event) -> int:
+    """Read without pause: the count never falls, and no query fails."""
+    seen, highest = 0, 0
+    async with Stored.open(db.url) as reader:
+        while not stop.is_set():
+            ((count,),) = await reader.rows("SELECT count(*) FROM facts")
+            assert count >= max(highest, 1500)
+            seen, highest = seen + 1, count
+    return seen
+
+
+class Interruption(Exception):  # noqa: N818 - it is no error
+    """Raised by a test in the middle of a rebuild."""
+
+
+@pytest.mark.parametrize("step", ["folding", "comparing"])
+async def test_an_interrupted_rebuild_leaves_the_live_tables_and_the_next_one_succeeds(db: Stored, step: str) -> None:
+    await fill(db)
+    oid = await oid_of_facts(db)
+
+    def interrupt(progress: Progress) -> None:
+        if progress.step == step and progress.done > 0:
+            raise Interruption
+
+    with pytest.raises(Interruption):
+        await rebuild(db.url, TableLog(db.pool), progress=interrupt)
+    assert await oid_of_facts(db) == oid
+    assert "mnemolog_next" in await schemas_of(db)
+    await asyncio.wait_for(db.apply(commit("9", added("Goes on."), at=day(9))), timeout=10)
+    assert (await rebuild(db.url, TableLog(db.pool))).equal
+    assert await schemas_of(db) == ["mnemolog", "mnemolog_journal"]
+
+
+KILLED = """
+import asyncio, sys, time
+from projections.log_source import TableLog
+from projections.pools import open_pool
+from projections.rebuild import rebuild
+
+def halt(progress):
+    if progress.step == "comparing":
+        print("halted", flush=True)
+        time.sleep(600)
+
+async def main(url):
+    async with open_pool(url, min_size=1, max_size=2, application_name="killed") as pool:
+        await rebuild(url, TableLog(pool), progress=halt)
+
+asyncio.run(main(sys.argv[1]))
+"""
+
+
+async def test_a_killed_rebuild_leaves_the_live_tables_and_the_next_one_succeeds(db: Stored) -> None:
+    await fill(db)
+    oid = await oid_of_facts(db)
+    root = Path(__file__).parents[2]
+    command = [sys.executable, "-c", KILLED, db.url]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, cwd=root, env=os.environ) as process:
+        try:
+            assert process.stdout is not None
+            lines = iter(process.stdout.readline, b"")
+            assert await asyncio.to_thread(lambda: b"halted\n" in lines)
+            with pytest.raises(RebuildRunningError):
+                await rebuild(db.url, TableLog(db.pool))
+        finally:
+            process.send_signal(signal.SIGKILL)
+
+    async def rebuilt() -> bool:
+        try:
+            return (await rebuild(db.url, TableLog(db.pool))).equal
+        except RebuildRunningError:
+            return False  # Postgres has not noticed the death yet
+
+    poll: Callable[[], bool | Awaitable[bool]] = rebuilt
+    assert await oid_of_facts(db) == oid
+    assert await eventually(poll)
+
+
+async def test_grants_move_to_the_new_tables(db: Stored) -> None:
+    await fill(db)
+    role = "reader_of_" + db.url.rsplit("/", 1)[1]
+    await db.conn.execute(f'CREATE ROLE "{role}"')
+    try:
+        for grant in (f'USAGE ON SCHEMA mnemolog TO "{role}"', f'SELECT ON facts, turns TO "{role}" WITH GRANT OPTION'):
+            await db.conn.execute(f"GRANT {grant}")
+        await rebuild(db.url, TableLog(db.pool))
+        for table, expected in {"facts": True, "turns": True, "commits": False}.items():
+            cursor = await db.conn.execute(
+                "SELECT has_schema_privilege(%s, 'mnemolog', 'USAGE') AND has_table_privilege(%s, %s, 'SELECT')",
+                [role, role, table],
+            )
+            assert await cursor.fetchone() == (expected,)
+    finally:
+        await db.conn.execute(f'DROP OWNED BY "{role}"')
+        await db.conn.execute(f'DROP ROLE "{role}"')
+
+
+async def test_views_of_others_are_not_cut_off(db: Stored) -> None:
+    await fill(db)
+    await db.conn.execute("CREATE VIEW public.cities AS SELECT text FROM mnemolog.facts")
+    with pytest.raises(DependentViewsError, match=r"public\.cities"):
+        await rebuild(db.url, TableLog(db.pool))
+    assert (await rebuild(db.url, TableLog(db.pool), verify_only=True)).equal
+    assert len(await db.rows("SELECT * FROM public.cities")) == 14
+
+
+async def test_a_commit_that_no_table_can_hold_is_rejected_alike(db: Stored) -> None:
+    taken = commit("1", added("Bern."))
+    thief = commit("2", added("Rome.", fact_id=fact_of(taken)), scope=BOB)
+    await db.apply(taken, thief, commit("3", added("Oslo.")))
+    assert await db.rows("SELECT log_offset, reason FROM rejections") == [(1, "not_storable")]
+    assert (await rebuild(db.url, TableLog(db.pool))).equal
+
+
+def test_a_rebuild_knows_no_provider() -> None:
+    """Law 4: no model is called; the modules that could are not even imported."""
+    code = (
+        "import sys, projections.rebuild\n"
+        "providers = {'streams', 'openai', 'onnxruntime', 'httpx', 'aiokafka'}\n"
+        "print(sorted(providers & {name.split('.')[0] for name in sys.modules}))"
+    )
+    root = Path(__file__).parents[2]
+    shown = subprocess.run([sys.executable, "-c", code], cwd=root, capture_output=True, text=True, check=True)
+    assert shown.stdout == "[]\n"
