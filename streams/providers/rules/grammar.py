@@ -1,0 +1,28 @@
+"""All rules, most special first: the first one that fits a clause makes its fact.
+
+A clause comes without contractions, fillers and time words, in the first person.
+"""
+
+import re
+
+from streams.providers.rules.habits import LIFE, TASTES
+from streams.providers.rules.occupations import MONEY, PLANS, WORK
+from streams.providers.rules.persons import FAMILY, HEALTH, IDENTITY
+from streams.providers.rules.rule import NAME, Rule
+from streams.providers.rules.vocabulary import ANIMAL, KIN
+
+RULES: tuple[Rule, ...] = (*IDENTITY, *WORK, *HEALTH, *FAMILY, *MONEY, *PLANS, *TASTES, *LIFE)
+APPOSITION = Rule(
+    pattern=re.compile(rf"\b(?:my|our) (?P<x>{KIN}|{ANIMAL}),? (?P<v>{NAME})", re.IGNORECASE),
+    text="{p} {x} is called {v}.",
+    category="relationship",
+    importance="relationship_change",
+    key="{x}",
+    value="{v}",
+    about="name of the {x}",
+    hint="new",
+    deniable=False,
+    planned=False,
+    timed=False,
+)
+"""The name of a relative, a friend or a pet that a clause mentions in passing: "my wife Ana"."""
