@@ -2,14 +2,19 @@
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from datetime import datetime
 from typing import LiteralString, Self
 
 from psycopg import AsyncConnection
 from psycopg.rows import TupleRow
 
+from projections.journal import Journal, JournalEntry
 from projections.pools import Pool, open_pool
 from projections.projector import LogRecord, Projector
 from schemas.commit import Commit
+from schemas.scope import Scope
+from schemas.turn import Message, Turn
+from tests.builders import ALICE, START
 
 
 class Stored:
@@ -35,6 +40,21 @@ class Stored:
         values = (one if isinstance(one, bytes) else one.to_bytes() for one in commits)
         records = [LogRecord(offset=offset, value=value) for offset, value in enumerate(values, start)]
         await self.projector.apply(partition, records)
+
+    async def receive(self, *turn_ids: str, scope: Scope = ALICE, at: datetime = START) -> None:
+        """Put turns into the journal, as published at `at`."""
+        said = (Message(role="user", content="Hello."),)
+        entries = [
+            JournalEntry(
+                verdict=Turn(turn_id=turn_id, scope=scope, messages=said, occurred_at=at),
+                topic="conversation_turns",
+                partition=0,
+                offset=offset,
+                published_at=at,
+            )
+            for offset, turn_id in enumerate(turn_ids)
+        ]
+        await Journal(self.pool).record(entries)
 
     async def rows(self, query: LiteralString) -> list[TupleRow]:
         return await (await self.conn.execute(query)).fetchall()

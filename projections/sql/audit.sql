@@ -1,0 +1,99 @@
+-- name: accounts
+-- Turns accepted, ended and in flight. A turn is accepted by its row in the journal, or by its end where the
+-- journal has not caught up.
+SELECT
+    (SELECT count(*) FROM turn_journal) AS journaled,
+    (
+        SELECT count(*)
+        FROM commits AS c
+        WHERE c.source_kind = 'turn'
+            AND NOT EXISTS (SELECT FROM turn_journal AS j WHERE j.owner = c.owner AND j.source_id = c.source_id)
+    ) AS unjournaled,
+    (
+        SELECT count(*)
+        FROM commits AS c
+        WHERE c.source_kind = 'turn'
+            AND c.decided_at < %(overdue_before)s
+            AND NOT EXISTS (SELECT FROM turn_journal AS j WHERE j.owner = c.owner AND j.source_id = c.source_id)
+    ) AS unjournaled_overdue,
+    pending.in_flight,
+    pending.overdue,
+    pending.oldest
+FROM (
+    SELECT
+        count(*) AS in_flight,
+        count(*) FILTER (WHERE j.published_at < %(overdue_before)s) AS overdue,
+        min(j.published_at) AS oldest
+    FROM turn_journal AS j
+    WHERE NOT EXISTS (SELECT FROM commits AS c WHERE c.owner = j.owner AND c.source_id = j.source_id)
+) AS pending;
+
+-- name: ends
+-- How many turns came to each end.
+SELECT outcome, count(*) AS turns
+FROM commits
+WHERE source_kind = 'turn'
+GROUP BY outcome
+ORDER BY outcome;
+
+-- name: partitions
+-- Per partition: every offset below the next one must be accounted for exactly once, as a commit or as a rejected
+-- record; and none at or beyond it.
+WITH places AS (
+    SELECT partition, log_offset FROM commits
+    UNION ALL
+    SELECT partition, log_offset FROM rejections WHERE item = 0
+),
+counted AS (
+    SELECT
+        p.partition,
+        count(*) AS records,
+        count(DISTINCT p.log_offset) AS offsets,
+        count(*) FILTER (WHERE p.log_offset >= coalesce(o.next_offset, 0)) AS beyond
+    FROM places AS p
+    LEFT JOIN projection_offsets AS o ON p.partition = o.partition
+    GROUP BY p.partition
+)
+SELECT
+    partition,
+    coalesce(o.next_offset, 0) AS next_offset,
+    coalesce(c.records, 0) AS records,
+    coalesce(c.offsets, 0) AS offsets,
+    coalesce(c.beyond, 0) AS beyond
+FROM projection_offsets AS o
+FULL JOIN counted AS c USING (partition)
+ORDER BY partition;
+
+-- name: broken_links
+-- Rows that lack what they stem from.
+SELECT
+    (
+        SELECT count(*)
+        FROM memory_events AS e
+        WHERE NOT EXISTS (
+            SELECT FROM commits AS c WHERE c.partition = e.partition AND c.log_offset = e.log_offset
+        )
+    ) AS events_without_commit,
+    (
+        SELECT count(*)
+        FROM commits AS c
+        WHERE c.outcome = 'facts'
+            AND NOT EXISTS (
+                SELECT FROM memory_events AS e WHERE e.partition = c.partition AND e.log_offset = c.log_offset
+            )
+    ) AS commits_without_events,
+    (
+        SELECT count(*)
+        FROM facts AS f
+        WHERE NOT EXISTS (
+            SELECT
+            FROM memory_events AS e
+            WHERE e.fact_id = f.fact_id AND e.event NOT IN ('fact_skipped', 'fact_confirmed')
+        )
+    ) AS facts_without_event,
+    (
+        SELECT count(*)
+        FROM memory_events AS e
+        WHERE e.event NOT IN ('fact_skipped', 'fact_confirmed')
+            AND NOT EXISTS (SELECT FROM facts AS f WHERE f.fact_id = e.fact_id)
+    ) AS events_without_fact;

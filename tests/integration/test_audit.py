@@ -1,0 +1,106 @@
+"""The books of the tables, on a real Postgres."""
+
+from collections.abc import AsyncIterator
+from datetime import timedelta
+
+import pytest
+
+from projections.audit import Audit, audit
+from tests.builders import START, added, commit, day
+from tests.stored import Stored
+
+pytestmark = pytest.mark.postgres
+NOW = START + timedelta(minutes=5)
+
+
+@pytest.fixture
+async def db(database: str) -> AsyncIterator[Stored]:
+    async with Stored.open(database) as stored:
+        yield stored
+
+
+def found(books: Audit) -> list[tuple[str, str]]:
+    return [(finding.severity, finding.what) for finding in books.findings]
+
+
+async def fill(db: Stored) -> None:
+    await db.receive("1", "2", "3", "4", "5")
+    await db.apply(commit("1", added("A.")), commit("2"), b"no commit", commit("1", added("Again.")))
+    await db.apply(commit("3", outcome="failed", reason="x"), partition=3)
+
+
+async def test_accepted_is_ended_plus_in_flight(db: Stored) -> None:
+    """Law 2: every accepted turn has exactly one end, or is still on its way."""
+    await fill(db)
+    books = await audit(db.conn, now=NOW)
+    assert (books.ok, found(books)) == (True, [])
+    assert (books.accepted, books.in_flight, books.ends) == (5, 2, {"facts": 1, "failed": 1, "no_facts": 1})
+    assert books.oldest_in_flight == timedelta(minutes=5)
+    assert [(one.partition, one.next_offset, one.records) for one in books.partitions] == [(0, 4, 4), (3, 1, 1)]
+
+
+async def test_nothing_at_all_balances(db: Stored) -> None:
+    books = await audit(db.conn, now=NOW)
+    assert (books.ok, books.accepted, books.partitions, books.oldest_in_flight) == (True, 0, (), None)
+
+
+async def test_a_turn_that_is_too_long_on_its_way_is_an_error(db: Stored) -> None:
+    await fill(db)
+    books = await audit(db.conn, now=day(1))
+    assert not books.ok
+    assert found(books) == [("error", "2 turns have been in flight for more than 0:15:00")]
+
+
+async def test_an_end_before_the_journal_is_a_warning_and_later_an_error(db: Stored) -> None:
+    await db.apply(commit("1"))
+    early, late = await audit(db.conn, now=NOW), await audit(db.conn, now=day(1))
+    assert (early.ok, found(early)) == (True, [("warning", "1 turns ended before the journal had them")])
+    assert (late.ok, late.accepted) == (False, 1)
+    assert found(late) == [("error", "1 turns ended more than 0:15:00 ago and are not in the journal")]
+
+
+async def test_lost_rows_are_found(db: Stored) -> None:
+    await fill(db)
+    await db.conn.execute("DELETE FROM commits WHERE source_id = '1'")
+    books = await audit(db.conn, now=NOW)
+    assert not books.ok
+    assert found(books) == [
+        ("error", "partition 0 of the log: 1 of 4 offsets have neither a commit nor a rejection"),
+        ("error", "1 events belong to no commit"),
+    ]
+
+
+async def test_lost_facts_and_events_are_found(db: Stored) -> None:
+    await fill(db)
+    await db.conn.execute("DELETE FROM facts")
+    assert found(await audit(db.conn, now=NOW)) == [("error", "1 events made a fact that is not there")]
+
+
+async def test_facts_and_commits_without_events_are_found(db: Stored) -> None:
+    await fill(db)
+    await db.conn.execute("ALTER TABLE memory_events DISABLE TRIGGER ALL")
+    await db.conn.execute("DELETE FROM memory_events")
+    assert found(await audit(db.conn, now=NOW)) == [
+        ("error", "1 commits that brought facts have no event"),
+        ("error", "1 facts were made by no event"),
+    ]
+
+
+async def test_offsets_that_were_moved_are_found(db: Stored) -> None:
+    await fill(db)
+    await db.conn.execute("UPDATE projection_offsets SET next_offset = 2 WHERE partition = 0")
+    await db.conn.execute("UPDATE projection_offsets SET next_offset = 3 WHERE partition = 3")
+    assert [what for _, what in found(await audit(db.conn, now=NOW))] == [
+        "partition 0 of the log: 2 records lie at or beyond the next offset 2",
+        "partition 3 of the log: 2 of 3 offsets have neither a commit nor a rejection",
+    ]
+
+
+async def test_an_offset_that_is_both_applied_and_rejected_is_found(db: Stored) -> None:
+    await fill(db)
+    await db.conn.execute(
+        "INSERT INTO rejections (partition, log_offset, item, reason, detail) VALUES (0, 0, 0, 'not_a_commit', '')"
+    )
+    assert found(await audit(db.conn, now=NOW)) == [
+        ("error", "partition 0 of the log: 1 offsets have both a commit and a rejection")
+    ]
