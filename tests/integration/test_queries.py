@@ -1,0 +1,166 @@
+"""Facts, profiles and the ends of turns, asked of a real Postgres."""
+
+from collections.abc import AsyncIterator
+
+import orjson
+import pytest
+
+from projections.queries import facts, facts_as_of, profile, turn_status
+from projections.query_errors import AmbiguousTurnError, QueryError, UnknownTurnError
+from projections.results import Fact, Profile, Tokens, WriteResult
+from projections.scoping import ANY, ScopeFilter
+from schemas.provenance import Step
+from schemas.scope import Scope
+from tests.builders import ALICE, BOB, added, commit, confirmed, contradicted, day, fact_of, merged, replaced, skipped
+from tests.stored import Stored
+
+pytestmark = pytest.mark.postgres
+MINE = ScopeFilter.exactly(ALICE)
+
+
+@pytest.fixture
+async def db(database: str) -> AsyncIterator[Stored]:
+    async with Stored.open(database) as stored:
+        yield stored
+
+
+def texts(found: list[Fact]) -> list[str]:
+    return [fact.text for fact in found]
+
+
+async def test_facts_are_those_that_hold_and_all_versions_on_demand(db: Stored) -> None:
+    first = commit("1", added("Lives in Bern.", key="home_city", value="Bern"), added("Visits.", valid_until=day(3)))
+    await db.apply(first, commit("2", replaced("Lives in Rome.", fact_of(first), ended_at=day(1)), at=day(1)))
+    assert texts(await facts(db.conn, MINE, at=day(2))) == ["Visits.", "Lives in Rome."]
+    assert texts(await facts(db.conn, MINE, at=day(3))) == ["Lives in Rome."]
+    versions = {one.text: one for one in await facts(db.conn, MINE, all_versions=True, at=day(3))}
+    assert list(versions)[2] == "Lives in Rome."
+    old = versions["Lives in Bern."]
+    assert (old.key, old.value, old.status, old.user_id, old.agent_id) == (
+        "home_city",
+        "Bern",
+        "superseded",
+        "alice",
+        None,
+    )
+    assert (old.true_to, old.closed_at, old.believed_to) == (day(1), versions["Lives in Rome."].believed_from, None)
+    assert orjson.loads(orjson.dumps(old))["text"] == "Lives in Bern."
+
+
+async def test_facts_keep_to_their_scope(db: Stored) -> None:
+    await db.apply(commit("1", added("A.")), commit("2", added("B."), scope=BOB))
+    await db.apply(commit("3", added("C."), scope=Scope(tenant="other", user_id="alice")))
+    assert texts(await facts(db.conn, MINE, at=day(1))) == ["A."]
+    assert texts(await facts(db.conn, ScopeFilter(user_id=ANY), at=day(1))) == ["A.", "B."]
+
+
+async def test_what_was_believed_then_to_be_so_then(db: Stored) -> None:
+    """She moved on day 5; we learned it on day 10. On day 20 we learned that the name was never right."""
+    first = commit("1", added("Lives in Bern."), added("Is called Ana."), at=day(0))
+    moved = commit("2", replaced("Lives in Rome.", fact_of(first), ended_at=day(5), true_from=day(5)), at=day(10))
+    named = commit("3", contradicted("Is called Anna.", fact_of(first, 1), true_from=day(0)), at=day(20))
+    await db.apply(first, moved, named)
+
+    async def believed(then: float, true: float) -> list[str]:
+        return sorted(texts(await facts_as_of(db.conn, MINE, believed_at=day(then), true_at=day(true))))
+
+    assert await believed(7, 7) == ["Is called Ana.", "Lives in Bern."]
+    assert await believed(11, 7) == ["Is called Ana.", "Lives in Rome."]
+    assert await believed(11, 4) == ["Is called Ana.", "Lives in Bern."]
+    assert await believed(21, 4) == ["Is called Anna.", "Lives in Bern."]
+    assert await believed(-1, 4) == []
+
+
+async def test_a_profile_shows_what_holds_with_its_source(db: Stored) -> None:
+    first = commit(
+        "1",
+        added("Is called Alice.", category="identity", key="name", value="Alice"),
+        added("Plans a trip.", category="task_context", valid_until=day(3)),
+    )
+    await db.apply(first)
+    known = await profile(db.conn, MINE, day(1))
+    (name,) = known.identity
+    assert (name["value"], name["confidence"], name["fact_id"]) == ("Alice", 0.95, str(fact_of(first)))
+    assert [entry["text"] for entry in known.current_tasks] == ["Plans a trip."]
+    assert known.updated_at == first.decided_at
+    assert (await profile(db.conn, MINE, day(3))).current_tasks == []
+
+
+async def test_a_profile_belongs_to_one_scope(db: Stored) -> None:
+    assert await profile(db.conn, MINE, day(0)) == Profile()
+    with pytest.raises(QueryError, match="instead of"):
+        await profile(db.conn, ScopeFilter(user_id="alice", run_id=ANY), day(0))
+
+
+async def test_the_result_of_a_turn_tells_what_it_did_and_cost(db: Stored) -> None:
+    known = commit("1", *(added(f"Fact {number}.") for number in range(6)))
+    steps = (
+        Step(stage="extract", milliseconds=300, llm_calls=1, input_tokens=500, output_tokens=60),
+        Step(stage="embed", milliseconds=20, embedding_calls=0.25, input_tokens=30),
+        Step(stage="resolve", milliseconds=200, llm_calls=1, input_tokens=200, output_tokens=40),
+    )
+    turn = commit(
+        "2",
+        added("New."),
+        skipped(fact_of(known, 0), "Said again."),
+        confirmed(fact_of(known, 1)),
+        merged("Richer.", fact_of(known, 2), fact_of(known, 3)),
+        replaced("Now.", fact_of(known, 4), reason="she moved"),
+        contradicted("Indeed.", fact_of(known, 5)),
+        steps=steps,
+    )
+    await db.apply(known, turn)
+    result = await turn_status(db.conn, "default", "2")
+    assert [(one.event, one.text) for one in result.memories] == [
+        ("ADD", "New."),
+        ("SKIP", "Said again."),
+        ("KEEP", "the same in other words"),
+        ("MERGE", "Richer."),
+        ("REPLACE", "Now."),
+        ("CONTRADICT", "Indeed."),
+    ]
+    assert [one.fact_id for one in result.memories[:3]] == [fact_of(turn, 0), fact_of(known, 0), fact_of(known, 1)]
+    assert (result.memories[4].targets, result.memories[4].reason) == ((fact_of(known, 4),), "she moved")
+    counts = (result.facts_added, result.facts_updated, result.facts_unchanged, result.facts_deleted, result.skipped)
+    assert counts == (4, 3, 2, 1, 1)
+    assert (result.status, result.success, result.error) == ("facts", True, None)
+    assert (result.llm_calls, result.embedding_calls, result.tokens) == (2, 0.25, Tokens(input=730, output=100))
+    assert result.tokens.total == 830
+    assert result.milliseconds == {"extract": 300, "embed": 20, "resolve": 200}
+    assert result.duration_ms == 2000
+    assert orjson.loads(orjson.dumps(result))["memories"][0]["event"] == "ADD"
+
+
+async def test_a_turn_is_pending_until_its_end(db: Stored) -> None:
+    await db.receive("1")
+    assert await turn_status(db.conn, "default", "1") == WriteResult(turn_id="1", status="pending")
+    await db.apply(commit("1"))
+    assert (await turn_status(db.conn, "default", "1")).status == "no_facts"
+
+
+async def test_a_failed_turn_says_why(db: Stored) -> None:
+    await db.apply(commit("1", outcome="failed", reason="reply_invalid", detail="no JSON after two re-prompts"))
+    result = await turn_status(db.conn, "default", "1")
+    assert (result.success, result.error) == (False, "reply_invalid: no JSON after two re-prompts")
+
+
+async def test_a_record_without_a_scope_is_found_by_its_position(db: Stored) -> None:
+    position = "conversation_turns/0/7"
+    await db.apply(commit(position, scope=None, outcome="failed", reason="not_a_record"))
+    assert (await turn_status(db.conn, "default", position)).status == "failed"
+
+
+async def test_unknown_turns_and_those_of_other_tenants_are_not_told(db: Stored) -> None:
+    await db.apply(commit("1", scope=Scope(tenant="other", user_id="alice")))
+    for turn_id in ("1", "2"):
+        with pytest.raises(UnknownTurnError, match="check the id and the tenant"):
+            await turn_status(db.conn, "default", turn_id)
+    with pytest.raises(QueryError):
+        await turn_status(db.conn, "default", "\x00")
+
+
+async def test_one_id_of_two_users_asks_for_the_user(db: Stored) -> None:
+    await db.apply(commit("1"), commit("1", added("B."), scope=BOB))
+    with pytest.raises(AmbiguousTurnError, match="default/alice, default/bob"):
+        await turn_status(db.conn, "default", "1")
+    assert (await turn_status(db.conn, "default", "1", "bob")).status == "facts"
