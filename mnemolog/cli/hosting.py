@@ -64,12 +64,14 @@ class ProgressBars:
     """Progress bars on stderr, one for each step that is told of; gone after `close`."""
 
     def __init__(self) -> None:
+        console = stderr()
         self._bars = Progress(
             TextColumn("{task.description}"),
             BarColumn(bar_width=30),
             TimeElapsedColumn(),
-            console=stderr(),
+            console=console,
             transient=True,
+            disable=not console.is_terminal,
         )
         self._tasks: dict[str, TaskID] = {}
 

@@ -24,7 +24,7 @@ def stderr() -> Console:
 def emit(document: object) -> None:
     """Write one JSON document on one line."""
     # Not through rich, which would wrap it.
-    print(orjson.dumps(document, default=_plain).decode(), flush=True)  # noqa: T201
+    print(orjson.dumps(document, default=_plain, option=orjson.OPT_NON_STR_KEYS).decode(), flush=True)  # noqa: T201
 
 
 def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:

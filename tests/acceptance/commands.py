@@ -1,0 +1,109 @@
+"""The command line as a user runs it: real processes, their output and exit codes."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+MNEMOLOG = Path(sys.executable).with_name("mnemolog")
+SECONDS = 120
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Done:
+    """How a command ended."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.out)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shell:
+    """A folder with some settings, where commands are run."""
+
+    folder: Path
+    settings: Mapping[str, str] = field(default_factory=dict)
+
+    def run(self, *arguments: str, stdin: str | bytes = b"", seconds: float = SECONDS) -> Done:
+        data = stdin.encode() if isinstance(stdin, str) else stdin
+        ended = subprocess.run(
+            [MNEMOLOG, *arguments],
+            cwd=self.folder,
+            env=self.environ,
+            input=data,
+            capture_output=True,
+            timeout=seconds,
+            check=False,
+        )
+        return Done(code=ended.returncode, out=ended.stdout.decode(), err=ended.stderr.decode())
+
+    def json(self, *arguments: str, stdin: str | bytes = b"") -> Any:
+        """The document that a command writes; it has to succeed."""
+        done = self.run(*arguments, "--json", stdin=stdin)
+        assert done.code == 0, done
+        return done.json
+
+    @contextmanager
+    def serving(self, *arguments: str) -> Iterator["Serving"]:
+        """A command that runs until it is told to stop; killed at the end if it still runs."""
+        log = self.folder / f"{arguments[0]}.log"
+        with log.open("ab") as stderr:
+            process = subprocess.Popen(
+                [MNEMOLOG, *arguments, "--json"],
+                cwd=self.folder,
+                env=self.environ,
+                stdout=subprocess.PIPE,
+                stderr=stderr,
+            )
+        try:
+            yield Serving(process=process, log=log)
+        finally:
+            process.kill()
+            process.wait()
+            assert process.stdout is not None
+            process.stdout.close()
+
+    @property
+    def environ(self) -> dict[str, str]:
+        inherited = {name: value for name, value in os.environ.items() if not name.startswith("MNEMOLOG_")}
+        return {**inherited, **{f"MNEMOLOG_{name}": value for name, value in self.settings.items()}}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Serving:
+    process: "subprocess.Popen[bytes]"
+    log: Path
+
+    def announced(self) -> Any:
+        """What the command says once it serves. Fails with its log when it ends instead."""
+        assert self.process.stdout is not None
+        line = self.process.stdout.readline()
+        assert line, self.log.read_text()
+        return json.loads(line)
+
+    def terminated(self, seconds: float = 60) -> int:
+        """The exit code after SIGTERM."""
+        self.process.send_signal(signal.SIGTERM)
+        return self.process.wait(seconds)
+
+
+def turn(turn_id: str, content: str, *, user: str = "mira", at: str = "2026-03-02T09:00:00+01:00", **more: Any) -> str:
+    """One line of JSON as the documentation shows it."""
+    document = {
+        "turn_id": turn_id,
+        "scope": {"user_id": user},
+        "messages": [{"role": "user", "content": content, "name": user.capitalize()}],
+        "occurred_at": at,
+    }
+    return json.dumps({**document, **more})
