@@ -1,7 +1,7 @@
 """The whole pipeline in a test's own process: all stages over real servers, and what comes out of them."""
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from typing import Any
@@ -27,7 +27,7 @@ MONDAY = datetime(2026, 3, 2, 9, tzinfo=UTC)
 
 def settings_for(bootstrap: str, database: str, prefix: str, **more: Any) -> StreamsSettings:
     """Settings of a worker that a test starts and kills: quick to notice, on a free port."""
-    given = {
+    given: dict[str, Any] = {
         "kafka": bootstrap,
         "postgres": database,
         "topic_prefix": prefix,
@@ -79,14 +79,15 @@ async def say(settings: StreamsSettings, *turns: Turn) -> None:
 async def rows(database: str, query: str, *parameters: Any) -> list[dict[str, Any]]:
     """What `query` finds, as an SQL user would see it."""
     async with await psycopg.AsyncConnection.connect(database, row_factory=dict_row) as connection:
-        return await (await connection.execute(query, parameters)).fetchall()  # type: ignore[arg-type]  # a test's own text
+        return await (await connection.execute(query, parameters)).fetchall()
 
 
-async def ends(database: str, count: int, timeout: float = DONE_SECONDS) -> dict[str, str]:  # noqa: ASYNC109 -- a deadline for the poll
+async def ends(database: str, count: int, seconds: float = DONE_SECONDS) -> dict[str, str]:
     """Wait until `count` sources have their end; the outcome of each by source id."""
 
-    async def enough() -> list[dict[str, Any]] | None:
+    async def outcomes() -> dict[str, str]:
         found = await rows(database, "SELECT source_id, outcome FROM commits")
-        return found if len(found) >= count else None
+        return {row["source_id"]: row["outcome"] for row in found} if len(found) >= count else {}
 
-    return {row["source_id"]: row["outcome"] for row in await eventually(enough, timeout=timeout) or []}
+    poll: Callable[[], dict[str, str] | Awaitable[dict[str, str]]] = outcomes
+    return await eventually(poll, timeout=seconds)

@@ -154,7 +154,7 @@ async def test_killing_every_stage_again_and_again_loses_and_doubles_nothing(
                 await asyncio.sleep(chance.uniform(0, LONGEST_LIFE_SECONDS))
                 await crew.kill(victims[number])
                 print(f"chaos: {number + 1}/{len(victims)} killed {victims[number]}", flush=True)  # noqa: T201 -- progress
-            outcomes = await ends(database, len(turns), timeout=240)
+            outcomes = await ends(database, len(turns), seconds=240)
         assert outcomes == {turn.turn_id: "facts" for turn in turns}
     await assert_log_in_order(settings, turns)
     await assert_facts(database)
