@@ -118,6 +118,7 @@ class MicroBatcher(Generic[T, R]):
         await asyncio.gather(*tasks, return_exceptions=True)
         while not self._queue.empty():
             _refuse([self._queue.get_nowait()])
+            await asyncio.sleep(0)  # lets in a caller that the full queue held back
 
     async def _collect(self) -> None:
         while True:
