@@ -29,6 +29,7 @@ _JOINT = re.compile(
     rf"|[,:]\s+(?=(?:i|my|we|it)\b)|,?\s+and\s+(?=(?:{_VERBS})\b)|,?\s+but\s+(?=(?:{_VERBS}|do not|don't|am not)\b)",
     re.IGNORECASE,
 )
+_PERSON = re.compile(r"\b(?:i|my|we|our|he|she|it|they|love|hate)\b", re.IGNORECASE)
 _BARE_VERB = re.compile(rf"(?:{_VERBS})\b", re.IGNORECASE)
 _TERSE = re.compile(r"(?:love|loving|like|hate|prefer) (?:the|my|to)\b", re.IGNORECASE)
 _TWO = re.compile(r"^(?:[Mm]y [\w ]+?|[A-Z]\w+) and I\b")
@@ -127,12 +128,13 @@ def _is_statement(sentence: str) -> bool:
 
 def _parts(sentence: str) -> Iterator[str]:
     whole = _TWO.match(sentence)
-    start = whole.end() if whole else 0
-    beginnings = [0, *(match.end() for match in _JOINT.finditer(sentence, start))]
-    ends = [*(match.start() for match in _JOINT.finditer(sentence, start)), len(sentence)]
-    for first, last in zip(beginnings, ends, strict=True):
-        if part := sentence[first:last].strip(" ,;"):
-            yield part
+    first = 0
+    for joint in _JOINT.finditer(sentence, whole.end() if whole else 0):
+        if joint[0].strip() == "," and not _PERSON.search(sentence, first, joint.start()):
+            continue  # "Last week, I ..." is one part
+        yield from filter(None, [sentence[first : joint.start()].strip(" ,;")])
+        first = joint.end()
+    yield from filter(None, [sentence[first:].strip(" ,;")])
 
 
 def _marks(sentence: str, part: str) -> frozenset[Mark]:

@@ -20,9 +20,7 @@ _AHEAD = re.compile(
 )
 _DATED = re.compile(r"^(?:my birthday|I was born)\b", re.IGNORECASE)
 _REPEATED = re.compile(r"\b(?:every|each)\b", re.IGNORECASE)
-_ASIDE = re.compile(
-    r",? (?:with|because|near|where|which|who|when|since|until|as of|for (?!the\b))\b.*$", re.IGNORECASE
-)
+_ASIDE = re.compile(r",? (?:with|because|near|where|which|who|when|since|until|as of|for (?!the\b))\b.*$")
 _TO_SOMEBODY = re.compile(r"\byou(?:r|rs|rself)?\b", re.IGNORECASE)
 _CLOSING = frozenset({"until", "till", "by", "before"})
 _NEEDS = {"need": "needs to", "have": "has to", "have got": "has to", "want": "wants to", "must": "must"}

@@ -1,0 +1,234 @@
+from datetime import UTC, datetime
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from schemas.facts import ExtractedFact
+from schemas.turn import Message
+from streams.prompts.extract import extraction_prompt, parse_extraction
+from streams.providers.base import Extraction
+from streams.providers.rules import RuleModel
+from tests.conversations import extraction, user
+
+
+async def facts_of(subject: Extraction) -> tuple[ExtractedFact, ...]:
+    """What the rules say, through the parser that a language model's reply goes through."""
+    reply = await RuleModel().complete(extraction_prompt(subject))
+    parsed = parse_extraction(reply.text, subject)
+    assert parsed.complaints == ()
+    assert parsed.value is not None
+    return parsed.value
+
+
+async def read(sentence: str) -> tuple[ExtractedFact, ...]:
+    return await facts_of(extraction(user(sentence), speaker="Alice"))
+
+
+@pytest.mark.parametrize(
+    ("sentence", "text", "key", "value", "category"),
+    [
+        ("My name is Ana Silva.", "Alice is called Ana Silva.", "name", "Ana Silva", "identity"),
+        ("I'm 34 years old", "Alice is 34 years old.", "age", "34", "identity"),
+        ("My birthday is on March 5th.", "Alice's birthday is March 5th.", "birthday", "March 5th", "identity"),
+        ("I was born in Lisbon.", "Alice was born in Lisbon.", "birth_place", "Lisbon", "identity"),
+        ("Well, I live in St. Gallen now.", "Alice lives in St. Gallen.", "home_city", "St. Gallen", "identity"),
+        ("We live in Berlin with my mum.", "Alice lives in Berlin with their mum.", "home_city", "Berlin", "identity"),
+        ("I've moved from Berlin to Bonn.", "Alice lives in Bonn.", "home_city", "Bonn", "identity"),
+        ("I'm from Brazil originally.", "Alice is from Brazil.", "home_town", "Brazil", "identity"),
+        ("I speak German and French.", "Alice speaks German and French.", None, "German and French", "identity"),
+        ("I'm learning Spanish.", "Alice is learning Spanish.", None, "Spanish", "task_context"),
+        ("I work at ACME.", "Alice works at ACME.", "employer", "ACME", "professional"),
+        ("I work for Dr. Who as a nurse", "Alice works at Dr. Who as a nurse.", "employer", "Dr. Who", "professional"),
+        ("I'm an architect.", "Alice works as an architect.", "job_title", "architect", "professional"),
+        ("I joined Siemens!", "Alice works at Siemens.", "employer", "Siemens", "professional"),
+        ("I left ACME.", "Alice no longer works at ACME.", None, "no longer ACME", "professional"),
+        ("I study physics at MIT.", "Alice studies physics at MIT.", "field_of_study", "physics", "professional"),
+        ("I'm allergic to peanuts.", "Alice is allergic to peanuts.", "allergy", "peanuts", "health"),
+        ("I'm not allergic to nuts.", "Alice is not allergic to nuts.", None, "not nuts", "health"),
+        ("I was diagnosed with asthma", "Alice has asthma.", None, "asthma", "health"),
+        ("I'm vegetarian.", "Alice is vegetarian.", "diet", "vegetarian", "hard_preference"),
+        ("I never eat meat.", "Alice never eats meat.", None, "never eats meat", "hard_preference"),
+        ("My sister is called Maria.", "Alice's sister is called Maria.", "sister", "Maria", "relationship"),
+        ("I have two kids.", "Alice has two kids.", "children", "two kids", "relationship"),
+        ("I'm married to Bo.", "Alice is married to Bo.", "marital_status", "married", "relationship"),
+        ("I have a dog called Rex.", "Alice has a dog called Rex.", "dog", "Rex", "other"),
+        ("My salary is 50,000 euros.", "Alice's salary is 50,000 euros.", "salary", "50,000 euros", "finance"),
+        ("I bank with N26.", "Alice's bank is N26.", "bank", "N26", "finance"),
+        ("I really love hiking.", "Alice loves hiking.", None, "hiking", "soft_preference"),
+        ("I hate Mondays.", "Alice hates Mondays.", None, "not Mondays", "soft_preference"),
+        ("I don\u2019t like tea.", "Alice does not like tea.", None, "not tea", "soft_preference"),
+        ("I prefer tea to coffee.", "Alice prefers tea to coffee.", None, "tea", "soft_preference"),
+        (
+            "My favorite color is blue.",
+            "Alice's favourite color is blue.",
+            "favourite_color",
+            "blue",
+            "soft_preference",
+        ),
+        ("I use Firefox.", "Alice uses Firefox.", "browser", "Firefox", "soft_preference"),
+        ("I play the guitar.", "Alice plays guitar.", None, "guitar", "soft_preference"),
+        ("I go to the gym every Monday.", "Alice goes to the gym every Monday.", None, None, "other"),
+        ("My team meets every Monday at 10 a.m.", "Alice's team meets every Monday at 10 a.m.", None, None, "other"),
+        ("I drive a Volvo.", "Alice drives a Volvo.", "car", "a Volvo", "other"),
+        ("I'm going to Paris.", "Alice is going to Paris.", None, "going to Paris", "task_context"),
+        ("I need to buy milk.", "Alice needs to buy milk.", None, "buy milk", "task_context"),
+    ],
+)
+async def test_a_statement_becomes_a_fact(
+    sentence: str, text: str, key: str | None, value: str | None, category: str
+) -> None:
+    (fact,) = await read(sentence)
+    assert (fact.text, fact.key, fact.category) == (text, key, category)
+    assert value is None or fact.value == value
+    assert fact.search_text.startswith(text)
+    assert (fact.subject, fact.certainty) == ("Alice", "explicit")
+
+
+@pytest.mark.parametrize(
+    ("sentence", "text", "event_time", "valid_until"),
+    [
+        ("I moved to Bonn yesterday.", "Alice lives in Bonn since 2023-05-07.", (2023, 5, 7), None),
+        ("Last week, we went to Oslo.", "Alice went to Oslo in the week of 2023-05-01.", (2023, 5, 1), None),
+        ("I work at ACME since 2019.", "Alice works at ACME since 2019.", (2019, 1, 1), None),
+        ("I ran a marathon two years ago.", "Alice ran a marathon in 2021.", (2021, 1, 1), None),
+        ("I met Tom on Friday.", "Alice met Tom on 2023-05-05.", (2023, 5, 5), None),
+        ("I'm flying to Oslo on Friday.", "Alice is flying to Oslo on 2023-05-12.", (2023, 5, 12), (2023, 5, 13)),
+        ("I plan to visit Rome in May.", "Alice plans to visit Rome in May 2023.", (2023, 5, 1), (2023, 6, 1)),
+        (
+            "I have to finish my thesis by June 3rd",
+            "Alice has to finish their thesis by 2023-06-03.",
+            None,
+            (2023, 6, 4),
+        ),
+        ("My deadline is next Friday.", "Alice's deadline is on 2023-05-12.", (2023, 5, 12), (2023, 5, 13)),
+        ("I live in Rome until 2024-01-31.", "Alice lives in Rome until 2024-01-31.", None, (2024, 2, 1)),
+    ],
+)
+async def test_times_are_counted_from_when_it_was_said(
+    sentence: str, text: str, event_time: tuple[int, int, int] | None, valid_until: tuple[int, int, int] | None
+) -> None:
+    (fact,) = await read(sentence)
+    assert fact.text == text
+    assert fact.event_time == (datetime(*event_time, tzinfo=UTC) if event_time else None)
+    assert fact.valid_until == (datetime(*valid_until, tzinfo=UTC) if valid_until else None)
+
+
+async def test_an_appointment_knows_its_hour() -> None:
+    (fact,) = await read("I have a dentist appointment tomorrow at 3 pm.")
+    assert fact.text == "Alice has a dentist appointment at 3 pm on 2023-05-09."
+    assert fact.event_time == datetime(2023, 5, 9, 15, tzinfo=UTC)
+    assert fact.valid_until == datetime(2023, 5, 10, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("content", "texts"),
+    [
+        ("I live in Berlin and work at ACME.", ["Alice lives in Berlin.", "Alice works at ACME."]),
+        ("I hate tea but love coffee", ["Alice hates tea.", "Alice loves coffee."]),
+        ("I like tea. I like tea!\nI have a cat.", ["Alice likes tea.", "Alice has a cat."]),
+        ("I don't live in Rome anymore, I moved to Bonn", ["Alice no longer lives in Rome.", "Alice lives in Bonn."]),
+        ("My wife Ana and I live in Oslo.", ["Alice's wife is called Ana.", "Alice lives in Oslo."]),
+        (
+            "I switched from VS Code to Cursor. Love the AI features.",
+            ["Alice uses Cursor (switched from VS Code).", "Alice loves the AI features."],
+        ),
+        ("Caroline: I moved to Oslo.\nI like tea.", ["Caroline lives in Oslo.", "Alice likes tea."]),
+    ],
+)
+async def test_several_statements_are_several_facts(content: str, texts: list[str]) -> None:
+    assert [fact.text for fact in await read(content)] == texts
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "Do I live in Rome?",
+        "If I lived in Rome, I'd work at ACME.",
+        "I would love to visit Rome.",
+        "I wish I had a dog.",
+        'My boss said "I live in Rome".',
+        "> I live in Rome",
+        "```\nI live in Rome\n```",
+        "Hey Mel! Good to see you!",
+        "I have a question.",
+        "I'm so happy for you!",
+        "I'll let you know.",
+        "I bought this.",
+        "Ich wohne in Berlin.",
+        "She lives in Rome.",
+        "",
+        "I like " + "very " * 100 + "long sentences.",
+    ],
+)
+async def test_what_states_nothing_about_the_speaker_gives_no_fact(content: str) -> None:
+    assert await read(content) == ()
+
+
+@pytest.mark.parametrize(
+    ("sentence", "text", "hint"),
+    [
+        ("I no longer live in Rome.", "Alice no longer lives in Rome.", "retract"),
+        ("I used to work at ACME.", "Alice no longer works at ACME.", "retract"),
+        ("Actually, I have never lived in Rome.", "Alice never lived in Rome.", "retract"),
+        ("I was never allergic to nuts.", "Alice was never allergic to nuts.", "retract"),
+        ("Sorry, I'm not vegan.", "Alice is not vegan.", "retract"),
+        ("I don't like tea.", "Alice does not like tea.", "new"),
+        ("I moved to Bonn.", "Alice lives in Bonn.", "update"),
+    ],
+)
+async def test_denials_and_updates_say_so(sentence: str, text: str, hint: str) -> None:
+    (fact,) = await read(sentence)
+    assert (fact.text, fact.action_hint) == (text, hint)
+    assert hint == "update" or fact.key is None
+
+
+async def test_doubt_weakens_certainty() -> None:
+    (fact,) = await read("I think I like jazz.")
+    assert fact.certainty == "weak"
+
+
+@pytest.mark.parametrize(
+    ("name", "speaker", "subject"), [("Bo", "Alice", "Bo"), (None, "Alice", "Alice"), (None, None, "The user")]
+)
+async def test_the_subject_is_whoever_is_known_to_speak(name: str | None, speaker: str | None, subject: str) -> None:
+    (fact,) = await facts_of(extraction(user("I like tea.", name), speaker=speaker))
+    assert fact.text == f"{subject} likes tea."
+
+
+async def test_only_users_are_read_and_recalled_text_is_not() -> None:
+    assistant = Message(role="assistant", content="I live in Rome.")
+    assert await facts_of(extraction(assistant, user("Fine."), recalled=["I live in Rome."])) == ()
+
+
+async def test_an_unknown_category_falls_back_to_a_configured_one() -> None:
+    subject = Extraction(turn=extraction(user("I like tea.")).turn, categories=("work", "rest"))
+    (fact,) = await facts_of(subject)
+    assert fact.category == "rest"
+
+
+async def test_no_more_facts_than_a_reply_may_hold() -> None:
+    assert len(await read(" ".join(f"I like tea {number}." for number in range(200)))) == 100
+
+
+_PIECES = st.sampled_from(
+    [
+        "I ",
+        "my ",
+        "live in ",
+        "Rome",
+        ". ",
+        ", and ",
+        "do not ",
+        "yesterday ",
+        "at 3 pm ",
+        "wife Ana ",
+        "on Friday ",
+        "\n",
+    ]
+)
+
+
+@given(st.lists(st.one_of(_PIECES, st.text(max_size=5)), max_size=25).map("".join))
+async def test_whatever_is_said_the_reply_is_valid(content: str) -> None:
+    await read(content.replace("\x00", ""))
