@@ -1,0 +1,169 @@
+"""What an application does with the client, and what it is told when something is wrong."""
+
+import subprocess
+import sys
+from datetime import UTC, datetime, timedelta
+from uuid import UUID
+
+import pytest
+
+from mnemolog import (
+    InvalidTurnError,
+    MemoryClient,
+    PartlyPublishedError,
+    PublishError,
+    ServerUnavailableError,
+    SyncMemoryClient,
+    WaitTimeoutError,
+)
+from mnemolog.settings import Settings
+from projections.query_errors import AmbiguousTurnError, QueryError, UnknownFactError, UnknownTurnError
+from schemas.scope import Scope
+from schemas.turn import Message, Turn
+from tests.acceptance.commands import Shell
+
+pytestmark = [pytest.mark.kafka, pytest.mark.postgres]
+NOW = datetime(2026, 3, 9, 12, tzinfo=UTC)
+NOBODY = "127.0.0.1:9"
+
+
+@pytest.fixture
+def settings(shell: Shell) -> Settings:
+    """The settings of the running installation, as an application would have them."""
+    return Settings.model_validate({name.lower(): value for name, value in shell.settings.items()})
+
+
+def said(turn_id: str, content: str, user: str) -> Turn:
+    message = Message(role="user", content=content, name=user.capitalize())
+    return Turn(turn_id=turn_id, scope=Scope(user_id=user), messages=(message,), occurred_at=NOW)
+
+
+async def test_a_turn_becomes_a_fact_that_is_found(settings: Settings) -> None:
+    async with MemoryClient.from_settings(settings) as client:
+        accepted = await client.add("I live in Bern.", user_id="ada", speaker="Ada", occurred_at=NOW)
+        assert accepted.status == "PENDING"
+        assert UUID(accepted.turn_id).version == 7
+        result = await client.wait(accepted.turn_id)
+        assert [(memory.event, memory.text) for memory in result.memories] == [("ADD", "Ada lives in Bern.")]
+        assert (await client.status(accepted.turn_id)).status == "facts"
+
+        found = await client.search("Where is Ada's home?", user_id="ada")
+        assert (found.mode, found.notice) == ("hybrid", None)
+        assert found.hits[0].fact.text == "Ada lives in Bern."
+        assert [fact.text for fact in await client.facts(user_id="ada")] == ["Ada lives in Bern."]
+        assert (await client.profile(user_id="ada")).identity[0]["value"] == "Bern"
+        history = await client.history(found.hits[0].fact.fact_id)
+        assert [event.event for event in history.events] == ["fact_added"]
+        changes = await client.diff(datetime.now(UTC) - timedelta(hours=1), user_id="ada")
+        assert [change.text for change in changes.added] == ["Ada lives in Bern."]
+
+
+async def test_the_same_turn_id_again_does_nothing(settings: Settings) -> None:
+    async with MemoryClient.from_settings(settings) as client:
+        for content in ("I live in Rome.", "I live in Oslo."):
+            await client.add(content, user_id="bob", speaker="Bob", turn_id="bob-1", occurred_at=NOW)
+        await client.add("I like tea.", user_id="bob", speaker="Bob", turn_id="bob-2", occurred_at=NOW)
+        await client.wait("bob-2", user_id="bob")
+        assert {fact.text for fact in await client.facts(user_id="bob")} == {"Bob lives in Rome.", "Bob likes tea."}
+
+
+async def test_many_turns_are_published_in_their_order(settings: Settings) -> None:
+    turns = [said(f"cy-{number}", f"I live in {city}.", "cy") for number, city in enumerate(["Rome", "Oslo", "Bonn"])]
+    async with MemoryClient.from_settings(settings) as client:
+        accepted = await client.add_many(turns)
+        assert [one.turn_id for one in accepted] == ["cy-0", "cy-1", "cy-2"]
+        await client.wait("cy-2")
+        assert [fact.text for fact in await client.facts(user_id="cy")] == ["Cy lives in Bonn."]
+
+
+async def test_a_raw_store_keeps_the_words(settings: Settings) -> None:
+    async with MemoryClient.from_settings(settings) as client:
+        accepted = await client.add("Prefers e-mail; since 2019.", user_id="dan", infer=False, metadata={"from": "crm"})
+        result = await client.wait(accepted.turn_id)
+        assert result.llm_calls == 0
+        (fact,) = await client.facts(user_id="dan")
+        assert (fact.text, fact.metadata) == ("Prefers e-mail; since 2019.", {"from": "crm"})
+
+
+async def test_scopes_do_not_mix(settings: Settings) -> None:
+    async with MemoryClient.from_settings(settings) as client:
+        for agent in (None, "helper"):
+            text = f"Known to {agent or 'all'}."
+            accepted = await client.add(text, user_id="eve", agent_id=agent, infer=False)
+            await client.wait(accepted.turn_id)
+        assert [fact.text for fact in await client.facts(user_id="eve")] == ["Known to all."]
+        assert [fact.text for fact in await client.facts(user_id="eve", agent_id="helper")] == ["Known to helper."]
+        assert len(await client.facts(user_id="eve", agent_id="*")) == 2
+        assert await client.facts(user_id="eve", tenant="other") == []
+
+
+async def test_the_same_id_of_two_users_asks_whose(settings: Settings) -> None:
+    async with MemoryClient.from_settings(settings) as client:
+        await client.add_many([said("same", "I like tea.", "fay"), said("same", "I like tea.", "gus")])
+        await client.wait("same", user_id="fay")
+        await client.wait("same", user_id="gus")
+        with pytest.raises(AmbiguousTurnError, match="give the user_id"):
+            await client.status("same")
+
+
+async def test_wrong_questions_are_told_so(settings: Settings) -> None:
+    async with MemoryClient.from_settings(settings) as client:
+        with pytest.raises(UnknownTurnError):
+            await client.status("never-published")
+        with pytest.raises(WaitTimeoutError, match="the journal has not read it"):
+            await client.wait("never-published", timeout=0.3)
+        with pytest.raises(UnknownFactError):
+            await client.history(UUID(int=0))
+        with pytest.raises(QueryError, match="user_id or an agent_id"):
+            await client.facts()
+        with pytest.raises(QueryError):
+            await client.search("  ", user_id="ada")
+        with pytest.raises(InvalidTurnError, match="user_id"):
+            await client.add("I live in Bern.")
+
+
+async def test_a_search_without_embedder_uses_the_words_and_says_so(settings: Settings) -> None:
+    deaf = settings.model_copy(update={"embedding_provider": "openai", "base_url": f"http://{NOBODY}/v1"})
+    async with MemoryClient.from_settings(settings) as client:
+        await client.wait((await client.add("Likes the opera.", user_id="hal", infer=False)).turn_id)
+    async with MemoryClient.from_settings(deaf) as client:
+        found = await client.search("opera", user_id="hal")
+    assert found.mode == "lexical"
+    assert found.notice
+    assert [hit.fact.text for hit in found.hits] == ["Likes the opera."]
+
+
+async def test_servers_that_are_away_are_named(settings: Settings) -> None:
+    away = settings.model_copy(update={"kafka": NOBODY, "postgres": f"postgresql://mnemolog@{NOBODY}/x"})
+    async with MemoryClient.from_settings(away) as client:
+        with pytest.raises(ServerUnavailableError, match=f"Kafka at {NOBODY} cannot be reached"):
+            await client.add("I live in Bern.", user_id="ada")
+        with pytest.raises(ServerUnavailableError, match=f"Postgres at {NOBODY} cannot be reached"):
+            await client.facts(user_id="ada")
+        with pytest.raises(WaitTimeoutError, match="Postgres at"):
+            await client.wait("any", timeout=0.5)
+
+
+async def test_what_the_broker_does_not_confirm_is_an_error_in_time(settings: Settings) -> None:
+    lost = settings.model_copy(update={"topic_prefix": "no-such-topic."})
+    async with MemoryClient(settings=lost, publish_timeout=1.5) as client:
+        with pytest.raises(PublishError, match=r"t-1 was not acknowledged within 1.5 s .* the same turn_id"):
+            await client.add("I live in Bern.", user_id="ada", turn_id="t-1")
+        with pytest.raises(PartlyPublishedError) as raised:
+            await client.add_many([said("t-2", "x", "ada"), said("t-3", "x", "ada")])
+    assert (raised.value.accepted, set(raised.value.failed)) == ((), {"t-2", "t-3"})
+
+
+def test_the_sync_client_does_the_same(settings: Settings) -> None:
+    with SyncMemoryClient.from_settings(settings) as client:
+        accepted = client.add("I live in Graz.", user_id="ida", speaker="Ida")
+        assert client.wait(accepted.turn_id).success
+        assert [hit.fact.text for hit in client.search("city", user_id="ida").hits] == ["Ida lives in Graz."]
+        with pytest.raises(UnknownTurnError):
+            client.status("never-published")
+    client.close()
+
+
+def test_the_client_loads_no_stage() -> None:
+    loaded = "import sys, mnemolog.client; print(sorted({'faust', 'onnxruntime', 'openai'} & set(sys.modules)))"
+    assert subprocess.run([sys.executable, "-c", loaded], capture_output=True, text=True, check=True).stdout == "[]\n"
