@@ -63,7 +63,7 @@ async def test_the_order_is_that_of_the_texts(embedder: Embedder) -> None:
 
 
 async def test_a_text_has_the_same_vector_alone_and_in_company(embedder: Embedder) -> None:
-    texts = TEXTS + [f"Person {index} moved to city {index} " + "and on " * (index % 40) for index in range(120)]
+    texts = TEXTS + [f"Person {index} moved to city {index} " + "and on " * (index % 40) for index in range(40)]
     together = await vectors(embedder, texts)
     assert together == await vectors(embedder, texts)
     assert together == [vector for text in texts for vector in await vectors(embedder, [text])]

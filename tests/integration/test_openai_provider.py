@@ -12,15 +12,13 @@ from typing import Any
 import pytest
 
 from streams.prompts.extract import extraction_prompt, parse_extraction
-from streams.prompts.resolve import number, parse_resolution, resolution_prompt
 from streams.providers.base import Prompt, Usage
 from streams.providers.errors import PromptRefusedError, ProviderConfigurationError
 from streams.providers.openai import MAX_CHARACTERS, MAX_TEXTS, OpenAiChat, OpenAiEmbedder
 from streams.providers.openai_calls import CallPurpose, Endpoint, connect, retry_after
 from streams.providers.pacing import Pace
-from tests.conversations import extraction, fact, known, turn, user
+from tests.conversations import extraction, user
 from tests.servers.openai_server import OpenAiServer
-from tests.servers.replies import LocomoReplies, locomo_folder
 from tests.support import eventually
 
 PACE = Pace(base=0.005, longest=0.02, failures_to_open=4)
@@ -101,9 +99,11 @@ async def test_a_server_without_schemas_is_told_in_words(server: OpenAiServer, f
 
 @pytest.mark.parametrize("status", [401, 403, 404, 408, 409, 429, 500, 502, 503, 529])
 async def test_what_can_pass_is_waited_out(server: OpenAiServer, status: int) -> None:
+    observed = Observed()
     server.fail(mode="status", status=status, times=6)
-    assert "Berlin" in await complete(server)
+    assert "Berlin" in await complete(server, observer=observed)
     assert server.requests["chat"] == 7
+    assert [call[3] for call in observed.calls] == [f"http_{status}"] * 6 + [None]
 
 
 @pytest.mark.parametrize("mode", ["cut", "cut_body", "html", "error_in_200"])
@@ -253,36 +253,3 @@ def test_a_missing_key_is_said_at_start(monkeypatch: pytest.MonkeyPatch) -> None
 
 def test_a_key_is_never_shown() -> None:
     assert "secret" not in repr(Endpoint(api_key="secret"))
-
-
-@pytest.mark.dialogues
-async def test_recorded_facts_come_back_at_the_turn_they_come_from() -> None:
-    replies = LocomoReplies(locomo_folder() / "observations.jsonl")
-    said = "I went to a LGBTQ support group yesterday and it was so powerful."
-    subject = extraction(user(said, "Caroline"), turn_id="conv-26:D1:3", speaker="Caroline")
-    with OpenAiServer(replies) as server:
-        chat = OpenAiChat(endpoint(server), "test-model")
-        reply = await chat.complete(extraction_prompt(subject))
-        await chat.close()
-    parsed = parse_extraction(reply.text, subject)
-    assert parsed.complaints == ()
-    assert parsed.value is not None
-    assert [fact.subject for fact in parsed.value] == ["Caroline"] * replies.count("conv-26:D1:3")
-    assert turn(user(said)).turn_id not in replies.turns
-
-
-async def test_the_server_s_resolutions_are_valid(server: OpenAiServer) -> None:
-    dog = known(2, "Bob has a dog.")
-    subject = number(
-        [
-            (fact("Alice lives in Munich now."), (known(1, "Alice lives in Berlin."), dog)),
-            (fact("Bob has a dog."), (dog,)),
-            (fact("Carol sings."), (dog,)),
-        ]
-    )
-    chat = OpenAiChat(endpoint(server), "test-model")
-    reply = await chat.complete(resolution_prompt(subject))
-    await chat.close()
-    verdicts = parse_resolution(reply.text, subject).value
-    assert verdicts is not None
-    assert [verdict.action for verdict in verdicts] == ["REPLACE", "KEEP", "ADD"]

@@ -150,6 +150,7 @@ async def test_a_cancelled_probe_leaves_the_next_one_free() -> None:
 async def test_only_changes_of_state_are_logged() -> None:
     with structlog.testing.capture_logs() as logs:
         await pacer(Pace(base=0.001, longest=0.001, failures_to_open=3)).call(Server(*[AWAY] * 20))
+        await pacer().call(Server(AWAY))
     assert [(entry["event"], entry["log_level"]) for entry in logs] == [
         ("provider_unavailable", "error"),
         ("provider_available", "info"),
