@@ -40,12 +40,12 @@ LEFT JOIN LATERAL (
     FROM facts
     CROSS JOIN LATERAL (
         SELECT
-            nullif(CASE
+            CASE
                 WHEN
                     facts.embedding_model = asked.model
                     AND vector_dims(facts.embedding) = vector_dims(asked.embedding)
                     THEN facts.embedding <=> asked.embedding
-            END, 'NaN') AS distance
+            END AS distance
     ) AS compared
     WHERE
         facts.status = 'active'
