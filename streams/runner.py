@@ -2,12 +2,13 @@
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, MutableMapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, Final
 
 import structlog
-from faust.contrib.asgi import faust_app_running
+from faust.contrib.asgi import bind_to_running_loop
 
 from streams import metrics
 from streams.app import StageApp
@@ -92,11 +93,10 @@ class _Supervisor:
 
     async def _live(self, stage: StageApp) -> None:
         """Start the App, watch it, and stop it when it crashed or everything ends."""
-        tables: Any = stage.app.tables
-        tables.sleep = _no_sleep  # it would wait a second for tables that do not exist
         try:
-            async with faust_app_running(stage.app, stop_timeout=stage.tuning.stop_timeout):
-                await _first_of(self._stop.wait(), stage.app._crashed.wait(), self._watch(stage))  # noqa: SLF001
+            async with _running(stage):
+                crashed = stage.app._crashed.wait()  # noqa: SLF001 - mode has no public name for it
+                await _first_of(self._stop.wait(), crashed, self._watch(stage))
         # An App that crashed, or found no broker, can raise anything from its start and stop.
         except Exception as error:
             log.exception("stage_failed", stage=stage.name, error=repr(error))
@@ -120,6 +120,21 @@ class _Supervisor:
             log.info("stage_ready" if ready else "stage_not_ready", stage=stage)
         self._ready[stage] = ready
         metrics.STAGE_READY.labels(stage=stage).set(ready)
+
+
+@asynccontextmanager
+async def _running(stage: StageApp) -> AsyncIterator[None]:
+    """Start an App and stop it in the end, even one that was started half-way (Faust's own helper would not)."""
+    app: Any = stage.app
+    bind_to_running_loop(app)
+    app.tables.sleep = _no_sleep  # it would wait a second for tables that do not exist
+    app.finalize()
+    try:
+        await app.maybe_start()
+        yield
+    finally:
+        async with asyncio.timeout(stage.tuning.stop_timeout):
+            await app.stop()
 
 
 def _takes_part(app: Any) -> bool:

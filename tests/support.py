@@ -13,6 +13,7 @@ T = TypeVar("T")
 POLL_SECONDS = 0.05
 
 
+# A deadline of its own, because asyncio.timeout would lose the last value.
 async def eventually(condition: Callable[[], T | Awaitable[T]], timeout: float = 30) -> T:  # noqa: ASYNC109
     """Poll `condition`, a plain or an async callable, until its value is true, and return that value.
 

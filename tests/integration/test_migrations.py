@@ -18,7 +18,8 @@ Connection = psycopg.AsyncConnection[TupleRow]
 
 # Columns, constraints, indexes, triggers, views and functions; names of schemas do not count.
 CATALOG = """
-SELECT 'column', c.relname || '.' || a.attname, format_type(a.atttypid, a.atttypmod) || a.attnotnull || a.attstorage::text
+SELECT 'column', c.relname || '.' || a.attname,
+    format_type(a.atttypid, a.atttypmod) || a.attnotnull || a.attstorage::text
     || coalesce(pg_get_expr(d.adbin, d.adrelid), '')
 FROM pg_attribute AS a JOIN pg_class AS c ON c.oid = a.attrelid
 LEFT JOIN pg_attrdef AS d ON d.adrelid = c.oid AND d.adnum = a.attnum

@@ -11,9 +11,25 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import projections.metrics
+import streams.metrics
+
 ROOT = Path(__file__).parents[2]
 MAX_FUNCTION_LINES = 60
 MAX_MODULE_LINES = 400
+KNOWN_LABELS = {
+    "stage",
+    "topic",
+    "reason",
+    "purpose",
+    "model",
+    "direction",
+    "error",
+    "outcome",
+    "event",
+    "operation",
+    "pool",
+}
 # Written so that this file does not hold what it looks for.
 REGISTRIES = re.compile(
     "|".join(
@@ -157,6 +173,13 @@ def test_each_migration_is_numbered_and_says_what_it_is_for() -> None:
     for path in tracked("projections/migrations/*.sql"):
         assert re.fullmatch(r"\d{4}_[a-z_]+\.sql", path.name)
         assert re.match(r"-- \S+ ", text_of(path)), name_of(path)
+
+
+def test_no_metric_has_a_label_for_a_person_or_a_record() -> None:
+    labels = {
+        label for metric in (*streams.metrics.CATALOGUE, *projections.metrics.CATALOGUE) for label in metric.labels
+    }
+    assert labels <= KNOWN_LABELS
 
 
 def test_generated_files_are_as_their_sources_say() -> None:
