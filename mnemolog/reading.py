@@ -4,13 +4,13 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from psycopg import AsyncConnection, OperationalError
+from psycopg import AsyncConnection, Error, OperationalError
 from psycopg.conninfo import conninfo_to_dict
 from psycopg.errors import QueryCanceled, UndefinedTable
 from psycopg.rows import TupleRow
 
 from mnemolog.errors import ServerUnavailableError, SettingsError
-from projections.pools import connection_settings, open_pool
+from projections.pools import connection_settings, open_pool, prepare
 
 NAME = "mnemolog-client"
 
@@ -35,14 +35,16 @@ class Reader:
                 yield connection
         except QueryCanceled as error:
             raise ServerUnavailableError(
-                f"Postgres did not answer in time ({error}): ask for less, or raise MNEMOLOG_POSTGRES_STATEMENT_TIMEOUT"
+                f"Postgres did not answer in time ({_words(error)}): ask for less, or raise MNEMOLOG_POSTGRES_STATEMENT_TIMEOUT"
             ) from error
         except OperationalError as error:
             raise ServerUnavailableError(
-                f"Postgres at {_place(self._url)} cannot be reached ({error}): start it, or correct MNEMOLOG_POSTGRES"
+                f"Postgres at {_place(self._url)} cannot be reached ({_words(error)}): start it, or correct MNEMOLOG_POSTGRES"
             ) from error
         except UndefinedTable as error:
-            raise SettingsError(f"this database has no tables of Mnemolog: run `mnemolog migrate` ({error})") from error
+            raise SettingsError(
+                f"this database has no tables of Mnemolog: run `mnemolog migrate` ({_words(error)})"
+            ) from error
 
     async def close(self) -> None:
         await self._pool.close()
@@ -57,8 +59,12 @@ class Reader:
 
 async def _first_connection(url: str) -> None:
     """Fail at once and with the reason, where the pool would try on in silence."""
-    async with await AsyncConnection.connect(url, **connection_settings(url, application_name=NAME)):
-        pass
+    async with await AsyncConnection.connect(url, **connection_settings(url, application_name=NAME)) as connection:
+        await prepare(connection)
+
+
+def _words(error: Error) -> str:
+    return " ".join(str(error).split())
 
 
 def _place(url: str) -> str:

@@ -34,6 +34,7 @@ _VERDICTS: Final[dict[str, Verdict]] = {
     "mnemolog.embedded.errors.EmbeddedError": Verdict(FAILED),
     "projections.query_errors.QueryError": Verdict(USAGE),
     "projections.query_errors.LogUnreadableError": Verdict(UNAVAILABLE),
+    "projections.errors.SchemaMissingError": Verdict(USAGE),
     "projections.errors.ProjectionError": Verdict(FAILED),
     "streams.errors.StartRefused": Verdict(USAGE),
     "streams.providers.errors.ProviderConfigurationError": Verdict(USAGE),

@@ -1,0 +1,78 @@
+"""Without a line of this project: kcat publishes a turn by the documented JSON, psql reads the fact."""
+
+import shutil
+import subprocess
+from collections.abc import Callable
+
+import psycopg
+import pytest
+
+from tests.acceptance.commands import SECONDS, Shell
+from tests.support import eventually
+
+pytestmark = [pytest.mark.kafka, pytest.mark.postgres]
+
+TURN = (
+    '{"turn_id": "kcat-1", "scope": {"user_id": "alice"}, "occurred_at": "2026-03-02T09:00:00+01:00",'
+    ' "messages": [{"role": "user", "name": "Alice", "content": "I live in Lisbon."}]}'
+)
+QUERY = "SELECT text, status FROM facts WHERE user_id = 'alice'"
+
+
+def program(name: str) -> str:
+    found = shutil.which(name)
+    assert found, f"{name} is not installed (Debian: apt-get install kcat postgresql-client)"
+    return found
+
+
+async def test_kcat_publishes_and_psql_reads(shell: Shell) -> None:
+    topic = f"{shell.settings['TOPIC_PREFIX']}conversation_turns"
+    subprocess.run(
+        [program("kcat"), "-P", "-b", shell.settings["KAFKA"], "-t", topic, "-k", "default/alice"],
+        input=TURN.encode(),
+        timeout=SECONDS,
+        check=True,
+    )
+    await eventually(rows_of(shell, QUERY))
+    read = subprocess.run(
+        [program("psql"), "--no-psqlrc", "--tuples-only", "--no-align", shell.settings["POSTGRES"], "-c", QUERY],
+        capture_output=True,
+        text=True,
+        timeout=SECONDS,
+        check=True,
+    )
+    assert read.stdout == "Alice lives in Lisbon.|active\n"
+
+
+async def test_a_turn_without_a_key_reaches_its_users_partition(shell: Shell) -> None:
+    topic = f"{shell.settings['TOPIC_PREFIX']}conversation_turns"
+    unkeyed = TURN.replace("kcat-1", "kcat-2").replace("alice", "albert").replace("Alice", "Albert")
+    subprocess.run(
+        [program("kcat"), "-P", "-b", shell.settings["KAFKA"], "-t", topic],
+        input=unkeyed.encode(),
+        timeout=SECONDS,
+        check=True,
+    )
+    found = await eventually(rows_of(shell, "SELECT text FROM facts WHERE user_id = 'albert'"))
+    assert found == [("Albert lives in Lisbon.",)]
+
+
+async def test_kcat_reads_the_log(shell: Shell) -> None:
+    topic = f"{shell.settings['TOPIC_PREFIX']}memory_events"
+    shell.json("publish", "-", "--wait", stdin=TURN.replace("kcat-1", "kcat-3"))
+    read = subprocess.run(
+        [program("kcat"), "-C", "-e", "-q", "-b", shell.settings["KAFKA"], "-t", topic],
+        capture_output=True,
+        text=True,
+        timeout=SECONDS,
+        check=True,
+    )
+    assert '"kcat-3"' in read.stdout
+
+
+def rows_of(shell: Shell, query: str) -> Callable[[], list[tuple[object, ...]]]:
+    def rows() -> list[tuple[object, ...]]:
+        with psycopg.connect(shell.settings["POSTGRES"]) as connection:
+            return connection.execute(query).fetchall()
+
+    return rows
