@@ -146,6 +146,15 @@ class _App(faust.App):
     def _new_producer_transport(self) -> Any:
         return _Transport(self.conf.broker_producer, self)
 
+    async def stop(self) -> None:
+        """Stop, and close what Faust keeps open when it was never fully started."""
+        await super().stop()
+        consumer: Any = self._consumer
+        loop = consumer._thread.thread_loop if consumer is not None else None  # noqa: SLF001 -- nobody else can
+        # The thread closes its loop when it ends; one that never began has three open files in it.
+        if loop is not None and consumer._thread._thread is None:  # noqa: SLF001 -- as above
+            loop.close()
+
     async def _consumer_wait_empty(self, consumer: Any, logger: Any) -> None:  # noqa: ARG002 -- Faust's signature
         # A crashed App's consumer thread is gone, and with it the loop that a commit would run on: waiting is no use.
         drained = await self.window.drain(0 if self.crashed else self.tuning.grace)

@@ -31,7 +31,7 @@ SIZE: Final = "mnemolog-size"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeadLetter:
-    """A dead letter read back; `size` is the original value's, larger than `value` only if that was cut.
+    """A dead letter read back; `size` is the original value's: larger than `value` if that was cut, -1 if it was null.
 
     `reason` is a code of few values, `detail` says what was wrong in words, `source_id` is empty if unknown.
     """
@@ -53,7 +53,7 @@ class DeadLetter:
         headers = {name: content.decode() for name, content in record.headers}
         return cls(
             key=record.key,
-            value=record.value,
+            value=record.value if int(headers[SIZE]) >= 0 else None,
             stage=headers[STAGE],
             reason=headers[REASON],
             detail=headers[DETAIL],
@@ -92,7 +92,7 @@ class DeadLetters:
             source_id=source_id,
             tries=tries,
             at=self._now(),
-            size=len(record.value or b""),
+            size=-1 if record.value is None else len(record.value),
         )
         await self._send(letter)
         metrics.DEAD_LETTERED.labels(stage=stage, reason=reason).inc()
@@ -100,11 +100,12 @@ class DeadLetters:
 
     async def _send(self, letter: DeadLetter) -> None:
         headers = _headers(letter)
+        value = letter.value or b""  # a record with neither key nor value cannot be sent
         try:
-            await self._sender.send(self._topic, key=letter.key, value=letter.value, headers=headers)
+            await self._sender.send(self._topic, key=letter.key, value=value, headers=headers)
         except RecordTooLarge:
-            cut = (letter.value or b"")[:CUT_BYTES]
-            await self._sender.send(self._topic, key=(letter.key or b"")[: CUT_BYTES // 2], value=cut, headers=headers)
+            key = (letter.key or b"")[: CUT_BYTES // 2]
+            await self._sender.send(self._topic, key=key, value=value[:CUT_BYTES], headers=headers)
 
 
 def _headers(letter: DeadLetter) -> tuple[tuple[str, bytes], ...]:

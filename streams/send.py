@@ -85,7 +85,7 @@ class Sender:
         tries = 0
         while True:
             try:
-                position = await (await self._enqueue(topic, key=key, value=value, headers=headers))
+                position = await (await self._enqueue(topic, key=key, value=value, headers=list(headers)))
             except (KafkaError, ProducerSendError, NotReady) as error:
                 cause = error.__cause__ if isinstance(error, ProducerSendError) else error
                 _raise_unless_passing(topic, cause or error)

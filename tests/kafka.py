@@ -26,7 +26,8 @@ async def until(condition: Callable[[], Awaitable[T]]) -> T:
 
 @asynccontextmanager
 async def producer(bootstrap: str) -> AsyncIterator[Any]:
-    client = AIOKafkaProducer(bootstrap_servers=bootstrap, enable_idempotence=True, linger_ms=5)
+    size = QUICK.max_request_bytes
+    client = AIOKafkaProducer(bootstrap_servers=bootstrap, enable_idempotence=True, max_request_size=size)
     await client.start()
     try:
         yield client
