@@ -155,6 +155,22 @@ async def test_a_drain_gives_the_offsets_to_commit_and_counts_what_is_left() -> 
     assert (drained.cancelled, drained.dropped, drained.redone) == (2, 3, 3)
 
 
+async def test_a_drain_begins_what_holds_back_acknowledgements_and_nothing_newer() -> None:
+    stage = Stage(max_in_flight=2)
+    await stage.take([record(0, b"a"), record(1, b"a"), record(2, b"b"), record(3, b"c"), record(4, b"a")])
+    await stage.shows("t/0/0", "t/0/2")
+    drain = asyncio.create_task(stage.window.drain(60))
+    await asyncio.sleep(0)
+    await stage.finish("t/0/2")
+    await stage.shows("t/0/0")
+    await stage.finish("t/0/0")
+    await stage.shows("t/0/1")
+    await stage.finish("t/0/1")
+    drained = await drain
+    assert stage.acked == ["t/0/0", "t/0/1", "t/0/2"]
+    assert (drained.dropped, drained.redone) == (2, 0)
+
+
 async def test_a_task_that_outlives_its_cancellation_does_not_hold_up_the_drain(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
