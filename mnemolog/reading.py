@@ -34,17 +34,14 @@ class Reader:
             async with self._pool.connection() as connection:
                 yield connection
         except QueryCanceled as error:
-            raise ServerUnavailableError(
-                f"Postgres did not answer in time ({_words(error)}): ask for less, or raise MNEMOLOG_POSTGRES_STATEMENT_TIMEOUT"
-            ) from error
+            advice = "ask for less, or raise MNEMOLOG_POSTGRES_STATEMENT_TIMEOUT"
+            raise ServerUnavailableError(f"Postgres did not answer in time ({_words(error)}): {advice}") from error
         except OperationalError as error:
-            raise ServerUnavailableError(
-                f"Postgres at {_place(self._url)} cannot be reached ({_words(error)}): start it, or correct MNEMOLOG_POSTGRES"
-            ) from error
+            what = f"Postgres at {_place(self._url)} cannot be reached ({_words(error)})"
+            raise ServerUnavailableError(f"{what}: start it, or correct MNEMOLOG_POSTGRES") from error
         except UndefinedTable as error:
-            raise SettingsError(
-                f"this database has no tables of Mnemolog: run `mnemolog migrate` ({_words(error)})"
-            ) from error
+            what = f"this database has no tables of Mnemolog ({_words(error)})"
+            raise SettingsError(f"{what}: run `mnemolog migrate` first") from error
 
     async def close(self) -> None:
         await self._pool.close()
