@@ -8,7 +8,7 @@ from uuid import UUID
 from psycopg import AsyncConnection
 from psycopg.rows import TupleRow
 
-from projections.fetching import fetch
+from projections.fetching import fetch, fetch_bounded
 from projections.query_errors import QueryError
 from projections.scoping import ScopeFilter
 from projections.sql import queries
@@ -70,13 +70,16 @@ class _Skipped:
 
 
 async def diff(conn: AsyncConnection[TupleRow], scope: ScopeFilter, since: datetime, until: datetime) -> Diff:
-    """What was decided from `since` on and before `until`. Raises `QueryError` where that is no interval."""
+    """What was decided from `since` on and before `until`.
+
+    Raises `QueryError` where that is no interval, or one with more than 10 000 changes.
+    """
     if since.tzinfo is None or until.tzinfo is None:
         raise QueryError("since and until need a zone, for example 2026-01-31T00:00:00+00:00")
     if since > until:
         raise QueryError(f"since ({since}) is after until ({until}): exchange them")
     parameters = {**scope.parameters, "since": since, "until": until}
-    rows = await fetch(conn, _Row, queries("history")["changes"], parameters)
+    rows = await fetch_bounded(conn, _Row, queries("history")["changes"], parameters)
     (counted,) = await fetch(conn, _Skipped, queries("history")["count_skipped"], parameters)
     return Diff(
         since=since,

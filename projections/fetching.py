@@ -1,13 +1,16 @@
 """One query, its rows as values of one type."""
 
 from collections.abc import Mapping
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from psycopg import AsyncConnection
 from psycopg.rows import TupleRow, class_row
 from psycopg.sql import SQL, Composed
 
+from projections.query_errors import QueryError
 from projections.sql import queries
+
+MAX_ROWS: Final = 10_000
 
 Row = TypeVar("Row")
 Query = SQL | Composed
@@ -25,3 +28,13 @@ async def fetch(
     async with conn.cursor(row_factory=class_row(row)) as cursor:
         await cursor.execute(query, parameters)
         return await cursor.fetchall()
+
+
+async def fetch_bounded(
+    conn: AsyncConnection[TupleRow], row: type[Row], query: Query, parameters: Mapping[str, Any]
+) -> list[Row]:
+    """As `fetch`, for a query with a `bound`. Raises `QueryError` where more than `MAX_ROWS` rows are there."""
+    found = await fetch(conn, row, query, {**parameters, "bound": MAX_ROWS + 1})
+    if len(found) > MAX_ROWS:
+        raise QueryError(f"the answer has more than {MAX_ROWS} rows: ask for a narrower scope or a shorter time")
+    return found

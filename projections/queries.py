@@ -6,7 +6,7 @@ from datetime import datetime
 from psycopg import AsyncConnection
 from psycopg.rows import TupleRow
 
-from projections.fetching import fetch, with_fact_columns
+from projections.fetching import fetch, fetch_bounded, with_fact_columns
 from projections.query_errors import AmbiguousTurnError, QueryError, UnknownTurnError
 from projections.results import Fact, Profile, WriteResult
 from projections.scoping import ScopeFilter
@@ -35,10 +35,11 @@ async def facts(
 ) -> list[Fact]:
     """The facts of a scope in the order in which they were learned.
 
-    Those that are active and hold at `at`; with `all_versions` every version that ever was.
+    Those that are active and hold at `at`; with `all_versions` every version that ever was. Raises `QueryError`
+    for more than 10 000 of them.
     """
     query = queries("reading")["all_versions" if all_versions else "current_facts"]
-    return await fetch(conn, Fact, with_fact_columns(query), {**scope.parameters, "at": at})
+    return await fetch_bounded(conn, Fact, with_fact_columns(query), {**scope.parameters, "at": at})
 
 
 async def facts_as_of(
@@ -46,10 +47,10 @@ async def facts_as_of(
 ) -> list[Fact]:
     """What was believed at `believed_at` to be so at `true_at`.
 
-    The rows are today's versions: status, confidence and mentions are those of now.
+    The rows are today's versions: status, confidence and mentions are those of now. Raises as `facts` does.
     """
     parameters = {**scope.parameters, "believed_at": believed_at, "true_at": true_at}
-    return await fetch(conn, Fact, with_fact_columns(queries("reading")["facts_as_of"]), parameters)
+    return await fetch_bounded(conn, Fact, with_fact_columns(queries("reading")["facts_as_of"]), parameters)
 
 
 async def profile(conn: AsyncConnection[TupleRow], scope: ScopeFilter, at: datetime) -> Profile:

@@ -74,7 +74,8 @@ WHERE e.tenant = %(tenant)s
     AND e.event <> 'fact_skipped'
     AND e.decided_at >= %(since)s
     AND e.decided_at < %(until)s
-ORDER BY e.decided_at, e.partition, e.log_offset, e.ordinal;
+ORDER BY e.decided_at, e.partition, e.log_offset, e.ordinal
+LIMIT %(bound)s;
 
 -- name: count_skipped
 -- How many statements of the interval repeated what was known.

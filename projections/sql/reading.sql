@@ -46,7 +46,8 @@ WHERE f.status = 'active'
     AND f.run_id = coalesce(%(run_id)s::text, f.run_id)
     AND (f.valid_until IS NULL OR f.valid_until > %(at)s)
     AND (f.true_to IS NULL OR f.true_to > %(at)s)
-ORDER BY f.believed_from, f.fact_id;
+ORDER BY f.believed_from, f.fact_id
+LIMIT %(bound)s;
 
 -- name: all_versions
 -- Every version of every fact of a scope, ended ones too, in the order in which they were learned.
@@ -57,7 +58,8 @@ WHERE f.tenant = %(tenant)s
     AND f.agent_id = coalesce(%(agent_id)s::text, f.agent_id)
     AND f.app_id = coalesce(%(app_id)s::text, f.app_id)
     AND f.run_id = coalesce(%(run_id)s::text, f.run_id)
-ORDER BY f.believed_from, f.fact_id;
+ORDER BY f.believed_from, f.fact_id
+LIMIT %(bound)s;
 
 -- name: facts_as_of
 -- What was believed at one instant to be true at another: closed_at keeps an end unknown until it was learned.
@@ -74,7 +76,8 @@ WHERE f.tenant = %(tenant)s
     AND f.true_from <= %(true_at)s
     AND (f.valid_until IS NULL OR f.valid_until > %(true_at)s)
     AND (f.true_to IS NULL OR f.closed_at > %(believed_at)s OR f.true_to > %(true_at)s)
-ORDER BY f.believed_from, f.fact_id;
+ORDER BY f.believed_from, f.fact_id
+LIMIT %(bound)s;
 
 -- name: profile
 -- The profile of exactly one scope.

@@ -47,6 +47,15 @@ async def test_facts_are_those_that_hold_and_all_versions_on_demand(db: Stored) 
     assert orjson.loads(orjson.dumps(old))["text"] == "Lives in Bern."
 
 
+async def test_an_answer_is_bounded(db: Stored, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("projections.fetching.MAX_ROWS", 2)
+    await db.apply(commit("1", added("A."), added("B.")))
+    assert len(await facts(db.conn, MINE, at=day(1))) == 2
+    await db.apply(commit("2", added("C.")))
+    with pytest.raises(QueryError, match="narrower scope"):
+        await facts(db.conn, MINE, at=day(1))
+
+
 async def test_facts_keep_to_their_scope(db: Stored) -> None:
     await db.apply(commit("1", added("A.")), commit("2", added("B."), scope=BOB))
     await db.apply(commit("3", added("C."), scope=Scope(tenant="other", user_id="alice")))
