@@ -53,6 +53,7 @@ class Table:
     name: str
     columns: list[str]
     vectors: list[str]
+    bytes: list[str]
     key: list[str] | None
 
 
@@ -110,5 +111,8 @@ async def _compare(conn: AsyncConnection[TupleRow], table: Table, live: str | No
 
 
 def _comparable(column: str, table: Table) -> Composable:
-    name = Identifier(column)
-    return SQL("halfvec_send({})").format(name) if column in table.vectors else name
+    if column in table.vectors:
+        return SQL("sha256(halfvec_send({}))").format(Identifier(column))
+    if column in table.bytes:
+        return SQL("sha256({})").format(Identifier(column))
+    return Identifier(column)

@@ -12,7 +12,7 @@ from typing import Final
 import structlog
 from psycopg import AsyncConnection, IsolationLevel
 
-from projections.bulk import Connection
+from projections.bulk import Connection, refresh_all_profiles
 from projections.digest import TableComparison, compare
 from projections.log_source import LogSource
 from projections.migrate import LIVE_SCHEMA
@@ -29,6 +29,7 @@ from projections.swapping import (
     live_offsets,
     paused,
     refuse_dependents,
+    shed_indexes,
     swap,
 )
 
@@ -86,8 +87,7 @@ async def rebuild(
             await refuse_dependents(connection)
         telling = _Telling(progress)
         refolding = Refolding(connection, source, telling.folded)
-        await _fill(refolding, await live_offsets(connection), telling)
-        await analyze(connection)
+        await _fill(connection, refolding, telling)
         tables = await _compare(connection, reader, refolding, telling)
         if verify_only:
             await drop(connection, NEXT_SCHEMA)
@@ -102,9 +102,15 @@ async def rebuild(
         )
 
 
-async def _fill(refolding: Refolding, targets: Mapping[int, int], telling: "_Telling") -> None:
+async def _fill(connection: Connection, refolding: Refolding, telling: "_Telling") -> None:
+    targets = await live_offsets(connection)
     telling.expect(refolding.behind(targets))
+    indexes = await shed_indexes(connection)
     await refolding.fill(targets)
+    for statement in indexes:
+        await connection.execute(statement)
+    await analyze(connection)
+    await refresh_all_profiles(connection)
 
 
 async def _compare(

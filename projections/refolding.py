@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterator, Callable, Mapping
 from typing import Final
 
-from projections.bulk import Connection, load_state, refresh_all_profiles, write_changes
+from projections.bulk import Connection, load_state, write_changes
 from projections.errors import LogGapError
 from projections.log_source import LogSource
 from projections.projector import UNSTORABLE, LogRecord, Reading, fold_readings, project, read_commit
@@ -32,7 +32,7 @@ class Refolding:
         return sum(max(0, target - self.offsets.get(partition, 0)) for partition, target in targets.items())
 
     async def fill(self, targets: Mapping[int, int]) -> None:
-        """Fold up to `targets` in bulk, and derive all profiles at the end.
+        """Fold up to `targets` in bulk; the profiles are left to the caller.
 
         Raises `LogTooShortError` or `projections.errors.LogGapError` where the log lacks records.
         """
@@ -41,7 +41,6 @@ class Refolding:
             async for batch in self._batches(partition, target):
                 await self._fold(partition, batch)
                 self._moved(partition, batch)
-        await refresh_all_profiles(self._connection)
 
     async def settle(self, targets: Mapping[int, int]) -> None:
         """Fold up to `targets` as a projector does, each profile kept up. Raises as `fill` does."""

@@ -42,6 +42,15 @@ async def begin(connection: Connection) -> None:
     await create_projection_schema(connection, NEXT_SCHEMA)
 
 
+async def shed_indexes(connection: Connection) -> list[LiteralString]:
+    """Drop what only readers need of the new tables; gives the statements that make it again."""
+    cursor = await connection.execute(_SQL["plain_indexes"], {"schema": NEXT_SCHEMA})
+    found = await cursor.fetchall()
+    for schema, name, _ in found:
+        await connection.execute(_SQL["drop_index"].format(index=Identifier(schema, name)))
+    return [cast("LiteralString", definition) for _, _, definition in found]
+
+
 async def live_offsets(connection: Connection) -> dict[int, int]:
     """How far the live tables hold the log; nothing where their offsets are gone."""
     cursor = await connection.execute(_SQL["live_table"], {"table": f"{LIVE_SCHEMA}.projection_offsets"})

@@ -1,10 +1,11 @@
 -- name: tables
 -- The tables of a schema: the columns that are compared and those of the primary key.
--- Generated columns follow from others; a vector is compared by its bytes, which is quicker than by its text.
+-- Generated columns follow from others. Vectors and bytes are compared without writing them as text, which is slow.
 SELECT
     c.relname::text AS name,
     array_agg(a.attname::text ORDER BY a.attnum) FILTER (WHERE a.attgenerated = '') AS columns,
     coalesce(array_agg(a.attname::text ORDER BY a.attnum) FILTER (WHERE t.typname = 'halfvec'), '{}') AS vectors,
+    coalesce(array_agg(a.attname::text ORDER BY a.attnum) FILTER (WHERE t.typname = 'bytea'), '{}') AS bytes,
     (
         SELECT array_agg(k.attname::text ORDER BY array_position(i.indkey::smallint [], k.attnum))
         FROM pg_index AS i

@@ -97,3 +97,16 @@ CREATE SCHEMA IF NOT EXISTS {schema};
 -- name: drop_schema
 -- Remove what a rebuild has left over.
 DROP SCHEMA IF EXISTS {schema} CASCADE;
+
+-- name: plain_indexes
+-- The indexes of a schema that hold no constraint: name, and the statement that makes each.
+SELECT n.nspname::text AS schema, c.relname::text AS name, pg_get_indexdef(i.indexrelid) AS definition
+FROM pg_index AS i
+INNER JOIN pg_class AS c ON c.oid = i.indexrelid
+INNER JOIN pg_namespace AS n ON n.oid = c.relnamespace
+WHERE n.nspname = %(schema)s AND NOT EXISTS (SELECT FROM pg_constraint AS k WHERE k.conindid = i.indexrelid)
+ORDER BY name;
+
+-- name: drop_index
+-- Filling a table is quicker without its indexes.
+DROP INDEX {index};

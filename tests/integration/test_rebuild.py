@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
+from typing import LiteralString
 
 import pytest
 
@@ -106,6 +107,14 @@ async def test_the_projector_goes_on_in_the_new_tables(db: Stored) -> None:
     await db.apply(commit("9", added("After."), at=day(9)))
     assert await db.rows("SELECT count(*) FROM facts WHERE text = 'After.'") == [(1,)]
     assert (await rebuild(db.url, TableLog(db.pool), verify_only=True)).equal
+
+
+async def test_the_new_tables_have_the_indexes_of_the_old_ones(db: Stored) -> None:
+    await fill(db)
+    query: LiteralString = "SELECT tablename, indexdef FROM pg_indexes WHERE schemaname = 'mnemolog' ORDER BY indexdef"
+    before = await db.rows(query)
+    await rebuild(db.url, TableLog(db.pool))
+    assert await db.rows(query) == before
 
 
 async def test_an_empty_log_gives_empty_tables(db: Stored) -> None:
