@@ -46,7 +46,7 @@ class Embedding:
         try:
             return await self._embedder.embed(source, tuple(fact.search_text for fact in envelope.facts))
         except PromptRefusedError as error:
-            raise TurnEndedError(error.reason, error.detail) from error
+            raise TurnEndedError(error.reason, error.detail, suspicious=True) from error
 
 
 def finish_embed(received: Received[ExtractedFacts], end: End, step: Step | None) -> EmbeddedFacts:

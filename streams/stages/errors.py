@@ -10,14 +10,22 @@ from streams.errors import StreamsError
 class TurnEndedError(StreamsError):
     """This turn cannot go on, others can: its bytes go to the dead letters and its end to the log.
 
-    `step` is what the stage has spent on it.
+    `step` is what the stage has spent on it. `suspicious` says that it may be no fault of this turn: a model that
+    refuses one is one thing, a model that refuses all is misconfigured.
     """
 
     def __init__(
-        self, reason: str, detail: str, *, outcome: Literal["rejected", "failed"] = "failed", step: Step | None = None
+        self,
+        reason: str,
+        detail: str,
+        *,
+        outcome: Literal["rejected", "failed"] = "failed",
+        step: Step | None = None,
+        suspicious: bool = False,
     ) -> None:
         super().__init__(f"{reason}: {detail}")
         self.reason = reason
         self.detail = detail
         self.step = step
+        self.suspicious = suspicious
         self.end = End(outcome=outcome, reason=reason, detail=detail)

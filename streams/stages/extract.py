@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from functools import partial
 
 from schemas.admission import Refusal, admit
@@ -58,7 +59,8 @@ class Extractor:
         if not verdict.infer:
             return _with_facts(envelope, raw_facts(verdict), Step(stage="extract", milliseconds=0))
         answer = await self._ask(verdict)
-        return _with_facts(envelope, answer.value, _step(answer.replies, answer.dropped))
+        facts = [_until(fact, verdict.valid_until) for fact in answer.value]
+        return _with_facts(envelope, facts, _step(answer.replies, answer.dropped))
 
     async def _ask(self, turn: Turn) -> Answer[tuple[ExtractedFact, ...]]:
         subject = Extraction(turn=turn, categories=self._categories)
@@ -69,9 +71,9 @@ class Extractor:
             answer = await ask(model, question, partial(parse_extraction, subject=subject))
         except ReplyInvalidError as error:
             metrics.REPROMPTS.labels(purpose="extract").inc(len(error.replies) - 1)
-            raise TurnEndedError("invalid_reply", str(error), step=_step(error.replies)) from error
+            raise TurnEndedError("invalid_reply", str(error), step=_step(error.replies), suspicious=True) from error
         except PromptRefusedError as error:
-            raise TurnEndedError(error.reason, error.detail) from error
+            raise TurnEndedError(error.reason, error.detail, suspicious=True) from error
         metrics.REPROMPTS.labels(purpose="extract").inc(answer.reprompts)
         return answer
 
@@ -93,6 +95,13 @@ def raw_facts(turn: Turn) -> tuple[ExtractedFact, ...]:
         for message in turn.messages
         if message.role == "user" and message.content.strip()
     )
+
+
+def _until(fact: ExtractedFact, valid_until: datetime | None) -> ExtractedFact:
+    """A fact that names no end of its own has the turn's."""
+    if fact.valid_until is not None or valid_until is None:
+        return fact
+    return fact.model_copy(update={"valid_until": valid_until})
 
 
 def _with_facts(envelope: ExtractedFacts, facts: Sequence[ExtractedFact], step: Step) -> ExtractedFacts:

@@ -27,7 +27,7 @@ log = structlog.get_logger(__name__)
 
 # What a single record's content can provoke by a fault in this program; anything else is the stage's trouble.
 RECORD_FAULTS = (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError, psycopg.DataError)
-# So many turns in a row do not all carry poison: the fault is the stage's.
+# So many turns in a row do not all carry poison: the fault is the stage's, or its model's.
 POISON_LIMIT = 20
 
 
@@ -91,9 +91,14 @@ class Hop(Generic[I, O]):
         try:
             output = await self._steps.work(given, record)
         except TurnEndedError as error:
+            if error.suspicious:
+                self._suspect(error)
             return await self._end(given, record, error)
         except RECORD_FAULTS as error:
-            return await self._end(given, record, self._poison(record, error))
+            self._suspect(error)
+            log.exception("record_failed", stage=self._steps.stage, position=record.position)
+            detail = "".join(traceback.format_exception_only(error)).strip()
+            return await self._end(given, record, TurnEndedError("unexpected_error", detail))
         self._poisoned = 0
         return output
 
@@ -116,11 +121,7 @@ class Hop(Generic[I, O]):
         )
         return self._steps.finish(given, error.end, error.step)
 
-    def _poison(self, record: Record, error: Exception) -> TurnEndedError:
+    def _suspect(self, error: Exception) -> None:
         self._poisoned += 1
-        log.error("record_failed", stage=self._steps.stage, position=record.position, exc_info=error)
         if self._poisoned > POISON_LIMIT:
-            raise StageBroken(
-                f"{POISON_LIMIT} records in a row failed unexpectedly, the last with {error!r}"
-            ) from error
-        return TurnEndedError("unexpected_error", "".join(traceback.format_exception_only(error)).strip())
+            raise StageBroken(f"{self._poisoned} turns in a row failed, the last with {error!r}") from error

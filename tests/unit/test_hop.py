@@ -143,6 +143,22 @@ async def test_too_many_faults_in_a_row_are_the_stages_fault() -> None:
         await stage(record(envelope(POISON_LIMIT), POISON_LIMIT))
 
 
+@pytest.mark.parametrize(("suspicious", "breaks"), [(True, True), (False, False)])
+async def test_a_model_that_refuses_everything_breaks_the_stage_and_bad_turns_do_not(
+    *, suspicious: bool, breaks: bool
+) -> None:
+    async def refuses(_received: Received[ExtractedFacts], _: Record) -> EmbeddedFacts:
+        raise TurnEndedError("http_400", "unknown parameter", suspicious=suspicious)
+
+    stage, broken = hop(Broker(), refuses), False
+    for offset in range(POISON_LIMIT + 1):
+        try:
+            await stage(record(envelope(offset), offset))
+        except StageBroken:
+            broken = True
+    assert broken is breaks
+
+
 async def test_an_output_that_is_too_large_ends_the_turn() -> None:
     async def swells(received: Received[ExtractedFacts], _: Record) -> EmbeddedFacts:
         return carry(EmbeddedFacts, received.checked(), metadata={"much": "x" * 5000})

@@ -1,0 +1,133 @@
+import json
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from schemas.envelopes import ExtractedFacts
+from schemas.facts import CATEGORIES
+from schemas.scope import Scope
+from schemas.turn import Message, Turn
+from streams.prompts.asking import RecordedReply
+from streams.providers.base import Prompt, Usage
+from streams.providers.errors import PromptRefusedError
+from streams.recording import Ask, Source
+from streams.records import Record
+from streams.stages.errors import TurnEndedError
+from streams.stages.extract import Extractor, raw_facts, read_turn
+from tests.servers.replies import fact
+
+NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
+
+
+class Model:
+    """Answers with what the test gives it, in order, and remembers for whom."""
+
+    def __init__(self, *replies: str | Exception) -> None:
+        self.replies = list(replies)
+        self.sources: list[Source] = []
+        self.model = "told"
+
+    def for_source(self, source: Source, question: Prompt) -> Ask:
+        del question
+        self.sources.append(source)
+
+        async def ask(prompt: Prompt, attempt: int) -> RecordedReply:
+            del prompt, attempt
+            reply = self.replies.pop(0)
+            if isinstance(reply, Exception):
+                raise reply
+            return RecordedReply(
+                text=reply, model="told", usage=Usage(input_tokens=10, output_tokens=2), milliseconds=4.5
+            )
+
+        return ask
+
+
+def turn(**fields: Any) -> Turn:
+    given: dict[str, Any] = {
+        "turn_id": "t1",
+        "scope": Scope(user_id="mira"),
+        "messages": (Message(role="user", content="I live in Berlin."),),
+        "occurred_at": NOON,
+    }
+    return Turn(**(given | fields))
+
+
+async def extracted(model: Model, value: bytes) -> ExtractedFacts:
+    record = Record(
+        topic="conversation_turns", partition=1, offset=2, key=b"default/mira", value=value, timestamp=1.7e9
+    )
+    extractor = Extractor(model, categories=CATEGORIES)  # type: ignore[arg-type]  # all that it needs of a recorder
+    return await extractor(read_turn(record, max_bytes=10_000), record)
+
+
+def replied(*texts: str, quote: str = "I live in Berlin.") -> str:
+    return json.dumps({"facts": [fact(text, quote) for text in texts]})
+
+
+async def test_facts_come_with_what_they_cost() -> None:
+    output = await extracted(Model(replied("Mira lives in Berlin.")), turn().to_bytes())
+    assert [each.text for each in output.facts] == ["Mira lives in Berlin."]
+    (step,) = output.steps
+    assert (step.llm_calls, step.input_tokens, step.output_tokens, step.milliseconds) == (1, 10, 2, 4.5)
+    assert (output.owner, output.origin.position, output.end) == ("default/mira", "conversation_turns/1/2", None)
+
+
+async def test_a_fact_that_was_not_said_is_asked_about_once_then_dropped() -> None:
+    invented = replied("Mira owns a yacht.", quote="I own a yacht.")
+    output = await extracted(Model(invented, invented), turn().to_bytes())
+    assert output.facts == ()
+    assert output.end is not None
+    assert output.end.outcome == "no_facts"
+    (step,) = output.steps
+    assert (step.llm_calls, step.reprompts) == (2, 1)
+    assert [(dropped.text, dropped.reason) for dropped in step.dropped] == [("Mira owns a yacht.", "excerpt_not_found")]
+
+
+async def test_what_was_recalled_is_no_evidence() -> None:
+    recalled = turn(recalled=("Mira owns a yacht.",)).to_bytes()
+    invented = replied("Mira owns a yacht.", quote="Mira owns a yacht.")
+    assert (await extracted(Model(invented, invented), recalled)).facts == ()
+
+
+async def test_after_two_reprompts_the_turn_has_failed_and_its_calls_are_counted() -> None:
+    with pytest.raises(TurnEndedError) as failure:
+        await extracted(Model("nonsense", "{}", '{"facts": 3}'), turn().to_bytes())
+    assert (failure.value.reason, failure.value.end.outcome) == ("invalid_reply", "failed")
+    assert failure.value.step is not None
+    assert (failure.value.step.llm_calls, failure.value.step.reprompts) == (3, 2)
+
+
+async def test_a_refused_prompt_ends_the_turn() -> None:
+    with pytest.raises(TurnEndedError, match="content_filter"):
+        await extracted(Model(PromptRefusedError("content_filter", "no")), turn().to_bytes())
+
+
+async def test_a_raw_store_asks_nobody() -> None:
+    model = Model()
+    output = await extracted(model, turn(infer=False).to_bytes())
+    assert [each.text for each in output.facts] == ["I live in Berlin."]
+    assert model.sources == []
+
+
+def test_a_raw_store_keeps_user_messages_and_ignores_the_assistant() -> None:
+    messages = (
+        Message(role="user", content=" exactly  so "),
+        Message(role="assistant", content="noted"),
+        Message(role="user", content="  "),
+    )
+    assert [each.text for each in raw_facts(turn(infer=False, messages=messages))] == [" exactly  so "]
+
+
+async def test_facts_end_with_the_turn_unless_they_say_otherwise() -> None:
+    until = NOON + timedelta(days=3)
+    output = await extracted(Model(replied("Mira lives in Berlin.")), turn(valid_until=until).to_bytes())
+    assert output.facts[0].valid_until == until
+
+
+@pytest.mark.parametrize(("value", "outcome"), [(b"nonsense", "failed"), (b"", "failed")])
+async def test_what_is_no_turn_is_refused(value: bytes, outcome: str) -> None:
+    with pytest.raises(TurnEndedError) as refused:
+        await extracted(Model(), value)
+    assert refused.value.end.outcome == outcome
