@@ -133,6 +133,7 @@ async def test_an_appointment_knows_its_hour() -> None:
             "I switched from VS Code to Cursor. Love the AI features.",
             ["Alice uses Cursor (switched from VS Code).", "Alice loves the AI features."],
         ),
+        ('Bo said "I like jam." I like tea.', ["Alice likes tea."]),
         ("Caroline: I moved to Oslo.\nI like tea.", ["Caroline lives in Oslo.", "Alice likes tea."]),
     ],
 )
@@ -147,7 +148,9 @@ async def test_several_statements_are_several_facts(content: str, texts: list[st
         "If I lived in Rome, I'd work at ACME.",
         "I would love to visit Rome.",
         "I wish I had a dog.",
-        'My boss said "I live in Rome".',
+        'My boss told me "listen, I live in Rome".',
+        'She said: "I am old. I live in Rome. I like tea."',
+        'I love the song "My Way".',
         "> I live in Rome",
         "```\nI live in Rome\n```",
         "Hey Mel! Good to see you!",

@@ -11,7 +11,8 @@ MAX_CLAUSE = 300  # longer sentences are not what these rules understand, and wo
 
 _QUOTES = str.maketrans({"\u2018": "'", "\u2019": "'", "\u201c": '"', "\u201d": '"'})
 _CODE = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
-_SPEECH = re.compile(r'"[^"]*\b(?:I|I\'m|I\'ve|my)\b[^"]*"', re.IGNORECASE)
+_QUOTED = "\ufffc"
+_SPEECH = re.compile(r'"[^"\n]*\b(?:I|I\'m|I\'ve|my)\b[^"\n]*"', re.IGNORECASE)
 _ABBREVIATION = re.compile(r"\b(?:mr|mrs|ms|dr|st|prof|e\.g|i\.e|vs|a\.m|p\.m|no)\.$", re.IGNORECASE)
 _TAIL = 8  # an abbreviation with the word boundary before it
 _SENTENCE = re.compile(r"[^.!?;\n]+(?:[.!?]+(?=\S)[^.!?;\n]*)*[.!?;]*")
@@ -90,7 +91,7 @@ class Clause:
 
 def clauses(content: str) -> Iterator[Clause]:
     """The statements of a message. Questions, suppositions, code and what others are quoted with are left out."""
-    visible = _CODE.sub("\n", content[:MAX_MESSAGE].translate(_QUOTES))
+    visible = _SPEECH.sub(_muted, _CODE.sub("\n", content[:MAX_MESSAGE].translate(_QUOTES)))
     for line in visible.splitlines():
         if line.lstrip().startswith(">"):
             continue
@@ -98,6 +99,11 @@ def clauses(content: str) -> Iterator[Clause]:
         speaker = named["name"] if named else None
         for sentence in _sentences(line[named.end() :] if named else line):
             yield from _clauses_of(sentence, speaker)
+
+
+def _muted(speech: re.Match[str]) -> str:
+    """A mark in place of what somebody is quoted with: it ends a sentence where the quotation did."""
+    return f"{_QUOTED}." if speech[0][-2] in ".!?" else _QUOTED
 
 
 def _clauses_of(sentence: str, speaker: str | None) -> Iterator[Clause]:
@@ -123,7 +129,7 @@ def _sentences(line: str) -> Iterator[str]:
 
 def _is_statement(sentence: str) -> bool:
     asked = sentence.rstrip("\"')").endswith("?")
-    return 0 < len(sentence) <= MAX_CLAUSE and not (asked or _HYPOTHESIS.search(sentence) or _SPEECH.search(sentence))
+    return 0 < len(sentence) <= MAX_CLAUSE and not (asked or _HYPOTHESIS.search(sentence) or _QUOTED in sentence)
 
 
 def _parts(sentence: str) -> Iterator[str]:
