@@ -46,12 +46,12 @@ _REJECTION_TYPES: Final = ["int4", "int8", "int4", "text", "text", "text", "text
 
 
 async def load_state(connection: Connection, commits: Sequence[Commit]) -> State:
-    """What a fold of `commits` has to know, in one round trip."""
+    """What a fold of `commits` has to know; inside a pipeline that is one round trip."""
     sources = [source_of(commit) for commit in commits]
     owners, source_ids = [owner for owner, _ in sources], [source_id for _, source_id in sources]
-    async with connection.pipeline():
-        applied = await connection.execute(_SQL["applied"], {"owners": owners, "source_ids": source_ids}, binary=True)
-        facts = await connection.execute(_SQL["known_facts"], {"fact_ids": named_facts(commits)}, binary=True)
+    asked = {"owners": owners, "source_ids": source_ids}
+    applied = await connection.execute(_SQL["applied"], asked, binary=True)
+    facts = await connection.execute(_SQL["known_facts"], {"fact_ids": named_facts(commits)}, binary=True)
     known = [_known(row) for row in await facts.fetchall()]
     return State(
         applied=frozenset((owner, source_id) for owner, source_id in await applied.fetchall()),
@@ -61,16 +61,26 @@ async def load_state(connection: Connection, commits: Sequence[Commit]) -> State
 
 async def write_changes(connection: Connection, changes: Changes) -> None:
     """Write rows, changed facts and scope versions; the profiles are left to `refresh_profiles`."""
+    await copy_rows(connection, changes)
+    async with connection.pipeline():
+        await update_rows(connection, changes)
+
+
+async def copy_rows(connection: Connection, changes: Changes) -> None:
+    """Write the rows that are new. COPY is not possible inside a pipeline."""
     await _copy(connection, "copy_commits", _COMMIT_TYPES, map(_commit_row, changes.commits))
     await _copy(connection, "copy_events", _EVENT_TYPES, map(_event_row, changes.events))
     await _copy(connection, "copy_facts", _FACT_TYPES, map(_fact_row, changes.facts))
     await _copy(connection, "copy_rejections", _REJECTION_TYPES, map(_rejection_row, changes.rejections))
-    async with connection.pipeline():
-        if changes.updates:
-            await connection.execute(_SQL["update_facts"], _updates(changes.updates))
-        if changes.steps:
-            steps = {"owner": [step.owner for step in changes.steps], "commits": [s.commits for s in changes.steps]}
-            await connection.execute(_SQL["step_scopes"], steps | _scopes([step.scope for step in changes.steps]))
+
+
+async def update_rows(connection: Connection, changes: Changes) -> None:
+    """Write how known facts stand now, and the versions of the scopes."""
+    if changes.updates:
+        await connection.execute(_SQL["update_facts"], _updates(changes.updates))
+    if changes.steps:
+        steps = {"owner": [step.owner for step in changes.steps], "commits": [step.commits for step in changes.steps]}
+        await connection.execute(_SQL["step_scopes"], steps | _scopes([step.scope for step in changes.steps]))
 
 
 async def refresh_profiles(connection: Connection, scopes: Sequence[ScopeColumns]) -> None:

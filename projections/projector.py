@@ -9,13 +9,15 @@ from typing import Final
 
 import psycopg
 import structlog
+from psycopg import AsyncCursor
+from psycopg.rows import TupleRow
 
 from projections import metrics
-from projections.bulk import Connection, load_state, refresh_profiles, write_changes
+from projections.bulk import Connection, copy_rows, load_state, refresh_profiles, update_rows
 from projections.errors import LogGapError, ProjectionError
 from projections.fold import fold, refused
 from projections.pools import Pool, persistently
-from projections.rows import Changes, LogPosition, ScopeColumns, together
+from projections.rows import Changes, LogPosition, together
 from projections.sql import queries
 from projections.state import State
 from schemas.commit import Commit
@@ -119,11 +121,14 @@ Reading = tuple[LogRecord, Commit | InvalidRecordError]
 async def _transact(connection: Connection, partition: int, readings: Sequence[Reading]) -> Applied:
     commits = [commit for _, commit in readings if isinstance(commit, Commit)]
     async with connection.transaction():
-        next_offset = await _lock(connection, partition)
+        async with connection.pipeline():
+            locked = await _lock(connection, partition)
+            state = await load_state(connection, commits)
+            next_offset = await _offset(locked)
         fresh = _fresh(partition, next_offset, readings)
         if not fresh:
             return Applied(next_offset=next_offset, changes=Changes(), repeated=len(readings))
-        changes = fold_readings(await load_state(connection, commits), partition, fresh)
+        changes = fold_readings(state, partition, fresh)
         return await _write(connection, partition, fresh[-1][0].offset + 1, changes, len(readings) - len(fresh))
 
 
@@ -143,26 +148,25 @@ def fold_readings(state: State, partition: int, readings: Sequence[Reading]) -> 
 
 
 async def _write(connection: Connection, partition: int, next_offset: int, changes: Changes, repeated: int) -> Applied:
-    await write_changes(connection, changes)
-    await refresh_profiles(connection, touched_scopes(changes))
-    await connection.execute(_SQL["move_partition"], {"partition": partition, "next_offset": next_offset})
+    await copy_rows(connection, changes)
+    async with connection.pipeline():
+        await update_rows(connection, changes)
+        await refresh_profiles(connection, [step.scope for step in changes.steps])
+        await connection.execute(_SQL["move_partition"], {"partition": partition, "next_offset": next_offset})
     return Applied(next_offset=next_offset, changes=changes, repeated=repeated)
 
 
-def touched_scopes(changes: Changes) -> list[ScopeColumns]:
-    """The scopes whose profiles have to be derived anew."""
-    return [step.scope for step in changes.steps]
+async def _lock(connection: Connection, partition: int) -> AsyncCursor[TupleRow]:
+    """Hold off a rebuild's swap and every other projector of the partition; the answer is the offset to go on at."""
+    await connection.execute(_SQL["share_swap_lock"], {"lock": SWAP_LOCK})
+    await connection.execute(_SQL["open_partition"], {"partition": partition})
+    return await connection.execute(_SQL["lock_partition"], {"partition": partition})
 
 
-async def _lock(connection: Connection, partition: int) -> int:
-    """Hold off a rebuild's swap and every other projector of the partition; gives the offset to go on at."""
-    async with connection.pipeline():
-        await connection.execute(_SQL["share_swap_lock"], {"lock": SWAP_LOCK})
-        await connection.execute(_SQL["open_partition"], {"partition": partition})
-        cursor = await connection.execute(_SQL["lock_partition"], {"partition": partition})
-    row = await cursor.fetchone()
+async def _offset(locked: AsyncCursor[TupleRow]) -> int:
+    row = await locked.fetchone()
     if row is None:
-        raise ProjectionError(f"the row of partition {partition} in projection_offsets went away: try again")
+        raise ProjectionError("the row of a partition in projection_offsets went away while it was locked: try again")
     next_offset: int = row[0]
     return next_offset
 
@@ -202,7 +206,7 @@ async def _refuse(connection: Connection, partition: int, reading: Reading) -> A
     position = LogPosition(partition=partition, offset=record.offset)
     changes = refused(position, record.value, reason="not_storable", detail=NOT_STORABLE)
     async with connection.transaction():
-        next_offset = await _lock(connection, partition)
+        next_offset = await _offset(await _lock(connection, partition))
         if not _fresh(partition, next_offset, [reading]):
             return Applied(next_offset=next_offset, changes=Changes(), repeated=1)
         return await _write(connection, partition, record.offset + 1, changes, 0)
