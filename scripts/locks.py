@@ -1,0 +1,60 @@
+"""The parts of requirements.lock that an image needs: its packages and what those require, with their hashes.
+
+What a package requires is read from its installed metadata, so it has to be installed from that lock.
+"""
+
+import re
+import tomllib
+from collections.abc import Iterable, Iterator
+from importlib.metadata import PackageNotFoundError, requires
+from pathlib import Path
+
+from packaging.requirements import Requirement
+from packaging.utils import NormalizedName, canonicalize_name
+
+ROOT = Path(__file__).resolve().parent.parent
+_PIN = re.compile(r"^(?P<name>[A-Za-z0-9][A-Za-z0-9._-]*)==.*(?:\n[ ]+.*)*\n?", re.MULTILINE)
+
+
+def runtime_lock() -> str:
+    """What `mnemolog` with the extra `offline` needs to run."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    return part_of_lock([*project["dependencies"], *project["optional-dependencies"]["offline"]])
+
+
+def build_lock() -> str:
+    """What builds the wheel."""
+    build = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["build-system"]
+    return part_of_lock(build["requires"])
+
+
+def part_of_lock(wanted: Iterable[str]) -> str:
+    """The pins of `wanted` and of all they require, word for word as requirements.lock has them."""
+    needed = closure(Requirement(text) for text in wanted)
+    lock = (ROOT / "requirements.lock").read_text(encoding="utf-8")
+    return "".join(pin[0] for pin in _PIN.finditer(lock) if canonicalize_name(pin["name"]) in needed)
+
+
+def closure(wanted: Iterable[Requirement]) -> set[NormalizedName]:
+    """Every package that installing `wanted` can bring, on any platform."""
+    pending = [(canonicalize_name(one.name), frozenset(one.extras)) for one in wanted]
+    seen = set(pending)
+    while pending:
+        for one in _required(*pending.pop()):
+            key = (canonicalize_name(one.name), frozenset(one.extras))
+            if key not in seen:
+                seen.add(key)
+                pending.append(key)
+    return {name for name, _ in seen}
+
+
+def _required(name: NormalizedName, extras: frozenset[str]) -> Iterator[Requirement]:
+    try:
+        texts = requires(name) or []
+    except PackageNotFoundError:
+        return  # for another platform: pinned in the lock with a marker, or not at all
+    for one in map(Requirement, texts):
+        if "extra" not in str(one.marker or "") or any(
+            one.marker.evaluate({"extra": extra}) for extra in extras if one.marker
+        ):
+            yield one
