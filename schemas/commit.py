@@ -37,4 +37,4 @@ class Commit(Versioned):
 
     @property
     def key(self) -> bytes:
-        return self.owner.encode()
+        return self.scope.key if self.scope else self.source_id.encode()

@@ -45,7 +45,7 @@ class Envelope(Versioned):
 
     @property
     def key(self) -> bytes:
-        return self.owner.encode()
+        return self.scope.key if self.scope else self.source_id.encode()
 
 
 class ExtractedFacts(Envelope):

@@ -16,7 +16,7 @@ def _named(dimension: str) -> dict[str, JsonValue]:
 class Scope(Record):
     """Tenant, user, agent, app and run; at least a user or an agent is named.
 
-    A tenant has no "/", so that no two pairs of tenant and user have the same owner.
+    A tenant has no "/", and a user none in front, so that no two of them have the same owner.
     """
 
     model_config = ConfigDict(json_schema_extra={"anyOf": [_named("user_id"), _named("agent_id")]})
@@ -34,6 +34,13 @@ class Scope(Record):
             raise ValueError("a tenant has no '/'")
         return tenant
 
+    @field_validator("user_id")
+    @classmethod
+    def _no_leading_slash(cls, user_id: str | None) -> str | None:
+        if user_id is not None and user_id.startswith("/"):
+            raise ValueError("a user_id does not begin with '/'")
+        return user_id
+
     @model_validator(mode="after")
     def _owned(self) -> Self:
         if self.user_id is None and self.agent_id is None:
@@ -42,13 +49,13 @@ class Scope(Record):
 
     @property
     def owner(self) -> str:
-        """`tenant/user`, or `tenant/agent` without a user: whose turns are kept in order."""
-        return f"{self.tenant}/{self.user_id or self.agent_id}"
+        """`tenant/user`, or `tenant//agent` without a user: whose sources have one commit each, in order."""
+        return f"{self.tenant}/{self.user_id}" if self.user_id else f"{self.tenant}//{self.agent_id}"
 
     @property
     def key(self) -> bytes:
-        """The Kafka key of every record of this owner."""
-        return self.owner.encode()
+        """The Kafka key of every record of this owner: `tenant/user`, or `tenant/agent` without a user."""
+        return f"{self.tenant}/{self.user_id or self.agent_id}".encode()
 
     @property
     def columns(self) -> dict[str, str]:

@@ -230,15 +230,16 @@ async def test_law_8_scopes_never_mix(settings: StreamsSettings, database: str) 
     async with running(settings):
         await say(settings, *(turn(f"t{n}", "I live in Berlin.", scope=scope) for n, scope in enumerate(scopes)))
         await say(settings, turn("same-id", "I like tea."), turn("same-id", "I like tea.", scope=scopes[4]))
+        await say(settings, turn("same-id", "I like tea.", scope=scopes[5]))
         await say(settings, turn("move", "I moved to Munich."))
-        await ends(database, len(scopes) + 3)
+        await ends(database, len(scopes) + 4)
     found = await rows(database, "SELECT tenant, user_id, agent_id, app_id, run_id, text, status FROM facts")
     ended_facts = [row for row in found if row["status"] == "superseded"]
     assert [(row["tenant"], row["agent_id"], row["app_id"], row["run_id"]) for row in ended_facts] == [
         ("default", "", "", "")
     ]
     assert len([row for row in found if "Berlin" in row["text"]]) == len(scopes)
-    assert len([row for row in found if "tea" in row["text"]]) == 2
+    assert len([row for row in found if "tea" in row["text"]]) == 3
 
 
 async def test_law_9_while_the_model_is_away_turns_wait_and_none_fails(

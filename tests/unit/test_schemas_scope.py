@@ -8,8 +8,15 @@ def test_the_owner_is_the_user_whoever_else_is_named() -> None:
     assert Scope(user_id="nadia", agent_id="planner", app_id="diary", run_id="r1").owner == "default/nadia"
 
 
-def test_the_owner_is_the_agent_where_there_is_no_user() -> None:
-    assert Scope(tenant="acme", agent_id="planner").owner == "acme/planner"
+def test_an_agent_without_a_user_is_an_owner_of_its_own_under_the_plain_key() -> None:
+    agent = Scope(tenant="acme", agent_id="planner")
+    assert (agent.owner, agent.key) == ("acme//planner", b"acme/planner")
+    assert Scope(tenant="acme", user_id="planner").owner == "acme/planner"
+
+
+def test_no_user_can_pose_as_an_agent() -> None:
+    with pytest.raises(ValidationError, match="does not begin with '/'"):
+        Scope(tenant="acme", user_id="/planner")
 
 
 def test_the_key_is_the_owner_in_utf8() -> None:
