@@ -4,7 +4,7 @@ import os
 import traceback
 from typing import Final, NamedTuple
 
-from mnemolog.cli.output import stderr
+from mnemolog.cli.output import clean, stderr
 
 FAILED: Final = 1
 USAGE: Final = 2
@@ -54,7 +54,7 @@ def report(error: BaseException) -> int:
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     verdict = judge(error)
-    words = str(error).strip() or type(error).__name__
+    words = clean(str(error)).strip() or type(error).__name__
     console = stderr()
     console.print("[bold red]error:[/] ", end="")
     console.print(words if verdict is not _UNEXPECTED else f"{type(error).__name__}: {words}", markup=False)

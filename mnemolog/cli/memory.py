@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from mnemolog.cli import options
-from mnemolog.cli.output import cell, emit, escape, stderr, stdout, table
+from mnemolog.cli.output import cell, emit, escape, stacked, stderr, stdout, table
 from mnemolog.cli.running import ask
 
 if TYPE_CHECKING:
@@ -86,8 +86,8 @@ def show_status(result: "WriteResult") -> None:
     why = f" ({escape(result.error)})" if result.error else ""
     stdout().print(f"[bold]{escape(result.turn_id)}[/]: {result.status}{why}")
     if result.memories:
-        rows = [(memory.event, memory.text, memory.reason, memory.fact_id) for memory in result.memories]
-        table("what it did", ("event", "text", "because", "fact"), rows)
+        rows = [(one.event, stacked(one.text, one.fact_id), one.reason) for one in result.memories]
+        table("what it did", ("event", "text and fact", "because"), rows)
     stdout().print(
         f"{result.llm_calls} LLM calls, {cell(result.embedding_calls)} embedding calls, "
         f"{result.tokens.total} tokens, {cell(result.duration_ms)} ms"
@@ -96,38 +96,33 @@ def show_status(result: "WriteResult") -> None:
 
 def show_search(found: "SearchResult") -> None:
     rows = [
-        (hit.score.total, hit.score.similarity, hit.fact.text, hit.fact.key, hit.fact.true_from, hit.fact.fact_id)
+        (hit.score.total, hit.score.similarity, stacked(hit.fact.text, hit.fact.fact_id), hit.fact.true_from)
         for hit in found.hits
     ]
-    table(f"{len(rows)} facts ({found.mode})", ("score", "similarity", "text", "key", "true from", "fact"), rows)
+    table(f"{len(rows)} facts ({found.mode})", ("score", "similar", "text and fact", "true from"), rows)
     if found.notice:
         stderr().print(f"[yellow]note:[/] {escape(found.notice)}")
 
 
 def show_facts(found: "Sequence[Fact]") -> None:
-    columns = ("whose", "text", "category", "status", "confidence", "true from", "to", "fact")
     rows = [
         (
             fact.user_id or fact.agent_id,
-            fact.text,
-            fact.category,
-            fact.status,
-            fact.confidence,
-            fact.true_from,
-            fact.true_to,
-            fact.fact_id,
+            stacked(fact.text, fact.fact_id),
+            stacked(fact.category, f"{fact.status}, {cell(fact.confidence)}"),
+            stacked(fact.true_from, fact.true_to),
         )
         for fact in found
     ]
-    table(f"{len(rows)} facts", columns, rows)
+    table(f"{len(rows)} facts", ("whose", "text and fact", "category, status", "true from, to"), rows)
 
 
 def show_profile(known: "Profile") -> None:
     from projections.queries import SECTIONS  # noqa: PLC0415 - loaded by whoever has a profile
 
     rows = [
-        (section, entry.get("key"), entry.get("text"), entry.get("confidence"), str(entry.get("at"))[:10])
+        (section, entry.get("text"), entry.get("confidence"), str(entry.get("at"))[:10])
         for section in SECTIONS
         for entry in getattr(known, section)
     ]
-    table(f"profile of {cell(known.updated_at) or 'nothing'}", ("section", "key", "text", "confidence", "since"), rows)
+    table(f"profile of {cell(known.updated_at) or 'nothing'}", ("section", "text", "sure", "since"), rows)

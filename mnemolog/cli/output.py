@@ -2,13 +2,16 @@
 
 import dataclasses
 from collections.abc import Iterable, Sequence
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import orjson
+from rich import markup
+from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 _WIDTH = 160  # of output that goes to no terminal, where rich would take 80
 
@@ -29,19 +32,24 @@ def emit(document: object) -> None:
 
 def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
     """Write a table; None is an empty cell."""
-    shown = Table(*columns, title=title, title_justify="left", header_style="bold")
+    shown = Table(*columns, title=title, title_justify="left", header_style="bold", box=SIMPLE_HEAD, pad_edge=False)
     for row in rows:
-        shown.add_row(*(escape(cell(value)) for value in row))
-    stdout().print(shown)
+        shown.add_row(*(value if isinstance(value, Text) else clean(cell(value)) for value in row))
+    stdout().print(shown, markup=False)
+
+
+def stacked(first: object, *below: object) -> Text:
+    """A cell of several lines, the first one bright: so that tables fit into 80 columns."""
+    return Text("\n").join([Text(clean(cell(first))), *(Text(clean(cell(one)), style="dim") for one in below)])
 
 
 def cell(value: object) -> str:
-    """A value as people read it: times to the second, fractions to two places."""
+    """A value as people read it: times to the minute in UTC, fractions to two places."""
     match value:
         case None:
             return ""
         case datetime():
-            return f"{value:%Y-%m-%d %H:%M:%S}"
+            return f"{value.astimezone(UTC):%Y-%m-%d %H:%M}"
         case timedelta():
             return f"{value.days} days" if value.days else str(value)
         case float():
@@ -50,9 +58,14 @@ def cell(value: object) -> str:
             return str(value)
 
 
+def clean(text: str) -> str:
+    """Text of users without control sequences, which a terminal would obey."""
+    return "".join(sign for sign in text if sign.isprintable() or sign == "\n")
+
+
 def escape(text: str) -> str:
-    """Text of users is shown as it is, never taken as markup or as a control sequence of the terminal."""
-    return "".join(sign for sign in text if sign.isprintable() or sign in "\n\t").replace("[", r"\[")
+    """The same where rich reads markup: it is shown, not taken for markup."""
+    return markup.escape(clean(text))
 
 
 def _console(*, stderr: bool) -> Console:

@@ -34,7 +34,7 @@ def up(
             def announce(connection: "Connection") -> None:
                 # From here on the terminal is the log's.
                 progress.close()
-                emit(connection) if as_json else _announce(connection)
+                emit(connection) if as_json else _announce(connection, settings.data_dir)
 
             async with stopped_by_signals() as stop:
                 await run_up(settings, stop=stop, announce=announce, progress=progress)
@@ -95,12 +95,15 @@ def _logs(settings: "Settings", *, quietly: bool = False) -> None:
     configure_logs(level, settings.log_format)
 
 
-def _announce(connection: "Connection") -> None:
+def _announce(connection: "Connection", folder: Path) -> None:
     show = stdout().print
     show("[bold green]Mnemolog is up.[/] Ctrl-C stops it.\n")
     show(f"  Kafka      {connection.kafka}   topic {connection.topic_prefix}conversation_turns", markup=False)
     show(f"  Postgres   {connection.postgres}", markup=False, soft_wrap=True)
     show(f"  Metrics    {connection.metrics_url}/metrics\n", markup=False)
-    show("In a second terminal, in this folder:")
-    show("  mnemolog publish turns.jsonl --wait      mnemolog search 'where does Mira live' --user mira", markup=False)
+    show(
+        f"In a second terminal (MNEMOLOG_DATA_DIR={folder.resolve()} in another folder):", markup=False, soft_wrap=True
+    )
+    show("  mnemolog publish turns.jsonl --wait", markup=False)
+    show("  mnemolog search 'where does Mira live' --user mira", markup=False)
     show(f"  psql {connection.postgres} -c 'TABLE facts'", markup=False, soft_wrap=True)

@@ -6,7 +6,7 @@ from uuid import UUID
 import typer
 
 from mnemolog.cli import options
-from mnemolog.cli.output import emit, stdout, table
+from mnemolog.cli.output import emit, stacked, stdout, table
 from mnemolog.cli.running import ask
 
 if TYPE_CHECKING:
@@ -48,22 +48,23 @@ def diff(
 
 def show_history(story: "History") -> None:
     versions = [
-        (fact.text, fact.status, fact.true_from, fact.true_to, fact.believed_from, fact.believed_to, fact.fact_id)
+        (
+            stacked(f"{fact.text} ({fact.status})", fact.fact_id),
+            stacked(fact.true_from, fact.true_to),
+            stacked(fact.believed_from, fact.believed_to),
+        )
         for fact in story.versions
     ]
-    columns = ("text", "status", "true from", "to", "believed from", "to", "fact")
-    table(f"{len(versions)} versions", columns, versions)
-    events = [
-        (touch.decided_at, touch.event, touch.decided_by, touch.reason, touch.source_id) for touch in story.events
-    ]
-    table(f"{len(events)} events", ("decided", "event", "by", "because", "turn"), events)
+    table(f"{len(versions)} versions", ("text and fact", "true from, to", "believed from, to"), versions)
+    events = [(touch.decided_at, touch.event, stacked(touch.reason, touch.source_id)) for touch in story.events]
+    table(f"{len(events)} events", ("decided", "event", "because, of turn"), events)
 
 
 def show_diff(changes: "Diff") -> None:
     rows = [
-        (change.at, kind, " / ".join(old.text for old in change.old), change.text, change.reason)
+        (change.at, kind, stacked(change.text, *(f"instead of: {old.text}" for old in change.old), change.reason))
         for kind in _KINDS
         for change in getattr(changes, kind)
     ]
-    table(f"{len(rows)} changes", ("decided", "kind", "old", "new", "because"), rows)
+    table(f"{len(rows)} changes", ("decided", "kind", "text, because"), rows)
     stdout().print(f"{changes.skipped} statements repeated what was known")

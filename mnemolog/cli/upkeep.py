@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from projections.audit import Audit
     from projections.rebuild import RebuildReport
 
-_DIGEST = 16
+_DIGEST = 12
 
 
 def audit(*, as_json: options.AsJson = False) -> None:

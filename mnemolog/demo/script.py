@@ -76,11 +76,12 @@ def _folder(keep: Path | None) -> Iterator[Path]:
 
 
 def _farewell(keep: Path | None) -> None:
+    folder = keep or Path("demo-data")
     show = stdout().print
     show("\n[bold green]That was the whole way.[/] Try next:")
-    show(f"  mnemolog up{f' --data {keep}' if keep else ''}", markup=False)
-    show("  mnemolog search 'what does Priya do for a living' --user priya", markup=False)
     if not keep:
-        show(
-            "  mnemolog demo --keep ./demo-data     keeps this data for `mnemolog up --data ./demo-data`", markup=False
-        )
+        show(f"  mnemolog demo --keep {folder}      plays it again and leaves its data", markup=False)
+    show(f"  mnemolog up --data {folder}        runs it until Ctrl-C; then, in a second terminal:", markup=False)
+    show(f"  export MNEMOLOG_DATA_DIR={folder}", markup=False)
+    show("  mnemolog search 'what does Priya do for a living' --user priya", markup=False)
+    show("  mnemolog facts --user mira --all", markup=False)
