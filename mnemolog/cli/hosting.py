@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager
 from typing import Any, NoReturn, Self
 
+import uvloop
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
 from mnemolog.cli.failures import INTERRUPTED, report
@@ -20,7 +21,7 @@ def host(work: Coroutine[Any, Any, int]) -> NoReturn:
 
     At once, without Python's own clean-up: what a crashed stage leaves behind (a consumer's thread) could block that.
     """
-    runner = asyncio.Runner()
+    runner = asyncio.Runner(loop_factory=uvloop.new_event_loop)
     try:
         code = runner.run(work)
     except (KeyboardInterrupt, asyncio.CancelledError):

@@ -51,8 +51,9 @@ def worker(
     ] = None,
     as_json: options.AsJson = False,
 ) -> None:
-    """Run all stages, or some, against the Kafka and Postgres that are set."""
-    from streams.assembly import ALL_STAGES  # noqa: PLC0415 - loads every driver
+    """Run all stages, or some, against the Kafka and Postgres that are set. The tables have to be there."""
+    from mnemolog.upkeep import create_topics  # noqa: PLC0415 - loads every driver
+    from streams.assembly import ALL_STAGES  # noqa: PLC0415 - the same
     from streams.worker import WorkerReport, run_worker  # noqa: PLC0415 - the same
 
     if unknown := sorted(set(stages or []) - set(ALL_STAGES)):
@@ -69,6 +70,7 @@ def worker(
     async def work() -> int:
         _logs(settings)
         async with stopped_by_signals() as stop:
+            await create_topics(settings)
             await run_worker(settings, chosen, stop, on_ready=ready)
         return 0
 

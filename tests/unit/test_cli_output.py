@@ -1,0 +1,64 @@
+"""What commands write: JSON with every kind of value, and tables that obey nobody's control sequences."""
+
+import json
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta, timezone
+from pathlib import Path
+from uuid import UUID
+
+import pytest
+from pydantic import BaseModel
+
+from mnemolog.cli.output import cell, emit, stacked, table
+
+
+class Model(BaseModel):
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    id: UUID
+    ends: dict[int, int]
+    model: Model
+    path: Path
+    raw: bytes
+    age: timedelta
+
+
+def test_every_kind_of_value_has_its_json(capsys: pytest.CaptureFixture[str]) -> None:
+    at = datetime(2026, 3, 1, tzinfo=UTC)
+    emit(Value(UUID(int=1), {0: 1}, Model(at=at), Path("a"), b"\xff{", timedelta(seconds=1)))
+    out = capsys.readouterr().out
+    assert out.count("\n") == 1
+    assert json.loads(out) == {
+        "id": str(UUID(int=1)),
+        "ends": {"0": 1},
+        "model": {"at": "2026-03-01T00:00:00Z"},
+        "path": "a",
+        "raw": "\\xff{",
+        "age": "0:00:01",
+    }
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        (None, ""),
+        (0.956, "0.96"),
+        (datetime(2026, 3, 1, 1, 30, tzinfo=timezone(timedelta(hours=2))), "2026-02-28 23:30"),
+        (timedelta(days=7), "7 days"),
+        (timedelta(minutes=5), "0:05:00"),
+        (3, "3"),
+    ],
+)
+def test_values_are_shown_as_people_read_them(value: object, shown: str) -> None:
+    assert cell(value) == shown
+
+
+def test_a_table_shows_text_as_it_is(capsys: pytest.CaptureFixture[str]) -> None:
+    table("2 rows", ("a", "b"), [("[red]x[/]", "\x1b[31mred"), (stacked("[b]first", None), 2)])
+    out = capsys.readouterr().out
+    assert "[red]x[/]" in out
+    assert "[b]first" in out
+    assert "\x1b" not in out
