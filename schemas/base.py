@@ -12,6 +12,7 @@ from pydantic_core import ErrorDetails
 from schemas.errors import InvalidRecordError, UnsupportedVersionError
 
 MAX_TEXT = 1_000_000
+MAX_IDENTIFIER_BYTES = 256
 MAX_DEPTH = 64  # of lists and objects inside metadata
 _MAX_FAULTS = 5
 _MAX_FAULT = 300  # characters of one fault in a report
@@ -37,6 +38,8 @@ def _identifier(text: str) -> str:
         raise ValueError("an id has no control characters and no white space at its ends")
     if text == "*":
         raise ValueError("'*' stands for 'any' in queries and cannot be an id")
+    if len(text.encode()) > MAX_IDENTIFIER_BYTES:
+        raise ValueError(f"an id has at most {MAX_IDENTIFIER_BYTES} bytes in UTF-8: five of them fit into an index")
     return text
 
 
@@ -86,7 +89,7 @@ def _within_calendar(moment: datetime) -> datetime:
 Text = Annotated[str, Field(max_length=MAX_TEXT), AfterValidator(_storable)]
 Identifier = Annotated[
     str,
-    Field(min_length=1, max_length=256, json_schema_extra={"pattern": _IDENTIFIER_PATTERN}),
+    Field(min_length=1, max_length=MAX_IDENTIFIER_BYTES, json_schema_extra={"pattern": _IDENTIFIER_PATTERN}),
     AfterValidator(_identifier),
 ]
 Metadata = Annotated[dict[str, Any], AfterValidator(_storable_json)]

@@ -45,3 +45,11 @@ def test_a_tenant_has_no_slash_so_that_owners_are_unambiguous() -> None:
     assert Scope(tenant="a", user_id="b/c").owner == "a/b/c"
     with pytest.raises(ValidationError, match="a tenant has no '/'"):
         Scope(tenant="a/b", user_id="c")
+
+
+@pytest.mark.parametrize("unit", ["x", "ü", "語", "😀"])
+def test_an_id_is_bounded_in_bytes_so_that_all_five_fit_into_an_index(unit: str) -> None:
+    most = 256 // len(unit.encode())
+    assert Scope(user_id=unit * most).user_id == unit * most
+    with pytest.raises(ValidationError, match="256"):
+        Scope(user_id=unit * (most + 1))
