@@ -1,10 +1,11 @@
-"""Vectors to and from Postgres in its binary form, without any conversion of numbers."""
+"""Vectors to Postgres as halfvecs, by pgvector's own package."""
 
 from typing import Any
 
+from pgvector import HalfVector
+from pgvector.psycopg.halfvec import HalfVectorBinaryDumper, register_halfvec_info
 from psycopg import AsyncConnection
-from psycopg.adapt import Buffer, Dumper
-from psycopg.pq import Format
+from psycopg.adapt import Buffer
 from psycopg.types import TypeInfo
 
 from projections.errors import SchemaMissingError
@@ -12,22 +13,16 @@ from schemas.vector import Vector
 
 
 async def register_halfvec(connection: AsyncConnection[Any]) -> None:
-    """Teach a connection to send a `Vector` as a halfvec. Raises `SchemaMissingError` without pgvector."""
+    """Teach a connection halfvecs, and to send a `Vector` as one. Raises `SchemaMissingError` without pgvector."""
     info = await TypeInfo.fetch(connection, "public.halfvec")
     if info is None:
         raise SchemaMissingError("the database has no pgvector: run `mnemolog migrate` first")
-    info.register(connection)
-    dumper = type("HalfvecDumper", (_VectorDumper,), {"oid": info.oid})
-    connection.adapters.register_dumper(Vector, dumper)
+    register_halfvec_info(connection, info)
+    connection.adapters.register_dumper(Vector, type("VectorDumper", (_VectorDumper,), {"oid": info.oid}))
 
 
-class _VectorDumper(Dumper):
-    """Dimensions and an unused field as int16, then the halves; all big-endian (pgvector, halfvec_recv)."""
+class _VectorDumper(HalfVectorBinaryDumper):
+    """float16 to float and back loses nothing."""
 
-    format = Format.BINARY
-
-    def dump(self, obj: Vector) -> Buffer:
-        little = obj.raw
-        big = bytearray(len(little))
-        big[::2], big[1::2] = little[1::2], little[::2]
-        return obj.dimensions.to_bytes(2, "big") + b"\x00\x00" + bytes(big)
+    def dump(self, obj: Any) -> Buffer | None:
+        return super().dump(HalfVector(list(obj.values)))
