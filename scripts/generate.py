@@ -19,6 +19,7 @@ from schemas.base import Versioned
 from schemas.commit import Commit
 from schemas.envelopes import EmbeddedFacts, ExtractedFacts, MatchedFacts
 from schemas.turn import Turn
+from scripts.dashboards import dashboard
 from scripts.locks import build_lock, runtime_lock
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -68,6 +69,7 @@ GENERATED: Mapping[str, Callable[[], str]] = {
     **{f"schemas/json/{name}.v{model.VERSION}.json": partial(json_schema, model) for name, model in SCHEMAS.items()},
     "docs/settings.md": settings_page,
     "docs/metrics.md": metrics_page,
+    "grafana/dashboards/mnemolog.json": dashboard,
     "deploy/build.lock": build_lock,
     "deploy/runtime.lock": runtime_lock,
 }
