@@ -7,19 +7,23 @@ from typing import Literal
 import structlog
 
 Level = Literal["debug", "info", "warning", "error"]
+Form = Literal["console", "json"]
 
 
-def configure_logs(level: Level, form: Literal["console", "json"]) -> None:
+def configure_logs(level: Level, form: Form) -> None:
     """Set up the logs of this process."""
     shared: list[structlog.typing.Processor] = [
         structlog.contextvars.merge_contextvars,
         structlog.processors.add_log_level,
         structlog.processors.TimeStamper(fmt="iso"),
     ]
+    # Plain tracebacks: others show local variables, which hold texts of users.
     renderer: list[structlog.typing.Processor] = (
         [structlog.processors.format_exc_info, structlog.processors.JSONRenderer()]
         if form == "json"
-        else [structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty())]
+        else [
+            structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty(), exception_formatter=structlog.dev.plain_traceback)
+        ]
     )
     structlog.configure(
         processors=[*shared, *renderer],
@@ -27,6 +31,7 @@ def configure_logs(level: Level, form: Literal["console", "json"]) -> None:
         logger_factory=structlog.PrintLoggerFactory(sys.stderr),
     )
     handler = logging.StreamHandler(sys.stderr)
+    handler.setLevel(max(logging.WARNING, logging.getLevelNamesMapping()[level.upper()]))
     handler.setFormatter(
         structlog.stdlib.ProcessorFormatter(
             foreign_pre_chain=shared,

@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Any, Final, Literal
 
+import structlog
 from aiokafka.admin import AIOKafkaAdminClient  # type: ignore[import-untyped] # aiokafka ships no types
 from aiokafka.errors import KafkaError  # type: ignore[import-untyped] # aiokafka ships no types
 from sqlalchemy.exc import OperationalError
@@ -19,8 +20,11 @@ from projections import rebuild as tables
 from projections.log_source import TableLog
 from projections.pools import open_pool
 from projections.rebuild import Progress, RebuildReport
+from projections.sql import queries
 from streams.admin import TopicState, describe_topics, ensure_topics
 from streams.log_source import KafkaLog
+
+log = structlog.get_logger(__name__)
 
 Source = Literal["kafka", "table"]
 COORDINATOR_SECONDS: Final = 30.0
@@ -80,6 +84,18 @@ async def migrate_tables(settings: Settings) -> None:
         raise ServerUnavailableError(
             f"Postgres cannot be reached ({error.orig}): start it, or correct MNEMOLOG_POSTGRES"
         ) from error
+
+
+async def require_tables(settings: Settings) -> None:
+    """Raise `SettingsError` where a database has no tables; one that is away is waited for by the stages."""
+    reader = Reader(settings.postgres or "", size=1, statement_timeout=settings.postgres_statement_timeout)
+    try:
+        async with reader.connection() as connection:
+            await connection.execute(queries("projector")["next_offsets"])
+    except ServerUnavailableError as error:
+        log.warning("postgres_away", error=str(error))
+    finally:
+        await reader.close()
 
 
 async def audit(settings: Settings) -> books.Audit:

@@ -52,7 +52,7 @@ def worker(
     as_json: options.AsJson = False,
 ) -> None:
     """Run all stages, or some, against the Kafka and Postgres that are set. The tables have to be there."""
-    from mnemolog.upkeep import create_topics  # noqa: PLC0415 - loads every driver
+    from mnemolog.upkeep import create_topics, require_tables  # noqa: PLC0415 - loads every driver
     from streams.assembly import ALL_STAGES  # noqa: PLC0415 - the same
     from streams.worker import WorkerReport, run_worker  # noqa: PLC0415 - the same
 
@@ -71,6 +71,7 @@ def worker(
         _logs(settings)
         async with stopped_by_signals() as stop:
             await create_topics(settings)
+            await require_tables(settings)
             await run_worker(settings, chosen, stop, on_ready=ready)
         return 0
 

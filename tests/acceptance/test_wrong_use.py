@@ -3,6 +3,7 @@
 import pytest
 
 from tests.acceptance.commands import Shell, turn
+from tests.acceptance.conftest import given
 
 NOBODY = "127.0.0.1:9"
 AWAY = {"KAFKA": NOBODY, "POSTGRES": f"postgresql://mnemolog@{NOBODY}/x"}
@@ -60,9 +61,11 @@ def test_help_is_written_to_stdout(nowhere: Shell) -> None:
 @pytest.mark.kafka
 @pytest.mark.postgres
 def test_a_database_without_tables_says_migrate(bootstrap: str, new_database: str, nowhere: Shell) -> None:
-    shell = Shell(folder=nowhere.folder, settings={"KAFKA": bootstrap, "POSTGRES": new_database})
+    shell = Shell(folder=nowhere.folder, settings=given(bootstrap, new_database))
     done = shell.run("facts", "--user", "mira")
     assert (done.code, "mnemolog migrate" in done.err) == (2, True), done
+    worker = shell.run("worker", seconds=60)
+    assert (worker.code, "mnemolog migrate" in worker.err) == (2, True), worker
     assert shell.run("migrate").code == 0
     assert shell.json("facts", "--user", "mira") == []
 
