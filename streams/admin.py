@@ -154,6 +154,8 @@ async def _configs(admin: Any, names: Sequence[str]) -> dict[str, dict[str, str]
 
 
 async def _end_offsets(bootstrap: str, counts: Mapping[str, int]) -> Mapping[TopicPartition, int]:
+    if not counts:
+        return {}  # a consumer that is stopped right after its start raises CancelledError
     consumer = AIOKafkaConsumer(bootstrap_servers=bootstrap)
     try:
         await consumer.start()

@@ -77,3 +77,7 @@ async def test_topics_are_shown_with_their_ends_and_missing_ones_as_empty(bootst
     assert set(states) == {topic.name for topic in TOPICS}
     assert sum(states["conversation_turns"].end_offsets.values()) == 5
     assert (states["memory_events"].partitions, states["memory_events"].end_offsets) == (0, {})
+
+
+async def test_a_broker_without_any_of_the_topics_is_shown_as_it_is(bootstrap: str, prefix: str) -> None:
+    assert {state.partitions for state in await describe_topics(bootstrap, prefix=prefix)} == {0}
