@@ -1,72 +1,66 @@
-"""The README's own snippets, run as a reader would run them."""
+"""What the README shows works as it stands, in a folder where `mnemolog up` runs."""
 
-import os
 import re
-import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
-import psycopg
 import pytest
 
 from tests.acceptance.commands import SECONDS, Shell
+from tests.support import eventually
 
-pytestmark = [pytest.mark.kafka, pytest.mark.postgres]
-
-ROOT = Path(__file__).parents[2]
-README = (ROOT / "README.md").read_text()
-
-
-def snippets(heading: str, language: str) -> list[str]:
-    """The code blocks of one section, in order."""
-    section = README.split(f"\n## {heading}\n", 1)[1].split("\n## ", 1)[0]
-    return re.findall(rf"```{language}\n(.*?)```", section, re.DOTALL)
+pytestmark = [pytest.mark.kafka, pytest.mark.postgres, pytest.mark.timeout(400)]
+README = Path(__file__).parents[2] / "README.md"
 
 
-def run(shell: Shell, *command: str) -> str:
-    """Run as in a second terminal of a reader whose servers are given."""
-    environ = os.environ | {f"MNEMOLOG_{name}": value for name, value in shell.settings.items()}
-    done = subprocess.run(command, cwd=ROOT, env=environ, capture_output=True, text=True, timeout=SECONDS, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
+@pytest.fixture
+def home(data_folder: Path) -> Iterator[Shell]:
+    """A folder like a clone of the project: with `.venv`, and with `up` running in it."""
+    data_folder.mkdir(mode=0o711)
+    (data_folder / ".venv").symlink_to(sys.prefix)
+    shell = Shell(folder=data_folder)
+    with shell.serving("up") as up:
+        connection = up.announced()
+        yield Shell(folder=data_folder, settings={"KAFKA": connection["kafka"], "POSTGRES": connection["postgres"]})
+        assert up.terminated() == 0, up.log.read_text()
+
+
+def block(language: str, words: str) -> str:
+    """The README's block of code that has these words."""
+    blocks = re.findall(rf"```{language}\n(.*?)```", README.read_text(), re.DOTALL)
+    (found,) = (code for code in blocks if words in code)
+    return str(found)
+
+
+def ran(shell: Shell, *command: str, stdin: str) -> str:
+    done = subprocess.run(
+        command,
+        input=stdin,
+        cwd=shell.folder,
+        env=shell.environ,
+        capture_output=True,
+        text=True,
+        timeout=SECONDS,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
     return done.stdout
 
 
-def as_installed(script: str) -> str:
-    return script.replace(".venv/bin/mnemolog", f"{sys.executable} -m mnemolog")
+async def test_the_readme_as_it_stands(home: Shell) -> None:
+    unset = Shell(folder=home.folder)
+    shown = ran(unset, "bash", "-euo", "pipefail", stdin=block("bash", "publish -"))
+    assert "1 lines read, 1 acknowledged" in shown
+    assert "Alice lives in Bern." in shown
+    assert "Alice lives in Bern." in ran(unset, sys.executable, "-", stdin=block("python", "SyncMemoryClient"))
+    ran(home, "bash", "-euo", "pipefail", stdin=block("bash", "kcat -P"))
+    query = block("sql", "FROM facts")
 
+    def told() -> str:
+        return ran(home, "psql", "--no-psqlrc", home.settings["POSTGRES"], stdin=query)
 
-def test_publish_search_and_facts(shell: Shell) -> None:
-    (script,) = (each for each in snippets("Use it", "bash") if "publish -" in each)
-    output = run(shell, "bash", "-euc", as_installed(script))
-    assert "lives in Bern" in output
-    assert "allergic to nuts" in output
-
-
-def test_the_python_client(shell: Shell) -> None:
-    (script,) = snippets("Use it", "python")
-    output = run(shell, sys.executable, "-c", script)
-    assert "Alice lives in Bern." in output
-
-
-@pytest.mark.skipif(shutil.which("kcat") is None, reason="kcat is not installed (Debian: apt-get install kcat)")
-def test_a_foreign_kafka_client_and_sql(shell: Shell) -> None:
-    (script,) = snippets("Without a line of ours", "bash")
-    run(
-        shell,
-        "bash",
-        "-euc",
-        script.replace("conversation_turns", f"{shell.settings['TOPIC_PREFIX']}conversation_turns"),
-    )
-    run(
-        shell,
-        sys.executable,
-        "-c",
-        "from mnemolog import SyncMemoryClient as M\nwith M() as m: m.wait('t2', timeout=60)",
-    )
-    (queries,) = snippets("Without a line of ours", "sql")
-    with psycopg.connect(shell.settings["POSTGRES"]) as connection:
-        facts, events, turns = (connection.execute(query.encode()).fetchall() for query in queries.split(";")[:3])
-    assert ("Alice lives in Munich.", "active") in [row[:2] for row in facts]
-    assert events
-    assert ("t2", "facts", None) in turns
+    answer = await eventually(lambda: "Alice lives in Munich." in told() and told())
+    assert "superseded" in str(answer)
+    assert "fact_replaced" in str(answer)
