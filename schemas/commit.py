@@ -24,7 +24,7 @@ class Commit(Versioned):
     published_at: Timestamp
     decided_at: Timestamp
     outcome: Outcome
-    reason: str | None = None
+    reason: Text | None = None
     detail: Text = ""
     events: tuple[MemoryEvent, ...] = ()
     provenance: Provenance = Provenance()

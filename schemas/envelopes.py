@@ -18,7 +18,7 @@ class End(Record):
     """The end a stage has already found for a turn; later stages pass it on and the resolver commits it."""
 
     outcome: Literal["no_facts", "rejected", "failed"]
-    reason: str
+    reason: Text
     detail: Text = ""
 
 

@@ -14,7 +14,7 @@ DropReason = Literal["excerpt_not_found", "near_duplicate", "unknown_category"]
 class Origin(Record):
     """The record that started it all: its place in `conversation_turns`."""
 
-    topic: str
+    topic: Text
     partition: Count
     offset: Count
 
@@ -36,8 +36,8 @@ class Step(Record):
 
     stage: Stage
     milliseconds: float = Field(ge=0)
-    model: str | None = None
-    prompt_version: str | None = None
+    model: Text | None = None
+    prompt_version: Text | None = None
     llm_calls: Count = 0
     embedding_calls: float = Field(default=0, ge=0)
     input_tokens: Count = 0
@@ -49,7 +49,7 @@ class Step(Record):
 class Thresholds(Record):
     """Cosine similarities that decided: above `duplicate` skip, above `conflict` ask, below add."""
 
-    embedding_model: str
+    embedding_model: Text
     duplicate: Fraction
     raw_duplicate: Fraction
     conflict: Fraction
@@ -69,8 +69,8 @@ class Decision(Record):
     by: Literal["threshold", "hash", "model", "fallback"]
     reason: Text
     candidates: tuple[Weighed, ...] = ()
-    model: str | None = None
-    prompt_version: str | None = None
+    model: Text | None = None
+    prompt_version: Text | None = None
 
 
 class Provenance(Record):

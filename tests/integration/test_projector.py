@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import random
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from datetime import timedelta
 from typing import Any
@@ -250,18 +249,9 @@ async def test_bytes_that_are_no_commit_are_kept_and_passed(pool: Pool, projecto
     assert await projector.next_offsets() == {0: 3}
 
 
-def foreign_name(seed: int) -> str:
-    """As long as an id may be, of characters that take four bytes each and hardly compress."""
-    return "".join(random.Random(seed).choices([chr(code) for code in range(0x20000, 0x2A000)], k=256))
-
-
 POISON = {
-    "U+0000 in a field without a check": commit("nul", reason="\x00", outcome="failed"),
     "a count that no column holds": commit("count", based_on=2**70),
     "a fact's id that is taken": commit("taken", added("x", fact_id=BERN)),
-    "ids that no index holds": commit(
-        "long", scope=Scope(user_id=foreign_name(1), agent_id=foreign_name(2), app_id=foreign_name(3))
-    ),
 }
 
 
