@@ -14,7 +14,7 @@ from mnemolog.demo.conversation import lines
 from mnemolog.demo.letters import first_dead_letter
 from mnemolog.errors import MnemologError
 from mnemolog.settings import Settings
-from mnemolog.turn_files import Followed, TurnFile
+from mnemolog.turn_files import Followed, Tally, TurnFile
 from mnemolog.upkeep import Source, audit, rebuild
 from projections.results import Memory, WriteResult
 from streams.dead_letters import DeadLetter
@@ -60,7 +60,8 @@ class Demo:
         file = TurnFile(self._settings, raw=True, report=lambda *_: None)
         turns = await file.publish(io.BytesIO(b"\n".join(records)))
         _check(len(turns) == len(records), f"{len(turns)} of {len(records)} records were acknowledged")
-        self._heading(f"{len(turns)} turns of three people are published", "the broker has acknowledged each")
+        self._heading("The conversation of three people is published", "durable once the broker has acknowledged it")
+        self._show(show_published, file.tally)
         return turns
 
     async def _become_facts(self, client: MemoryClient, turns: list[Followed]) -> list[Memory]:
@@ -132,6 +133,10 @@ class Demo:
 
 def show_servers(connection: Connection) -> None:
     stdout().print(f"  Kafka {connection.kafka}, metrics {connection.metrics_url}/metrics", markup=False)
+
+
+def show_published(tally: Tally) -> None:
+    stdout().print(f"  {tally.read} records sent, {tally.acknowledged} acknowledged")
 
 
 def show_end(end: WriteResult) -> None:
