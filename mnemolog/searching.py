@@ -38,12 +38,14 @@ class QueryEmbedder:
         self._settings = settings
         self._within = within
         self._embedder: Embedder | None = None
+        self._building = asyncio.Lock()
 
     async def embed(self, text: str) -> EmbeddedQuery:
         """Embed one query; never raises for an embedder that is missing, away or unwilling."""
         try:
+            embedder = await self._built()
             async with asyncio.timeout(self._within):
-                embeddings = await self._built().embed([text])
+                embeddings = await embedder.embed([text])
         except TimeoutError:
             return EmbeddedQuery(notice=f"by words only: no vector within {self._within:g} s, is the model reachable?")
         except ProviderError as error:
@@ -54,10 +56,16 @@ class QueryEmbedder:
         if self._embedder is not None:
             await self._embedder.close()
 
-    def _built(self) -> Embedder:
-        if self._embedder is None:
-            # Models load slowly: only who searches waits for them.
-            from streams.providers.build import build_embedder  # noqa: PLC0415
-
-            self._embedder = build_embedder(self._settings)
+    async def _built(self) -> Embedder:
+        """The embedder; a model is loaded once, in a thread, and its time is not counted against the query."""
+        async with self._building:
+            if self._embedder is None:
+                self._embedder = await asyncio.to_thread(_build, self._settings)
         return self._embedder
+
+
+def _build(settings: StreamsSettings) -> Embedder:
+    # Only here: who does not search does not wait for the libraries.
+    from streams.providers.build import build_embedder  # noqa: PLC0415
+
+    return build_embedder(settings)
