@@ -4,8 +4,7 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
-from pydantic import AwareDatetime
-
+from schemas.base import Timestamp
 from schemas.facts import IMPORTANCE, ActionHint, Certainty, ExtractedFact, ImportanceCategory, Slot
 from schemas.provenance import Dropped
 from schemas.turn import Message, Turn
@@ -66,8 +65,8 @@ class _Fact(ReplyModel):
     importance_category: ImportanceCategory
     certainty: Certainty
     subject: Line | None
-    event_time: AwareDatetime | None
-    valid_until: AwareDatetime | None
+    event_time: Timestamp | None
+    valid_until: Timestamp | None
     action_hint: ActionHint
 
 

@@ -58,6 +58,7 @@ def test_a_blank_search_text_is_the_text_and_blank_values_are_none() -> None:
         ({"certainty": "sure"}, "facts.0.certainty"),
         ({"action_hint": "drop"}, "facts.0.action_hint"),
         ({"event_time": "2023-05-08T10:00:00"}, "facts.0.event_time: needs date, time and zone"),
+        ({"valid_until": "9999-12-31T23:59:59Z"}, "facts.0.valid_until: Value error, a time lies in the years"),
         ({"valid_until": "2023-05-08"}, "facts.0.valid_until: needs date, time and zone"),
         ({"event_time": 1683540000}, "facts.0.event_time: needs date, time and zone"),
         ({"value": 3}, "facts.0.value"),
