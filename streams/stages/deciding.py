@@ -110,6 +110,8 @@ class _Maker:
         match weight:
             case Fresh():
                 return self._added(self._decision("threshold", self._fresh_reason()))
+            case Duplicate(_, candidate, by) if candidate.fact_id in spent:
+                return self._added(self._decision(by, "what it repeats has been ended by this very turn"))
             case Duplicate(_, candidate, by):
                 return self._skipped(candidate, by)
             case Contested():
@@ -136,7 +138,9 @@ class _Maker:
                 return FactConfirmed(**self._common(decision), target=nearest.fact_id, statement=self._statement)
             case "REPLACE":
                 fact = self._new_fact()
-                return FactReplaced(**self._common(decision), targets=target_ids, ended_at=fact.true_from, fact=fact)
+                # A turn that is told late may be older than what it replaces: nothing ends before it began.
+                ended_at = max(fact.true_from, *(known.true_from for known in targets))
+                return FactReplaced(**self._common(decision), targets=target_ids, ended_at=ended_at, fact=fact)
             case "CONTRADICT":
                 return FactContradicted(**self._common(decision), targets=target_ids, fact=self._new_fact())
             case "MERGE":

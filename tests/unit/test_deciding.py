@@ -1,5 +1,5 @@
 from collections.abc import Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -144,3 +144,21 @@ def test_a_known_fact_is_ended_once_by_the_first_of_a_turn() -> None:
     assert isinstance(first, FactReplaced)
     assert isinstance(second, FactAdded)
     assert first.fact.fact_id != second.fact.fact_id
+
+
+def test_a_repetition_of_what_this_turn_has_ended_is_kept_as_a_fact_of_its_own() -> None:
+    berlin = known(0.8)
+    weights = [Contested(matched(berlin), (berlin,)), Duplicate(matched(berlin, text=berlin.text), berlin, "hash")]
+    first, second = events(weights, {0: judged("REPLACE", berlin)}, CIRCUMSTANCES)
+    assert isinstance(first, FactReplaced)
+    assert isinstance(second, FactAdded)
+    assert second.fact.text == berlin.text
+    assert second.decision.by == "hash"
+
+
+def test_a_fact_that_is_replaced_by_an_older_statement_does_not_end_before_it_began() -> None:
+    berlin = known(0.8)
+    before = LAST_YEAR - timedelta(days=1)
+    event = one_event(matched(berlin, event_time=before), judged("REPLACE", berlin))
+    assert event.ended_at == berlin.true_from
+    assert event.fact.true_from == before
