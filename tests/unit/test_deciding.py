@@ -148,8 +148,9 @@ def test_a_known_fact_is_ended_once_by_the_first_of_a_turn() -> None:
 
 def test_a_repetition_of_what_this_turn_has_ended_is_kept_as_a_fact_of_its_own() -> None:
     berlin = known(0.8)
-    weights = [Contested(matched(berlin), (berlin,)), Duplicate(matched(berlin, text=berlin.text), berlin, "hash")]
-    first, second = events(weights, {0: judged("REPLACE", berlin)}, CIRCUMSTANCES)
+    moved = Contested(matched(berlin), (berlin,))
+    repeated = Duplicate(matched(berlin, text=berlin.text), berlin, "hash")
+    first, second = events([moved, repeated], {0: judged("REPLACE", berlin)}, CIRCUMSTANCES)
     assert isinstance(first, FactReplaced)
     assert isinstance(second, FactAdded)
     assert second.fact.text == berlin.text
