@@ -13,7 +13,8 @@ from schemas.base import Identifier, Record
 MAX_DIMENSIONS = 4000  # what one halfvec row of pgvector can hold of an indexable vector
 _BYTES = 2
 # The upper byte of a float16: sign, five bits of exponent, two of mantissa. All exponent bits set is inf or nan.
-_FINITE = bytes(upper for upper in range(256) if upper & 0x7C != 0x7C)
+_EXPONENT = 0b0_11111_00
+_FINITE = bytes(upper for upper in range(256) if upper & _EXPONENT != _EXPONENT)
 
 
 class Vector(Record):

@@ -54,3 +54,16 @@ def test_a_number_of_dimensions_that_no_row_can_hold_is_refused(count: int) -> N
 def test_data_that_is_not_so_many_float16_is_refused(data: str) -> None:
     with pytest.raises(ValidationError):
         Vector(model="m", dimensions=2, data=data)
+
+
+def test_every_half_is_refused_exactly_where_it_is_not_finite() -> None:
+    for half in range(2**16):
+        raw = half.to_bytes(2, "little")
+        (value,) = struct.unpack("<e", raw)
+        data = base64.b64encode(raw).decode()
+        try:
+            Vector(model="m", dimensions=1, data=data)
+        except ValidationError:
+            assert not math.isfinite(value)
+        else:
+            assert math.isfinite(value)
