@@ -1,8 +1,10 @@
 """Vectors to Postgres as halfvecs, by pgvector's own package."""
 
+import struct
+import sys
+from array import array
 from typing import Any
 
-from pgvector import HalfVector
 from pgvector.psycopg.halfvec import HalfVectorBinaryDumper, register_halfvec_info
 from psycopg import AsyncConnection
 from psycopg.adapt import Buffer
@@ -22,7 +24,10 @@ async def register_halfvec(connection: AsyncConnection[Any]) -> None:
 
 
 class _VectorDumper(HalfVectorBinaryDumper):
-    """float16 to float and back loses nothing."""
+    """The halves as they are, in the order of bytes that Postgres wants; through numbers it takes ten times as long."""
 
     def dump(self, obj: Any) -> Buffer | None:
-        return super().dump(HalfVector(list(obj.values)))
+        halves = array("H", obj.raw)
+        if sys.byteorder == "little":
+            halves.byteswap()
+        return struct.pack(">HH", len(halves), 0) + halves.tobytes()
