@@ -35,15 +35,20 @@ def open_pool(
     max_size: int,
     application_name: str,
     statement_timeout: float = STATEMENT_SECONDS,
+    autocommit: bool = False,
 ) -> Pool:
     """Make a pool that its `async with` opens; that does not wait for Postgres.
 
-    `statement_timeout` is in seconds. A connection sees the tables of this project, takes a `Vector`
-    for a halfvec and speaks UTC. An operation raises `psycopg.OperationalError` while Postgres is away.
+    `statement_timeout` is in seconds. `autocommit` spares single statements the round trips of a transaction, for
+    those who open theirs with `connection.transaction()`. A connection sees the tables of this project, takes a
+    `Vector` for a halfvec and speaks UTC. An operation raises `psycopg.OperationalError` while Postgres is away.
     """
     pool: Pool = AsyncConnectionPool(
         url,
-        kwargs=connection_settings(url, application_name=application_name, statement_timeout=statement_timeout),
+        kwargs={
+            **connection_settings(url, application_name=application_name, statement_timeout=statement_timeout),
+            "autocommit": autocommit,
+        },
         configure=prepare,
         min_size=min_size,
         max_size=max_size,

@@ -4,6 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from datetime import datetime
 from functools import partial
+from itertools import groupby
+from operator import attrgetter
 from typing import Final
 
 from projections.pools import Pool, persistently
@@ -41,22 +43,13 @@ class Replies:
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
 
-    async def get(self, owner: str, source_id: str, stage: str, version: str) -> tuple[StoredReply, ...]:
-        """The replies to all attempts so far, the first one first."""
-        return await persistently(partial(self._get, [(owner, source_id, stage, version)]), name="replies_get")
-
-    async def put(self, reply: StoredReply) -> StoredReply:
-        """Keep a reply; gives the one that is kept, which is an earlier one where there was one."""
-        (kept,) = await self.put_many([reply])
-        return kept
-
-    async def get_many(self, keys: Sequence[Key]) -> Mapping[Key, StoredReply]:
-        """The first attempt's replies, where there are any, in one round trip."""
+    async def get_many(self, keys: Sequence[Key]) -> Mapping[Key, tuple[StoredReply, ...]]:
+        """Per key the replies to all attempts so far, the first one first; keys without any are left out."""
         found = await persistently(partial(self._get, keys), name="replies_get")
-        return {reply.key: reply for reply in found if reply.attempt == 0}
+        return {key: tuple(replies) for key, replies in groupby(found, attrgetter("key"))}
 
     async def put_many(self, replies: Sequence[StoredReply]) -> list[StoredReply]:
-        """Keep many replies; gives the kept ones in the same order, as `put` does."""
+        """Keep replies; gives in the same order those that are kept, which are earlier ones where there were any."""
         return await persistently(partial(self._put, replies), name="replies_put")
 
     async def purge(self, older_than: datetime) -> int:

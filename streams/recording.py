@@ -15,6 +15,7 @@ from streams.batches import MicroBatcher
 from streams.prompts.asking import RecordedReply
 from streams.providers.base import ChatModel, Embedder, Prompt, Usage
 from streams.providers.errors import PromptRefusedError
+from streams.shared_replies import SharedReplies
 
 Ask = Callable[[Prompt, int], Awaitable[RecordedReply]]
 
@@ -33,7 +34,7 @@ class ChatRecorder:
 
     def __init__(self, model: ChatModel, replies: Replies) -> None:
         self._model = model
-        self._replies = replies
+        self._replies = SharedReplies(replies)
 
     @property
     def model(self) -> str:
@@ -47,11 +48,14 @@ class ChatRecorder:
         version = f"{question.version}/{self._model.model}/{said}"
 
         async def ask(prompt: Prompt, attempt: int) -> RecordedReply:
-            stored = await self._replies.get(source.owner, source.source_id, source.stage, version)
+            stored = await self._replies.get((source.owner, source.source_id, source.stage, version))
             known = next((reply for reply in stored if reply.attempt == attempt), None)
             return _recorded(known or await self._call(source, version, prompt, attempt))
 
         return ask
+
+    async def close(self) -> None:
+        await self._replies.close()
 
     async def _call(self, source: Source, version: str, prompt: Prompt, attempt: int) -> StoredReply:
         started = perf_counter()
@@ -135,7 +139,7 @@ class EmbeddingRecorder:
             self._key(item): item_outcome
             for item, item_outcome in zip(missing, await self._fresh(missing), strict=True)
         }
-        return [outcomes.get(key) or _vectors(stored[key]) for key in map(self._key, wanted)]
+        return [outcomes.get(key) or _vectors(stored[key][0]) for key in map(self._key, wanted)]
 
     async def _fresh(self, missing: list[_Texts]) -> list[_Outcome]:
         """Embed in one call; where that is refused, one by one, so that one text spoils no other turn."""

@@ -80,6 +80,7 @@ async def _parts(settings: StreamsSettings, kafka: str, postgres: str) -> AsyncI
         max_size=settings.postgres_pool_size,
         application_name="mnemolog-worker",
         statement_timeout=settings.postgres_statement_timeout,
+        autocommit=True,
     ) as pool:
         replies = Replies(pool)
         projector = Projector(pool)
@@ -90,6 +91,7 @@ async def _parts(settings: StreamsSettings, kafka: str, postgres: str) -> AsyncI
             linger=settings.embedding_linger,
             max_concurrent=settings.embedding_concurrency,
         )
+        chat = ChatRecorder(model, replies)
         log_source = KafkaLog(kafka, prefix=settings.topic_prefix)
         watermark = Watermark(projector.next_offsets)
         try:
@@ -98,7 +100,7 @@ async def _parts(settings: StreamsSettings, kafka: str, postgres: str) -> AsyncI
                     journal=Journal(pool),
                     matcher=Matcher(pool, limit=settings.candidates),
                     projector=projector,
-                    model=ChatRecorder(model, replies),
+                    model=chat,
                     embedder=recorder,
                     log=log_source,
                     watermark=watermark,
@@ -106,7 +108,7 @@ async def _parts(settings: StreamsSettings, kafka: str, postgres: str) -> AsyncI
                 replies,
             )
         finally:
-            for part in (watermark, recorder, log_source, model, embedder):
+            for part in (watermark, chat, recorder, log_source, model, embedder):
                 await part.close()
 
 
