@@ -57,6 +57,8 @@ def without_near_duplicates(
     facts: Sequence[EmbeddedFact], threshold: float
 ) -> tuple[tuple[EmbeddedFact, ...], tuple[Dropped, ...]]:
     """Keep the first of facts whose cosine similarity is above `threshold`; tell what fell to which similarity."""
+    if len(facts) == 1:
+        return tuple(facts), ()
     kept: list[tuple[EmbeddedFact, tuple[float, ...]]] = []
     dropped: list[Dropped] = []
     for fact in facts:
