@@ -39,6 +39,9 @@ class Topic:
             "cleanup.policy": "delete",
             "compression.type": self.compression,
             "max.message.bytes": str(self.max_message_bytes),
+            # By a publisher's clock that is slow, retention would delete its turns before they are read; by one that
+            # is fast, the broker would refuse them.
+            "message.timestamp.type": "LogAppendTime",
             "retention.bytes": "-1",
             "retention.ms": str(milliseconds),
         }

@@ -1,6 +1,7 @@
 """Topics on a real broker: made when missing, refused when they differ, shown as they are."""
 
 import asyncio
+import time
 from datetime import timedelta
 
 import pytest
@@ -9,7 +10,7 @@ from aiokafka.admin import AIOKafkaAdminClient, NewTopic  # type: ignore[import-
 from streams.admin import describe_topics, ensure_topics
 from streams.errors import PartitionCountDiffers, RetentionTooShort, TopicNotCreated
 from streams.topics import CONVERSATION_TURNS, DEAD_LETTERS, MEMORY_EVENTS, TOPICS, topic_name
-from tests.kafka import PARTITIONS, publish
+from tests.kafka import PARTITIONS, producer, publish, read_all
 
 pytestmark = pytest.mark.kafka
 
@@ -81,3 +82,19 @@ async def test_topics_are_shown_with_their_ends_and_missing_ones_as_empty(bootst
 
 async def test_a_broker_without_any_of_the_topics_is_shown_as_it_is(bootstrap: str, prefix: str) -> None:
     assert {state.partitions for state in await describe_topics(bootstrap, prefix=prefix)} == {0}
+
+
+async def test_a_publishers_clock_decides_neither_when_a_record_is_deleted_nor_whether_it_is_taken(
+    bootstrap: str, prefix: str
+) -> None:
+    await ensure_topics(bootstrap, partitions=PARTITIONS, prefix=prefix)
+    name = topic_name(CONVERSATION_TURNS, prefix)
+    before = time.time()
+    async with producer(bootstrap) as client:
+        for clock in (timedelta(), timedelta(seconds=before) + timedelta(days=1)):
+            milliseconds = clock // timedelta(milliseconds=1)
+            await client.send_and_wait(name, key=b"k", value=b"v", timestamp_ms=milliseconds)
+    after = time.time()
+    stamped = [record.timestamp for record in await read_all(bootstrap, name)]
+    assert len(stamped) == 2
+    assert all(before - 1 <= moment <= after + 1 for moment in stamped)
