@@ -2,14 +2,17 @@
 
 import difflib
 import os
+import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import Field, ValidationError
+from pydantic import AfterValidator, Field, ValidationError
+from pydantic_settings import SettingsError as UnreadableError
 
 from mnemolog.errors import SettingsError
 from schemas.base import Identifier
+from schemas.scope import one_segment
 from streams.settings import StreamsSettings
 
 PREFIX = "MNEMOLOG_"
@@ -20,7 +23,9 @@ class Settings(StreamsSettings):
     """Everything that can be set. Each field is the environment variable `MNEMOLOG_<NAME>`."""
 
     data_dir: Path = Field(default=Path(".mnemolog"), description="folder of the embedded Kafka and Postgres")
-    tenant: Identifier = Field(default="default", description="tenant of clients and commands that name none")
+    tenant: Annotated[Identifier, AfterValidator(one_segment)] = Field(
+        default="default", description="tenant of clients and commands that name none"
+    )
 
 
 def load_settings(**overrides: Any) -> Settings:
@@ -33,6 +38,8 @@ def load_settings(**overrides: Any) -> Settings:
         return Settings(**overrides)
     except ValidationError as error:
         raise SettingsError(_told(error)) from error
+    except UnreadableError as error:
+        raise SettingsError(_unreadable(error)) from error
 
 
 def _refuse_unknown(environ: Mapping[str, str]) -> None:
@@ -45,8 +52,17 @@ def _refuse_unknown(environ: Mapping[str, str]) -> None:
 
 
 def _told(error: ValidationError) -> str:
-    faults = [
-        f"{PREFIX}{'.'.join(map(str, fault['loc'])).upper()}: {fault['msg']}"
-        for fault in error.errors(include_url=False, include_input=False)
-    ]
-    return "; ".join(faults)
+    faults = error.errors(include_url=False, include_input=False)
+    return "; ".join(_fault(fault["loc"], fault["msg"].removeprefix("Value error, ")) for fault in faults)
+
+
+def _fault(place: tuple[int | str, ...], message: str) -> str:
+    """One fault with its setting; where several do not go together, the message names them."""
+    return f"{PREFIX}{'.'.join(map(str, place)).upper()}: {message}" if place else message
+
+
+def _unreadable(error: UnreadableError) -> str:
+    """A list that is no JSON: Pydantic says in its message alone which one."""
+    field = re.search(r'field "(\w+)"', str(error))
+    name = PREFIX + field[1].upper() if field else "a setting"
+    return f'{name} is no JSON: write a list as ["one", "two"]'

@@ -1,8 +1,8 @@
 """Whose memory it is. A fact lives in exactly the scope it was stored in."""
 
-from typing import Self
+from typing import Annotated, Self
 
-from pydantic import ConfigDict, JsonValue, field_validator, model_validator
+from pydantic import AfterValidator, ConfigDict, JsonValue, field_validator, model_validator
 
 from schemas.base import Identifier, Record
 
@@ -13,6 +13,13 @@ def _named(dimension: str) -> dict[str, JsonValue]:
     return {"properties": {dimension: {"type": "string"}}, "required": [dimension]}
 
 
+def one_segment(tenant: str) -> str:
+    """Give a tenant back; raise ValueError for one that could be read as a tenant and a user."""
+    if "/" in tenant:
+        raise ValueError("a tenant has no '/'")
+    return tenant
+
+
 class Scope(Record):
     """Tenant, user, agent, app and run; at least a user or an agent is named.
 
@@ -21,18 +28,11 @@ class Scope(Record):
 
     model_config = ConfigDict(json_schema_extra={"anyOf": [_named("user_id"), _named("agent_id")]})
 
-    tenant: Identifier = "default"
+    tenant: Annotated[Identifier, AfterValidator(one_segment)] = "default"
     user_id: Identifier | None = None
     agent_id: Identifier | None = None
     app_id: Identifier | None = None
     run_id: Identifier | None = None
-
-    @field_validator("tenant")
-    @classmethod
-    def _one_segment(cls, tenant: str) -> str:
-        if "/" in tenant:
-            raise ValueError("a tenant has no '/'")
-        return tenant
 
     @field_validator("user_id")
     @classmethod

@@ -34,7 +34,7 @@ async def serve_metrics(host: str, port: int, ready: Mapping[str, bool]) -> Asyn
         await runner.cleanup()
         raise StartRefused(
             f"cannot serve metrics on {host}:{port} ({error.strerror}): "
-            "set MNEMOLOG_METRICS_PORT to another port, or to 0 for a free one"
+            "set MNEMOLOG_METRICS_PORT to another port, or to 0 for a free one; MNEMOLOG_METRICS_HOST is the address"
         ) from error
     try:
         yield f"http://{host}:{runner.addresses[0][1]}"

@@ -1,8 +1,8 @@
 """Where Kafka is, how the stages run, and which models they ask."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
-from pydantic import AfterValidator, Field, SecretStr
+from pydantic import AfterValidator, Field, SecretStr, model_validator
 
 from projections.settings import PostgresSettings, Seconds
 from schemas.admission import DEFAULT_MAX_TURN_BYTES
@@ -80,3 +80,14 @@ class StreamsSettings(PostgresSettings):
     metrics_port: int = Field(default=9464, ge=0, le=65535, description="their port; 0 takes a free one")
     log_level: Literal["debug", "info", "warning", "error"] = Field(default="info", description="least level logged")
     log_format: Literal["console", "json"] = Field(default="console", description="how log lines look")
+
+    @model_validator(mode="after")
+    def _go_together(self) -> Self:
+        if self.heartbeat_interval >= self.session_timeout:
+            raise ValueError(
+                "MNEMOLOG_HEARTBEAT_INTERVAL has to be less than MNEMOLOG_SESSION_TIMEOUT, a third at best"
+            )
+        duplicate, conflict = self.duplicate_threshold, self.conflict_threshold
+        if duplicate is not None and conflict is not None and conflict > duplicate:
+            raise ValueError("MNEMOLOG_CONFLICT_THRESHOLD must not be above MNEMOLOG_DUPLICATE_THRESHOLD")
+        return self
