@@ -26,5 +26,18 @@ class LogGapError(ProjectionError):
         self.found = found
 
 
+class LogChangedError(ProjectionError):
+    """The log has another record where the tables have folded one: it was cut or made anew behind their back."""
+
+    def __init__(self, partition: int, offset: int) -> None:
+        super().__init__(
+            f"memory_events partition {partition} has another record at offset {offset} than the one that the tables "
+            "were made from, so its new commits would be taken for repeats: restore the topic, or rebuild the "
+            "projections from it as it is"
+        )
+        self.partition = partition
+        self.offset = offset
+
+
 class SchemaMissingError(ProjectionError):
     """The database is not migrated."""

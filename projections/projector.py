@@ -14,7 +14,7 @@ from psycopg.rows import TupleRow
 
 from projections import metrics
 from projections.bulk import Connection, copy_rows, load_state, refresh_profiles, update_rows
-from projections.errors import LogGapError, ProjectionError
+from projections.errors import LogChangedError, LogGapError, ProjectionError
 from projections.fold import fold, refused
 from projections.pools import Pool, persistently
 from projections.rows import Changes, LogPosition, together
@@ -72,8 +72,9 @@ class Projector:
         """Fold consecutive records of one partition; all of them are in the tables when this returns.
 
         Records that were folded before are skipped. Waits while Postgres is away. Raises `LogGapError` where
-        records are missing before or between these, and `schemas.errors.UnsupportedVersionError` for a commit of
-        a newer program: both stop the projection, and nothing of the batch is written.
+        records are missing before or between these, `LogChangedError` where one had other bytes when it was
+        folded, and `schemas.errors.UnsupportedVersionError` for a commit of a newer program: each stops the
+        projection, and nothing of the batch is written.
         """
         started = perf_counter()
         applied = await persistently(partial(self._apply, partition, records), name="project")
@@ -126,6 +127,7 @@ async def _transact(connection: Connection, partition: int, readings: Sequence[R
             state = await load_state(connection, commits)
             next_offset = await _offset(locked)
         fresh = _fresh(partition, next_offset, readings)
+        await _check_repeats(connection, partition, readings[: len(readings) - len(fresh)])
         if not fresh:
             return Applied(next_offset=next_offset, changes=Changes(), repeated=len(readings))
         changes = fold_readings(state, partition, fresh)
@@ -178,6 +180,20 @@ def _fresh(partition: int, next_offset: int, readings: Sequence[Reading]) -> lis
         if record.offset != expected:
             raise LogGapError(partition, expected, record.offset)
     return fresh
+
+
+async def _check_repeats(connection: Connection, partition: int, readings: Sequence[Reading]) -> None:
+    """Only what was folded before may be skipped: a log that was cut gives its offsets to new commits."""
+    if not readings:
+        return
+    asked = {
+        "partition": partition,
+        "offsets": [record.offset for record, _ in readings],
+        "records": [record.value for record, _ in readings],
+    }
+    changed = await (await connection.execute(_SQL["changed_records"], asked)).fetchone()
+    if changed is not None:
+        raise LogChangedError(partition, changed[0])
 
 
 async def _singly(connection: Connection, partition: int, readings: Sequence[Reading]) -> Applied:

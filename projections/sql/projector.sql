@@ -45,6 +45,17 @@ SELECT
 FROM facts
 WHERE fact_id = ANY(%(fact_ids)s::uuid []);
 
+-- name: changed_records
+-- The first offset, if any, at which the log has other bytes than those that were folded.
+SELECT asked.log_offset
+FROM unnest(%(offsets)s::bigint [], %(records)s::bytea []) AS asked (log_offset, record)
+LEFT JOIN commits ON commits.partition = %(partition)s AND asked.log_offset = commits.log_offset
+LEFT JOIN rejections
+    ON rejections.partition = %(partition)s AND asked.log_offset = rejections.log_offset AND rejections.item = 0
+WHERE asked.record IS DISTINCT FROM coalesce(commits.record, rejections.record)
+ORDER BY asked.log_offset
+LIMIT 1;
+
 -- name: copy_commits
 -- Take in applied commits.
 COPY commits (

@@ -13,7 +13,7 @@ from prometheus_client import REGISTRY
 from psycopg import sql
 
 from projections.bulk import refresh_all_profiles
-from projections.errors import LogGapError
+from projections.errors import LogChangedError, LogGapError
 from projections.pools import Pool, open_pool
 from projections.projector import SWAP_LOCK, LogRecord, Projector
 from schemas.commit import Commit
@@ -222,6 +222,17 @@ async def test_records_that_were_folded_are_skipped(pool: Pool, projector: Proje
     assert await everything(pool) == before
     overlapping = await projector.apply(0, log[3:])
     assert (overlapping.repeated, overlapping.next_offset) == (2, len(log))
+
+
+async def test_another_record_at_an_offset_that_was_folded_is_no_repeat(pool: Pool, projector: Projector) -> None:
+    log = log_of(*story(), b"no commit")
+    await projector.apply(0, log)
+    before = await everything(pool)
+    for offset in (0, 3, len(log) - 1):  # an applied one, a rejected one, and bytes that are no commit
+        regrown = [*log[:offset], *log_of(commit("new"), commit("newer"), start=offset)]
+        with pytest.raises(LogChangedError, match=f"another record at offset {offset} "):
+            await projector.apply(0, regrown)
+    assert await everything(pool) == before
 
 
 @pytest.mark.parametrize("offsets", [[1], [0, 2]])
