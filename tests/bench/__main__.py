@@ -1,0 +1,37 @@
+"""`python -m tests.bench`: measure, and write docs/performance.md.
+
+With `--quick` less and shorter, to see that it works; the page is then printed, unless `--output` names a file.
+"""
+
+import argparse
+import asyncio
+import sys
+import time
+from pathlib import Path
+
+from tests.bench.page import page
+from tests.bench.plan import FULL, QUICK, measure
+from tests.bench.processes import ROOT
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help="a minute or two, for figures that mean little")
+    parser.add_argument("--output", type=Path, help="the file to write")
+    given = parser.parse_args()
+    started = time.perf_counter()
+
+    def tell(step: str) -> None:
+        sys.stderr.write(f"{time.perf_counter() - started:6.0f} s  {step}\n")
+
+    text = page(asyncio.run(measure(QUICK if given.quick else FULL, tell)))
+    output = given.output or (None if given.quick else ROOT / "docs" / "performance.md")
+    if output is None:
+        sys.stdout.write(text)
+    else:
+        output.write_text(text)
+        tell(f"written to {output}")
+
+
+if __name__ == "__main__":
+    main()

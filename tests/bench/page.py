@@ -1,0 +1,128 @@
+"""The page of results: the figures of a run, set into a text written by hand."""
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from string import Template
+from typing import Final
+
+from tests.bench.figures import Rate, Spread
+from tests.bench.plan import MODEL_SECONDS, Results
+from tests.bench.storing import IN_FLIGHT, Throughput
+from tests.bench.turns import USERS
+
+TEMPLATE: Final = Path(__file__).with_name("performance.md.in")
+STAGES: Final = "a process for each stage"
+
+
+def page(results: Results) -> str:
+    """Raises KeyError where the text asks for a figure that there is none of."""
+    machine, plan, stick = results.machine, results.plan, results.yardstick
+    best = max(results.smart, key=lambda name: results.smart[name].rate.per_second)
+    raw = max(results.raw, key=lambda name: results.raw[name].rate.per_second)
+    smart = results.smart[best]
+    fields = {
+        "when": f"{machine.at:%Y-%m-%d %H:%M} UTC",
+        "machine": f"{machine.processor}, {machine.cores} cores, {machine.memory_gib:.0f} GiB, {machine.system}",
+        "versions": ", ".join([f"Python {machine.python}", *(f"{name} {at}" for name, at in machine.packages.items())]),
+        "load": f"{machine.load:.1f}",
+        "load_end": f"{results.load_at_the_end:.1f}",
+        "seconds": f"{plan.seconds:g}",
+        "warm_up": f"{plan.warm_up:g}",
+        "users": str(USERS),
+        "in_flight": str(IN_FLIGHT),
+        "model_ms": f"{MODEL_SECONDS * 1000:g}",
+        "python_ms": f"{stick.python:.0f}",
+        "kafka_rate": f"{stick.kafka:.0f}",
+        "sql": _ms(stick.sql),
+        "best": best,
+        "smart_rate": f"{smart.rate.per_second:.0f}",
+        "smart_cpu": f"{smart.rate.cpu_milliseconds('worker'):.1f}",
+        "all_cpu": f"{smart.rate.cpu_milliseconds('worker', 'kafka', 'postgres'):.1f}",
+        "raw_best": raw,
+        "raw_rate": f"{results.raw[raw].rate.per_second:.0f}",
+        "smart_to_kafka": f"{stick.kafka / smart.rate.per_second:.0f}",
+        "cpu_to_python": f"{smart.rate.cpu_milliseconds('worker') / stick.python:.2f}",
+        "calls": f"{smart.costs.llm_calls:.2f}",
+        "tokens": f"{smart.costs.prompt_tokens:.0f}",
+        "said": f"{smart.costs.reply_tokens:.0f}",
+        "embedding_calls": f"{smart.costs.embedding_calls:.3f}",
+        "facts": f"{smart.costs.facts:.2f}",
+        "acknowledged": _ms(results.acknowledged),
+        "smart_table": _throughputs(results.smart.items()),
+        "raw_table": _throughputs(results.raw.items()),
+        "latency_table": _latencies(results),
+        "stage_table": _stages(results),
+        "asked_table": _asked(results),
+        "rebuild_table": _rebuilt(results),
+    }
+    return Template(TEMPLATE.read_text()).substitute(fields)
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    lines = [head, ["---", *["---:"] * (len(head) - 1)], *rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def _throughputs(measured: Iterable[tuple[str, Throughput]]) -> str:
+    head = ("workers", "turns/s", "CPU ms a turn: workers", "Kafka", "Postgres", "model server apart", "cores busy")
+    return table(head, [(name, f"{one.rate.per_second:.1f}", *_cpu(one.rate)) for name, one in measured])
+
+
+def _cpu(rate: Rate) -> tuple[str, ...]:
+    spent = [f"{rate.cpu_milliseconds(name):.1f}" for name in ("worker", "kafka", "postgres", "model")]
+    return (*spent, f"{rate.cores:.2f}")
+
+
+def _latencies(results: Results) -> str:
+    head = ("workers", "offered/s", "done/s", "p50", "p95", "beyond the model: p50", "p95", "publish p95", "CPU ms")
+    return table(
+        head,
+        [
+            (
+                *(name, f"{one.offered:g}", f"{one.rate.per_second:.1f}"),
+                *(f"{one.total.p50:.0f}", f"{one.total.p95:.0f}", f"{one.beyond.p50:.0f}", f"{one.beyond.p95:.0f}"),
+                *(f"{one.acknowledged.p95:.1f}", f"{one.rate.cpu_milliseconds('worker'):.1f}"),
+            )
+            for name, measured in results.latencies.items()
+            for one in measured
+        ],
+    )
+
+
+def _stages(results: Results) -> str:
+    if STAGES not in results.smart:
+        return "Not measured in this run."
+    rate = results.smart[STAGES].rate
+    raw = results.raw[STAGES].rate
+    names = [name for name in rate.cpu if name.startswith("worker:")]
+    rows = [(name.partition(":")[2], *(f"{one.cpu_milliseconds(name):.2f}" for one in (rate, raw))) for name in names]
+    return table(("stage", "CPU ms a smart store", "a raw store"), rows)
+
+
+def _asked(results: Results) -> str:
+    head = ("facts", "p50", "p95", "with the embedding: p50", "p95", "projected facts/s")
+    return table(
+        head,
+        [
+            (
+                *(str(one.facts), f"{one.in_tables.p50:.1f}", f"{one.in_tables.p95:.1f}"),
+                *(f"{one.through_client.p50:.1f}", f"{one.through_client.p95:.1f}", f"{one.projected_per_second:.0f}"),
+            )
+            for one in results.asked
+        ],
+    )
+
+
+def _rebuilt(results: Results) -> str:
+    return table(
+        ("facts", "log read from", "seconds", "facts/s"),
+        [
+            (str(asked.facts), one.source, f"{one.seconds:.1f}", f"{one.facts_per_second:.0f}")
+            for asked in results.asked
+            for one in asked.rebuilt
+        ],
+    )
+
+
+def _ms(spread: Spread) -> str:
+    return f"{spread.p50:.2f} ms p50, {spread.p95:.2f} ms p95"

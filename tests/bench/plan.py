@@ -1,0 +1,155 @@
+"""What is measured, for how long, in which order."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from mnemolog.client import MemoryClient
+from schemas.provenance import Stage
+from streams.assembly import ALL_STAGES
+from tests.bench.arena import Arena, Servers, arena, servers
+from tests.bench.asking import Asked, asked
+from tests.bench.figures import Spread
+from tests.bench.machine import Machine, describe
+from tests.bench.processes import model_server
+from tests.bench.storing import MEASURED, WARMING, Latency, Throughput, acknowledgements, latency, throughput
+from tests.bench.turns import turns
+from tests.bench.yardstick import Yardstick, yardstick
+
+MODEL_SECONDS: Final = 0.3
+Layout = tuple[tuple[Stage, ...], ...]
+LAYOUTS: Final[Mapping[str, Layout]] = {
+    "one process": (ALL_STAGES,),
+    "two processes": (("journal", "extract"), ("embed", "match", "resolve", "project")),
+    "a process for each stage": tuple((stage,) for stage in ALL_STAGES),
+}
+Tell = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """Times in seconds, rates in turns a second, sizes in facts."""
+
+    warm_up: float
+    seconds: float
+    layouts: tuple[str, ...]
+    rates: tuple[float, ...]
+    sizes: tuple[int, ...]
+    questions: int
+    acknowledgements: int
+
+
+FULL: Final = Plan(
+    warm_up=20,
+    seconds=60,
+    layouts=tuple(LAYOUTS),
+    rates=(20, 50),
+    sizes=(10_000, 100_000),
+    questions=500,
+    acknowledgements=500,
+)
+QUICK: Final = Plan(
+    warm_up=5,
+    seconds=10,
+    layouts=("one process", "two processes"),
+    rates=(10,),
+    sizes=(1_000,),
+    questions=50,
+    acknowledgements=50,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Results:
+    """Everything that one run measured."""
+
+    plan: Plan
+    machine: Machine
+    yardstick: Yardstick
+    acknowledged: Spread
+    smart: Mapping[str, Throughput]
+    raw: Mapping[str, Throughput]
+    latencies: Mapping[str, tuple[Latency, ...]]
+    asked: tuple[Asked, ...]
+    load_at_the_end: float
+
+
+async def measure(plan: Plan, tell: Tell) -> Results:
+    """Start the servers, measure one thing after another, and stop them."""
+    machine = describe()
+    tell("starting Kafka and Postgres")
+    async with servers() as running, model_server(MODEL_SECONDS, running.folder) as (base_url, pid):
+        bench = _Bench(plan, running, base_url, {"model": pid}, tell)
+        return Results(
+            plan=plan,
+            machine=machine,
+            yardstick=await bench.yardstick(),
+            acknowledged=await bench.acknowledged(),
+            smart={name: await bench.throughput(name, infer=True) for name in plan.layouts},
+            raw={name: await bench.throughput(name, infer=False) for name in plan.layouts},
+            latencies={name: tuple([await bench.latency(name, rate) for rate in plan.rates]) for name in plan.layouts},
+            asked=tuple([await bench.asked(size) for size in plan.sizes]),
+            load_at_the_end=describe().load,
+        )
+
+
+class _Bench:
+    """Measures on running servers, each thing in an arena of its own."""
+
+    def __init__(self, plan: Plan, running: Servers, base_url: str, pids: dict[str, int], tell: Tell) -> None:
+        self._plan = plan
+        self._servers = running
+        self._base_url = base_url
+        self._pids = pids
+        self._tell = tell
+
+    async def yardstick(self) -> Yardstick:
+        self._tell("yardsticks")
+        async with arena(self._servers, "yardstick") as one:
+            return await yardstick(one)
+
+    async def acknowledged(self) -> Spread:
+        self._tell("publishing, one turn after another")
+        async with arena(self._servers, "publish") as one, MemoryClient.from_settings(one.settings) as client:
+            await acknowledgements(client, turns(prefix=WARMING), self._plan.acknowledgements // 10)
+            return Spread.of(await acknowledgements(client, turns(), self._plan.acknowledgements))
+
+    async def throughput(self, layout: str, *, infer: bool) -> Throughput:
+        kind = "smart" if infer else "raw"
+        self._tell(f"{kind} store, {layout}")
+        async with arena(self._servers, _name(kind, layout)) as one:
+            return await throughput(
+                self._asking(one),
+                LAYOUTS[layout],
+                turns(infer=infer),
+                self._pids,
+                warm_up=self._plan.warm_up,
+                seconds=self._plan.seconds,
+            )
+
+    async def latency(self, layout: str, rate: float) -> Latency:
+        self._tell(f"{rate:g} turns a second, {layout}")
+        async with arena(self._servers, _name(f"rate{rate:g}", layout)) as one:
+            return await latency(
+                self._asking(one),
+                LAYOUTS[layout],
+                (turns(prefix=WARMING), turns(prefix=MEASURED)),
+                self._pids,
+                rate=rate,
+                warm_up=self._plan.warm_up,
+                seconds=self._plan.seconds,
+                model_seconds=MODEL_SECONDS,
+            )
+
+    async def asked(self, facts: int) -> Asked:
+        self._tell(f"{facts} facts: projecting, searching, rebuilding")
+        async with arena(self._servers, f"asked{facts}") as one:
+            return await asked(self._asking(one), facts, questions=self._plan.questions)
+
+    def _asking(self, one: Arena) -> Arena:
+        return one.with_model(self._base_url)
+
+
+def _name(kind: str, layout: str) -> str:
+    """Fit for a topic and a database."""
+    return f"{kind}_{layout.replace(' ', '_')}"

@@ -1,0 +1,51 @@
+from itertools import islice
+
+from schemas.turn import Turn
+from streams.providers.openai import unit
+from streams.providers.thresholds import MEMLIB
+from streams.stages.embed import cosine
+from tests.bench.filling import commits
+from tests.bench.turns import UPDATED, turns
+from tests.servers.bodies import hashed
+
+USERS = 10
+COUNT = 100
+
+
+def said(given: list[Turn], user: int) -> list[str]:
+    return [turn.messages[0].content for turn in given if turn.scope.user_id == f"user{user}"]
+
+
+def near(one: str, other: str) -> float:
+    return cosine(*map(unit, hashed([one, other], 1536)))
+
+
+def test_turns_are_the_same_at_each_call_and_one_user_after_another() -> None:
+    given = list(islice(turns(users=USERS), COUNT))
+    assert given == list(islice(turns(users=USERS), COUNT))
+    assert [turn.scope.user_id for turn in given[: USERS + 1]] == [*(f"user{user}" for user in range(USERS)), "user0"]
+    assert len({turn.turn_id for turn in given}) == COUNT
+
+
+def test_each_turn_has_one_and_a_half_facts_on_average() -> None:
+    given = list(islice(turns(users=USERS), COUNT))
+    assert sum(message.role == "user" for turn in given for message in turn.messages) == COUNT * 1.5
+
+
+def test_only_changed_facts_are_in_the_conflict_zone() -> None:
+    given = list(islice(turns(users=USERS), COUNT))
+    contested = 0
+    for user in range(USERS):
+        texts = said(given, user)
+        for place, text in enumerate(texts):
+            nearest = max((near(text, earlier) for earlier in texts[:place]), default=0)
+            assert nearest < MEMLIB.duplicate
+            contested += nearest >= MEMLIB.conflict
+    assert contested == (COUNT - USERS) / UPDATED
+
+
+def test_a_log_has_as_many_facts_as_asked_for() -> None:
+    made = list(commits(1000))
+    assert sum(len(one.events) for one in made) == 1000
+    assert len({one.owner for one in made}) == 10
+    assert len({(one.owner, one.source_id) for one in made}) == len(made)
