@@ -1,8 +1,9 @@
 """Extraction: what a model is asked about a turn, and what of its answer is believed."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import Any, Self
 
 from schemas.base import Timestamp
 from schemas.facts import IMPORTANCE, ActionHint, Certainty, ExtractedFact, ImportanceCategory, Slot
@@ -116,7 +117,7 @@ def evidence(turn: Turn) -> tuple[Message, ...]:
 
 
 def parse_extraction(text: str, subject: Extraction) -> Parsed[tuple[ExtractedFact, ...]]:
-    """The facts of a reply. A fact whose excerpt is in no message is a soft complaint and left out."""
+    """The facts of a reply. A fact whose excerpt nobody said is a soft complaint and left out."""
     reply = read_reply(_Facts, text)
     if not isinstance(reply, _Facts):
         return Parsed(complaints=reply)
@@ -136,21 +137,50 @@ def _faults(reply: _Facts, categories: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _grounded(reply: _Facts, turn: Turn) -> Parsed[tuple[ExtractedFact, ...]]:
-    said = [comparable(message.content) for message in evidence(turn)]
+    said = _Said.of(turn)
     facts: list[ExtractedFact] = []
     complaints: list[str] = []
     dropped: list[Dropped] = []
     for index, fact in enumerate(reply.facts):
-        excerpt = comparable(fact.excerpt)
-        if excerpt and any(excerpt in content for content in said):
+        if said.holds(comparable(fact.excerpt)):
             facts.append(_extracted(fact))
             continue
         complaints.append(
-            f'facts.{index}.excerpt: "{one_line(fact.excerpt)[:_SHOWN]}" occurs in no message: '
+            f'facts.{index}.excerpt: "{one_line(fact.excerpt)[:_SHOWN]}" {said.why_not(comparable(fact.excerpt))}: '
             "copy the words from one message, or leave the fact out"
         )
         dropped.append(Dropped(text=fact.text, reason="excerpt_not_found"))
     return Parsed(value=tuple(facts), complaints=bounded(complaints), dropped=tuple(dropped))
+
+
+@dataclass(frozen=True, slots=True)
+class _Said:
+    """What the messages say, and what of it is recalled memory that an application has put into them."""
+
+    contents: tuple[str, ...]
+    recalled: tuple[str, ...]
+
+    @classmethod
+    def of(cls, turn: Turn) -> Self:
+        contents = tuple(comparable(message.content) for message in evidence(turn))
+        return cls(contents, tuple(filter(None, map(comparable, turn.recalled))))
+
+    def holds(self, excerpt: str) -> bool:
+        """Whether a message says it, and not only within recalled text."""
+        if not excerpt:
+            return False
+        hiding = [text for text in self.recalled if excerpt in text]
+        return any(excerpt in _without(content, hiding) for content in self.contents)
+
+    def why_not(self, excerpt: str) -> str:
+        found = excerpt and any(excerpt in content for content in self.contents)
+        return "is recalled memory, which is no evidence" if found else "occurs in no message"
+
+
+def _without(content: str, texts: Sequence[str]) -> str:
+    for text in sorted(texts, key=len, reverse=True):
+        content = content.replace(text, "\n")  # what is compared has no line breaks, so nothing grows together
+    return content
 
 
 def _extracted(fact: _Fact) -> ExtractedFact:

@@ -147,6 +147,23 @@ def test_recalled_text_and_system_messages_are_no_evidence() -> None:
     assert len(parsed.dropped) == 1
 
 
+@pytest.mark.parametrize("recalled", [["I live in  BERLIN."], ["in Berlin", "Memory: I live in Berlin, Mitte"]])
+@pytest.mark.parametrize("injected", ["Memory: {}\nHello.", "{}"])
+def test_recalled_text_inside_a_message_is_no_evidence(recalled: list[str], injected: str) -> None:
+    subject = extraction(user(injected.format("\n".join(recalled))), recalled=recalled)
+    parsed = parse_extraction(facts_reply(answered()), subject)
+    assert parsed.value == ()
+    assert "is recalled memory, which is no evidence" in parsed.complaints[0]
+
+
+@pytest.mark.parametrize(
+    "said", ["So I live in Berlin.", "I live in Berlin no more", "I live in Berlin. And I live in Berlin!"]
+)
+def test_who_says_more_than_what_is_recalled_is_heard(said: str) -> None:
+    subject = extraction(user(said), recalled=["in Berlin", "And I live in Berlin!"])
+    assert parse_extraction(facts_reply(answered()), subject).value
+
+
 @pytest.mark.parametrize("role", ["user", "assistant", "tool"])
 def test_every_message_of_the_conversation_is_evidence(role: str) -> None:
     message = Message.model_validate({"role": role, "content": "I live in Berlin"})
