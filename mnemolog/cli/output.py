@@ -14,6 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 _WIDTH = 160  # of output that goes to no terminal, where rich would take 80
+_LONGEST = 500  # characters of a cell: a raw store keeps messages of any length; JSON shows all of them
 
 
 def stdout() -> Console:
@@ -34,13 +35,13 @@ def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) 
     """Write a table; None is an empty cell."""
     shown = Table(*columns, title=title, title_justify="left", header_style="bold", box=SIMPLE_HEAD, pad_edge=False)
     for row in rows:
-        shown.add_row(*(value if isinstance(value, Text) else clean(cell(value)) for value in row))
+        shown.add_row(*(value if isinstance(value, Text) else _fitting(value) for value in row))
     stdout().print(shown, markup=False)
 
 
 def stacked(first: object, *below: object) -> Text:
     """A cell of several lines, the first one bright: so that tables fit into 80 columns."""
-    return Text("\n").join([Text(clean(cell(first))), *(Text(clean(cell(one)), style="dim") for one in below)])
+    return Text("\n").join([Text(_fitting(first)), *(Text(_fitting(one), style="dim") for one in below)])
 
 
 def cell(value: object) -> str:
@@ -56,6 +57,11 @@ def cell(value: object) -> str:
             return f"{value:.2f}"
         case _:
             return str(value)
+
+
+def _fitting(value: object) -> str:
+    text = clean(cell(value))
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
 
 
 def clean(text: str) -> str:

@@ -62,3 +62,11 @@ def test_a_table_shows_text_as_it_is(capsys: pytest.CaptureFixture[str]) -> None
     assert "[red]x[/]" in out
     assert "[b]first" in out
     assert "\x1b" not in out
+
+
+def test_a_very_long_text_is_cut_in_a_table(capsys: pytest.CaptureFixture[str]) -> None:
+    table("1 rows", ("a", "b"), [(stacked("word " * 50_000, "below"), "x" * 100_000)])
+    out = capsys.readouterr().out
+    assert "below" in out
+    assert "…" in out
+    assert len(out) < 10_000
