@@ -92,7 +92,13 @@ class _Consumer(driver.Consumer):
         if start_offsets is None:
             return await super().seek_to_committed()
         assigned = frozenset((tp.topic, tp.partition) for tp in self.assignment())
-        offsets = {TP(*partition): offset for partition, offset in (await start_offsets(assigned)).items()}
+        try:
+            starts = await start_offsets(assigned)
+        # Faust would log it and read on from somewhere.
+        except Exception as error:
+            await app.crash(error)
+            raise
+        offsets = {TP(*partition): offset for partition, offset in starts.items()}
         await self._thread.seek_wait(offsets)
         return offsets
 

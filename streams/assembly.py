@@ -7,6 +7,7 @@ from functools import partial
 from time import monotonic
 
 from projections.journal import Journal
+from projections.log_source import TableLog
 from projections.matching import Matcher
 from projections.projector import Projector
 from schemas.envelopes import EmbeddedFacts, ExtractedFacts, MatchedFacts
@@ -17,8 +18,8 @@ from streams.base_window import Window
 from streams.batches import BatchWindow
 from streams.dead_letters import DeadLetters
 from streams.log_source import KafkaLog
+from streams.models import Models
 from streams.providers.thresholds import thresholds_for
-from streams.recording import ChatRecorder, EmbeddingRecorder
 from streams.seen import Seen
 from streams.send import Sender
 from streams.settings import StreamsSettings
@@ -55,9 +56,9 @@ class Parts:
     journal: Journal
     matcher: Matcher
     projector: Projector
-    model: ChatRecorder
-    embedder: EmbeddingRecorder
+    models: Models
     log: KafkaLog
+    folded: TableLog
     watermark: Watermark
 
 
@@ -71,6 +72,8 @@ class Assembly:
         self._matching = Matching(parts.matcher, self._thresholds_for)
 
     def builder(self, stage: Stage) -> Callable[[], StageApp]:
+        """A way to build the stage's App. Raises `ProviderConfigurationError` for a model that it cannot have."""
+        self._parts.models.prepare(stage)
         source, make_window = self._plan(stage)
         return partial(
             build_app,
@@ -79,7 +82,9 @@ class Assembly:
             bootstrap=self._bootstrap,
             prefix=self._settings.topic_prefix,
             tuning=tuning(self._settings),
-            start_offsets=start_offsets(self._parts.projector) if stage == "project" else None,
+            start_offsets=start_offsets(self._parts.projector, self._parts.log, self._parts.folded)
+            if stage == "project"
+            else None,
         )
 
     def _plan(self, stage: Stage) -> tuple[Topic, Callable[[Sender], Window]]:
@@ -105,7 +110,7 @@ class Assembly:
             stage="extract",
             topic=self._name(EXTRACTED_FACTS),
             read=partial(read_turn, max_bytes=self._settings.max_turn_bytes),
-            work=Extractor(self._parts.model, categories=self._settings.categories),
+            work=Extractor(self._parts.models.chat, categories=self._settings.categories),
             finish=finish_extract,
         )
         return self._keyed(Hop(steps, sender=sender, dead_letters=self._dead_letters(sender), seen=Seen()))
@@ -115,7 +120,7 @@ class Assembly:
             stage="embed",
             topic=self._name(EMBEDDED_FACTS),
             read=reader(ExtractedFacts),
-            work=Embedding(self._parts.embedder, self._thresholds_for),
+            work=Embedding(self._parts.models.embedder, self._thresholds_for),
             finish=finish_embed,
         )
         return self._keyed(Hop(steps, sender=sender, dead_letters=self._dead_letters(sender), seen=Seen()))
@@ -135,8 +140,8 @@ class Assembly:
         resolver = Resolver(
             matcher=self._parts.matcher,
             matching=self._matching,
-            model=self._parts.model,
-            embedder=self._parts.embedder,
+            model=self._parts.models.chat,
+            embedder=self._parts.models.embedder,
             freshness=freshness,
             thresholds_for=self._thresholds_for,
             clock=now,

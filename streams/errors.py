@@ -58,3 +58,13 @@ class BatcherClosed(StreamsError):
 
 class ResultsMissing(StreamsError):
     """A batch call answered for fewer or more items than it was given: none of its results can be trusted."""
+
+
+class LogMismatch(StageBroken):
+    """The log does not hold what the tables have folded from it: it was lost, cut or made anew."""
+
+    def __init__(self, partition: int, offset: int) -> None:
+        super().__init__(
+            f"offset {offset} of partition {partition} of memory_events is not what the tables have folded from there: "
+            "the log was lost or made anew. Bring the log back, or point MNEMOLOG_POSTGRES to a database of this log"
+        )

@@ -84,3 +84,9 @@ WRONG_KEYS: Final = CATALOGUE.counter(
 ALREADY_COMMITTED: Final = CATALOGUE.counter(
     "mnemolog_already_committed", "turns that reached resolve again after their commit"
 )
+PROJECTION_LAG: Final = CATALOGUE.gauge(
+    "mnemolog_projection_lag",
+    "commits in the log that are not yet in the tables",
+    unit="commits",
+    labels=("partition",),
+)

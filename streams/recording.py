@@ -56,6 +56,7 @@ class ChatRecorder:
 
     async def close(self) -> None:
         await self._replies.close()
+        await self._model.close()
 
     async def _call(self, source: Source, version: str, prompt: Prompt, attempt: int) -> StoredReply:
         started = perf_counter()
@@ -131,6 +132,7 @@ class EmbeddingRecorder:
 
     async def close(self) -> None:
         await self._batcher.close()
+        await self._embedder.close()
 
     async def _embed_all(self, wanted: list[_Texts]) -> list[_Outcome]:
         stored = await self._replies.get_many([self._key(item) for item in wanted])

@@ -10,25 +10,29 @@ from typing import Any
 import structlog
 
 from projections.journal import Journal
+from projections.log_source import TableLog
 from projections.matching import Matcher
 from projections.pools import open_pool
 from projections.projector import Projector
+from projections.query_errors import LogUnreadableError
 from projections.replies import Replies
 from schemas.provenance import Stage
+from streams import metrics
 from streams.assembly import ALL_STAGES, Assembly, Parts, now
 from streams.errors import StartRefused
 from streams.log_source import KafkaLog
 from streams.metrics_server import serve_metrics
-from streams.providers.build import build_chat_model, build_embedder
-from streams.recording import ChatRecorder, EmbeddingRecorder
+from streams.models import Models
 from streams.runner import Supervision, run_apps
 from streams.settings import StreamsSettings
+from streams.stages.project import lag
 from streams.watermark import Watermark
 
 log = structlog.get_logger(__name__)
 
 READY_POLL_SECONDS = 0.1
 PURGE_SECONDS = 3600.0
+LAG_SECONDS = 5.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,11 +63,13 @@ async def run_worker(
         _parts(settings, settings.kafka, settings.postgres) as (parts, replies),
         _background(_announce(WorkerReport(stages=tuple(stages), metrics_url=metrics_url), ready, on_ready)),
         _background(_purge(replies, timedelta(days=settings.reply_retention_days))),
+        _background(_watch_lag(parts, shown="project" in stages)),
     ):
         assembly = Assembly(settings, settings.kafka, parts)
+        builders = [assembly.builder(stage) for stage in ALL_STAGES if stage in stages]
         log.info("worker_starting", stages=list(stages), metrics_url=metrics_url)
         await run_apps(
-            [assembly.builder(stage) for stage in ALL_STAGES if stage in stages],
+            builders,
             stop,
             ready=ready,
             supervision=Supervision(stalled_after=settings.watchdog),
@@ -73,7 +79,6 @@ async def run_worker(
 
 @asynccontextmanager
 async def _parts(settings: StreamsSettings, kafka: str, postgres: str) -> AsyncIterator[tuple[Parts, Replies]]:
-    model, embedder = build_chat_model(settings), build_embedder(settings)
     async with open_pool(
         postgres,
         min_size=2,
@@ -84,31 +89,19 @@ async def _parts(settings: StreamsSettings, kafka: str, postgres: str) -> AsyncI
     ) as pool:
         replies = Replies(pool)
         projector = Projector(pool)
-        recorder = EmbeddingRecorder(
-            embedder,
-            replies,
-            max_texts=settings.embedding_batch,
-            linger=settings.embedding_linger,
-            max_concurrent=settings.embedding_concurrency,
+        parts = Parts(
+            journal=Journal(pool),
+            matcher=Matcher(pool, limit=settings.candidates),
+            projector=projector,
+            models=Models(settings, replies),
+            log=KafkaLog(kafka, prefix=settings.topic_prefix),
+            folded=TableLog(pool),
+            watermark=Watermark(projector.next_offsets),
         )
-        chat = ChatRecorder(model, replies)
-        log_source = KafkaLog(kafka, prefix=settings.topic_prefix)
-        watermark = Watermark(projector.next_offsets)
         try:
-            yield (
-                Parts(
-                    journal=Journal(pool),
-                    matcher=Matcher(pool, limit=settings.candidates),
-                    projector=projector,
-                    model=chat,
-                    embedder=recorder,
-                    log=log_source,
-                    watermark=watermark,
-                ),
-                replies,
-            )
+            yield parts, replies
         finally:
-            for part in (watermark, chat, recorder, log_source, model, embedder):
+            for part in (parts.watermark, parts.models, parts.log):
                 await part.close()
 
 
@@ -130,6 +123,17 @@ async def _announce(
     log.info("worker_ready", stages=list(report.stages), metrics_url=report.metrics_url)
     if on_ready is not None:
         on_ready(report)
+
+
+async def _watch_lag(parts: Parts, *, shown: bool) -> None:
+    """Show how far the tables are behind the log, where this worker projects."""
+    while shown:
+        try:
+            for partition, behind in (await lag(parts.projector, parts.log)).items():
+                metrics.PROJECTION_LAG.labels(partition=partition).set(behind)
+        except LogUnreadableError as error:
+            log.warning("lag_unknown", error=str(error))
+        await asyncio.sleep(LAG_SECONDS)
 
 
 async def _purge(replies: Replies, retention: timedelta) -> None:

@@ -1,9 +1,12 @@
 """`project`: the log into the tables, batch by batch, rows and position in one transaction."""
 
+import asyncio
 from collections.abc import Mapping, Sequence
 
+from projections.log_source import LogSource
 from projections.projector import LogRecord, Projector
 from streams.app import StartOffsets
+from streams.errors import LogMismatch
 from streams.records import Record
 
 
@@ -18,11 +21,34 @@ class Projecting:
         await self._projector.apply(records[0].partition, batch)
 
 
-def start_offsets(projector: Projector) -> StartOffsets:
-    """Where to read on: the tables know, so that an empty database is filled and a restored one catches up."""
+def start_offsets(projector: Projector, log: LogSource, folded: LogSource) -> StartOffsets:
+    """Where to read on: the tables know, so that an empty database is filled and a restored one catches up.
+
+    Raises `LogMismatch` where the newest record that is `folded` does not stand in the log: commits of a log that was
+    made anew have offsets that the tables have seen, and would be skipped as repeats.
+    """
 
     async def offsets(assigned: frozenset[tuple[str, int]]) -> Mapping[tuple[str, int], int]:
         projected = await projector.next_offsets()
-        return {partition: projected.get(partition[1], 0) for partition in assigned}
+        starts = {place: projected.get(place[1], 0) for place in assigned}
+        await asyncio.gather(*(check(partition, start) for (_, partition), start in starts.items() if start))
+        return starts
+
+    async def check(partition: int, start: int) -> None:
+        if await _value(log, partition, start - 1) != await _value(folded, partition, start - 1):
+            raise LogMismatch(partition, start - 1)
 
     return offsets
+
+
+async def _value(log: LogSource, partition: int, offset: int) -> bytes | None:
+    if await log.end_offset(partition) <= offset:
+        return None
+    return next(iter([record.value async for record in log.read(partition, offset, offset + 1)]), None)
+
+
+async def lag(projector: Projector, log: LogSource) -> Mapping[int, int]:
+    """Per partition the commits that are in the log and not yet in the tables."""
+    projected = await projector.next_offsets()
+    ends = {partition: await log.end_offset(partition) for partition in await log.partitions()}
+    return {partition: max(0, end - projected.get(partition, 0)) for partition, end in ends.items()}

@@ -1,0 +1,48 @@
+"""The models of one process, built when the first stage wants them: a stage that asks none loads none."""
+
+from functools import cached_property
+
+from projections.replies import Replies
+from schemas.provenance import Stage
+from streams.providers.build import build_chat_model, build_embedder
+from streams.recording import ChatRecorder, EmbeddingRecorder
+from streams.settings import StreamsSettings
+
+
+class Models:
+    """The chat model and the embedder, each behind the store of its replies.
+
+    Building either may raise `ProviderConfigurationError`.
+    """
+
+    def __init__(self, settings: StreamsSettings, replies: Replies) -> None:
+        self._settings = settings
+        self._replies = replies
+
+    def prepare(self, stage: Stage) -> None:
+        """Build now what `stage` will ask, so that what is misconfigured stops the start."""
+        if stage in ("extract", "resolve"):
+            _ = self.chat
+        if stage in ("embed", "resolve"):
+            _ = self.embedder
+
+    @cached_property
+    def chat(self) -> ChatRecorder:
+        return ChatRecorder(build_chat_model(self._settings), self._replies)
+
+    @cached_property
+    def embedder(self) -> EmbeddingRecorder:
+        settings = self._settings
+        return EmbeddingRecorder(
+            build_embedder(settings),
+            self._replies,
+            max_texts=settings.embedding_batch,
+            linger=settings.embedding_linger,
+            max_concurrent=settings.embedding_concurrency,
+        )
+
+    async def close(self) -> None:
+        """Close what was built."""
+        for name in ("chat", "embedder"):
+            if name in self.__dict__:
+                await getattr(self, name).close()
