@@ -14,7 +14,7 @@ class PostgresSettings(BaseSettings):
     model_config = SettingsConfigDict(env_prefix="MNEMOLOG_", extra="forbid", frozen=True)
 
     postgres: str | None = Field(
-        default=None, description="URL of the Postgres to use; without it `up` and `demo` start one of their own"
+        default=None, description="URL of the Postgres to use; without it `up` starts one of its own"
     )
     postgres_pool_size: int = Field(default=8, ge=2, le=200, description="connections one process holds at the most")
     postgres_statement_timeout: Seconds = Field(

@@ -21,7 +21,7 @@ class StreamsSettings(PostgresSettings):
     """Settings of the Kafka side and of the stages."""
 
     kafka: str | None = Field(
-        default=None, description="host:port of the Kafka to use; without it `up` and `demo` start one of their own"
+        default=None, description="host:port of the Kafka to use; without it `up` starts one of its own"
     )
     topic_prefix: str = Field(default="", pattern=r"^[a-zA-Z0-9._-]*$", description="put before every topic and group")
     partitions: int = Field(default=12, ge=1, le=1000, description="partitions of every topic, for ever (4 in `up`)")
@@ -77,8 +77,12 @@ class StreamsSettings(PostgresSettings):
     candidates: int = Field(default=10, ge=1, le=100, description="known facts compared with a new one at the most")
 
     metrics_host: str = Field(default="127.0.0.1", description="address of the worker's /metrics and /health")
-    metrics_port: int = Field(default=9464, ge=0, le=65535, description="their port; 0 takes a free one")
-    log_level: Literal["debug", "info", "warning", "error"] = Field(default="info", description="least level logged")
+    metrics_port: int = Field(
+        default=9464, ge=0, le=65535, description="their port; 0 takes a free one, as `up` does where it is taken"
+    )
+    log_level: Literal["debug", "info", "warning", "error"] = Field(
+        default="info", description="least level logged (`warning` in `up`)"
+    )
     log_format: Literal["console", "json"] = Field(default="console", description="how log lines look")
 
     @model_validator(mode="after")
