@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from time import perf_counter
+from typing import Final
 
 from projections.matching import Matcher
 from schemas.envelopes import EmbeddedFacts, End, MatchedFacts
@@ -12,6 +13,10 @@ from streams.records import Record
 from streams.stages.carrying import carry, ended
 from streams.stages.embed import ThresholdsFor
 from streams.stages.reading import Received
+
+# What candidates may take of a record beside the facts; one has about as many bytes beside its text.
+MAX_CANDIDATE_BYTES: Final = 128 * 1024
+CANDIDATE_BYTES: Final = 300
 
 
 class Matching:
@@ -27,6 +32,9 @@ class Matching:
             return carry(MatchedFacts, envelope)
         started = perf_counter()
         facts, version = await self.matched(envelope, envelope.scope, envelope.facts)
+        if _candidate_bytes(facts) > MAX_CANDIDATE_BYTES:
+            # No scope with candidates is at version 0: the resolver will look for them itself.
+            facts, version = tuple(fact.model_copy(update={"candidates": ()}) for fact in facts), 0
         step = Step(stage="match", milliseconds=round((perf_counter() - started) * 1000, 3))
         return carry(MatchedFacts, envelope, facts=facts, scope_version=version, steps=(*envelope.steps, step))
 
@@ -52,3 +60,7 @@ class Matching:
 
 def finish_match(received: Received[EmbeddedFacts], end: End, step: Step | None) -> MatchedFacts:
     return ended(MatchedFacts, received.envelope, end, step)
+
+
+def _candidate_bytes(facts: Sequence[MatchedFact]) -> int:
+    return sum(CANDIDATE_BYTES + len(known.text.encode()) for fact in facts for known in fact.candidates)

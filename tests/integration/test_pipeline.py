@@ -5,6 +5,7 @@ import json
 import pytest
 
 from schemas.scope import Scope
+from schemas.turn import Overrides
 from streams.dead_letters import DeadLetter
 from streams.settings import StreamsSettings
 from streams.topics import CONVERSATION_TURNS, DEAD_LETTERS, MEMORY_EVENTS, topic_name
@@ -116,11 +117,26 @@ async def test_a_keyless_turn_still_lands_in_its_owners_partition(settings: Stre
     assert {(commit.key, commit.partition) for commit in commits} == {(b"default/mira", commits[0].partition)}
 
 
+async def test_known_facts_that_fit_into_no_record_are_compared_with_all_the_same(
+    settings: StreamsSettings, database: str
+) -> None:
+    every = Overrides(duplicate=1.0, raw_duplicate=1.0, conflict=0.0, near_duplicate=1.0)
+    long = [f"{place} " + f"word{place} " * 3000 for place in range(10)]
+    async with running(settings):
+        await say(settings, turn("t1", *long, infer=False, overrides=every))
+        again = [*(f"{text} more" for text in long[1:]), long[0]]
+        await say(settings, turn("t2", *again, infer=False, overrides=every))
+        assert await ends(database, 2) == {"t1": "facts", "t2": "facts"}
+    events = await rows(database, "SELECT event, count(*) AS n FROM memory_events WHERE source_id = 't2' GROUP BY 1")
+    assert {row["event"]: row["n"] for row in events} == {"fact_added": 9, "fact_skipped": 1}
+
+
 async def test_a_second_publication_of_a_turn_changes_nothing(settings: StreamsSettings, database: str) -> None:
     async with running(settings):
         await say(settings, turn("t1", "I live in Berlin."), turn("t1", "I live in Berlin."), turn("t2", "I like tea."))
         await ends(database, 2)
-    assert len(await rows(database, "SELECT 1 FROM commits")) == 2
+    assert settings.kafka is not None
+    assert len(await read_all(settings.kafka, topic_name(MEMORY_EVENTS, settings.topic_prefix))) == 2
     assert len(await rows(database, "SELECT 1 FROM facts")) == 2
     (fact,) = await rows(database, "SELECT mention_count FROM facts WHERE text LIKE '%%Berlin%%'")
     assert fact["mention_count"] == 1
