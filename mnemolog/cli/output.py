@@ -1,6 +1,8 @@
 """What commands write: JSON on request, else tables; data on stdout, everything else on stderr."""
 
 import dataclasses
+import shutil
+import sys
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -62,6 +64,15 @@ def cell(value: object) -> str:
 def _fitting(value: object) -> str:
     text = clean(cell(value))
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
+
+
+def program() -> str:
+    """How this program is typed here: by its name where the shell finds it, else by its path."""
+    if shutil.which("mnemolog"):
+        return "mnemolog"
+    own = Path(sys.executable).with_name("mnemolog")
+    here = Path.cwd()
+    return f"./{own.relative_to(here)}" if own.is_relative_to(here) else str(own)
 
 
 def clean(text: str) -> str:

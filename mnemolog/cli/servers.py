@@ -7,7 +7,7 @@ import typer
 
 from mnemolog.cli import options
 from mnemolog.cli.hosting import ProgressBars, host, stopped_by_signals
-from mnemolog.cli.output import emit, stderr, stdout
+from mnemolog.cli.output import emit, program, stderr, stdout
 from mnemolog.cli.running import located_settings, settings_of
 
 if TYPE_CHECKING:
@@ -107,6 +107,6 @@ def _announce(connection: "Connection", folder: Path) -> None:
     show(
         f"In a second terminal (MNEMOLOG_DATA_DIR={folder.resolve()} in another folder):", markup=False, soft_wrap=True
     )
-    show("  mnemolog publish turns.jsonl --wait", markup=False)
-    show("  mnemolog search 'where does Mira live' --user mira", markup=False)
+    show(f"  {program()} publish turns.jsonl --wait", markup=False)
+    show(f"  {program()} search 'where does Mira live' --user mira", markup=False)
     show(f"  psql {connection.postgres} -c 'TABLE facts'", markup=False, soft_wrap=True)

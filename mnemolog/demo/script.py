@@ -9,7 +9,7 @@ from typing import Any
 
 from mnemolog.cli.failures import INTERRUPTED
 from mnemolog.cli.hosting import ProgressBars, stopped_by_signals
-from mnemolog.cli.output import stdout
+from mnemolog.cli.output import program, stdout
 from mnemolog.connection import Connection
 from mnemolog.demo.steps import Demo
 from mnemolog.logs import configure_logs
@@ -76,12 +76,12 @@ def _folder(keep: Path | None) -> Iterator[Path]:
 
 
 def _farewell(keep: Path | None) -> None:
-    folder = keep or Path("demo-data")
+    folder, mnemolog = keep or Path("demo-data"), program()
     show = stdout().print
     show("\n[bold green]That was the whole way.[/] Try next:")
     if not keep:
-        show(f"  mnemolog demo --keep {folder}      plays it again and leaves its data", markup=False)
-    show(f"  mnemolog up --data {folder}        runs it until Ctrl-C; then, in a second terminal:", markup=False)
+        show(f"  {mnemolog} demo --keep {folder}      plays it again and leaves its data", markup=False)
+    show(f"  {mnemolog} up --data {folder}        runs it until Ctrl-C; then, in a second terminal:", markup=False)
     show(f"  export MNEMOLOG_DATA_DIR={folder}", markup=False)
-    show("  mnemolog search 'what does Priya do for a living' --user priya", markup=False)
-    show("  mnemolog facts --user mira --all", markup=False)
+    show(f"  {mnemolog} search 'what does Priya do for a living' --user priya", markup=False)
+    show(f"  {mnemolog} facts --user mira --all", markup=False)

@@ -1,6 +1,7 @@
 """What commands write: JSON with every kind of value, and tables that obey nobody's control sequences."""
 
 import json
+import sys
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
@@ -9,7 +10,7 @@ from uuid import UUID
 import pytest
 from pydantic import BaseModel
 
-from mnemolog.cli.output import cell, emit, stacked, table
+from mnemolog.cli.output import cell, emit, program, stacked, table
 
 
 class Model(BaseModel):
@@ -70,3 +71,16 @@ def test_a_very_long_text_is_cut_in_a_table(capsys: pytest.CaptureFixture[str]) 
     assert "below" in out
     assert "…" in out
     assert len(out) < 10_000
+
+
+def test_the_program_is_named_as_it_can_be_typed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    folder = tmp_path / ".venv" / "bin"
+    folder.mkdir(parents=True)
+    (folder / "mnemolog").touch(0o755)
+    monkeypatch.setattr(sys, "executable", str(folder / "python"))
+    monkeypatch.setenv("PATH", "/nowhere")
+    assert program() == str(folder / "mnemolog")
+    monkeypatch.chdir(tmp_path)
+    assert program() == "./.venv/bin/mnemolog"
+    monkeypatch.setenv("PATH", str(folder))
+    assert program() == "mnemolog"
