@@ -236,6 +236,12 @@ PROJECTION: Final = Row(
             },
         ),
         Panel(
+            title="Lag",
+            meaning="Commits in the log that are not yet in the tables, by partition.",
+            unit="short",
+            queries={"partition {{partition}}": "max by (partition) (mnemolog_projection_lag)"},
+        ),
+        Panel(
             title="Seconds per batch",
             meaning="Time to fold one batch of commits into the tables.",
             unit="s",

@@ -29,6 +29,7 @@ KNOWN_LABELS = {
     "event",
     "operation",
     "pool",
+    "partition",
 }
 # Written so that this file does not hold what it looks for.
 REGISTRIES = re.compile(
