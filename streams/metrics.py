@@ -46,7 +46,9 @@ DRAIN_REDONE: Final = CATALOGUE.counter(
     "mnemolog_drain_redone", "records begun before a rebalance or stop and to be done again", labels=("stage",)
 )
 STAGE_SECONDS: Final = CATALOGUE.histogram(
-    "mnemolog_stage_seconds", "time from a record's turn in a stage to its durable output", labels=("stage",)
+    "mnemolog_stage_seconds",
+    "time from a record's turn in a stage to its durable output; journal and project take batches",
+    labels=("stage",),
 )
 MODEL_CALLS: Final = CATALOGUE.counter(
     "mnemolog_model_calls", "calls of language and embedding models that answered", labels=("purpose", "model")

@@ -2,9 +2,11 @@
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from time import perf_counter
 
 from projections.journal import Journal, JournalEntry
 from schemas.admission import admit
+from streams import metrics
 from streams.records import Record
 
 
@@ -16,7 +18,9 @@ class Journalling:
         self._max_bytes = max_bytes
 
     async def __call__(self, records: Sequence[Record]) -> None:
+        started = perf_counter()
         await self._journal.record([self._entry(record) for record in records])
+        metrics.STAGE_SECONDS.labels(stage="journal").observe(perf_counter() - started)
 
     def _entry(self, record: Record) -> JournalEntry:
         return JournalEntry(

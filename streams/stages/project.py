@@ -2,9 +2,11 @@
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from time import perf_counter
 
 from projections.log_source import LogSource
 from projections.projector import LogRecord, Projector
+from streams import metrics
 from streams.app import StartOffsets
 from streams.errors import LogMismatch
 from streams.records import Record
@@ -18,7 +20,9 @@ class Projecting:
 
     async def __call__(self, records: Sequence[Record]) -> None:
         batch = [LogRecord(offset=record.offset, value=record.value or b"") for record in records]
+        started = perf_counter()
         await self._projector.apply(records[0].partition, batch)
+        metrics.STAGE_SECONDS.labels(stage="project").observe(perf_counter() - started)
 
 
 def start_offsets(projector: Projector, log: LogSource, folded: LogSource) -> StartOffsets:

@@ -3,9 +3,11 @@
 import json
 
 import pytest
+from prometheus_client import REGISTRY
 
 from schemas.scope import Scope
 from schemas.turn import Overrides
+from streams.assembly import ALL_STAGES
 from streams.dead_letters import DeadLetter
 from streams.settings import StreamsSettings
 from streams.topics import CONVERSATION_TURNS, DEAD_LETTERS, MEMORY_EVENTS, topic_name
@@ -30,6 +32,18 @@ async def test_a_published_turn_becomes_a_queryable_fact(settings: StreamsSettin
     assert "Berlin" in fact["excerpt"]
     (status,) = await rows(database, "SELECT status FROM turns WHERE source_id = 't1'")
     assert status["status"] == "facts"
+
+
+async def test_the_time_in_every_stage_is_measured(settings: StreamsSettings, database: str) -> None:
+    before = {stage: stage_count(stage) for stage in ALL_STAGES}
+    async with running(settings):
+        await say(settings, turn("t1", "I live in Berlin."))
+        await ends(database, 1)
+    assert {stage: stage_count(stage) - before[stage] for stage in ALL_STAGES} == dict.fromkeys(ALL_STAGES, 1)
+
+
+def stage_count(stage: str) -> float:
+    return REGISTRY.get_sample_value("mnemolog_stage_seconds_count", {"stage": stage}) or 0
 
 
 async def test_what_was_true_is_replaced_and_kept(settings: StreamsSettings, database: str) -> None:
