@@ -1,0 +1,87 @@
+"""One suite for both places that the log is read from: the broker's topic, and the tables' own copy of it."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+
+from projections.log_source import LogSource, TableLog
+from projections.rebuild import rebuild
+from streams.admin import ensure_topics
+from streams.log_source import KafkaLog
+from tests.builders import ALICE, BOB, added, commit, fact_of, replaced
+from tests.kafka import PARTITIONS, producer
+from tests.stored import Stored
+
+pytestmark = [pytest.mark.kafka, pytest.mark.postgres]
+
+FIRST = commit("1", added("Lives in Bern."), scope=ALICE)
+STORY = {
+    0: [
+        FIRST.to_bytes(),
+        commit("2", replaced("Lives in Rome.", fact_of(FIRST)), scope=ALICE).to_bytes(),
+        b"no commit",
+        commit("1", added("A second end of one source."), scope=ALICE).to_bytes(),
+        b"",
+    ],
+    2: [commit(f"b{number}", added(f"Fact {number}."), scope=BOB).to_bytes() for number in range(600)],
+}
+
+
+@asynccontextmanager
+async def kafka_log(bootstrap: str, prefix: str, _: Stored) -> AsyncIterator[LogSource]:
+    await ensure_topics(bootstrap, partitions=PARTITIONS, prefix=prefix)
+    async with producer(bootstrap) as client:
+        for partition, values in STORY.items():
+            for value in values:
+                await client.send(f"{prefix}memory_events", key=b"k", value=value, partition=partition)
+        await client.flush()
+    log = KafkaLog(bootstrap, prefix=prefix)
+    try:
+        yield log
+    finally:
+        await log.close()
+
+
+@asynccontextmanager
+async def table_log(_bootstrap: str, _prefix: str, stored: Stored) -> AsyncIterator[LogSource]:
+    yield TableLog(stored.pool)
+
+
+@pytest.fixture(params=[kafka_log, table_log])
+async def log(
+    request: pytest.FixtureRequest, bootstrap: str, database: str, topic_suffix: str
+) -> AsyncIterator[LogSource]:
+    """The story as either place holds it; `database` has it folded."""
+    async with Stored.open(database) as stored:
+        for partition, values in STORY.items():
+            await stored.apply(*values, partition=partition)
+        async with request.param(bootstrap, topic_suffix, stored) as source:
+            yield source
+
+
+async def test_every_record_is_there_in_order_with_its_bytes(log: LogSource) -> None:
+    for partition, values in STORY.items():
+        assert await log.end_offset(partition) == len(values)
+        assert await read(log, partition, 0, len(values)) == list(enumerate(values))
+
+
+async def test_a_part_is_what_lies_between_two_offsets(log: LogSource) -> None:
+    assert await read(log, 2, 7, 10) == list(enumerate(STORY[2]))[7:10]
+    assert await read(log, 2, 599, 600) == [(599, STORY[2][599])]
+    assert await read(log, 2, 5, 5) == []
+
+
+async def test_partitions_without_records_end_at_0(log: LogSource) -> None:
+    assert set(STORY) <= set(await log.partitions())
+    assert await log.end_offset(1) == 0
+    assert await read(log, 1, 0, 0) == []
+
+
+async def test_a_rebuild_from_it_equals_the_tables(log: LogSource, database: str) -> None:
+    report = await rebuild(database, log)
+    assert (report.equal, report.swapped, report.records) == (True, True, 605), report
+
+
+async def read(log: LogSource, partition: int, start: int, stop: int) -> list[tuple[int, bytes]]:
+    return [(record.offset, record.value) async for record in log.read(partition, start, stop)]
