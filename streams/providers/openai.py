@@ -100,10 +100,11 @@ class OpenAiChat:
         return partial(
             self._client.chat.completions.with_raw_response.create,
             model=self.model,
-            messages=messages,
+            messages=(),
             temperature=self._temperature,
             seed=_SEED,
-            extra_body=form,  # as a parameter, the package walks the whole schema: a fifth of a call's CPU time
+            # As parameters, the package walks every message and the whole schema: a third of a call's CPU time.
+            extra_body={"messages": messages, **form},
         )
 
     def _read(self, content: bytes) -> Reply | Fault:
