@@ -84,23 +84,38 @@ def build_app(
 
 
 class _Consumer(driver.Consumer):
-    """Starts where the stage keeps its offsets, if it keeps them elsewhere than in Kafka."""
+    """Starts where the stage keeps its offsets, in Kafka or elsewhere, and never where its topic does not go."""
 
     async def seek_to_committed(self) -> Mapping[TP, int]:
         app: Any = self.app
-        start_offsets: StartOffsets | None = app.start_offsets
-        if start_offsets is None:
-            return await super().seek_to_committed()
-        assigned = frozenset((tp.topic, tp.partition) for tp in self.assignment())
         try:
-            starts = await start_offsets(assigned)
+            return await (self._seek_to_group(app) if app.start_offsets is None else self._seek_to(app.start_offsets))
         # Faust would log it and read on from somewhere.
         except Exception as error:
             await app.crash(error)
             raise
-        offsets = {TP(*partition): offset for partition, offset in starts.items()}
+
+    async def _seek_to(self, start_offsets: StartOffsets) -> Mapping[TP, int]:
+        assigned = frozenset((tp.topic, tp.partition) for tp in self.assignment())
+        offsets = {TP(*partition): offset for partition, offset in (await start_offsets(assigned)).items()}
         await self._thread.seek_wait(offsets)
         return offsets
+
+    async def _seek_to_group(self, app: Any) -> Mapping[TP, int]:
+        committed: dict[TP, Any] = dict(await super().seek_to_committed())  # None where the group has none yet
+        if not committed:
+            return {}
+        first, end = await self.earliest_offsets(*committed), await self.highwaters(*committed)
+        known = {tp: offset for tp, offset in committed.items() if offset is not None}
+        for tp, offset in known.items():
+            if offset < first[tp]:
+                log.error("records_expired_unread", stage=app.stage, **_place(tp), count=first[tp] - offset)
+        # Faust would silently drop all that is written until the old offset is reached. Repeats are harmless.
+        cut = {tp: first[tp] for tp, offset in known.items() if offset > end[tp]}
+        for tp in cut:
+            log.error("topic_was_cut", stage=app.stage, **_place(tp), committed=known[tp], end=end[tp])
+        await self._thread.seek_wait(cut)
+        return {**committed, **cut}
 
 
 class _Producer(driver.Producer):
@@ -201,6 +216,10 @@ def _consume(app: _App, window: Window, topic: str) -> None:
 
     channel = app.topic(topic, key_type=bytes, value_type=bytes, key_serializer="raw", value_serializer="raw")
     app.agent(channel, name=f"{app.stage}-{topic}")(agent)
+
+
+def _place(tp: TP) -> dict[str, Any]:
+    return {"topic": tp.topic, "partition": tp.partition}
 
 
 def _record(message: Any) -> Record:

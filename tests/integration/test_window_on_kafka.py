@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 
 import pytest
+from aiokafka import AIOKafkaConsumer, TopicPartition  # type: ignore[import-untyped] # aiokafka ships no types
 
 from streams.admin import ensure_topics
 from streams.app import StageApp, StageSpec, build_app, group_id
@@ -242,3 +243,31 @@ async def test_a_stuck_stage_is_started_anew(bench: Bench) -> None:
         with suppress(asyncio.CancelledError):
             await task
     assert tries == 2
+
+
+async def commit_group(bench: Bench, offset: int) -> None:
+    """Let the stage's group stand at `offset` in every partition, whatever the topic holds."""
+    consumer = AIOKafkaConsumer(
+        bootstrap_servers=bench.bootstrap, group_id=group_id("copy", bench.prefix), enable_auto_commit=False
+    )
+    await consumer.start()
+    try:
+        places = [TopicPartition(bench.source, number) for number in range(PARTITIONS)]
+        consumer.assign(places)
+        await consumer.commit(dict.fromkeys(places, offset))
+    finally:
+        await consumer.stop()
+
+
+async def test_a_group_that_stands_beyond_the_end_of_a_cut_topic_reads_what_is_written_now(bench: Bench) -> None:
+    await bench.fill(20)
+    await commit_group(bench, 1000)
+    ready: dict[str, bool] = {}
+    async with running(bench.builder(bench.copy), ready=ready):
+        await eventually(lambda: ready.get("copy"))
+        await bench.fill(20, first=20)
+
+        async def copied() -> bool:
+            return {int(record.value or b"-1") for record in await bench.output()} >= set(range(20, 40))
+
+        await until(copied)
