@@ -77,6 +77,9 @@ class Publisher:
             raise ServerUnavailableError(
                 f"Kafka at {kafka} cannot be reached ({error!r}): start it, or correct MNEMOLOG_KAFKA"
             ) from error
+        except BaseException:
+            await producer.stop()
+            raise
         return cls(producer, topic=topic_name(CONVERSATION_TURNS, prefix), within=within)
 
     async def close(self) -> None:
