@@ -1,7 +1,6 @@
 """Vectors on the wire: base64 of little-endian float16, with the model that made them."""
 
 import base64
-import math
 import struct
 from collections.abc import Sequence
 from typing import Self
@@ -40,8 +39,6 @@ class Vector(Record):
             raw = struct.pack(f"<{len(values)}e", *values)
         except (OverflowError, struct.error) as error:
             raise ValueError(f"a value of the embedding does not fit float16: {error}") from error
-        if not all(math.isfinite(value) for value in values):
-            raise ValueError("an embedding holds a value that is not finite")
         return cls(model=model, dimensions=len(values), data=base64.b64encode(raw).decode())
 
     @property
