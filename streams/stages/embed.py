@@ -8,7 +8,6 @@ from schemas.envelopes import EmbeddedFacts, End, ExtractedFacts
 from schemas.facts import EmbeddedFact
 from schemas.provenance import Dropped, Step, Thresholds
 from schemas.turn import Overrides
-from schemas.vector import Vector
 from streams import metrics
 from streams.providers.errors import PromptRefusedError
 from streams.recording import EmbeddingRecorder, RecordedVectors, Source
@@ -62,24 +61,19 @@ def without_near_duplicates(
     kept: list[tuple[EmbeddedFact, tuple[float, ...]]] = []
     dropped: list[Dropped] = []
     for fact in facts:
-        unit = _unit(fact.vector)
-        nearest = max((cosine(unit, other) for _, other in kept), default=-1.0)
+        values = fact.vector.values
+        nearest = max((cosine(values, other) for _, other in kept), default=-1.0)
         if nearest > threshold:
             dropped.append(Dropped(text=fact.fact.text, reason="near_duplicate", similarity=round(nearest, 4)))
         else:
-            kept.append((fact, unit))
+            kept.append((fact, values))
     return tuple(fact for fact, _ in kept), tuple(dropped)
 
 
 def cosine(one: Sequence[float], other: Sequence[float]) -> float:
-    """The similarity of two vectors of length one."""
-    return float(sum(map(mul, one, other)))
-
-
-def _unit(vector: Vector) -> tuple[float, ...]:
-    values = vector.values
-    length = math.hypot(*values) or 1.0
-    return tuple(value / length for value in values)
+    """The similarity of two vectors of any length; 0 where one has none."""
+    lengths = math.hypot(*one) * math.hypot(*other)
+    return sum(map(mul, one, other)) / lengths if lengths else 0.0
 
 
 def _step(embedded: RecordedVectors, dropped: Sequence[Dropped]) -> Step:
