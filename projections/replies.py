@@ -1,5 +1,6 @@
 """What models answered, kept before it is used: a second delivery of a turn makes no second call."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from datetime import datetime
@@ -36,6 +37,11 @@ class StoredReply:
     def key(self) -> Key:
         return (self.owner, self.source_id, self.stage, self.version)
 
+    @property
+    def place(self) -> tuple[Key, int]:
+        """What there is one reply of."""
+        return self.key, self.attempt
+
 
 class Replies:
     """The table `model_replies`. Every call waits while Postgres is away."""
@@ -64,11 +70,15 @@ class Replies:
     async def _put(self, replies: Sequence[StoredReply]) -> list[StoredReply]:
         storable = [replace(reply, reply=_storable(reply.reply)) for reply in replies]
         columns = {name: [getattr(reply, name) for reply in storable] for name in _COLUMNS}
-        async with self._pool.connection() as connection, connection.pipeline():
-            await connection.execute(_SQL["put"], columns)
-            cursor = await connection.execute(_SQL["get"], _asked([reply.key for reply in replies]))
-            kept = {(reply.key, reply.attempt): reply for reply in map(_reply, await cursor.fetchall())}
-        return [kept[reply.key, reply.attempt] for reply in replies]
+        async with self._pool.connection() as connection:
+            cursor = await connection.execute(_SQL["put"], columns)
+            new = {(tuple(key), attempt) for *key, attempt in await cursor.fetchall()}
+        # Of two equal keys in one call the database keeps either; both have to get that one.
+        times = Counter(reply.place for reply in storable)
+        doubtful = [reply.key for reply in storable if reply.place not in new or times[reply.place] > 1]
+        # Read in a statement of its own, as only that sees what another connection has just kept.
+        kept = {reply.place: reply for reply in (await self._get(doubtful) if doubtful else ())}
+        return [kept.get(reply.place, reply) for reply in storable]
 
     async def _purge(self, older_than: datetime) -> int:
         async with self._pool.connection() as connection:

@@ -22,7 +22,7 @@ WHERE
 ORDER BY owner, source_id, stage, version, attempt;
 
 -- name: put
--- Keep replies; the first one of a source, stage, version and attempt stays.
+-- Keep replies, and say which were kept now; the first one of a source, stage, version and attempt stays.
 INSERT INTO mnemolog_journal.model_replies (
     owner, source_id, stage, version, attempt, reply, model, input_tokens, output_tokens, milliseconds
 )
@@ -42,7 +42,8 @@ FROM unnest(
     owner, source_id, stage, version, attempt, reply, model, input_tokens, output_tokens, milliseconds
 )
 ORDER BY owner, source_id, stage, version, attempt
-ON CONFLICT (owner, source_id, stage, version, attempt) DO NOTHING;
+ON CONFLICT (owner, source_id, stage, version, attempt) DO NOTHING
+RETURNING owner, source_id, stage, version, attempt;
 
 -- name: purge
 -- Forget replies that no second delivery can ask for any more.
