@@ -12,7 +12,20 @@ from schemas.commit import Commit
 from schemas.facts import content_hash
 from schemas.scope import Scope
 from schemas.vector import Vector
-from tests.builders import ALICE, BOB, MODEL, added, commit, day, fact_of, noise, replaced, similar
+from tests.builders import (
+    ALICE,
+    BOB,
+    MODEL,
+    added,
+    commit,
+    contradicted,
+    day,
+    fact_of,
+    merged,
+    noise,
+    replaced,
+    similar,
+)
 
 pytestmark = pytest.mark.postgres
 
@@ -109,6 +122,22 @@ async def test_ended_facts_are_no_candidates(pool: Pool, matcher: Matcher) -> No
     late = await matcher.match(ALICE, [QUESTION], floor=FLOOR, at=day(5))
     assert [item.text for item in early.candidates[0]] == ["is true", "until day 5"]
     assert [item.text for item in late.candidates[0]] == ["is true"]
+
+
+async def test_what_was_merged_or_never_true_is_no_candidate(pool: Pool, matcher: Matcher) -> None:
+    first = commit("t1", added("a part", vector=similar(1)), added("an error", vector=similar(0.95)))
+    whole = commit("t2", merged("the whole", fact_of(first), vector=similar(0.9)))
+    mended = commit("t3", contradicted("mended", fact_of(first, 1), vector=similar(0.8)))
+    await project(pool, first, whole, mended)
+    found = await matcher.match(ALICE, [QUESTION], floor=FLOOR, at=day(4))
+    assert [item.text for item in found.candidates[0]] == ["the whole", "mended"]
+
+
+async def test_vectors_of_two_models_are_not_compared(pool: Pool, matcher: Matcher) -> None:
+    foreign = similar(1).model_copy(update={"model": "other"})
+    await project(pool, known(0.9), commit("t2", added("of another model", vector=foreign)))
+    found = await matcher.match(ALICE, [QUESTION], floor=FLOOR, at=day(1))
+    assert [item.text for item in found.candidates[0]] == ["fact at 0.9"]
 
 
 async def test_a_vector_without_a_direction_is_near_nothing(pool: Pool, matcher: Matcher) -> None:

@@ -1,3 +1,4 @@
+import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -14,7 +15,7 @@ from streams.dead_letters import DeadLetters
 from streams.errors import StageBroken
 from streams.records import Record
 from streams.seen import Seen
-from streams.send import Sender, Sent
+from streams.send import Enqueue, Sender, Sent
 from streams.stages.carrying import carry, ended, opened
 from streams.stages.errors import TurnEndedError
 from streams.stages.hop import POISON_LIMIT, Hop, Steps
@@ -46,11 +47,11 @@ class Broker:
 Work = Callable[[Received[ExtractedFacts], Record], Awaitable[EmbeddedFacts | None]]
 
 
-def hop(broker: Broker, work: Work) -> Hop[Received[ExtractedFacts], EmbeddedFacts]:
+def hop(broker: Broker, work: Work, send: Enqueue | None = None) -> Hop[Received[ExtractedFacts], EmbeddedFacts]:
     def finish(received: Received[ExtractedFacts], end: End, step: Step | None) -> EmbeddedFacts:
         return ended(EmbeddedFacts, received.envelope, end, step)
 
-    sender = Sender(broker.enqueue, limits={"out": broker.limit})
+    sender = Sender(send or broker.enqueue, limits={"out": broker.limit})
     steps = Steps(stage="embed", topic="out", read=reader(ExtractedFacts), work=work, finish=finish)
     return Hop(steps, sender=sender, dead_letters=DeadLetters(sender), seen=Seen())
 
@@ -85,6 +86,24 @@ async def test_one_output_for_each_input_and_repeats_are_dropped() -> None:
     await stage(record(envelope(0), 1))
     await stage(record(envelope(1), 2))
     assert len(broker.values("out")) == 2
+
+
+async def test_a_record_whose_output_was_never_confirmed_is_no_repeat_when_it_comes_again() -> None:
+    broker, stuck = Broker(), True
+
+    async def send(
+        topic: str, *, key: bytes | None, value: bytes | None, headers: Sequence[tuple[str, bytes]]
+    ) -> Awaitable[Sent]:
+        if stuck:
+            await asyncio.Event().wait()
+        return await broker.enqueue(topic, key=key, value=value, headers=headers)
+
+    stage = hop(broker, passes, send)
+    with pytest.raises(TimeoutError):
+        await asyncio.wait_for(stage(record(envelope(0), 0)), 0.01)
+    stuck = False
+    await stage(record(envelope(0), 0))
+    assert len(broker.values("out")) == 1
 
 
 async def test_bytes_that_are_no_record_are_dead_lettered_and_still_get_their_end() -> None:
