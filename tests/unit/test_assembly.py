@@ -1,0 +1,74 @@
+"""How the stages are put together, where a wrong wire would show only in a rebalance."""
+
+from collections.abc import AsyncIterator, Mapping
+from datetime import UTC, datetime
+from types import SimpleNamespace
+from typing import Any
+
+from projections.matching import Standing
+from schemas.envelopes import MatchedFacts
+from schemas.provenance import Origin
+from schemas.scope import Scope
+from streams.assembly import Assembly
+from streams.base_window import Delivery, Window
+from streams.records import Record
+from streams.settings import StreamsSettings
+from streams.watermark import Watermark
+from tests.support import eventually
+
+NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
+SCOPE = Scope(user_id="alice")
+
+
+class Ends:
+    """A log that is asked where it ends."""
+
+    def __init__(self) -> None:
+        self.asked = 0
+
+    async def end_offset(self, partition: int) -> int:  # noqa: ARG002 -- the log's signature
+        self.asked += 1
+        return 0
+
+
+class Ended:
+    """Tables in which every turn has its commit."""
+
+    async def standing(self, *_: object) -> Standing:
+        return Standing(committed=True, scope_version=0)
+
+
+async def nothing() -> Mapping[int, int]:
+    return {}
+
+
+async def resolve(window: Window, offset: int) -> None:
+    """Let one record go through the stage's window."""
+    acked: list[int] = []
+    origin = Origin(topic="conversation_turns", partition=3, offset=offset)
+    matched = MatchedFacts(source_id=f"t{offset}", scope=SCOPE, origin=origin, occurred_at=NOON, published_at=NOON)
+    record = Record(
+        topic="matched_facts", partition=3, offset=offset, key=SCOPE.key, value=matched.to_bytes(), timestamp=1.7e9
+    )
+
+    async def deliveries() -> AsyncIterator[Delivery]:
+        yield Delivery(record=record, ack=lambda: acked.append(offset))
+
+    async def fail(error: BaseException) -> None:
+        raise error
+
+    await window.run(deliveries(), fail)
+    await eventually(lambda: acked)
+
+
+async def test_after_a_rebalance_resolve_asks_again_where_the_log_ends() -> None:
+    log = Ends()
+    models = SimpleNamespace(prepare=lambda _: None, chat=None, embedder=None)
+    parts: Any = SimpleNamespace(matcher=Ended(), models=models, log=log, watermark=Watermark(nothing))
+    window = Assembly(StreamsSettings(), "localhost:9092", parts).builder("resolve")().window
+    await resolve(window, 0)
+    await resolve(window, 1)
+    assert log.asked == 1
+    await window.drain(0)
+    await resolve(window, 2)
+    assert log.asked == 2
