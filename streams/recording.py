@@ -12,8 +12,7 @@ from schemas.provenance import Stage
 from schemas.vector import Vector
 from streams import metrics
 from streams.batches import MicroBatcher
-from streams.prompts.asking import RecordedReply
-from streams.providers.base import ChatModel, Embedder, Prompt, Usage
+from streams.providers.base import ChatModel, Embedder, Prompt, RecordedReply, Usage
 from streams.providers.errors import PromptRefusedError
 from streams.shared_replies import SharedReplies
 

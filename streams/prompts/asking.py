@@ -7,18 +7,11 @@ from typing import Generic, TypeVar
 from schemas.provenance import Dropped
 from streams.prompts.errors import ReplyInvalidError
 from streams.prompts.parsing import Parsed
-from streams.providers.base import ChatMessage, Prompt, Reply
+from streams.providers.base import ChatMessage, Prompt, RecordedReply, Reply
 
 _REPEATED = 20_000  # characters of a faulty reply that are shown back: a run-away reply is not paid for twice
 
 T = TypeVar("T")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RecordedReply(Reply):
-    """A reply as it is kept for re-deliveries, with the time it took in milliseconds."""
-
-    milliseconds: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

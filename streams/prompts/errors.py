@@ -1,11 +1,7 @@
 """What asking a model can end in, besides an answer."""
 
-from typing import TYPE_CHECKING
-
 from streams.errors import StreamsError
-
-if TYPE_CHECKING:
-    from streams.prompts.asking import RecordedReply
+from streams.providers.base import RecordedReply
 
 
 class ReplyInvalidError(StreamsError):
@@ -15,7 +11,7 @@ class ReplyInvalidError(StreamsError):
     `replies` are paid for and belong in the provenance either way.
     """
 
-    def __init__(self, complaints: tuple[str, ...], replies: "tuple[RecordedReply, ...]") -> None:
+    def __init__(self, complaints: tuple[str, ...], replies: tuple[RecordedReply, ...]) -> None:
         super().__init__(f"no valid reply after {len(replies)} calls, the last one: {'; '.join(complaints)}")
         self.complaints = complaints
         self.replies = replies

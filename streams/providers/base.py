@@ -76,6 +76,13 @@ class Reply:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RecordedReply(Reply):
+    """A reply as it is kept for re-deliveries, with the time it took in milliseconds."""
+
+    milliseconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Embeddings:
     """One vector a text, in the order of the texts."""
 

@@ -11,10 +11,10 @@ from schemas.facts import ExtractedFact
 from schemas.provenance import Dropped, Origin, Step
 from schemas.turn import Turn
 from streams import metrics
-from streams.prompts.asking import Answer, RecordedReply, ask
+from streams.prompts.asking import Answer, ask
 from streams.prompts.errors import ReplyInvalidError
 from streams.prompts.extract import PROMPT_VERSION, extraction_prompt, parse_extraction
-from streams.providers.base import Extraction
+from streams.providers.base import Extraction, RecordedReply
 from streams.providers.errors import PromptRefusedError
 from streams.recording import ChatRecorder, Source
 from streams.records import Record

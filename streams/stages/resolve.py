@@ -17,10 +17,10 @@ from schemas.events import MemoryEvent
 from schemas.provenance import Provenance, Step, Thresholds
 from schemas.vector import Vector
 from streams import metrics
-from streams.prompts.asking import RecordedReply, ask
+from streams.prompts.asking import ask
 from streams.prompts.errors import ReplyInvalidError
 from streams.prompts.resolve import PROMPT_VERSION, Verdict, number, parse_resolution, resolution_prompt
-from streams.providers.base import Conflict, Conflicts
+from streams.providers.base import Conflict, Conflicts, RecordedReply
 from streams.providers.errors import PromptRefusedError
 from streams.recording import ChatRecorder, EmbeddingRecorder, RecordedVectors, Source
 from streams.records import Record

@@ -4,11 +4,11 @@ from dataclasses import dataclass, field
 import pytest
 
 from schemas.provenance import Dropped
-from streams.prompts.asking import Answer, RecordedReply, ask
+from streams.prompts.asking import Answer, ask
 from streams.prompts.errors import ReplyInvalidError
 from streams.prompts.extract import extraction_prompt
 from streams.prompts.parsing import Parsed
-from streams.providers.base import Prompt
+from streams.providers.base import Prompt, RecordedReply
 from tests.conversations import extraction, user
 
 PROMPT = extraction_prompt(extraction(user("hello")))

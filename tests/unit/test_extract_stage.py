@@ -8,8 +8,7 @@ from schemas.envelopes import ExtractedFacts
 from schemas.facts import CATEGORIES
 from schemas.scope import Scope
 from schemas.turn import Message, Turn
-from streams.prompts.asking import RecordedReply
-from streams.providers.base import Prompt, Usage
+from streams.providers.base import Prompt, RecordedReply, Usage
 from streams.providers.errors import PromptRefusedError
 from streams.recording import Ask, Source
 from streams.records import Record
