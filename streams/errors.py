@@ -60,7 +60,7 @@ class ResultsMissing(StreamsError):
     """A batch call answered for fewer or more items than it was given: none of its results can be trusted."""
 
 
-class LogMismatch(StageBroken):
+class LogMismatch(StartRefused):
     """The log does not hold what the tables have folded from it: it was lost, cut or made anew."""
 
     def __init__(self, partition: int, offset: int) -> None:

@@ -12,7 +12,7 @@ from faust.contrib.asgi import bind_to_running_loop
 
 from streams import metrics
 from streams.app import StageApp
-from streams.errors import NoProgress
+from streams.errors import NoProgress, StartRefused
 
 log = structlog.get_logger(__name__)
 
@@ -52,6 +52,7 @@ async def run_apps(
     A builder gives a fresh App at each call. `ready` tells per stage whether it takes part in its group. Returns
     when every App has stopped or used up its stop timeout; what a crashed App leaves behind (a consumer thread that
     waits for a broker) can outlive it, so a process that ends here should end with `os._exit`.
+    An App that crashes with `StartRefused` is not restarted: all are stopped, and it is raised.
     """
     quiet_loggers()
     ready = ready if ready is not None else {}
@@ -59,6 +60,9 @@ async def run_apps(
     async with asyncio.TaskGroup() as group:
         for supervisor in supervisors:
             group.create_task(supervisor.run())
+    for supervisor in supervisors:
+        if supervisor.refused is not None:
+            raise supervisor.refused
 
 
 class _Supervisor:
@@ -75,6 +79,7 @@ class _Supervisor:
         self._stop = stop
         self._ready = ready
         self._supervision = supervision
+        self.refused: StartRefused | None = None
 
     async def run(self) -> None:
         delay = self._supervision.first_delay
@@ -82,6 +87,9 @@ class _Supervisor:
             stage = self._build()
             began = asyncio.get_running_loop().time()
             await self._live(stage)
+            if isinstance(stage.app.crash_reason, StartRefused):
+                self.refused = stage.app.crash_reason
+                self._stop.set()
             if self._stop.is_set():
                 return
             if asyncio.get_running_loop().time() - began > self._supervision.steady_after:
