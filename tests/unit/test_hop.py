@@ -1,6 +1,5 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 import psycopg
@@ -11,7 +10,7 @@ from schemas.errors import UnsupportedVersionError
 from schemas.provenance import Step
 from schemas.scope import Scope
 from schemas.turn import Message, Turn
-from streams.dead_letters import DeadLetters
+from streams.dead_letters import DeadLetter, DeadLetters
 from streams.errors import StageBroken
 from streams.records import Record
 from streams.seen import Seen
@@ -20,40 +19,24 @@ from streams.stages.carrying import carry, ended, opened
 from streams.stages.errors import TurnEndedError
 from streams.stages.hop import POISON_LIMIT, Hop, Steps
 from streams.stages.reading import Received, reader
-
-
-@dataclass
-class Broker:
-    """Takes records as a broker would, in memory; `full` refuses values beyond so many bytes."""
-
-    limit: int = 1_000_000
-    records: list[tuple[str, bytes | None, bytes | None, dict[str, bytes]]] = field(default_factory=list)
-
-    async def enqueue(
-        self, topic: str, *, key: bytes | None, value: bytes | None, headers: Sequence[tuple[str, bytes]]
-    ) -> Awaitable[Sent]:
-        self.records.append((topic, key, value, dict(headers)))
-        offset = len(self.records)
-
-        async def position() -> Sent:
-            return Sent(topic=topic, partition=0, offset=offset)
-
-        return position()
-
-    def values(self, topic: str) -> list[bytes | None]:
-        return [value for name, _, value, _ in self.records if name == topic]
-
+from tests.broker import MemoryBroker
 
 Work = Callable[[Received[ExtractedFacts], Record], Awaitable[EmbeddedFacts | None]]
 
 
-def hop(broker: Broker, work: Work, send: Enqueue | None = None) -> Hop[Received[ExtractedFacts], EmbeddedFacts]:
+def hop(
+    broker: MemoryBroker, work: Work, send: Enqueue | None = None, *, limit: int = 1_000_000
+) -> Hop[Received[ExtractedFacts], EmbeddedFacts]:
     def finish(received: Received[ExtractedFacts], end: End, step: Step | None) -> EmbeddedFacts:
         return ended(EmbeddedFacts, received.envelope, end, step)
 
-    sender = Sender(send or broker.enqueue, limits={"out": broker.limit})
+    sender = Sender(send or broker.enqueue, limits={"out": limit})
     steps = Steps(stage="embed", topic="out", read=reader(ExtractedFacts), work=work, finish=finish)
     return Hop(steps, sender=sender, dead_letters=DeadLetters(sender), seen=Seen())
+
+
+def values(broker: MemoryBroker, topic: str) -> list[bytes | None]:
+    return [record.value for record in broker.records(topic)]
 
 
 async def passes(received: Received[ExtractedFacts], _: Record) -> EmbeddedFacts:
@@ -80,16 +63,16 @@ def envelope(offset: int = 0) -> bytes:
 
 
 async def test_one_output_for_each_input_and_repeats_are_dropped() -> None:
-    broker = Broker()
+    broker = MemoryBroker()
     stage = hop(broker, passes)
     await stage(record(envelope(0), 0))
     await stage(record(envelope(0), 1))
     await stage(record(envelope(1), 2))
-    assert len(broker.values("out")) == 2
+    assert len(values(broker, "out")) == 2
 
 
 async def test_a_record_whose_output_was_never_confirmed_is_no_repeat_when_it_comes_again() -> None:
-    broker, stuck = Broker(), True
+    broker, stuck = MemoryBroker(), True
 
     async def send(
         topic: str, *, key: bytes | None, value: bytes | None, headers: Sequence[tuple[str, bytes]]
@@ -103,16 +86,15 @@ async def test_a_record_whose_output_was_never_confirmed_is_no_repeat_when_it_co
         await asyncio.wait_for(stage(record(envelope(0), 0)), 0.01)
     stuck = False
     await stage(record(envelope(0), 0))
-    assert len(broker.values("out")) == 1
+    assert len(values(broker, "out")) == 1
 
 
 async def test_bytes_that_are_no_record_are_dead_lettered_and_still_get_their_end() -> None:
-    broker = Broker()
+    broker = MemoryBroker()
     await hop(broker, passes)(record(b"no json", 7))
-    (letter,) = (entry for entry in broker.records if entry[0] == "dead_letters")
-    assert letter[2] == b"no json"
-    assert letter[3]["mnemolog-origin"] == b"extracted_facts/2/7"
-    output = EmbeddedFacts.from_bytes(broker.values("out")[0])
+    (letter,) = map(DeadLetter.from_record, broker.records("dead_letters"))
+    assert (letter.value, letter.origin) == (b"no json", "extracted_facts/2/7")
+    output = EmbeddedFacts.from_bytes(values(broker, "out")[0])
     assert output.source_id == "extracted_facts/2/7"
     assert output.end is not None
     assert (output.end.outcome, output.end.reason) == ("failed", "not_a_record")
@@ -125,37 +107,37 @@ async def test_a_fault_of_one_record_ends_that_turn_alone(error: Exception) -> N
             raise error
         return carry(EmbeddedFacts, received.checked())
 
-    broker = Broker()
+    broker = MemoryBroker()
     stage = hop(broker, fails)
     await stage(record(envelope(0), 0))
     await stage(record(envelope(1), 1))
-    outcomes = [EmbeddedFacts.from_bytes(value).end for value in broker.values("out")]
+    outcomes = [EmbeddedFacts.from_bytes(value).end for value in values(broker, "out")]
     assert [end.reason if end else None for end in outcomes] == ["unexpected_error", None]
-    assert len(broker.values("dead_letters")) == 1
+    assert len(values(broker, "dead_letters")) == 1
 
 
 async def test_what_is_the_stages_trouble_escapes_and_nothing_is_written() -> None:
     async def away(_received: Received[ExtractedFacts], _: Record) -> EmbeddedFacts:
         raise psycopg.OperationalError("the database is away")
 
-    broker = Broker()
+    broker = MemoryBroker()
     with pytest.raises(psycopg.OperationalError):
         await hop(broker, away)(record(envelope()))
-    assert broker.records == []
+    assert broker.topics == {}
 
 
 async def test_a_newer_version_stops_the_stage() -> None:
-    broker = Broker()
+    broker = MemoryBroker()
     with pytest.raises(UnsupportedVersionError):
         await hop(broker, passes)(record(envelope().replace(b'"schema_version":1', b'"schema_version":2', 1)))
-    assert broker.records == []
+    assert broker.topics == {}
 
 
 async def test_too_many_faults_in_a_row_are_the_stages_fault() -> None:
     async def fails(_received: Received[ExtractedFacts], _: Record) -> EmbeddedFacts:
         raise TypeError("a fault of the program")
 
-    stage = hop(Broker(), fails)
+    stage = hop(MemoryBroker(), fails)
     for offset in range(POISON_LIMIT):
         await stage(record(envelope(offset), offset))
     with pytest.raises(StageBroken, match="in a row"):
@@ -169,7 +151,7 @@ async def test_a_model_that_refuses_everything_breaks_the_stage_and_bad_turns_do
     async def refuses(_received: Received[ExtractedFacts], _: Record) -> EmbeddedFacts:
         raise TurnEndedError("http_400", "unknown parameter", suspicious=suspicious)
 
-    stage, broken = hop(Broker(), refuses), False
+    stage, broken = hop(MemoryBroker(), refuses), False
     for offset in range(POISON_LIMIT + 1):
         try:
             await stage(record(envelope(offset), offset))
@@ -182,9 +164,9 @@ async def test_an_output_that_is_too_large_ends_the_turn() -> None:
     async def swells(received: Received[ExtractedFacts], _: Record) -> EmbeddedFacts:
         return carry(EmbeddedFacts, received.checked(), metadata={"much": "x" * 5000})
 
-    broker = Broker(limit=3000)
-    await hop(broker, swells)(record(envelope()))
-    end = EmbeddedFacts.from_bytes(broker.values("out")[0]).end
+    broker = MemoryBroker()
+    await hop(broker, swells, limit=3000)(record(envelope()))
+    end = EmbeddedFacts.from_bytes(values(broker, "out")[0]).end
     assert end is not None
     assert end.reason == "output_too_large"
 
@@ -193,18 +175,18 @@ async def test_a_turn_that_has_its_end_gets_no_second_output() -> None:
     async def committed(_: Received[ExtractedFacts], __: Record) -> None:
         return None
 
-    broker = Broker()
+    broker = MemoryBroker()
     await hop(broker, committed)(record(envelope()))
-    assert broker.records == []
+    assert broker.topics == {}
 
 
 async def test_an_ended_turn_carries_what_was_spent_on_it() -> None:
     async def gives_up(_received: Received[ExtractedFacts], _: Record) -> EmbeddedFacts:
         raise TurnEndedError("invalid_reply", "no JSON", step=Step(stage="embed", milliseconds=5, llm_calls=3))
 
-    broker = Broker()
+    broker = MemoryBroker()
     await hop(broker, gives_up)(record(envelope()))
-    output = EmbeddedFacts.from_bytes(broker.values("out")[0])
+    output = EmbeddedFacts.from_bytes(values(broker, "out")[0])
     assert output.steps[-1].llm_calls == 3
-    (letter,) = (entry for entry in broker.records if entry[0] == "dead_letters")
-    assert letter[3]["mnemolog-tries"] == b"3"
+    (letter,) = map(DeadLetter.from_record, broker.records("dead_letters"))
+    assert letter.tries == 3
