@@ -188,11 +188,12 @@ def _merge_faults(decision: _Decision, conflict: Conflict) -> Iterator[str]:
         yield f"N{decision.new}: MERGE needs the merged sentence as text"
         return
     parents = [conflict.fact.text, *(known.text for label, known in conflict.candidates if label in decision.known)]
-    if lost := set().union(*map(_numbers, parents)) - _numbers(merged):
+    if lost := set().union(*map(numbers, parents)) - numbers(merged):
         yield f"N{decision.new}: the merged text loses {', '.join(sorted(lost))}: keep every number, or do not merge"
 
 
-def _numbers(text: str) -> set[str]:
+def numbers(text: str) -> set[str]:
+    """The numbers, dates and times in digits that a text tells, in any script's digits."""
     return set(_NUMBER.findall(unicodedata.normalize("NFKC", text)))
 
 

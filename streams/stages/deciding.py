@@ -20,6 +20,7 @@ from schemas.facts import CONFIDENCE, Candidate, ExtractedFact, MatchedFact, New
 from schemas.provenance import Decision, Thresholds, Weighed
 from schemas.vector import Vector
 from streams.prompts.resolve import Verdict
+from streams.stages.likeness import vouched
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +55,8 @@ def weigh(matched: MatchedFact, thresholds: Thresholds, *, infer: bool) -> Weigh
     same = next((known for known in matched.candidates if known.content_hash == matched.fact.content_hash), None)
     if same is not None:
         return Duplicate(matched, same, "hash")
-    nearest = max(matched.candidates, key=lambda known: known.similarity, default=None)
+    alike = (known for known in matched.candidates if vouched(matched.fact.text, known.text))
+    nearest = max(alike, key=lambda known: known.similarity, default=None)
     if nearest is not None and nearest.similarity > (thresholds.duplicate if infer else thresholds.raw_duplicate):
         return Duplicate(matched, nearest, "threshold")
     near = tuple(known for known in matched.candidates if known.similarity >= thresholds.conflict)

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from operator import mul
 
 from schemas.envelopes import EmbeddedFacts, End, ExtractedFacts
-from schemas.facts import EmbeddedFact
+from schemas.facts import EmbeddedFact, ExtractedFact
 from schemas.provenance import Dropped, Step, Thresholds
 from schemas.turn import Overrides
 from streams import metrics
@@ -14,6 +14,7 @@ from streams.recording import EmbeddingRecorder, RecordedVectors, Source
 from streams.records import Record
 from streams.stages.carrying import carry, ended
 from streams.stages.errors import TurnEndedError
+from streams.stages.likeness import vouched
 from streams.stages.reading import Received
 
 ThresholdsFor = Callable[[str, Overrides], Thresholds]
@@ -55,19 +56,27 @@ def finish_embed(received: Received[ExtractedFacts], end: End, step: Step | None
 def without_near_duplicates(
     facts: Sequence[EmbeddedFact], threshold: float
 ) -> tuple[tuple[EmbeddedFact, ...], tuple[Dropped, ...]]:
-    """Keep the first of facts whose cosine similarity is above `threshold`; tell what fell to which similarity."""
+    """Keep the first of facts that say the same; tell what fell to which similarity.
+
+    Vectors with a cosine above `threshold` say so where they can vouch for their texts, or where the words are equal.
+    """
     if len(facts) == 1:
         return tuple(facts), ()
     kept: list[tuple[EmbeddedFact, tuple[float, ...]]] = []
     dropped: list[Dropped] = []
     for fact in facts:
         values = fact.vector.values
-        nearest = max((cosine(values, other) for _, other in kept), default=-1.0)
+        alike = (cosine(values, other) for before, other in kept if _comparable(fact.fact, before.fact))
+        nearest = max(alike, default=-1.0)
         if nearest > threshold:
             dropped.append(Dropped(text=fact.fact.text, reason="near_duplicate", similarity=round(nearest, 4)))
         else:
             kept.append((fact, values))
     return tuple(fact for fact, _ in kept), tuple(dropped)
+
+
+def _comparable(one: ExtractedFact, other: ExtractedFact) -> bool:
+    return one.content_hash == other.content_hash or vouched(one.text, other.text)
 
 
 def cosine(one: Sequence[float], other: Sequence[float]) -> float:

@@ -76,6 +76,26 @@ async def test_a_raw_store_keeps_user_messages_as_they_are_without_a_model(
     assert commit["llm_calls"] == 0
 
 
+async def test_raw_texts_that_a_vector_cannot_tell_apart_are_all_kept(settings: StreamsSettings, database: str) -> None:
+    letter = "Dear all, this is the usual beginning of every letter of ours. " * 40
+    said = [
+        turn("t1", letter + "The flight leaves from Rome.", infer=False),
+        turn("t2", letter + "The flight leaves from Oslo.", infer=False),
+        turn("t3", letter + "Bring passports.", letter + "Bring visas.", infer=False),
+        turn("t4", letter + "Bring visas.", infer=False),
+    ]
+    async with running(settings):
+        await say(settings, *said)
+        await ends(database, len(said))
+    found = await rows(database, "SELECT right(text, 12) AS ending, mention_count FROM facts ORDER BY 1")
+    assert [(row["ending"], row["mention_count"]) for row in found] == [
+        ("Bring visas.", 2),
+        ("g passports.", 1),
+        ("s from Oslo.", 1),
+        ("s from Rome.", 1),
+    ]
+
+
 async def test_every_record_reaches_its_end_and_what_fails_is_dead_lettered(
     settings: StreamsSettings, database: str
 ) -> None:

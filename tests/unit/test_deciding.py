@@ -72,6 +72,27 @@ def test_similarity_sorts_a_fact_into_its_band(similarity: float, *, infer: bool
     assert isinstance(weigh(matched(known(similarity)), THRESHOLDS, infer=infer), band)
 
 
+@pytest.mark.parametrize(
+    ("said", "before"),
+    [
+        ("Mira owns 3 cats.", "Mira owns 2 cats."),
+        ("The train leaves at 17:45.", "The train leaves at 17:15."),
+        ("x" * 1001, "x" * 1000 + "y"),
+    ],
+)
+def test_a_vector_vouches_for_no_other_number_and_for_no_end_of_a_long_text(said: str, before: str) -> None:
+    fact = matched(known(0.999, before), known(0.7), text=said)
+    assert isinstance(weigh(fact, THRESHOLDS, infer=True), Contested)
+    assert isinstance(weigh(fact, THRESHOLDS, infer=False), Fresh)
+
+
+def test_the_nearest_that_a_vector_vouches_for_is_the_duplicate() -> None:
+    two, cats = known(0.999, "Mira owns 2 cats."), known(0.99, "Mira has 3 cats.")
+    weight = weigh(matched(two, cats, text="Mira owns 3 cats."), THRESHOLDS, infer=True)
+    assert isinstance(weight, Duplicate)
+    assert weight.candidate == cats
+
+
 @pytest.mark.parametrize("infer", [True, False])
 def test_equal_words_are_a_duplicate_whatever_the_similarity(*, infer: bool) -> None:
     weight = weigh(matched(known(0.1, "mira  LIVES in Munich")), THRESHOLDS, infer=infer)
