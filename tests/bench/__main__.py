@@ -7,6 +7,7 @@ import argparse
 import asyncio
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 from tests.bench.page import page
@@ -17,6 +18,7 @@ from tests.bench.processes import ROOT
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="a minute or two, for figures that mean little")
+    parser.add_argument("--seconds", type=float, help="length of each measurement; half of it is warm-up")
     parser.add_argument("--output", type=Path, help="the file to write")
     given = parser.parse_args()
     started = time.perf_counter()
@@ -24,7 +26,10 @@ def main() -> None:
     def tell(step: str) -> None:
         sys.stderr.write(f"{time.perf_counter() - started:6.0f} s  {step}\n")
 
-    text = page(asyncio.run(measure(QUICK if given.quick else FULL, tell)))
+    plan = QUICK if given.quick else FULL
+    if given.seconds:
+        plan = replace(plan, seconds=given.seconds, warm_up=given.seconds / 2)
+    text = page(asyncio.run(measure(plan, tell)))
     output = given.output or (None if given.quick else ROOT / "docs" / "performance.md")
     if output is None:
         sys.stdout.write(text)

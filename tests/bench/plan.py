@@ -28,7 +28,7 @@ Tell = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """Times in seconds, rates in turns a second, sizes in facts."""
+    """Times in seconds, rates in turns a second, sizes in facts; `seconds` is the length of each measurement."""
 
     warm_up: float
     seconds: float
