@@ -114,6 +114,7 @@ class MemoryClient:
         as they are, without a model. `occurred_at` (with a zone) is now unless given. `recalled` is memory that was in
         the prompt: context, never evidence. Raises `InvalidTurnError` before anything is sent, and `PublishError` when
         no acknowledgement came in time: publish again with the same `turn_id`, a second copy does nothing.
+        An own `turn_id` must be new for the user over all agents, apps and runs: the first turn of an id counts.
         """
         draft = Draft(
             messages=messages,
