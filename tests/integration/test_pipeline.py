@@ -96,6 +96,23 @@ async def test_raw_texts_that_a_vector_cannot_tell_apart_are_all_kept(settings: 
     ]
 
 
+async def test_a_turns_own_thresholds_come_first(settings: StreamsSettings, database: str) -> None:
+    lax = Overrides(raw_duplicate=0.1, near_duplicate=0.1)
+    async with running(settings):
+        await say(settings, turn("t1", "Deploys happen on Tuesdays.", infer=False))
+        await say(settings, turn("t2", "Deploys happen each Tuesday.", "On Tuesdays we deploy.", infer=False))
+        again = ["Tuesday is a day for soup.", "Soup is there on Tuesdays."]
+        await say(settings, turn("t3", *again, infer=False, overrides=lax))
+        await ends(database, 3)
+    found = await rows(database, "SELECT source_id, event FROM memory_events ORDER BY source_id")
+    assert [(row["source_id"], row["event"]) for row in found] == [
+        ("t1", "fact_added"),
+        ("t2", "fact_added"),
+        ("t2", "fact_added"),
+        ("t3", "fact_skipped"),
+    ]
+
+
 async def test_every_record_reaches_its_end_and_what_fails_is_dead_lettered(
     settings: StreamsSettings, database: str
 ) -> None:
