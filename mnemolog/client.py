@@ -261,6 +261,9 @@ class MemoryClient:
 
     async def _publishing(self) -> Publisher:
         async with self._connecting:
+            if self._publisher is not None and self._publisher.worn_out:
+                await self._publisher.close()
+                self._publisher = None
             if self._publisher is None:
                 settings = self._located(self._settings.kafka)
                 self._publisher = await Publisher.connect(

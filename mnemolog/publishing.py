@@ -54,6 +54,12 @@ class Publisher:
         self._producer = producer
         self._topic = topic
         self._within = within
+        self._refused = False
+
+    @property
+    def worn_out(self) -> bool:
+        """Whether the broker has refused a record: its number is missing then, and all that follows is refused too."""
+        return self._refused
 
     @classmethod
     async def connect(cls, kafka: str, *, prefix: str = "", compression: str = "zstd", within: float = 30.0) -> Self:
@@ -132,6 +138,7 @@ class Publisher:
 
     def _error(self, letter: Letter, cause: BaseException) -> PublishError:
         late = isinstance(cause, TimeoutError | KafkaTimeoutError)
+        self._refused = self._refused or not late
         what = f"was not acknowledged within {self._within:g} s" if late else f"was refused ({cause!r})"
         error = PublishError(
             letter.name,
