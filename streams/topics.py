@@ -69,7 +69,7 @@ EXTRACTED_FACTS: Final = Topic(
     name="extracted_facts",
     key=SCOPE_KEY,
     value="one turn's facts as extracted",
-    retention=timedelta(days=1),
+    retention=timedelta(days=7),
     producers=("extract",),
     consumers=("embed",),
 )
@@ -77,7 +77,7 @@ EMBEDDED_FACTS: Final = Topic(
     name="embedded_facts",
     key=SCOPE_KEY,
     value="one turn's facts with their vectors",
-    retention=timedelta(days=1),
+    retention=timedelta(days=7),
     producers=("embed",),
     consumers=("match",),
 )
@@ -85,7 +85,7 @@ MATCHED_FACTS: Final = Topic(
     name="matched_facts",
     key=SCOPE_KEY,
     value="one turn's facts with the nearest known ones",
-    retention=timedelta(days=1),
+    retention=timedelta(days=7),
     producers=("match",),
     consumers=("resolve",),
 )
