@@ -1,7 +1,6 @@
 """A real Prometheus for tests, with the project's own configuration pointed at one worker."""
 
 import asyncio
-import shutil
 import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -9,11 +8,11 @@ from pathlib import Path
 from typing import Any, Final
 
 import aiohttp
-import pytest
 import yaml
 
 from tests.deployment import read_yaml
 from tests.kafka import until
+from tests.support import installed
 
 SCRAPE_SECONDS: Final = 1
 
@@ -41,14 +40,6 @@ class Prometheus:
             return False
 
 
-def program(name: str) -> str:
-    """The path of Debian's `prometheus` or `promtool`; skips the test where it is missing."""
-    found = shutil.which(name)
-    if found is None:
-        pytest.skip(f"{name} is missing: apt-get install prometheus")
-    return found
-
-
 @asynccontextmanager
 async def prometheus_of(worker_url: str, folder: Path) -> AsyncIterator[Prometheus]:
     """A Prometheus that reads one worker every second; stopped afterwards."""
@@ -57,7 +48,7 @@ async def prometheus_of(worker_url: str, folder: Path) -> AsyncIterator[Promethe
     address = f"127.0.0.1:{_free_port()}"
     with (folder / "prometheus.log").open("wb") as log:
         process = await asyncio.create_subprocess_exec(
-            program("prometheus"),
+            installed("prometheus", "prometheus"),
             f"--config.file={config}",
             f"--storage.tsdb.path={folder / 'data'}",
             f"--web.listen-address={address}",

@@ -1,6 +1,5 @@
 """Without a line of this project: kcat publishes a turn by the documented JSON, psql reads the fact."""
 
-import shutil
 import subprocess
 from collections.abc import Callable
 
@@ -8,7 +7,7 @@ import psycopg
 import pytest
 
 from tests.acceptance.commands import SECONDS, Shell
-from tests.support import eventually
+from tests.support import eventually, installed
 
 pytestmark = [pytest.mark.kafka, pytest.mark.postgres]
 
@@ -19,23 +18,25 @@ TURN = (
 QUERY = "SELECT text, status FROM facts WHERE user_id = 'alice'"
 
 
-def program(name: str) -> str:
-    found = shutil.which(name)
-    assert found, f"{name} is not installed (Debian: apt-get install kcat postgresql-client)"
-    return found
-
-
 async def test_kcat_publishes_and_psql_reads(shell: Shell) -> None:
     topic = f"{shell.settings['TOPIC_PREFIX']}conversation_turns"
     subprocess.run(
-        [program("kcat"), "-P", "-b", shell.settings["KAFKA"], "-t", topic, "-k", "default/alice"],
+        [installed("kcat", "kcat"), "-P", "-b", shell.settings["KAFKA"], "-t", topic, "-k", "default/alice"],
         input=TURN.encode(),
         timeout=SECONDS,
         check=True,
     )
     await eventually(rows_of(shell, QUERY))
     read = subprocess.run(
-        [program("psql"), "--no-psqlrc", "--tuples-only", "--no-align", shell.settings["POSTGRES"], "-c", QUERY],
+        [
+            installed("psql", "postgresql-client"),
+            "--no-psqlrc",
+            "--tuples-only",
+            "--no-align",
+            shell.settings["POSTGRES"],
+            "-c",
+            QUERY,
+        ],
         capture_output=True,
         text=True,
         timeout=SECONDS,
@@ -48,7 +49,7 @@ async def test_a_turn_without_a_key_reaches_its_users_partition(shell: Shell) ->
     topic = f"{shell.settings['TOPIC_PREFIX']}conversation_turns"
     unkeyed = TURN.replace("kcat-1", "kcat-2").replace("alice", "albert").replace("Alice", "Albert")
     subprocess.run(
-        [program("kcat"), "-P", "-b", shell.settings["KAFKA"], "-t", topic],
+        [installed("kcat", "kcat"), "-P", "-b", shell.settings["KAFKA"], "-t", topic],
         input=unkeyed.encode(),
         timeout=SECONDS,
         check=True,
@@ -61,7 +62,7 @@ async def test_kcat_reads_the_log(shell: Shell) -> None:
     topic = f"{shell.settings['TOPIC_PREFIX']}memory_events"
     shell.json("publish", "-", "--wait", stdin=TURN.replace("kcat-1", "kcat-3"))
     read = subprocess.run(
-        [program("kcat"), "-C", "-e", "-q", "-b", shell.settings["KAFKA"], "-t", topic],
+        [installed("kcat", "kcat"), "-C", "-e", "-q", "-b", shell.settings["KAFKA"], "-t", topic],
         capture_output=True,
         text=True,
         timeout=SECONDS,

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.acceptance.commands import SECONDS, Shell
-from tests.support import eventually
+from tests.support import eventually, installed
 
 pytestmark = [pytest.mark.kafka, pytest.mark.postgres, pytest.mark.timeout(400)]
 README = Path(__file__).parents[2] / "README.md"
@@ -55,6 +55,8 @@ async def test_the_readme_as_it_stands(home: Shell) -> None:
     assert "1 lines read, 1 acknowledged" in shown
     assert "Alice lives in Bern." in shown
     assert "Alice lives in Bern." in ran(unset, sys.executable, "-", stdin=block("python", "SyncMemoryClient"))
+    installed("kcat", "kcat")
+    installed("psql", "postgresql-client")
     ran(home, "bash", "-euo", "pipefail", stdin=block("bash", "kcat -P"))
     query = block("sql", "FROM facts")
 

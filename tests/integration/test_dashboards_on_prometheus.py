@@ -12,7 +12,8 @@ from streams.topics import CONVERSATION_TURNS, topic_name
 from tests.deployment import ROOT
 from tests.kafka import publish, until
 from tests.pipeline import ends, running, say, settings_for, turn
-from tests.prometheus import Prometheus, program, prometheus_of
+from tests.prometheus import Prometheus, prometheus_of
+from tests.support import installed
 
 # Labels of what has not happened have no series yet.
 NEEDS_TROUBLE = {
@@ -47,7 +48,7 @@ def _needs_trouble(question: str) -> bool:
 async def test_every_question_of_the_dashboard_is_answered(
     bootstrap: str, database: str, topic_suffix: str, tmp_path: Path
 ) -> None:
-    program("prometheus")
+    installed("prometheus", "prometheus")
     settings = settings_for(bootstrap, database, f"{topic_suffix}-")
     async with running(settings) as worker, prometheus_of(worker.metrics_url, tmp_path) as prometheus:
         await _a_first_look(settings, database, prometheus)
@@ -73,7 +74,7 @@ async def _a_first_look(settings: StreamsSettings, database: str, prometheus: Pr
 
 def test_promtool_accepts_the_configuration() -> None:
     checked = subprocess.run(
-        [program("promtool"), "check", "config", str(ROOT / "deploy/prometheus.yml")],
+        [installed("promtool", "prometheus"), "check", "config", str(ROOT / "deploy/prometheus.yml")],
         capture_output=True,
         text=True,
         check=False,
