@@ -24,7 +24,7 @@ async def register_halfvec(connection: AsyncConnection[Any]) -> None:
 
 
 class _VectorDumper(HalfVectorBinaryDumper):
-    """The halves as they are, in the order of bytes that Postgres wants; through numbers it takes eight times as long."""
+    """The halves as they are, in Postgres' order of bytes: through numbers it takes eight times as long."""
 
     def dump(self, obj: Any) -> Buffer | None:
         halves = array("H", obj.raw)
