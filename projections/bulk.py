@@ -16,6 +16,7 @@ from projections.rows import Changes, CommitRow, EventRow, FactRow, FactState, K
 from projections.sql import queries
 from projections.state import State, named_facts, scope_columns, source_of
 from schemas.commit import Commit
+from schemas.scope import DIMENSIONS
 
 Connection = AsyncConnection[TupleRow]
 Row = tuple[Any, ...]
@@ -169,8 +170,7 @@ def _known(row: TupleRow) -> KnownFact:
 
 
 def _scopes(scopes: Sequence[ScopeColumns]) -> dict[str, list[str]]:
-    names = ("tenant", "user_id", "agent_id", "app_id", "run_id")
-    return {name: [scope[place] for scope in scopes] for place, name in enumerate(names)}
+    return {name: [scope[place] for scope in scopes] for place, name in enumerate(DIMENSIONS)}
 
 
 def _five(row: TupleRow) -> ScopeColumns:

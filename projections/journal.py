@@ -10,10 +10,10 @@ import orjson
 from pydantic_core import to_json
 
 from projections.pools import Pool, persistently
-from projections.rows import NO_SCOPE
 from projections.sql import queries
 from projections.state import scope_columns
 from schemas.admission import Refusal
+from schemas.scope import DIMENSIONS
 from schemas.turn import Turn
 
 _SQL: Final = queries("journal")
@@ -59,11 +59,11 @@ def _row(entry: JournalEntry) -> dict[str, Any]:
         if isinstance(verdict, Turn)
         else (verdict.scope.owner if verdict.scope else verdict.source_id, verdict.source_id)
     )
-    scope = scope_columns(verdict.scope) if verdict.scope else NO_SCOPE
+    scope = scope_columns(verdict.scope)
     return {
         "owner": owner,
         "source_id": source_id,
-        **dict(zip(("tenant", "user_id", "agent_id", "app_id", "run_id"), scope, strict=True)),
+        **dict(zip(DIMENSIONS, scope, strict=True)),
         "topic": entry.topic,
         "partition": entry.partition,
         "log_offset": entry.offset,

@@ -10,7 +10,7 @@ from projections.pools import Pool, persistently
 from projections.sql import queries
 from projections.state import scope_columns
 from schemas.facts import Candidate
-from schemas.scope import Scope
+from schemas.scope import DIMENSIONS, Scope
 from schemas.vector import Vector
 
 Query = tuple[Vector, str]
@@ -78,5 +78,4 @@ class Matcher:
 
 
 def _columns(scope: Scope | None) -> dict[str, str]:
-    names = ("tenant", "user_id", "agent_id", "app_id", "run_id")
-    return dict(zip(names, scope_columns(scope), strict=True))
+    return dict(zip(DIMENSIONS, scope_columns(scope), strict=True))

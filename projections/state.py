@@ -58,4 +58,5 @@ def named_facts(commits: Iterable[Commit]) -> list[UUID]:
 def scope_columns(scope: Scope | None) -> ScopeColumns:
     if scope is None:
         return NO_SCOPE
-    return (scope.tenant, scope.user_id or "", scope.agent_id or "", scope.app_id or "", scope.run_id or "")
+    tenant, user_id, agent_id, app_id, run_id = scope.columns.values()
+    return (tenant, user_id, agent_id, app_id, run_id)
