@@ -23,6 +23,7 @@ from projections import history as histories
 from projections import search as searches
 from projections.diffing import Diff
 from projections.history import History
+from projections.query_errors import check_unicode
 from projections.results import Fact, Profile, WriteResult
 from projections.scoping import ScopeFilter
 from schemas.turn import Overrides, Turn
@@ -189,6 +190,7 @@ class MemoryClient:
     ) -> SearchResult:
         """The facts nearest to `query` in meaning and words, best first, each with the reasons for its place."""
         scope = self._scope(tenant, user_id, agent_id, app_id, run_id)
+        check_unicode(query)
         embedded = await self._embedder.embed(query)
         async with self._reading().connection() as connection:
             hits = await searches.search(connection, scope, query, embedded.vector, limit=limit, at=self._now())

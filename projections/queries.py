@@ -7,7 +7,7 @@ from psycopg import AsyncConnection
 from psycopg.rows import TupleRow
 
 from projections.fetching import fetch, fetch_bounded, with_fact_columns
-from projections.query_errors import AmbiguousTurnError, QueryError, UnknownTurnError
+from projections.query_errors import AmbiguousTurnError, QueryError, UnknownTurnError, check_unicode
 from projections.results import Fact, Profile, WriteResult
 from projections.scoping import ScopeFilter
 from projections.sql import queries
@@ -72,6 +72,8 @@ async def turn_status(
     A record that was no turn is found by its position, topic/partition/offset. Raises `UnknownTurnError` where
     neither journal nor log has the turn, `AmbiguousTurnError` where several owners of the tenant have one.
     """
+    for given in (tenant, turn_id, user_id or ""):
+        check_unicode(given)
     parameters = {"tenant": _storable(tenant), "turn_id": _storable(turn_id), "user_id": user_id}
     ends = await fetch(conn, _End, queries("reading")["turn"], parameters)
     match ends:

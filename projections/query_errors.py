@@ -90,3 +90,13 @@ class DependentViewsError(RebuildError):
             "drop them, rebuild, and create them again"
         )
         self.views = views
+
+
+def check_unicode(text: str) -> None:
+    """Raise `QueryError` for half a surrogate pair, which is what bytes that are not UTF-8 become on a command line."""
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise QueryError(
+            f"character {error.start} of {text!a:.80} is half a surrogate pair: give text in UTF-8"
+        ) from error

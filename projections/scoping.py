@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Final, Self
 
-from projections.query_errors import QueryError
+from projections.query_errors import QueryError, check_unicode
 from schemas.scope import DIMENSIONS, Scope
 
 ANY: Final = "*"
@@ -26,6 +26,8 @@ class ScopeFilter:
         values = [getattr(self, name) for name in DIMENSIONS]
         if any(value == "" or "\x00" in (value or "") for value in values):
             raise QueryError("an id in the scope is empty or holds U+0000: leave it out to mean 'not set'")
+        for value in values:
+            check_unicode(value or "")
         if self.tenant == ANY:
             raise QueryError("a query sees one tenant: name it instead of '*'")
         if self.user_id is None and self.agent_id is None:
