@@ -26,7 +26,7 @@ from streams.settings import StreamsSettings
 from streams.stages.embed import Embedding, finish_embed
 from streams.stages.extract import Extractor, finish_extract, read_turn
 from streams.stages.freshness import Freshness
-from streams.stages.hop import Hop, Steps
+from streams.stages.hop import Hop, I, O, Steps
 from streams.stages.journal import Journalling
 from streams.stages.match import Matching, finish_match
 from streams.stages.project import Projecting, start_offsets
@@ -113,7 +113,7 @@ class Assembly:
             work=Extractor(self._parts.models.chat, categories=self._settings.categories),
             finish=finish_extract,
         )
-        return self._keyed(Hop(steps, sender=sender, dead_letters=self._dead_letters(sender), seen=Seen()))
+        return self._hop(steps, sender)
 
     def _embed(self, sender: Sender) -> Window:
         steps = Steps(
@@ -123,7 +123,7 @@ class Assembly:
             work=Embedding(self._parts.models.embedder, self._thresholds_for),
             finish=finish_embed,
         )
-        return self._keyed(Hop(steps, sender=sender, dead_letters=self._dead_letters(sender), seen=Seen()))
+        return self._hop(steps, sender)
 
     def _match(self, sender: Sender) -> Window:
         steps = Steps(
@@ -133,7 +133,7 @@ class Assembly:
             work=self._matching,
             finish=finish_match,
         )
-        return self._keyed(Hop(steps, sender=sender, dead_letters=self._dead_letters(sender), seen=Seen()))
+        return self._hop(steps, sender)
 
     def _resolve(self, sender: Sender) -> Window:
         freshness = Freshness(self._parts.watermark, self._parts.log.end_offset, lambda: window.epoch)
@@ -154,15 +154,20 @@ class Assembly:
             finish=resolver.finish,
             sent=lambda commit, sent: freshness.committed(commit.owner, sent.partition, sent.offset),
         )
-        window = self._keyed(Hop(steps, sender=sender, dead_letters=self._dead_letters(sender), seen=Seen()))
+        window = self._hop(steps, sender)
         return window
 
     def _project(self, _: Sender) -> Window:
         return self._batches(Projecting(self._parts.projector))
 
-    def _keyed(self, hop: Callable[..., Awaitable[None]]) -> KeyedWindow:
+    def _hop(self, steps: Steps[I, O], sender: Sender) -> KeyedWindow:
+        """One record of an owner at a time, read, worked on and sent as `steps` say."""
+        dead_letters = DeadLetters(sender, prefix=self._settings.topic_prefix, now=now)
         return KeyedWindow(
-            hop, max_in_flight=self._settings.max_in_flight, max_pending=self._settings.max_pending, clock=monotonic
+            Hop(steps, sender=sender, dead_letters=dead_letters, seen=Seen()),
+            max_in_flight=self._settings.max_in_flight,
+            max_pending=self._settings.max_pending,
+            clock=monotonic,
         )
 
     def _batches(self, work: Callable[..., Awaitable[None]]) -> BatchWindow:
@@ -172,9 +177,6 @@ class Assembly:
             max_pending=max(self._settings.max_pending, 4 * BATCH_RECORDS),
             clock=monotonic,
         )
-
-    def _dead_letters(self, sender: Sender) -> DeadLetters:
-        return DeadLetters(sender, prefix=self._settings.topic_prefix, now=now)
 
     def _name(self, topic: Topic) -> str:
         return topic_name(topic, self._settings.topic_prefix)
