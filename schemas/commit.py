@@ -1,10 +1,14 @@
 """The value of `memory_events`: everything that one source did, at once."""
 
+from typing import Annotated
+
 from pydantic import Field
 
 from schemas.base import Count, Identifier, Metadata, Text, Timestamp, Versioned
+from schemas.command import Order
 from schemas.envelopes import Outcome, SourceKind
 from schemas.events import MemoryEvent
+from schemas.policy import LimitHit
 from schemas.provenance import Origin, Provenance
 from schemas.scope import Scope
 
@@ -13,11 +17,13 @@ class Commit(Versioned):
     """One source's one end. `based_on` is the version of the scope that the decisions saw.
 
     Enough to fold (facts with vectors and times), to explain (a decision at each event) and to
-    account for (calls, tokens and milliseconds at each step).
+    account for (calls, tokens and milliseconds at each step). `attempt` counts the commits of a source: a turn that was
+    refused for a limit may be published again, and its next commit takes the place of that refusal.
     """
 
     source_id: Identifier
     source_kind: SourceKind = "turn"
+    attempt: Annotated[int, Field(ge=1)] = 1
     scope: Scope | None
     origin: Origin
     occurred_at: Timestamp
@@ -26,6 +32,9 @@ class Commit(Versioned):
     outcome: Outcome
     reason: Text | None = None
     detail: Text = ""
+    limit: LimitHit | None = None
+    order: Order | None = None
+    actor: Text | None = None
     events: tuple[MemoryEvent, ...] = ()
     provenance: Provenance = Provenance()
     based_on: Count = 0
@@ -38,3 +47,8 @@ class Commit(Versioned):
     @property
     def key(self) -> bytes:
         return self.scope.key if self.scope else self.source_id.encode()
+
+    @property
+    def retryable(self) -> bool:
+        """Whether the same source may have another commit: nothing was done but to refuse it for a limit."""
+        return self.outcome == "rejected" and self.limit is not None

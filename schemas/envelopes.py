@@ -5,13 +5,16 @@ from typing import Literal
 from pydantic import Field
 
 from schemas.base import Count, Identifier, Metadata, Record, Text, Timestamp, Versioned
+from schemas.command import Order
 from schemas.facts import EmbeddedFact, ExtractedFact, MatchedFact
+from schemas.policy import LimitHit
 from schemas.provenance import Origin, Step
 from schemas.scope import Scope
 from schemas.turn import Overrides
 
 SourceKind = Literal["turn", "command"]
-Outcome = Literal["facts", "no_facts", "rejected", "failed"]
+Outcome = Literal["facts", "no_facts", "rejected", "failed", "done"]
+"""How a source ended; `done` is the end of a command that was carried out."""
 
 
 class End(Record):
@@ -20,10 +23,14 @@ class End(Record):
     outcome: Literal["no_facts", "rejected", "failed"]
     reason: Text
     detail: Text = ""
+    limit: LimitHit | None = None
 
 
 class Envelope(Versioned):
-    """The part that every hop carries. `published_at` is the broker's time of the turn."""
+    """The part that every hop carries. `published_at` is the broker's time of the turn, `size` its bytes.
+
+    A command travels like a turn: its `order` goes along, its wordings are the facts.
+    """
 
     source_id: Identifier
     source_kind: SourceKind = "turn"
@@ -35,6 +42,9 @@ class Envelope(Versioned):
     speaker: Text | None = None
     metadata: Metadata = Field(default_factory=dict)
     overrides: Overrides = Overrides()
+    size: Count = 0
+    order: Order | None = None
+    actor: Text | None = None
     steps: tuple[Step, ...] = ()
     end: End | None = None
 

@@ -13,6 +13,14 @@ Certainty = Literal["explicit", "strong", "weak", "speculation"]
 CONFIDENCE: dict[Certainty, float] = {"explicit": 0.95, "strong": 0.80, "weak": 0.60, "speculation": 0.40}
 """First confidence by how a fact was stated (Arandu's write pipeline, confidence levels)."""
 
+ConfidencePreset = Literal["standard", "cautious"]
+CAUTIOUS = 0.40
+"""First confidence under the preset `cautious`, however a fact was stated (Mem Skill, confidence policy)."""
+
+Authority = Literal["extracted", "human"]
+"""Whose word a fact is. No extraction ends what a human said; only another human does."""
+FactStatus = Literal["active", "superseded", "archived", "pending_confirmation", "expired", "retracted", "undone"]
+
 ImportanceCategory = Literal[
     "biographical_milestone",
     "relationship_change",
@@ -55,7 +63,11 @@ class Statement(Record):
 
 
 class ExtractedFact(Statement):
-    """One self-contained fact, in the language of the conversation; `search_text` is what is embedded."""
+    """One self-contained fact, in the language of the conversation; `search_text` is what is embedded.
+
+    `single_valued` says that its key holds one value at a time although no registry names it. A `retract` ends
+    something with nothing in its place.
+    """
 
     search_text: Text
     key: Slot | None = None
@@ -68,6 +80,7 @@ class ExtractedFact(Statement):
     event_time: Timestamp | None = None
     valid_until: Timestamp | None = None
     action_hint: ActionHint = "new"
+    single_valued: bool = False
 
     @property
     def content_hash(self) -> str:
@@ -80,7 +93,11 @@ class EmbeddedFact(Record):
 
 
 class Candidate(Record):
-    """A known fact near a new one, as it stood when it was looked up; `similarity` is cosine, -1..1."""
+    """A known fact near a new one, or of the same key, as it stood when it was looked up.
+
+    `similarity` is cosine, -1..1. A pending one names in `challenges` the facts that it would overwrite;
+    `challenged_by` names the pending facts that would overwrite this one.
+    """
 
     fact_id: UUID
     similarity: Annotated[float, Field(ge=-1.0, le=1.0)]
@@ -90,6 +107,17 @@ class Candidate(Record):
     value: Text | None = None
     confidence: Fraction
     true_from: Timestamp
+    true_to: Timestamp | None = None
+    valid_until: Timestamp | None = None
+    category: Slot = "other"
+    subject: Text | None = None
+    excerpt: Text = ""
+    status: Literal["active", "pending_confirmation"] = "active"
+    authority: Authority = "extracted"
+    unresolved: bool = False
+    single_valued: bool = False
+    challenges: tuple[UUID, ...] = ()
+    challenged_by: tuple[UUID, ...] = ()
 
 
 class MatchedFact(EmbeddedFact):
@@ -103,6 +131,7 @@ class NewFact(ExtractedFact):
     confidence: Fraction
     true_from: Timestamp
     speaker: Text | None = None
+    authority: Authority = "extracted"
     vector: Vector
 
 

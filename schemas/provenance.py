@@ -5,10 +5,15 @@ from uuid import UUID
 
 from pydantic import Field
 
-from schemas.base import Count, Fraction, Record, Text
+from schemas.base import Count, Fraction, Record, Text, Timestamp
+from schemas.facts import Slot
 
 Stage = Literal["journal", "extract", "embed", "match", "resolve", "project"]
-DropReason = Literal["excerpt_not_found", "near_duplicate", "unknown_category"]
+DropReason = Literal["excerpt_not_found", "near_duplicate", "recalled", "below_importance"]
+Verdict = Literal["ADD", "KEEP", "MERGE", "REPLACE", "CONTRADICT", "EXTEND", "SIMILAR", "RETRACT", "EXPIRE"]
+"""What a reader of two statements can say of them."""
+Guard = Literal["high_risk", "high_confidence", "human_word", "late_news", "add_only"]
+"""Why a verdict was not carried out as it stands: the policy that took its place."""
 
 
 class Origin(Record):
@@ -32,7 +37,10 @@ class Dropped(Record):
 
 
 class Step(Record):
-    """One stage's part in a turn: time in milliseconds, and calls and tokens where a model was asked."""
+    """One stage's part in a turn: time in milliseconds, and calls and tokens where a model was asked.
+
+    `complaints` are what a model was told of its invalid replies, one text a re-prompt.
+    """
 
     stage: Stage
     milliseconds: float = Field(ge=0)
@@ -43,17 +51,22 @@ class Step(Record):
     input_tokens: Count = 0
     output_tokens: Count = 0
     reprompts: Count = 0
+    complaints: tuple[Text, ...] = ()
     dropped: tuple[Dropped, ...] = ()
 
 
 class Thresholds(Record):
-    """Cosine similarities that decided: above `duplicate` skip, above `conflict` ask, below add."""
+    """Cosine similarities that decided: above `duplicate` skip, above `conflict` ask, below add.
+
+    A statement that ends something is held against known facts from `ending` on.
+    """
 
     embedding_model: Text
     duplicate: Fraction
     raw_duplicate: Fraction
     conflict: Fraction
     near_duplicate: Fraction
+    ending: Fraction = 0.40
 
 
 class Weighed(Record):
@@ -63,14 +76,36 @@ class Weighed(Record):
     similarity: float
 
 
-class Decision(Record):
-    """Why this event and no other. `by` is what decided: a rule of the thresholds, or a model with its prompt."""
+class Before(Record):
+    """A fact that an event ends, or would end, as it stood before."""
 
-    by: Literal["threshold", "hash", "model", "fallback"]
+    fact_id: UUID
+    text: Text
+    key: Slot | None = None
+    value: Text | None = None
+    confidence: Fraction
+    true_from: Timestamp
+
+
+DecidedBy = Literal["threshold", "hash", "model", "fallback", "policy", "application", "human", "timer"]
+
+
+class Decision(Record):
+    """Why this event and no other.
+
+    `by` is what decided: a rule of the thresholds, equal words, a model with its prompt, a fallback where no valid
+    reply could be had, a policy, a command of an application or of a human, or the timer. `verdict` is what the model
+    said; `guard` the policy that put something else in its place; `before` what stood at the targets.
+    """
+
+    by: DecidedBy
     reason: Text
     candidates: tuple[Weighed, ...] = ()
     model: Text | None = None
     prompt_version: Text | None = None
+    verdict: Verdict | None = None
+    guard: Guard | None = None
+    before: tuple[Before, ...] = ()
 
 
 class Provenance(Record):

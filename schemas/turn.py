@@ -1,10 +1,11 @@
 """What an application publishes: one turn of a conversation."""
 
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
 from schemas.base import Fraction, Identifier, Metadata, Record, Text, Timestamp, Versioned
+from schemas.facts import ConfidencePreset
 from schemas.scope import Scope
 
 Role = Literal["system", "user", "assistant", "tool"]
@@ -17,12 +18,24 @@ class Message(Record):
 
 
 class Overrides(Record):
-    """Thresholds for this turn only; cosine similarities, 0..1. What is not set stays as configured."""
+    """What holds for this turn only; what is not set stays as configured.
+
+    Thresholds are cosine similarities, 0..1; `llm_timeout` is in seconds; `reprompts` is how often a model may be asked
+    again.
+    """
 
     duplicate: Fraction | None = None
     raw_duplicate: Fraction | None = None
     conflict: Fraction | None = None
     near_duplicate: Fraction | None = None
+    ending: Fraction | None = None
+    chat_model: Text | None = None
+    llm_timeout: Annotated[float, Field(gt=0, le=600)] | None = None
+    reprompts: Annotated[int, Field(ge=0, le=5)] | None = None
+    add_only: bool | None = None
+    confidence: ConfidencePreset | None = None
+    confirm_below: Fraction | None = None
+    min_importance: Fraction | None = None
 
 
 class Turn(Versioned):

@@ -1,0 +1,164 @@
+"""What an application or a human orders: one source, one commit, in order with the turns of its owner."""
+
+from typing import Annotated, Literal, Self
+from uuid import UUID
+
+from pydantic import Field, model_validator
+
+from schemas.base import Identifier, Record, Text, Timestamp, Versioned
+from schemas.facts import Slot
+from schemas.policy import Level, Policy
+from schemas.scope import Scope
+
+MAX_ITEMS = 100
+FactIds = Annotated[tuple[UUID, ...], Field(min_length=1, max_length=MAX_ITEMS)]
+Wording = Annotated[Text, Field(min_length=1, max_length=8000)]
+
+
+class Edit(Record):
+    """A fact and its new text; key, value and all else stay as they are unless given."""
+
+    fact_id: UUID
+    text: Wording
+    key: Slot | None = None
+    value: Text | None = None
+
+
+class Update(Record):
+    """The application knows better: each text takes the place of a fact, from the time of the command on."""
+
+    kind: Literal["update"] = "update"
+    edits: Annotated[tuple[Edit, ...], Field(min_length=1, max_length=MAX_ITEMS)]
+
+
+class Delete(Record):
+    """These facts are no longer held."""
+
+    kind: Literal["delete"] = "delete"
+    fact_ids: FactIds
+
+
+class DeleteAll(Record):
+    """Every active or pending fact of exactly the command's scope, or those of a key or category, is no longer held."""
+
+    kind: Literal["delete_all"] = "delete_all"
+    key: Slot | None = None
+    category: Slot | None = None
+
+
+class Confirm(Record):
+    """Pending facts stand; an active one is confirmed."""
+
+    kind: Literal["confirm"] = "confirm"
+    fact_ids: FactIds
+
+
+class Reject(Record):
+    """Pending facts are closed."""
+
+    kind: Literal["reject"] = "reject"
+    fact_ids: FactIds
+
+
+class Correct(Record):
+    """A human's word: no extraction overrules it. Without `ended_at` the old fact never was true."""
+
+    kind: Literal["correct"] = "correct"
+    edit: Edit
+    ended_at: Timestamp | None = None
+
+
+class Resolve(Record):
+    """How an unresolved fact stands to `targets`, by default those it was added beside; `text` is for a merge."""
+
+    kind: Literal["resolve"] = "resolve"
+    fact_id: UUID
+    action: Literal["keep_both", "keep_old", "replace", "contradict", "merge"]
+    targets: Annotated[tuple[UUID, ...], Field(max_length=MAX_ITEMS)] = ()
+    text: Wording | None = None
+
+    @model_validator(mode="after")
+    def _worded(self) -> Self:
+        if (self.action == "merge") != (self.text is not None):
+            raise ValueError("a merge, and nothing else, needs the merged text")
+        return self
+
+
+class Undo(Record):
+    """Take back one event, one source (a turn or a command), or what a model or prompt version decided.
+
+    The latter within [since, until). With `cascade` later decisions that build on it are taken back as well.
+    """
+
+    kind: Literal["undo"] = "undo"
+    event_id: UUID | None = None
+    source_id: Identifier | None = None
+    model: Text | None = None
+    prompt_version: Text | None = None
+    since: Timestamp | None = None
+    until: Timestamp | None = None
+    cascade: bool = False
+
+    @model_validator(mode="after")
+    def _one_aim(self) -> Self:
+        by_author = self.model is not None or self.prompt_version is not None
+        if sum((self.event_id is not None, self.source_id is not None, by_author)) != 1:
+            raise ValueError("undo one of: an event_id, a source_id, or a model and/or prompt_version")
+        if by_author and (self.since is None or self.until is None or self.since >= self.until):
+            raise ValueError(
+                "what a model or prompt version decided is undone from since to until: give both, in order"
+            )
+        if not by_author and (self.since or self.until):
+            raise ValueError("since and until go with a model or prompt_version")
+        return self
+
+
+class SetPolicy(Record):
+    """`policy` takes the place of the one that held at this level."""
+
+    kind: Literal["set_policy"] = "set_policy"
+    level: Level
+    policy: Policy
+
+
+class Expire(Record):
+    """The timer's word: the end of these facts may have come. Those whose end has not are left alone."""
+
+    kind: Literal["expire"] = "expire"
+    fact_ids: FactIds
+
+
+Order = Annotated[
+    Update | Delete | DeleteAll | Confirm | Reject | Correct | Resolve | Undo | SetPolicy | Expire,
+    Field(discriminator="kind"),
+]
+POLICY_AGENT = "mnemolog-policy"
+"""The agent whose scope a policy of a whole tenant is set in: an order has an owner, and a tenant is none."""
+
+
+class Command(Versioned):
+    """One order. `command_id` is its source id, `issued_at` when it was given; `actor` says by whom, in words."""
+
+    command_id: Identifier
+    scope: Scope
+    issued_at: Timestamp
+    order: Order
+    actor: Text | None = None
+
+
+def wordings(order: Order) -> tuple[str, ...]:
+    """The texts of an order that become facts, in the order of its items: they are embedded on the way."""
+    match order:
+        case Update(edits=edits):
+            return tuple(edit.text for edit in edits)
+        case Correct(edit=edit):
+            return (edit.text,)
+        case Resolve(text=str(text)):
+            return (text,)
+        case _:
+            return ()
+
+
+def tenant_scope(tenant: str) -> Scope:
+    """The scope of orders that concern a whole tenant."""
+    return Scope(tenant=tenant, agent_id=POLICY_AGENT)

@@ -1,0 +1,101 @@
+"""What an operator has decided for a tenant or a scope: how facts may change, and how much is allowed."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Annotated, Final, Literal
+
+from pydantic import Field
+
+from schemas.base import Count, Fraction, Record, Text
+from schemas.facts import ConfidencePreset, Slot
+
+Level = Literal["tenant", "scope"]
+LimitName = Literal["active_facts", "turns_per_minute", "bytes_per_turn", "tokens_per_day"]
+_Limit = Annotated[int, Field(ge=0)] | None
+
+HIGH_RISK: Final[tuple[str, ...]] = ("identity", "health", "finance")
+"""Categories or keys whose overwrite needs a confidence of `CONFIRM_BELOW` (Mem Skill, safety requirements)."""
+CONFIRM_BELOW: Final = 0.90
+SINGLE_VALUED: Final[frozenset[str]] = frozenset(
+    {
+        *("name", "full_name", "first_name", "last_name", "nickname", "age", "birthday", "birth_date", "birth_place"),
+        *("gender", "nationality", "native_language", "marital_status", "religion", "blood_type", "height", "weight"),
+        *("home_city", "home_country", "home_town", "hometown", "home", "home_address", "address", "postal_code"),
+        *("phone", "phone_number", "email", "e_mail", "time_zone", "timezone", "employer", "job_title", "profession"),
+        *("employment_status", "salary", "manager", "boss", "team", "school", "university", "field_of_study"),
+        *("spouse", "husband", "wife", "partner", "girlfriend", "boyfriend", "mother", "father", "household"),
+        *("diet", "doctor", "dentist", "therapist", "bank", "rent", "budget", "mortgage", "insurance", "car"),
+        *("editor", "browser", "operating_system", "shoe_size", "username"),
+    }
+)
+"""Keys that hold one value at a time, with every key that begins with `favourite_` or `favorite_`."""
+
+
+def is_single_valued(key: str | None, more: tuple[str, ...] = ()) -> bool:
+    """Whether a key holds one value at a time, by the registry and the configured `more`."""
+    return key is not None and (key in SINGLE_VALUED or key in more or key.startswith(("favourite_", "favorite_")))
+
+
+class Limits(Record):
+    """The most that is allowed; None is no limit. A minute and a day are those of the broker's clock, in UTC."""
+
+    active_facts: _Limit = None
+    turns_per_minute: _Limit = None
+    bytes_per_turn: _Limit = None
+    tokens_per_day: _Limit = None
+
+
+class LimitHit(Record):
+    """The limit that a turn was refused for: `count` is what there was, or what the turn would have made of it."""
+
+    name: LimitName
+    level: Level
+    count: Count
+    limit: Count
+
+    def __str__(self) -> str:
+        return f"{self.name.replace('_', ' ')} of the {self.level}: {self.count} of {self.limit}"
+
+
+class Policy(Record):
+    """What is not set stays as it is at the level above: a scope's before its tenant's before the configured one.
+
+    `add_only`: no update or delete, duplicates by equal words only. `single_valued` and `high_risk` take the place of
+    those of the level above; limits hold at each level by themselves.
+    """
+
+    add_only: bool | None = None
+    confidence: ConfidencePreset | None = None
+    confirm_below: Fraction | None = None
+    high_risk: tuple[Slot, ...] | None = None
+    single_valued: tuple[Slot, ...] | None = None
+    min_importance: Fraction | None = None
+    limits: Limits = Limits()
+    note: Text | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rules:
+    """What holds for one source: every choice made. `limits` are those of the tenant and of the scope, as set."""
+
+    add_only: bool = False
+    confidence: ConfidencePreset = "standard"
+    confirm_below: float = CONFIRM_BELOW
+    high_risk: tuple[str, ...] = HIGH_RISK
+    single_valued: tuple[str, ...] = ()
+    min_importance: float = 0.0
+    limits: Mapping[Level, Limits] = field(default_factory=dict)
+
+    def under(self, policy: Policy, level: Level) -> "Rules":
+        """These rules where `policy` says nothing, and its own words where it does."""
+        said = {name: value for name in CHOICES if (value := getattr(policy, name)) is not None}
+        return replace(self, **said, limits={**self.limits, level: policy.limits})
+
+    def has_one_value(self, key: str | None) -> bool:
+        return is_single_valued(key, self.single_valued)
+
+    def is_high_risk(self, category: str, key: str | None) -> bool:
+        return category in self.high_risk or (key is not None and key in self.high_risk)
+
+
+CHOICES: Final = ("add_only", "confidence", "confirm_below", "high_risk", "single_valued", "min_importance")
