@@ -1,0 +1,30 @@
+"""What only repeats memory: an application put it into the prompt, so it comes back and proves nothing."""
+
+from collections.abc import Sequence
+
+from schemas.facts import ExtractedFact
+from schemas.provenance import Dropped
+from schemas.turn import Turn
+from streams.prompts.parsing import comparable
+
+
+def without_echoes(facts: Sequence[ExtractedFact], turn: Turn) -> tuple[tuple[ExtractedFact, ...], tuple[Dropped, ...]]:
+    """The facts that the user states, and those that echo `turn.recalled`, dropped as `recalled`.
+
+    Where memory was recalled a fact needs words of a user that are not a part of a recalled text: what only others say
+    may come from memory. Without recalled texts all facts are kept.
+    """
+    recalled = tuple(filter(None, map(comparable, turn.recalled)))
+    if not recalled:
+        return tuple(facts), ()
+    said = tuple(comparable(message.content) for message in turn.messages if message.role == "user")
+    echoes = [_is_echo(comparable(fact.excerpt), said, recalled) for fact in facts]
+    kept = tuple(fact for fact, echo in zip(facts, echoes, strict=True) if not echo)
+    dropped = tuple(
+        Dropped(text=fact.text, reason="recalled") for fact, echo in zip(facts, echoes, strict=True) if echo
+    )
+    return kept, dropped
+
+
+def _is_echo(excerpt: str, said: Sequence[str], recalled: Sequence[str]) -> bool:
+    return any(excerpt in text for text in recalled) or not any(excerpt in content for content in said)
