@@ -35,6 +35,7 @@ def answered(**fields: Any) -> dict[str, Any]:
         "search_text": "home city of Alice: Berlin",
         "key": "home_city",
         "value": "Berlin",
+        "single_valued": True,
         "category": "identity",
         "importance_category": "biographical_milestone",
         "certainty": "explicit",

@@ -112,6 +112,7 @@ def fact(text: str, quote: str, subject: str | None = None) -> dict[str, Any]:
         "search_text": text,
         "key": None,
         "value": None,
+        "single_valued": False,
         "category": "other",
         "importance_category": "specific_event",
         "certainty": "explicit",

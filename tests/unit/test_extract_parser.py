@@ -45,6 +45,22 @@ def test_a_blank_search_text_is_the_text_and_blank_values_are_none() -> None:
 
 
 @pytest.mark.parametrize(
+    ("key", "said", "taken"), [("gym_day", True, True), ("gym_day", False, False), (None, True, False)]
+)
+def test_only_a_key_can_hold_one_value_at_a_time(key: str | None, said: bool, taken: bool) -> None:
+    parsed = parse_extraction(facts_reply(answered(key=key, single_valued=said)), SUBJECT)
+    assert parsed.value is not None
+    assert parsed.value[0].single_valued is taken
+
+
+def test_every_field_is_required() -> None:
+    whole = answered()
+    for name in whole:
+        parsed = parse_extraction(facts_reply({key: value for key, value in whole.items() if key != name}), SUBJECT)
+        assert parsed.complaints == (f"facts.0.{name}: Field required",)
+
+
+@pytest.mark.parametrize(
     ("fields", "complaint"),
     [
         ({"text": " "}, "facts.0.text: Value error, must not be blank"),
@@ -62,6 +78,8 @@ def test_a_blank_search_text_is_the_text_and_blank_values_are_none() -> None:
         ({"valid_until": "2023-05-08"}, "facts.0.valid_until: needs date, time and zone"),
         ({"event_time": 1683540000}, "facts.0.event_time: needs date, time and zone"),
         ({"value": 3}, "facts.0.value"),
+        ({"single_valued": "true"}, "facts.0.single_valued"),
+        ({"single_valued": None}, "facts.0.single_valued"),
         ({"mood": "glad"}, "facts.0.mood: Extra inputs"),
     ],
     ids=str,
