@@ -15,6 +15,7 @@ from typing import Any
 import projections.metrics
 import streams.metrics
 from mnemolog.settings import PREFIX, Settings
+from projections.vocabulary import VOCABULARY
 from schemas.base import Versioned
 from schemas.commit import Commit
 from schemas.envelopes import EmbeddedFacts, ExtractedFacts, MatchedFacts
@@ -30,6 +31,13 @@ SCHEMAS: Mapping[str, type[Versioned]] = {
     "embedded_facts": EmbeddedFacts,
     "matched_facts": MatchedFacts,
     "commit": Commit,
+}
+
+OTHERS: Mapping[str, str] = {
+    "resolution": "smart store",
+    "arbitration": "arbitration",
+    "reconciliation": "reconciliation",
+    "classification": "classification",
 }
 
 
@@ -65,10 +73,25 @@ def metrics_page() -> str:
     )
 
 
+def vocabulary_page() -> str:
+    rows = [
+        (f"`{entry.event}`", entry.word, *(", ".join(getattr(entry, column)) or "none" for column in OTHERS))
+        for entry in VOCABULARY
+    ]
+    effects = [(f"`{entry.event}`", entry.effect) for entry in VOCABULARY]
+    words = _table(("event", "here", *OTHERS.values()), rows)
+    return _page(
+        "Vocabulary",
+        "What each event is called in results, which words other memory layers have for it, and what it does to rows.",
+        f"{words}\n## Effect on rows\n\n{_table(('event', 'rows of `facts`'), effects)}",
+    )
+
+
 GENERATED: Mapping[str, Callable[[], str]] = {
     **{f"schemas/json/{name}.v{model.VERSION}.json": partial(json_schema, model) for name, model in SCHEMAS.items()},
     "docs/settings.md": settings_page,
     "docs/metrics.md": metrics_page,
+    "docs/vocabulary.md": vocabulary_page,
     "grafana/dashboards/mnemolog.json": dashboard,
     "deploy/build.lock": build_lock,
     "deploy/runtime.lock": runtime_lock,

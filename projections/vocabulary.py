@@ -1,0 +1,191 @@
+"""One table of words: what each event is called here and by others, and what it does to rows.
+
+The others are the vocabularies that memory layers use: the resolutions of a smart store (ADD, MERGE, REPLACE, KEEP,
+CONTRADICT), the actions of an arbitration (insert, update, supersede, expire, noop, mark_pending_confirmation), the
+operations of a reconciliation (ADD, UPDATE, NOOP, DELETE) and the relations of a classification (update, extend,
+similar, noop). `docs/vocabulary.md` is written from here.
+"""
+
+from dataclasses import dataclass
+from typing import Final, Literal
+
+Word = Literal[
+    "ADD",
+    "SKIP",
+    "KEEP",
+    "MERGE",
+    "REPLACE",
+    "CONTRADICT",
+    "EXTEND",
+    "SIMILAR",
+    "EXPIRE",
+    "RETRACT",
+    "PENDING",
+    "CONFIRM",
+    "REJECT",
+    "CORRECT",
+    "RESOLVE",
+    "UNDO",
+    "POLICY",
+]
+Resolution = Literal["ADD", "MERGE", "REPLACE", "KEEP", "CONTRADICT"]
+Arbitration = Literal["insert", "update", "supersede", "expire", "noop", "mark_pending_confirmation"]
+Reconciliation = Literal["ADD", "UPDATE", "NOOP", "DELETE"]
+Classification = Literal["update", "extend", "similar", "noop"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """One event. Where it can mean several words of a vocabulary, all are named; where it has none, none is."""
+
+    event: str
+    word: Word
+    resolution: tuple[Resolution, ...] = ()
+    arbitration: tuple[Arbitration, ...] = ()
+    reconciliation: tuple[Reconciliation, ...] = ()
+    classification: tuple[Classification, ...] = ()
+    effect: str
+
+
+VOCABULARY: Final[tuple[Entry, ...]] = (
+    Entry(
+        event="fact_added",
+        word="ADD",
+        resolution=("ADD",),
+        arbitration=("insert",),
+        reconciliation=("ADD",),
+        effect="a new active row; one that is told late is born ended: superseded, with the newer fact's begin as its "
+        "true_to",
+    ),
+    Entry(
+        event="fact_skipped",
+        word="SKIP",
+        resolution=("KEEP",),
+        arbitration=("noop",),
+        reconciliation=("NOOP",),
+        classification=("noop",),
+        effect="no row; the known fact has one mention more",
+    ),
+    Entry(
+        event="fact_confirmed",
+        word="KEEP",
+        resolution=("KEEP",),
+        arbitration=("noop",),
+        reconciliation=("NOOP",),
+        classification=("noop",),
+        effect="no row; the known fact has one mention more, and its confidence rises by a quarter of the doubt",
+    ),
+    Entry(
+        event="facts_merged",
+        word="MERGE",
+        resolution=("MERGE",),
+        arbitration=("update",),
+        reconciliation=("UPDATE",),
+        classification=("update",),
+        effect="a new active row; the old ones superseded, no longer believed from now on (believed_to)",
+    ),
+    Entry(
+        event="fact_replaced",
+        word="REPLACE",
+        resolution=("REPLACE",),
+        arbitration=("supersede",),
+        reconciliation=("UPDATE",),
+        classification=("update",),
+        effect="a new active row; the old ones superseded, true until the new one began (true_to)",
+    ),
+    Entry(
+        event="fact_contradicted",
+        word="CONTRADICT",
+        resolution=("CONTRADICT",),
+        arbitration=("supersede",),
+        reconciliation=("UPDATE",),
+        classification=("update",),
+        effect="a new active row; the old ones archived: never true, no longer believed from now on (believed_to)",
+    ),
+    Entry(
+        event="fact_extended",
+        word="EXTEND",
+        resolution=("ADD",),
+        arbitration=("insert",),
+        reconciliation=("ADD",),
+        classification=("extend",),
+        effect="a new active row with the relation extends to the old ones, which stay as they are",
+    ),
+    Entry(
+        event="facts_related",
+        word="SIMILAR",
+        resolution=("ADD",),
+        arbitration=("insert",),
+        reconciliation=("ADD",),
+        classification=("similar",),
+        effect="a new active row with the relation similar to the old ones, which stay as they are",
+    ),
+    Entry(
+        event="fact_expired",
+        word="EXPIRE",
+        arbitration=("expire",),
+        reconciliation=("DELETE",),
+        effect="the old ones expired, true until then (true_to); an end that is still to come is noted and they stay "
+        "active until it has; the announcement, where there is one, is a new active row",
+    ),
+    Entry(
+        event="fact_retracted",
+        word="RETRACT",
+        arbitration=("expire",),
+        reconciliation=("DELETE",),
+        effect="the old ones retracted, true until then (true_to); those deleted by a command are no longer believed "
+        "(believed_to); the statement, where there is one, is a new active row",
+    ),
+    Entry(
+        event="fact_pending",
+        word="PENDING",
+        arbitration=("mark_pending_confirmation",),
+        effect="a new row that waits for a confirmation (pending_confirmation), and a row of pending_confirmations; "
+        "the old ones stay as they are",
+    ),
+    Entry(
+        event="pending_confirmed",
+        word="CONFIRM",
+        resolution=("MERGE", "REPLACE", "CONTRADICT"),
+        arbitration=("update", "supersede", "expire"),
+        reconciliation=("UPDATE", "DELETE"),
+        classification=("update",),
+        effect="the waiting row active, believed from now on; the old ones as what was held back would have left them",
+    ),
+    Entry(
+        event="pending_rejected",
+        word="REJECT",
+        resolution=("KEEP",),
+        arbitration=("noop",),
+        reconciliation=("NOOP",),
+        classification=("noop",),
+        effect="the waiting row archived, never believed; the old one that a statement repeated is confirmed",
+    ),
+    Entry(
+        event="fact_corrected",
+        word="CORRECT",
+        resolution=("CONTRADICT", "REPLACE"),
+        arbitration=("supersede",),
+        reconciliation=("UPDATE",),
+        classification=("update",),
+        effect="a new active row with a human's authority; the old one superseded, no longer believed from now on, or "
+        "true until the end that the human named",
+    ),
+    Entry(
+        event="conflict_resolved",
+        word="RESOLVE",
+        resolution=("KEEP", "REPLACE", "CONTRADICT"),
+        arbitration=("noop", "supersede"),
+        reconciliation=("NOOP", "UPDATE"),
+        classification=("noop", "update"),
+        effect="the row is no longer unresolved; keep_old archives it, replace and contradict end the old ones",
+    ),
+    Entry(
+        event="decision_undone",
+        word="UNDO",
+        effect="each row that the decision changed stands as before it; the one it brought is undone, no longer "
+        "believed",
+    ),
+    Entry(event="policy_set", word="POLICY", effect="no row of facts; the policy's row is written"),
+)
+WORDS: Final[dict[str, Word]] = {entry.event: entry.word for entry in VOCABULARY}
