@@ -1,37 +1,45 @@
-"""The one door for raw bytes from `conversation_turns`: a turn, or a refusal that still has an identity.
+"""The doors for raw bytes: a turn or a command, or a refusal that still has an identity.
 
-The journal and the extractor both pass through here, so that they name and judge a record alike.
+All that reads such a record passes through here, so that it is named and judged alike everywhere.
 """
 
 import json
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Final, Generic, Literal, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
+from pydantic_core import ErrorDetails
 
-from schemas.base import Identifier, explain
+from schemas.base import Identifier, Versioned, explain
+from schemas.command import Command
 from schemas.errors import UnsupportedVersionError
 from schemas.scope import Scope
 from schemas.turn import Turn
 
-DEFAULT_MAX_TURN_BYTES = 256 * 1024
+DEFAULT_MAX_TURN_BYTES: Final = 256 * 1024
+MAX_COMMAND_BYTES: Final = 128 * 1024
+"""Of one command: its wordings travel several times over, with their vectors, in one record of a megabyte."""
 
 Reason = Literal[
     "not_a_record",
     "invalid_record",
+    "invalid_command",
     "unsupported_version",
     "empty",
     "oversize",
     "unknown_role",
     "missing_zone",
 ]
-_REJECTED: frozenset[Reason] = frozenset({"empty", "oversize", "unknown_role", "missing_zone"})
+_REJECTED: frozenset[Reason] = frozenset({"invalid_command", "empty", "oversize", "unknown_role", "missing_zone"})
 _IDENTIFIER: TypeAdapter[str] = TypeAdapter(Identifier)
+
+V = TypeVar("V", bound=Versioned)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refusal:
-    """Why a record is no turn. `source_id` is its turn id where it names one, else its position in the topic."""
+    """Why a record is none. `source_id` is its own id where it names one, else its position in the topic."""
 
     source_id: str
     scope: Scope | None
@@ -45,53 +53,92 @@ class Refusal:
 
 
 def admit(value: bytes | None, *, position: str, max_bytes: int = DEFAULT_MAX_TURN_BYTES) -> Turn | Refusal:
-    """Judge one record's bytes; `position` is its topic/partition/offset. Never raises for bad input."""
-    data = value or b""
-    if len(data) > max_bytes:
-        detail = f"the record has {len(data)} bytes, the limit is {max_bytes}: split the turn or raise max_turn_bytes"
-        return _refuse(data, position, "oversize", detail)
-    try:
-        turn = Turn.model_validate_json(data, strict=True)
-    except ValidationError as error:
-        return _refuse(data, position, *_reason(error))
-    if not any(message.content.strip() for message in turn.messages):
+    """Judge the bytes of a turn; `position` is the record's topic/partition/offset. Never raises for bad input."""
+    turn = _TURNS.read(value, position, max_bytes)
+    if isinstance(turn, Turn) and not any(message.content.strip() for message in turn.messages):
         detail = "no message has any text: publish at least one message with content"
         return Refusal(source_id=turn.turn_id, scope=turn.scope, reason="empty", detail=detail)
     return turn
 
 
-def _reason(error: ValidationError) -> tuple[Reason, str]:
-    explained = explain(Turn, error)
-    if isinstance(explained, UnsupportedVersionError):
-        return "unsupported_version", str(explained)
-    for fault in error.errors(include_url=False):
-        match fault["loc"], fault["type"]:
-            case (), "json_invalid" | "model_type":
-                return "not_a_record", explained.detail
-            case ("messages", _, "role"), "literal_error":
-                return "unknown_role", explained.detail
-            case (field, *_), "timezone_aware" if field in ("occurred_at", "valid_until"):
-                return "missing_zone", f"{field} needs a zone, for example 2026-01-31T09:30:00+01:00"
-            case ("messages",), "too_short" if not fault["input"]:
-                return "empty", "messages is empty: publish at least one message with content"
-    return "invalid_record", explained.detail
+def admit_command(value: bytes | None, *, position: str, max_bytes: int = MAX_COMMAND_BYTES) -> Command | Refusal:
+    """Judge the bytes of a command as `admit` does those of a turn."""
+    return _COMMANDS.read(value, position, max_bytes)
 
 
-def _refuse(data: bytes, position: str, reason: Reason, detail: str) -> Refusal:
-    turn_id, scope = _identity(data)
-    if turn_id is None or scope is None:
-        return Refusal(source_id=position, scope=None, reason=reason, detail=detail)
-    return Refusal(source_id=turn_id, scope=scope, reason=reason, detail=detail)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Door(Generic[V]):
+    """How one kind of record is read. `judge` knows the faults that have a reason, and perhaps words, of their own."""
+
+    model: type[V]
+    identity: str
+    too_large: str
+    otherwise: Reason
+    judge: Callable[[ErrorDetails], tuple[Reason, str | None] | None]
+
+    def read(self, value: bytes | None, position: str, max_bytes: int) -> V | Refusal:
+        data = value or b""
+        if len(data) > max_bytes:
+            detail = f"the record has {len(data)} bytes, the limit is {max_bytes}: {self.too_large}"
+            return self._refuse(data, position, "oversize", detail)
+        try:
+            return self.model.model_validate_json(data, strict=True)
+        except ValidationError as error:
+            return self._refuse(data, position, *self._reason(error))
+
+    def _reason(self, error: ValidationError) -> tuple[Reason, str]:
+        explained = explain(self.model, error)
+        if isinstance(explained, UnsupportedVersionError):
+            return "unsupported_version", str(explained)
+        for fault in error.errors(include_url=False):
+            match fault["loc"], fault["type"]:
+                case (), "json_invalid" | "model_type":
+                    return "not_a_record", explained.detail
+                case (*_, field), "timezone_aware":
+                    return "missing_zone", f"{field} needs a zone, for example 2026-01-31T09:30:00+01:00"
+            if reason := self.judge(fault):
+                return reason[0], reason[1] or explained.detail
+        return self.otherwise, explained.detail
+
+    def _refuse(self, data: bytes, position: str, reason: Reason, detail: str) -> Refusal:
+        source_id, scope = self._identity(data)
+        if source_id is None or scope is None:
+            return Refusal(source_id=position, scope=None, reason=reason, detail=detail)
+        return Refusal(source_id=source_id, scope=scope, reason=reason, detail=detail)
+
+    def _identity(self, data: bytes) -> tuple[str | None, Scope | None]:
+        """Who a broken record says it is, so that its publisher can find its end by its own id.
+
+        The standard library's reader is lenient where the strict one gives up, for example on half a surrogate pair
+        (an emoji cut in two). Integers are not read: their digits may be too many.
+        """
+        try:
+            fields: Any = json.loads(data, parse_int=bool)
+            return _IDENTIFIER.validate_python(fields[self.identity]), Scope.model_validate(fields["scope"])
+        except (ValueError, KeyError, TypeError, IndexError, RecursionError):
+            return None, None
 
 
-def _identity(data: bytes) -> tuple[str | None, Scope | None]:
-    """Who a broken record says it is, so that its publisher can find its end by its own id.
+def _turn_fault(fault: ErrorDetails) -> tuple[Reason, str | None] | None:
+    match fault["loc"], fault["type"]:
+        case ("messages", _, "role"), "literal_error":
+            return "unknown_role", None
+        case ("messages",), "too_short" if not fault["input"]:
+            return "empty", "messages is empty: publish at least one message with content"
+    return None
 
-    The standard library's reader is lenient where the strict one gives up, for example on half a surrogate pair
-    (an emoji cut in two). Integers are not read: their digits may be too many.
-    """
-    try:
-        fields: Any = json.loads(data, parse_int=bool)
-        return _IDENTIFIER.validate_python(fields["turn_id"]), Scope.model_validate(fields["scope"])
-    except (ValueError, KeyError, TypeError, IndexError, RecursionError):
-        return None, None
+
+_TURNS: Final = _Door(
+    model=Turn,
+    identity="turn_id",
+    too_large="split the turn or raise max_turn_bytes",
+    otherwise="invalid_record",
+    judge=_turn_fault,
+)
+_COMMANDS: Final = _Door(
+    model=Command,
+    identity="command_id",
+    too_large="give it fewer items, or shorter texts, and the rest in another command",
+    otherwise="invalid_command",
+    judge=lambda _: None,
+)

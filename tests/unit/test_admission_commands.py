@@ -1,0 +1,146 @@
+"""The door for commands: what is none is refused with its reason and the remedy, under the id it names."""
+
+import json
+import re
+from datetime import UTC, datetime
+from typing import Any
+from uuid import UUID
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from schemas.admission import MAX_COMMAND_BYTES, Reason, Refusal, admit_command
+from schemas.command import Command, Delete, Undo, Update, wordings
+from schemas.scope import Scope
+
+POSITION = "memory_commands/1/7"
+SCOPE = Scope(user_id="nadia", app_id="diary")
+FACT = "00000000-0000-4000-8000-000000000001"
+COMMAND: dict[str, Any] = {
+    "command_id": "c1",
+    "scope": {"user_id": "nadia", "app_id": "diary"},
+    "issued_at": "2026-04-11T18:02:00+01:00",
+    "order": {"kind": "delete", "fact_ids": [FACT]},
+}
+ZONELESS = "2026-04-11T18:02:00"
+
+
+def _bytes(**fields: Any) -> bytes:
+    return json.dumps(COMMAND | fields).encode()
+
+
+def _refused(value: bytes | None, **limits: int) -> Refusal:
+    result = admit_command(value, position=POSITION, **limits)
+    assert isinstance(result, Refusal), result
+    return result
+
+
+def test_a_command_is_admitted_as_it_is() -> None:
+    command = admit_command(_bytes(actor="support"), position=POSITION)
+    assert isinstance(command, Command)
+    assert (command.command_id, command.scope, command.actor) == ("c1", SCOPE, "support")
+    assert command.issued_at == datetime(2026, 4, 11, 17, 2, tzinfo=UTC)
+    assert command.order == Delete(fact_ids=(UUID(FACT),))
+
+
+@pytest.mark.parametrize(
+    ("value", "reason", "detail"),
+    [
+        (_bytes(order={"kind": "explode"}), "invalid_command", "order: .*'explode'.*'update', 'delete'"),
+        (_bytes(order={"fact_ids": [FACT]}), "invalid_command", "order: Unable to extract tag using .*'kind'"),
+        (_bytes(order={"kind": "delete", "fact_ids": []}), "invalid_command", "order.delete.fact_ids: .*at least 1"),
+        (_bytes(order={"kind": "delete", "fact_ids": [FACT] * 101}), "invalid_command", "at most 100"),
+        (_bytes(order={"kind": "delete", "fact_ids": ["x"]}), "invalid_command", "fact_ids.0: .*valid UUID"),
+        (_bytes(order={"kind": "undo"}), "invalid_command", "undo one of: an event_id"),
+        (_bytes(order={"kind": "undo", "model": "m"}), "invalid_command", "give both, in order"),
+        (_bytes(order={"kind": "delete_all", "user": "x"}), "invalid_command", "user: Extra inputs"),
+        (_bytes(colour="blue"), "invalid_command", "colour: Extra inputs"),
+        (_bytes(issued_at=ZONELESS), "missing_zone", "issued_at needs a zone, for example 2026"),
+        (
+            _bytes(order={"kind": "undo", "model": "m", "since": ZONELESS, "until": ZONELESS}),
+            "missing_zone",
+            "since needs a zone",
+        ),
+    ],
+)
+def test_what_is_no_order_is_rejected_under_its_own_identity(value: bytes, reason: Reason, detail: str) -> None:
+    refusal = _refused(value)
+    assert (refusal.reason, refusal.outcome) == (reason, "rejected")
+    assert (refusal.source_id, refusal.scope) == ("c1", SCOPE)
+    assert re.search(detail, refusal.detail)
+
+
+def test_a_command_of_a_newer_version_has_failed() -> None:
+    refusal = _refused(_bytes(schema_version=99, colour="blue"))
+    assert (refusal.reason, refusal.outcome, refusal.source_id) == ("unsupported_version", "failed", "c1")
+    assert "upgrade it" in refusal.detail
+
+
+@pytest.mark.parametrize(
+    ("value", "reason"),
+    [
+        (None, "not_a_record"),
+        (b"delete everything", "not_a_record"),
+        (b"[]", "not_a_record"),
+        (b"[" * 100_000, "not_a_record"),
+        (b"{}", "invalid_command"),
+        (_bytes(command_id=7), "invalid_command"),
+        (_bytes(scope={"app_id": "diary"}), "invalid_command"),
+        (_bytes(scope={"user_id": "*"}), "invalid_command"),
+    ],
+)
+def test_what_names_no_command_and_owner_is_known_by_its_position(value: bytes | None, reason: Reason) -> None:
+    refusal = _refused(value)
+    assert (refusal.reason, refusal.source_id, refusal.scope) == (reason, POSITION, None)
+
+
+def test_a_command_may_have_as_many_bytes_as_the_limit_and_none_more() -> None:
+    value = _bytes()
+    assert isinstance(admit_command(value, position=POSITION, max_bytes=len(value)), Command)
+    refusal = _refused(value, max_bytes=len(value) - 1)
+    assert (refusal.reason, refusal.outcome, refusal.source_id) == ("oversize", "rejected", "c1")
+    assert "give it fewer items" in refusal.detail
+    edits = [{"fact_id": FACT, "text": "x" * 8000}] * 100
+    assert _refused(_bytes(order={"kind": "update", "edits": edits})).reason == "oversize"
+
+
+def test_the_largest_command_has_room_for_its_wordings_on_the_way() -> None:
+    edits = [{"fact_id": FACT, "text": "x" * 1200}] * 100
+    command = admit_command(_bytes(order={"kind": "update", "edits": edits}), position=POSITION)
+    assert isinstance(command, Command)
+    assert isinstance(command.order, Update)
+    # The order, and each wording as text, as search text and as excerpt.
+    assert 4 * sum(map(len, wordings(command.order))) < 4 * MAX_COMMAND_BYTES < 1_000_000
+
+
+ANY_JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),
+    max_leaves=12,
+)
+CHANGES = st.dictionaries(st.sampled_from(sorted(Command.model_fields)) | st.text(), ANY_JSON, max_size=4)
+
+
+@given(st.binary())
+def test_any_bytes_are_refused_without_a_fault(value: bytes) -> None:
+    assert _refused(value).detail
+
+
+@given(CHANGES)
+@example({"command_id": "\ud83d"})
+@example({"order": {"kind": "undo", "event_id": None, "source_id": "t1", "cascade": True}})
+def test_any_change_of_a_command_leaves_a_command_or_a_refusal(changes: dict[str, Any]) -> None:
+    result = admit_command(_bytes(**changes), position=POSITION)
+    if isinstance(result, Refusal):
+        assert result.source_id
+    else:
+        assert Command.from_bytes(result.to_bytes()) == result
+
+
+def test_an_undo_reads_back() -> None:
+    order = Undo(source_id="t1", cascade=True)
+    command = Command(
+        command_id="c2", scope=SCOPE, issued_at=datetime(2026, 4, 11, tzinfo=UTC), order=order, actor=None
+    )
+    assert admit_command(command.to_bytes(), position=POSITION) == command
