@@ -1,0 +1,163 @@
+"""Known facts by their ids, with all that a command or a timer has to know of them before it may touch them."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import partial
+from typing import Any, Final
+from uuid import UUID
+
+from projections.pools import Pool, persistently
+from projections.rows import ScopeColumns
+from projections.sql import queries
+from schemas.events import Overwrite, Standing
+from schemas.facts import Authority, ExtractedFact
+from schemas.provenance import Before
+from schemas.scope import DIMENSIONS, Scope
+
+_SQL: Final = queries("known")
+_STATED: Final = (
+    *("text", "excerpt", "search_text", "key", "value", "category", "importance_category", "importance", "certainty"),
+    *("subject", "event_time", "valid_until", "single_valued"),
+)
+STANDING: Final = tuple(Standing.model_fields)
+"""The columns of everything of a fact that events can change, in their order."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredFact:
+    """A fact as it was stated, whose it is, and how it stands. Its vector is left in the table."""
+
+    fact_id: UUID
+    scope: ScopeColumns
+    fact: ExtractedFact
+    true_from: datetime
+    speaker: str | None
+    authority: Authority
+    standing: Standing
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it is held, or waits for a confirmation."""
+        return self.standing.status in ("active", "pending_confirmation")
+
+    @property
+    def ends_at(self) -> datetime | None:
+        """When it ends by its own term or an announced end, the earlier of the two."""
+        return min((end for end in (self.fact.valid_until, self.standing.true_to) if end is not None), default=None)
+
+    @property
+    def before(self) -> Before:
+        return Before(
+            fact_id=self.fact_id,
+            text=self.fact.text,
+            key=self.fact.key,
+            value=self.fact.value,
+            confidence=self.standing.confidence,
+            true_from=self.true_from,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PendingCase:
+    """An overwrite that is held back: `fact_id` would do `action` to `targets`. `said_at` is its source's time."""
+
+    fact_id: UUID
+    targets: tuple[UUID, ...]
+    action: Overwrite
+    ended_at: datetime | None
+    needs_human: bool
+    said_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InScope:
+    """The first facts of a scope, and how many it has."""
+
+    total: int
+    fact_ids: tuple[UUID, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, order=True)
+class Ending:
+    """A fact that is held although its end has passed."""
+
+    ends_at: datetime
+    fact_id: UUID
+    scope: Scope
+
+
+class KnownFacts:
+    """Reads by id; each call is one round trip and waits while Postgres is away."""
+
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+
+    async def facts(self, fact_ids: Sequence[UUID]) -> dict[UUID, StoredFact]:
+        """Those of `fact_ids` that there are, whatever their scope and status."""
+        rows = await self._rows("facts", {"fact_ids": list(fact_ids)}) if fact_ids else []
+        return {row[0]: _stored(row) for row in rows}
+
+    async def pending_cases(self, fact_ids: Sequence[UUID]) -> Mapping[UUID, PendingCase]:
+        """The open cases among `fact_ids`; what is not pending has none."""
+        rows = await self._rows("pending_cases", {"fact_ids": list(fact_ids)}) if fact_ids else []
+        return {
+            fact_id: PendingCase(
+                fact_id=fact_id,
+                targets=tuple(targets),
+                action=action,
+                ended_at=ended_at,
+                needs_human=needs_human,
+                said_at=said_at,
+            )
+            for fact_id, targets, action, ended_at, needs_human, said_at in rows
+        }
+
+    async def successors(self, fact_ids: Sequence[UUID]) -> Mapping[UUID, tuple[datetime, ...]]:
+        """Per fact since when it has been true, and every version before it, all the way back; the oldest first."""
+        rows = await self._rows("successors", {"fact_ids": list(fact_ids)}) if fact_ids else []
+        return {fact_id: tuple(since) for fact_id, since in rows}
+
+    async def conflict_of(self, fact_id: UUID) -> tuple[UUID, ...]:
+        """What an unresolved fact was weighed against when it was added beside it, the most similar first."""
+        return tuple(row[0] for row in await self._rows("conflict_of", {"fact_id": fact_id}))
+
+    async def in_scope(self, scope: Scope, *, key: str | None, category: str | None, limit: int) -> InScope:
+        """The active and pending facts of exactly `scope`, or those of a key or category; at most `limit` of them."""
+        rows = await self._rows("in_scope", {**scope.columns, "key": key, "category": category, "limit": limit})
+        return InScope(total=rows[0][0] if rows else 0, fact_ids=tuple(fact_id for _, fact_id in rows))
+
+    async def ending(self, now: datetime, *, after: Ending | None, limit: int) -> list[Ending]:
+        """The next `limit` facts after `after` that are held although their end has passed by `now`."""
+        parameters = {
+            "now": now,
+            "after_end": after.ends_at if after else None,
+            "after_fact": after.fact_id if after else None,
+            "limit": limit,
+        }
+        rows = await self._rows("ending", parameters)
+        return [Ending(fact_id=fact_id, ends_at=ends_at, scope=_scope(columns)) for fact_id, *columns, ends_at in rows]
+
+    async def _rows(self, name: str, parameters: dict[str, Any]) -> list[tuple[Any, ...]]:
+        return await persistently(partial(self._fetch, name, parameters), name=name)
+
+    async def _fetch(self, name: str, parameters: dict[str, Any]) -> list[tuple[Any, ...]]:
+        async with self._pool.connection() as connection:
+            return await (await connection.execute(_SQL[name], parameters, binary=True)).fetchall()
+
+
+def _stored(row: tuple[Any, ...]) -> StoredFact:
+    fact_id, tenant, user_id, agent_id, app_id, run_id, true_from, speaker, authority, *rest = row
+    return StoredFact(
+        fact_id=fact_id,
+        scope=(tenant, user_id, agent_id, app_id, run_id),
+        fact=ExtractedFact(**dict(zip(_STATED, rest[: len(_STATED)], strict=True))),
+        true_from=true_from,
+        speaker=speaker,
+        authority=authority,
+        standing=Standing(**dict(zip(STANDING, rest[len(_STATED) :], strict=True))),
+    )
+
+
+def _scope(columns: Sequence[str]) -> Scope:
+    return Scope(**{name: value for name, value in zip(DIMENSIONS, columns, strict=True) if value})

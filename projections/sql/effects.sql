@@ -1,0 +1,126 @@
+-- name: by_event
+-- One event, if it is of exactly this scope.
+SELECT event_id
+FROM memory_events
+WHERE
+    event_id = %(event_id)s
+    AND (tenant, user_id, agent_id, app_id, run_id) = (%(tenant)s, %(user_id)s, %(agent_id)s, %(app_id)s, %(run_id)s);
+
+-- name: by_source
+-- The events of one turn or command, if it is of exactly this scope.
+SELECT event_id
+FROM memory_events
+WHERE
+    owner = %(owner)s
+    AND source_id = %(source_id)s
+    AND (tenant, user_id, agent_id, app_id, run_id) = (%(tenant)s, %(user_id)s, %(agent_id)s, %(app_id)s, %(run_id)s)
+LIMIT %(limit)s;
+
+-- name: by_author
+-- The events in effect of exactly this scope, decided in [since, until), that a model or a prompt version decided, or
+-- whose statement it extracted.
+SELECT happened.event_id
+FROM memory_events AS happened
+WHERE
+    (happened.tenant, happened.user_id, happened.agent_id, happened.app_id, happened.run_id)
+    = (%(tenant)s, %(user_id)s, %(agent_id)s, %(app_id)s, %(run_id)s)
+    AND happened.decided_at >= %(since)s
+    AND happened.decided_at < %(until)s
+    AND NOT EXISTS (SELECT FROM undone WHERE undone.event_id = happened.event_id)
+    AND (
+        (
+            (%(model)s::text IS NULL OR happened.model = %(model)s)
+            AND (%(prompt_version)s::text IS NULL OR happened.prompt_version = %(prompt_version)s)
+        )
+        OR EXISTS (
+            SELECT
+            FROM commits
+            CROSS JOIN LATERAL jsonb_array_elements(commits.provenance -> 'steps') AS step
+            WHERE
+                commits.partition = happened.partition
+                AND commits.log_offset = happened.log_offset
+                AND step ->> 'stage' = 'extract'
+                AND (%(model)s::text IS NULL OR step ->> 'model' = %(model)s)
+                AND (%(prompt_version)s::text IS NULL OR step ->> 'prompt_version' = %(prompt_version)s)
+        )
+    )
+LIMIT %(limit)s;
+
+-- name: touching
+-- The events of a scope that brought, changed or named one of these facts.
+SELECT event_id
+FROM memory_events
+WHERE fact_id = ANY(%(fact_ids)s::uuid [])
+UNION
+SELECT event_id
+FROM memory_events
+WHERE targets <> '{}' AND targets && %(fact_ids)s::uuid []
+UNION
+SELECT event_id
+FROM former_states
+WHERE fact_id = ANY(%(fact_ids)s::uuid [])
+UNION
+-- Late news names the fact that ended it.
+SELECT happened.event_id
+FROM facts AS late
+INNER JOIN memory_events AS happened ON late.fact_id = happened.fact_id AND happened.event = 'fact_added'
+WHERE
+    late.superseded_by = ANY(%(fact_ids)s::uuid [])
+    AND (late.tenant, late.user_id, late.agent_id, late.app_id, late.run_id)
+    = (%(tenant)s, %(user_id)s, %(agent_id)s, %(app_id)s, %(run_id)s);
+
+-- name: events
+-- These events in the order of the log: the fact that each brought, those it changed, and all that it names.
+SELECT
+    happened.event_id,
+    happened.event,
+    happened.partition,
+    happened.log_offset,
+    happened.ordinal,
+    happened.source_id,
+    happened.occurred_at,
+    coalesce(happened.payload -> 'fact' ->> 'text', happened.payload -> 'statement' ->> 'text') AS said,
+    (happened.payload -> 'fact' ->> 'fact_id')::uuid AS brought,
+    changed.fact_ids AS changed,
+    ARRAY(
+        SELECT happened.fact_id
+        WHERE happened.fact_id IS NOT NULL
+        UNION
+        SELECT unnest(happened.targets)
+        UNION
+        SELECT unnest(changed.fact_ids)
+        UNION
+        SELECT (happened.payload ->> 'ended_by')::uuid
+        WHERE happened.payload ->> 'ended_by' IS NOT NULL
+    ) AS named,
+    happened.undoes,
+    (happened.payload ->> 'reinstated')::uuid AS reinstated,
+    NOT EXISTS (SELECT FROM undone WHERE undone.event_id = happened.event_id) AS in_effect
+FROM memory_events AS happened
+CROSS JOIN LATERAL (
+    SELECT coalesce(array_agg(former.fact_id ORDER BY former.fact_id), '{}') AS fact_ids
+    FROM former_states AS former
+    WHERE former.event_id = happened.event_id
+) AS changed
+WHERE happened.event_id = ANY(%(event_ids)s::uuid [])
+ORDER BY happened.partition, happened.log_offset, happened.ordinal;
+
+-- name: former_states
+-- How these facts stood before each event that changed them, in the order of the log.
+SELECT
+    former.fact_id,
+    former.event_id,
+    former.status,
+    former.confidence,
+    former.mention_count,
+    former.last_confirmed_at,
+    former.true_to,
+    former.closed_at,
+    former.believed_from,
+    former.believed_to,
+    former.superseded_by,
+    former.unresolved
+FROM former_states AS former
+INNER JOIN memory_events AS happened ON former.event_id = happened.event_id
+WHERE former.fact_id = ANY(%(fact_ids)s::uuid [])
+ORDER BY former.fact_id, happened.partition, happened.log_offset, happened.ordinal;

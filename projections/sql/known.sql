@@ -1,0 +1,141 @@
+-- name: facts
+-- These facts, wherever they live, with everything that a new version of one takes over, and how each stands.
+SELECT
+    fact_id,
+    tenant,
+    user_id,
+    agent_id,
+    app_id,
+    run_id,
+    true_from,
+    speaker,
+    authority,
+    text,
+    excerpt,
+    search_text,
+    key,
+    value,
+    category,
+    importance_category,
+    importance,
+    certainty,
+    subject,
+    event_time,
+    valid_until,
+    single_valued,
+    status,
+    confidence,
+    mention_count,
+    last_confirmed_at,
+    true_to,
+    closed_at,
+    believed_from,
+    believed_to,
+    superseded_by,
+    unresolved
+FROM facts
+WHERE fact_id = ANY(%(fact_ids)s::uuid []);
+
+-- name: pending_cases
+-- The overwrites that these facts are still held back from.
+SELECT
+    pending.fact_id,
+    pending.targets,
+    pending.action,
+    pending.ended_at,
+    pending.needs_human,
+    happened.occurred_at AS said_at
+FROM pending_confirmations AS pending
+INNER JOIN memory_events AS happened ON pending.event_id = happened.event_id
+WHERE pending.settled_at IS NULL AND pending.fact_id = ANY(%(fact_ids)s::uuid []);
+
+-- name: successors
+-- Per fact since when it, and every version before it that was true once, has been so. What was never true is none.
+WITH RECURSIVE ended AS MATERIALIZED (
+    SELECT
+        older.fact_id,
+        older.superseded_by,
+        older.true_from
+    FROM facts AS older
+    WHERE
+        older.superseded_by IS NOT NULL
+        AND older.status IN ('active', 'superseded', 'retracted', 'expired')
+        AND (older.tenant, older.user_id, older.agent_id, older.app_id, older.run_id) IN (
+            SELECT asked.tenant, asked.user_id, asked.agent_id, asked.app_id, asked.run_id
+            FROM facts AS asked
+            WHERE asked.fact_id = ANY(%(fact_ids)s::uuid [])
+        )
+),
+chain AS (
+    SELECT
+        fact_id AS asked_id,
+        fact_id,
+        true_from
+    FROM facts
+    WHERE fact_id = ANY(%(fact_ids)s::uuid [])
+    UNION
+    SELECT
+        chain.asked_id,
+        ended.fact_id,
+        ended.true_from
+    FROM chain
+    INNER JOIN ended ON chain.fact_id = ended.superseded_by
+)
+SELECT
+    asked_id,
+    array_agg(DISTINCT true_from ORDER BY true_from) AS since
+FROM chain
+GROUP BY asked_id;
+
+-- name: conflict_of
+-- The known facts that were weighed when an unresolved fact was added, the most similar first.
+SELECT (candidate ->> 'fact_id')::uuid AS fact_id
+FROM memory_events AS happened
+CROSS JOIN LATERAL jsonb_array_elements(happened.payload -> 'decision' -> 'candidates') AS candidate
+WHERE happened.fact_id = %(fact_id)s::uuid AND happened.event = 'fact_added'
+ORDER BY (candidate ->> 'similarity')::double precision DESC, 1;
+
+-- name: in_scope
+-- The facts of exactly one scope that are held or wait for a confirmation, the oldest first, and how many there are.
+SELECT
+    count(*) OVER () AS total,
+    fact_id
+FROM facts
+WHERE
+    tenant = %(tenant)s
+    AND user_id = %(user_id)s
+    AND agent_id = %(agent_id)s
+    AND app_id = %(app_id)s
+    AND run_id = %(run_id)s
+    AND status IN ('active', 'pending_confirmation')
+    AND (%(key)s::text IS NULL OR key = %(key)s)
+    AND (%(category)s::text IS NULL OR category = %(category)s)
+ORDER BY recorded_at, fact_id
+LIMIT %(limit)s;
+
+-- name: ending
+-- Facts that are held although their end has passed, in the order of their ends, from a place on.
+-- One that the timer has closed before is none: somebody took that back.
+SELECT
+    ending.fact_id,
+    ending.tenant,
+    ending.user_id,
+    ending.agent_id,
+    ending.app_id,
+    ending.run_id,
+    least(ending.valid_until, ending.true_to) AS ends_at
+FROM facts AS ending
+WHERE
+    ending.status = 'active'
+    AND (ending.valid_until IS NOT NULL OR ending.true_to IS NOT NULL)
+    AND least(ending.valid_until, ending.true_to) <= %(now)s
+    AND (
+        %(after_end)s::timestamptz IS NULL
+        OR (least(ending.valid_until, ending.true_to), ending.fact_id) > (%(after_end)s, %(after_fact)s::uuid)
+    )
+    AND NOT EXISTS (
+        SELECT FROM memory_events AS happened
+        WHERE happened.fact_id = ending.fact_id AND happened.decided_by = 'timer'
+    )
+ORDER BY least(ending.valid_until, ending.true_to), ending.fact_id
+LIMIT %(limit)s;
