@@ -2,7 +2,9 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, Literal, Protocol
+from uuid import UUID
 
 from schemas.facts import Candidate, ExtractedFact
 from schemas.turn import Turn
@@ -41,29 +43,44 @@ class Extraction:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Conflict:
-    """A new fact (its number in the prompt) and the known facts it may clash with (each with its number)."""
+    """A new fact (its number in the prompt) and the known facts it may clash with (each with its number).
+
+    `since` is its event time, or else when it was said. `asked_again` is the id of a known fact that stands here as
+    if it were new: it was kept beside its rivals because no valid decision could be had.
+    """
 
     number: int
     fact: ExtractedFact
+    since: datetime
     candidates: tuple[tuple[int, Candidate], ...]
+    asked_again: UUID | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Conflicts:
-    """What a resolution prompt is about: all conflicts of one turn. A known fact has one number throughout."""
+    """What a resolution prompt is about: all conflicts of one turn. A known fact has one number throughout.
+
+    `just_said` are the ids of candidates that are facts of this very turn, said before the fact they stand beside.
+    """
 
     conflicts: tuple[Conflict, ...]
+    just_said: frozenset[UUID] = frozenset()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prompt:
-    """One question. A language model reads `messages` and `schema`; a rule-based provider reads `subject`."""
+    """One question. A language model reads `messages` and `schema`; a rule-based provider reads `subject`.
+
+    `model` is the one to ask instead of the configured one, `timeout` the seconds that a call may take.
+    """
 
     purpose: Purpose
     version: str
     messages: tuple[ChatMessage, ...]
     schema: Mapping[str, Any]
     subject: Extraction | Conflicts
+    model: str | None = None
+    timeout: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,0 +1,140 @@
+"""What a resolution prompt shows: the conflicts of one turn, numbered, and bounded whatever the turn."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from datetime import datetime, time
+from typing import Final
+from uuid import UUID
+
+from schemas.facts import Candidate, ExtractedFact
+from streams.prompts.parsing import one_line
+from streams.providers.base import Conflict, Conflicts
+
+MAX_CANDIDATES: Final = 8
+MAX_CHARACTERS: Final = 48_000
+"""Of all facts that one prompt shows: some 12 000 tokens, which every model of today can read."""
+_FEWER: Final = (MAX_CANDIDATES, 4, 2, 1)
+_SAID: Final = 300  # characters of an excerpt
+_SHOWN: Final = 2_000  # characters of a fact
+_FRAME: Final = 100  # characters around a fact: its number, times and list
+
+
+def number(
+    new: Sequence[tuple[ExtractedFact, tuple[Candidate, ...]]],
+    *,
+    said_at: datetime,
+    again: Sequence[tuple[Candidate, tuple[Candidate, ...]]] = (),
+    just_said: frozenset[UUID] = frozenset(),
+) -> Conflicts:
+    """Number new facts from 1 in their order, then those asked `again`; known facts from 1 as they first appear.
+
+    Each has its most similar candidates, as many as fit; the last conflicts are left out where one each is too much.
+    """
+    drafts = [
+        *(_conflict(fact, fact.event_time or said_at, known) for fact, known in new),
+        *(_conflict(stated(fact), fact.true_from, known, fact.fact_id) for fact, known in again),
+    ]
+    labels: dict[UUID, int] = {}
+    numbered = (_numbered(draft, place, labels) for place, draft in enumerate(_fitting(drafts), start=1))
+    return Conflicts(conflicts=tuple(numbered), just_said=just_said)
+
+
+def stated(known: Candidate) -> ExtractedFact:
+    """A known fact as if it were said now."""
+    return ExtractedFact(
+        text=known.text,
+        excerpt=known.excerpt or known.text,
+        search_text=known.text,
+        key=known.key,
+        value=known.value,
+        category=known.category,
+        subject=known.subject,
+        event_time=known.true_from,
+        valid_until=known.valid_until,
+        single_valued=known.single_valued,
+    )
+
+
+def _conflict(
+    fact: ExtractedFact, since: datetime, known: tuple[Candidate, ...], asked_again: UUID | None = None
+) -> Conflict:
+    nearest = sorted(known, key=lambda candidate: -candidate.similarity)
+    return Conflict(
+        number=0,
+        fact=fact,
+        since=since,
+        candidates=tuple((0, candidate) for candidate in nearest),
+        asked_again=asked_again,
+    )
+
+
+def _fitting(drafts: Sequence[Conflict]) -> Iterable[Conflict]:
+    """As many candidates for each as let all of them fit; where none do, as many conflicts as fit with one each."""
+    for most in _FEWER:
+        bounded = [replace(draft, candidates=draft.candidates[:most]) for draft in drafts]
+        if _characters(bounded) <= MAX_CHARACTERS:
+            return bounded
+    while _characters(bounded) > MAX_CHARACTERS:
+        bounded.pop()
+    return bounded
+
+
+def _characters(conflicts: Iterable[Conflict]) -> int:
+    """What the facts take in the prompt at the most; a known fact is shown once."""
+    known: dict[UUID, int] = {}
+    characters = 0
+    for conflict in conflicts:
+        characters += _FRAME + min(len(conflict.fact.text), _SHOWN) + min(len(conflict.fact.excerpt), _SAID)
+        known |= {candidate.fact_id: min(len(candidate.text), _SHOWN) for _, candidate in conflict.candidates}
+    return characters + sum(known.values()) + _FRAME * len(known)
+
+
+def _numbered(draft: Conflict, place: int, labels: dict[UUID, int]) -> Conflict:
+    for _, known in draft.candidates:
+        labels.setdefault(known.fact_id, len(labels) + 1)
+    numbered = ((labels[known.fact_id], known) for _, known in draft.candidates)
+    return replace(draft, number=place, candidates=tuple(numbered))
+
+
+def conflicts_text(subject: Conflicts) -> str:
+    """The facts as lines. White space is collapsed, so that no text can forge another line."""
+    known = {label: candidate for conflict in subject.conflicts for label, candidate in conflict.candidates}
+    labels = {candidate.fact_id: label for label, candidate in known.items()}
+    lines = ["Known facts:"]
+    lines += [_known_line(label, candidate, subject.just_said) for label, candidate in sorted(known.items())]
+    lines.append("New facts:")
+    for conflict in subject.conflicts:
+        lines += _conflict_lines(conflict, labels)
+    return "\n".join(lines)
+
+
+def _known_line(label: int, known: Candidate, just_said: frozenset[UUID]) -> str:
+    notes = [f"since {_day(known.true_from)}"]
+    notes += [f"until {_day(end)}" for end in (known.true_to or known.valid_until,) if end]
+    notes += ["pending"] * (known.status == "pending_confirmation")
+    notes += ["unresolved"] * known.unresolved
+    notes += ["said just now"] * (known.fact_id in just_said)
+    return f"K{label} ({', '.join(notes)}): {one_line(known.text)[:_SHOWN]}"
+
+
+def _conflict_lines(conflict: Conflict, labels: dict[UUID, int]) -> list[str]:
+    fact = conflict.fact
+    notes = [f"since {_day(conflict.since)}"]
+    notes += [f"until {_day(end)}" for end in (fact.valid_until,) if end]
+    if conflict.asked_again is not None:
+        shown = labels.get(conflict.asked_again)
+        notes.append(f"is K{shown}, unresolved" if shown else "known, unresolved")
+    return [
+        f"N{conflict.number} ({', '.join(notes)}): {one_line(fact.text)[:_SHOWN]}",
+        f"  said: {one_line(fact.excerpt)[:_SAID]}",
+        f"  may concern: {named(label for label, _ in conflict.candidates)}",
+    ]
+
+
+def named(labels: Iterable[int]) -> str:
+    return ", ".join(f"K{label}" for label in labels)
+
+
+def _day(moment: datetime) -> str:
+    """A date, and the time of day where it is not midnight: two facts of one day have an order."""
+    return f"{moment:%Y-%m-%d}" if moment.time() == time.min else f"{moment:%Y-%m-%d %H:%M}"

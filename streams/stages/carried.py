@@ -1,0 +1,25 @@
+"""What became of a command: the events it brings, or why it was refused."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Literal
+
+from schemas.envelopes import MatchedFacts
+from schemas.events import MemoryEvent
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Carried:
+    """The end of one command: `done`, also where it found nothing to do, or `rejected`, then without any event.
+
+    `reason` is one of few words and `detail` says what the caller can do; both are for a refusal.
+    """
+
+    outcome: Literal["done", "rejected"]
+    events: tuple[MemoryEvent, ...] = ()
+    reason: str | None = None
+    detail: str = ""
+
+
+Commanding = Callable[[MatchedFacts], Awaitable[Carried]]
+"""Carries out the order of an envelope whose `source_kind` is "command"; it writes nothing itself."""

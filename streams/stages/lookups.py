@@ -1,0 +1,53 @@
+"""What a decision asks of the tables beyond its candidates: ports, so that deciding stays pure."""
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from datetime import datetime
+from typing import Protocol
+from uuid import UUID
+
+from schemas.envelopes import MatchedFacts
+from schemas.events import Overwrite
+from schemas.policy import LimitHit, Rules
+
+
+class PendingCase(Protocol):
+    """An overwrite that was held back: `fact_id` would do `action` to `targets`. `said_at` is its turn's time."""
+
+    @property
+    def fact_id(self) -> UUID: ...
+    @property
+    def targets(self) -> tuple[UUID, ...]: ...
+    @property
+    def action(self) -> Overwrite: ...
+    @property
+    def ended_at(self) -> datetime | None: ...
+    @property
+    def needs_human(self) -> bool: ...
+    @property
+    def said_at(self) -> datetime: ...
+
+
+class Lookups(Protocol):
+    """Reads of known facts by id; each is one round trip, and waits while Postgres is away."""
+
+    async def pending_cases(self, fact_ids: Sequence[UUID]) -> Mapping[UUID, PendingCase]:
+        """The open cases among `fact_ids`; what is not pending has none."""
+        ...
+
+    async def successors(self, fact_ids: Sequence[UUID]) -> Mapping[UUID, tuple[datetime, ...]]:
+        """For each fact the `true_from` of the versions before it that it superseded, all the way back."""
+        ...
+
+
+class Limiting(Protocol):
+    """The truth about limits; it is asked last, when it is known what a turn would do."""
+
+    async def refused(
+        self, envelope: MatchedFacts, rules: Rules, *, added: int, ended: int, tokens: int
+    ) -> LimitHit | None:
+        """The first limit that a turn with so many new and ended facts and tokens would break, or None."""
+        ...
+
+
+RulesFor = Callable[[MatchedFacts], Awaitable[Rules]]
+"""The rules for one envelope: configured, under its tenant's policy, its scope's, and its own overrides."""
