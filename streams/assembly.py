@@ -24,7 +24,7 @@ from streams.seen import Seen
 from streams.send import Sender
 from streams.settings import StreamsSettings
 from streams.stages.embed import Embedding, finish_embed
-from streams.stages.extract import Extractor, finish_extract, read_turn
+from streams.stages.extract import Extractor, finish_extract, read_source
 from streams.stages.freshness import Freshness
 from streams.stages.hop import Hop, I, O, Steps
 from streams.stages.journal import Journalling
@@ -37,6 +37,7 @@ from streams.topics import (
     EMBEDDED_FACTS,
     EXTRACTED_FACTS,
     MATCHED_FACTS,
+    MEMORY_COMMANDS,
     MEMORY_EVENTS,
     Topic,
     topic_name,
@@ -74,10 +75,10 @@ class Assembly:
     def builder(self, stage: Stage) -> Callable[[], StageApp]:
         """A way to build the stage's App. Raises `ProviderConfigurationError` for a model that it cannot have."""
         self._parts.models.prepare(stage)
-        source, make_window = self._plan(stage)
+        inputs, make_window = self._plan(stage)
         return partial(
             build_app,
-            StageSpec(name=stage, inputs=(source,)),
+            StageSpec(name=stage, inputs=inputs),
             make_window,
             bootstrap=self._bootstrap,
             prefix=self._settings.topic_prefix,
@@ -87,20 +88,20 @@ class Assembly:
             else None,
         )
 
-    def _plan(self, stage: Stage) -> tuple[Topic, Callable[[Sender], Window]]:
+    def _plan(self, stage: Stage) -> tuple[tuple[Topic, ...], Callable[[Sender], Window]]:
         match stage:
             case "journal":
-                return CONVERSATION_TURNS, self._journal
+                return (CONVERSATION_TURNS,), self._journal
             case "extract":
-                return CONVERSATION_TURNS, self._extract
+                return (CONVERSATION_TURNS, MEMORY_COMMANDS), self._extract
             case "embed":
-                return EXTRACTED_FACTS, self._embed
+                return (EXTRACTED_FACTS,), self._embed
             case "match":
-                return EMBEDDED_FACTS, self._match
+                return (EMBEDDED_FACTS,), self._match
             case "resolve":
-                return MATCHED_FACTS, self._resolve
+                return (MATCHED_FACTS,), self._resolve
             case "project":
-                return MEMORY_EVENTS, self._project
+                return (MEMORY_EVENTS,), self._project
 
     def _journal(self, _: Sender) -> Window:
         return self._batches(Journalling(self._parts.journal, max_bytes=self._settings.max_turn_bytes))
@@ -109,7 +110,7 @@ class Assembly:
         steps = Steps(
             stage="extract",
             topic=self._name(EXTRACTED_FACTS),
-            read=partial(read_turn, max_bytes=self._settings.max_turn_bytes),
+            read=partial(read_source, max_bytes=self._settings.max_turn_bytes, commands=self._name(MEMORY_COMMANDS)),
             work=Extractor(self._parts.models.chat, categories=self._settings.categories),
             finish=finish_extract,
         )

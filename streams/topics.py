@@ -60,10 +60,10 @@ CONVERSATION_TURNS: Final = Topic(
 MEMORY_COMMANDS: Final = Topic(
     name="memory_commands",
     key=SCOPE_KEY,
-    value="a command of an application or a person: update, delete, confirm, undo",
+    value="a command of an application or a person (update, delete, confirm, undo), or of the timer (expire)",
     retention=timedelta(days=7),
-    producers=("application",),
-    consumers=("resolve",),
+    producers=("application", "resolve"),
+    consumers=("extract",),
 )
 EXTRACTED_FACTS: Final = Topic(
     name="extracted_facts",

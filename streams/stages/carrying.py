@@ -4,7 +4,8 @@ from datetime import UTC, datetime
 from typing import Any, TypeVar
 
 from schemas.admission import Refusal
-from schemas.envelopes import End, Envelope, ExtractedFacts
+from schemas.command import Command
+from schemas.envelopes import End, Envelope, ExtractedFacts, SourceKind
 from schemas.provenance import Origin, Step
 from schemas.turn import Turn
 from streams.records import Record
@@ -14,31 +15,28 @@ E = TypeVar("E", bound=Envelope)
 MAX_DETAIL = 2000
 
 
-def opened(record: Record, verdict: Turn | Refusal) -> ExtractedFacts:
-    """Begin a turn's way: its identity and times, without facts yet."""
-    origin = origin_of(record)
+def opened(record: Record, verdict: Turn | Command | Refusal, *, kind: SourceKind = "turn") -> ExtractedFacts:
+    """Begin the way of a turn or a command: its identity and times, without facts yet. `kind` is what it should be."""
     published_at = datetime.fromtimestamp(record.timestamp, UTC)
+    return ExtractedFacts(
+        scope=verdict.scope,
+        source_kind=kind,
+        origin=origin_of(record),
+        published_at=published_at,
+        size=len(record.value or b""),
+        **_said(verdict, published_at),
+    )
+
+
+def _said(verdict: Turn | Command | Refusal, published_at: datetime) -> dict[str, Any]:
     match verdict:
         case Turn():
-            return ExtractedFacts(
-                source_id=verdict.turn_id,
-                scope=verdict.scope,
-                origin=origin,
-                occurred_at=verdict.occurred_at,
-                published_at=published_at,
-                infer=verdict.infer,
-                speaker=verdict.speaker,
-                metadata=verdict.metadata,
-                overrides=verdict.overrides,
-            )
+            names = ("occurred_at", "infer", "speaker", "metadata", "overrides")
+            return {"source_id": verdict.turn_id, **{name: getattr(verdict, name) for name in names}}
+        case Command(order=order, actor=actor):
+            return {"source_id": verdict.command_id, "occurred_at": verdict.issued_at, "order": order, "actor": actor}
         case Refusal():
-            return ExtractedFacts(
-                source_id=verdict.source_id,
-                scope=verdict.scope,
-                origin=origin,
-                occurred_at=published_at,
-                published_at=published_at,
-            )
+            return {"source_id": verdict.source_id, "occurred_at": published_at}
 
 
 def origin_of(record: Record) -> Origin:

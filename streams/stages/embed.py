@@ -1,4 +1,7 @@
-"""`embed`: a vector for each fact, and one fact where a turn says the same thing twice."""
+"""`embed`: a vector for each fact, and one fact where a turn says the same thing twice.
+
+The texts of a command are embedded as they are: each belongs to one of its items.
+"""
 
 import math
 from collections.abc import Callable, Sequence
@@ -36,6 +39,8 @@ class Embedding:
             EmbeddedFact(fact=fact, vector=vector)
             for fact, vector in zip(envelope.facts, embedded.vectors, strict=True)
         ]
+        if envelope.source_kind == "command":
+            return carry(EmbeddedFacts, envelope, facts=tuple(facts), steps=(*envelope.steps, _step(embedded, ())))
         threshold = self._thresholds_for(embedded.model, envelope.overrides).near_duplicate
         kept, dropped = without_near_duplicates(facts, threshold)
         metrics.FACTS_DROPPED.labels(reason="near_duplicate").inc(len(dropped))

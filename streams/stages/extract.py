@@ -1,11 +1,16 @@
-"""`extract`: from a turn's bytes to its facts; one model call for a smart store, none for a raw one."""
+"""`extract`: from a turn's bytes to its facts; one model call for a smart store, none for a raw one.
+
+Commands come through the same door, so that each keeps its place behind the turns of its owner.
+"""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
+from typing import Final
 
-from schemas.admission import Refusal, admit
+from schemas.admission import Refusal, admit, admit_command
+from schemas.command import Command, Order, wordings
 from schemas.envelopes import End, ExtractedFacts
 from schemas.facts import ExtractedFact
 from schemas.provenance import Dropped, Origin, Step
@@ -19,15 +24,18 @@ from streams.providers.errors import PromptRefusedError
 from streams.recording import ChatRecorder, Source
 from streams.records import Record
 from streams.stages.carrying import carry, ended, opened
+from streams.stages.echoes import without_echoes
 from streams.stages.errors import TurnEndedError
+
+REPROMPTS: Final = 2
 
 
 @dataclass(frozen=True, slots=True)
 class Admitted:
-    """A record of `conversation_turns` after the door: what was found, and the envelope that it begins."""
+    """A turn or a command after the door: what was found, and the envelope that it begins."""
 
     envelope: ExtractedFacts
-    verdict: Turn | Refusal
+    verdict: Turn | Command | Refusal
 
     @property
     def source_id(self) -> str:
@@ -38,13 +46,17 @@ class Admitted:
         return self.envelope.origin
 
 
-def read_turn(record: Record, *, max_bytes: int) -> Admitted:
+def read_source(record: Record, *, max_bytes: int, commands: str) -> Admitted:
+    """A record of the topic `commands` is a command, any other a turn of `max_bytes` at the most."""
+    if record.topic == commands:
+        order = admit_command(record.value, position=record.position)
+        return Admitted(opened(record, order, kind="command"), order)
     verdict = admit(record.value, position=record.position, max_bytes=max_bytes)
     return Admitted(opened(record, verdict), verdict)
 
 
 class Extractor:
-    """Works on one admitted turn. `categories` are those a fact may have."""
+    """Works on one admitted turn or command. `categories` are those a fact may have."""
 
     def __init__(self, model: ChatRecorder, *, categories: tuple[str, ...]) -> None:
         self._model = model
@@ -56,19 +68,28 @@ class Extractor:
             raise TurnEndedError(verdict.reason, verdict.detail, outcome=verdict.outcome)
         if record.key != envelope.key:
             metrics.WRONG_KEYS.inc()
+        if isinstance(verdict, Command):
+            return carry(ExtractedFacts, envelope, facts=worded_facts(verdict.order))
         if not verdict.infer:
             return _with_facts(envelope, raw_facts(verdict), Step(stage="extract", milliseconds=0))
         answer = await self._ask(verdict)
-        facts = [_until(fact, verdict.valid_until) for fact in answer.value]
-        return _with_facts(envelope, facts, _step(answer.replies, answer.dropped))
+        stated, echoes = without_echoes(answer.value, verdict)
+        facts = [_until(fact, verdict.valid_until) for fact in stated]
+        return _with_facts(envelope, facts, _step(answer.replies, (*answer.dropped, *echoes)))
 
     async def _ask(self, turn: Turn) -> Answer[tuple[ExtractedFact, ...]]:
         subject = Extraction(turn=turn, categories=self._categories)
-        question = extraction_prompt(subject)
+        asked = turn.overrides
+        question = replace(extraction_prompt(subject), model=asked.chat_model, timeout=asked.llm_timeout)
         source = Source(owner=turn.scope.owner, source_id=turn.turn_id, stage="extract")
         model = self._model.for_source(source, question)
         try:
-            answer = await ask(model, question, partial(parse_extraction, subject=subject))
+            answer = await ask(
+                model,
+                question,
+                partial(parse_extraction, subject=subject),
+                reprompts=REPROMPTS if asked.reprompts is None else asked.reprompts,
+            )
         except ReplyInvalidError as error:
             metrics.REPROMPTS.labels(purpose="extract").inc(len(error.replies) - 1)
             raise TurnEndedError("invalid_reply", str(error), step=_step(error.replies), suspicious=True) from error
@@ -95,6 +116,11 @@ def raw_facts(turn: Turn) -> tuple[ExtractedFact, ...]:
         for message in turn.messages
         if message.role == "user" and message.content.strip()
     )
+
+
+def worded_facts(order: Order) -> tuple[ExtractedFact, ...]:
+    """One fact for each text of an order, in the order of its items: nobody is asked what they mean."""
+    return tuple(ExtractedFact(text=text, search_text=text, excerpt=text) for text in wordings(order))
 
 
 def _until(fact: ExtractedFact, valid_until: datetime | None) -> ExtractedFact:

@@ -1,11 +1,23 @@
 """Facts of one turn that say the same thing."""
 
 import math
+from datetime import UTC, datetime
+from typing import Any
+from uuid import UUID
 
+from schemas.command import Edit, Update
+from schemas.envelopes import ExtractedFacts
 from schemas.facts import EmbeddedFact, ExtractedFact
+from schemas.provenance import Origin, Thresholds
+from schemas.scope import Scope
+from schemas.turn import Overrides
 from schemas.vector import Vector
-from streams.stages.embed import without_near_duplicates
+from streams.providers.thresholds import thresholds_for
+from streams.recording import RecordedVectors, Source
+from streams.records import Record
+from streams.stages.embed import Embedding, without_near_duplicates
 from streams.stages.likeness import READ_CHARACTERS
+from streams.stages.reading import Received
 
 
 def at(degrees: float, text: str, length: float = 1.0) -> EmbeddedFact:
@@ -46,3 +58,37 @@ def test_the_vectors_of_long_texts_say_nothing_of_their_ends() -> None:
     beginning = "x" * READ_CHARACTERS
     one, other = f"{beginning} to Rome", f"{beginning} to Oslo"
     assert kept_of(at(0, one), at(0, other), at(0, one)) == [one, other]
+
+
+class Same:
+    """An embedder for which all texts mean the same."""
+
+    async def embed(self, source: Source, texts: tuple[str, ...]) -> RecordedVectors:
+        assert source.stage == "embed"
+        vectors = tuple(Vector.of("m", [1.0, 0.0]) for _ in texts)
+        return RecordedVectors(vectors=vectors, model="m", calls=1.0, tokens=3, milliseconds=2.0)
+
+
+async def test_each_text_of_a_command_keeps_its_place_however_alike_they_are() -> None:
+    texts = ["Mira likes tea.", "Mira likes tea.", "Mira likes tea"]
+    noon = datetime(2026, 3, 1, 12, tzinfo=UTC)
+    edits = tuple(Edit(fact_id=UUID(int=number), text=text) for number, text in enumerate(texts))
+    command = ExtractedFacts(
+        source_id="c1",
+        source_kind="command",
+        scope=Scope(user_id="mira"),
+        origin=Origin(topic="memory_commands", partition=0, offset=0),
+        occurred_at=noon,
+        published_at=noon,
+        order=Update(edits=edits),
+        facts=tuple(ExtractedFact(text=text, search_text=text, excerpt=text) for text in texts),
+    )
+    embedder: Any = Same()
+    record = Record(topic="extracted_facts", partition=0, offset=0, key=None, value=None, timestamp=1.7e9)
+    output = await Embedding(embedder, _thresholds)(Received(command), record)
+    assert [fact.fact.text for fact in output.facts] == texts
+    assert (output.order, output.steps[0].dropped) == (command.order, ())
+
+
+def _thresholds(model: str, *_: object) -> Thresholds:
+    return thresholds_for(model, Overrides())

@@ -1,22 +1,27 @@
 import json
 from datetime import UTC, datetime, timedelta
 from typing import Any
+from uuid import UUID
 
 import pytest
+from prometheus_client import REGISTRY
 
+from schemas.command import Command, Correct, DeleteAll, Edit, Order, Update
 from schemas.envelopes import ExtractedFacts
 from schemas.facts import CATEGORIES
 from schemas.scope import Scope
-from schemas.turn import Message, Turn
+from schemas.turn import Message, Overrides, Turn
 from streams.providers.base import Prompt, RecordedReply, Usage
 from streams.providers.errors import PromptRefusedError
 from streams.recording import Ask, Source
 from streams.records import Record
 from streams.stages.errors import TurnEndedError
-from streams.stages.extract import Extractor, raw_facts, read_turn
+from streams.stages.extract import Extractor, raw_facts, read_source
 from tests.servers.replies import fact
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
+COMMANDS = "west-memory_commands"
+FACTS = tuple(UUID(int=number) for number in range(3))
 
 
 class Model:
@@ -25,6 +30,7 @@ class Model:
     def __init__(self, *replies: str | Exception) -> None:
         self.replies = list(replies)
         self.sources: list[Source] = []
+        self.questions: list[Prompt] = []
         self.model = "told"
 
     def for_source(self, source: Source, question: Prompt) -> Ask:
@@ -32,7 +38,8 @@ class Model:
         self.sources.append(source)
 
         async def ask(prompt: Prompt, attempt: int) -> RecordedReply:
-            del prompt, attempt
+            del attempt
+            self.questions.append(prompt)
             reply = self.replies.pop(0)
             if isinstance(reply, Exception):
                 raise reply
@@ -53,12 +60,20 @@ def turn(**fields: Any) -> Turn:
     return Turn(**(given | fields))
 
 
-async def extracted(model: Model, value: bytes) -> ExtractedFacts:
+async def extracted(model: Model, value: bytes, topic: str = "conversation_turns", key: str = "mira") -> ExtractedFacts:
     record = Record(
-        topic="conversation_turns", partition=1, offset=2, key=b"default/mira", value=value, timestamp=1.7e9
+        topic=topic, partition=1, offset=2, key=f"default/{key}".encode(), value=value, timestamp=NOON.timestamp()
     )
     extractor = Extractor(model, categories=CATEGORIES)  # type: ignore[arg-type]  # all that it needs of a recorder
-    return await extractor(read_turn(record, max_bytes=10_000), record)
+    return await extractor(read_source(record, max_bytes=10_000, commands=COMMANDS), record)
+
+
+async def ordered(order: Order, key: str = "mira") -> ExtractedFacts:
+    command = Command(command_id="c1", scope=Scope(user_id="mira"), issued_at=NOON, order=order, actor="support")
+    model = Model()
+    output = await extracted(model, command.to_bytes(), COMMANDS, key)
+    assert model.sources == []
+    return output
 
 
 def replied(*texts: str, quote: str = "I live in Berlin.") -> str:
@@ -130,3 +145,63 @@ async def test_what_is_no_turn_is_refused(value: bytes, outcome: str) -> None:
     with pytest.raises(TurnEndedError) as refused:
         await extracted(Model(), value)
     assert refused.value.end.outcome == outcome
+
+
+async def test_a_command_travels_with_its_order_and_its_wordings_and_asks_nobody() -> None:
+    order = Update(edits=tuple(Edit(fact_id=fact, text=f"Mira has {fact.int} cats.") for fact in FACTS))
+    output = await ordered(order)
+    assert (output.source_id, output.source_kind, output.order, output.actor) == ("c1", "command", order, "support")
+    assert (output.scope, output.occurred_at, output.end) == (Scope(user_id="mira"), NOON, None)
+    texts = ["Mira has 0 cats.", "Mira has 1 cats.", "Mira has 2 cats."]
+    assert [(each.text, each.search_text, each.excerpt) for each in output.facts] == [(text,) * 3 for text in texts]
+
+
+async def test_a_command_without_a_text_goes_on_without_facts() -> None:
+    output = await ordered(DeleteAll(key="home_city"))
+    assert (output.facts, output.end) == ((), None)
+
+
+async def test_a_command_under_a_wrong_key_is_counted_and_goes_to_its_owner() -> None:
+    before = REGISTRY.get_sample_value("mnemolog_wrong_keys_total") or 0
+    output = await ordered(Correct(edit=Edit(fact_id=FACTS[0], text="Mira has a dog.")), key="jonas")
+    assert (REGISTRY.get_sample_value("mnemolog_wrong_keys_total") or 0) == before + 1
+    assert output.key == b"default/mira"
+
+
+@pytest.mark.parametrize(
+    ("value", "reason", "outcome", "source_id"),
+    [
+        (b"forget me", "not_a_record", "failed", "west-memory_commands/1/2"),
+        (turn().to_bytes(), "invalid_command", "rejected", "west-memory_commands/1/2"),
+        (b'{"command_id": "c1", "scope": {"user_id": "mira"}}', "invalid_command", "rejected", "c1"),
+    ],
+)
+async def test_what_is_no_command_ends_as_one(value: bytes, reason: str, outcome: str, source_id: str) -> None:
+    with pytest.raises(TurnEndedError) as refused:
+        await extracted(Model(), value, COMMANDS)
+    assert (refused.value.reason, refused.value.end.outcome) == (reason, outcome)
+    record = Record(topic=COMMANDS, partition=1, offset=2, key=None, value=value, timestamp=1.7e9)
+    envelope = read_source(record, max_bytes=10_000, commands=COMMANDS).envelope
+    assert (envelope.source_id, envelope.source_kind, envelope.order) == (source_id, "command", None)
+
+
+async def test_a_turn_is_no_larger_than_its_record() -> None:
+    value = turn(infer=False).to_bytes()
+    assert (await extracted(Model(), value)).size == len(value)
+
+
+async def test_what_only_echoes_recalled_memory_is_dropped_and_told() -> None:
+    told = turn(recalled=("Mira said: I live in Berlin.",)).to_bytes()
+    output = await extracted(Model(replied("Mira lives in Berlin.")), told)
+    assert output.facts == ()
+    assert [(dropped.text, dropped.reason) for dropped in output.steps[0].dropped] == [
+        ("Mira lives in Berlin.", "recalled")
+    ]
+
+
+async def test_a_turn_may_say_which_model_is_asked_for_how_long_and_how_often() -> None:
+    model = Model("nonsense")
+    own = turn(overrides=Overrides(chat_model="small", llm_timeout=3.5, reprompts=0)).to_bytes()
+    with pytest.raises(TurnEndedError, match="invalid_reply"):
+        await extracted(model, own)
+    assert [(question.model, question.timeout) for question in model.questions] == [("small", 3.5)]
