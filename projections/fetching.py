@@ -5,7 +5,7 @@ from typing import Any, Final, TypeVar
 
 from psycopg import AsyncConnection
 from psycopg.rows import TupleRow, class_row
-from psycopg.sql import SQL, Composed
+from psycopg.sql import SQL, Composed, Identifier
 
 from projections.query_errors import QueryError
 from projections.sql import queries
@@ -16,9 +16,12 @@ Row = TypeVar("Row")
 Query = SQL | Composed
 
 
-def with_fact_columns(query: SQL) -> Composed:
-    """Put the columns of `projections.results.Fact` in the place that the query leaves for them."""
-    return query.format(fact=queries("reading")["fact_columns"])
+def with_fact_columns(query: SQL, *, standing: str = "f") -> Composed:
+    """Put the columns of `projections.results.Fact` in the place that the query leaves for them.
+
+    What events can change is read from `standing`: the facts themselves, or how they stood.
+    """
+    return query.format(fact=queries("reading")["fact_columns"].format(standing=Identifier(standing)))
 
 
 async def fetch(

@@ -1,18 +1,22 @@
 """What applications ask the tables: facts, profiles, and how a turn ended."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
+from uuid import UUID
 
 from psycopg import AsyncConnection
 from psycopg.rows import TupleRow
 
 from projections.fetching import fetch, fetch_bounded, with_fact_columns
-from projections.query_errors import AmbiguousTurnError, QueryError, UnknownTurnError, check_unicode
+from projections.query_errors import AmbiguousTurnError, QueryError, UnknownTurnError, check_unicode, check_zones
 from projections.results import Fact, Profile, WriteResult
 from projections.scoping import ScopeFilter
 from projections.sql import queries
+from projections.traces import weighed_facts
 from projections.writes import write_result
 from schemas.commit import Commit
+from schemas.scope import Scope
 
 SECTIONS = (
     "identity",
@@ -30,6 +34,12 @@ class _End:
     record: bytes | None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Text:
+    fact_id: UUID
+    text: str
+
+
 async def facts(
     conn: AsyncConnection[TupleRow], scope: ScopeFilter, *, all_versions: bool = False, at: datetime
 ) -> list[Fact]:
@@ -45,12 +55,15 @@ async def facts(
 async def facts_as_of(
     conn: AsyncConnection[TupleRow], scope: ScopeFilter, *, believed_at: datetime, true_at: datetime
 ) -> list[Fact]:
-    """What was believed at `believed_at` to be so at `true_at`.
+    """What was believed at `believed_at` to be so at `true_at`, each fact as it stood then.
 
-    The rows are today's versions: status, confidence and mentions are those of now. Raises as `facts` does.
+    Status, confidence, mentions and ends are those that the tables told at `believed_at`, whatever happened since;
+    what waited for a confirmation was not believed. Raises `QueryError` for a time without a zone, else as `facts`.
     """
+    check_zones(believed_at=believed_at, true_at=true_at)
     parameters = {**scope.parameters, "believed_at": believed_at, "true_at": true_at}
-    return await fetch_bounded(conn, Fact, with_fact_columns(queries("reading")["facts_as_of"]), parameters)
+    query = with_fact_columns(queries("reading")["facts_as_of"], standing="s")
+    return await fetch_bounded(conn, Fact, query, parameters)
 
 
 async def profile(conn: AsyncConnection[TupleRow], scope: ScopeFilter, at: datetime) -> Profile:
@@ -65,13 +78,24 @@ async def profile(conn: AsyncConnection[TupleRow], scope: ScopeFilter, at: datet
 
 
 async def turn_status(
-    conn: AsyncConnection[TupleRow], tenant: str, turn_id: str, user_id: str | None = None
+    conn: AsyncConnection[TupleRow], tenant: str, turn_id: str, user_id: str | None = None, *, verbose: bool = False
 ) -> WriteResult:
-    """How a turn ended, or that it is pending.
+    """How a turn or a command ended, or that it is pending; `verbose` adds its trace.
 
-    A record that was no turn is found by its position, topic/partition/offset. Raises `UnknownTurnError` where
-    neither journal nor log has the turn, `AmbiguousTurnError` where several owners of the tenant have one.
+    Of a turn that was refused for a limit and published again the last end counts. A record that was no turn is found
+    by its position, topic/partition/offset. Raises `UnknownTurnError` where neither journal nor log has the turn,
+    `AmbiguousTurnError` where several owners of the tenant have one.
     """
+    commit = await turn_commit(conn, tenant, turn_id, user_id)
+    if commit is None:
+        return WriteResult(turn_id=turn_id, status="pending")
+    return write_result(commit, await texts(conn, commit.scope, weighed_facts(commit)) if verbose else None)
+
+
+async def turn_commit(
+    conn: AsyncConnection[TupleRow], tenant: str, turn_id: str, user_id: str | None = None
+) -> Commit | None:
+    """The last commit of a turn or a command; None while it has none. Raises as `turn_status` does."""
     for given in (tenant, turn_id, user_id or ""):
         check_unicode(given)
     parameters = {"tenant": _storable(tenant), "turn_id": _storable(turn_id), "user_id": user_id}
@@ -80,11 +104,19 @@ async def turn_status(
         case []:
             raise UnknownTurnError(tenant, turn_id)
         case [_End(record=None)]:
-            return WriteResult(turn_id=turn_id, status="pending")
+            return None
         case [_End(record=bytes(record))]:
-            return write_result(Commit.from_bytes(record))
+            return Commit.from_bytes(record)
         case _:
             raise AmbiguousTurnError(turn_id, [end.owner for end in ends])
+
+
+async def texts(conn: AsyncConnection[TupleRow], scope: Scope | None, fact_ids: Iterable[UUID]) -> dict[UUID, str]:
+    """What these facts say, as far as they are of exactly `scope`."""
+    if scope is None:
+        return {}
+    named = {**scope.columns, "fact_ids": list(fact_ids)}
+    return {one.fact_id: one.text for one in await fetch(conn, _Text, queries("reading")["texts"], named)}
 
 
 def _storable(identifier: str) -> str:
@@ -99,5 +131,5 @@ def _valid(known: Profile, at: datetime) -> Profile:
 
 
 def _holds(entry: dict[str, object], at: datetime) -> bool:
-    until = entry.get("valid_until")
-    return not isinstance(until, str) or datetime.fromisoformat(until) > at
+    ends = (entry.get(name) for name in ("valid_until", "true_to"))
+    return all(not isinstance(end, str) or datetime.fromisoformat(end) > at for end in ends)

@@ -1,5 +1,6 @@
 """What a question or a rebuild can be refused with, and what the asker can do."""
 
+from datetime import datetime
 from uuid import UUID
 
 from projections.errors import ProjectionError
@@ -10,12 +11,12 @@ class QueryError(ProjectionError, ValueError):
 
 
 class UnknownTurnError(ProjectionError, LookupError):
-    """No such turn is in the tables, at least not yet."""
+    """No such turn or command is in the tables, at least not yet."""
 
     def __init__(self, tenant: str, turn_id: str) -> None:
         super().__init__(
             f"turn {turn_id!r} is not known in tenant {tenant!r}: check the id and the tenant; "
-            "a turn that was published a moment ago appears once the journal has read it"
+            "a turn that was published a moment ago appears once the journal has read it, a command once it has its end"
         )
         self.tenant = tenant
         self.turn_id = turn_id
@@ -100,3 +101,10 @@ def check_unicode(text: str) -> None:
         raise QueryError(
             f"character {error.start} of {text!a:.80} is half a surrogate pair: give text in UTF-8"
         ) from error
+
+
+def check_zones(**times: datetime) -> None:
+    """Raise `QueryError` for a time without a zone: it would be another instant on another machine."""
+    for name, time in times.items():
+        if time.tzinfo is None:
+            raise QueryError(f"{name} needs a zone, for example 2026-01-31T00:00:00+00:00")

@@ -5,9 +5,10 @@ from datetime import datetime
 from typing import Any, Literal
 from uuid import UUID
 
-from schemas.envelopes import Outcome
+from projections.traces import Trace
+from projections.vocabulary import Word
+from schemas.envelopes import Outcome, SourceKind
 
-MemoryEventName = Literal["ADD", "SKIP", "KEEP", "MERGE", "REPLACE", "CONTRADICT"]
 Status = Literal["pending"] | Outcome
 
 
@@ -15,7 +16,8 @@ Status = Literal["pending"] | Outcome
 class Fact:
     """One version of a fact. A dimension of the scope that is not set is None.
 
-    `true_from`/`true_to` say when it was so, `believed_from`/`believed_to` when it was held so.
+    `true_from`/`true_to` say when it was so, `believed_from`/`believed_to` when it was held so: what was never held,
+    as a pending one, has no `believed_from`. `recorded_at` is when it came, `state_since` since when it stands so.
     """
 
     fact_id: UUID
@@ -42,8 +44,11 @@ class Fact:
     true_from: datetime
     true_to: datetime | None
     closed_at: datetime | None
-    believed_from: datetime
+    believed_from: datetime | None
     believed_to: datetime | None
+    recorded_at: datetime
+    state_since: datetime
+    authority: str
     mention_count: int
     last_confirmed_at: datetime | None
     supersedes: list[UUID]
@@ -72,40 +77,79 @@ class Profile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Memory:
-    """What one statement of a turn did: `fact_id` is the new fact, or the known one that SKIP and KEEP leave."""
+    """What one event did: `fact_id` is the new fact, or the one that the event is about where it brings none.
 
-    fact_id: UUID
-    text: str
-    event: MemoryEventName
+    `text` is what was said, or, where a command said nothing, the text of that fact. `action` says what a pending,
+    confirmed or resolved decision does to its `targets`. A policy and an undo are about no single fact.
+    """
+
+    fact_id: UUID | None
+    text: str | None
+    event: Word
     targets: tuple[UUID, ...] = ()
     reason: str = ""
+    action: str | None = None
+    unresolved: bool = False
+    needs_human: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tokens:
-    """Tokens of all model calls of a turn; a call that several turns shared is counted in parts."""
+    """Tokens of model calls; a call that several turns shared is counted in parts."""
 
     input: int = 0
     output: int = 0
+    total: int = field(init=False)
 
-    @property
-    def total(self) -> int:
-        return self.input + self.output
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "total", self.input + self.output)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StageCost:
+    """What one stage spent on a turn, in milliseconds, calls and tokens, and with which models and prompts."""
+
+    stage: str
+    milliseconds: float
+    llm_calls: int
+    embedding_calls: float
+    tokens: Tokens
+    reprompts: int
+    models: tuple[str, ...]
+    prompt_versions: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limit:
+    """The limit that a turn was refused for: `count` is what there was, or what the turn would have made of it."""
+
+    name: str
+    level: str
+    count: int
+    limit: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WriteResult:
-    """How a turn ended and what it did; `pending` means that its end is not in the tables yet.
+    """How a turn or a command ended and what it did; `pending` means that its end is not in the tables yet.
 
-    `conflicts` counts statements that a model had to weigh against known facts. `facts_updated` counts known facts
-    that were merged or replaced, `facts_deleted` those that were contradicted. `duration_ms` is from the broker's
-    acknowledgement to the decision, `milliseconds` the work of each stage.
+    `facts_added` counts facts that stand from now on, `facts_updated` known ones that were merged, replaced,
+    corrected or reinstated, `facts_unchanged` those that were only repeated, `facts_deleted` those that ended with
+    nothing in their place or never were so, `facts_pending` new ones that wait for a confirmation. `conflicts` counts
+    statements that a model had to weigh against known facts. `duration_ms` is from the broker's acknowledgement to
+    the decision, `milliseconds` the work of each stage, `stages` all costs of each. `attempt` counts the ends of a
+    turn that was refused for a limit and published again. `trace` is there on request.
     """
 
     turn_id: str
     status: Status
     success: bool = False
     error: str | None = None
+    limit: Limit | None = None
+    source_kind: SourceKind = "turn"
+    order: str | None = None
+    actor: str | None = None
+    attempt: int = 1
     memories: tuple[Memory, ...] = ()
     skipped: int = 0
     conflicts: int = 0
@@ -113,8 +157,11 @@ class WriteResult:
     facts_updated: int = 0
     facts_unchanged: int = 0
     facts_deleted: int = 0
+    facts_pending: int = 0
     llm_calls: int = 0
     embedding_calls: float = 0.0
     tokens: Tokens = Tokens()
     milliseconds: dict[str, float] = field(default_factory=dict)
     duration_ms: float | None = None
+    stages: tuple[StageCost, ...] = ()
+    trace: Trace | None = None

@@ -1,72 +1,180 @@
 """What a commit did, told as the result of a write."""
 
-from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Final
+from uuid import UUID
 
-from projections.results import Memory, MemoryEventName, Tokens, WriteResult
+from projections.results import Limit, Memory, StageCost, Tokens, WriteResult
+from projections.traces import Texts, affected_by, new_fact, statement_of, subject_of, trace
+from projections.vocabulary import WORDS
 from schemas.commit import Commit
-from schemas.events import FactConfirmed, FactSkipped, MemoryEvent
-from schemas.provenance import Step
+from schemas.events import (
+    ConflictResolved,
+    DecisionUndone,
+    FactConfirmed,
+    FactContradicted,
+    FactCorrected,
+    FactExpired,
+    FactPending,
+    FactReplaced,
+    FactRetracted,
+    FactSkipped,
+    FactsMerged,
+    MemoryEvent,
+    PendingConfirmed,
+    PendingRejected,
+)
+from schemas.provenance import Decision, Step
 
-NAMES: Final[dict[str, MemoryEventName]] = {
-    "fact_added": "ADD",
-    "fact_skipped": "SKIP",
-    "fact_confirmed": "KEEP",
-    "facts_merged": "MERGE",
-    "fact_replaced": "REPLACE",
-    "fact_contradicted": "CONTRADICT",
-}
 _WEIGHED_BY: Final = ("model", "fallback")
-_SUCCESS: Final = ("facts", "no_facts")
+_SUCCESS: Final = ("facts", "no_facts", "done")
+_UPDATES: Final = ("merge", "replace")
+_ENDS: Final = ("contradict", "retract", "expire")
 
 
-def write_result(commit: Commit) -> WriteResult:
-    """Read off a commit what its turn did and cost. Pure."""
-    memories = tuple(_memory(event) for event in commit.events)
-    counts = Counter(memory.event for memory in memories)
-    ended = {name: _targets(memories, name) for name in NAMES.values()}
-    steps = commit.provenance.steps
+def write_result(commit: Commit, texts: Texts | None = None) -> WriteResult:
+    """Read off a commit what its turn or command did and cost; with `texts`, its trace as well. Pure."""
+    events, steps = commit.events, commit.provenance.steps
+    success = commit.outcome in _SUCCESS
+    stages = _stages(steps)
     return WriteResult(
         turn_id=commit.source_id,
         status=commit.outcome,
-        success=commit.outcome in _SUCCESS,
-        error=None if commit.outcome in _SUCCESS else _error(commit),
-        memories=memories,
-        skipped=counts["SKIP"],
-        conflicts=sum(event.decision.by in _WEIGHED_BY for event in commit.events),
-        facts_added=sum(counts[name] for name in ("ADD", "MERGE", "REPLACE", "CONTRADICT")),
-        facts_updated=len(ended["MERGE"] | ended["REPLACE"]),
-        facts_unchanged=len(ended["SKIP"] | ended["KEEP"]),
-        facts_deleted=len(ended["CONTRADICT"]),
+        success=success,
+        error=None if success else _error(commit),
+        limit=Limit(**commit.limit.model_dump()) if commit.limit else None,
+        source_kind=commit.source_kind,
+        order=commit.order.kind if commit.order else None,
+        actor=commit.actor,
+        attempt=commit.attempt,
+        memories=tuple(map(_memory, events)),
+        skipped=sum(isinstance(event, FactSkipped) for event in events),
+        conflicts=sum(_was_weighed(event.decision) for event in events),
+        facts_added=_count(map(_stands, events)),
+        facts_updated=_count(map(_updated, events)),
+        facts_unchanged=_count(map(_unchanged, events)),
+        facts_deleted=_count(map(_ended, events)),
+        facts_pending=sum(isinstance(event, FactPending) for event in events),
         llm_calls=sum(step.llm_calls for step in steps),
         embedding_calls=sum(step.embedding_calls for step in steps),
-        tokens=Tokens(input=sum(step.input_tokens for step in steps), output=sum(step.output_tokens for step in steps)),
-        milliseconds=_milliseconds(steps),
+        tokens=_tokens(steps),
+        milliseconds={stage.stage: stage.milliseconds for stage in stages},
         duration_ms=(commit.decided_at - commit.published_at).total_seconds() * 1000,
+        stages=stages,
+        trace=None if texts is None else trace(commit, texts),
     )
 
 
 def _memory(event: MemoryEvent) -> Memory:
-    name, reason = NAMES[event.event], event.decision.reason
-    if isinstance(event, FactSkipped | FactConfirmed):
-        return Memory(
-            fact_id=event.target, text=event.statement.text, event=name, targets=(event.target,), reason=reason
-        )
-    targets = () if event.event == "fact_added" else event.targets
-    return Memory(fact_id=event.fact.fact_id, text=event.fact.text, event=name, targets=targets, reason=reason)
+    fact, said, before = new_fact(event), statement_of(event), event.decision.before
+    shown = fact or said or next(iter(before), None)
+    return Memory(
+        fact_id=subject_of(event),
+        text=shown.text if shown else None,
+        event=WORDS[event.event],
+        targets=affected_by(event),
+        reason=event.decision.reason,
+        action=_action(event),
+        unresolved=getattr(event, "unresolved", False),
+        needs_human=getattr(event, "needs_human", False),
+    )
 
 
-def _targets(memories: Iterable[Memory], name: MemoryEventName) -> set[object]:
-    return {target for memory in memories if memory.event == name for target in memory.targets}
+def _action(event: MemoryEvent) -> str | None:
+    if isinstance(event, DecisionUndone):
+        return WORDS.get(event.undone_event)
+    action: str | None = getattr(event, "action", None)
+    return action
+
+
+def _stands(event: MemoryEvent) -> set[UUID]:
+    """The facts that stand from now on."""
+    fact = new_fact(event)
+    match event:
+        case FactPending():
+            return set()
+        case PendingConfirmed():
+            return {event.target}
+        case _:
+            return {fact.fact_id} if fact else set()
+
+
+def _updated(event: MemoryEvent) -> set[UUID]:
+    match event:
+        case FactsMerged() | FactReplaced():
+            return set(event.targets)
+        case FactCorrected():
+            return {event.target}
+        case PendingConfirmed() | ConflictResolved() if event.action in _UPDATES:
+            return set(event.targets)
+        case DecisionUndone():
+            return {one.fact_id for one in event.reversals if one.before is not None}
+        case _:
+            return set()
+
+
+def _unchanged(event: MemoryEvent) -> set[UUID]:
+    match event:
+        case FactSkipped() | FactConfirmed():
+            return {event.target}
+        case PendingRejected():
+            return set(affected_by(event))
+        case ConflictResolved(action="keep_both"):
+            return {event.target}
+        case _:
+            return set()
+
+
+def _ended(event: MemoryEvent) -> set[UUID]:
+    match event:
+        case FactContradicted() | FactRetracted() | FactExpired():
+            return set(event.targets)
+        case PendingConfirmed() | ConflictResolved() if event.action in _ENDS:
+            return set(event.targets)
+        case PendingRejected() | ConflictResolved(action="keep_old"):
+            return {event.target}
+        case DecisionUndone():
+            return {one.fact_id for one in event.reversals if one.before is None}
+        case _:
+            return set()
+
+
+def _count(parts: Iterable[set[UUID]]) -> int:
+    """How many facts these are, each once."""
+    return len(set[UUID]().union(*parts))
+
+
+def _was_weighed(decision: Decision) -> bool:
+    return decision.by in _WEIGHED_BY or decision.verdict is not None
 
 
 def _error(commit: Commit) -> str:
     return ": ".join(part for part in (commit.reason, commit.detail) if part) or commit.outcome
 
 
-def _milliseconds(steps: Iterable[Step]) -> dict[str, float]:
-    spent: dict[str, float] = {}
-    for step in steps:
-        spent[step.stage] = spent.get(step.stage, 0.0) + step.milliseconds
-    return spent
+def _stages(steps: Sequence[Step]) -> tuple[StageCost, ...]:
+    """The costs by stage, in the order in which the stages came."""
+    names = dict.fromkeys(step.stage for step in steps)
+    return tuple(_stage(name, [step for step in steps if step.stage == name]) for name in names)
+
+
+def _stage(name: str, steps: Sequence[Step]) -> StageCost:
+    return StageCost(
+        stage=name,
+        milliseconds=sum(step.milliseconds for step in steps),
+        llm_calls=sum(step.llm_calls for step in steps),
+        embedding_calls=sum(step.embedding_calls for step in steps),
+        tokens=_tokens(steps),
+        reprompts=sum(step.reprompts for step in steps),
+        models=_distinct(step.model for step in steps),
+        prompt_versions=_distinct(step.prompt_version for step in steps),
+    )
+
+
+def _tokens(steps: Iterable[Step]) -> Tokens:
+    steps = tuple(steps)
+    return Tokens(input=sum(step.input_tokens for step in steps), output=sum(step.output_tokens for step in steps))
+
+
+def _distinct(names: Iterable[str | None]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(name for name in names if name))

@@ -1,0 +1,195 @@
+"""How a turn came to its end, step by step: read off its commit, and the texts of the facts that it looked at."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from projections.vocabulary import WORDS, Word
+from schemas.commit import Commit
+from schemas.events import (
+    ConflictResolved,
+    DecisionUndone,
+    FactAdded,
+    FactConfirmed,
+    FactCorrected,
+    FactSkipped,
+    MemoryEvent,
+    PendingConfirmed,
+    PendingRejected,
+    PolicySet,
+)
+from schemas.facts import NewFact, Statement
+from schemas.provenance import Before
+
+Texts = Mapping[UUID, str]
+"""What facts say, by their ids."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Retrieved:
+    """A known fact that was looked at, with its similarity (cosine, -1..1); `text` is None where it is gone."""
+
+    fact_id: UUID
+    similarity: float
+    text: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stood:
+    """A fact that a decision ends, or would end, as it stood before."""
+
+    fact_id: UUID
+    text: str
+    key: str | None
+    value: str | None
+    confidence: float
+    true_from: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decided:
+    """One decision: on which words, by whom, and why.
+
+    `verdict` is what a model said; `guard` the policy that put something else in its place; `before` what stood at
+    the targets.
+    """
+
+    event: Word
+    statement: str | None
+    excerpt: str | None
+    fact_id: UUID | None
+    targets: tuple[UUID, ...]
+    by: str
+    verdict: str | None
+    guard: str | None
+    reason: str
+    model: str | None
+    prompt_version: str | None
+    retrieved: tuple[Retrieved, ...]
+    before: tuple[Stood, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reprompt:
+    """What a model was told of a reply that was not valid."""
+
+    stage: str
+    complaint: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Omitted:
+    """A statement that became no fact before it was held against any; `similarity` where another was too near."""
+
+    stage: str
+    text: str
+    reason: str
+    similarity: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trace:
+    """How a turn came to its end: what was retrieved and decided, re-prompted and left out.
+
+    `thresholds` are the similarities that held; None where the turn ended before they mattered.
+    """
+
+    decisions: tuple[Decided, ...]
+    reprompts: tuple[Reprompt, ...]
+    omitted: tuple[Omitted, ...]
+    thresholds: dict[str, Any] | None
+
+
+def trace(commit: Commit, texts: Texts) -> Trace:
+    """Everything that a commit tells of its way; `texts` are those of `weighed_facts(commit)`. Pure."""
+    steps, thresholds = commit.provenance.steps, commit.provenance.thresholds
+    return Trace(
+        decisions=tuple(decided(event, texts) for event in commit.events),
+        reprompts=tuple(Reprompt(stage=step.stage, complaint=one) for step in steps for one in step.complaints),
+        omitted=tuple(
+            Omitted(stage=step.stage, text=one.text, reason=one.reason, similarity=one.similarity)
+            for step in steps
+            for one in step.dropped
+        ),
+        thresholds=thresholds.model_dump() if thresholds else None,
+    )
+
+
+def decided(event: MemoryEvent, texts: Texts) -> Decided:
+    """One event as the decision that it is."""
+    decision, said = event.decision, statement_of(event)
+    return Decided(
+        event=WORDS[event.event],
+        statement=said.text if said else None,
+        excerpt=said.excerpt if said else None,
+        fact_id=subject_of(event),
+        targets=affected_by(event),
+        by=decision.by,
+        verdict=decision.verdict,
+        guard=decision.guard,
+        reason=decision.reason,
+        model=decision.model,
+        prompt_version=decision.prompt_version,
+        retrieved=tuple(
+            Retrieved(fact_id=one.fact_id, similarity=one.similarity, text=texts.get(one.fact_id))
+            for one in decision.candidates
+        ),
+        before=tuple(Stood(**{name: getattr(one, name) for name in Before.model_fields}) for one in decision.before),
+    )
+
+
+def weighed_facts(commit: Commit) -> list[UUID]:
+    """The facts that a commit's decisions looked at or are about, each once."""
+    named = (
+        fact_id
+        for event in commit.events
+        for fact_id in (
+            *(one.fact_id for one in event.decision.candidates),
+            *affected_by(event),
+            *filter(None, [subject_of(event)]),
+        )
+    )
+    return list(dict.fromkeys(named))
+
+
+def new_fact(event: MemoryEvent) -> NewFact | None:
+    """The fact that an event brings, if any."""
+    fact: NewFact | None = getattr(event, "fact", None)
+    return fact
+
+
+def statement_of(event: MemoryEvent) -> Statement | None:
+    """What was said that became this event; None where a command or the timer had no words."""
+    said: Statement | None = getattr(event, "statement", None) or new_fact(event)
+    return said
+
+
+def subject_of(event: MemoryEvent) -> UUID | None:
+    """The fact that an event is about: the new one, else the known one that it names first."""
+    fact = new_fact(event)
+    match event:
+        case DecisionUndone() | PolicySet():
+            return None
+        case FactSkipped() | FactConfirmed() | PendingConfirmed() | PendingRejected() | ConflictResolved():
+            return event.target
+        case _:
+            return fact.fact_id if fact else affected_by(event)[0]
+
+
+def affected_by(event: MemoryEvent) -> tuple[UUID, ...]:
+    """The known facts that an event is held against or changes."""
+    match event:
+        case FactAdded():
+            return (event.ended_by,) if event.ended_by else ()
+        case FactSkipped() | FactConfirmed() | FactCorrected():
+            return (event.target,)
+        case PendingRejected():
+            return (event.confirmed,) if event.confirmed else ()
+        case DecisionUndone():
+            return tuple(one.fact_id for one in event.reversals)
+        case PolicySet():
+            return ()
+        case _:
+            return event.targets
