@@ -1,7 +1,8 @@
 import pytest
 
 from schemas.facts import Candidate, ExtractedFact
-from streams.prompts.resolve import Verdict, number, parse_resolution, resolution_prompt
+from streams.prompts.conflicts import number
+from streams.prompts.resolve import Verdict, parse_resolution, resolution_prompt
 from streams.providers.rules import RuleModel
 from streams.providers.rules.reading import read_turn
 from tests.conversations import fact, known, turn, user

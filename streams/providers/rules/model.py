@@ -48,4 +48,5 @@ def _decided(judgement: Judgement) -> dict[str, object]:
         "known": judgement.known,
         "text": judgement.text,
         "search_text": judgement.search_text,
+        "ended_at": judgement.ended_at.isoformat() if judgement.ended_at else None,
     }

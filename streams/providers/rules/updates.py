@@ -6,6 +6,7 @@ import calendar
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Literal
 
 from schemas.base import normalise
@@ -47,6 +48,7 @@ class Judgement:
     text: str | None = None
     search_text: str | None = None
     reason: str
+    ended_at: datetime | None = None
 
 
 def judge(conflicts: Conflicts) -> tuple[Judgement, ...]:
