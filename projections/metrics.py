@@ -5,8 +5,20 @@ from datetime import datetime
 from typing import Final
 
 from projections.catalogue import Catalogue
+from projections.quality import DecisionQuality
 from projections.rows import Changes
-from schemas.events import FactContradicted, FactReplaced, FactsMerged
+from schemas.events import (
+    DecisionUndone,
+    FactContradicted,
+    FactCorrected,
+    FactExpired,
+    FactReplaced,
+    FactRetracted,
+    FactsMerged,
+    MemoryEvent,
+    PendingConfirmed,
+    PendingRejected,
+)
 
 CATALOGUE: Final = Catalogue()
 
@@ -14,9 +26,35 @@ COMMITS: Final = CATALOGUE.counter("mnemolog_commits_projected", "commits folded
 EVENTS: Final = CATALOGUE.counter("mnemolog_events_projected", "events folded into the tables", labels=("event",))
 OVERWRITES: Final = CATALOGUE.counter(
     "mnemolog_overwrites",
-    "events that ended at least one known fact: replaced, contradicted or merged; "
-    "divided by mnemolog_events_projected_total it is the overwrite rate",
-    labels=("event",),
+    "events that ended at least one known fact, by who decided; those of a model, divided by "
+    "mnemolog_events_projected_total, are the overwrite rate",
+    labels=("event", "by"),
+)
+TAKEN_BACK: Final = CATALOGUE.counter(
+    "mnemolog_overwrites_taken_back",
+    "overwrites that somebody took back: undone, rejected while they were pending, or their fact corrected by a human",
+    labels=("how",),
+)
+RECENT_HELD: Final = CATALOGUE.gauge(
+    "mnemolog_recent_held",
+    "overwrites held back in the last 30 days, from the tables: confirmed, rejected, overtaken or open",
+    labels=("settlement",),
+)
+RECENT_OVERWRITES: Final = CATALOGUE.gauge(
+    "mnemolog_recent_overwrites",
+    "overwrites that models decided in the last 30 days, from the tables: kept, undone, rejected or corrected; "
+    "the share of those not kept is the wrong-overwrite rate",
+    labels=("result",),
+)
+PENDING: Final = CATALOGUE.gauge("mnemolog_pending", "overwrites that wait for a confirmation, from the tables")
+PENDING_OLDEST: Final = CATALOGUE.gauge("mnemolog_pending_oldest_seconds", "age of the oldest of them", unit="seconds")
+PENDING_MEDIAN: Final = CATALOGUE.gauge(
+    "mnemolog_pending_median_seconds",
+    "median time until an overwrite held in the last 30 days was settled",
+    unit="seconds",
+)
+UNRESOLVED: Final = CATALOGUE.gauge(
+    "mnemolog_unresolved_facts", "active facts kept beside others for want of a valid decision, from the tables"
 )
 STALE: Final = CATALOGUE.counter(
     "mnemolog_stale_decisions", "events that met a target which no longer stood as the decision saw it"
@@ -52,7 +90,18 @@ POOL_WAITING: Final = CATALOGUE.gauge(
     "mnemolog_pool_waiting", "requests that wait for a connection to Postgres", labels=("pool",)
 )
 
-_OVERWRITING: Final = (FactReplaced, FactContradicted, FactsMerged)
+_OVERWRITING: Final = (
+    FactReplaced,
+    FactContradicted,
+    FactsMerged,
+    FactRetracted,
+    FactExpired,
+    FactCorrected,
+    PendingConfirmed,
+)
+_TAKEN_BACK: Final = frozenset(
+    {"facts_merged", "fact_replaced", "fact_contradicted", "fact_retracted", "fact_expired", "fact_pending"}
+)
 
 
 def count(changes: Changes, now: datetime) -> None:
@@ -63,11 +112,39 @@ def count(changes: Changes, now: datetime) -> None:
         EVENTS.labels(event=event).inc(number)
     for reason, number in Counter(row.reason for row in changes.rejections).items():
         REJECTIONS.labels(reason=reason).inc(number)
-    ending = {row.fact.fact_id for row in changes.facts if row.supersedes}
     for row in changes.events:
-        if isinstance(row.event, _OVERWRITING) and row.fact_id in ending:
-            OVERWRITES.labels(event=row.event.event).inc()
+        if isinstance(row.event, _OVERWRITING) and row.targets and not row.stale:
+            OVERWRITES.labels(event=row.event.event, by=row.event.decision.by).inc()
+        if how := _taken_back(row.event):
+            TAKEN_BACK.labels(how=how).inc()
     STALE.inc(sum(row.stale for row in changes.events))
     for commit in (row.commit for row in changes.commits):
         if commit.outcome == "facts":
             TURN_TO_FACT.observe(max(0.0, (now - commit.published_at).total_seconds()))
+
+
+def show(quality: DecisionQuality) -> None:
+    """Show the figures of the last 30 days, counted from the tables."""
+    results = {how: sum(getattr(one, how) for one in quality.overwrites) for how in ("undone", "rejected", "corrected")}
+    total = sum(one.overwrites for one in quality.overwrites)
+    for result, number in {**results, "kept": total - sum(results.values())}.items():
+        RECENT_OVERWRITES.labels(result=result).set(number)
+    held = quality.held
+    settled = {"confirmed": held.confirmed, "rejected": held.rejected, "overtaken": held.overtaken}
+    for settlement, number in {**settled, "open": held.held - sum(settled.values())}.items():
+        RECENT_HELD.labels(settlement=settlement).set(number)
+    PENDING.set(held.open)
+    PENDING_OLDEST.set(held.oldest_seconds)
+    PENDING_MEDIAN.set(held.median_seconds)
+    UNRESOLVED.set(quality.unresolved)
+
+
+def _taken_back(event: MemoryEvent) -> str | None:
+    match event:
+        case DecisionUndone(undone_event=name) if name in _TAKEN_BACK:
+            return "undone"
+        case PendingRejected():
+            return "rejected"
+        case FactCorrected():
+            return "corrected"
+    return None

@@ -1,0 +1,14 @@
+"""Runs 0005_projections_quality.sql."""
+
+from projections.migrations.running import refuse, run
+
+revision = "0005"
+down_revision = "0004"
+
+
+def upgrade() -> None:
+    run("0005_projections_quality.sql")
+
+
+def downgrade() -> None:
+    refuse(revision)

@@ -1,0 +1,111 @@
+"""How often memory is overwritten, how often wrongly, and what waits for somebody's word: counted from the tables."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+
+from psycopg import AsyncConnection
+from psycopg.rows import TupleRow
+
+from projections.fetching import fetch
+from projections.query_errors import QueryError
+from projections.scoping import ScopeFilter
+from projections.sql import queries
+from schemas.scope import DIMENSIONS
+
+EVERYWHERE: Final[Mapping[str, None]] = dict.fromkeys(DIMENSIONS)
+"""The parameters of a question about all tenants."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Overwrites:
+    """What one model, under one prompt, decided to overwrite in one way, and what of it somebody took back."""
+
+    model: str | None
+    prompt_version: str | None
+    event: str
+    overwrites: int
+    undone: int
+    rejected: int
+    corrected: int
+
+    @property
+    def wrong(self) -> int:
+        return self.undone + self.rejected + self.corrected
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Held:
+    """Overwrites held back for a confirmation; `overtaken` ones were deleted, undone or ended by something newer.
+
+    `open` and `oldest_seconds` are of all that wait now, `median_seconds` of those settled is from being held to being
+    settled.
+    """
+
+    held: int
+    confirmed: int
+    rejected: int
+    overtaken: int
+    open: int
+    oldest_seconds: float
+    median_seconds: float
+
+    @property
+    def resolution_rate(self) -> float | None:
+        """The share of what was held that a confirmation or a rejection has settled; None where nothing was held."""
+        return (self.confirmed + self.rejected) / self.held if self.held else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DecisionQuality:
+    """The figures of an interval; `unresolved` is as of now."""
+
+    since: datetime
+    until: datetime
+    overwrites: tuple[Overwrites, ...]
+    held: Held
+    unresolved: int
+    stale: int
+
+    @property
+    def wrong_overwrite_rate(self) -> float | None:
+        """Overwrites later undone, rejected or corrected, of all overwrites; None where there were none."""
+        total = sum(one.overwrites for one in self.overwrites)
+        return sum(one.wrong for one in self.overwrites) / total if total else None
+
+
+@dataclass(frozen=True, slots=True)
+class _Unresolved:
+    facts: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Stale:
+    decisions: int
+
+
+async def decision_quality(
+    conn: AsyncConnection[TupleRow], scope: ScopeFilter | None, since: datetime, until: datetime
+) -> DecisionQuality:
+    """The figures of `scope`, or of all tenants, for what was decided from `since` on and before `until`.
+
+    Raises `QueryError` for what is no interval.
+    """
+    if since.tzinfo is None or until.tzinfo is None:
+        raise QueryError("since and until need a zone, for example 2026-01-31T00:00:00+00:00")
+    if since > until:
+        raise QueryError(f"since ({since}) is after until ({until}): exchange them")
+    parameters = {**(scope.parameters if scope else EVERYWHERE), "since": since, "until": until}
+    sql = queries("quality")
+    (held,) = await fetch(conn, Held, sql["pending"], parameters)
+    (unresolved,) = await fetch(conn, _Unresolved, sql["unresolved"], parameters)
+    (stale,) = await fetch(conn, _Stale, sql["stale"], parameters)
+    return DecisionQuality(
+        since=since,
+        until=until,
+        overwrites=tuple(await fetch(conn, Overwrites, sql["overwrites"], parameters)),
+        held=held,
+        unresolved=unresolved.facts,
+        stale=stale.decisions,
+    )

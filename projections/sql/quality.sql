@@ -1,0 +1,68 @@
+-- name: overwrites
+-- What models decided to overwrite in an interval, by model, prompt and event, and what of it was taken back.
+SELECT
+    o.model,
+    o.prompt_version,
+    o.event,
+    count(*) AS overwrites,
+    count(*) FILTER (WHERE o.taken_back = 'undone') AS undone,
+    count(*) FILTER (WHERE o.taken_back = 'rejected') AS rejected,
+    count(*) FILTER (WHERE o.taken_back = 'corrected') AS corrected
+FROM overwrites AS o
+WHERE (%(tenant)s::text IS NULL OR o.tenant = %(tenant)s)
+    AND (%(user_id)s::text IS NULL OR o.user_id = %(user_id)s)
+    AND (%(agent_id)s::text IS NULL OR o.agent_id = %(agent_id)s)
+    AND (%(app_id)s::text IS NULL OR o.app_id = %(app_id)s)
+    AND (%(run_id)s::text IS NULL OR o.run_id = %(run_id)s)
+    AND o.decided_at >= %(since)s
+    AND o.decided_at < %(until)s
+GROUP BY o.model, o.prompt_version, o.event
+ORDER BY o.model, o.prompt_version, o.event;
+
+-- name: pending
+-- Overwrites held back in an interval and what became of them; ages in seconds, the oldest of all that are open.
+SELECT
+    count(*) FILTER (WHERE p.since >= %(since)s) AS held,
+    count(*) FILTER (WHERE p.since >= %(since)s AND p.settlement = 'confirmed') AS confirmed,
+    count(*) FILTER (WHERE p.since >= %(since)s AND p.settlement = 'rejected') AS rejected,
+    count(*) FILTER (WHERE p.since >= %(since)s AND p.settlement NOT IN ('confirmed', 'rejected')) AS overtaken,
+    count(*) FILTER (WHERE p.settled_at IS NULL) AS open,
+    coalesce(extract(EPOCH FROM %(until)s - min(p.since) FILTER (WHERE p.settled_at IS NULL)), 0)::float8
+    AS oldest_seconds,
+    coalesce(
+        percentile_cont(0.5) WITHIN GROUP (ORDER BY extract(EPOCH FROM p.settled_at - p.since))
+        FILTER (WHERE p.since >= %(since)s AND p.settled_at IS NOT NULL), 0
+    )::float8 AS median_seconds
+FROM pending_confirmations AS p
+WHERE (p.since >= %(since)s OR p.settled_at IS NULL)
+    AND p.since < %(until)s
+    AND (%(tenant)s::text IS NULL OR p.tenant = %(tenant)s)
+    AND (%(user_id)s::text IS NULL OR p.user_id = %(user_id)s)
+    AND (%(agent_id)s::text IS NULL OR p.agent_id = %(agent_id)s)
+    AND (%(app_id)s::text IS NULL OR p.app_id = %(app_id)s)
+    AND (%(run_id)s::text IS NULL OR p.run_id = %(run_id)s);
+
+-- name: unresolved
+-- Facts kept beside others for want of a valid decision, as of now.
+SELECT count(*) AS facts
+FROM facts AS f
+WHERE f.unresolved
+    AND f.status = 'active'
+    AND (%(tenant)s::text IS NULL OR f.tenant = %(tenant)s)
+    AND (%(user_id)s::text IS NULL OR f.user_id = %(user_id)s)
+    AND (%(agent_id)s::text IS NULL OR f.agent_id = %(agent_id)s)
+    AND (%(app_id)s::text IS NULL OR f.app_id = %(app_id)s)
+    AND (%(run_id)s::text IS NULL OR f.run_id = %(run_id)s);
+
+-- name: stale
+-- Decisions of an interval that met a target which no longer stood as they saw it.
+SELECT count(*) AS decisions
+FROM memory_events AS e
+WHERE e.stale
+    AND e.decided_at >= %(since)s
+    AND e.decided_at < %(until)s
+    AND (%(tenant)s::text IS NULL OR e.tenant = %(tenant)s)
+    AND (%(user_id)s::text IS NULL OR e.user_id = %(user_id)s)
+    AND (%(agent_id)s::text IS NULL OR e.agent_id = %(agent_id)s)
+    AND (%(app_id)s::text IS NULL OR e.app_id = %(app_id)s)
+    AND (%(run_id)s::text IS NULL OR e.run_id = %(run_id)s);

@@ -1,0 +1,35 @@
+"""How often memory is overwritten, and how often wrongly, shown beside the stage that fills the tables."""
+
+import asyncio
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from typing import Final
+
+import structlog
+from psycopg import OperationalError
+from psycopg_pool import PoolTimeout
+
+from projections import metrics
+from projections.pools import Pool
+from projections.quality import decision_quality
+
+WINDOW: Final = timedelta(days=30)
+WATCH_SECONDS: Final = 30.0
+
+log = structlog.get_logger(__name__)
+
+
+async def watch_quality(pool: Pool, now: Callable[[], datetime]) -> None:
+    """Count from the tables again and again; a Postgres that is away is left to the stages to report."""
+    while True:
+        try:
+            await show_quality(pool, now())
+        except (OperationalError, PoolTimeout) as error:
+            log.warning("quality_unknown", error=str(error))
+        await asyncio.sleep(WATCH_SECONDS)
+
+
+async def show_quality(pool: Pool, at: datetime) -> None:
+    """Show the figures of the 30 days before `at`, over all tenants."""
+    async with pool.connection() as connection:
+        metrics.show(await decision_quality(connection, None, at - WINDOW, at))
