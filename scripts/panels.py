@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from scripts.promql import mean, per, quantile, rate, total
+from scripts.promql import mean, per, quantile, rate, shares, total
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,6 +35,12 @@ BATCH_RECORDS: Final = "mnemolog_projection_batch_records"
 BATCH_SECONDS: Final = "mnemolog_projection_seconds"
 TURN_TO_FACT: Final = "mnemolog_turn_to_fact_seconds"
 
+OVERWRITTEN: Final = "max by (result) (mnemolog_recent_overwrites)"
+WRONG_OVERWRITES: Final = per(
+    'sum(max by (result) (mnemolog_recent_overwrites{result!="kept"}))', f"sum({OVERWRITTEN})"
+)
+HELD: Final = "max by (settlement) (mnemolog_recent_held)"
+
 OVERVIEW: Final = Row(
     title="Overview",
     panels=(
@@ -44,6 +50,7 @@ OVERVIEW: Final = Row(
             unit="s",
             queries={"p50": quantile(0.5, TURN_TO_FACT), "p95": quantile(0.95, TURN_TO_FACT)},
             kind="stat",
+            width=4,
         ),
         Panel(
             title="Turns ended",
@@ -58,6 +65,15 @@ OVERVIEW: Final = Row(
             meaning="Of all decisions in the time shown, the share that ended a known fact.",
             unit="percentunit",
             queries={"overwritten": per(total("mnemolog_overwrites_total"), total("mnemolog_events_projected_total"))},
+            kind="stat",
+            width=4,
+        ),
+        Panel(
+            title="Wrong overwrites",
+            meaning="Of what models decided to overwrite in the last 30 days, the share that was undone, rejected or "
+            "corrected since.",
+            unit="percentunit",
+            queries={"wrong": WRONG_OVERWRITES},
             kind="stat",
             width=4,
         ),
@@ -145,15 +161,53 @@ DECISIONS: Final = Row(
         ),
         Panel(
             title="Overwrites",
-            meaning="Decisions that ended at least one known fact: replaced, contradicted or merged.",
+            meaning="Decisions that ended at least one known fact, by who decided.",
             unit="cps",
-            queries={"{{event}}": rate("mnemolog_overwrites_total", "event")},
+            queries={"{{event}} by {{by}}": rate("mnemolog_overwrites_total", "event", "by")},
         ),
         Panel(
             title="Overwrite rate",
             meaning="Overwrites divided by decisions. A step after a change of model or prompt asks for a look at it.",
             unit="percentunit",
             queries={"overwritten": per(rate("mnemolog_overwrites_total"), rate("mnemolog_events_projected_total"))},
+        ),
+        Panel(
+            title="Wrong-overwrite rate",
+            meaning="Of what models decided to overwrite in the last 30 days, the share taken back since, by how.",
+            unit="percentunit",
+            queries={
+                "all": WRONG_OVERWRITES,
+                "{{result}}": shares(
+                    'max by (result) (mnemolog_recent_overwrites{result!="kept"})', f"sum({OVERWRITTEN})"
+                ),
+            },
+        ),
+        Panel(
+            title="Taken back",
+            meaning="Overwrites undone, rejected while they were pending, or corrected by a human.",
+            unit="cps",
+            queries={"{{how}}": rate("mnemolog_overwrites_taken_back_total", "how")},
+        ),
+        Panel(
+            title="Waiting for a word",
+            meaning="Overwrites that wait for a confirmation, and facts whose conflict nobody could decide.",
+            queries={"pending": "max(mnemolog_pending)", "unresolved": "max(mnemolog_unresolved_facts)"},
+        ),
+        Panel(
+            title="Age of pending facts",
+            meaning="The oldest that waits, and the median time until one was settled in the last 30 days.",
+            unit="s",
+            queries={
+                "oldest": "max(mnemolog_pending_oldest_seconds)",
+                "median until settled": "max(mnemolog_pending_median_seconds)",
+            },
+        ),
+        Panel(
+            title="What became of pending facts",
+            meaning="Of the overwrites held back in the last 30 days, the share by settlement; confirmed and rejected "
+            "together are the resolution rate.",
+            unit="percentunit",
+            queries={"{{settlement}}": shares(HELD, f"sum({HELD})")},
         ),
         Panel(
             title="Ends of turns",

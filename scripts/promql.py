@@ -26,5 +26,10 @@ def per(part: str, whole: str) -> str:
     return f"{part} / ({whole} > 0)"
 
 
+def shares(parts: str, whole: str) -> str:
+    """Each of `parts` as a share of one `whole`; nothing where there is no whole."""
+    return f"{parts} / on () group_left () ({whole} > 0)"
+
+
 def _sum(expr: str, by: tuple[str, ...]) -> str:
     return f"sum by ({', '.join(by)}) ({expr})" if by else f"sum({expr})"
