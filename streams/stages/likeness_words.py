@@ -62,9 +62,9 @@ NUMBERS: Final = (
             "1st": "first erste erster ersten premier première primero primera primeiro primeira primo prima",
             "2nd": "second zweite zweiter zweiten deuxième segundo segunda secondo seconda",
             "3rd": "third dritte dritter dritten troisième tercero tercera terceiro terceira terzo terza",
-            "×1": "einmal",
-            "×2": "twice zweimal",
-            "×3": "thrice dreimal",
+            "1 time": "einmal",
+            "2 times": "twice zweimal",
+            "3 times": "thrice dreimal",
         }
     )
 )
@@ -152,8 +152,8 @@ UNITS: Final = _table(
 NEGATIONS: Final = frozenset(
     (
         "not no never none nobody nothing nowhere neither nor without cannot dont doesnt didnt isnt arent wasnt cant"
-        " wont nicht kein keine keinen keinem keiner keines nie niemals niemand niemanden nichts nirgends ohne weder nimmer"
-        " ne pas jamais rien aucun aucune sans ni personne"
+        " wont nicht kein keine keinen keinem keiner keines nie niemals niemand niemanden nichts nirgends ohne"
+        " weder nimmer ne pas jamais rien aucun aucune sans ni personne"
         " nunca jamás nada nadie ningún ninguno ninguna sin tampoco"
         " não nao jamais ninguém nenhum nenhuma sem nem tampouco"
         " non mai niente nulla nessuno nessuna nessun senza né neanche nemmeno neppure"
@@ -179,7 +179,8 @@ STARTERS: Final = frozenset(
         " often formerly previously no not never nobody nothing once user users assistant someone"
         " der die das ein eine einer ich du er sie es wir ihr mein meine sein seine ihre dieser diese dieses im am"
         " in an auf bei mit nach seit von vor zu und aber oder wenn als jetzt heute früher kein keine"
-        " nutzer nutzerin benutzer le la les un une des je tu il elle on nous vous ils elles mon ma mes son sa ses ce cette ces dans en sur chez"
+        " nutzer nutzerin benutzer"
+        " le la les un une des je tu il elle on nous vous ils elles mon ma mes son sa ses ce cette ces dans en sur chez"
         " avec depuis pour de du au aux et mais ou quand si maintenant utilisateur utilisatrice"
         " el los las una unos yo él ella nosotros mi su sus este esta estos en con desde para por y pero o cuando"
         " ahora usuario usuaria"
