@@ -11,19 +11,33 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
 
+from schemas.command import Order
 from schemas.commit import Commit
 from schemas.envelopes import Outcome
 from schemas.events import (
+    ConflictResolved,
+    DecisionUndone,
     FactAdded,
     FactConfirmed,
     FactContradicted,
+    FactCorrected,
+    FactExpired,
+    FactExtended,
+    FactPending,
     FactReplaced,
+    FactRetracted,
     FactSkipped,
     FactsMerged,
+    FactsRelated,
     MemoryEvent,
+    PendingConfirmed,
+    PendingRejected,
+    PolicySet,
+    Reversal,
 )
 from schemas.facts import CONFIDENCE, NewFact, Statement
 from schemas.ids import event_id, fact_id
+from schemas.policy import Level, Policy
 from schemas.provenance import Decision, Origin, Provenance, Step, Weighed
 from schemas.scope import Scope
 from schemas.vector import Vector
@@ -147,6 +161,164 @@ def contradicted(text: str, *targets: UUID, reason: str = "it never was so", **f
     return draft
 
 
+def extended(text: str, *targets: UUID, reason: str = "it tells more of it", **fields: Any) -> Draft:
+    def draft(place: Place) -> MemoryEvent:
+        return FactExtended(**_head(place, reason, *targets), targets=targets, fact=new_fact(place, text, **fields))
+
+    return draft
+
+
+def related(text: str, *targets: UUID, reason: str = "it is about the same", **fields: Any) -> Draft:
+    def draft(place: Place) -> MemoryEvent:
+        return FactsRelated(**_head(place, reason, *targets), targets=targets, fact=new_fact(place, text, **fields))
+
+    return draft
+
+
+def expired(
+    *targets: UUID, ended_at: datetime | None = None, text: str | None = None, reason: str = "its end", **fields: Any
+) -> Draft:
+    """By the timer, or with `text` by an announcement."""
+
+    def draft(place: Place) -> MemoryEvent:
+        return FactExpired(
+            **_head(place, reason, *targets),
+            targets=targets,
+            ended_at=ended_at or place.at,
+            fact=None if text is None else new_fact(place, text, **fields),
+        )
+
+    return draft
+
+
+def retracted(
+    *targets: UUID, ended_at: datetime | None = None, text: str | None = None, reason: str = "no longer", **fields: Any
+) -> Draft:
+    """Without `ended_at` deleted; `text` is the statement that says so."""
+
+    def draft(place: Place) -> MemoryEvent:
+        return FactRetracted(
+            **_head(place, reason, *targets),
+            targets=targets,
+            ended_at=ended_at,
+            fact=None if text is None else new_fact(place, text, **fields),
+        )
+
+    return draft
+
+
+def pending(
+    text: str,
+    *targets: UUID,
+    action: Any = "contradict",
+    ended_at: datetime | None = None,
+    guard: Any = "high_confidence",
+    needs_human: bool = False,
+    **fields: Any,
+) -> Draft:
+    def draft(place: Place) -> MemoryEvent:
+        return FactPending(
+            **_head(place, "it is to be confirmed", *targets),
+            targets=targets,
+            action=action,
+            ended_at=ended_at,
+            guard=guard,
+            needs_human=needs_human,
+            fact=new_fact(place, text, **fields),
+        )
+
+    return draft
+
+
+def pending_confirmed(
+    target: UUID,
+    *targets: UUID,
+    action: Any = "contradict",
+    ended_at: datetime | None = None,
+    text: str | None = None,
+) -> Draft:
+    def draft(place: Place) -> MemoryEvent:
+        return PendingConfirmed(
+            **_head(place, "said again", target, *targets),
+            target=target,
+            targets=targets,
+            action=action,
+            ended_at=ended_at,
+            statement=_statement(text),
+        )
+
+    return draft
+
+
+def pending_rejected(target: UUID, *, confirmed: UUID | None = None, text: str | None = None) -> Draft:
+    def draft(place: Place) -> MemoryEvent:
+        return PendingRejected(
+            **_head(place, "the old fact was said again", target),
+            target=target,
+            confirmed=confirmed,
+            statement=_statement(text),
+        )
+
+    return draft
+
+
+def corrected(text: str, target: UUID, *, ended_at: datetime | None = None, **fields: Any) -> Draft:
+    """A human's word."""
+
+    def draft(place: Place) -> MemoryEvent:
+        fact = new_fact(place, text, **{"authority": "human", "confidence": 1.0} | fields)
+        return FactCorrected(**_head(place, "corrected", target), target=target, ended_at=ended_at, fact=fact)
+
+    return draft
+
+
+def resolved(target: UUID, *targets: UUID, action: Any = "replace", ended_at: datetime | None = None) -> Draft:
+    def draft(place: Place) -> MemoryEvent:
+        return ConflictResolved(
+            **_head(place, "settled", target, *targets),
+            target=target,
+            targets=targets,
+            action=action,
+            ended_at=ended_at,
+        )
+
+    return draft
+
+
+def undone(
+    event: UUID, *reversals: Reversal, undone_event: str = "fact_replaced", reinstated: UUID | None = None
+) -> Draft:
+    """Takes event `event` back; `reversals` are what it did."""
+
+    def draft(place: Place) -> MemoryEvent:
+        return DecisionUndone(
+            **_head(place, "taken back"),
+            undone=event,
+            undone_event=undone_event,
+            reinstated=reinstated,
+            reversals=reversals,
+        )
+
+    return draft
+
+
+def policy_set(policy: Policy, *, level: Level = "scope") -> Draft:
+    def draft(place: Place) -> MemoryEvent:
+        return PolicySet(**_head(place, "policy set"), level=level, policy=policy)
+
+    return draft
+
+
+def decided(draft: Draft, **fields: Any) -> Draft:
+    """`draft` with these fields of its decision: `decided(added("..."), by="model", model="m", prompt_version="p")`."""
+
+    def with_decision(place: Place) -> MemoryEvent:
+        event = draft(place)
+        return event.model_copy(update={"decision": event.decision.model_copy(update=fields)})
+
+    return with_decision
+
+
 def commit(
     source_id: str,
     *drafts: Draft,
@@ -173,9 +345,34 @@ def commit(
     return Commit(**defaults | fields)
 
 
+def ordered(source_id: str, order: Order, *drafts: Draft, **fields: Any) -> Commit:
+    """The commit of a command that was carried out; `fields` as for `commit`, `by` among them for its events."""
+    by = fields.pop("by", "application")
+    return commit(
+        source_id,
+        *(decided(draft, by=by) for draft in drafts),
+        **{
+            "outcome": "done",
+            "source_kind": "command",
+            "order": order,
+            "origin": Origin(topic="memory_commands", partition=0, offset=0),
+        }
+        | fields,
+    )
+
+
+def event_of(committed: Commit, ordinal: int = 0) -> UUID:
+    """The id of event `ordinal` of the commit."""
+    return event_id(committed.owner, committed.source_id, ordinal)
+
+
 def fact_of(committed: Commit, ordinal: int = 0) -> UUID:
     """The id of the fact that event `ordinal` of the commit brings."""
     return fact_id(committed.owner, committed.source_id, ordinal)
+
+
+def _statement(text: str | None) -> Statement | None:
+    return None if text is None else Statement(text=text, excerpt=text)
 
 
 def _head(place: Place, reason: str, *targets: UUID) -> dict[str, Any]:
