@@ -1,22 +1,68 @@
-"""What changed in belief between two instants."""
+"""What changed between two instants: in what was believed, or in what was true as it is known now."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Final, Literal, get_args
 from uuid import UUID
 
 from psycopg import AsyncConnection
 from psycopg.rows import TupleRow
 
 from projections.fetching import fetch, fetch_bounded
-from projections.query_errors import QueryError
+from projections.queries import facts_as_of
+from projections.query_errors import QueryError, check_zones
+from projections.results import Fact
 from projections.scoping import ScopeFilter
 from projections.sql import queries
+from projections.vocabulary import WORDS
+
+Axis = Literal["believed", "true"]
+Kind = Literal[
+    "added",
+    "replaced",
+    "contradicted",
+    "expired",
+    "retracted",
+    "merged",
+    "extended",
+    "related",
+    "confirmed",
+    "corrected",
+    "pending",
+    "rejected",
+    "resolved",
+    "undone",
+]
+KINDS: Final[tuple[Kind, ...]] = get_args(Kind)
+
+_KIND_OF_EVENT: Final[dict[str, Kind]] = {
+    "fact_added": "added",
+    "fact_confirmed": "confirmed",
+    "facts_merged": "merged",
+    "fact_replaced": "replaced",
+    "fact_contradicted": "contradicted",
+    "fact_extended": "extended",
+    "facts_related": "related",
+    "fact_expired": "expired",
+    "fact_retracted": "retracted",
+    "fact_pending": "pending",
+    "pending_rejected": "rejected",
+    "fact_corrected": "corrected",
+    "decision_undone": "undone",
+}
+_KIND_OF_ACTION: Final[dict[str, Kind]] = {
+    "merge": "merged",
+    "replace": "replaced",
+    "contradict": "contradicted",
+    "retract": "retracted",
+    "expire": "expired",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OldFact:
-    """A fact that a change ended."""
+    """A fact that a change ended or touched."""
 
     fact_id: UUID
     text: str
@@ -24,44 +70,83 @@ class OldFact:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """One decision: `fact_id` and `text` are the new fact, or the one confirmed; `old` are those it ended.
+    """One change: `fact_id` and `text` are the new fact, or the one it is about; `old` are those it ended or touched.
 
-    `stale` says that a target no longer stood when the decision arrived: it stayed as it was.
+    `at` is when it was decided, or on the axis of truth when it became so. `event` is the word of the decision
+    behind it. `stale` says that a target no longer stood when the decision arrived and stayed as it was, `undone`
+    that the decision has been taken back since.
     """
 
     at: datetime
-    fact_id: UUID
+    event: str
+    fact_id: UUID | None
     text: str | None
     old: tuple[OldFact, ...]
     reason: str
     decided_by: str
-    stale: bool
+    stale: bool = False
+    undone: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Diff:
-    """The changes of an interval by kind, each in the order in which they were decided."""
+    """The changes of an interval by kind, each in the order of time.
+
+    A confirmed or resolved decision is of the kind of what it did. `gained` and `lost` compare the ends of the
+    interval: what is believed at `until` to be so then, and was not at `since`; and the other way round.
+    """
 
     since: datetime
     until: datetime
-    added: tuple[Change, ...]
-    replaced: tuple[Change, ...]
-    contradicted: tuple[Change, ...]
-    merged: tuple[Change, ...]
-    confirmed: tuple[Change, ...]
-    skipped: int
+    axis: Axis
+    added: tuple[Change, ...] = ()
+    replaced: tuple[Change, ...] = ()
+    contradicted: tuple[Change, ...] = ()
+    expired: tuple[Change, ...] = ()
+    retracted: tuple[Change, ...] = ()
+    merged: tuple[Change, ...] = ()
+    extended: tuple[Change, ...] = ()
+    related: tuple[Change, ...] = ()
+    confirmed: tuple[Change, ...] = ()
+    corrected: tuple[Change, ...] = ()
+    pending: tuple[Change, ...] = ()
+    rejected: tuple[Change, ...] = ()
+    resolved: tuple[Change, ...] = ()
+    undone: tuple[Change, ...] = ()
+    skipped: int = 0
+    gained: tuple[Fact, ...] = ()
+    lost: tuple[Fact, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Row:
+class _Event:
+    event_id: UUID
     event: str
+    action: str | None
     at: datetime
-    fact_id: UUID
+    fact_id: UUID | None
     text: str | None
     reason: str
     decided_by: str
     stale: bool
+    undone: bool
     old: list[dict[str, str]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Turning:
+    fact_id: UUID
+    text: str
+    true_from: datetime
+    ends_at: datetime | None
+    told_by: str | None
+    action: str | None
+    begun_by: str | None
+    begun_because: str | None
+    decided_by: str | None
+    reason: str | None
+    newer_id: UUID | None
+    newer_text: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,41 +154,103 @@ class _Skipped:
     skipped: int
 
 
-async def diff(conn: AsyncConnection[TupleRow], scope: ScopeFilter, since: datetime, until: datetime) -> Diff:
-    """What was decided from `since` on and before `until`.
+_Changes = list[tuple[Kind, Change]]
 
-    Raises `QueryError` where that is no interval, or one with more than 10 000 changes.
+
+async def diff(
+    conn: AsyncConnection[TupleRow], scope: ScopeFilter, since: datetime, until: datetime, *, axis: Axis = "believed"
+) -> Diff:
+    """What changed from `since` on and before `until`.
+
+    On the axis `believed` these are decisions by the time at which they were made; on the axis `true` what became
+    true or ceased to be so, as it is known now, by the time at which it did. Raises `QueryError` where that is no
+    interval or no axis, or for more than 10 000 changes.
     """
-    if since.tzinfo is None or until.tzinfo is None:
-        raise QueryError("since and until need a zone, for example 2026-01-31T00:00:00+00:00")
+    check_zones(since=since, until=until)
     if since > until:
         raise QueryError(f"since ({since}) is after until ({until}): exchange them")
+    if axis not in get_args(Axis):
+        raise QueryError(f"axis is {axis!r}: choose one of {', '.join(get_args(Axis))}")
     parameters = {**scope.parameters, "since": since, "until": until}
-    rows = await fetch_bounded(conn, _Row, queries("history")["changes"], parameters)
-    (counted,) = await fetch(conn, _Skipped, queries("history")["count_skipped"], parameters)
+    then = await facts_as_of(conn, scope, believed_at=since, true_at=since)
+    now = await facts_as_of(conn, scope, believed_at=until, true_at=until)
+    if axis == "true":
+        turning = await fetch_bounded(conn, _Turning, queries("history")["turning_points"], parameters)
+        changes, skipped = _turned(turning, since, until), 0
+    else:
+        events = await fetch_bounded(conn, _Event, queries("history")["changes"], parameters)
+        changes = [(_kind(event.event, event.action), _decided(event)) for event in events]
+        skipped = (await fetch(conn, _Skipped, queries("history")["count_skipped"], parameters))[0].skipped
     return Diff(
         since=since,
         until=until,
-        added=_changes(rows, "fact_added"),
-        replaced=_changes(rows, "fact_replaced"),
-        contradicted=_changes(rows, "fact_contradicted"),
-        merged=_changes(rows, "facts_merged"),
-        confirmed=_changes(rows, "fact_confirmed"),
-        skipped=counted.skipped,
+        axis=axis,
+        **{kind: tuple(change for of, change in changes if of == kind) for kind in KINDS},
+        skipped=skipped,
+        gained=_without(now, then),
+        lost=_without(then, now),
     )
 
 
-def _changes(rows: Iterable[_Row], event: str) -> tuple[Change, ...]:
-    return tuple(
-        Change(
-            at=row.at,
-            fact_id=row.fact_id,
-            text=row.text,
-            old=tuple(OldFact(fact_id=UUID(old["fact_id"]), text=old["text"]) for old in row.old),
-            reason=row.reason,
-            decided_by=row.decided_by,
-            stale=row.stale,
-        )
-        for row in rows
-        if row.event == event
+def _kind(event: str, action: str | None) -> Kind:
+    return _KIND_OF_EVENT.get(event) or _KIND_OF_ACTION.get(action or "", "resolved")
+
+
+def _decided(row: _Event) -> Change:
+    return Change(
+        at=row.at,
+        event=WORDS[row.event],
+        fact_id=row.fact_id,
+        text=row.text,
+        old=tuple(OldFact(fact_id=UUID(old["fact_id"]), text=old["text"]) for old in row.old),
+        reason=row.reason,
+        decided_by=row.decided_by,
+        stale=row.stale,
+        undone=row.undone,
     )
+
+
+def _turned(rows: Sequence[_Turning], since: datetime, until: datetime) -> _Changes:
+    """The ends of facts with what took their place, and the begins of those that took nobody's, in order of time."""
+    ends = [(row.ends_at, row) for row in rows if row.ends_at is not None and since <= row.ends_at < until]
+    changes = [(_end_kind(row), _ended(row, at)) for at, row in ends]
+    successors = {row.newer_id for _, row in ends}
+    begun = [row for row in rows if since <= row.true_from < until and row.fact_id not in successors]
+    changes += [("added", _begun(row)) for row in begun]
+    return sorted(changes, key=lambda change: (change[1].at, str(change[1].fact_id)))
+
+
+def _end_kind(row: _Turning) -> Kind:
+    """Where no event told of the end, it is that of late news, which the newer fact replaced, or of a term."""
+    if row.told_by is None:
+        return "replaced" if row.newer_id else "expired"
+    return _kind(row.told_by, row.action)
+
+
+def _ended(row: _Turning, at: datetime) -> Change:
+    return Change(
+        at=at,
+        event=WORDS[row.told_by or ("fact_added" if row.newer_id else "fact_expired")],
+        fact_id=row.newer_id,
+        text=row.newer_text,
+        old=(OldFact(fact_id=row.fact_id, text=row.text),),
+        reason=row.reason or "",
+        decided_by=row.decided_by or "",
+    )
+
+
+def _begun(row: _Turning) -> Change:
+    return Change(
+        at=row.true_from,
+        event=WORDS["fact_added"],
+        fact_id=row.fact_id,
+        text=row.text,
+        old=(),
+        reason=row.begun_because or "",
+        decided_by=row.begun_by or "",
+    )
+
+
+def _without(facts: Iterable[Fact], others: Iterable[Fact]) -> tuple[Fact, ...]:
+    known = {fact.fact_id for fact in others}
+    return tuple(fact for fact in facts if fact.fact_id not in known)

@@ -1,8 +1,8 @@
-"""How a fact came to be what it is: its versions, and every event that made or touched them."""
+"""How a fact came to be what it is: its versions, every event that made or touched them, and what it is related to."""
 
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, Literal
 from uuid import UUID
 
 from psycopg import AsyncConnection
@@ -16,19 +16,39 @@ from projections.sql import queries
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Touch:
-    """One event: `candidates` are the known facts that the decision weighed, `[{fact_id, similarity}]`."""
+    """One event: `candidates` are the known facts that the decision weighed, `[{fact_id, similarity}]`.
+
+    `undone` says that it is not in effect any more. An undo is about no single fact.
+    """
 
     event_id: UUID
     event: str
-    fact_id: UUID
+    fact_id: UUID | None
     targets: list[UUID]
     source_id: str
     occurred_at: datetime
     decided_at: datetime
     decided_by: str
     reason: str
+    model: str | None
+    prompt_version: str | None
+    guard: str | None
     stale: bool
+    undone: bool
     candidates: list[dict[str, Any]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Relation:
+    """`fact_id` extends, or is similar to, `related_id`; it `holds` while both facts are active."""
+
+    fact_id: UUID
+    relation: Literal["extends", "similar"]
+    related_id: UUID
+    text: str
+    related_text: str
+    since: datetime
+    holds: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,6 +57,7 @@ class History:
 
     versions: list[Fact]
     events: list[Touch]
+    relations: list[Relation]
 
 
 async def history(conn: AsyncConnection[TupleRow], tenant: str, fact_id: UUID) -> History:
@@ -45,13 +66,19 @@ async def history(conn: AsyncConnection[TupleRow], tenant: str, fact_id: UUID) -
     versions = await fetch(conn, Fact, with_fact_columns(queries("history")["versions"]), named)
     if not versions:
         raise UnknownFactError(tenant, fact_id)
-    one = versions[0]
+    fact_ids = [version.fact_id for version in versions]
+    relations = await fetch(conn, Relation, queries("history")["relations"], {"fact_ids": fact_ids})
+    return History(versions=versions, events=await touches(conn, versions[0], fact_ids), relations=relations)
+
+
+async def touches(conn: AsyncConnection[TupleRow], one: Fact, fact_ids: list[UUID]) -> list[Touch]:
+    """The events of the scope of `one` that made, touched or challenged any of these facts."""
     parameters = {
-        "tenant": tenant,
+        "tenant": one.tenant,
         "user_id": one.user_id or "",
         "agent_id": one.agent_id or "",
         "app_id": one.app_id or "",
         "run_id": one.run_id or "",
-        "fact_ids": [version.fact_id for version in versions],
+        "fact_ids": fact_ids,
     }
-    return History(versions=versions, events=await fetch(conn, Touch, queries("history")["events"], parameters))
+    return await fetch(conn, Touch, queries("history")["events"], parameters)

@@ -60,11 +60,12 @@ async def search(
     limit: int = 10,
     at: datetime,
 ) -> list[Hit]:
-    """The best facts for `text` that are active and hold at `at`, best first.
+    """The best facts for `text` that hold at `at`, best first.
 
-    `vector` is the embedding of `text`; facts embedded by another model are found by their words alone. Without it
-    the search is lexical, which each score says. Any text is taken as plain words; of more than 10 000 characters
-    the first ones count. Raises `QueryError` for a text without any character or a limit outside 1..100.
+    One that waits for a confirmation is found too, behind an active one of equal rank: its status tells. `vector` is
+    the embedding of `text`; facts embedded by another model are found by their words alone. Without it the search is
+    lexical, which each score says. Any text is taken as plain words; of more than 10 000 characters the first ones
+    count. Raises `QueryError` for a text without any character or a limit outside 1..100.
     """
     if not 1 <= limit <= MAX_LIMIT:
         raise QueryError(f"limit is {limit}: choose 1 to {MAX_LIMIT}")

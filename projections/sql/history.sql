@@ -1,30 +1,46 @@
 -- name: versions
 -- A fact, everything it came from and everything that came from it, in the order in which they were learned.
-WITH RECURSIVE earlier AS (
-    SELECT fact_id, supersedes
-    FROM facts
-    WHERE fact_id = %(fact_id)s AND tenant = %(tenant)s
+-- A version says what it ended, and since a confirmation or a correction the ended one says by what.
+WITH RECURSIVE mine AS (
+    SELECT other.fact_id, other.supersedes, other.superseded_by
+    FROM facts AS asked
+    INNER JOIN facts AS other
+        ON (asked.tenant, asked.user_id, asked.agent_id, asked.app_id, asked.run_id)
+        = (other.tenant, other.user_id, other.agent_id, other.app_id, other.run_id)
+    WHERE asked.fact_id = %(fact_id)s
+        AND asked.tenant = %(tenant)s
+        AND (other.fact_id = asked.fact_id OR other.supersedes <> '{{}}' OR other.superseded_by IS NOT NULL)
+),
+links AS (
+    SELECT superseded_by AS newer, fact_id AS older
+    FROM mine
+    WHERE superseded_by IS NOT NULL
     UNION
-    SELECT older.fact_id, older.supersedes
+    SELECT mine.fact_id, ended.fact_id
+    FROM mine
+    CROSS JOIN unnest(mine.supersedes) AS ended (fact_id)
+),
+earlier AS (
+    SELECT %(fact_id)s::uuid AS fact_id
+    UNION
+    SELECT links.older
     FROM earlier
-    INNER JOIN facts AS older ON older.fact_id = ANY(earlier.supersedes)
+    INNER JOIN links ON earlier.fact_id = links.newer
 ),
 later AS (
-    SELECT fact_id, superseded_by
-    FROM facts
-    WHERE fact_id = %(fact_id)s AND tenant = %(tenant)s
+    SELECT %(fact_id)s::uuid AS fact_id
     UNION
-    SELECT newer.fact_id, newer.superseded_by
+    SELECT links.newer
     FROM later
-    INNER JOIN facts AS newer ON newer.fact_id = later.superseded_by
+    INNER JOIN links ON later.fact_id = links.older
 )
 SELECT {fact}
 FROM facts AS f
 WHERE f.tenant = %(tenant)s AND f.fact_id IN (SELECT fact_id FROM earlier UNION SELECT fact_id FROM later)
-ORDER BY f.believed_from, f.fact_id;
+ORDER BY f.recorded_at, f.fact_id;
 
 -- name: events
--- Every event of one scope that made or touched one of these facts, in the order of the log.
+-- Every event of one scope that made, touched or challenged one of these facts, in the order of the log.
 SELECT
     event_id,
     event,
@@ -35,34 +51,61 @@ SELECT
     decided_at,
     decided_by,
     reason,
+    model,
+    prompt_version,
+    guard,
     stale,
+    EXISTS (SELECT FROM undone WHERE undone.event_id = memory_events.event_id) AS undone,
     payload -> 'decision' -> 'candidates' AS candidates
 FROM memory_events
 WHERE (tenant, user_id, agent_id, app_id, run_id) = (%(tenant)s, %(user_id)s, %(agent_id)s, %(app_id)s, %(run_id)s)
-    AND (fact_id = ANY(%(fact_ids)s) OR (targets <> '{}' AND targets && %(fact_ids)s))
+    AND (
+        fact_id = ANY(%(fact_ids)s)
+        OR (targets <> '{}' AND targets && %(fact_ids)s)
+        OR event_id IN (SELECT former.event_id FROM former_states AS former WHERE former.fact_id = ANY(%(fact_ids)s))
+    )
 ORDER BY decided_at, partition, log_offset, ordinal;
 
--- name: changes
--- The events of a scope decided in a half-open interval, each with the new text and the texts it ended.
+-- name: relations
+-- What these facts add to, what adds to them, and what is about the same.
 SELECT
+    relation.fact_id,
+    relation.relation,
+    relation.related_id,
+    fresh.text,
+    known.text AS related_text,
+    relation.since,
+    fresh.status = 'active' AND known.status = 'active' AS holds
+FROM fact_relations AS relation
+INNER JOIN facts AS fresh ON relation.fact_id = fresh.fact_id
+INNER JOIN facts AS known ON relation.related_id = known.fact_id
+WHERE relation.fact_id = ANY(%(fact_ids)s) OR relation.related_id = ANY(%(fact_ids)s)
+ORDER BY relation.since, relation.fact_id, relation.related_id, relation.relation;
+
+-- name: changes
+-- The events of a scope decided in a half-open interval, each with the new text and the texts it ended or touched.
+SELECT
+    e.event_id,
     e.event,
+    e.payload ->> 'action' AS action,
     e.decided_at AS at,
     e.fact_id,
-    f.text,
+    coalesce(f.text, e.payload -> 'statement' ->> 'text') AS text,
     e.reason,
     e.decided_by,
     e.stale,
+    EXISTS (SELECT FROM undone WHERE undone.event_id = e.event_id) AS undone,
     coalesce(old.facts, '[]'::jsonb) AS old
 FROM memory_events AS e
 LEFT JOIN facts AS f ON e.fact_id = f.fact_id
 LEFT JOIN LATERAL (
     SELECT
         jsonb_agg(
-            jsonb_build_object('fact_id', t.fact_id, 'text', t.text) ORDER BY t.believed_from, t.fact_id
+            jsonb_build_object('fact_id', t.fact_id, 'text', t.text) ORDER BY t.recorded_at, t.fact_id
         ) AS facts
     FROM facts AS t
     WHERE t.fact_id = ANY(e.targets)
-        AND t.fact_id <> e.fact_id
+        AND t.fact_id IS DISTINCT FROM e.fact_id
         AND (t.tenant, t.user_id, t.agent_id, t.app_id, t.run_id)
         = (e.tenant, e.user_id, e.agent_id, e.app_id, e.run_id)
 ) AS old ON true
@@ -71,7 +114,7 @@ WHERE e.tenant = %(tenant)s
     AND e.agent_id = coalesce(%(agent_id)s::text, e.agent_id)
     AND e.app_id = coalesce(%(app_id)s::text, e.app_id)
     AND e.run_id = coalesce(%(run_id)s::text, e.run_id)
-    AND e.event <> 'fact_skipped'
+    AND e.event NOT IN ('fact_skipped', 'policy_set')
     AND e.decided_at >= %(since)s
     AND e.decided_at < %(until)s
 ORDER BY e.decided_at, e.partition, e.log_offset, e.ordinal
@@ -89,3 +132,55 @@ WHERE e.tenant = %(tenant)s
     AND e.event = 'fact_skipped'
     AND e.decided_at >= %(since)s
     AND e.decided_at < %(until)s;
+
+-- name: turning_points
+-- What became true, or ceased to be, in a half-open interval, as it is known now; with the event that told of an end.
+SELECT
+    f.fact_id,
+    f.text,
+    f.true_from,
+    least(f.true_to, f.valid_until) AS ends_at,
+    told.event AS told_by,
+    told.payload ->> 'action' AS action,
+    begun.decided_by AS begun_by,
+    begun.reason AS begun_because,
+    coalesce(told.decided_by, begun.decided_by) AS decided_by,
+    coalesce(told.reason, begun.reason) AS reason,
+    newer.fact_id AS newer_id,
+    newer.text AS newer_text
+FROM facts AS f
+LEFT JOIN LATERAL (
+    SELECT event, payload, decided_by, reason
+    FROM memory_events
+    WHERE targets <> '{}'
+        AND targets @> ARRAY[f.fact_id]
+        AND decided_at = f.closed_at
+        AND event NOT IN ('fact_pending', 'decision_undone')
+        AND (tenant, user_id, agent_id, app_id, run_id) = (f.tenant, f.user_id, f.agent_id, f.app_id, f.run_id)
+    ORDER BY log_offset DESC, ordinal DESC
+    LIMIT 1
+) AS told ON f.true_to IS NOT NULL
+LEFT JOIN LATERAL (
+    SELECT decided_by, reason
+    FROM memory_events
+    WHERE fact_id = f.fact_id AND payload -> 'fact' ->> 'fact_id' = f.fact_id::text
+    LIMIT 1
+) AS begun ON true
+LEFT JOIN facts AS newer ON f.superseded_by = newer.fact_id AND f.true_to IS NOT NULL
+WHERE f.tenant = %(tenant)s
+    AND f.user_id = coalesce(%(user_id)s::text, f.user_id)
+    AND f.agent_id = coalesce(%(agent_id)s::text, f.agent_id)
+    AND f.app_id = coalesce(%(app_id)s::text, f.app_id)
+    AND f.run_id = coalesce(%(run_id)s::text, f.run_id)
+    AND f.believed_from IS NOT NULL
+    AND f.believed_to IS NULL
+    AND (
+        (f.true_from >= %(since)s AND f.true_from < %(until)s)
+        OR (
+            least(f.true_to, f.valid_until) >= %(since)s
+            AND least(f.true_to, f.valid_until) < %(until)s
+            AND least(f.true_to, f.valid_until) > f.true_from
+        )
+    )
+ORDER BY f.recorded_at, f.fact_id
+LIMIT %(bound)s;

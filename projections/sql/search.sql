@@ -1,11 +1,24 @@
 -- name: hybrid
--- The best active facts of a scope by vector and by words, fused by reciprocal rank, in one round trip.
+-- The best facts of a scope by vector and by words, fused by reciprocal rank, in one round trip: those that are active
+-- and those that wait for a confirmation, which of equals come last.
 -- A dimension whose parameter is NULL may have any value. Without a vector only the words decide.
 -- The vector scan is exact: an index with a filter on the scope would return too few of its facts.
 WITH live AS NOT MATERIALIZED (
-    SELECT fact_id, embedding, embedding_model, words
+    -- Two branches, because each status has an index of its own.
+    SELECT fact_id, embedding, embedding_model, words, status
     FROM facts
     WHERE status = 'active'
+        AND tenant = %(tenant)s
+        AND user_id = coalesce(%(user_id)s::text, user_id)
+        AND agent_id = coalesce(%(agent_id)s::text, agent_id)
+        AND app_id = coalesce(%(app_id)s::text, app_id)
+        AND run_id = coalesce(%(run_id)s::text, run_id)
+        AND (valid_until IS NULL OR valid_until > %(at)s)
+        AND (true_to IS NULL OR true_to > %(at)s)
+    UNION ALL
+    SELECT fact_id, embedding, embedding_model, words, status
+    FROM facts
+    WHERE status = 'pending_confirmation'
         AND tenant = %(tenant)s
         AND user_id = coalesce(%(user_id)s::text, user_id)
         AND agent_id = coalesce(%(agent_id)s::text, agent_id)
@@ -33,32 +46,32 @@ asked AS (
     FROM chosen
 ),
 nearest AS (
-    SELECT fact_id, embedding <=> %(vector)s::halfvec AS distance
+    SELECT fact_id, status, embedding <=> %(vector)s::halfvec AS distance
     FROM live
     WHERE embedding_model = %(model)s AND vector_dims(embedding) = %(dimensions)s
-    ORDER BY distance, fact_id
+    ORDER BY distance, status, fact_id
     LIMIT %(candidates)s
 ),
 by_vector AS (
     SELECT
         fact_id,
         1 - distance AS similarity,
-        row_number() OVER (ORDER BY distance, fact_id) AS place
+        row_number() OVER (ORDER BY distance, status, fact_id) AS place
     FROM nearest
     WHERE distance < 'NaN'
 ),
 best_worded AS (
-    SELECT fact_id, ts_rank(words, query) AS score
+    SELECT fact_id, status, ts_rank(words, query) AS score
     FROM live, asked
     WHERE words @@ query
-    ORDER BY score DESC, fact_id
+    ORDER BY score DESC, status, fact_id
     LIMIT %(candidates)s
 ),
 by_words AS (
     SELECT
         fact_id,
         score,
-        row_number() OVER (ORDER BY score DESC, fact_id) AS place
+        row_number() OVER (ORDER BY score DESC, status, fact_id) AS place
     FROM best_worded
 ),
 fused AS (
@@ -84,5 +97,5 @@ SELECT
     {fact}
 FROM fused
 INNER JOIN facts AS f USING (fact_id)
-ORDER BY total DESC, f.importance DESC, f.confidence DESC, f.fact_id
+ORDER BY total DESC, f.status, f.importance DESC, f.confidence DESC, f.fact_id
 LIMIT %(limit)s;

@@ -1,0 +1,88 @@
+-- name: open
+-- What waits for a confirmation in a scope, the oldest first: the new fact, what it would overwrite, and why it waits.
+SELECT
+    waiting.action,
+    waiting.ended_at,
+    waiting.guard,
+    waiting.needs_human,
+    waiting.since,
+    e.event_id,
+    e.reason,
+    e.decided_by,
+    e.model,
+    e.payload -> 'decision' ->> 'verdict' AS verdict,
+    coalesce(old.facts, '[]'::jsonb) AS challenged,
+    {fact}
+FROM pending_confirmations AS waiting
+INNER JOIN facts AS f ON waiting.fact_id = f.fact_id
+INNER JOIN memory_events AS e ON waiting.event_id = e.event_id
+LEFT JOIN LATERAL (
+    SELECT
+        jsonb_agg(
+            jsonb_build_object(
+                'fact_id', t.fact_id,
+                'text', t.text,
+                'status', t.status,
+                'confidence', t.confidence,
+                'authority', t.authority,
+                'excerpt', t.excerpt,
+                'source_id', t.source_id,
+                'true_from', utc_text(t.true_from)
+            ) ORDER BY t.recorded_at, t.fact_id
+        ) AS facts
+    FROM facts AS t
+    WHERE t.fact_id = ANY(waiting.targets)
+        AND (t.tenant, t.user_id, t.agent_id, t.app_id, t.run_id)
+        = (waiting.tenant, waiting.user_id, waiting.agent_id, waiting.app_id, waiting.run_id)
+) AS old ON true
+WHERE waiting.settled_at IS NULL
+    AND waiting.tenant = %(tenant)s
+    AND waiting.user_id = coalesce(%(user_id)s::text, waiting.user_id)
+    AND waiting.agent_id = coalesce(%(agent_id)s::text, waiting.agent_id)
+    AND waiting.app_id = coalesce(%(app_id)s::text, waiting.app_id)
+    AND waiting.run_id = coalesce(%(run_id)s::text, waiting.run_id)
+ORDER BY waiting.since, waiting.fact_id
+LIMIT %(bound)s;
+
+-- name: unresolved
+-- The active facts of a scope whose conflict nobody could decide, the oldest first, and the facts that they were
+-- added beside, the most similar first, as far as these still stand.
+SELECT
+    e.event_id,
+    e.reason,
+    e.model,
+    coalesce(known.facts, '[]'::jsonb) AS beside,
+    {fact}
+FROM facts AS f
+INNER JOIN memory_events AS e ON e.fact_id = f.fact_id AND e.event = 'fact_added'
+LEFT JOIN LATERAL (
+    SELECT
+        jsonb_agg(
+            jsonb_build_object(
+                'fact_id', t.fact_id,
+                'text', t.text,
+                'status', t.status,
+                'confidence', t.confidence,
+                'authority', t.authority,
+                'excerpt', t.excerpt,
+                'source_id', t.source_id,
+                'true_from', utc_text(t.true_from)
+            ) ORDER BY weighed.similarity DESC, t.fact_id
+        ) AS facts
+    FROM jsonb_to_recordset(e.payload -> 'decision' -> 'candidates') AS weighed (
+        fact_id uuid, similarity double precision
+    )
+    INNER JOIN facts AS t ON weighed.fact_id = t.fact_id
+    WHERE t.status IN ('active', 'pending_confirmation')
+        AND (t.tenant, t.user_id, t.agent_id, t.app_id, t.run_id)
+        = (f.tenant, f.user_id, f.agent_id, f.app_id, f.run_id)
+) AS known ON true
+WHERE f.unresolved
+    AND f.status = 'active'
+    AND f.tenant = %(tenant)s
+    AND f.user_id = coalesce(%(user_id)s::text, f.user_id)
+    AND f.agent_id = coalesce(%(agent_id)s::text, f.agent_id)
+    AND f.app_id = coalesce(%(app_id)s::text, f.app_id)
+    AND f.run_id = coalesce(%(run_id)s::text, f.run_id)
+ORDER BY f.recorded_at, f.fact_id
+LIMIT %(bound)s;
