@@ -1,0 +1,88 @@
+"""How a command says that it cannot be carried out: as a whole, with every item that stands in its way."""
+
+from collections.abc import Iterable
+from typing import Final, Literal
+from uuid import UUID
+
+from schemas.command import Edit
+from streams.errors import StreamsError
+from streams.stages.given import Facts, Given
+
+RefusalReason = Literal[
+    "invalid_command",
+    "foreign_fact",
+    "unknown_fact",
+    "closed_fact",
+    "human_word",
+    "not_pending",
+    "not_unresolved",
+    "nothing_to_undo",
+    "already_undone",
+    "built_upon",
+]
+_ORDER: Final[tuple[RefusalReason, ...]] = (
+    "foreign_fact",
+    "unknown_fact",
+    "closed_fact",
+    "human_word",
+    "not_pending",
+    "not_unresolved",
+)
+
+Fault = tuple[RefusalReason, str]
+"""What is wrong with one item of a command."""
+
+
+class CommandRefusedError(StreamsError):
+    """Nothing of the command is done. `detail` says what is wrong and what the caller can do."""
+
+    def __init__(self, reason: RefusalReason, detail: str) -> None:
+        super().__init__(f"{reason}: {detail}")
+        self.reason = reason
+        self.detail = detail
+
+
+def refuse_faults(faults: Iterable[Fault | None]) -> None:
+    """Raise `CommandRefusedError` for the gravest of the faults, if there is one, with a detail that lists all."""
+    found = [fault for fault in faults if fault is not None]
+    if found:
+        reason = min((reason for reason, _ in found), key=_ORDER.index)
+        raise CommandRefusedError(reason, "; ".join(text for _, text in found))
+
+
+def is_open(given: Given, fact_id: UUID, facts: Facts) -> bool:
+    return open_fault(given, fact_id, facts) is None
+
+
+def open_fault(given: Given, fact_id: UUID, facts: Facts) -> Fault | None:
+    stored = facts.get(fact_id)
+    if stored is None:
+        return "unknown_fact", f"{fact_id} is not known"
+    if not given.is_ours(stored):
+        return "foreign_fact", f"{fact_id} belongs to another scope"
+    return None if stored.is_open else ("closed_fact", f"{fact_id} is {stored.standing.status}")
+
+
+def edit_fault(given: Given, edit: Edit, facts: Facts, *, by_human: bool) -> Fault | None:
+    if fault := open_fault(given, edit.fact_id, facts):
+        return fault
+    stored = facts[edit.fact_id]
+    if stored.standing.status == "pending_confirmation":
+        return "closed_fact", f"{edit.fact_id} waits for a confirmation: confirm or reject it, then edit what stands"
+    if stored.authority == "human" and not by_human:
+        return "human_word", f"{edit.fact_id} is a human's word: only a human can correct it"
+    return None
+
+
+def pending_fault(given: Given, fact_id: UUID, facts: Facts) -> Fault | None:
+    fault = open_fault(given, fact_id, facts)
+    if fault is None and facts[fact_id].standing.status != "pending_confirmation":
+        return "not_pending", f"{fact_id} is active and waits for nothing: delete it, or undo what brought it"
+    return fault
+
+
+def unresolved_fault(given: Given, fact_id: UUID, facts: Facts) -> Fault | None:
+    fault = open_fault(given, fact_id, facts)
+    if fault is None and not facts[fact_id].standing.unresolved:
+        return "not_unresolved", f"{fact_id} is not unresolved: there is nothing to settle"
+    return fault
