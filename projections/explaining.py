@@ -1,0 +1,132 @@
+"""Why a fact is what it is: the turn, what was read from it, what it was held against, and what followed."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from psycopg import AsyncConnection
+from psycopg.rows import TupleRow
+
+from projections.fetching import fetch, with_fact_columns
+from projections.history import Relation, Touch, touches
+from projections.queries import texts
+from projections.query_errors import UnknownFactError
+from projections.results import Fact
+from projections.sql import queries
+from projections.traces import Decided, decided, new_fact
+from projections.wording import Account, Extraction, Source, in_words
+from schemas.commit import Commit
+from schemas.events import MemoryEvent
+from schemas.facts import NewFact
+from schemas.provenance import Thresholds
+from schemas.scope import DIMENSIONS, Scope
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Explanation:
+    """A fact, where it came from, how it was read and decided, and what happened to it since.
+
+    `extraction` is None for a fact of a command. `thresholds` are the similarities that held when it was decided.
+    `words` says all of it in sentences, for people.
+    """
+
+    fact: Fact
+    source: Source
+    extraction: Extraction | None
+    decision: Decided
+    thresholds: dict[str, Any] | None
+    later: list[Touch]
+    relations: list[Relation]
+    words: list[str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Origin:
+    event_id: UUID
+    record: bytes
+    messages: list[dict[str, Any]] | None
+
+
+async def explain(conn: AsyncConnection[TupleRow], tenant: str, fact_id: UUID) -> Explanation:
+    """Everything that is known of how a fact came about. Raises `UnknownFactError`."""
+    named = {"tenant": tenant, "fact_id": fact_id}
+    facts = await fetch(conn, Fact, with_fact_columns(queries("explaining")["fact"]), named)
+    if not facts:
+        raise UnknownFactError(tenant, fact_id)
+    (fact,) = facts
+    (origin,) = await fetch(conn, _Origin, queries("explaining")["origin"], named)
+    commit = Commit.from_bytes(origin.record)
+    event = next(event for event in commit.events if event.event_id == origin.event_id)
+    touched = await touches(conn, fact, [fact_id])
+    later = [touch for touch in touched if touch.event_id != origin.event_id]
+    relations = await fetch(conn, Relation, queries("history")["relations"], {"fact_ids": [fact_id]})
+    known = await texts(conn, _scope_of(fact), _named(event, later))
+    account = Account(
+        fact=fact,
+        source=_source(commit, origin.messages),
+        extraction=_extraction(commit, new_fact(event)),
+        decision=decided(event, known),
+        later=later,
+        relations=relations,
+        known=known,
+    )
+    return _explanation(account, commit.provenance.thresholds)
+
+
+def _explanation(account: Account, thresholds: Thresholds | None) -> Explanation:
+    return Explanation(
+        fact=account.fact,
+        source=account.source,
+        extraction=account.extraction,
+        decision=account.decision,
+        thresholds=thresholds.model_dump() if thresholds else None,
+        later=account.later,
+        relations=account.relations,
+        words=in_words(account),
+    )
+
+
+def _source(commit: Commit, messages: list[dict[str, Any]] | None) -> Source:
+    return Source(
+        source_id=commit.source_id,
+        kind=commit.source_kind,
+        occurred_at=commit.occurred_at,
+        published_at=commit.published_at,
+        decided_at=commit.decided_at,
+        position=commit.origin.position,
+        order=commit.order.kind if commit.order else None,
+        actor=commit.actor,
+        messages=messages,
+    )
+
+
+def _extraction(commit: Commit, fact: NewFact | None) -> Extraction | None:
+    """How the statement was read; nothing for a command, whose words are taken as they are."""
+    if fact is None or commit.source_kind == "command":
+        return None
+    steps = [step for step in commit.provenance.steps if step.stage == "extract"]
+    last = steps[-1] if steps else None
+    return Extraction(
+        excerpt=fact.excerpt,
+        certainty=fact.certainty,
+        confidence=fact.confidence,
+        importance=fact.importance,
+        importance_category=fact.importance_category,
+        model=last.model if last else None,
+        prompt_version=last.prompt_version if last else None,
+        complaints=tuple(complaint for step in steps for complaint in step.complaints),
+    )
+
+
+def _named(event: MemoryEvent, later: Iterable[Touch]) -> list[UUID]:
+    """Every fact that the story names."""
+    named = [one.fact_id for one in event.decision.candidates]
+    named += [*getattr(event, "targets", ()), *filter(None, [getattr(event, "target", None)])]
+    for touch in later:
+        named += [*touch.targets, *filter(None, [touch.fact_id])]
+    return list(dict.fromkeys(named))
+
+
+def _scope_of(fact: Fact) -> Scope:
+    return Scope(**{name: getattr(fact, name) for name in DIMENSIONS})
