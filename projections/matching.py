@@ -1,4 +1,4 @@
-"""What is known near a new fact, in exactly its scope; and how far a scope has come."""
+"""What is known near a new fact, or of its key, in exactly its scope; and how a source and its scope stand."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -6,23 +6,44 @@ from datetime import datetime
 from functools import partial
 from typing import Any, Final
 
+from projections.policies import NO_POLICIES, SetPolicies, read_policies
 from projections.pools import Pool, persistently
 from projections.sql import queries
 from projections.state import scope_columns
 from schemas.facts import Candidate
+from schemas.provenance import Origin
 from schemas.scope import DIMENSIONS, Scope
 from schemas.vector import Vector
 
-Query = tuple[Vector, str]
-"""A new fact's vector and content hash."""
+CANDIDATES_OF_KEY: Final = 5
+"""How many facts of an equal key are candidates on top of the nearest ones."""
 
 _SQL: Final = queries("matching")
-_CANDIDATE: Final = ("fact_id", "similarity", "text", "content_hash", "key", "value", "confidence", "true_from")
+_CANDIDATE: Final = (
+    *("fact_id", "similarity", "text", "content_hash", "key", "value", "confidence", "true_from", "true_to"),
+    *("valid_until", "category", "subject", "excerpt", "status", "authority", "unresolved", "single_valued"),
+    *("challenges", "challenged_by"),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """A new fact to find candidates for: `floor` is the least cosine similarity.
+
+    `key` is given where it holds one value at a time: then facts of that key are candidates however far they are, those
+    about the same `subject` first.
+    """
+
+    vector: Vector
+    content_hash: str
+    floor: float
+    key: str | None = None
+    subject: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Matches:
-    """Per query its candidates, the nearest first, and the version of the scope they were found in."""
+    """Per wanted fact its candidates, the nearest first, and the version of the scope they were found in."""
 
     scope_version: int
     candidates: tuple[tuple[Candidate, ...], ...]
@@ -30,33 +51,52 @@ class Matches:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Standing:
-    """Whether a source has its commit, and how many commits with events its scope has seen."""
+    """How a source and its scope stand.
 
-    committed: bool
+    `attempt` counts the commits of the source; the last one was made of the record at `origin`, and may be followed by
+    another where it is `retryable`. `scope_version` counts the commits with events of the scope, `policies` are those
+    that hold for it.
+    """
+
     scope_version: int
+    attempt: int = 0
+    retryable: bool = False
+    origin: Origin | None = None
+    policies: SetPolicies = NO_POLICIES
+
+    @property
+    def committed(self) -> bool:
+        return self.attempt > 0
 
 
 class Matcher:
-    """Looks up to `limit` candidates for each new fact. Every call waits while Postgres is away."""
+    """Looks up to `limit` nearest candidates for each new fact, and some of its key.
+
+    Every call waits while Postgres is away.
+    """
 
     def __init__(self, pool: Pool, *, limit: int = 10) -> None:
         self._pool = pool
         self._limit = limit
 
-    async def match(self, scope: Scope, wanted: Sequence[Query], *, floor: float, at: datetime) -> Matches:
-        """The nearest active facts of exactly `scope` for each of `wanted`, at least one, in one round trip.
+    async def match(self, scope: Scope, wanted: Sequence[Wanted], *, at: datetime) -> Matches:
+        """The candidates of exactly `scope` for each of `wanted`, at least one, in one round trip.
 
-        A candidate has a cosine similarity of `floor` or more to a vector of the same model, or equal words,
-        which count as 1. Facts that had ended by `at` are none.
+        A candidate is an active or pending fact with a cosine similarity of `floor` or more to a vector of the same
+        model, or with equal words, which count as 1, or with the wanted key. One of the latter whose vector cannot be
+        compared has similarity 0. Facts that had ended by `at` are none.
         """
         parameters = {
             **_columns(scope),
-            "vectors": [vector for vector, _ in wanted],
-            "models": [vector.model for vector, _ in wanted],
-            "content_hashes": [content_hash for _, content_hash in wanted],
-            "floor": floor,
+            "vectors": [item.vector for item in wanted],
+            "models": [item.vector.model for item in wanted],
+            "content_hashes": [item.content_hash for item in wanted],
+            "keys": [item.key for item in wanted],
+            "subjects": [item.subject for item in wanted],
+            "floors": [item.floor for item in wanted],
             "at": at,
             "limit": self._limit,
+            "limit_of_key": CANDIDATES_OF_KEY,
         }
         rows = await persistently(partial(self._rows, "match", parameters), name="match")
         candidates: list[list[Candidate]] = [[] for _ in wanted]
@@ -68,8 +108,17 @@ class Matcher:
     async def standing(self, owner: str, source_id: str, scope: Scope | None) -> Standing:
         """How a source and its scope stand, in one round trip."""
         parameters = {"owner": owner, "source_id": source_id, **_columns(scope)}
-        ((committed, version),) = await persistently(partial(self._rows, "standing", parameters), name="standing")
-        return Standing(committed=committed, scope_version=version)
+        ((version, attempt, retryable, *rest),) = await persistently(
+            partial(self._rows, "standing", parameters), name="standing"
+        )
+        topic, partition, offset, *policies = rest
+        return Standing(
+            scope_version=version,
+            attempt=attempt,
+            retryable=retryable,
+            origin=Origin(topic=topic, partition=partition, offset=offset) if attempt else None,
+            policies=read_policies(*policies),
+        )
 
     async def _rows(self, name: str, parameters: dict[str, Any]) -> list[tuple[Any, ...]]:
         async with self._pool.connection() as connection:

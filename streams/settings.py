@@ -7,7 +7,8 @@ from pydantic import AfterValidator, Field, SecretStr, model_validator
 from projections.settings import PostgresSettings, Seconds
 from schemas.admission import DEFAULT_MAX_TURN_BYTES
 from schemas.base import Fraction
-from schemas.facts import CATEGORIES, Slot
+from schemas.facts import CATEGORIES, ConfidencePreset, Slot
+from schemas.policy import CONFIRM_BELOW, HIGH_RISK, Rules
 
 ProviderName = Literal["offline", "openai"]
 
@@ -74,7 +75,29 @@ class StreamsSettings(PostgresSettings):
     near_duplicate_threshold: Fraction | None = Field(
         default=None, description="cosine similarity above which two facts of one turn are one"
     )
+    ending_threshold: Fraction | None = Field(
+        default=None, description="cosine similarity from which a known fact may be the one that a statement ends"
+    )
     candidates: int = Field(default=10, ge=1, le=100, description="known facts compared with a new one at the most")
+
+    add_only: bool = Field(
+        default=False, description="never change or end a fact; only equal words are duplicates (policies come first)"
+    )
+    confidence_preset: ConfidencePreset = Field(
+        default="standard", description="first confidence of a fact: by how it was stated, or .40 for all (`cautious`)"
+    )
+    confirm_below: Fraction = Field(
+        default=CONFIRM_BELOW,
+        description="confidence below which no statement overwrites a high-risk fact, "
+        "and from which no single one contradicts a fact",
+    )
+    high_risk: tuple[Slot, ...] = Field(
+        default=HIGH_RISK, description="categories and keys whose overwrite waits for a confirmation (a JSON list)"
+    )
+    single_valued_keys: tuple[Slot, ...] = Field(
+        default=(), description="keys that hold one value at a time (a JSON list), besides the known ones"
+    )
+    min_importance: Fraction = Field(default=0.0, description="importance below which a fact is not kept")
 
     metrics_host: str = Field(default="127.0.0.1", description="address of the worker's /metrics and /health")
     metrics_port: int = Field(
@@ -95,3 +118,15 @@ class StreamsSettings(PostgresSettings):
         if duplicate is not None and conflict is not None and conflict > duplicate:
             raise ValueError("MNEMOLOG_CONFLICT_THRESHOLD must not be above MNEMOLOG_DUPLICATE_THRESHOLD")
         return self
+
+
+def default_rules(settings: StreamsSettings) -> Rules:
+    """What holds where no policy says otherwise."""
+    return Rules(
+        add_only=settings.add_only,
+        confidence=settings.confidence_preset,
+        confirm_below=settings.confirm_below,
+        high_risk=settings.high_risk,
+        single_valued=settings.single_valued_keys,
+        min_importance=settings.min_importance,
+    )

@@ -1,7 +1,24 @@
 -- name: match
--- Per new fact the nearest active facts of exactly its scope, and those of equal words; all in one round trip.
--- The scan is exact: an index with a filter on the scope would return too few of its facts.
--- A model's vectors compare with its own only; CASE keeps Postgres from comparing others.
+-- Per new fact, in one round trip and in exactly its scope: the nearest active or pending facts from its floor on,
+-- those of equal words, and those of an equal key however far they are.
+-- The scan is exact: an index with a filter on the scope would return too few of its facts. Active and pending facts
+-- are scanned one after the other, because each have an index of their own.
+-- A model's vectors compare with its own only; CASE keeps Postgres from comparing others. A vector without a direction
+-- has the distance NaN to all.
+WITH held_back AS MATERIALIZED (
+    SELECT
+        pending_confirmations.fact_id,
+        pending_confirmations.targets
+    FROM pending_confirmations
+    WHERE
+        pending_confirmations.settled_at IS NULL
+        AND pending_confirmations.tenant = %(tenant)s
+        AND pending_confirmations.user_id = %(user_id)s
+        AND pending_confirmations.agent_id = %(agent_id)s
+        AND pending_confirmations.app_id = %(app_id)s
+        AND pending_confirmations.run_id = %(run_id)s
+)
+
 SELECT
     coalesce((
         SELECT version FROM scopes
@@ -13,59 +30,158 @@ SELECT
             AND run_id = %(run_id)s
     ), 0) AS scope_version,
     asked.place,
-    near.fact_id,
-    near.similarity,
-    near.text,
-    near.content_hash,
-    near.key,
-    near.value,
-    near.confidence,
-    near.true_from
+    found.fact_id,
+    found.similarity,
+    found.text,
+    found.content_hash,
+    found.key,
+    found.value,
+    found.confidence,
+    found.true_from,
+    found.true_to,
+    found.valid_until,
+    found.category,
+    found.subject,
+    found.excerpt,
+    found.status,
+    found.authority,
+    found.unresolved,
+    found.single_valued,
+    coalesce((
+        SELECT held_back.targets FROM held_back
+        WHERE held_back.fact_id = found.fact_id
+    ), '{}') AS challenges,
+    array(
+        SELECT held_back.fact_id FROM held_back
+        WHERE found.fact_id = ANY(held_back.targets)
+        ORDER BY held_back.fact_id
+    ) AS challenged_by
 FROM unnest(
-    %(vectors)b::halfvec [], %(models)s::text [], %(content_hashes)s::text []
-) WITH ORDINALITY AS asked (embedding, model, content_hash, place)
+    %(vectors)b::halfvec [],
+    %(models)s::text [],
+    %(content_hashes)s::text [],
+    %(keys)s::text [],
+    %(subjects)s::text [],
+    %(floors)s::double precision []
+) WITH ORDINALITY AS asked (embedding, model, content_hash, key, subject, floor, place)
 LEFT JOIN LATERAL (
     SELECT
-        facts.fact_id,
-        greatest(-1, least(1, CASE
-            WHEN facts.content_hash = asked.content_hash THEN 1
-            ELSE 1 - compared.distance
-        END)) AS similarity,
-        facts.text,
-        facts.content_hash,
-        facts.key,
-        facts.value,
-        facts.confidence,
-        facts.true_from
-    FROM facts
-    CROSS JOIN LATERAL (
+        near.*,
+        row_number() OVER (ORDER BY near.is_near DESC, near.similarity DESC, near.fact_id) AS rank,
+        row_number() OVER (
+            ORDER BY
+                near.is_of_key DESC, near.subject IS DISTINCT FROM asked.subject, near.similarity DESC, near.fact_id
+        ) AS rank_of_key
+    FROM (
         SELECT
+            known.fact_id,
+            known.text,
+            known.content_hash,
+            known.key,
+            known.value,
+            known.confidence,
+            known.true_from,
+            known.true_to,
+            known.valid_until,
+            known.category,
+            known.subject,
+            known.excerpt,
+            known.status,
+            known.authority,
+            known.unresolved,
+            known.single_valued,
+            coalesce(known.key = asked.key, false) AS is_of_key,
+            coalesce(
+                known.content_hash = asked.content_hash OR compared.distance <= 1 - asked.floor, false
+            ) AS is_near,
             CASE
-                WHEN
-                    facts.embedding_model = asked.model
-                    AND vector_dims(facts.embedding) = vector_dims(asked.embedding)
-                    THEN facts.embedding <=> asked.embedding
-            END AS distance
-    ) AS compared
-    WHERE
-        facts.status = 'active'
-        AND facts.tenant = %(tenant)s
-        AND facts.user_id = %(user_id)s
-        AND facts.agent_id = %(agent_id)s
-        AND facts.app_id = %(app_id)s
-        AND facts.run_id = %(run_id)s
-        AND (facts.valid_until IS NULL OR facts.valid_until > %(at)s)
-        AND (facts.true_to IS NULL OR facts.true_to > %(at)s)
-        AND (facts.content_hash = asked.content_hash OR compared.distance <= 1 - %(floor)s::double precision)
-    ORDER BY similarity DESC, facts.fact_id
-    LIMIT %(limit)s
-) AS near ON true
-ORDER BY asked.place, near.similarity DESC, near.fact_id;
+                WHEN known.content_hash = asked.content_hash THEN 1
+                ELSE coalesce(greatest(-1, least(1, 1 - compared.distance)), 0)
+            END AS similarity
+        FROM (
+            SELECT
+                facts.fact_id,
+                facts.text,
+                facts.content_hash,
+                facts.key,
+                facts.value,
+                facts.confidence,
+                facts.true_from,
+                facts.true_to,
+                facts.valid_until,
+                facts.category,
+                facts.subject,
+                facts.excerpt,
+                facts.status,
+                facts.authority,
+                facts.unresolved,
+                facts.single_valued,
+                facts.embedding,
+                facts.embedding_model
+            FROM facts
+            WHERE
+                facts.status = 'active'
+                AND facts.tenant = %(tenant)s
+                AND facts.user_id = %(user_id)s
+                AND facts.agent_id = %(agent_id)s
+                AND facts.app_id = %(app_id)s
+                AND facts.run_id = %(run_id)s
+                AND (facts.valid_until IS NULL OR facts.valid_until > %(at)s)
+                AND (facts.true_to IS NULL OR facts.true_to > %(at)s)
+            UNION ALL
+            SELECT
+                facts.fact_id,
+                facts.text,
+                facts.content_hash,
+                facts.key,
+                facts.value,
+                facts.confidence,
+                facts.true_from,
+                facts.true_to,
+                facts.valid_until,
+                facts.category,
+                facts.subject,
+                facts.excerpt,
+                facts.status,
+                facts.authority,
+                facts.unresolved,
+                facts.single_valued,
+                facts.embedding,
+                facts.embedding_model
+            FROM facts
+            WHERE
+                facts.status = 'pending_confirmation'
+                AND facts.tenant = %(tenant)s
+                AND facts.user_id = %(user_id)s
+                AND facts.agent_id = %(agent_id)s
+                AND facts.app_id = %(app_id)s
+                AND facts.run_id = %(run_id)s
+                AND (facts.valid_until IS NULL OR facts.valid_until > %(at)s)
+                AND (facts.true_to IS NULL OR facts.true_to > %(at)s)
+        ) AS known
+        CROSS JOIN LATERAL (
+            SELECT
+                CASE
+                    WHEN
+                        known.embedding_model = asked.model
+                        AND vector_dims(known.embedding) = vector_dims(asked.embedding)
+                        THEN nullif(known.embedding <=> asked.embedding, 'NaN')
+                END AS distance
+        ) AS compared
+        WHERE
+            known.content_hash = asked.content_hash
+            OR compared.distance <= 1 - asked.floor
+            OR known.key = asked.key
+    ) AS near
+) AS found ON
+    (found.is_near AND found.rank <= %(limit)s)
+    OR (found.is_of_key AND found.rank_of_key <= %(limit_of_key)s)
+ORDER BY asked.place, found.similarity DESC, found.fact_id;
 
 -- name: standing
--- Whether a source has its commit, and how many commits with events its scope has seen.
+-- How often a source was committed and how the last time ended, how many commits with events its scope has seen, and
+-- the policies of its tenant and of its scope.
 SELECT
-    EXISTS (SELECT FROM commits WHERE owner = %(owner)s AND source_id = %(source_id)s) AS committed,
     coalesce((
         SELECT version FROM scopes
         WHERE
@@ -74,4 +190,37 @@ SELECT
             AND agent_id = %(agent_id)s
             AND app_id = %(app_id)s
             AND run_id = %(run_id)s
-    ), 0) AS scope_version;
+    ), 0) AS scope_version,
+    coalesce(last.attempt, 0) AS attempt,
+    coalesce(last.outcome = 'rejected' AND last.limit_hit IS NOT NULL, false) AS retryable,
+    last.origin_topic,
+    last.origin_partition,
+    last.origin_offset,
+    (
+        SELECT policy::text FROM policies
+        WHERE tenant = %(tenant)s AND user_id = '' AND agent_id = '' AND app_id = '' AND run_id = ''
+    ) AS tenant_policy,
+    (
+        SELECT policy::text FROM policies
+        WHERE
+            tenant = %(tenant)s
+            AND user_id = %(user_id)s
+            AND agent_id = %(agent_id)s
+            AND app_id = %(app_id)s
+            AND run_id = %(run_id)s
+            AND (user_id <> '' OR agent_id <> '')
+    ) AS scope_policy
+FROM (VALUES (1)) AS one (row)
+LEFT JOIN LATERAL (
+    SELECT
+        commits.attempt,
+        commits.outcome,
+        commits.limit_hit,
+        commits.origin_topic,
+        commits.origin_partition,
+        commits.origin_offset
+    FROM commits
+    WHERE commits.owner = %(owner)s AND commits.source_id = %(source_id)s
+    ORDER BY commits.attempt DESC
+    LIMIT 1
+) AS last ON true;

@@ -16,13 +16,15 @@ _log = structlog.get_logger(__name__)
 class Defaults:
     """Above `duplicate` (raw store: `raw_duplicate`) a fact is skipped, from `conflict` on somebody has to decide.
 
-    Above `near_duplicate` two facts of one turn are one. `source` tells where the numbers come from.
+    Above `near_duplicate` two facts of one turn are one. From `ending` on a known fact may be the one that a statement
+    ends. `source` tells where the numbers come from.
     """
 
     duplicate: float
     raw_duplicate: float
     conflict: float
     near_duplicate: float
+    ending: float
     source: str
 
 
@@ -31,6 +33,7 @@ MEMLIB: Final = Defaults(
     raw_duplicate=0.95,
     conflict=0.65,
     near_duplicate=0.85,
+    ending=0.40,
     source="MemLib, smart store pipeline, made for text-embedding-3-small with 1536 dimensions",
 )
 MINILM: Final = Defaults(
@@ -38,6 +41,7 @@ MINILM: Final = Defaults(
     raw_duplicate=0.995,
     conflict=0.60,
     near_duplicate=0.97,
+    ending=0.40,
     source="measured: tests/unit/test_thresholds.py, 140 pairs of facts",
 )
 """Why they differ: MiniLM puts "on Thursdays" and "on Tuesdays" at .991, nearer than any two wordings of one fact
@@ -61,6 +65,7 @@ def thresholds_for(model: str, overrides: Overrides) -> Thresholds:
         raw_duplicate=_first(overrides.raw_duplicate, defaults.raw_duplicate),
         conflict=_first(overrides.conflict, defaults.conflict),
         near_duplicate=_first(overrides.near_duplicate, defaults.near_duplicate),
+        ending=_first(overrides.ending, defaults.ending),
     )
 
 

@@ -1,55 +1,71 @@
-"""`match`: the known facts near each new one, in one round trip to the database."""
+"""`match`: the known facts near each new one, or of its key, in one round trip to the database."""
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from time import perf_counter
 from typing import Final
 
-from projections.matching import Matcher
+from projections.matching import Matcher, Wanted
 from schemas.envelopes import EmbeddedFacts, End, MatchedFacts
-from schemas.facts import EmbeddedFact, MatchedFact
-from schemas.provenance import Step
+from schemas.facts import EmbeddedFact, ExtractedFact, MatchedFact
+from schemas.policy import Rules, is_single_valued
+from schemas.provenance import Step, Thresholds
 from schemas.scope import Scope
+from schemas.turn import Overrides
 from streams.records import Record
 from streams.stages.carrying import carry, ended
 from streams.stages.embed import ThresholdsFor
 from streams.stages.reading import Received
 
-# What candidates may take of a record beside the facts; one has about as many bytes beside its text.
+RulesFor = Callable[[Scope, Overrides], Awaitable[Rules]]
+
+# What candidates may take of a record beside the facts; one has about as many bytes beside its texts.
 MAX_CANDIDATE_BYTES: Final = 128 * 1024
-CANDIDATE_BYTES: Final = 300
+CANDIDATE_BYTES: Final = 600
 
 
 class Matching:
-    """Works on one turn's embedded facts; only facts of exactly its scope are looked at."""
+    """Works on one turn's embedded facts; only facts of exactly its scope are looked at.
 
-    def __init__(self, matcher: Matcher, thresholds_for: ThresholdsFor) -> None:
+    A command's are carried on without a lookup: it names the facts that it is about.
+    """
+
+    def __init__(self, matcher: Matcher, thresholds_for: ThresholdsFor, rules_for: RulesFor) -> None:
         self._matcher = matcher
         self._thresholds_for = thresholds_for
+        self._rules_for = rules_for
 
     async def __call__(self, received: Received[EmbeddedFacts], record: Record) -> MatchedFacts:  # noqa: ARG002 -- a stage's signature
         envelope = received.checked()
         if envelope.end is not None or envelope.scope is None:
             return carry(MatchedFacts, envelope)
+        if envelope.source_kind == "command":
+            return carry(MatchedFacts, envelope, facts=_without_candidates(envelope.facts))
         started = perf_counter()
         facts, version = await self.matched(envelope, envelope.scope, envelope.facts)
         if _candidate_bytes(facts) > MAX_CANDIDATE_BYTES:
             # No scope with candidates is at version 0: the resolver will look for them itself.
-            facts, version = tuple(fact.model_copy(update={"candidates": ()}) for fact in facts), 0
+            facts, version = _without_candidates(facts), 0
         step = Step(stage="match", milliseconds=round((perf_counter() - started) * 1000, 3))
         return carry(MatchedFacts, envelope, facts=facts, scope_version=version, steps=(*envelope.steps, step))
 
     async def matched(
-        self, envelope: EmbeddedFacts | MatchedFacts, scope: Scope, facts: Sequence[EmbeddedFact]
+        self,
+        envelope: EmbeddedFacts | MatchedFacts,
+        scope: Scope,
+        facts: Sequence[EmbeddedFact],
+        rules: Rules | None = None,
     ) -> tuple[tuple[MatchedFact, ...], int]:
-        """The facts with their candidates, and the version of the scope that these were found in."""
+        """The facts with their candidates, and the version of the scope that these were found in.
+
+        `rules` are asked for where they are not given and a key needs them.
+        """
         if not facts:
             return (), 0
         thresholds = self._thresholds_for(facts[0].vector.model, envelope.overrides)
+        if rules is None:
+            rules = await self._rules(envelope, scope, facts)
         found = await self._matcher.match(
-            scope,
-            [(fact.vector, fact.fact.content_hash) for fact in facts],
-            floor=min(thresholds.conflict, thresholds.raw_duplicate, thresholds.duplicate),
-            at=envelope.occurred_at,
+            scope, [_wanted(fact, thresholds, rules) for fact in facts], at=envelope.occurred_at
         )
         matched = tuple(
             MatchedFact(fact=fact.fact, vector=fact.vector, candidates=candidates)
@@ -57,10 +73,39 @@ class Matching:
         )
         return matched, found.scope_version
 
+    async def _rules(
+        self, envelope: EmbeddedFacts | MatchedFacts, scope: Scope, facts: Sequence[EmbeddedFact]
+    ) -> Rules:
+        """The rules, without a round trip where the registry of keys says all there is to say."""
+        if all(_known_to_be_single(fact.fact) or fact.fact.key is None for fact in facts):
+            return Rules()
+        return await self._rules_for(scope, envelope.overrides)
+
 
 def finish_match(received: Received[EmbeddedFacts], end: End, step: Step | None) -> MatchedFacts:
     return ended(MatchedFacts, received.envelope, end, step)
 
 
+def _wanted(embedded: EmbeddedFact, thresholds: Thresholds, rules: Rules) -> Wanted:
+    fact = embedded.fact
+    floor = min(thresholds.conflict, thresholds.raw_duplicate, thresholds.duplicate)
+    return Wanted(
+        vector=embedded.vector,
+        content_hash=fact.content_hash,
+        floor=floor if fact.action_hint == "new" else min(floor, thresholds.ending),
+        key=fact.key if fact.single_valued or rules.has_one_value(fact.key) else None,
+        subject=fact.subject,
+    )
+
+
+def _known_to_be_single(fact: ExtractedFact) -> bool:
+    return fact.single_valued or is_single_valued(fact.key)
+
+
+def _without_candidates(facts: Sequence[EmbeddedFact]) -> tuple[MatchedFact, ...]:
+    return tuple(MatchedFact(fact=fact.fact, vector=fact.vector) for fact in facts)
+
+
 def _candidate_bytes(facts: Sequence[MatchedFact]) -> int:
-    return sum(CANDIDATE_BYTES + len(known.text.encode()) for fact in facts for known in fact.candidates)
+    candidates = (known for fact in facts for known in fact.candidates)
+    return sum(CANDIDATE_BYTES + len(known.text.encode()) + len(known.excerpt.encode()) for known in candidates)
