@@ -78,7 +78,7 @@ class InScope:
     fact_ids: tuple[UUID, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, order=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Ending:
     """A fact that is held although its end has passed."""
 
