@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from mnemolog.client import Accepted, MemoryClient
     from mnemolog.errors import (
+        InvalidOrderError,
         InvalidTurnError,
         MnemologError,
         PartlyPublishedError,
@@ -20,13 +21,16 @@ if TYPE_CHECKING:
         SettingsError,
         WaitTimeoutError,
     )
+    from mnemolog.ordering import Ordered
     from mnemolog.sync import SyncMemoryClient
 
 __all__ = [
     "Accepted",
+    "InvalidOrderError",
     "InvalidTurnError",
     "MemoryClient",
     "MnemologError",
+    "Ordered",
     "PartlyPublishedError",
     "PublishError",
     "ServerUnavailableError",
@@ -34,7 +38,7 @@ __all__ = [
     "SyncMemoryClient",
     "WaitTimeoutError",
 ]
-_MODULES = {"Accepted": "client", "MemoryClient": "client", "SyncMemoryClient": "sync"}
+_MODULES = {"Accepted": "client", "MemoryClient": "client", "Ordered": "ordering", "SyncMemoryClient": "sync"}
 
 
 def __getattr__(name: str) -> Any:

@@ -6,8 +6,8 @@ from datetime import datetime
 from typing import Any, Literal
 
 from mnemolog.asking import Asking
-from mnemolog.errors import PartlyPublishedError
-from mnemolog.publishing import Letter, each
+from mnemolog.ordering import Ordering
+from mnemolog.publishing import Letter
 from mnemolog.turns import Draft, Messages, checked, compose
 from schemas.turn import Overrides, Turn
 
@@ -20,7 +20,7 @@ class Accepted:
     status: Literal["PENDING"] = "PENDING"
 
 
-class MemoryClient(Asking):
+class MemoryClient(Asking, Ordering):
     """Memory for an application.
 
     `kafka` (host:port) is needed to publish, `postgres` (URL) to ask; each is connected to at its first use. What is
@@ -87,8 +87,4 @@ class MemoryClient(Asking):
         limit = self._settings.max_turn_bytes
         letters = [Letter.of(checked(turn, max_bytes=limit)) for turn in turns]
         publisher = await self._publishing()
-        receipts = [receipt async for receipt in publisher.publish_all(each(letters))]
-        failed = {receipt.name: str(receipt.error) for receipt in receipts if receipt.error}
-        if failed:
-            raise PartlyPublishedError([receipt.name for receipt in receipts if not receipt.error], failed)
-        return [Accepted(turn_id=receipt.name) for receipt in receipts]
+        return [Accepted(turn_id=name) for name in await publisher.publish_every(letters)]

@@ -19,12 +19,19 @@ class InvalidTurnError(MnemologError, ValueError):
     """What was given is no turn; the message names the field and what it should be. Nothing was published."""
 
 
+class InvalidOrderError(MnemologError, ValueError):
+    """What was ordered is no command; the message names the field and what it should be. Nothing was published."""
+
+
 class ServerUnavailableError(MnemologError):
     """Kafka or Postgres cannot be reached or does not answer."""
 
 
 class PublishError(MnemologError):
-    """The broker has not confirmed a turn. It may still arrive: publishing it again with its id is safe."""
+    """The broker has not confirmed a turn or a command. It may still arrive: publishing it again is safe.
+
+    `turn_id` is the id to publish it with again, be it of a turn or of a command.
+    """
 
     def __init__(self, turn_id: str, message: str) -> None:
         super().__init__(message)
@@ -32,17 +39,17 @@ class PublishError(MnemologError):
 
 
 class PartlyPublishedError(MnemologError):
-    """Some turns of a batch were not confirmed; `accepted` were, `failed` tells why by turn id."""
+    """Some turns or commands of a batch were not confirmed; `accepted` were, `failed` tells why by id."""
 
     def __init__(self, accepted: Sequence[str], failed: Mapping[str, str]) -> None:
         first = next(iter(failed.items()))
         super().__init__(
-            f"{len(failed)} of {len(accepted) + len(failed)} turns were not acknowledged, the first is {first[0]} "
-            f"({first[1]}): publish those again with the same turn_ids"
+            f"{len(failed)} of {len(accepted) + len(failed)} were not acknowledged, the first is {first[0]} "
+            f"({first[1]}): publish those again with the same ids"
         )
         self.accepted = tuple(accepted)
         self.failed = dict(failed)
 
 
 class WaitTimeoutError(MnemologError, TimeoutError):
-    """A turn has not reached its end in time; the message says how far it is."""
+    """A turn or command has not reached its end in time; the message says how far it is."""

@@ -1,4 +1,4 @@
-"""Publishing turns: a turn counts as accepted once every in-sync replica of the broker has it."""
+"""Publishing: a turn or a command counts as accepted once every in-sync replica of the broker has it."""
 
 import asyncio
 from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Iterable
@@ -8,9 +8,10 @@ from typing import Final, Protocol, Self
 from aiokafka import AIOKafkaProducer  # type: ignore[import-untyped] # aiokafka ships no types
 from aiokafka.errors import KafkaError, KafkaTimeoutError  # type: ignore[import-untyped] # the same
 
-from mnemolog.errors import PublishError, ServerUnavailableError
+from mnemolog.errors import PartlyPublishedError, PublishError, ServerUnavailableError
+from schemas.command import Command
 from schemas.turn import Turn
-from streams.topics import CONVERSATION_TURNS, topic_name
+from streams.topics import CONVERSATION_TURNS, MEMORY_COMMANDS, Topic, topic_name
 
 
 class Position(Protocol):
@@ -21,21 +22,28 @@ class Position(Protocol):
     offset: int
 
 
+_IDENTITY: Final = {CONVERSATION_TURNS.name: "turn_id", MEMORY_COMMANDS.name: "command_id"}
 OUTSTANDING: Final = 1000
 """Records that wait for their acknowledgement at the most; bounds the memory of publishing a long file."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Letter:
-    """One record for `conversation_turns`. `name` is what errors call it: the turn's id, or its line."""
+    """One record for a topic. `name` is what errors call it: the id of the turn or command, or its line."""
 
     name: str
     key: bytes | None
     value: bytes
+    topic: Topic = CONVERSATION_TURNS
 
     @classmethod
-    def of(cls, turn: Turn) -> Self:
-        return cls(name=turn.turn_id, key=turn.scope.key, value=turn.to_bytes())
+    def of(cls, record: Turn | Command) -> Self:
+        key, value = record.scope.key, record.to_bytes()
+        match record:
+            case Turn():
+                return cls(name=record.turn_id, key=key, value=value)
+            case Command():
+                return cls(name=record.command_id, key=key, value=value, topic=MEMORY_COMMANDS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,11 +56,11 @@ class Receipt:
 
 
 class Publisher:
-    """Sends turns through one idempotent producer with acks=all. Make it with `connect`; close it."""
+    """Sends records through one idempotent producer with acks=all. Make it with `connect`; close it."""
 
-    def __init__(self, producer: AIOKafkaProducer, *, topic: str, within: float) -> None:
+    def __init__(self, producer: AIOKafkaProducer, *, prefix: str, within: float) -> None:
         self._producer = producer
-        self._topic = topic
+        self._prefix = prefix
         self._within = within
         self._refused = False
 
@@ -86,7 +94,7 @@ class Publisher:
         except BaseException:
             await producer.stop()
             raise
-        return cls(producer, topic=topic_name(CONVERSATION_TURNS, prefix), within=within)
+        return cls(producer, prefix=prefix, within=within)
 
     async def close(self) -> None:
         await self._producer.stop()
@@ -118,12 +126,20 @@ class Publisher:
         finally:
             feeder.cancel()
 
+    async def publish_every(self, letters: Iterable[Letter]) -> list[str]:
+        """Send records in their order; their names, once all are acknowledged. Raises `PartlyPublishedError`."""
+        receipts = [receipt async for receipt in self.publish_all(each(letters))]
+        failed = {receipt.name: str(receipt.error) for receipt in receipts if receipt.error}
+        if failed:
+            raise PartlyPublishedError([receipt.name for receipt in receipts if not receipt.error], failed)
+        return [receipt.name for receipt in receipts]
+
     async def _enqueue(self, letter: Letter) -> asyncio.Task[Receipt]:
         """Hand the record to the producer, so that the order is kept; the task waits for the receipt."""
         deadline = asyncio.get_running_loop().time() + self._within
         try:
             async with asyncio.timeout_at(deadline):
-                sent = await self._producer.send(self._topic, key=letter.key, value=letter.value)
+                sent = await self._producer.send(self._topic(letter), key=letter.key, value=letter.value)
         except (KafkaError, TimeoutError) as error:
             return asyncio.create_task(_known(Receipt(name=letter.name, error=self._error(letter, error))))
         return asyncio.create_task(self._acknowledged(letter, sent, deadline))
@@ -142,11 +158,14 @@ class Publisher:
         what = f"was not acknowledged within {self._within:g} s" if late else f"was refused ({cause!r})"
         error = PublishError(
             letter.name,
-            f"{letter.name} {what} by {self._topic}: check that Kafka runs and the topic exists (`mnemolog topics`), "
-            "then publish again with the same turn_id",
+            f"{letter.name} {what} by {self._topic(letter)}: check that Kafka runs and the topic exists "
+            f"(`mnemolog topics`), then publish again with the same {_IDENTITY[letter.topic.name]}",
         )
         error.__cause__ = cause
         return error
+
+    def _topic(self, letter: Letter) -> str:
+        return topic_name(letter.topic, self._prefix)
 
 
 async def _known(receipt: Receipt) -> Receipt:

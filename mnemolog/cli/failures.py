@@ -25,6 +25,7 @@ class Verdict(NamedTuple):
 _VERDICTS: Final[dict[str, Verdict]] = {
     "mnemolog.errors.SettingsError": Verdict(USAGE),
     "mnemolog.errors.InvalidTurnError": Verdict(USAGE),
+    "mnemolog.errors.InvalidOrderError": Verdict(USAGE),
     "mnemolog.errors.ServerUnavailableError": Verdict(UNAVAILABLE),
     "mnemolog.errors.PublishError": Verdict(UNAVAILABLE),
     "mnemolog.errors.MnemologError": Verdict(FAILED),
