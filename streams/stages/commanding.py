@@ -8,8 +8,8 @@ from datetime import datetime
 from typing import Final
 from uuid import UUID
 
-from projections.effects import Effects, PastEvent
 from projections.known import KnownFacts
+from projections.past import PastEvent, PastReader
 from projections.state import scope_columns
 from schemas.command import (
     MAX_ITEMS,
@@ -39,9 +39,9 @@ MAX_BYTES: Final = MEMORY_EVENTS.max_message_bytes - 32 * 1024
 class Commanding:
     """Carries out the order of one envelope whose `source_kind` is "command"."""
 
-    def __init__(self, *, known: KnownFacts, effects: Effects, clock: Callable[[], datetime]) -> None:
+    def __init__(self, *, known: KnownFacts, past: PastReader, clock: Callable[[], datetime]) -> None:
         self._known = known
-        self._effects = effects
+        self._past = past
         self._clock = clock
 
     async def __call__(self, envelope: MatchedFacts) -> Carried:
@@ -115,9 +115,9 @@ class Commanding:
         return orders.delete_all(given, found.fact_ids, told)
 
     async def _undo(self, given: Given, order: Undo) -> Events:
-        taken = _to_take_back(await self._effects.aimed(given.scope, order, limit=MAX_FACTS + 1))
+        taken = _to_take_back(await self._past.aimed(given.scope, order, limit=MAX_FACTS + 1))
         while True:
-            past = await self._effects.past(given.scope, _facts_of(taken))
+            past = await self._past.past(given.scope, _facts_of(taken))
             later = undoing.Undoing(past).in_the_way(taken)
             if not later or not order.cascade:
                 return undoing.undo(given, taken, past)

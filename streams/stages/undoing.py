@@ -11,7 +11,7 @@ from itertools import pairwise
 from typing import Final
 from uuid import UUID
 
-from projections.effects import Past, PastEvent
+from projections.past import Past, PastEvent
 from schemas.command import MAX_ITEMS
 from schemas.events import DecisionUndone, Reversal, Standing
 from streams.stages.given import Events, Given
