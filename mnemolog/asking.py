@@ -6,27 +6,34 @@ from uuid import UUID
 from mnemolog.connected import Connected
 from mnemolog.searching import SearchResult
 from mnemolog.waiting import waited
-from projections import diffing, queries
+from projections import diffing, explaining, pendings, queries
 from projections import history as histories
 from projections import search as searches
-from projections.diffing import Diff
+from projections import why_not as why_nots
+from projections.diffing import Axis, Diff
+from projections.explaining import Explanation
 from projections.history import History
+from projections.pendings import Pending, Unresolved
 from projections.query_errors import check_unicode
 from projections.results import Fact, Profile, WriteResult
+from projections.why_not import WhyNot
 
 
 class Asking(Connected):
     """Questions to the tables. Nothing here needs Kafka."""
 
-    async def status(self, turn_id: str, *, user_id: str | None = None, tenant: str | None = None) -> WriteResult:
-        """How a turn ended and what it did, or that it is pending.
+    async def status(
+        self, turn_id: str, *, user_id: str | None = None, tenant: str | None = None, verbose: bool = False
+    ) -> WriteResult:
+        """How a turn or a command ended and what it did, or that it is pending; `verbose` adds the trace.
 
-        Raises `UnknownTurnError` for one that is not in the tables (yet), `AmbiguousTurnError` where several users
-        have a turn of this id: give `user_id`.
+        The trace tells what was retrieved, each decision with its reason, re-prompts and what was left out. Raises
+        `UnknownTurnError` for one that is not in the tables (yet), `AmbiguousTurnError` where several users have a
+        turn of this id: give `user_id`.
         """
-        reader = self._reading()
-        async with reader.connection() as connection:
-            return await queries.turn_status(connection, tenant or self._settings.tenant, turn_id, user_id)
+        named = tenant or self._settings.tenant
+        async with self._reading().connection() as connection:
+            return await queries.turn_status(connection, named, turn_id, user_id, verbose=verbose)
 
     async def wait(
         self,
@@ -35,12 +42,20 @@ class Asking(Connected):
         timeout: float = 30.0,  # noqa: ASYNC109 - the caller reads in the error how far the turn is
         user_id: str | None = None,
         tenant: str | None = None,
+        verbose: bool = False,
+        attempt: int = 1,
     ) -> WriteResult:
-        """Wait for the end of a turn, `timeout` seconds at the most.
+        """Wait for the end of a turn or a command, `timeout` seconds at the most.
 
+        A turn that was refused for a limit and is published again has another end: wait for `attempt` 2, and so on.
         Raises `WaitTimeoutError` that says how far the turn is; it goes on without us.
         """
-        return await waited(lambda: self.status(turn_id, user_id=user_id, tenant=tenant), turn_id, within=timeout)
+        return await waited(
+            lambda: self.status(turn_id, user_id=user_id, tenant=tenant, verbose=verbose),
+            turn_id,
+            within=timeout,
+            attempt=attempt,
+        )
 
     async def search(
         self,
@@ -53,7 +68,10 @@ class Asking(Connected):
         tenant: str | None = None,
         limit: int = 10,
     ) -> SearchResult:
-        """The facts nearest to `query` in meaning and words, best first, each with the reasons for its place."""
+        """The facts nearest to `query` in meaning and words, best first, each with the reasons for its place.
+
+        One that waits for a confirmation is found as well: its status tells.
+        """
         scope = self._scope(tenant, user_id, agent_id, app_id, run_id)
         check_unicode(query)
         embedded = await self._embedder.embed(query)
@@ -77,6 +95,23 @@ class Asking(Connected):
         async with self._reading().connection() as connection:
             return await queries.facts(connection, scope, all_versions=all_versions, at=self._now())
 
+    async def facts_as_of(
+        self,
+        believed_at: datetime,
+        true_at: datetime | None = None,
+        *,
+        user_id: str | None = None,
+        agent_id: str | None = None,
+        app_id: str | None = None,
+        run_id: str | None = None,
+        tenant: str | None = None,
+    ) -> list[Fact]:
+        """What was believed at `believed_at` to be so at `true_at` (the same instant unless given), as it stood then."""
+        scope = self._scope(tenant, user_id, agent_id, app_id, run_id)
+        true_at = true_at or believed_at
+        async with self._reading().connection() as connection:
+            return await queries.facts_as_of(connection, scope, believed_at=believed_at, true_at=true_at)
+
     async def profile(
         self,
         *,
@@ -96,6 +131,47 @@ class Asking(Connected):
         async with self._reading().connection() as connection:
             return await histories.history(connection, tenant or self._settings.tenant, fact_id)
 
+    async def explain(self, fact_id: UUID, *, tenant: str | None = None) -> Explanation:
+        """Why a fact is what it is: its turn and excerpt, how it was read and decided, and what happened to it since.
+
+        `words` of the answer tells it in sentences. Raises `UnknownFactError`.
+        """
+        async with self._reading().connection() as connection:
+            return await explaining.explain(connection, tenant or self._settings.tenant, fact_id)
+
+    async def why_not(self, turn_id: str, *, user_id: str | None = None, tenant: str | None = None) -> WhyNot:
+        """Every statement of a turn that became no fact, and why. Raises as `status` does."""
+        async with self._reading().connection() as connection:
+            return await why_nots.why_not(connection, tenant or self._settings.tenant, turn_id, user_id)
+
+    async def pending(
+        self,
+        *,
+        user_id: str | None = None,
+        agent_id: str | None = None,
+        app_id: str | None = None,
+        run_id: str | None = None,
+        tenant: str | None = None,
+    ) -> list[Pending]:
+        """Overwrites that wait for a confirmation, the oldest first: what would replace what, and why it was held."""
+        scope = self._scope(tenant, user_id, agent_id, app_id, run_id)
+        async with self._reading().connection() as connection:
+            return await pendings.pending(connection, scope, self._now())
+
+    async def unresolved(
+        self,
+        *,
+        user_id: str | None = None,
+        agent_id: str | None = None,
+        app_id: str | None = None,
+        run_id: str | None = None,
+        tenant: str | None = None,
+    ) -> list[Unresolved]:
+        """Facts that were added beside others because nobody could decide their conflict, the oldest first."""
+        scope = self._scope(tenant, user_id, agent_id, app_id, run_id)
+        async with self._reading().connection() as connection:
+            return await pendings.unresolved(connection, scope, self._now())
+
     async def diff(
         self,
         since: datetime,
@@ -106,8 +182,13 @@ class Asking(Connected):
         app_id: str | None = None,
         run_id: str | None = None,
         tenant: str | None = None,
+        axis: Axis = "believed",
     ) -> Diff:
-        """What changed in what is believed, from `since` up to `until` (now unless given)."""
+        """What changed from `since` up to `until` (now unless given), by kind.
+
+        On the axis `believed` what was decided then; on the axis `true` what became or ceased to be true then, as it
+        is known now. Either way the answer also compares what was believed at both ends.
+        """
         scope = self._scope(tenant, user_id, agent_id, app_id, run_id)
         async with self._reading().connection() as connection:
-            return await diffing.diff(connection, scope, since, until or self._now())
+            return await diffing.diff(connection, scope, since, until or self._now(), axis=axis)

@@ -66,8 +66,13 @@ class SyncMemoryClient:
     wait = _blocking(MemoryClient.wait)
     search = _blocking(MemoryClient.search)
     facts = _blocking(MemoryClient.facts)
+    facts_as_of = _blocking(MemoryClient.facts_as_of)
     profile = _blocking(MemoryClient.profile)
     history = _blocking(MemoryClient.history)
+    explain = _blocking(MemoryClient.explain)
+    why_not = _blocking(MemoryClient.why_not)
+    pending = _blocking(MemoryClient.pending)
+    unresolved = _blocking(MemoryClient.unresolved)
     diff = _blocking(MemoryClient.diff)
 
     update = _blocking(MemoryClient.update)

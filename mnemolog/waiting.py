@@ -12,18 +12,20 @@ FIRST_PAUSE: Final = 0.02
 LONGEST_PAUSE: Final = 0.5
 
 
-async def waited(status: Callable[[], Awaitable[WriteResult]], turn_id: str, *, within: float) -> WriteResult:
+async def waited(
+    status: Callable[[], Awaitable[WriteResult]], turn_id: str, *, within: float, attempt: int = 1
+) -> WriteResult:
     """The result of a turn that has its end, asked for up to `within` seconds.
 
-    A turn that is not known yet, and a Postgres that is away, are waited for as well. Raises `WaitTimeoutError`
-    that says how far the turn is.
+    A turn that is not known yet, an end of an earlier `attempt`, and a Postgres that is away are waited for as well.
+    Raises `WaitTimeoutError` that says how far the turn is.
     """
     so_far, pause = "nothing is known of it", FIRST_PAUSE
     try:
         async with asyncio.timeout(within):
             while True:
                 result, so_far = await _look(status)
-                if result and result.status != "pending":
+                if result and result.status != "pending" and result.attempt >= attempt:
                     return result
                 await asyncio.sleep(pause)
                 pause = min(pause * 1.5, LONGEST_PAUSE)
@@ -36,7 +38,12 @@ async def _look(status: Callable[[], Awaitable[WriteResult]]) -> tuple[WriteResu
     try:
         result = await status()
     except UnknownTurnError:
-        return None, "the journal has not read it; was it published, and does a worker run?"
+        return (
+            None,
+            "the journal has not read it, or it is a command under way; was it published, and does a worker run?",
+        )
     except ServerUnavailableError as error:
         return None, str(error)
+    if result.status != "pending":
+        return result, f"its attempt {result.attempt} ended {result.status}, a later one has no end yet"
     return result, "the journal has it and the stages work on it; look at the worker's log, or wait longer"
