@@ -106,7 +106,7 @@ class Asking(Connected):
         run_id: str | None = None,
         tenant: str | None = None,
     ) -> list[Fact]:
-        """What was believed at `believed_at` to be so at `true_at` (the same instant unless given), as it stood then."""
+        """What was believed at `believed_at` to be so at `true_at` (the same unless given), each as it stood then."""
         scope = self._scope(tenant, user_id, agent_id, app_id, run_id)
         true_at = true_at or believed_at
         async with self._reading().connection() as connection:

@@ -47,7 +47,7 @@ class MemoryClient(Asking, Ordering):
         speaker: str | None = None,
         valid_until: datetime | None = None,
         recalled: Sequence[str] = (),
-        overrides: Overrides | Mapping[str, float] | None = None,
+        overrides: Overrides | Mapping[str, Any] | None = None,
     ) -> Accepted:
         """Publish one turn; returns once the broker has it for good.
 

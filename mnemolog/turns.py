@@ -34,7 +34,7 @@ class Draft:
     valid_until: datetime | None = None
     speaker: str | None = None
     recalled: Sequence[str] = ()
-    overrides: Overrides | Mapping[str, float] | None = None
+    overrides: Overrides | Mapping[str, Any] | None = None
 
 
 def compose(draft: Draft, *, max_bytes: int) -> Turn:

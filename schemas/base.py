@@ -3,6 +3,7 @@
 import math
 import re
 import unicodedata
+from collections.abc import Iterable
 from datetime import datetime
 from typing import Annotated, Any, ClassVar, Literal, Self
 
@@ -86,6 +87,8 @@ def _within_calendar(moment: datetime) -> datetime:
     return moment
 
 
+Place = tuple[int | str, ...]
+"""Where in a record a fault is: names of fields and places in lists."""
 Text = Annotated[str, Field(max_length=MAX_TEXT), AfterValidator(_storable)]
 Identifier = Annotated[
     str,
@@ -129,6 +132,11 @@ class Versioned(Record):
         except ValidationError as error:
             raise explain(cls, error) from error
 
+    @classmethod
+    def advice(cls, places: Iterable[Place]) -> str:  # noqa: ARG003 - for records that know more
+        """What else helps where there are faults at `places`, as the end of a sentence; empty where nothing does."""
+        return ""
+
 
 def explain(model: type[Versioned], error: ValidationError) -> InvalidRecordError | UnsupportedVersionError:
     """Turn Pydantic's report into this package's errors, first fault first."""
@@ -137,7 +145,8 @@ def explain(model: type[Versioned], error: ValidationError) -> InvalidRecordErro
     for fault in faults:
         if fault["loc"] == ("schema_version",) and _is_newer(fault["input"], model.VERSION):
             return UnsupportedVersionError(kind, fault["input"], model.VERSION)
-    return InvalidRecordError(kind, "; ".join(map(_told, faults[:_MAX_FAULTS])))
+    advice = model.advice(fault["loc"] for fault in faults)
+    return InvalidRecordError(kind, "; ".join(map(_told, faults[:_MAX_FAULTS])) + advice)
 
 
 def _is_newer(version: object, known: int) -> bool:

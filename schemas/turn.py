@@ -1,10 +1,12 @@
 """What an application publishes: one turn of a conversation."""
 
-from typing import Annotated, Literal
+from collections.abc import Iterable, Mapping
+from functools import cache
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field
+from pydantic import ConfigDict, Field, model_validator
 
-from schemas.base import Fraction, Identifier, Metadata, Record, Text, Timestamp, Versioned
+from schemas.base import Fraction, Identifier, Metadata, Place, Record, Text, Timestamp, Versioned
 from schemas.facts import ConfidencePreset
 from schemas.scope import Scope
 
@@ -21,8 +23,10 @@ class Overrides(Record):
     """What holds for this turn only; what is not set stays as configured.
 
     Thresholds are cosine similarities, 0..1; `llm_timeout` is in seconds; `reprompts` is how often a model may be asked
-    again.
+    again. Types are exact: "0.9" is no number.
     """
+
+    model_config = ConfigDict(strict=True)
 
     duplicate: Fraction | None = None
     raw_duplicate: Fraction | None = None
@@ -36,6 +40,14 @@ class Overrides(Record):
     confidence: ConfidencePreset | None = None
     confirm_below: Fraction | None = None
     min_importance: Fraction | None = None
+
+    @model_validator(mode="after")
+    def _in_order(self) -> Self:
+        for lower, upper in (("ending", "conflict"), ("conflict", "duplicate"), ("ending", "duplicate")):
+            low, high = getattr(self, lower), getattr(self, upper)
+            if low is not None and high is not None and low > high:
+                raise ValueError(f"{lower} ({low:g}) is above {upper} ({high:g}): lower it, or leave one of them out")
+        return self
 
 
 class Turn(Versioned):
@@ -51,3 +63,27 @@ class Turn(Versioned):
     speaker: Text | None = None
     recalled: tuple[Text, ...] = ()
     overrides: Overrides = Overrides()
+
+    @classmethod
+    def advice(cls, places: Iterable[Place]) -> str:
+        if any(place[:1] == ("overrides",) for place in places):
+            return f"; overrides are {override_names()}"
+        return ""
+
+
+@cache
+def override_names() -> str:
+    """Every override with the values that it takes, in words."""
+    fields = Overrides.model_json_schema()["properties"]
+    return ", ".join(f"{name} ({_values(field['anyOf'][0])})" for name, field in fields.items())
+
+
+def _values(schema: Mapping[str, Any]) -> str:
+    if "enum" in schema:
+        return " or ".join(schema["enum"])
+    kind = {"number": "number", "integer": "whole number", "boolean": "true or false", "string": "text"}[schema["type"]]
+    lower = (
+        f"from {schema['minimum']:g} " if "minimum" in schema else "above 0 " if "exclusiveMinimum" in schema else ""
+    )
+    upper = f"to {schema['maximum']:g}" if "maximum" in schema else ""
+    return f"{kind} {lower}{upper}".strip()

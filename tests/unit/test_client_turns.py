@@ -1,6 +1,7 @@
 """The client's edge: what is no turn is refused with the field and the remedy, before anything is published."""
 
 import json
+import re
 from datetime import UTC, datetime
 from typing import Any
 
@@ -8,6 +9,7 @@ import pytest
 
 from mnemolog.errors import InvalidTurnError
 from mnemolog.turns import Draft, checked, compose, read_turn
+from schemas.admission import Refusal, admit
 from schemas.turn import Message, Overrides
 
 AT = datetime(2026, 3, 1, 9, tzinfo=UTC)
@@ -68,6 +70,10 @@ def test_everything_given_is_in_the_turn() -> None:
         ({"messages": "nul \x00"}, r"U\+0000"),
         ({"overrides": {"conflict": 2}}, "overrides.conflict"),
         ({"overrides": {"conflct": 0.2}}, "overrides.conflct"),
+        ({"overrides": {"duplicate": "0.9"}}, "overrides.duplicate: Input should be a valid number"),
+        ({"overrides": {"add_only": "yes"}}, "overrides.add_only: Input should be a valid boolean"),
+        ({"overrides": {"conflict": 0.9, "duplicate": 0.8}}, r"conflict \(0.9\) is above duplicate \(0.8\): lower it"),
+        ({"overrides": {"ending": 0.7, "conflict": 0.6}}, r"ending \(0.7\) is above conflict"),
     ],
 )
 def test_what_is_no_turn_is_refused_with_its_field(changes: dict[str, Any], words: str) -> None:
@@ -89,3 +95,31 @@ def test_a_document_without_turn_id_is_refused() -> None:
     }
     with pytest.raises(InvalidTurnError, match="turn_id: Field required"):
         read_turn(json.dumps(document).encode(), max_bytes=LIMIT)
+
+
+ALL_OVERRIDES = (
+    "overrides are duplicate (number from 0 to 1), raw_duplicate (number from 0 to 1), conflict (number from 0 to 1), "
+    "near_duplicate (number from 0 to 1), ending (number from 0 to 1), chat_model (text), "
+    "llm_timeout (number above 0 to 600), reprompts (whole number from 0 to 5), add_only (true or false), "
+    "confidence (standard or cautious), confirm_below (number from 0 to 1), min_importance (number from 0 to 1)"
+)
+
+
+@pytest.mark.parametrize("overrides", [{"conflct": 0.2}, {"reprompts": 1.5}, {"conflict": 0.9, "duplicate": 0.8}])
+def test_a_wrong_override_is_told_with_the_valid_ones_wherever_it_enters(overrides: dict[str, Any]) -> None:
+    with pytest.raises(InvalidTurnError, match=re.escape(ALL_OVERRIDES)):
+        compose(draft(overrides=overrides), max_bytes=LIMIT)
+    document = json.loads(compose(draft(), max_bytes=LIMIT).to_bytes()) | {"overrides": overrides}
+    data = json.dumps(document).encode()
+    with pytest.raises(InvalidTurnError, match=re.escape(ALL_OVERRIDES)):
+        read_turn(data, max_bytes=LIMIT)
+    judged = admit(data, position="conversation_turns/0/0")
+    assert isinstance(judged, Refusal)
+    assert (judged.reason, judged.source_id) == ("invalid_record", "t1")
+    assert judged.detail.endswith(ALL_OVERRIDES)
+
+
+def test_another_fault_is_told_without_the_overrides() -> None:
+    with pytest.raises(InvalidTurnError) as raised:
+        compose(draft(messages=[]), max_bytes=LIMIT)
+    assert "overrides" not in str(raised.value)
