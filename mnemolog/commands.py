@@ -8,7 +8,7 @@ from typing import Any, Final
 from uuid import UUID
 
 import orjson
-from pydantic import BaseModel
+from pydantic import BaseModel, ValidationError
 
 from mnemolog.errors import InvalidOrderError
 from projections.scoping import ANY
@@ -47,13 +47,9 @@ class Draft:
 
 def composed(draft: Draft) -> Command:
     """Make a command of `draft`. Raises `InvalidOrderError` that names the field at fault and the remedy."""
-    if draft.is_wide:
-        raise InvalidOrderError("this order is for one exact scope: name each id, or leave it out, instead of '*'")
-    if draft.place["user_id"] is None and draft.place["agent_id"] is None:
-        raise InvalidOrderError("name the user_id or the agent_id whose memory it is about")
     document = {
         "command_id": draft.command_id,
-        "scope": dict(draft.place),
+        "scope": exact_scope(draft.place).model_dump(),
         "issued_at": draft.issued_at,
         "order": dict(draft.order),
         "actor": draft.actor,
@@ -66,6 +62,19 @@ def composed(draft: Draft) -> Command:
     if isinstance(judged, Refusal):
         raise InvalidOrderError(f"{judged.reason}: {judged.detail}: nothing was published")
     return judged
+
+
+def exact_scope(place: Place) -> Scope:
+    """The one scope that `place` names. Raises `InvalidOrderError` where it names none, or any."""
+    if ANY in place.values():
+        raise InvalidOrderError("this is for one exact scope: name each id, or leave it out, instead of '*'")
+    if place["user_id"] is None and place["agent_id"] is None:
+        raise InvalidOrderError("name the user_id or the agent_id whose memory it is about")
+    try:
+        return Scope.model_validate(place)
+    except ValidationError as error:
+        faults = (f"{fault['loc'][0]}: {fault['msg']}" for fault in error.errors(include_url=False))
+        raise InvalidOrderError(f"the scope is none: {'; '.join(faults)}") from error
 
 
 def listed(given: FactIds) -> list[FactId]:

@@ -5,12 +5,13 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal, TypedDict, Unpack, overload
 
-from mnemolog.commands import Draft, FactId, FactIds, composed, listed
+from mnemolog.commands import Draft, FactId, FactIds, composed, exact_scope, listed
 from mnemolog.connected import Connected
 from mnemolog.errors import InvalidOrderError
 from mnemolog.publishing import Letter
 from projections.concerned import scopes_of
-from schemas.command import Command, DeleteAll, Edit, Undo, tenant_scope
+from projections.policies import SetPolicies, policies_for
+from schemas.command import POLICY_AGENT, Command, DeleteAll, Edit, Undo
 from schemas.policy import Policy
 from schemas.scope import Scope
 
@@ -18,18 +19,23 @@ Action = Literal["keep_both", "keep_old", "replace", "contradict", "merge"]
 ANYBODY = Scope(user_id="anybody")
 
 
-class Whose(TypedDict, total=False):
-    """Whose memory an order is about: exactly one scope, so an id that is not given is not set there.
-
-    `actor` says in words by whom the order is given. An own `command_id` must be new for the user, among turns too; the
-    same order under the same id is carried out once.
-    """
+class Where(TypedDict, total=False):
+    """Exactly one scope: an id that is not given is not set there."""
 
     tenant: str | None
     user_id: str | None
     agent_id: str | None
     app_id: str | None
     run_id: str | None
+
+
+class Whose(Where, total=False):
+    """Whose memory an order is about, and who gives it.
+
+    `actor` says by whom, in words. An own `command_id` must be new for the user, among turns too; the same order under
+    the same id is carried out once.
+    """
+
     actor: str | None
     command_id: str | None
 
@@ -169,16 +175,14 @@ class Ordering(Connected):
 
         It takes the place of the one that held at this level: what it does not say is as the level above says.
         """
-        level = "scope" if whose.get("user_id") or whose.get("agent_id") else "tenant"
-        if level == "tenant":
-            whose = self._tenant_wide(whose)
-        return await self._order("set_policy", whose, level=level, policy=policy)
+        level = "scope" if _names_somebody(whose) else "tenant"
+        return await self._order("set_policy", _or_tenant_wide(whose), level=level, policy=policy)
 
-    def _tenant_wide(self, whose: Whose) -> Whose:
-        if whose.get("app_id") or whose.get("run_id"):
-            raise InvalidOrderError("a policy is for a tenant, or for a scope with a user_id or an agent_id: name one")
-        tenant = whose.get("tenant") or self._settings.tenant
-        return {**whose, "tenant": tenant, "agent_id": tenant_scope(tenant).agent_id}
+    async def policies(self, **where: Unpack[Where]) -> SetPolicies:
+        """What has been set for a tenant, and for a scope where a user or an agent is named."""
+        place = self._draft({}, **_or_tenant_wide({**where})).place
+        async with self._reading().connection() as connection:
+            return await policies_for(connection, exact_scope(place))
 
     async def _order(self, kind: str, whose: Whose, **fields: Any) -> Ordered:
         command = composed(self._draft({"kind": kind, **fields}, **whose))
@@ -221,3 +225,16 @@ class Ordering(Connected):
             order=order,
             actor=actor,
         )
+
+
+def _names_somebody(whose: Whose) -> bool:
+    return whose.get("user_id") is not None or whose.get("agent_id") is not None
+
+
+def _or_tenant_wide(whose: Whose) -> Whose:
+    """Whose policy it is: that of a whole tenant is set in a scope of its own."""
+    if _names_somebody(whose):
+        return whose
+    if whose.get("app_id") is not None or whose.get("run_id") is not None:
+        raise InvalidOrderError("a policy is for a tenant, or for a scope with a user_id or an agent_id: name one")
+    return {**whose, "agent_id": POLICY_AGENT}

@@ -4,6 +4,9 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final
 
+from psycopg import AsyncConnection
+from psycopg.rows import TupleRow
+
 from projections.pools import Pool, persistently
 from projections.sql import queries
 from projections.state import scope_columns
@@ -42,9 +45,14 @@ class Policies:
 
     async def _set_for(self, scope: Scope) -> SetPolicies:
         async with self._pool.connection() as connection:
-            parameters = dict(zip(DIMENSIONS, scope_columns(scope), strict=True))
-            row = await (await connection.execute(_SQL["set_for"], parameters)).fetchone()
-            return read_policies(*(row or (None, None)))
+            return await policies_for(connection, scope)
+
+
+async def policies_for(conn: AsyncConnection[TupleRow], scope: Scope) -> SetPolicies:
+    """What has been set for a scope and for its tenant, in one round trip."""
+    parameters = dict(zip(DIMENSIONS, scope_columns(scope), strict=True))
+    row = await (await conn.execute(_SQL["set_for"], parameters)).fetchone()
+    return read_policies(*(row or (None, None)))
 
 
 def read_policies(tenant: str | None, scope: str | None) -> SetPolicies:

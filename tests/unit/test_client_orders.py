@@ -142,6 +142,7 @@ BAD: dict[str, tuple[Call, str]] = {
     "nobody": (lambda c: c.delete(F1), "name the user_id or the agent_id"),
     "anybody": (lambda c: c.delete(F1, user_id="*"), "one exact scope"),
     "an undo for anybody": (lambda c: c.undo(turn_id="t1", user_id="*"), "one exact scope"),
+    "a user with a slash": (lambda c: c.delete(F1, user_id="/mira"), "user_id: .*does not begin with"),
     "no fact": (lambda c: c.batch_delete([], user_id="mira"), "fact_ids: .*at least 1"),
     "no id": (lambda c: c.delete("the first", user_id="mira"), "fact_ids.0: .*UUID"),
     "too many": (lambda c: c.batch_delete([F1] * 101, user_id="mira"), "at most 100"),
