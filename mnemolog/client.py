@@ -1,4 +1,4 @@
-"""What applications import: publish turns, wait for their end, ask what is known."""
+"""What applications import: publish turns, give orders, wait for their ends, ask what is known."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass

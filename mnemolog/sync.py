@@ -88,18 +88,6 @@ class SyncMemoryClient:
     set_policy = _blocking(MemoryClient.set_policy)
     policies = _blocking(MemoryClient.policies)
 
-    update = _blocking(MemoryClient.update)
-    batch_update = _blocking(MemoryClient.batch_update)
-    delete = _blocking(MemoryClient.delete)
-    batch_delete = _blocking(MemoryClient.batch_delete)
-    delete_all = _blocking(MemoryClient.delete_all)
-    confirm = _blocking(MemoryClient.confirm)
-    reject = _blocking(MemoryClient.reject)
-    correct = _blocking(MemoryClient.correct)
-    resolve = _blocking(MemoryClient.resolve)
-    undo = _blocking(MemoryClient.undo)
-    set_policy = _blocking(MemoryClient.set_policy)
-
     def close(self) -> None:
         """Send what is under way, disconnect and end the thread."""
         if self._loop.is_closed():
