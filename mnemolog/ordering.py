@@ -176,13 +176,15 @@ class Ordering(Connected):
         It takes the place of the one that held at this level: what it does not say is as the level above says.
         """
         level = "scope" if _names_somebody(whose) else "tenant"
-        return await self._order("set_policy", _or_tenant_wide(whose), level=level, policy=policy)
+        named: Whose = {**whose, "agent_id": _agent_of_policy(whose)}
+        return await self._order("set_policy", named, level=level, policy=policy)
 
     async def policies(self, **where: Unpack[Where]) -> SetPolicies:
         """What has been set for a tenant, and for a scope where a user or an agent is named."""
-        place = self._draft({}, **_or_tenant_wide({**where})).place
+        named: Where = {**where, "agent_id": _agent_of_policy(where)}
+        scope = exact_scope(self._draft({}, **named).place)
         async with self._reading().connection() as connection:
-            return await policies_for(connection, exact_scope(place))
+            return await policies_for(connection, scope)
 
     async def _order(self, kind: str, whose: Whose, **fields: Any) -> Ordered:
         command = composed(self._draft({"kind": kind, **fields}, **whose))
@@ -227,14 +229,14 @@ class Ordering(Connected):
         )
 
 
-def _names_somebody(whose: Whose) -> bool:
-    return whose.get("user_id") is not None or whose.get("agent_id") is not None
+def _names_somebody(where: Where) -> bool:
+    return where.get("user_id") is not None or where.get("agent_id") is not None
 
 
-def _or_tenant_wide(whose: Whose) -> Whose:
-    """Whose policy it is: that of a whole tenant is set in a scope of its own."""
-    if _names_somebody(whose):
-        return whose
-    if whose.get("app_id") is not None or whose.get("run_id") is not None:
+def _agent_of_policy(where: Where) -> str | None:
+    """The agent in whose scope a policy is set: one of its own for that of a whole tenant."""
+    if _names_somebody(where):
+        return where.get("agent_id")
+    if where.get("app_id") is not None or where.get("run_id") is not None:
         raise InvalidOrderError("a policy is for a tenant, or for a scope with a user_id or an agent_id: name one")
-    return {**whose, "agent_id": POLICY_AGENT}
+    return POLICY_AGENT
