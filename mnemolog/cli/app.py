@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import typer
 
-from mnemolog.cli import memory, publish, servers, settings, story, upkeep
+from mnemolog.cli import memory, publish, servers, settings, story, undecided, upkeep
 from mnemolog.cli.failures import report
 
 app = typer.Typer(
@@ -23,9 +23,14 @@ for command in (
     memory.status,
     memory.search,
     memory.facts,
+    memory.as_of,
     memory.profile,
     story.history,
+    story.explain,
+    story.why_not,
     story.diff,
+    undecided.pending,
+    undecided.unresolved,
     upkeep.rebuild,
     upkeep.audit,
     upkeep.migrate,

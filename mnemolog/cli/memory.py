@@ -1,33 +1,45 @@
-"""Commands that ask: status, search, facts, profile."""
+"""Commands that ask: status, search, facts, as-of, profile."""
 
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from mnemolog.cli import options
-from mnemolog.cli.output import cell, emit, escape, stacked, stderr, stdout, table
+from mnemolog.cli.output import cell, emit, escape, stacked, stderr, table
+from mnemolog.cli.results import show_status
 from mnemolog.cli.running import ask
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from rich.text import Text
+
     from mnemolog.searching import SearchResult
-    from projections.results import Fact, Profile, WriteResult
+    from projections.results import Fact, Profile
 
 
 def status(
     *,
-    turn_id: Annotated[str, typer.Argument(help="the turn, or topic/partition/offset of a record that was none")],
+    turn_id: Annotated[
+        str, typer.Argument(help="the turn or command, or topic/partition/offset of a record that was none")
+    ],
     user: options.TurnOwner = None,
     tenant: options.Tenant = None,
     wait: Annotated[float, typer.Option("--wait", min=0, help="seconds to wait for its end")] = 0,
+    attempt: Annotated[
+        int, typer.Option("--attempt", min=1, help="of a turn that was published again after a limit: which end")
+    ] = 1,
+    verbose: options.Verbose = False,
     as_json: options.AsJson = False,
 ) -> None:
-    """Tell how a turn ended and what it did."""
+    """Tell how a turn or a command ended and what it did."""
     if wait:
-        result = ask(lambda client: client.wait(turn_id, timeout=wait, user_id=user), tenant=tenant)
+        result = ask(
+            lambda client: client.wait(turn_id, timeout=wait, user_id=user, verbose=verbose, attempt=attempt),
+            tenant=tenant,
+        )
     else:
-        result = ask(lambda client: client.status(turn_id, user_id=user), tenant=tenant)
+        result = ask(lambda client: client.status(turn_id, user_id=user, verbose=verbose), tenant=tenant)
     emit(result) if as_json else show_status(result)
 
 
@@ -68,6 +80,28 @@ def facts(
     emit(found) if as_json else show_facts(found)
 
 
+def as_of(
+    *,
+    believed_at: Annotated[str, typer.Option("--believed", help="the belief of when: a day, or ISO 8601")],
+    true_at: Annotated[
+        str | None, typer.Option("--true", help="to be so when; the same unless given", show_default=False)
+    ] = None,
+    user: options.User = None,
+    agent: options.Agent = None,
+    app: options.App = None,
+    run: options.Run = None,
+    tenant: options.Tenant = None,
+    as_json: options.AsJson = False,
+) -> None:
+    """List what was believed at one instant to be so at another, each fact as it stood then."""
+    believed, true = options.moment(believed_at), options.moment(true_at) if true_at else None
+    found = ask(
+        lambda client: client.facts_as_of(believed, true, user_id=user, agent_id=agent, app_id=app, run_id=run),
+        tenant=tenant,
+    )
+    emit(found) if as_json else show_facts(found)
+
+
 def profile(
     *,
     user: options.User = None,
@@ -82,26 +116,16 @@ def profile(
     emit(known) if as_json else show_profile(known)
 
 
-def show_status(result: "WriteResult") -> None:
-    why = f" ({escape(result.error)})" if result.error else ""
-    stdout().print(f"[bold]{escape(result.turn_id)}[/]: {result.status}{why}")
-    if result.memories:
-        rows = [(one.event, stacked(one.text, one.fact_id), one.reason) for one in result.memories]
-        table("what it did", ("event", "text and fact", "because"), rows)
-    stdout().print(
-        f"{result.llm_calls} LLM calls, {cell(result.embedding_calls)} embedding calls, "
-        f"{result.tokens.total} tokens, {cell(result.duration_ms)} ms"
-    )
-
-
 def show_search(found: "SearchResult") -> None:
-    rows = [
-        (hit.score.total, hit.score.similarity, stacked(hit.fact.text, hit.fact.fact_id), hit.fact.true_from)
-        for hit in found.hits
-    ]
+    rows = [(hit.score.total, hit.score.similarity, _flagged(hit.fact), hit.fact.true_from) for hit in found.hits]
     table(f"{len(rows)} facts ({found.mode})", ("score", "similar", "text and fact", "true from"), rows)
     if found.notice:
         stderr().print(f"[yellow]note:[/] {escape(found.notice)}")
+
+
+def _flagged(fact: "Fact") -> "Text":
+    flags = [fact.status] if fact.status != "active" else []
+    return stacked(fact.text, fact.fact_id, *flags, *(["unresolved"] if fact.unresolved else []))
 
 
 def show_facts(found: "Sequence[Fact]") -> None:

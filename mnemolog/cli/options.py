@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 AsJson = Annotated[bool, typer.Option("--json", help="write JSON instead of tables")]
+Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="also how it came about, and what each stage cost")]
 User = Annotated[str | None, typer.Option("--user", "-u", help="whose memory; '*' for any", show_default=False)]
 Agent = Annotated[str | None, typer.Option("--agent", help="of which agent; '*' for any", show_default=False)]
 App = Annotated[str | None, typer.Option("--app", help="of which app; '*' for any", show_default=False)]

@@ -1,19 +1,22 @@
-"""Commands that tell how it came: history, diff."""
+"""Commands that tell how it came: history, explain, why-not, diff."""
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 from uuid import UUID
 
 import typer
 
 from mnemolog.cli import options
-from mnemolog.cli.output import emit, stacked, stdout, table
+from mnemolog.cli.output import emit, escape, stacked, stdout, table
 from mnemolog.cli.running import ask
 
 if TYPE_CHECKING:
-    from projections.diffing import Diff
-    from projections.history import History
+    from collections.abc import Sequence
 
-_KINDS = ("added", "replaced", "contradicted", "merged", "confirmed")
+    from projections.diffing import Change, Diff
+    from projections.explaining import Explanation
+    from projections.history import History
+    from projections.results import Fact
+    from projections.why_not import WhyNot
 
 
 def history(
@@ -27,10 +30,37 @@ def history(
     emit(story) if as_json else show_history(story)
 
 
+def explain(
+    *,
+    fact_id: Annotated[UUID, typer.Argument(help="the fact")],
+    tenant: options.Tenant = None,
+    as_json: options.AsJson = False,
+) -> None:
+    """Explain a fact: where it comes from, how it was read and decided, and what happened to it since."""
+    explanation = ask(lambda client: client.explain(fact_id), tenant=tenant)
+    emit(explanation) if as_json else show_explanation(explanation)
+
+
+def why_not(
+    *,
+    turn_id: Annotated[str, typer.Argument(help="the turn")],
+    user: options.TurnOwner = None,
+    tenant: options.Tenant = None,
+    as_json: options.AsJson = False,
+) -> None:
+    """Tell of each statement of a turn that became no fact why it did not."""
+    answer = ask(lambda client: client.why_not(turn_id, user_id=user), tenant=tenant)
+    emit(answer) if as_json else show_why_not(answer)
+
+
 def diff(
     *,
     since: Annotated[str, typer.Option("--since", help="a day, or a time as ISO 8601; UTC unless it says otherwise")],
     until: Annotated[str | None, typer.Option("--until", help="the same; now unless given", show_default=False)] = None,
+    axis: Annotated[
+        Literal["believed", "true"],
+        typer.Option("--axis", help="by when it was decided, or by when it became so as known now"),
+    ] = "believed",
     user: options.User = None,
     agent: options.Agent = None,
     app: options.App = None,
@@ -38,10 +68,11 @@ def diff(
     tenant: options.Tenant = None,
     as_json: options.AsJson = False,
 ) -> None:
-    """Show what changed in what is believed between two instants."""
+    """Show what changed between two instants, and what is believed at the later one and was not at the earlier."""
     begin, end = options.moment(since), options.moment(until) if until else None
     changes = ask(
-        lambda client: client.diff(begin, end, user_id=user, agent_id=agent, app_id=app, run_id=run), tenant=tenant
+        lambda client: client.diff(begin, end, user_id=user, agent_id=agent, app_id=app, run_id=run, axis=axis),
+        tenant=tenant,
     )
     emit(changes) if as_json else show_diff(changes)
 
@@ -56,15 +87,50 @@ def show_history(story: "History") -> None:
         for fact in story.versions
     ]
     table(f"{len(versions)} versions", ("text and fact", "true from, to", "believed from, to"), versions)
-    events = [(touch.decided_at, touch.event, stacked(touch.reason, touch.source_id)) for touch in story.events]
+    events = [
+        (
+            touch.decided_at,
+            stacked(touch.event, *(["undone"] if touch.undone else [])),
+            stacked(touch.reason, touch.source_id),
+        )
+        for touch in story.events
+    ]
     table(f"{len(events)} events", ("decided", "event", "because, of turn"), events)
+    if story.relations:
+        rows = [(one.text, one.relation, one.related_text) for one in story.relations]
+        table(f"{len(rows)} relations", ("fact", "relation", "to"), rows)
+
+
+def show_explanation(explanation: "Explanation") -> None:
+    for paragraph in explanation.words:
+        stdout().print(f"* {escape(paragraph)}")
+
+
+def show_why_not(answer: "WhyNot") -> None:
+    stdout().print(f"[bold]{escape(answer.turn_id)}[/]: {answer.status}, {answer.facts} facts")
+    rows = [(one.reason, stacked(one.text or "the turn as a whole", one.because)) for one in answer.missing]
+    table(f"{len(rows)} statements became no fact", ("reason", "statement, because"), rows)
 
 
 def show_diff(changes: "Diff") -> None:
+    from projections.diffing import KINDS  # noqa: PLC0415 - loaded by whoever has a diff
+
     rows = [
-        (change.at, kind, stacked(change.text, *(f"instead of: {old.text}" for old in change.old), change.reason))
-        for kind in _KINDS
-        for change in getattr(changes, kind)
+        (change.at, kind, stacked(change.text, *_below(change))) for kind in KINDS for change in getattr(changes, kind)
     ]
-    table(f"{len(rows)} changes", ("decided", "kind", "text, because"), rows)
+    when = "decided" if changes.axis == "believed" else "became so"
+    table(f"{len(rows)} changes", (when, "kind", "text, because"), rows)
+    for title, facts in (("believed now and not then", changes.gained), ("believed then and not now", changes.lost)):
+        _show_beliefs(title, facts)
     stdout().print(f"{changes.skipped} statements repeated what was known")
+
+
+def _below(change: "Change") -> "Sequence[str]":
+    notes = ["taken back since"] if change.undone else []
+    return [*(f"instead of: {old.text}" for old in change.old), change.reason, *notes]
+
+
+def _show_beliefs(title: str, facts: "Sequence[Fact]") -> None:
+    if facts:
+        rows = [(stacked(fact.text, fact.fact_id), stacked(fact.true_from, fact.true_to)) for fact in facts]
+        table(f"{len(rows)} {title}", ("text and fact", "true from, to"), rows)
