@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import typer
 
-from mnemolog.cli import memory, publish, servers, settings, story, undecided, upkeep
+from mnemolog.cli import memory, orders, policies, publish, servers, settings, story, undecided, upkeep
 from mnemolog.cli.failures import report
 
 app = typer.Typer(
@@ -31,6 +31,14 @@ for command in (
     story.diff,
     undecided.pending,
     undecided.unresolved,
+    orders.update,
+    orders.correct,
+    orders.delete,
+    orders.delete_all,
+    orders.confirm,
+    orders.reject,
+    orders.resolve,
+    orders.undo,
     upkeep.rebuild,
     upkeep.audit,
     upkeep.migrate,
@@ -38,6 +46,7 @@ for command in (
     settings.settings,
 ):
     app.command()(command)
+app.add_typer(policies.policy, name="policy")
 
 
 def run(arguments: Sequence[str] | None) -> int:
