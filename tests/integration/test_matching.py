@@ -10,8 +10,11 @@ from projections.matching import CANDIDATES_OF_KEY, Matcher, Standing, Wanted
 from projections.policies import SetPolicies
 from projections.pools import Pool, open_pool
 from projections.projector import LogRecord, Projector
+from schemas.command import tenant_scope
 from schemas.commit import Commit
 from schemas.facts import content_hash
+from schemas.policy import LimitHit, Policy
+from schemas.provenance import Origin
 from schemas.scope import Scope
 from schemas.vector import Vector
 from tests.builders import (
@@ -25,6 +28,9 @@ from tests.builders import (
     fact_of,
     merged,
     noise,
+    pending,
+    pending_rejected,
+    policy_set,
     replaced,
     similar,
 )
@@ -32,10 +38,12 @@ from tests.builders import (
 pytestmark = pytest.mark.postgres
 
 FLOOR = 0.65
+ORIGIN = Origin(topic="conversation_turns", partition=0, offset=0)
 
 
 def wanted(vector: Vector, content_hash: str = "no such hash", **more: Any) -> Wanted:
-    return Wanted(**{"vector": vector, "content_hash": content_hash, "floor": FLOOR} | more)
+    given: dict[str, Any] = {"vector": vector, "content_hash": content_hash, "floor": FLOOR}
+    return Wanted(**given | more)
 
 
 QUESTION = wanted(similar(1))
@@ -53,8 +61,11 @@ def matcher(pool: Pool) -> Matcher:
 
 
 async def project(pool: Pool, *commits: Commit) -> None:
-    log = [LogRecord(offset=offset, value=committed.to_bytes()) for offset, committed in enumerate(commits)]
-    await Projector(pool).apply(0, log)
+    """Append to the log, and project."""
+    projector = Projector(pool)
+    start = (await projector.next_offsets()).get(0, 0)
+    log = [LogRecord(offset=offset, value=committed.to_bytes()) for offset, committed in enumerate(commits, start)]
+    await projector.apply(0, log)
 
 
 def known(*cosines: float, scope: Scope = ALICE, source: str = "t1") -> Commit:
@@ -153,3 +164,114 @@ async def test_a_vector_without_a_direction_is_near_nothing(pool: Pool, matcher:
     await project(pool, known(1.0), commit("t2", added("nowhere", vector=nowhere)))
     found = await matcher.match(ALICE, [wanted(nowhere), QUESTION], at=day(1))
     assert [[item.text for item in candidates] for candidates in found.candidates] == [[], ["fact at 1.0"]]
+
+
+@pytest.mark.parametrize("model", [MODEL, "other"])
+async def test_a_fact_of_the_same_key_is_found_however_far_it_is(pool: Pool, matcher: Matcher, model: str) -> None:
+    drafts = (
+        added("lives in Bern", vector=similar(-0.5, model=model), key="home_city", value="Bern"),
+        added("likes Bern", vector=similar(-0.5), key="likes"),
+        added("no key", vector=similar(-0.5)),
+    )
+    await project(pool, commit("t1", *drafts))
+    found = await matcher.match(ALICE, [wanted(similar(1), key="home_city"), QUESTION], at=day(1))
+    ((city,), without_key) = found.candidates
+    assert (city.text, city.key, city.value) == ("lives in Bern", "home_city", "Bern")
+    assert city.similarity == pytest.approx(-0.5 if model == MODEL else 0, abs=1e-3)
+    assert without_key == ()
+
+
+async def test_facts_of_a_key_come_on_top_of_the_nearest_and_are_bounded(pool: Pool, matcher: Matcher) -> None:
+    near = [added(f"near {n}", vector=similar(0.9 - n / 100)) for n in range(4)]
+    far = [added(f"far {n}", vector=similar(-n / 10), key="age", subject=f"child {n}") for n in range(8)]
+    both = added("near and of the key", vector=similar(0.95), key="age")
+    await project(pool, commit("t1", *near, *far, both))
+    found = await matcher.match(ALICE, [wanted(similar(1), key="age", subject="child 7")], at=day(1))
+    texts = [item.text for item in found.candidates[0]]
+    assert texts[:3] == ["near and of the key", "near 0", "near 1"]
+    assert texts[3:] == ["far 0", "far 1", "far 2", "far 7"]  # the subject first, then the nearest
+    assert len(texts) == 3 + CANDIDATES_OF_KEY - 1
+
+
+async def test_each_fact_has_its_own_floor(pool: Pool, matcher: Matcher) -> None:
+    await project(pool, known(0.9, 0.5))
+    questions = [QUESTION, wanted(similar(1), floor=0.4)]
+    found = await matcher.match(ALICE, questions, at=day(1))
+    assert [len(candidates) for candidates in found.candidates] == [1, 2]
+
+
+async def test_pending_facts_are_candidates_and_tell_whom_they_challenge(pool: Pool, matcher: Matcher) -> None:
+    first = commit("t1", added("lives in Bern", vector=similar(1), key="home_city"), added("else", vector=similar(0.8)))
+    old, beside = fact_of(first), fact_of(first, 1)
+    second = commit("t2", pending("lives in Rome", old, action="replace", vector=similar(0.9)), at=day(1))
+    await project(pool, first, second)
+    found = await matcher.match(ALICE, [QUESTION], at=day(2))
+    challenged, challenger, third = found.candidates[0]
+    assert (challenger.fact_id, challenger.status) == (fact_of(second), "pending_confirmation")
+    assert (challenger.challenges, challenger.challenged_by) == ((old,), ())
+    assert (challenged.status, challenged.challenges, challenged.challenged_by) == ("active", (), (fact_of(second),))
+    assert (third.fact_id, third.challenges, third.challenged_by) == (beside, (), ())
+    settled = commit("t3", pending_rejected(fact_of(second)), at=day(3))
+    await project(pool, settled)
+    found = await matcher.match(ALICE, [QUESTION], at=day(4))
+    assert [(item.fact_id, item.challenged_by) for item in found.candidates[0]] == [(old, ()), (beside, ())]
+
+
+async def test_a_candidate_tells_all_that_a_decision_needs(pool: Pool, matcher: Matcher) -> None:
+    fact = added(
+        "The key is at Zoe's until May.",
+        unresolved=True,
+        vector=similar(0.9),
+        excerpt="at Zoe's",
+        category="task_context",
+        subject="the key",
+        valid_until=day(100),
+        single_valued=True,
+        authority="human",
+    )
+    await project(pool, commit("t1", fact))
+    ((known_one,),) = (await matcher.match(ALICE, [QUESTION], at=day(1))).candidates
+    assert (known_one.excerpt, known_one.category, known_one.subject) == ("at Zoe's", "task_context", "the key")
+    assert (known_one.valid_until, known_one.true_to, known_one.true_from) == (day(100), None, day(0))
+    assert (known_one.unresolved, known_one.single_valued, known_one.authority) == (True, True, "human")
+
+
+async def test_how_a_source_and_its_scope_stand(pool: Pool, matcher: Matcher) -> None:
+    await project(pool, known(1.0), known(0.9, source="t2"), commit("t3"))
+    done = await matcher.standing("default/alice", "t3", ALICE)
+    assert done == Standing(scope_version=2, attempt=1, origin=ORIGIN)
+    assert done.committed
+    assert not (await matcher.standing("default/alice", "t4", ALICE)).committed
+    assert await matcher.standing("default/alice", "t4", ALICE) == Standing(scope_version=2)
+    assert await matcher.standing("default/bob", "t3", BOB) == Standing(scope_version=0)
+    assert await matcher.standing("topic/0/1", "topic/0/1", None) == Standing(scope_version=0)
+
+
+async def test_a_turn_that_was_refused_for_a_limit_may_come_again(pool: Pool, matcher: Matcher) -> None:
+    hit = LimitHit(name="active_facts", level="scope", count=6, limit=5)
+    again = ORIGIN.model_copy(update={"offset": 7})
+    await project(
+        pool,
+        commit("t1", outcome="rejected", reason="limit", limit=hit),
+        commit("t2", outcome="rejected", reason="no_scope"),
+        commit("t3", outcome="rejected", reason="limit", limit=hit),
+        commit("t3", added("in the end"), attempt=2, origin=again),
+    )
+    first = await matcher.standing("default/alice", "t1", ALICE)
+    assert (first.committed, first.attempt, first.retryable, first.origin) == (True, 1, True, ORIGIN)
+    assert not (await matcher.standing("default/alice", "t2", ALICE)).retryable
+    last = await matcher.standing("default/alice", "t3", ALICE)
+    assert (last.attempt, last.retryable, last.origin) == (2, False, again)
+
+
+async def test_the_policies_that_hold_come_with_the_standing(pool: Pool, matcher: Matcher) -> None:
+    cautious, sparing = Policy(confidence="cautious"), Policy(add_only=True, note="archive")
+    await project(
+        pool,
+        commit("p1", policy_set(cautious, level="tenant"), scope=tenant_scope("default")),
+        commit("p2", policy_set(sparing)),
+    )
+    assert (await matcher.standing("default/alice", "t", ALICE)).policies == SetPolicies(tenant=cautious, scope=sparing)
+    assert (await matcher.standing("default/bob", "t", BOB)).policies == SetPolicies(tenant=cautious)
+    other = Scope(tenant="acme", user_id="alice")
+    assert (await matcher.standing("acme/alice", "t", other)).policies == SetPolicies()
