@@ -6,6 +6,7 @@ from typing import Any, TypeVar
 from schemas.admission import Refusal
 from schemas.command import Command
 from schemas.envelopes import End, Envelope, ExtractedFacts, SourceKind
+from schemas.policy import LimitHit
 from schemas.provenance import Origin, Step
 from schemas.turn import Turn
 from streams.records import Record
@@ -37,6 +38,12 @@ def _said(verdict: Turn | Command | Refusal, published_at: datetime) -> dict[str
             return {"source_id": verdict.command_id, "occurred_at": verdict.issued_at, "order": order, "actor": actor}
         case Refusal():
             return {"source_id": verdict.source_id, "occurred_at": published_at}
+
+
+def over_limit(hit: LimitHit) -> End:
+    """The end of a turn that is refused for a limit: told so that it can be published again."""
+    detail = f"{hit}: raise the limit (`mnemolog policy set`) or wait, then publish the turn again under its turn_id"
+    return End(outcome="rejected", reason="limit", detail=detail, limit=hit)
 
 
 def origin_of(record: Record) -> Origin:

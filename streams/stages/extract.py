@@ -3,7 +3,7 @@
 Commands come through the same door, so that each keeps its place behind the turns of its owner.
 """
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
@@ -13,7 +13,9 @@ from schemas.admission import Refusal, admit, admit_command
 from schemas.command import Command, Order, wordings
 from schemas.envelopes import End, ExtractedFacts
 from schemas.facts import ExtractedFact
+from schemas.policy import LimitHit, Rules
 from schemas.provenance import Dropped, Origin, Step
+from schemas.scope import Scope
 from schemas.turn import Turn
 from streams import metrics
 from streams.prompts.asking import Answer, ask
@@ -23,11 +25,13 @@ from streams.providers.base import Extraction, RecordedReply
 from streams.providers.errors import PromptRefusedError
 from streams.recording import ChatRecorder, Source
 from streams.records import Record
-from streams.stages.carrying import carry, ended, opened
+from streams.stages.carrying import carry, ended, opened, over_limit
 from streams.stages.echoes import without_echoes
 from streams.stages.errors import TurnEndedError
+from streams.stages.match import RulesFor
 
 REPROMPTS: Final = 2
+Precheck = Callable[[Scope, Rules, int, datetime], Awaitable[LimitHit | None]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,11 +60,18 @@ def read_source(record: Record, *, max_bytes: int, commands: str) -> Admitted:
 
 
 class Extractor:
-    """Works on one admitted turn or command. `categories` are those a fact may have."""
+    """Works on one admitted turn or command. `categories` are those a fact may have.
 
-    def __init__(self, model: ChatRecorder, *, categories: tuple[str, ...]) -> None:
+    `precheck` tells the limit for which a turn is refused before anybody is asked.
+    """
+
+    def __init__(
+        self, model: ChatRecorder, *, categories: tuple[str, ...], rules_for: RulesFor, precheck: Precheck
+    ) -> None:
         self._model = model
         self._categories = categories
+        self._rules_for = rules_for
+        self._precheck = precheck
 
     async def __call__(self, admitted: Admitted, record: Record) -> ExtractedFacts:
         envelope, verdict = admitted.envelope, admitted.verdict
@@ -70,12 +81,18 @@ class Extractor:
             metrics.WRONG_KEYS.inc()
         if isinstance(verdict, Command):
             return carry(ExtractedFacts, envelope, facts=worded_facts(verdict.order))
+        if hit := await self._limit(verdict, envelope):
+            return carry(ExtractedFacts, envelope, end=over_limit(hit))
         if not verdict.infer:
             return _with_facts(envelope, raw_facts(verdict), Step(stage="extract", milliseconds=0))
         answer = await self._ask(verdict)
         stated, echoes = without_echoes(answer.value, verdict)
         facts = [_until(fact, verdict.valid_until) for fact in stated]
         return _with_facts(envelope, facts, _step(answer.replies, (*answer.dropped, *echoes)))
+
+    async def _limit(self, turn: Turn, envelope: ExtractedFacts) -> LimitHit | None:
+        rules = await self._rules_for(turn.scope, turn.overrides)
+        return await self._precheck(turn.scope, rules, envelope.size, envelope.published_at)
 
     async def _ask(self, turn: Turn) -> Answer[tuple[ExtractedFact, ...]]:
         subject = Extraction(turn=turn, categories=self._categories)

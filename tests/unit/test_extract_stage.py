@@ -9,6 +9,7 @@ from prometheus_client import REGISTRY
 from schemas.command import Command, Correct, DeleteAll, Edit, Order, Update
 from schemas.envelopes import ExtractedFacts
 from schemas.facts import CATEGORIES
+from schemas.policy import LimitHit, Limits, Rules
 from schemas.scope import Scope
 from schemas.turn import Message, Overrides, Turn
 from streams.providers.base import Prompt, RecordedReply, Usage
@@ -60,11 +61,25 @@ def turn(**fields: Any) -> Turn:
     return Turn(**(given | fields))
 
 
+async def rules_for(scope: Scope, _: Overrides) -> Rules:
+    return Rules(limits={"scope": Limits(bytes_per_turn=1000)} if scope.user_id == "jonas" else {})
+
+
+async def small(_: Scope, rules: Rules, size: int, published_at: datetime) -> LimitHit | None:
+    """The limit of bytes as the limits know it."""
+    assert published_at == NOON
+    limit = rules.limits.get("scope", Limits()).bytes_per_turn
+    if limit is None or size <= limit:
+        return None
+    return LimitHit(name="bytes_per_turn", level="scope", count=size, limit=limit)
+
+
 async def extracted(model: Model, value: bytes, topic: str = "conversation_turns", key: str = "mira") -> ExtractedFacts:
     record = Record(
         topic=topic, partition=1, offset=2, key=f"default/{key}".encode(), value=value, timestamp=NOON.timestamp()
     )
-    extractor = Extractor(model, categories=CATEGORIES)  # type: ignore[arg-type]  # all that it needs of a recorder
+    recorder: Any = model
+    extractor = Extractor(recorder, categories=CATEGORIES, rules_for=rules_for, precheck=small)
     return await extractor(read_source(record, max_bytes=10_000, commands=COMMANDS), record)
 
 
@@ -205,3 +220,14 @@ async def test_a_turn_may_say_which_model_is_asked_for_how_long_and_how_often() 
     with pytest.raises(TurnEndedError, match="invalid_reply"):
         await extracted(model, own)
     assert [(question.model, question.timeout) for question in model.questions] == [("small", 3.5)]
+
+
+async def test_a_turn_over_a_limit_is_refused_before_anybody_is_asked() -> None:
+    model = Model()
+    long = turn(scope=Scope(user_id="jonas"), messages=(Message(role="user", content="x" * 1000),)).to_bytes()
+    output = await extracted(model, long, key="jonas")
+    assert model.sources == []
+    assert output.end is not None
+    assert (output.end.outcome, output.end.reason) == ("rejected", "limit")
+    assert output.end.limit == LimitHit(name="bytes_per_turn", level="scope", count=len(long), limit=1000)
+    assert output.end.detail.startswith(f"bytes per turn of the scope: {len(long)} of 1000: raise the limit")
