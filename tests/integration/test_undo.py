@@ -1,0 +1,265 @@
+"""Taking back on real tables: by event, by source, by whoever decided; all in one scope, and as a rebuild has it."""
+
+import random
+from collections.abc import AsyncIterator
+from typing import Any
+from uuid import UUID, uuid4
+
+import pytest
+
+from projections.log_source import TableLog
+from projections.rebuild import rebuild
+from schemas.command import Delete, DeleteAll, Edit, Order, Resolve, SetPolicy, Undo, Update
+from schemas.commit import Commit
+from schemas.policy import Policy
+from schemas.provenance import Step
+from schemas.scope import Scope
+from tests.builders import (
+    ALICE,
+    BOB,
+    Draft,
+    added,
+    commit,
+    confirmed,
+    contradicted,
+    corrected,
+    day,
+    decided,
+    event_of,
+    expired,
+    extended,
+    fact_of,
+    merged,
+    noise,
+    pending,
+    pending_confirmed,
+    pending_rejected,
+    related,
+    replaced,
+    resolved,
+    retracted,
+    skipped,
+)
+from tests.desk import Desk
+from tests.stored import Stored
+
+pytestmark = pytest.mark.postgres
+
+KNOWN = commit("t1", added("Alice lives in Bern."), added("Alice has a cat."), added("Alice skis.", unresolved=True))
+BERN, CAT, SKIS = (fact_of(KNOWN, ordinal) for ordinal in range(3))
+BOBS = commit("b1", added("Bob's secret is 4711."), scope=BOB)
+APP = Scope(user_id="alice", app_id="app")
+
+
+@pytest.fixture
+async def desk(database: str) -> AsyncIterator[Desk]:
+    async with Stored.open(database) as stored:
+        await stored.apply(KNOWN, BOBS)
+        yield Desk(stored)
+
+
+async def as_it_stands(desk: Desk) -> dict[UUID, Any]:
+    rows = await desk.stored.rows("SELECT fact_id, to_jsonb(f) - 'state_since' FROM facts AS f")
+    return dict(rows)
+
+
+async def open_cases(desk: Desk) -> list[Any]:
+    return await desk.stored.rows(
+        "SELECT fact_id, settlement, settled_at, settled_by FROM pending_confirmations ORDER BY fact_id"
+    )
+
+
+WAITING = commit("t2", pending("Alice lives in Chur.", BERN, action="replace", ended_at=day(1)), at=day(1))
+CHUR = fact_of(WAITING)
+
+
+@pytest.mark.parametrize(
+    "draft",
+    [
+        added("Alice rows."),
+        skipped(BERN),
+        confirmed(BERN),
+        merged("Alice lives in Bern with a cat.", BERN, CAT),
+        replaced("Alice lives in Rome.", BERN),
+        replaced("Alice will live in Rome.", BERN, ended_at=day(90)),
+        contradicted("Alice lives in Rome.", BERN),
+        extended("Alice lives in Bern's old town.", BERN),
+        related("Alice works in Bern.", BERN),
+        expired(BERN, ended_at=day(1)),
+        expired(BERN, ended_at=day(90), text="Alice moves out in spring."),
+        retracted(BERN),
+        retracted(BERN, ended_at=day(1), text="Alice no longer lives in Bern."),
+        pending("Alice lives in Thun.", BERN),
+        pending_confirmed(CHUR, BERN, action="replace", ended_at=day(1), text="Alice lives in Chur."),
+        pending_rejected(CHUR, confirmed=BERN, text="Alice lives in Bern."),
+        corrected("Alice lives in Biel.", BERN),
+        corrected("Alice lives in Biel.", BERN, ended_at=day(1)),
+        resolved(SKIS, CAT, action="keep_both"),
+        resolved(SKIS, CAT, action="keep_old"),
+        resolved(SKIS, CAT, action="contradict"),
+        resolved(SKIS, CAT, action="replace", ended_at=day(1)),
+    ],
+)
+async def test_each_event_can_be_taken_back_and_put_back(desk: Desk, draft: Draft) -> None:
+    await desk.stored.apply(WAITING)
+    before, cases = await as_it_stands(desk), await open_cases(desk)
+    told = commit("t3", draft, at=day(2))
+    await desk.stored.apply(told)
+    after, cases_after = await as_it_stands(desk), await open_cases(desk)
+    assert after != before
+    undo = await desk.give("u1", Undo(event_id=event_of(told)), at=day(3))
+    assert undo.outcome == "done"
+    stands = await as_it_stands(desk)
+    assert {fact_id: stands[fact_id] for fact_id in before} == before
+    assert all(stands[fact_id]["status"] == "undone" for fact_id in stands.keys() - before.keys())
+    assert [row for row in await open_cases(desk) if row[0] == CHUR] == cases
+    again = await desk.give("u2", Undo(event_id=event_of(undo)), at=day(4))
+    assert again.outcome == "done"
+    assert await as_it_stands(desk) == after
+    assert [row[:2] for row in await open_cases(desk)] == [row[:2] for row in cases_after]
+    third = await desk.give("u3", Undo(source_id="u2"), at=day(5))
+    assert third.outcome == "done"
+    stands = await as_it_stands(desk)
+    assert {fact_id: stands[fact_id] for fact_id in before} == before
+    assert await desk.stored.rows("SELECT count(*) FROM memory_events WHERE stale") == [(0,)]
+    assert (await rebuild(desk.stored.url, TableLog(desk.stored.pool))).equal
+
+
+@pytest.mark.parametrize(
+    ("order", "again"),
+    [
+        (Update(edits=(Edit(fact_id=BERN, text="Basel."), Edit(fact_id=CAT, text="A dog."))), 2),
+        (Delete(fact_ids=(BERN, CAT)), 2),
+        (DeleteAll(), 1),
+        (Resolve(fact_id=SKIS, targets=(CAT,), action="merge", text="Alice skis with a cat."), 1),
+    ],
+)
+async def test_a_command_can_be_taken_back(desk: Desk, order: Order, again: int) -> None:
+    before = await as_it_stands(desk)
+    await desk.give("c1", order, at=day(1))
+    assert await as_it_stands(desk) != before
+    undo = await desk.give("u1", Undo(source_id="c1"), at=day(2), actor="ana@example.org")
+    assert len(undo.events) == again
+    assert undo.events[0].decision.reason.startswith("ana@example.org took back ")
+    stands = await as_it_stands(desk)
+    assert {fact_id: stands[fact_id] for fact_id in before} == before
+    refused = await desk.give("u2", Undo(source_id="c1"), at=day(3))
+    assert (refused.outcome, refused.reason) == ("rejected", "already_undone")
+
+
+async def test_two_thousand_deleted_facts_can_be_taken_back(desk: Desk) -> None:
+    many = [added(f"Fact {number}.", vector=noise(number, 3)) for number in range(999)]
+    await desk.stored.apply(commit("m1", *many), commit("m2", *many[:998]))
+    before = await as_it_stands(desk)
+    deleted = await desk.give("c1", DeleteAll(), at=day(1))
+    assert (deleted.outcome, await desk.texts()) == ("done", [])
+    undo = await desk.give("u1", Undo(source_id="c1"), at=day(2))
+    assert (undo.outcome, undo.detail) == ("done", "")
+    assert await as_it_stands(desk) == before
+
+
+async def test_what_later_decisions_build_on_is_refused_with_the_list_and_taken_back_with_cascade(desk: Desk) -> None:
+    before = await as_it_stands(desk)
+    rome = commit("t2", replaced("Alice lives in Rome.", BERN), at=day(1))
+    still = commit("t3", confirmed(fact_of(rome), "Yes, Rome."), at=day(2))
+    oslo = commit("t4", replaced("Alice lives in Oslo.", fact_of(rome)), added("Alice has skis."), at=day(3))
+    waiting = commit("t5", pending("Alice lives in Riga.", fact_of(oslo)), at=day(4))
+    await desk.stored.apply(rome, still, oslo, waiting)
+    refused = await desk.give("u1", Undo(event_id=event_of(rome)), at=day(5))
+    assert (refused.outcome, refused.reason) == ("rejected", "built_upon")
+    assert all(part in refused.detail for part in (str(event_of(still)), "t3", '"Yes, Rome."', str(event_of(oslo))))
+    undo = await desk.give("u2", Undo(event_id=event_of(rome), cascade=True), at=day(5))
+    assert undone_by(undo) == [event_of(waiting), event_of(oslo), event_of(still), event_of(rome)]
+    stands = await as_it_stands(desk)
+    assert {fact_id: stands[fact_id] for fact_id in before} == before
+    assert "Alice has skis." in await desk.texts()
+    assert await open_cases(desk) == [(fact_of(waiting), "undone", undo.decided_at, event_of(undo))]
+    assert (await rebuild(desk.stored.url, TableLog(desk.stored.pool))).equal
+
+
+def by(model: str, prompt_version: str, draft: Draft) -> Draft:
+    return decided(draft, by="model", model=model, prompt_version=prompt_version)
+
+
+async def test_what_a_model_or_a_prompt_version_decided_in_a_window_is_taken_back(desk: Desk) -> None:
+    extract = Step(stage="extract", milliseconds=1, model="bad", prompt_version="extract-9")
+    early = commit("t2", by("bad", "resolve-9", replaced("Alice lives in Rome.", BERN)), at=day(1))
+    good = commit("t3", by("good", "resolve-9", replaced("Alice has a dog.", CAT)), at=day(2))
+    bad = commit("t4", by("bad", "resolve-9", retracted(fact_of(early), ended_at=day(2))), at=day(3))
+    read = commit("t5", added("Alice rows."), added("Alice runs."), at=day(3), steps=[extract])
+    elsewhere = commit("t6", by("bad", "resolve-9", added("Alice uses an app.")), at=day(3), scope=APP)
+    bobs = commit("b2", by("bad", "resolve-9", added("Bob rows.")), at=day(3), scope=BOB)
+    await desk.stored.apply(early, good, bad, read, elsewhere, bobs)
+    window = {"since": day(2), "until": day(4)}
+    undo = await desk.give("u1", Undo.model_validate({"model": "bad", **window}), at=day(5))
+    assert undone_by(undo) == [event_of(read, 1), event_of(read, 0), event_of(bad)]
+    assert await desk.texts(scope=ALICE) == [
+        *("Alice has a dog.", "Alice lives in Rome.", "Alice skis.", "Alice uses an app.")
+    ]
+    again = await desk.give("u2", Undo.model_validate({"model": "bad", **window}), at=day(5))
+    assert again.reason == "nothing_to_undo"
+    both = Undo.model_validate({"model": "good", "prompt_version": "resolve-9", **window})
+    assert len((await desk.give("u3", both, at=day(5))).events) == 1
+    neither = Undo.model_validate({"model": "good", "prompt_version": "resolve-1", **window})
+    assert (await desk.give("u4", neither, at=day(5))).reason == "nothing_to_undo"
+    prompt = Undo.model_validate({"prompt_version": "resolve-9", "since": day(0), "until": day(4)})
+    assert (await desk.give("u5", prompt, at=day(5))).outcome == "done"
+    assert "Alice lives in Bern." in await desk.texts()
+
+
+@pytest.mark.parametrize(
+    ("order", "reason"),
+    [
+        (Undo(event_id=uuid4()), "nothing_to_undo"),
+        (Undo(event_id=event_of(BOBS)), "nothing_to_undo"),
+        (Undo(source_id="b1"), "nothing_to_undo"),
+        (Undo(source_id="nobody"), "nothing_to_undo"),
+        (Undo(source_id="policy"), "nothing_to_undo"),
+    ],
+)
+async def test_what_is_not_there_or_anothers_is_refused(desk: Desk, order: Undo, reason: str) -> None:
+    await desk.give("policy", SetPolicy(level="scope", policy=Policy(add_only=True)), at=day(0.5))
+    before = await as_it_stands(desk)
+    refused = await desk.give("u1", order, at=day(1))
+    assert (refused.outcome, refused.reason) == ("rejected", reason)
+    assert "secret" not in refused.detail
+    assert await as_it_stands(desk) == before
+
+
+async def test_no_command_touches_anothers_facts(desk: Desk) -> None:
+    """Random orders of one user at facts, events and sources of all: the others' rows stay as they are."""
+    chance = random.Random(4)
+    elsewhere = commit("t9", added("Alice uses an app."), scope=APP)
+    tenant = commit("t9", added("Another Alice."), scope=Scope(tenant="acme", user_id="alice"))
+    await desk.stored.apply(elsewhere, tenant)
+    others = {fact_of(one) for one in (BOBS, elsewhere, tenant)}
+    before = {fact_id: row for fact_id, row in (await as_it_stands(desk)).items() if fact_id in others}
+    done = 0
+    for number in range(60):
+        made = await desk.give(f"c{number}", await random_order(desk, chance), at=day(1 + number))
+        done += made.outcome == "done"
+    rows = await as_it_stands(desk)
+    assert {fact_id: row for fact_id, row in rows.items() if fact_id in others} == before
+    assert done > 20
+    assert await desk.stored.rows("SELECT count(*) FROM rejections") == [(0,)]
+    assert (await rebuild(desk.stored.url, TableLog(desk.stored.pool))).equal
+
+
+async def random_order(desk: Desk, chance: random.Random) -> Order:
+    facts = [row[0] for row in await desk.stored.rows("SELECT fact_id FROM facts ORDER BY fact_id")]
+    events = [row[0] for row in await desk.stored.rows("SELECT event_id FROM memory_events ORDER BY event_id")]
+    sources = [row[0] for row in await desk.stored.rows("SELECT source_id FROM commits ORDER BY source_id")]
+    fact_id = chance.choice(facts)
+    orders: list[Order] = [
+        Update(edits=(Edit(fact_id=fact_id, text=f"Text {chance.random()}."),)),
+        Update(edits=(Edit(fact_id=fact_id, text=f"Text {chance.random()}."),)),
+        Delete(fact_ids=tuple(chance.choices(facts, k=2))),
+        Undo(event_id=chance.choice(events), cascade=chance.random() < 0.5),
+        Undo(source_id=chance.choice(sources), cascade=chance.random() < 0.5),
+        Resolve(fact_id=fact_id, action="keep_both", targets=(chance.choice(facts),)),
+    ]
+    return chance.choice(orders)
+
+
+def undone_by(made: Commit) -> list[UUID]:
+    return [event.undone for event in made.events if event.event == "decision_undone"]
