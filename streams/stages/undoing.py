@@ -37,8 +37,9 @@ class Change:
         return self.before.model_dump(exclude=_COUNTED) != self.after.model_dump(exclude=_COUNTED)
 
     @property
-    def mentions(self) -> int:
-        return self.after.mention_count - self.before.mention_count
+    def counts(self) -> bool:
+        """Whether it was a mention."""
+        return _counted(self.before) != _counted(self.after)
 
 
 def undo(given: Given, taken: Sequence[PastEvent], past: Past) -> Events:
@@ -123,7 +124,7 @@ class Undoing:
             return stands.model_copy(update=_counted(change.before))
         return stands.model_copy(
             update={
-                "mention_count": max(0, now.mention_count - change.mentions),
+                "mention_count": max(0, now.mention_count - change.after.mention_count + change.before.mention_count),
                 "confidence": _without(now.confidence, change),
                 "last_confirmed_at": self._last_mention(fact_id),
             }
@@ -136,7 +137,7 @@ class Undoing:
         mentions = (
             event.occurred_at
             for event in events
-            if event.undoes is None and self._changes[event.event_id, fact_id].mentions
+            if event.undoes is None and self._changes[event.event_id, fact_id].counts
         )
         return max(mentions, default=None)
 

@@ -1,0 +1,292 @@
+"""What taking events back comes to: put to the law that the log then tells the same as without them."""
+
+from collections.abc import Callable, Sequence
+from uuid import UUID
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from projections.past import PastEvent
+from projections.state import scope_columns
+from schemas.commit import Commit
+from schemas.events import Standing
+from streams.stages.given import Given
+from streams.stages.refusals import CommandRefusedError
+from streams.stages.undoing import Undoing, undo
+from tests.builders import (
+    ALICE,
+    Draft,
+    added,
+    commit,
+    confirmed,
+    contradicted,
+    corrected,
+    day,
+    event_of,
+    expired,
+    extended,
+    fact_of,
+    merged,
+    pending,
+    pending_confirmed,
+    pending_rejected,
+    related,
+    replaced,
+    resolved,
+    retracted,
+    skipped,
+)
+from tests.ledger import Ledger
+
+
+def take_back(ledger: Ledger, *event_ids: UUID, cascade: bool = False) -> Commit:
+    """As the command does it: with `cascade` all that builds on it as well."""
+    taken: list[PastEvent] = []
+    for event in ledger.past_events(*event_ids):
+        again = event.reinstated and ledger.past_events(event.reinstated)
+        taken += again or [event]
+    past = ledger.past()
+    while cascade and (later := Undoing(past).in_the_way(taken)):
+        taken += later
+    number = len(ledger.log)
+    made = commit(f"undo{number}", at=day(number), outcome="done", source_kind="command")
+    asked = Given(
+        owner=made.owner,
+        source_id=made.source_id,
+        scope=ALICE,
+        columns=scope_columns(ALICE),
+        issued_at=made.occurred_at,
+        now=made.decided_at,
+        actor=None,
+    )
+    made = made.model_copy(update={"events": undo(asked, taken, past)})
+    ledger.append(made)
+    return made
+
+
+def built_upon(ledger: Ledger, *event_ids: UUID) -> str:
+    with pytest.raises(CommandRefusedError) as refused:
+        take_back(ledger, *event_ids)
+    assert refused.value.reason == "built_upon"
+    return refused.value.detail
+
+
+Ending = Callable[[UUID], Draft]
+ENDINGS: list[Ending] = [
+    lambda fact_id: replaced("New.", fact_id),
+    lambda fact_id: contradicted("New.", fact_id),
+    lambda fact_id: merged("New.", fact_id),
+    lambda fact_id: corrected("New.", fact_id),
+    lambda fact_id: corrected("New.", fact_id, ended_at=day(0.5)),
+    retracted,
+    lambda fact_id: retracted(fact_id, ended_at=day(0.5), text="No longer."),
+    lambda fact_id: retracted(fact_id, ended_at=day(99)),
+    lambda fact_id: expired(fact_id, ended_at=day(0.5)),
+    skipped,
+    confirmed,
+]
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_a_fact_stands_again_as_before(ending: Ending) -> None:
+    ledger = Ledger()
+    old = fact_of(ledger.add(added("Old.")))
+    before = ledger.standing(old)
+    last = ledger.add(ending(old))
+    assert ledger.standing(old) != before
+    take_back(ledger, event_of(last))
+    assert ledger.standing(old) == before
+    assert all(ledger.standing(new).status == "undone" for new in ledger.facts if new != old)
+
+
+def test_a_mention_is_taken_back_whatever_came_later() -> None:
+    ledger = Ledger()
+    old = fact_of(ledger.add(added("Old.", confidence=0.6)))
+    first = ledger.add(confirmed(old))
+    second = ledger.add(confirmed(old))
+    ledger.add(replaced("New.", old))
+    take_back(ledger, event_of(first))
+    stands = ledger.standing(old)
+    assert (stands.status, stands.mention_count) == ("superseded", 2)
+    assert stands.confidence == pytest.approx(0.7)
+    assert stands.last_confirmed_at == second.occurred_at
+    take_back(ledger, event_of(second))
+    stands = ledger.standing(old)
+    assert (stands.mention_count, stands.last_confirmed_at) == (1, None)
+    assert stands.confidence == pytest.approx(0.6)
+
+
+def test_what_was_confirmed_since_is_built_upon() -> None:
+    ledger = Ledger()
+    first = ledger.add(added("Old."))
+    later = ledger.add(confirmed(fact_of(first), "Just so."), source_id="later")
+    told = built_upon(ledger, event_of(first))
+    assert all(part in told for part in (str(event_of(later)), "fact_confirmed", "later", "cascade"))
+    made = take_back(ledger, event_of(first), cascade=True)
+    assert [event.undone for event in made.events if event.event == "decision_undone"] == [
+        event_of(later),
+        event_of(first),
+    ]
+    assert ledger.standing(fact_of(first)).status == "undone"
+
+
+BUILDING: list[Ending] = [
+    lambda fact_id: replaced("New.", fact_id),
+    lambda fact_id: extended("More.", fact_id),
+    lambda fact_id: related("Other.", fact_id),
+    lambda fact_id: pending("Challenger.", fact_id),
+    retracted,
+    skipped,
+]
+
+
+@pytest.mark.parametrize("building", BUILDING)
+def test_what_builds_on_a_new_fact_is_in_the_way(building: Ending) -> None:
+    ledger = Ledger()
+    old = fact_of(ledger.add(added("Old.")))
+    second = ledger.add(replaced("Newer.", old))
+    third = ledger.add(building(fact_of(second)))
+    assert str(event_of(third)) in built_upon(ledger, event_of(second))
+    take_back(ledger, event_of(third))
+    take_back(ledger, event_of(second))
+    assert ledger.standing(old).status == "active"
+
+
+def test_late_news_builds_on_what_ended_it() -> None:
+    ledger = Ledger()
+    first = ledger.add(added("New."))
+    late = ledger.add(added("Old.", true_from=day(-9)))
+    ended = late.events[0].model_copy(update={"ended_at": day(0), "ended_by": fact_of(first)})
+    ledger = Ledger()
+    ledger.append(first)
+    ledger.append(late.model_copy(update={"events": (ended,)}))
+    assert str(event_of(late)) in built_upon(ledger, event_of(first))
+
+
+def test_what_a_fact_only_stood_beside_may_change_before_it_is_taken_back() -> None:
+    ledger = Ledger()
+    old = fact_of(ledger.add(added("Old.")))
+    waiting = ledger.add(pending("Challenger.", old))
+    ledger.add(replaced("New.", old))
+    take_back(ledger, event_of(waiting))
+    assert ledger.standing(fact_of(waiting)).status == "undone"
+    assert ledger.standing(old).status == "superseded"
+
+
+def test_an_undo_can_be_undone_as_often_as_one_likes() -> None:
+    ledger = Ledger()
+    old = fact_of(ledger.add(added("Old.")))
+    second = ledger.add(replaced("New.", old))
+    new = fact_of(second)
+    with_it = (ledger.standing(old), ledger.standing(new))
+    first_undo = take_back(ledger, event_of(second))
+    assert ledger.undone == {event_of(second)}
+    again = take_back(ledger, event_of(first_undo))
+    assert (ledger.standing(old), ledger.standing(new)) == with_it
+    assert event_of(second) not in ledger.undone
+    take_back(ledger, event_of(again))
+    assert (ledger.standing(old).status, ledger.standing(new).status) == ("active", "undone")
+    assert event_of(second) in ledger.undone
+
+
+def test_an_undo_is_built_upon_by_what_came_of_the_fact_since() -> None:
+    ledger = Ledger()
+    old = fact_of(ledger.add(added("Old.")))
+    second = ledger.add(replaced("New.", old))
+    first_undo = take_back(ledger, event_of(second))
+    third = ledger.add(replaced("Newest.", old))
+    assert str(event_of(third)) in built_upon(ledger, event_of(first_undo))
+
+
+def test_what_was_taken_back_is_no_longer_in_the_way() -> None:
+    ledger = Ledger()
+    first = ledger.add(added("Old."))
+    second = ledger.add(replaced("New.", fact_of(first)))
+    undo_of_second = take_back(ledger, event_of(second))
+    undo_of_first = take_back(ledger, event_of(first))
+    assert ledger.standing(fact_of(first)).status == "undone"
+    assert str(event_of(undo_of_first)) in built_upon(ledger, event_of(undo_of_second))
+
+
+def test_a_source_is_taken_back_the_last_event_first() -> None:
+    ledger = Ledger()
+    old = fact_of(ledger.add(added("Old.")))
+    before = ledger.standing(old)
+    place = fact_of(commit("t1"), 1)
+    turn = ledger.add(confirmed(old), replaced("New.", old), skipped(place))
+    take_back(ledger, *(event.event_id for event in turn.events))
+    assert ledger.standing(old) == before
+    assert ledger.standing(place).status == "undone"
+
+
+Step = tuple[int, int, int]
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.lists(st.tuples(st.integers(0, 16), st.integers(0, 99), st.integers(0, 99)), max_size=14), st.data())
+def test_the_log_then_tells_the_same_as_without(steps: Sequence[Step], data: st.DataObject) -> None:
+    ledger = Ledger()
+    ledger.add(added("Fact 0.", confidence=0.5))
+    for step in steps:
+        ledger.add(_draft(ledger, *step))
+    wanted = data.draw(st.sampled_from([event.event_id for event in ledger.past().events]))
+    before = dict(ledger.state.facts)
+    made = take_back(ledger, wanted, cascade=True)
+    gone = {event.undone for event in made.events if event.event == "decision_undone"}
+    without = Ledger()
+    for known in ledger.log[:-1]:
+        kept = tuple(event for event in known.events if event.event_id not in gone)
+        without.append(known.model_copy(update={"events": kept}))
+    assert not any(row.stale for row in (*ledger.events, *without.events))
+    for fact_id in ledger.facts:
+        if fact_id in without.facts:
+            assert_alike(ledger.standing(fact_id), without.standing(fact_id))
+        else:
+            assert ledger.standing(fact_id).status == "undone"
+    for event in reversed(made.events):
+        take_back(ledger, event.event_id)
+    for fact_id, known_fact in before.items():
+        assert_alike(ledger.standing(fact_id), known_fact.state.standing)
+
+
+def _draft(ledger: Ledger, kind: int, one: int, other: int) -> Draft:
+    """An event that the facts, as they stand, allow; `one` and `other` choose among them."""
+    facts = [(fact_id, known.state) for fact_id, known in ledger.state.facts.items()]
+    active = [fact_id for fact_id, state in facts if state.status == "active"]
+    waiting = [fact_id for fact_id, state in facts if state.status == "pending_confirmation"]
+    doubtful = [fact_id for fact_id, state in facts if state.unresolved and state.status == "active"]
+    text = f"Fact {len(ledger.log)}."
+    if not active or kind == 0:
+        return added(text, confidence=0.4 + other / 200, unresolved=bool(other % 2))
+    target, another = active[one % len(active)], active[other % len(active)]
+    if kind == 1 and waiting:
+        return pending_confirmed(waiting[one % len(waiting)], another, text=text)
+    if kind == 2 and waiting:
+        return pending_rejected(waiting[one % len(waiting)], confirmed=another, text=text)
+    if kind == 3 and doubtful:
+        doubt = doubtful[one % len(doubtful)]
+        rivals = [another] if another != doubt else []
+        return resolved(doubt, *rivals, action=("keep_both", "keep_old", "contradict")[other % 3])
+    return _SIMPLE[kind % len(_SIMPLE)](text, target, another)
+
+
+_SIMPLE: list[Callable[[str, UUID, UUID], Draft]] = [
+    lambda text, target, _: skipped(target, text),
+    lambda text, target, _: confirmed(target, text),
+    lambda text, target, _: replaced(text, target, ended_at=day(1)),
+    lambda text, target, _: replaced(text, target, ended_at=day(999)),
+    lambda text, target, other: merged(text, *dict.fromkeys((target, other))),
+    lambda text, target, _: contradicted(text, target),
+    lambda text, target, _: extended(text, target),
+    lambda _, target, __: retracted(target),
+    lambda text, target, _: retracted(target, ended_at=day(999), text=text),
+    lambda text, target, _: pending(text, target, confidence=0.5),
+    lambda text, target, _: corrected(text, target),
+]
+
+
+def assert_alike(one: Standing, other: Standing) -> None:
+    """The same but for what rounding does to a confidence."""
+    assert one.confidence == pytest.approx(other.confidence)
+    assert one.model_copy(update={"confidence": 0.0}) == other.model_copy(update={"confidence": 0.0})
