@@ -1,6 +1,16 @@
 """Errors that a user of the client or the command line meets; each says what to do."""
 
 from collections.abc import Mapping, Sequence
+from typing import Final
+
+from schemas.policy import LimitHit, LimitName
+
+_WAYS_OUT: Final[Mapping[LimitName, str]] = {
+    "active_facts": "delete facts",
+    "turns_per_minute": "publish it again in the next minute",
+    "bytes_per_turn": "publish it in smaller parts",
+    "tokens_per_day": "publish it again tomorrow (UTC)",
+}
 
 
 class MnemologError(Exception):
@@ -49,6 +59,19 @@ class PartlyPublishedError(MnemologError):
         )
         self.accepted = tuple(accepted)
         self.failed = dict(failed)
+
+
+class LimitExceededError(MnemologError):
+    """A turn is over a limit that was set for its scope or tenant; `hit` has the count and the limit.
+
+    It was not published: once there is room again, or the limit is higher, publish it with the same turn_id.
+    """
+
+    def __init__(self, turn_id: str, hit: LimitHit) -> None:
+        advice = f"raise the limit with set_policy, or {_WAYS_OUT[hit.name]}"
+        super().__init__(f"turn {turn_id} was not published, it is over a limit: {hit}; {advice}")
+        self.turn_id = turn_id
+        self.hit = hit
 
 
 class WaitTimeoutError(MnemologError, TimeoutError):

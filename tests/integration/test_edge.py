@@ -1,0 +1,66 @@
+"""The quick answer about limits, before a turn is published."""
+
+from collections.abc import AsyncIterator
+
+import pytest
+import pytest_asyncio
+
+from mnemolog.edge import check_limits
+from mnemolog.errors import LimitExceededError
+from mnemolog.reading import Reader
+from schemas.policy import LimitHit, Limits, Policy
+from schemas.turn import Message, Turn
+from tests.builders import ALICE, START, added, commit, policy_set
+from tests.stored import Stored
+
+pytestmark = pytest.mark.postgres
+
+
+@pytest_asyncio.fixture
+async def db(database: str) -> AsyncIterator[Stored]:
+    async with Stored.open(database) as stored:
+        yield stored
+
+
+@pytest_asyncio.fixture
+async def reader(db: Stored) -> AsyncIterator[Reader]:
+    reader = Reader(db.url, size=2, statement_timeout=5.0)
+    yield reader
+    await reader.close()
+
+
+def turn(text: str = "I moved to Bern.") -> Turn:
+    said = (Message(role="user", content=text),)
+    return Turn(turn_id="t9", scope=ALICE, messages=said, occurred_at=START)
+
+
+async def test_a_turn_under_its_limits_is_let_through(db: Stored, reader: Reader) -> None:
+    await check_limits(reader, turn(), START)
+    await db.apply(commit("p1", policy_set(Policy(add_only=True))))
+    await check_limits(reader, turn(), START)
+    await db.apply(commit("p2", policy_set(Policy(limits=Limits(active_facts=1, bytes_per_turn=1000)))))
+    await check_limits(reader, turn(), START)
+
+
+async def test_a_turn_over_a_limit_is_told_the_count_and_what_to_do(db: Stored, reader: Reader) -> None:
+    limits = Limits(active_facts=1, bytes_per_turn=1000)
+    await db.apply(commit("p1", policy_set(Policy(limits=limits))), commit("t1", added("one")))
+    with pytest.raises(
+        LimitExceededError, match=r"turn t9 .* active facts of the scope: 1 of 1; .* delete facts"
+    ) as full:
+        await check_limits(reader, turn(), START)
+    assert full.value.hit == LimitHit(name="active_facts", level="scope", count=1, limit=1)
+    with pytest.raises(LimitExceededError, match=r"bytes per turn of the scope: \d+ of 1000; .* smaller parts"):
+        await check_limits(reader, turn("a" * 1000), START)
+
+
+async def test_without_the_database_every_turn_is_let_through() -> None:
+    reader = Reader("postgresql://nobody@127.0.0.1:1/nothing", size=2, statement_timeout=5.0)
+    await check_limits(reader, turn(), START)
+    await reader.close()
+
+
+async def test_without_the_tables_every_turn_is_let_through(empty_database: str) -> None:
+    reader = Reader(empty_database, size=2, statement_timeout=5.0)
+    await check_limits(reader, turn(), START)
+    await reader.close()

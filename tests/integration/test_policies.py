@@ -1,0 +1,83 @@
+"""Which rules hold: the turn's before the scope's before the tenant's before the configured ones."""
+
+from collections.abc import AsyncIterator
+
+import pytest
+import pytest_asyncio
+
+from projections.policies import Policies, with_overrides
+from schemas.command import tenant_scope
+from schemas.policy import CONFIRM_BELOW, HIGH_RISK, Limits, Policy, Rules
+from schemas.scope import Scope
+from schemas.turn import Overrides
+from streams.settings import StreamsSettings, default_rules
+from tests.builders import ALICE, BOB, commit, day, policy_set
+from tests.stored import Stored
+
+pytestmark = pytest.mark.postgres
+
+
+@pytest_asyncio.fixture
+async def db(database: str) -> AsyncIterator[Stored]:
+    async with Stored.open(database) as stored:
+        yield stored
+
+
+async def test_a_scope_s_word_comes_before_its_tenant_s_before_the_configured(db: Stored) -> None:
+    configured = Rules(min_importance=0.2, single_valued=("locker",))
+    tenant = Policy(confidence="cautious", high_risk=("health",), limits=Limits(active_facts=100))
+    scope = Policy(high_risk=(), limits=Limits(active_facts=10))
+    await db.apply(
+        commit("p1", policy_set(tenant, level="tenant"), scope=tenant_scope("default")), commit("p2", policy_set(scope))
+    )
+    policies = Policies(db.pool)
+    alice = await policies.rules(ALICE, configured)
+    assert (alice.min_importance, alice.confidence, alice.high_risk) == (0.2, "cautious", ())
+    assert alice.limits == {"tenant": tenant.limits, "scope": scope.limits}
+    assert alice.has_one_value("locker")
+    bob = await policies.rules(BOB, configured)
+    assert (bob.high_risk, bob.limits) == (("health",), {"tenant": tenant.limits})
+    assert await policies.rules(Scope(tenant="acme", user_id="alice"), configured) == configured
+    assert (await policies.rules(Scope(user_id="alice", app_id="a"), configured)).limits == bob.limits
+
+
+async def test_the_last_policy_of_a_level_takes_the_place_of_the_one_before(db: Stored) -> None:
+    first, second = Policy(add_only=True, min_importance=0.5), Policy(min_importance=0.3)
+    await db.apply(commit("p1", policy_set(first)), commit("p2", policy_set(second), at=day(1)))
+    rules = await Policies(db.pool).rules(ALICE, Rules())
+    assert (rules.add_only, rules.min_importance) == (False, 0.3)
+
+
+async def test_the_scope_that_a_tenant_s_policy_is_set_in_has_it_once(db: Stored) -> None:
+    await db.apply(commit("p1", policy_set(Policy(add_only=True), level="tenant"), scope=tenant_scope("default")))
+    rules = await Policies(db.pool).rules(tenant_scope("default"), Rules())
+    assert (rules.add_only, set(rules.limits)) == (True, {"tenant"})
+
+
+def test_a_turn_s_own_word_comes_first() -> None:
+    rules = Rules(add_only=True, confirm_below=0.5, min_importance=0.4)
+    assert with_overrides(rules, Overrides()) == rules
+    said = with_overrides(
+        rules, Overrides(add_only=False, confidence="cautious", confirm_below=0.0, min_importance=0.0)
+    )
+    assert said == Rules(add_only=False, confidence="cautious", confirm_below=0.0, min_importance=0.0)
+
+
+def test_what_is_configured_is_the_ground() -> None:
+    assert default_rules(StreamsSettings()) == Rules(confirm_below=CONFIRM_BELOW, high_risk=HIGH_RISK)
+    configured = StreamsSettings(
+        add_only=True,
+        confidence_preset="cautious",
+        confirm_below=0.7,
+        high_risk=("identity",),
+        single_valued_keys=("locker",),
+        min_importance=0.3,
+    )
+    assert default_rules(configured) == Rules(
+        add_only=True,
+        confidence="cautious",
+        confirm_below=0.7,
+        high_risk=("identity",),
+        single_valued=("locker",),
+        min_importance=0.3,
+    )
