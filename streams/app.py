@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 
 import faust
 import structlog
+from faust.exceptions import ConsumerNotStarted
 from faust.transport.drivers import aiokafka as driver
 from faust.types import TP
 
@@ -52,6 +53,17 @@ class StageApp:
     app: faust.App
     window: Window
     tuning: KafkaTuning
+
+    @property
+    def partitions(self) -> frozenset[int]:
+        """The partitions of its inputs that it has now; none while it takes no part in its group."""
+        app: Any = self.app
+        if app.consumer_generation_id <= 0 or app.rebalancing:
+            return frozenset()
+        try:
+            return frozenset(tp.partition for tp in app.consumer.assignment())
+        except ConsumerNotStarted:
+            return frozenset()
 
 
 def group_id(stage: str, prefix: str = "") -> str:

@@ -7,11 +7,16 @@ from functools import partial
 from time import monotonic
 
 from projections.journal import Journal
+from projections.known import KnownFacts
 from projections.log_source import TableLog
 from projections.matching import Matcher
+from projections.past import PastReader
+from projections.policies import Policies, with_overrides
 from projections.projector import Projector
 from schemas.envelopes import EmbeddedFacts, ExtractedFacts, MatchedFacts
+from schemas.policy import Rules
 from schemas.provenance import Stage, Thresholds
+from schemas.scope import Scope
 from schemas.turn import Overrides
 from streams.app import StageApp, StageSpec, build_app
 from streams.base_window import Window
@@ -22,12 +27,13 @@ from streams.models import Models
 from streams.providers.thresholds import thresholds_for
 from streams.seen import Seen
 from streams.send import Sender
-from streams.settings import StreamsSettings
+from streams.settings import StreamsSettings, default_rules
 from streams.stages.embed import Embedding, finish_embed
 from streams.stages.extract import Extractor, finish_extract, read_source
 from streams.stages.freshness import Freshness
 from streams.stages.hop import Hop, I, O, Steps
 from streams.stages.journal import Journalling
+from streams.stages.limiting import Limiting
 from streams.stages.match import Matching, finish_match
 from streams.stages.project import Projecting, start_offsets
 from streams.stages.reading import reader
@@ -56,6 +62,10 @@ class Parts:
 
     journal: Journal
     matcher: Matcher
+    policies: Policies
+    limiting: Limiting
+    known: KnownFacts
+    past: PastReader
     projector: Projector
     models: Models
     log: KafkaLog
@@ -70,23 +80,33 @@ class Assembly:
         self._settings = settings
         self._bootstrap = bootstrap
         self._parts = parts
-        self._matching = Matching(parts.matcher, self._thresholds_for)
+        self._rules = default_rules(settings)
+        self._matching = Matching(parts.matcher, self._thresholds_for, self._rules_for)
+        self._built: dict[Stage, StageApp] = {}
+
+    def partitions(self, stage: Stage) -> frozenset[int]:
+        """The partitions that `stage` has now in this process."""
+        return self._built[stage].partitions if stage in self._built else frozenset()
 
     def builder(self, stage: Stage) -> Callable[[], StageApp]:
         """A way to build the stage's App. Raises `ProviderConfigurationError` for a model that it cannot have."""
         self._parts.models.prepare(stage)
         inputs, make_window = self._plan(stage)
-        return partial(
-            build_app,
-            StageSpec(name=stage, inputs=inputs),
-            make_window,
-            bootstrap=self._bootstrap,
-            prefix=self._settings.topic_prefix,
-            tuning=tuning(self._settings),
-            start_offsets=start_offsets(self._parts.projector, self._parts.log, self._parts.folded)
-            if stage == "project"
-            else None,
-        )
+
+        def build() -> StageApp:
+            self._built[stage] = build_app(
+                StageSpec(name=stage, inputs=inputs),
+                make_window,
+                bootstrap=self._bootstrap,
+                prefix=self._settings.topic_prefix,
+                tuning=tuning(self._settings),
+                start_offsets=start_offsets(self._parts.projector, self._parts.log, self._parts.folded)
+                if stage == "project"
+                else None,
+            )
+            return self._built[stage]
+
+        return build
 
     def _plan(self, stage: Stage) -> tuple[tuple[Topic, ...], Callable[[Sender], Window]]:
         match stage:
@@ -111,7 +131,12 @@ class Assembly:
             stage="extract",
             topic=self._name(EXTRACTED_FACTS),
             read=partial(read_source, max_bytes=self._settings.max_turn_bytes, commands=self._name(MEMORY_COMMANDS)),
-            work=Extractor(self._parts.models.chat, categories=self._settings.categories),
+            work=Extractor(
+                self._parts.models.chat,
+                categories=self._settings.categories,
+                rules_for=self._rules_for,
+                precheck=self._parts.limiting.precheck,
+            ),
             finish=finish_extract,
         )
         return self._hop(steps, sender)
@@ -190,8 +215,13 @@ class Assembly:
             raw_duplicate=settings.raw_duplicate_threshold,
             conflict=settings.conflict_threshold,
             near_duplicate=settings.near_duplicate_threshold,
+            ending=settings.ending_threshold,
         )
         return thresholds_for(model, configured.model_copy(update=overrides.model_dump(exclude_none=True)))
+
+    async def _rules_for(self, scope: Scope, overrides: Overrides) -> Rules:
+        """A turn's own word before the policies that were set before what is configured."""
+        return with_overrides(await self._parts.policies.rules(scope, self._rules), overrides)
 
 
 def tuning(settings: StreamsSettings) -> KafkaTuning:

@@ -99,6 +99,10 @@ class StreamsSettings(PostgresSettings):
     )
     min_importance: Fraction = Field(default=0.0, description="importance below which a fact is not kept")
 
+    expiry_interval: Seconds = Field(
+        default=30.0, description="seconds between looks for facts whose end has passed, to write it into the log"
+    )
+
     metrics_host: str = Field(default="127.0.0.1", description="address of the worker's /metrics and /health")
     metrics_port: int = Field(
         default=9464, ge=0, le=65535, description="their port; 0 takes a free one, as `up` does where it is taken"

@@ -1,18 +1,23 @@
 """A worker: some or all stages in one process and event loop, over one pool and one set of models."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import partial
 from typing import Any
 
 import structlog
 
 from projections.journal import Journal
+from projections.known import KnownFacts
+from projections.limits import Reservations
 from projections.log_source import TableLog
 from projections.matching import Matcher
-from projections.pools import open_pool
+from projections.past import PastReader
+from projections.policies import Policies
+from projections.pools import Pool, open_pool
 from projections.projector import Projector
 from projections.query_errors import LogUnreadableError
 from projections.replies import Replies
@@ -23,12 +28,17 @@ from streams.errors import StartRefused
 from streams.log_source import KafkaLog
 from streams.metrics_server import serve_metrics
 from streams.models import Models
+from streams.quality_watch import watch_quality
 from streams.runner import Supervision, run_apps
 from streams.settings import StreamsSettings
+from streams.stages.limiting import Limiting
 from streams.stages.project import lag
+from streams.timer import run_timer
 from streams.watermark import Watermark
 
 log = structlog.get_logger(__name__)
+
+Work = Coroutine[Any, Any, None]
 
 READY_POLL_SECONDS = 0.1
 PURGE_SECONDS = 3600.0
@@ -60,59 +70,90 @@ async def run_worker(
     ready: dict[str, bool] = dict.fromkeys(stages, False)
     async with (
         serve_metrics(settings.metrics_host, settings.metrics_port, ready) as metrics_url,
-        _parts(settings, settings.kafka, settings.postgres) as (parts, replies),
-        _background(_announce(WorkerReport(stages=tuple(stages), metrics_url=metrics_url), ready, on_ready)),
-        _background(_purge(replies, timedelta(days=settings.reply_retention_days))),
-        _background(_watch_lag(parts, shown="project" in stages)),
+        _tables(settings, settings.postgres) as pool,
+        _parts(settings, settings.kafka, pool) as parts,
     ):
         assembly = Assembly(settings, settings.kafka, parts)
         builders = [assembly.builder(stage) for stage in ALL_STAGES if stage in stages]
+        report = WorkerReport(stages=tuple(stages), metrics_url=metrics_url)
         log.info("worker_starting", stages=list(stages), metrics_url=metrics_url)
-        await run_apps(
-            builders,
-            stop,
-            ready=ready,
-            supervision=Supervision(stalled_after=settings.watchdog),
-        )
+        async with _background(
+            _announce(report, ready, on_ready),
+            _purge(Replies(pool), timedelta(days=settings.reply_retention_days)),
+            *_chores(settings, stages, pool, parts, assembly),
+        ):
+            await run_apps(
+                builders,
+                stop,
+                ready=ready,
+                supervision=Supervision(stalled_after=settings.watchdog),
+            )
         log.info("worker_stopped", stages=list(stages))
 
 
-@asynccontextmanager
-async def _parts(settings: StreamsSettings, kafka: str, postgres: str) -> AsyncIterator[tuple[Parts, Replies]]:
-    async with open_pool(
+def _tables(settings: StreamsSettings, postgres: str) -> Pool:
+    return open_pool(
         postgres,
         min_size=2,
         max_size=settings.postgres_pool_size,
         application_name="mnemolog-worker",
         statement_timeout=settings.postgres_statement_timeout,
         autocommit=True,
-    ) as pool:
-        replies = Replies(pool)
-        projector = Projector(pool)
-        parts = Parts(
-            journal=Journal(pool),
-            matcher=Matcher(pool, limit=settings.candidates),
-            projector=projector,
-            models=Models(settings, replies),
-            log=KafkaLog(kafka, prefix=settings.topic_prefix),
-            folded=TableLog(pool),
-            watermark=Watermark(projector.next_offsets),
-        )
-        try:
-            yield parts, replies
-        finally:
-            for part in (parts.watermark, parts.models, parts.log):
-                await part.close()
+    )
 
 
 @asynccontextmanager
-async def _background(work: Any) -> AsyncIterator[None]:
-    task = asyncio.create_task(work)
+async def _parts(settings: StreamsSettings, kafka: str, pool: Pool) -> AsyncIterator[Parts]:
+    projector, known = Projector(pool), KnownFacts(pool)
+    parts = Parts(
+        journal=Journal(pool),
+        matcher=Matcher(pool, limit=settings.candidates),
+        policies=Policies(pool),
+        limiting=Limiting(Reservations(pool)),
+        known=known,
+        past=PastReader(pool, known),
+        projector=projector,
+        models=Models(settings, Replies(pool)),
+        log=KafkaLog(kafka, prefix=settings.topic_prefix),
+        folded=TableLog(pool),
+        watermark=Watermark(projector.next_offsets),
+    )
+    try:
+        yield parts
+    finally:
+        for part in (parts.watermark, parts.models, parts.log):
+            await part.close()
+
+
+def _chores(
+    settings: StreamsSettings, stages: Sequence[Stage], pool: Pool, parts: Parts, assembly: Assembly
+) -> Iterator[Work]:
+    """What runs beside the stages that it belongs to."""
+    if "project" in stages:
+        yield _watch_lag(parts)
+        yield watch_quality(pool, now)
+    if "resolve" in stages:
+        yield run_timer(settings, parts.known, partitions=partial(assembly.partitions, "resolve"), clock=now)
+
+
+@asynccontextmanager
+async def _background(*works: Work) -> AsyncIterator[None]:
+    tasks = [asyncio.create_task(_told(work)) for work in works]
     try:
         yield
     finally:
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def _told(work: Work) -> None:
+    """No stage waits for what runs in the background, so nobody else would hear of its fault."""
+    try:
+        await work
+    except Exception:
+        log.exception("background_work_failed")
+        raise
 
 
 async def _announce(
@@ -125,9 +166,9 @@ async def _announce(
         on_ready(report)
 
 
-async def _watch_lag(parts: Parts, *, shown: bool) -> None:
-    """Show how far the tables are behind the log, where this worker projects."""
-    while shown:
+async def _watch_lag(parts: Parts) -> None:
+    """Show how far the tables are behind the log."""
+    while True:
         try:
             for partition, behind in (await lag(parts.projector, parts.log)).items():
                 metrics.PROJECTION_LAG.labels(partition=partition).set(behind)
