@@ -121,6 +121,8 @@ class StreamsSettings(PostgresSettings):
         duplicate, conflict = self.duplicate_threshold, self.conflict_threshold
         if duplicate is not None and conflict is not None and conflict > duplicate:
             raise ValueError("MNEMOLOG_CONFLICT_THRESHOLD must not be above MNEMOLOG_DUPLICATE_THRESHOLD")
+        if self.ending_threshold is not None and conflict is not None and self.ending_threshold > conflict:
+            raise ValueError("MNEMOLOG_ENDING_THRESHOLD must not be above MNEMOLOG_CONFLICT_THRESHOLD")
         return self
 
 

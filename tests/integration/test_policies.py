@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 import pytest_asyncio
+from pydantic import ValidationError
 
 from projections.policies import Policies, with_overrides
 from schemas.command import tenant_scope
@@ -81,3 +82,8 @@ def test_what_is_configured_is_the_ground() -> None:
         single_valued=("locker",),
         min_importance=0.3,
     )
+
+
+def test_an_ending_threshold_above_that_of_conflicts_is_refused() -> None:
+    with pytest.raises(ValidationError, match="MNEMOLOG_ENDING_THRESHOLD must not be above"):
+        StreamsSettings(ending_threshold=0.7, conflict_threshold=0.6)

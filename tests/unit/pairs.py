@@ -1,6 +1,7 @@
 """Pairs of facts, labelled by hand, that embedding models are measured on.
 
 SAME: both say the same. CLASH: the second ends or denies the first. BESIDE: alike, and both true. OTHER: unlike.
+ENDING: the second ends the first with nothing in its place, often in quite other words.
 """
 
 SAME = """\
@@ -153,6 +154,33 @@ Rita moved to Lisbon in 2021. | Rita likes horror films.
 Sam does not drink coffee. | Sam is a chess player.
 Sam's deadline for the report is Friday. | Sam has blue eyes.
 Tina is single. | Tina works night shifts.
+"""
+
+ENDING = """\
+Alice works at Acme as an analyst. | Alice quit her job.
+Alice works at Acme. | Alice no longer works at Acme.
+Bob is a nurse. | Bob has retired.
+Bob studies law at the university. | Bob dropped out.
+Carol runs every morning. | Carol has stopped running.
+Carol takes 10 units of insulin. | Carol does not take insulin any more.
+Dave is married to Eva. | Dave and Eva got divorced.
+Dave's girlfriend is called Nina. | Dave broke up with Nina.
+Erin is a vegetarian. | Erin has given up being a vegetarian.
+Erin has a dog called Rex. | Rex died last week.
+Frank lives in an apartment in Berlin. | Frank gave up his apartment in Berlin.
+Frank plays the violin in an orchestra. | Frank left the orchestra.
+Grace has a subscription to a newspaper. | Grace cancelled her newspaper subscription.
+Grace drives a Toyota. | Grace sold her car.
+Henry is planning a trip to Japan in May. | Henry's trip to Japan is called off.
+Henry smokes a pack of cigarettes a day. | Henry quit smoking.
+Ivy meets her therapist on Thursdays. | Ivy has ended her therapy.
+Ivy is learning Italian. | Ivy gave up on learning Italian.
+Jack banks with ING. | Jack closed his account at ING.
+Jack is a member of a gym. | Jack's gym membership has ended.
+Kate is engaged to Tom. | Kate called off the engagement.
+Kate rents a garden plot. | Kate gave the garden plot back.
+Leo leads the payments team. | Leo stepped down as team lead.
+Leo uses VS Code as his editor. | Leo stopped using VS Code.
 """
 
 

@@ -6,7 +6,7 @@ from schemas.provenance import Thresholds
 from schemas.turn import Overrides
 from streams.providers.minilm import MODEL, MiniLmEmbedder
 from streams.providers.thresholds import KNOWN, MEMLIB, MINILM, thresholds_for
-from tests.unit.pairs import BESIDE, CLASH, OTHER, SAME, pairs
+from tests.unit.pairs import BESIDE, CLASH, ENDING, OTHER, SAME, pairs
 
 
 async def similarities(table: str) -> list[float]:
@@ -35,6 +35,13 @@ async def test_minilm_s_thresholds_lose_no_clash_and_spare_what_is_unlike() -> N
     assert share(same, MINILM.near_duplicate) > 0.1  # some repetitions are
 
 
+async def test_what_a_statement_ends_is_found_from_a_lower_threshold_on() -> None:
+    ending = await similarities(ENDING)
+    assert len(ending) == 24
+    assert share(ending, MINILM.ending) == 1
+    assert share(ending, MINILM.conflict) <= 0.85  # that of conflicts would lose some
+
+
 async def test_memlib_s_thresholds_would_not_do_for_minilm() -> None:
     clash, beside = await similarities(CLASH), await similarities(BESIDE)
     assert max(clash) > MEMLIB.duplicate
@@ -43,12 +50,13 @@ async def test_memlib_s_thresholds_would_not_do_for_minilm() -> None:
 
 
 def test_a_turn_can_set_its_own() -> None:
-    assert thresholds_for(MODEL, Overrides(conflict=0.0, duplicate=0.5)) == Thresholds(
+    assert thresholds_for(MODEL, Overrides(conflict=0.1, duplicate=0.5, ending=0.0)) == Thresholds(
         embedding_model=MODEL,
         duplicate=0.5,
         raw_duplicate=MINILM.raw_duplicate,
-        conflict=0.0,
+        conflict=0.1,
         near_duplicate=MINILM.near_duplicate,
+        ending=0.0,
     )
 
 
@@ -63,7 +71,7 @@ def test_an_unknown_model_is_warned_about_once() -> None:
 def test_every_default_names_its_source_and_is_in_order() -> None:
     for defaults in KNOWN.values():
         assert defaults.source
-        assert 0 < defaults.conflict < defaults.near_duplicate <= defaults.duplicate <= 1
+        assert 0 < defaults.ending <= defaults.conflict < defaults.near_duplicate <= defaults.duplicate <= 1
 
 
 def test_the_documentation_has_the_numbers_of_every_known_model() -> None:
