@@ -10,7 +10,7 @@ from streams.timer import partition_of
 @pytest.mark.parametrize("count", [1, 4, 12])
 def test_an_owner_has_the_partition_that_a_producer_sends_its_records_to(count: int) -> None:
     partitions = list(range(count))
-    scopes = [Scope(user_id=f"user-{number}") for number in range(50)] + [Scope(tenant="acme", agent_id="bot")]
+    scopes = [Scope(user_id=f"user-{number}") for number in range(200)] + [Scope(tenant="acme", agent_id="bot")]
     sent = [DefaultPartitioner()(scope.key, partitions, partitions) for scope in scopes]
     assert [partition_of(scope, count) for scope in scopes] == sent
     assert set(sent) == set(partitions)
