@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Any, Literal
 
 from mnemolog.asking import Asking
+from mnemolog.edge import check_limits
 from mnemolog.ordering import Ordering
 from mnemolog.publishing import Letter
 from mnemolog.turns import Draft, Messages, checked, compose
@@ -53,8 +54,10 @@ class MemoryClient(Asking, Ordering):
 
         `messages` is a text of the user or a list of `{role, content, name}`. `infer=False` stores the user's messages
         as they are, without a model. `occurred_at` (with a zone) is now unless given. `recalled` is memory that was in
-        the prompt: context, never evidence. Raises `InvalidTurnError` before anything is sent, and `PublishError` when
-        no acknowledgement came in time: publish again with the same `turn_id`, a second copy does nothing.
+        the prompt: context, never evidence. `overrides` hold for this turn only (`schemas.turn.Overrides` names them).
+        Raises `InvalidTurnError` before anything is sent, `LimitExceededError` where it is known that the turn would be
+        refused for a limit, and `PublishError` when no acknowledgement came in time: publish again with the same
+        `turn_id`, a second copy does nothing.
         An own `turn_id` must be new for the user over all agents, apps and runs: the first turn of an id counts.
         """
         draft = Draft(
@@ -74,6 +77,8 @@ class MemoryClient(Asking, Ordering):
             overrides=overrides,
         )
         turn = compose(draft, max_bytes=self._settings.max_turn_bytes)
+        if (reader := self._readable()) is not None:
+            await check_limits(reader, turn, self._now())
         publisher = await self._publishing()
         await publisher.publish(Letter.of(turn))
         return Accepted(turn_id=turn.turn_id)
@@ -82,7 +87,7 @@ class MemoryClient(Asking, Ordering):
         """Publish turns in their order, many at a time; returns once the broker has all of them.
 
         Raises `InvalidTurnError` at the first that is none, before anything is sent, and `PartlyPublishedError`
-        that names those which were not acknowledged.
+        that names those which were not acknowledged. Limits are not looked at here: a turn over one ends as rejected.
         """
         limit = self._settings.max_turn_bytes
         letters = [Letter.of(checked(turn, max_bytes=limit)) for turn in turns]

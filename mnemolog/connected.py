@@ -9,6 +9,7 @@ from typing import Self
 import uuid_utils
 
 from mnemolog.connection import check, located
+from mnemolog.errors import NotConnectedError
 from mnemolog.publishing import Publisher
 from mnemolog.reading import Reader
 from mnemolog.searching import QueryEmbedder
@@ -100,3 +101,10 @@ class Connected:
                 statement_timeout=settings.postgres_statement_timeout,
             )
         return self._reader
+
+    def _readable(self) -> Reader | None:
+        """The tables, or None where nothing says where they are: publishing does without."""
+        try:
+            return self._reading()
+        except NotConnectedError:
+            return None
