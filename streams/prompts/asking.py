@@ -16,11 +16,15 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer(Generic[T]):
-    """What was understood, what was left out of it, and every reply that was paid for on the way."""
+    """What was understood, what was left out of it, and every reply that was paid for on the way.
+
+    `complaints` is what the model was told of its faulty replies, one text a re-prompt.
+    """
 
     value: T
     dropped: tuple[Dropped, ...]
     replies: tuple[RecordedReply, ...]
+    complaints: tuple[str, ...] = ()
 
     @property
     def reprompts(self) -> int:
@@ -41,6 +45,7 @@ async def ask(
     Raises `ReplyInvalidError` when no reply had a value, and whatever `model` raises.
     """
     replies: list[RecordedReply] = []
+    complaints: list[str] = []
     usable: Parsed[T] | None = None
     question = prompt
     while True:
@@ -50,14 +55,12 @@ async def ask(
         settled = usable is not None or (parsed.value is not None and not parsed.complaints)
         usable = parsed if parsed.value is not None else usable
         if settled or len(replies) > reprompts:
-            return _answer(usable, parsed.complaints, tuple(replies))
+            break
+        complaints.append("; ".join(parsed.complaints))
         question = _again(prompt, reply, parsed.complaints)
-
-
-def _answer(usable: Parsed[T] | None, complaints: tuple[str, ...], replies: tuple[RecordedReply, ...]) -> Answer[T]:
     if usable is None or usable.value is None:
-        raise ReplyInvalidError(complaints, replies)
-    return Answer(value=usable.value, dropped=usable.dropped, replies=replies)
+        raise ReplyInvalidError((*complaints, "; ".join(parsed.complaints)), tuple(replies))
+    return Answer(value=usable.value, dropped=usable.dropped, replies=tuple(replies), complaints=tuple(complaints))
 
 
 def _again(prompt: Prompt, reply: Reply, complaints: tuple[str, ...]) -> Prompt:

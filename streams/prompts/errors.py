@@ -8,10 +8,10 @@ class ReplyInvalidError(StreamsError):
     """Every reply, re-prompts included, was invalid.
 
     The caller ends the turn as failed (extraction) or adds the facts unresolved (resolution);
-    `replies` are paid for and belong in the provenance either way.
+    `replies` are paid for and belong in the provenance either way, `complaints` says what was wrong with each.
     """
 
     def __init__(self, complaints: tuple[str, ...], replies: tuple[RecordedReply, ...]) -> None:
-        super().__init__(f"no valid reply after {len(replies)} calls, the last one: {'; '.join(complaints)}")
+        super().__init__(f"no valid reply after {len(replies)} calls, the last one: {complaints[-1]}")
         self.complaints = complaints
         self.replies = replies

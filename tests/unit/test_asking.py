@@ -88,4 +88,18 @@ async def test_it_gives_up_after_two_re_prompts_and_hands_over_what_was_paid() -
     with pytest.raises(ReplyInvalidError, match="after 3 calls, the last one: bad") as caught:
         await asked("bad", "", "bad", "good")
     assert [reply.text for reply in caught.value.replies] == ["bad", "", "bad"]
-    assert caught.value.complaints == ("bad",)
+    assert caught.value.complaints == ("bad", "bad", "bad")
+
+
+async def test_what_a_model_was_told_is_kept_one_text_a_re_prompt() -> None:
+    _, answer = await asked("bad", "soft", "good")
+    assert answer.complaints == ("bad", "half")
+    _, answer = await asked("good")
+    assert answer.complaints == ()
+
+
+async def test_no_re_prompt_is_made_where_none_is_allowed() -> None:
+    model = Scripted(["bad", "good"])
+    with pytest.raises(ReplyInvalidError):
+        await ask(model, PROMPT, judge, reprompts=0)
+    assert len(model.asked) == 1
