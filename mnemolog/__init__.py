@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from mnemolog.errors import (
         InvalidOrderError,
         InvalidTurnError,
+        LimitExceededError,
         MnemologError,
         PartlyPublishedError,
         PublishError,
@@ -28,6 +29,7 @@ __all__ = [
     "Accepted",
     "InvalidOrderError",
     "InvalidTurnError",
+    "LimitExceededError",
     "MemoryClient",
     "MnemologError",
     "Ordered",
