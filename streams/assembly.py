@@ -11,23 +11,19 @@ from projections.known import KnownFacts
 from projections.log_source import TableLog
 from projections.matching import Matcher
 from projections.past import PastReader
-from projections.policies import Policies, with_overrides
+from projections.policies import Policies
 from projections.projector import Projector
 from schemas.envelopes import EmbeddedFacts, ExtractedFacts, MatchedFacts
-from schemas.policy import Rules
-from schemas.provenance import Stage, Thresholds
-from schemas.scope import Scope
-from schemas.turn import Overrides
+from schemas.provenance import Stage
 from streams.app import StageApp, StageSpec, build_app
 from streams.base_window import Window
 from streams.batches import BatchWindow
 from streams.dead_letters import DeadLetters
 from streams.log_source import KafkaLog
 from streams.models import Models
-from streams.providers.thresholds import thresholds_for
 from streams.seen import Seen
 from streams.send import Sender
-from streams.settings import StreamsSettings, default_rules
+from streams.settings import StreamsSettings
 from streams.stages.embed import Embedding, finish_embed
 from streams.stages.extract import Extractor, finish_extract, read_source
 from streams.stages.freshness import Freshness
@@ -38,6 +34,7 @@ from streams.stages.match import Matching, finish_match
 from streams.stages.project import Projecting, start_offsets
 from streams.stages.reading import reader
 from streams.stages.resolve import Resolver
+from streams.standards import Standards
 from streams.topics import (
     CONVERSATION_TURNS,
     EMBEDDED_FACTS,
@@ -80,8 +77,8 @@ class Assembly:
         self._settings = settings
         self._bootstrap = bootstrap
         self._parts = parts
-        self._rules = default_rules(settings)
-        self._matching = Matching(parts.matcher, self._thresholds_for, self._rules_for)
+        self._standards = Standards(settings, parts.policies)
+        self._matching = Matching(parts.matcher, self._standards.thresholds_for, self._standards.rules_for)
         self._built: dict[Stage, StageApp] = {}
 
     def partitions(self, stage: Stage) -> frozenset[int]:
@@ -134,7 +131,7 @@ class Assembly:
             work=Extractor(
                 self._parts.models.chat,
                 categories=self._settings.categories,
-                rules_for=self._rules_for,
+                rules_for=self._standards.rules_for,
                 precheck=self._parts.limiting.precheck,
             ),
             finish=finish_extract,
@@ -146,7 +143,7 @@ class Assembly:
             stage="embed",
             topic=self._name(EMBEDDED_FACTS),
             read=reader(ExtractedFacts),
-            work=Embedding(self._parts.models.embedder, self._thresholds_for),
+            work=Embedding(self._parts.models.embedder, self._standards.thresholds_for),
             finish=finish_embed,
         )
         return self._hop(steps, sender)
@@ -169,7 +166,7 @@ class Assembly:
             model=self._parts.models.chat,
             embedder=self._parts.models.embedder,
             freshness=freshness,
-            thresholds_for=self._thresholds_for,
+            thresholds_for=self._standards.thresholds_for,
             clock=now,
         )
         steps = Steps(
@@ -206,22 +203,6 @@ class Assembly:
 
     def _name(self, topic: Topic) -> str:
         return topic_name(topic, self._settings.topic_prefix)
-
-    def _thresholds_for(self, model: str, overrides: Overrides) -> Thresholds:
-        """A turn's own thresholds before the configured ones before those of the embedding model."""
-        settings = self._settings
-        configured = Overrides(
-            duplicate=settings.duplicate_threshold,
-            raw_duplicate=settings.raw_duplicate_threshold,
-            conflict=settings.conflict_threshold,
-            near_duplicate=settings.near_duplicate_threshold,
-            ending=settings.ending_threshold,
-        )
-        return thresholds_for(model, configured.model_copy(update=overrides.model_dump(exclude_none=True)))
-
-    async def _rules_for(self, scope: Scope, overrides: Overrides) -> Rules:
-        """A turn's own word before the policies that were set before what is configured."""
-        return with_overrides(await self._parts.policies.rules(scope, self._rules), overrides)
 
 
 def tuning(settings: StreamsSettings) -> KafkaTuning:
