@@ -12,10 +12,26 @@ from psycopg.rows import TupleRow
 from psycopg.types.json import Jsonb
 from pydantic_core import to_json
 
-from projections.rows import Changes, CommitRow, EventRow, FactRow, FactState, KnownFact, Rejection, ScopeColumns
+from projections.rows import (
+    Changes,
+    CommitRow,
+    EventRow,
+    FactRow,
+    FactState,
+    FormerState,
+    KnownFact,
+    PendingRow,
+    PolicyRow,
+    Rejection,
+    RelationRow,
+    ScopeColumns,
+    Settled,
+    UndoneRow,
+)
 from projections.sql import queries
-from projections.state import State, named_facts, scope_columns, source_of
+from projections.state import Attempt, State, named_facts, scope_columns, source_of
 from schemas.commit import Commit
+from schemas.events import DecisionUndone, Standing
 from schemas.scope import DIMENSIONS
 
 Connection = AsyncConnection[TupleRow]
@@ -29,12 +45,13 @@ _COMMIT_TYPES: Final = [
     *["int4", "int8", "text", "text", "text"],
     *_SCOPE_TYPES,
     *["text", "text", "text", "timestamptz", "timestamptz", "timestamptz", "text", "int4", "int8", "int8"],
-    *["int4", "float8", "int8", "int8", "int4", "jsonb", "jsonb", "bytea"],
+    *["int4", "float8", "int8", "int8", "int4", "jsonb", "jsonb", "bytea", "int4", "text", "text", "jsonb"],
 ]
 _EVENT_TYPES: Final = [
     *["uuid", "int4", "int8", "int4", "text", "text"],
     *_SCOPE_TYPES,
     *["text", "uuid", "uuid[]", "timestamptz", "timestamptz", "text", "text", "bool", "jsonb"],
+    *["text", "text", "text", "uuid"],
 ]
 _FACT_TYPES: Final = [
     *["uuid", "text"],
@@ -42,6 +59,17 @@ _FACT_TYPES: Final = [
     *["text", "text", "text", "text", "text", "text", "float8", "text", "float8", "text", "text", "text", "text"],
     *["bool", "timestamptz", "timestamptz", "timestamptz", "timestamptz", "timestamptz", "timestamptz"],
     *["timestamptz", "int4", "timestamptz", "uuid[]", "uuid", "text", "bool", "text", "text", "halfvec", "jsonb"],
+    *["text", "bool", "timestamptz", "timestamptz"],
+]
+_FORMER_TYPES: Final = [
+    *["uuid", "uuid", "timestamptz", "timestamptz", "text", "float8", "int4"],
+    *["timestamptz", "timestamptz", "timestamptz", "timestamptz", "timestamptz", "uuid", "bool"],
+]
+_RELATION_TYPES: Final = ["uuid", "uuid", "text", "uuid", "timestamptz"]
+_PENDING_TYPES: Final = [
+    *["uuid", "text"],
+    *_SCOPE_TYPES,
+    *["uuid", "uuid[]", "text", "timestamptz", "text", "bool", "timestamptz", "timestamptz", "text", "uuid"],
 ]
 _REJECTION_TYPES: Final = ["int4", "int8", "int4", "text", "text", "text", "text", "bytea"]
 
@@ -55,7 +83,10 @@ async def load_state(connection: Connection, commits: Sequence[Commit]) -> State
     facts = await connection.execute(_SQL["known_facts"], {"fact_ids": named_facts(commits)}, binary=True)
     known = [_known(row) for row in await facts.fetchall()]
     return State(
-        applied=frozenset((owner, source_id) for owner, source_id in await applied.fetchall()),
+        applied={
+            (owner, source_id): Attempt(number=number, retryable=retryable)
+            for owner, source_id, number, retryable in await applied.fetchall()
+        },
         facts={fact.fact_id: fact for fact in known},
     )
 
@@ -72,13 +103,24 @@ async def copy_rows(connection: Connection, changes: Changes) -> None:
     await _copy(connection, "copy_commits", _COMMIT_TYPES, map(_commit_row, changes.commits))
     await _copy(connection, "copy_events", _EVENT_TYPES, map(_event_row, changes.events))
     await _copy(connection, "copy_facts", _FACT_TYPES, map(_fact_row, changes.facts))
+    await _copy(connection, "copy_former_states", _FORMER_TYPES, map(_former_row, changes.former))
+    await _copy(connection, "copy_relations", _RELATION_TYPES, map(_relation_row, changes.relations))
+    await _copy(connection, "copy_pending", _PENDING_TYPES, map(_pending_row, changes.pending))
     await _copy(connection, "copy_rejections", _REJECTION_TYPES, map(_rejection_row, changes.rejections))
 
 
 async def update_rows(connection: Connection, changes: Changes) -> None:
-    """Write how known facts stand now, and the versions of the scopes."""
+    """Write what changed of rows that stood before, and the versions of the scopes."""
     if changes.updates:
         await connection.execute(_SQL["update_facts"], _updates(changes.updates))
+    if changes.settlements:
+        await connection.execute(_SQL["settle_pending"], _settlements(changes.settlements))
+    if undone := [row for row in changes.undone if row.undone_by is not None]:
+        await connection.execute(_SQL["undo_events"], _undone(undone))
+    if reinstated := [row.event_id for row in changes.undone if row.undone_by is None]:
+        await connection.execute(_SQL["reinstate_events"], {"event_id": reinstated})
+    if changes.policies:
+        await connection.execute(_SQL["set_policies"], _policies(changes.policies))
     if changes.steps:
         steps = {"owner": [step.owner for step in changes.steps], "commits": [step.commits for step in changes.steps]}
         await connection.execute(_SQL["step_scopes"], steps | _scopes([step.scope for step in changes.steps]))
@@ -123,18 +165,21 @@ def _commit_row(row: CommitRow) -> Row:
         sum(step.reprompts for step in steps),
         _jsonb(commit.provenance.model_dump_json()),
         _jsonb(to_json(commit.metadata)),
-        row.record,
+        *(row.record, commit.attempt, commit.order.kind if commit.order else None, commit.actor),
+        _jsonb(commit.limit.model_dump_json()) if commit.limit else None,
     )
 
 
 def _event_row(row: EventRow) -> Row:
-    commit, event = row.commit, row.event
+    commit, event, decision = row.commit, row.event, row.event.decision
     return (
         *(event.event_id, row.position.partition, row.position.offset, event.ordinal, commit.owner, commit.source_id),
         *scope_columns(commit.scope),
         *(event.event, row.fact_id, list(row.targets), commit.occurred_at, commit.decided_at),
-        *(event.decision.by, event.decision.reason, row.stale),
+        *(decision.by, decision.reason, row.stale),
         _jsonb(event.model_dump_json(exclude=WITHOUT_VECTOR_DATA)),
+        *(decision.model, decision.prompt_version, decision.guard),
+        event.undone if isinstance(event, DecisionUndone) else None,
     )
 
 
@@ -145,10 +190,32 @@ def _fact_row(row: FactRow) -> Row:
         *scope_columns(commit.scope),
         *(fact.text, fact.search_text, fact.key, fact.value, fact.category, fact.importance_category),
         *(fact.importance, fact.certainty, state.confidence, fact.subject, fact.speaker, fact.excerpt, state.status),
-        *(row.unresolved, fact.event_time, fact.valid_until, fact.true_from, state.true_to, state.closed_at),
-        *(commit.decided_at, state.believed_to, state.mention_count, state.last_confirmed_at),
+        *(state.unresolved, fact.event_time, fact.valid_until, fact.true_from, state.true_to, state.closed_at),
+        *(state.believed_from, state.believed_to, state.mention_count, state.last_confirmed_at),
         *(list(row.supersedes), state.superseded_by, commit.source_id, row.stale, fact.content_hash),
         *(fact.vector.model, fact.vector, _jsonb(to_json(commit.metadata))),
+        *(fact.authority, fact.single_valued, commit.decided_at, state.state_since),
+    )
+
+
+def _former_row(row: FormerState) -> Row:
+    standing = (getattr(row.state, name) for name in Standing.model_fields)
+    return (row.fact_id, row.event_id, row.state.state_since, row.until, *standing)
+
+
+def _relation_row(row: RelationRow) -> Row:
+    return (row.fact_id, row.related_id, row.relation, row.event_id, row.since)
+
+
+def _pending_row(row: PendingRow) -> Row:
+    commit, event, settled = row.commit, row.event, row.settled
+    closed = settled is not None and settled.settlement is not None
+    return (
+        *(event.fact.fact_id, commit.owner),
+        *scope_columns(commit.scope),
+        *(event.event_id, list(event.targets), event.action, event.ended_at, event.guard, event.needs_human),
+        commit.decided_at,
+        *((settled.at, settled.settlement, settled.event_id) if settled and closed else (None, None, None)),
     )
 
 
@@ -161,6 +228,28 @@ def _updates(updates: Sequence[KnownFact]) -> dict[str, list[Any]]:
     names = FactState.__slots__
     columns: dict[str, list[Any]] = {name: [getattr(known.state, name) for known in updates] for name in names}
     return {"fact_id": [known.fact_id for known in updates], **columns}
+
+
+def _settlements(settlements: Sequence[Settled]) -> dict[str, list[Any]]:
+    return {
+        "fact_id": [row.fact_id for row in settlements],
+        "settled_at": [row.at if row.settlement else None for row in settlements],
+        "settlement": [row.settlement for row in settlements],
+        "settled_by": [row.event_id if row.settlement else None for row in settlements],
+    }
+
+
+def _undone(rows: Sequence[UndoneRow]) -> dict[str, list[Any]]:
+    return {name: [getattr(row, name) for row in rows] for name in ("event_id", "undone_by", "since")}
+
+
+def _policies(rows: Sequence[PolicyRow]) -> dict[str, list[Any]]:
+    said: dict[str, list[Any]] = {
+        "policy": [row.event.policy.model_dump_json() for row in rows],
+        "event_id": [row.event.event_id for row in rows],
+        "since": [row.since for row in rows],
+    }
+    return said | _scopes([row.scope for row in rows])
 
 
 def _known(row: TupleRow) -> KnownFact:

@@ -1,49 +1,49 @@
 """What a commit does to the tables: a pure function. The projector and the rebuild both live on it.
 
-No clock, no randomness, no input or output: the same log gives the same rows, today and in ten years.
+No clock, no randomness, no input or output: the same log gives the same rows, today and in ten years. What each event
+does to the facts it names is in `projections.effects`; here is which of them it may touch, and the rows of it all.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterator
 from dataclasses import replace
-from datetime import datetime
 from uuid import UUID
 
+from projections.effects import Facts, Moment, brought, changed, confirms, required, supersedes
 from projections.rows import (
     Changes,
     CommitRow,
     EventRow,
     FactRow,
     FactState,
+    FormerState,
     KnownFact,
     LogPosition,
+    PendingRow,
+    PolicyRow,
     Reason,
     Rejection,
+    RelationRow,
     ScopeStep,
+    Settled,
+    Settlement,
+    UndoneRow,
+    together,
 )
-from projections.state import State, scope_columns, source_of, targets_of
+from projections.state import State, attempt_of, scope_columns, source_of, targets_of
+from schemas.command import tenant_scope
 from schemas.commit import Commit
-from schemas.events import (
-    FactAdded,
-    FactConfirmed,
-    FactContradicted,
-    FactReplaced,
-    FactSkipped,
-    FactsMerged,
-    MemoryEvent,
-)
-from schemas.facts import NewFact
-
-CONFIRMATION_GAIN = 0.25
-"""The part of the remaining doubt that a confirmation takes away: c + .25 (1 - c)."""
+from schemas.events import DecisionUndone, FactExtended, FactPending, FactsRelated, MemoryEvent, PolicySet
 
 
 def fold(state: State, commit: Commit, position: LogPosition, record: bytes) -> Changes:
     """What `commit`, whose bytes are `record`, changes where the tables stand at `state`.
 
-    The first commit of a source is applied, any later one is a rejection and nothing else. A target that
-    does not stand as the decision saw it stays as it is; a new fact then stands beside it, marked stale.
+    The first commit of a source is applied, and the next attempt of one that was refused for a limit; any other is a
+    rejection and nothing else. A target that does not stand as the decision saw it stays as it is; a new fact then
+    stands beside it, marked stale.
     """
-    if source_of(commit) in state.applied:
+    last = state.applied.get(source_of(commit))
+    if last and not (last.retryable and attempt_of(commit).number == last.number + 1):
         detail = f"{commit.source_id} has its commit already, earlier in the log: this one is ignored"
         return refused(position, record, reason="duplicate_source", detail=detail, commit=commit)
     draft = _Draft(state, commit, position)
@@ -76,143 +76,158 @@ class _Draft:
         self._commit = commit
         self._position = position
         self._scope = scope_columns(commit.scope)
+        self._moment = Moment.of(commit)
         self._known: dict[UUID, KnownFact] = {}
-        self._facts: list[FactRow] = []
-        self._events: list[EventRow] = []
-        self._rejections: list[Rejection] = []
-        self._confirmed: set[UUID] = set()
+        self._raised: set[UUID | None] = set()
+        self._parts: list[Changes] = []
 
     def enter(self, event: MemoryEvent) -> None:
-        targets = targets_of(event)
-        sound = self._sound(event, targets)
-        stale = len(sound) < len(targets)
-        fact_id = self._take_effect(event, sound, stale=stale)
-        ended = tuple(target for target in targets if target != fact_id)
-        self._events.append(
-            EventRow(
-                position=self._position, commit=self._commit, event=event, fact_id=fact_id, targets=ended, stale=stale
+        named = targets_of(event)
+        faults = dict(self._faults(event, named))
+        sound = {target: self._fact(target).state for target in named if target not in faults}
+        former = tuple(self._change(event, sound))
+        stale = bool(faults) or not self._may_set(event)
+        row = self._bring(event, sound, stale=stale)
+        self._parts.append(
+            Changes(
+                events=(self._event_row(event, named, row, stale=stale),),
+                facts=(row,) if row else (),
+                former=former,
+                relations=tuple(self._relations(event, sound)),
+                pending=(PendingRow(commit=self._commit, event=event),) if isinstance(event, FactPending) else (),
+                settlements=tuple(self._settlements(event, former)),
+                undone=tuple(self._undone(event, sound)),
+                policies=tuple(self._policies(event)),
+                rejections=tuple(self._rejections(event, faults)),
             )
         )
 
     def changes(self, record: bytes) -> Changes:
-        new = {row.fact.fact_id for row in self._facts}
-        facts = (replace(row, state=self._known[row.fact.fact_id].state) for row in self._facts)
         step = ScopeStep(scope=self._scope, owner=self._commit.owner, commits=1)
-        return Changes(
+        own = Changes(
             commits=(CommitRow(position=self._position, commit=self._commit, record=record),),
-            events=tuple(self._events),
-            facts=tuple(facts),
-            updates=tuple(known for known in self._known.values() if known.fact_id not in new),
-            steps=(step,) if self._events else (),
-            rejections=tuple(self._rejections),
+            updates=tuple(self._known.values()),
+            steps=(step,) if self._parts else (),
         )
+        return together((*self._parts, own))
 
-    def _take_effect(self, event: MemoryEvent, targets: list[KnownFact], *, stale: bool) -> UUID:
-        """Change the targets and add the new fact; gives the fact that the event is about."""
-        decided_at = self._commit.decided_at
-        match event:
-            case FactAdded():
-                self._add(event.fact, targets, stale=stale, unresolved=event.unresolved)
-            case FactSkipped() | FactConfirmed():
-                self._mention(targets, raises_confidence=isinstance(event, FactConfirmed))
-                return event.target
-            case FactsMerged():
-                self._supersede(event.fact, targets, believed_to=decided_at)
-                self._add(event.fact, targets, stale=stale)
-            case FactReplaced():
-                self._supersede(event.fact, targets, true_to=event.ended_at, closed_at=decided_at)
-                self._add(event.fact, targets, stale=stale)
-            case FactContradicted():
-                self._archive(event.fact, targets)
-                self._add(event.fact, targets, stale=stale)
-        return event.fact.fact_id
+    def _change(self, event: MemoryEvent, sound: Facts) -> Iterator[FormerState]:
+        """Let the event change its targets; gives how each of those that changed stood before."""
+        raised = confirms(event)
+        after = changed(event, sound, self._moment, rises=raised not in self._raised)
+        if raised in sound:
+            self._raised.add(raised)
+        for fact_id, state in after.items():
+            before = sound[fact_id]
+            if state == before:
+                continue
+            since = max(before.state_since, self._moment.decided_at)  # a clock may have gone back
+            self._known[fact_id] = replace(self._fact(fact_id), state=replace(state, state_since=since))
+            yield FormerState(fact_id=fact_id, event_id=event.event_id, state=before, until=since)
 
-    def _add(self, fact: NewFact, ended: list[KnownFact], *, stale: bool, unresolved: bool = False) -> None:
-        state = FactState(confidence=fact.confidence)
-        supersedes = tuple(known.fact_id for known in ended)
-        self._know(KnownFact(fact_id=fact.fact_id, scope=self._scope, state=state))
-        self._facts.append(
-            FactRow(
-                commit=self._commit,
-                fact=fact,
-                supersedes=supersedes,
-                unresolved=unresolved,
-                stale=stale,
-                state=state,
-            )
-        )
+    def _bring(self, event: MemoryEvent, sound: Facts, *, stale: bool) -> FactRow | None:
+        new = brought(event, self._moment)
+        if new is None:
+            return None
+        fact, state = new
+        self._known[fact.fact_id] = KnownFact(fact_id=fact.fact_id, scope=self._scope, state=state)
+        ended = tuple(sound) if supersedes(event) else ()
+        return FactRow(commit=self._commit, fact=fact, supersedes=ended, stale=stale, state=state)
 
-    def _mention(self, targets: list[KnownFact], *, raises_confidence: bool) -> None:
-        for known in targets:
-            state = known.state
-            confidence = state.confidence
-            if raises_confidence and known.fact_id not in self._confirmed:
-                confidence += CONFIRMATION_GAIN * (1 - confidence)
-                self._confirmed.add(known.fact_id)
-            mentioned = replace(
-                state,
-                confidence=confidence,
-                mention_count=state.mention_count + 1,
-                last_confirmed_at=_later(state.last_confirmed_at, self._commit.occurred_at),
-            )
-            self._know(replace(known, state=mentioned))
-
-    def _supersede(
-        self,
-        fact: NewFact,
-        targets: list[KnownFact],
-        *,
-        believed_to: datetime | None = None,
-        true_to: datetime | None = None,
-        closed_at: datetime | None = None,
-    ) -> None:
-        for known in targets:
-            state = replace(
-                known.state,
-                status="superseded",
-                superseded_by=fact.fact_id,
-                believed_to=believed_to,
-                true_to=true_to,
-                closed_at=closed_at,
-            )
-            self._know(replace(known, state=state))
-
-    def _archive(self, fact: NewFact, targets: list[KnownFact]) -> None:
-        believed_to = self._commit.decided_at
-        for known in targets:
-            state = replace(known.state, status="archived", superseded_by=fact.fact_id, believed_to=believed_to)
-            self._know(replace(known, state=state))
-
-    def _sound(self, event: MemoryEvent, targets: Iterable[UUID]) -> list[KnownFact]:
-        """The targets that stand as the decision saw them; the others become one rejection."""
-        known = {target: self._known.get(target) or self._state.facts.get(target) for target in targets}
-        faults = {target: fault for target, fact in known.items() if (fault := self._fault(fact))}
-        if faults:
-            foreign = any(reason == "foreign_target" for reason, _ in faults.values())
-            self._rejections.append(
-                Rejection(
-                    position=self._position,
-                    item=event.ordinal + 1,
-                    owner=self._commit.owner,
-                    source_id=self._commit.source_id,
-                    reason="foreign_target" if foreign else "stale_target",
-                    detail="; ".join(f"{target} {text}" for target, (_, text) in faults.items()),
+    def _relations(self, event: MemoryEvent, sound: Facts) -> Iterator[RelationRow]:
+        if isinstance(event, FactExtended | FactsRelated):
+            for target in sound:
+                yield RelationRow(
+                    fact_id=event.fact.fact_id,
+                    related_id=target,
+                    relation="extends" if isinstance(event, FactExtended) else "similar",
+                    event_id=event.event_id,
+                    since=self._moment.decided_at,
                 )
+
+    def _event_row(self, event: MemoryEvent, named: tuple[UUID, ...], row: FactRow | None, *, stale: bool) -> EventRow:
+        if row is not None:
+            about: UUID | None = row.fact.fact_id
+        else:
+            about = named[0] if named and not isinstance(event, DecisionUndone) else None
+        others = tuple(target for target in named if target != about)
+        return EventRow(
+            position=self._position, commit=self._commit, event=event, fact_id=about, targets=others, stale=stale
+        )
+
+    def _settlements(self, event: MemoryEvent, former: tuple[FormerState, ...]) -> Iterator[Settled]:
+        """What became of facts that were pending, and which of them are so again."""
+        for row in former:
+            status = self._fact(row.fact_id).state.status
+            if (row.state.status == "pending_confirmation") == (status == "pending_confirmation"):
+                continue
+            yield Settled(
+                fact_id=row.fact_id,
+                settlement=None if status == "pending_confirmation" else _settlement(self._fact(row.fact_id).state),
+                event_id=event.event_id,
+                at=self._moment.decided_at,
             )
-        return [fact for target, fact in known.items() if fact is not None and target not in faults]
 
-    def _fault(self, fact: KnownFact | None) -> tuple[Reason, str] | None:
-        if fact is None:
-            return "stale_target", "is not known"
-        if fact.scope != self._scope:
-            return "foreign_target", "belongs to another scope"
-        if fact.state.status != "active":
-            return "stale_target", f"is {fact.state.status}"
-        return None
+    def _undone(self, event: MemoryEvent, sound: Facts) -> Iterator[UndoneRow]:
+        """What an undo takes back is not in effect; what that had taken back is again."""
+        if not isinstance(event, DecisionUndone) or (event.reversals and not sound):
+            return
+        since = self._moment.decided_at
+        yield UndoneRow(event_id=event.undone, undone_by=event.event_id, since=since)
+        if event.reinstated is not None:
+            yield UndoneRow(event_id=event.reinstated, undone_by=None, since=since)
 
-    def _know(self, known: KnownFact) -> None:
-        self._known[known.fact_id] = known
+    def _policies(self, event: MemoryEvent) -> Iterator[PolicyRow]:
+        if isinstance(event, PolicySet) and self._may_set(event):
+            scope = (self._scope[0], "", "", "", "") if event.level == "tenant" else self._scope
+            yield PolicyRow(scope=scope, event=event, since=self._moment.decided_at)
+
+    def _may_set(self, event: MemoryEvent) -> bool:
+        """A tenant's policies have a scope of their own, so that they have one order in the log."""
+        if not isinstance(event, PolicySet) or self._commit.scope is None:
+            return not isinstance(event, PolicySet)
+        return event.level == "scope" or self._commit.scope == tenant_scope(self._commit.scope.tenant)
+
+    def _rejections(self, event: MemoryEvent, faults: dict[UUID, tuple[Reason, str]]) -> Iterator[Rejection]:
+        told = "; ".join(f"{target} {text}" for target, (_, text) in faults.items())
+        foreign = any(reason == "foreign_target" for reason, _ in faults.values())
+        if not self._may_set(event):
+            told, foreign = "the policy of a tenant is set in the scope of its policies alone", True
+        if told:
+            yield Rejection(
+                position=self._position,
+                item=event.ordinal + 1,
+                owner=self._commit.owner,
+                source_id=self._commit.source_id,
+                reason="foreign_target" if foreign else "stale_target",
+                detail=told,
+            )
+
+    def _faults(self, event: MemoryEvent, named: tuple[UUID, ...]) -> Iterator[tuple[UUID, tuple[Reason, str]]]:
+        """The targets that do not stand as the decision saw them."""
+        for target in named:
+            fact = self._known.get(target) or self._state.facts.get(target)
+            if fact is None:
+                yield target, ("stale_target", "is not known")
+            elif fact.scope != self._scope:
+                yield target, ("foreign_target", "belongs to another scope")
+            elif fact.state.status not in required(event, target):
+                yield target, ("stale_target", f"is {fact.state.status}")
+
+    def _fact(self, fact_id: UUID) -> KnownFact:
+        return self._known.get(fact_id) or self._state.facts[fact_id]
 
 
-def _later(one: datetime | None, other: datetime) -> datetime:
-    return other if one is None else max(one, other)
+def _settlement(state: FactState) -> Settlement:
+    """What became of a pending fact that stands so now."""
+    match state.status:
+        case "active":
+            return "confirmed"
+        case "retracted":
+            return "deleted"
+        case "undone":
+            return "undone"
+        case "archived" if state.superseded_by is None:
+            return "rejected"
+        case _:
+            return "overtaken"

@@ -3,19 +3,20 @@
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Literal
+from typing import Literal, Self
 from uuid import UUID
 
 from schemas.commit import Commit
-from schemas.events import MemoryEvent
-from schemas.facts import NewFact
+from schemas.events import FactPending, MemoryEvent, PolicySet, Standing
+from schemas.facts import FactStatus, NewFact
 
 ScopeColumns = tuple[str, str, str, str, str]
 """tenant, user, agent, app and run; what is not set is the empty string."""
 NO_SCOPE: ScopeColumns = ("", "", "", "", "")
 
-Status = Literal["active", "superseded", "archived", "pending_confirmation", "expired", "retracted"]
 Reason = Literal["duplicate_source", "not_a_commit", "not_storable", "stale_target", "foreign_target"]
+Relation = Literal["extends", "similar"]
+Settlement = Literal["confirmed", "rejected", "overtaken", "deleted", "undone"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
@@ -28,16 +29,27 @@ class LogPosition:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FactState:
-    """All of a fact that later commits can change."""
+    """All of a fact that later commits can change, and since when it stands so."""
 
-    status: Status = "active"
+    status: FactStatus = "active"
     confidence: float
     mention_count: int = 1
     last_confirmed_at: datetime | None = None
     true_to: datetime | None = None
     closed_at: datetime | None = None
+    believed_from: datetime | None
     believed_to: datetime | None = None
     superseded_by: UUID | None = None
+    unresolved: bool = False
+    state_since: datetime
+
+    @classmethod
+    def of(cls, standing: Standing, state_since: datetime) -> Self:
+        return cls(**dict(standing), state_since=state_since)
+
+    @property
+    def standing(self) -> Standing:
+        return Standing(**{name: getattr(self, name) for name in Standing.model_fields})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,12 +72,16 @@ class CommitRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EventRow:
-    """One event; `stale` where a target no longer stood as the decision saw it."""
+    """One event; `stale` where a target no longer stood as the decision saw it.
+
+    `fact_id` is the fact that it is about: the new one, else the first that it names; a policy and an undo have none.
+    `targets` are the others.
+    """
 
     position: LogPosition
     commit: Commit
     event: MemoryEvent
-    fact_id: UUID
+    fact_id: UUID | None
     targets: tuple[UUID, ...]
     stale: bool
 
@@ -77,9 +93,66 @@ class FactRow:
     commit: Commit
     fact: NewFact
     supersedes: tuple[UUID, ...]
-    unresolved: bool
     stale: bool
     state: FactState
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FormerState:
+    """How a fact stood until event `event_id` changed it at `until`."""
+
+    fact_id: UUID
+    event_id: UUID
+    state: FactState
+    until: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RelationRow:
+    """`fact_id` extends, or is similar to, `related_id`."""
+
+    fact_id: UUID
+    related_id: UUID
+    relation: Relation
+    event_id: UUID
+    since: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settled:
+    """What became of a pending fact by event `event_id`; without a `settlement` it is pending again."""
+
+    fact_id: UUID
+    settlement: Settlement | None
+    event_id: UUID
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PendingRow:
+    """An overwrite that is held back; `settled` where the same changes settle it."""
+
+    commit: Commit
+    event: FactPending
+    settled: Settled | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UndoneRow:
+    """Event `event_id` is not in effect because of `undone_by`; without that it is in effect again."""
+
+    event_id: UUID
+    undone_by: UUID | None
+    since: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PolicyRow:
+    """The policy that holds from now on for `scope`; a whole tenant's names nothing but the tenant."""
+
+    scope: ScopeColumns
+    event: PolicySet
+    since: datetime
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,12 +179,21 @@ class ScopeStep:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Changes:
-    """What one or many commits do to the tables. `updates` are facts that stood before, as they stand now."""
+    """What one or many commits do to the tables. `updates` are facts that stood before, as they stand now.
+
+    `settlements` are those of facts that were pending before.
+    """
 
     commits: tuple[CommitRow, ...] = ()
     events: tuple[EventRow, ...] = ()
     facts: tuple[FactRow, ...] = ()
     updates: tuple[KnownFact, ...] = ()
+    former: tuple[FormerState, ...] = ()
+    relations: tuple[RelationRow, ...] = ()
+    pending: tuple[PendingRow, ...] = ()
+    settlements: tuple[Settled, ...] = ()
+    undone: tuple[UndoneRow, ...] = ()
+    policies: tuple[PolicyRow, ...] = ()
     steps: tuple[ScopeStep, ...] = ()
     rejections: tuple[Rejection, ...] = ()
 
@@ -120,12 +202,18 @@ def together(parts: Iterable[Changes]) -> Changes:
     """One set of changes that does what `parts` do one after another: each row is written once, as it ends up."""
     parts = tuple(parts)
     updates = {known.fact_id: known for part in parts for known in part.updates}
-    facts = tuple(_as_it_ends_up(row, updates) for part in parts for row in part.facts)
+    settlements = {settled.fact_id: settled for part in parts for settled in part.settlements}
     return Changes(
         commits=tuple(row for part in parts for row in part.commits),
         events=tuple(row for part in parts for row in part.events),
-        facts=facts,
+        facts=tuple(_as_it_ends_up(row, updates) for part in parts for row in part.facts),
         updates=tuple(updates.values()),
+        former=tuple(row for part in parts for row in part.former),
+        relations=tuple(row for part in parts for row in part.relations),
+        pending=tuple(_as_it_is_settled(row, settlements) for part in parts for row in part.pending),
+        settlements=tuple(settlements.values()),
+        undone=tuple({row.event_id: row for part in parts for row in part.undone}.values()),
+        policies=tuple({row.scope: row for part in parts for row in part.policies}.values()),
         steps=_counted(step for part in parts for step in part.steps),
         rejections=tuple(row for part in parts for row in part.rejections),
     )
@@ -134,6 +222,11 @@ def together(parts: Iterable[Changes]) -> Changes:
 def _as_it_ends_up(row: FactRow, updates: dict[UUID, KnownFact]) -> FactRow:
     changed = updates.pop(row.fact.fact_id, None)
     return replace(row, state=changed.state) if changed else row
+
+
+def _as_it_is_settled(row: PendingRow, settlements: dict[UUID, Settled]) -> PendingRow:
+    settled = settlements.pop(row.event.fact.fact_id, None)
+    return replace(row, settled=settled) if settled else row
 
 
 def _counted(steps: Iterable[ScopeStep]) -> tuple[ScopeStep, ...]:

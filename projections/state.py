@@ -7,7 +7,18 @@ from uuid import UUID
 
 from projections.rows import NO_SCOPE, Changes, KnownFact, ScopeColumns
 from schemas.commit import Commit
-from schemas.events import FactAdded, FactConfirmed, FactSkipped, MemoryEvent
+from schemas.events import (
+    ConflictResolved,
+    DecisionUndone,
+    FactAdded,
+    FactConfirmed,
+    FactCorrected,
+    FactSkipped,
+    MemoryEvent,
+    PendingConfirmed,
+    PendingRejected,
+    PolicySet,
+)
 from schemas.scope import Scope
 
 Source = tuple[str, str]
@@ -15,15 +26,23 @@ Source = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class State:
-    """Which of the sources at hand are applied, and the facts that their events name, as they stand."""
+class Attempt:
+    """The last commit of a source: how often it was tried, and whether it may be tried again."""
 
-    applied: frozenset[Source] = frozenset()
+    number: int
+    retryable: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class State:
+    """Where the sources at hand stand, and the facts that their events name."""
+
+    applied: Mapping[Source, Attempt] = field(default_factory=dict)
     facts: Mapping[UUID, KnownFact] = field(default_factory=dict)
 
     def after(self, changes: Changes) -> Self:
         """The state in which the next commit is folded."""
-        applied = {source_of(row.commit) for row in changes.commits}
+        applied = {source_of(row.commit): attempt_of(row.commit) for row in changes.commits}
         new = {
             row.fact.fact_id: KnownFact(
                 fact_id=row.fact.fact_id, scope=scope_columns(row.commit.scope), state=row.state
@@ -31,26 +50,37 @@ class State:
             for row in changes.facts
         }
         changed = {known.fact_id: known for known in changes.updates}
-        return type(self)(applied=self.applied | applied, facts={**self.facts, **new, **changed})
+        return type(self)(applied={**self.applied, **applied}, facts={**self.facts, **new, **changed})
 
 
 def source_of(commit: Commit) -> Source:
     return (commit.owner, commit.source_id)
 
 
+def attempt_of(commit: Commit) -> Attempt:
+    return Attempt(number=commit.attempt, retryable=commit.retryable)
+
+
 def targets_of(event: MemoryEvent) -> tuple[UUID, ...]:
-    """The known facts that an event is about, each once."""
+    """The known facts that an event names, each once; first the one that it is about."""
     match event:
-        case FactAdded():
+        case FactAdded() | PolicySet():
             return ()
-        case FactSkipped() | FactConfirmed():
+        case FactSkipped() | FactConfirmed() | FactCorrected():
             return (event.target,)
+        case PendingConfirmed() | ConflictResolved():
+            named: Iterable[UUID] = (event.target, *event.targets)
+        case PendingRejected():
+            named = (event.target,) if event.confirmed is None else (event.target, event.confirmed)
+        case DecisionUndone():
+            named = (reversal.fact_id for reversal in event.reversals)
         case _:
-            return tuple(dict.fromkeys(event.targets))
+            named = event.targets
+    return tuple(dict.fromkeys(named))
 
 
 def named_facts(commits: Iterable[Commit]) -> list[UUID]:
-    """Every known fact that the commits' events are about."""
+    """Every known fact that the commits' events name."""
     named = (target for commit in commits for event in commit.events for target in targets_of(event))
     return list(dict.fromkeys(named))
 

@@ -21,6 +21,26 @@ ADD COLUMN guard text,
 ADD COLUMN undoes uuid;
 CREATE INDEX memory_events_undoes ON memory_events (undoes) WHERE undoes IS NOT NULL;
 CREATE INDEX memory_events_model ON memory_events (tenant, model, decided_at) WHERE model IS NOT NULL;
+CREATE INDEX memory_events_changes ON memory_events (
+    tenant, user_id, agent_id, app_id, run_id, decided_at, log_offset, ordinal
+)
+WHERE event IN (
+    'facts_merged',
+    'fact_replaced',
+    'fact_contradicted',
+    'fact_retracted',
+    'fact_expired',
+    'fact_corrected',
+    'pending_confirmed',
+    'conflict_resolved'
+);
+ALTER TABLE memory_events DISABLE TRIGGER memory_events_append_only;
+UPDATE memory_events
+SET
+    model = payload #>> '{decision,model}',
+    prompt_version = payload #>> '{decision,prompt_version}'
+WHERE payload #>> '{decision,model}' IS NOT NULL;
+ALTER TABLE memory_events ENABLE TRIGGER memory_events_append_only;
 COMMENT ON COLUMN memory_events.fact_id IS
 'The fact that the event is about: the new one, or the target where it brings none; NULL for a policy and an undo.';
 
@@ -37,7 +57,7 @@ ADD COLUMN state_since timestamptz;
 UPDATE facts
 SET
     recorded_at = believed_from,
-    state_since = greatest(believed_from, closed_at, believed_to, last_confirmed_at);
+    state_since = coalesce(closed_at, believed_to, believed_from);
 ALTER TABLE facts
 ALTER COLUMN recorded_at SET NOT NULL,
 ALTER COLUMN state_since SET NOT NULL;
@@ -75,6 +95,25 @@ CREATE TABLE former_states (
     PRIMARY KEY (fact_id, event_id)
 );
 CREATE INDEX former_states_event ON former_states (event_id);
+-- Ended facts did not change any more: how they stand is how they stood, but for the end. A rebuild adds the mentions.
+INSERT INTO former_states (
+    fact_id, event_id, since, until, status, confidence, mention_count, last_confirmed_at, believed_from, unresolved
+)
+SELECT
+    facts.fact_id,
+    ending.event_id,
+    facts.recorded_at,
+    facts.state_since,
+    'active',
+    facts.confidence,
+    facts.mention_count,
+    facts.last_confirmed_at,
+    facts.believed_from,
+    facts.unresolved
+FROM facts
+INNER JOIN memory_events AS ending
+    ON facts.superseded_by = ending.fact_id AND ending.targets @> ARRAY[facts.fact_id] AND ending.targets <> '{}';
+UPDATE facts SET unresolved = false WHERE status <> 'active' AND unresolved;
 COMMENT ON TABLE former_states IS
 'How a fact stood from since until, when event_id changed it. With facts: every belief at every instant.';
 

@@ -20,10 +20,15 @@ UPDATE projection_offsets SET next_offset = %(next_offset)s WHERE partition = %(
 SELECT partition, next_offset FROM projection_offsets;
 
 -- name: applied
--- Which of these sources have their commit.
-SELECT commits.owner, commits.source_id
+-- The last commit of each of these sources that has one, and whether another may follow it.
+SELECT DISTINCT ON (commits.owner, commits.source_id)
+    commits.owner,
+    commits.source_id,
+    commits.attempt,
+    commits.outcome = 'rejected' AND commits.limit_hit IS NOT NULL AS retryable
 FROM unnest(%(owners)s::text [], %(source_ids)s::text []) AS asked (owner, source_id)
-INNER JOIN commits ON asked.owner = commits.owner AND asked.source_id = commits.source_id;
+INNER JOIN commits ON asked.owner = commits.owner AND asked.source_id = commits.source_id
+ORDER BY commits.owner, commits.source_id, commits.attempt DESC;
 
 -- name: known_facts
 -- These facts as they stand.
@@ -40,8 +45,11 @@ SELECT
     last_confirmed_at,
     true_to,
     closed_at,
+    believed_from,
     believed_to,
-    superseded_by
+    superseded_by,
+    unresolved,
+    state_since
 FROM facts
 WHERE fact_id = ANY(%(fact_ids)s::uuid []);
 
@@ -61,14 +69,15 @@ LIMIT 1;
 COPY commits (
     partition, log_offset, owner, source_id, source_kind, tenant, user_id, agent_id, app_id, run_id, outcome, reason,
     detail, occurred_at, published_at, decided_at, origin_topic, origin_partition, origin_offset, based_on, llm_calls,
-    embedding_calls, input_tokens, output_tokens, reprompts, provenance, metadata, record
+    embedding_calls, input_tokens, output_tokens, reprompts, provenance, metadata, record, attempt, order_kind, actor,
+    limit_hit
 ) FROM STDIN (FORMAT binary);
 
 -- name: copy_events
 -- Take in events.
 COPY memory_events (
     event_id, partition, log_offset, ordinal, owner, source_id, tenant, user_id, agent_id, app_id, run_id, event,
-    fact_id, targets, occurred_at, decided_at, decided_by, reason, stale, payload
+    fact_id, targets, occurred_at, decided_at, decided_by, reason, stale, payload, model, prompt_version, guard, undoes
 ) FROM STDIN (FORMAT binary);
 
 -- name: copy_facts
@@ -77,7 +86,26 @@ COPY facts (
     fact_id, owner, tenant, user_id, agent_id, app_id, run_id, text, search_text, key, value, category,
     importance_category, importance, certainty, confidence, subject, speaker, excerpt, status, unresolved, event_time,
     valid_until, true_from, true_to, closed_at, believed_from, believed_to, mention_count, last_confirmed_at,
-    supersedes, superseded_by, source_id, stale, content_hash, embedding_model, embedding, metadata
+    supersedes, superseded_by, source_id, stale, content_hash, embedding_model, embedding, metadata, authority,
+    single_valued, recorded_at, state_since
+) FROM STDIN (FORMAT binary);
+
+-- name: copy_former_states
+-- Take in how facts stood before they changed.
+COPY former_states (
+    fact_id, event_id, since, until, status, confidence, mention_count, last_confirmed_at, true_to, closed_at,
+    believed_from, believed_to, superseded_by, unresolved
+) FROM STDIN (FORMAT binary);
+
+-- name: copy_relations
+-- Take in how facts stand to one another.
+COPY fact_relations (fact_id, related_id, relation, event_id, since) FROM STDIN (FORMAT binary);
+
+-- name: copy_pending
+-- Take in overwrites that are held back.
+COPY pending_confirmations (
+    fact_id, owner, tenant, user_id, agent_id, app_id, run_id, event_id, targets, action, ended_at, guard, needs_human,
+    since, settled_at, settlement, settled_by
 ) FROM STDIN (FORMAT binary);
 
 -- name: copy_rejections
@@ -93,8 +121,11 @@ UPDATE facts SET
     last_confirmed_at = changed.last_confirmed_at,
     true_to = changed.true_to,
     closed_at = changed.closed_at,
+    believed_from = changed.believed_from,
     believed_to = changed.believed_to,
-    superseded_by = changed.superseded_by
+    superseded_by = changed.superseded_by,
+    unresolved = changed.unresolved,
+    state_since = changed.state_since
 FROM unnest(
     %(fact_id)s::uuid [],
     %(status)s::text [],
@@ -103,12 +134,59 @@ FROM unnest(
     %(last_confirmed_at)s::timestamptz [],
     %(true_to)s::timestamptz [],
     %(closed_at)s::timestamptz [],
+    %(believed_from)s::timestamptz [],
     %(believed_to)s::timestamptz [],
-    %(superseded_by)s::uuid []
+    %(superseded_by)s::uuid [],
+    %(unresolved)s::boolean [],
+    %(state_since)s::timestamptz []
 ) AS changed (
-    fact_id, status, confidence, mention_count, last_confirmed_at, true_to, closed_at, believed_to, superseded_by
+    fact_id, status, confidence, mention_count, last_confirmed_at, true_to, closed_at, believed_from, believed_to,
+    superseded_by, unresolved, state_since
 )
 WHERE facts.fact_id = changed.fact_id;
+
+-- name: settle_pending
+-- Write what became of overwrites that were held back; those without a settlement are open again.
+UPDATE pending_confirmations SET
+    settled_at = settled.settled_at,
+    settlement = settled.settlement,
+    settled_by = settled.settled_by
+FROM unnest(
+    %(fact_id)s::uuid [], %(settled_at)s::timestamptz [], %(settlement)s::text [], %(settled_by)s::uuid []
+) AS settled (fact_id, settled_at, settlement, settled_by)
+WHERE pending_confirmations.fact_id = settled.fact_id;
+
+-- name: undo_events
+-- Write which events are no longer in effect.
+INSERT INTO undone (event_id, undone_by, since)
+SELECT event_id, undone_by, since
+FROM unnest(%(event_id)s::uuid [], %(undone_by)s::uuid [], %(since)s::timestamptz []) AS taken_back (
+    event_id, undone_by, since
+)
+ON CONFLICT (event_id) DO UPDATE SET undone_by = excluded.undone_by, since = excluded.since;
+
+-- name: reinstate_events
+-- Write which events are in effect again.
+DELETE FROM undone WHERE event_id = ANY(%(event_id)s::uuid []);
+
+-- name: set_policies
+-- Write which policies hold from now on.
+INSERT INTO policies (tenant, user_id, agent_id, app_id, run_id, policy, event_id, since)
+SELECT tenant, user_id, agent_id, app_id, run_id, policy, event_id, since
+FROM unnest(
+    %(tenant)s::text [],
+    %(user_id)s::text [],
+    %(agent_id)s::text [],
+    %(app_id)s::text [],
+    %(run_id)s::text [],
+    %(policy)s::jsonb [],
+    %(event_id)s::uuid [],
+    %(since)s::timestamptz []
+) AS said (tenant, user_id, agent_id, app_id, run_id, policy, event_id, since)
+ON CONFLICT (tenant, user_id, agent_id, app_id, run_id) DO UPDATE SET
+    policy = excluded.policy,
+    event_id = excluded.event_id,
+    since = excluded.since;
 
 -- name: step_scopes
 -- Count the commits with events that these scopes have seen.
@@ -133,6 +211,7 @@ ORDER BY tenant, user_id, agent_id, app_id, run_id;
 
 -- name: refresh_profiles
 -- Derive the profiles of these scopes anew, from their active facts and their last changes; no clock is read.
+-- A change is an event in effect that ended facts. What it ended has a former state of the event.
 INSERT INTO profiles (
     tenant, user_id, agent_id, app_id, run_id, owner, identity, hard_preferences, soft_preferences, current_tasks,
     recent_changes, sensitive_topics, updated_at
@@ -200,7 +279,7 @@ CROSS JOIN LATERAL (
                 facts.category,
                 facts.confidence,
                 facts.true_from,
-                facts.valid_until,
+                least(facts.valid_until, facts.true_to) AS valid_until,
                 facts.fact_id,
                 sections.section,
                 row_number() OVER (
@@ -235,37 +314,52 @@ CROSS JOIN LATERAL (
                 'event', latest.event,
                 'text', latest.text,
                 'fact_id', latest.fact_id,
-                'at', utc_text(latest.believed_from),
+                'at', utc_text(latest.decided_at),
                 'old', latest.old
-            ) ORDER BY latest.believed_from DESC, latest.fact_id
+            ) ORDER BY latest.decided_at DESC, latest.log_offset DESC, latest.ordinal DESC
         ) AS recent_changes
     FROM (
         SELECT
-            fresh.fact_id,
-            fresh.text,
-            fresh.believed_from,
-            (
-                SELECT happened.event FROM memory_events AS happened
-                WHERE
-                    happened.fact_id = fresh.fact_id
-                    AND happened.event IN ('facts_merged', 'fact_replaced', 'fact_contradicted')
-                LIMIT 1
-            ) AS event,
-            (
-                SELECT
-                    jsonb_agg(jsonb_build_object('text', old.text, 'fact_id', old.fact_id) ORDER BY old.fact_id)
-                FROM facts AS old
-                WHERE old.fact_id = ANY(fresh.supersedes)
-            ) AS old
-        FROM facts AS fresh
+            happened.event,
+            about.text,
+            happened.fact_id,
+            happened.decided_at,
+            happened.log_offset,
+            happened.ordinal,
+            ended.old
+        FROM memory_events AS happened
+        INNER JOIN facts AS about ON happened.fact_id = about.fact_id
+        CROSS JOIN LATERAL (
+            SELECT jsonb_agg(jsonb_build_object('text', old.text, 'fact_id', old.fact_id) ORDER BY old.fact_id) AS old
+            FROM former_states AS former
+            INNER JOIN facts AS old ON former.fact_id = old.fact_id
+            WHERE
+                former.event_id = happened.event_id
+                AND (
+                    old.fact_id <> happened.fact_id
+                    OR happened.event IN ('fact_retracted', 'fact_expired')
+                    OR happened.payload ->> 'action' = 'keep_old'
+                )
+        ) AS ended
         WHERE
-            fresh.supersedes <> '{}'
-            AND fresh.tenant = scopes.tenant
-            AND fresh.user_id = scopes.user_id
-            AND fresh.agent_id = scopes.agent_id
-            AND fresh.app_id = scopes.app_id
-            AND fresh.run_id = scopes.run_id
-        ORDER BY fresh.believed_from DESC, fresh.fact_id
+            happened.event IN (
+                'facts_merged',
+                'fact_replaced',
+                'fact_contradicted',
+                'fact_retracted',
+                'fact_expired',
+                'fact_corrected',
+                'pending_confirmed',
+                'conflict_resolved'
+            )
+            AND ended.old IS NOT NULL
+            AND NOT EXISTS (SELECT FROM undone WHERE undone.event_id = happened.event_id)
+            AND happened.tenant = scopes.tenant
+            AND happened.user_id = scopes.user_id
+            AND happened.agent_id = scopes.agent_id
+            AND happened.app_id = scopes.app_id
+            AND happened.run_id = scopes.run_id
+        ORDER BY happened.decided_at DESC, happened.log_offset DESC, happened.ordinal DESC
         LIMIT 10
     ) AS latest
 ) AS changed
