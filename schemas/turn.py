@@ -43,7 +43,7 @@ class Overrides(Record):
 
     @model_validator(mode="after")
     def _in_order(self) -> Self:
-        for lower, upper in (("ending", "conflict"), ("conflict", "duplicate"), ("ending", "duplicate")):
+        for lower, upper in (("ending", "conflict"), ("conflict", "duplicate")):
             low, high = getattr(self, lower), getattr(self, upper)
             if low is not None and high is not None and low > high:
                 raise ValueError(f"{lower} ({low:g}) is above {upper} ({high:g}): lower it, or leave one of them out")
