@@ -116,11 +116,12 @@ def score(case: Case, observed: Observed) -> Score:
     brought = [row for row in observed.after if row.source_id == observed.turn.source_id]
     actual = _actual(observed.turn, effects, concerned)
     unmet = not all(met)
-    wrong = sum(_is_wrong(case, word, target, concerned) for word, target in effects.ended)
+    standing = {row.fact_id for row in observed.after if row.status == "active"}
+    wrong = sum(_is_wrong(case, word, target in concerned, target in standing) for word, target in effects.ended)
     stale = case.old == "ended" and not unmet and _stale(observed, effects, concerned)
     news_lost = case.new == "kept" and not any(_tells(row, case.says) for row in brought)
     stands = any(row.status in ("active", "pending_confirmation") for row in brought)
-    duplicate = case.is_repetition and not unmet and stands and _active(observed.after, concerned)
+    duplicate = case.is_repetition and not unmet and stands and not standing.isdisjoint(concerned)
     unfounded = case.is_no_news and stands
     guarded = actual == "PENDING" and any(word in case.right for word, _ in effects.held)
     acceptable = actual in case.right or guarded
@@ -134,7 +135,7 @@ def score(case: Case, observed: Observed) -> Score:
         overwrites=len(effects.ended),
         wrong=wrong,
         held_back=len(effects.held),
-        held_wrong=sum(_is_wrong(case, word, target, concerned) for word, target in effects.held),
+        held_wrong=sum(_is_wrong(case, word, target in concerned, True) for word, target in effects.held),
         stale=stale,
         news_lost=news_lost,
         duplicate=duplicate,
@@ -203,14 +204,15 @@ def _actual(turn: Commit, effects: _Effects, concerned: frozenset[UUID]) -> str:
     return words[0] if words else "NONE"
 
 
-def _is_wrong(case: Case, word: str, target: UUID, concerned: frozenset[UUID]) -> bool:
+def _is_wrong(case: Case, word: str, is_concerned: bool, stands: bool) -> bool:
     """Whether an end is one that must not be: of another fact, in a harmful way, or of a fact that is to be kept.
 
-    A merge keeps the words of its parents, so it is wrong only where the case says that it is harmful.
+    A merge keeps the words of its parents, so it is wrong only where the case says that it is harmful. What is to be
+    kept may get an announced end, where that is right: then it `stands` until that comes.
     """
-    if target not in concerned or word in case.harmful:
+    if not is_concerned or word in case.harmful:
         return True
-    return case.old == "kept" and word not in case.right and word != "MERGE"
+    return case.old == "kept" and word != "MERGE" and not (word in case.right and stands)
 
 
 def _stale(observed: Observed, effects: _Effects, concerned: frozenset[UUID]) -> bool:
@@ -219,10 +221,6 @@ def _stale(observed: Observed, effects: _Effects, concerned: frozenset[UUID]) ->
     return any(
         row.status == "active" and not row.ending and row.fact_id in concerned - challenged for row in observed.after
     )
-
-
-def _active(rows: Sequence[Row], among: frozenset[UUID]) -> bool:
-    return any(row.status == "active" and row.fact_id in among for row in rows)
 
 
 def _tells(row: Row, says: Sequence[str]) -> bool:

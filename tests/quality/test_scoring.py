@@ -118,6 +118,14 @@ def test_ending_a_fact_that_is_to_be_kept_is_wrong_but_for_a_merge() -> None:
         assert judged(given, turn, HOME_ENDED, DOG_ROW, new(turn, "Lyon")).wrong == wrong
 
 
+def test_an_announced_end_of_what_is_to_be_kept_is_right_only_while_that_stands() -> None:
+    given = case(right=["REPLACE", "ADD"], harmful=[], old="kept")
+    turn = commit("turn", replaced("Alice lives in Lyon.", HOME_ID))
+    announced = row(HOME_ID, "known-0", "Alice lives in Bern.", ending=True)
+    assert judged(given, turn, announced, DOG_ROW, new(turn, "Alice lives in Lyon.")).right
+    assert judged(given, turn, HOME_ENDED, DOG_ROW, new(turn, "Alice lives in Lyon.")).wrong == 1
+
+
 def test_a_repetition_beside_the_known_fact_is_a_duplicate() -> None:
     turn = commit("turn", added("Alice's home is in Bern."))
     found = judged(case(**REPETITION), turn, HOME_ROW, DOG_ROW, new(turn, "Alice's home is in Bern."))
