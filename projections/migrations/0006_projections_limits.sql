@@ -3,7 +3,7 @@
 -- Both come from one snapshot, that of the statement that calls: the functions have to stay STABLE.
 
 CREATE INDEX commits_published ON commits (tenant, published_at)
-INCLUDE (owner, source_id, source_kind, limit_hit, input_tokens, output_tokens);
+INCLUDE (owner, source_id, attempt, source_kind, limit_hit, input_tokens, output_tokens);
 
 CREATE VIEW open_reservations AS
 SELECT reservations.*
