@@ -96,7 +96,8 @@ LEFT JOIN LATERAL (
             ) AS is_near,
             CASE
                 WHEN known.content_hash = asked.content_hash THEN 1
-                ELSE coalesce(greatest(-1, least(1, 1 - compared.distance)), 0)
+                WHEN compared.distance IS NULL THEN 0
+                ELSE greatest(-1, least(1, 1 - compared.distance))
             END AS similarity
         FROM (
             SELECT
