@@ -32,7 +32,16 @@ from projections.rows import (
 from projections.state import State, attempt_of, scope_columns, source_of, targets_of
 from schemas.command import tenant_scope
 from schemas.commit import Commit
-from schemas.events import DecisionUndone, FactExtended, FactPending, FactsRelated, MemoryEvent, PolicySet
+from schemas.events import (
+    DecisionUndone,
+    FactExpired,
+    FactExtended,
+    FactPending,
+    FactRetracted,
+    FactsRelated,
+    MemoryEvent,
+    PolicySet,
+)
 
 
 def fold(state: State, commit: Commit, position: LogPosition, record: bytes) -> Changes:
@@ -150,7 +159,8 @@ class _Draft:
             about: UUID | None = row.fact.fact_id
         else:
             about = named[0] if named and not isinstance(event, DecisionUndone) else None
-        others = tuple(target for target in named if target != about)
+        ends = isinstance(event, FactRetracted | FactExpired)
+        others = tuple(target for target in named if ends or target != about)
         return EventRow(
             position=self._position, commit=self._commit, event=event, fact_id=about, targets=others, stale=stale
         )

@@ -75,7 +75,7 @@ class EventRow:
     """One event; `stale` where a target no longer stood as the decision saw it.
 
     `fact_id` is the fact that it is about: the new one, else the first that it names; a policy and an undo have none.
-    `targets` are the others.
+    `targets` are the others, and all that a retraction or an expiry ends.
     """
 
     position: LogPosition

@@ -43,6 +43,8 @@ WHERE payload #>> '{decision,model}' IS NOT NULL;
 ALTER TABLE memory_events ENABLE TRIGGER memory_events_append_only;
 COMMENT ON COLUMN memory_events.fact_id IS
 'The fact that the event is about: the new one, or the target where it brings none; NULL for a policy and an undo.';
+COMMENT ON COLUMN memory_events.targets IS
+'The other facts that the event names; of a retraction or an expiry all that it ends.';
 
 ALTER TABLE facts
 DROP CONSTRAINT facts_status_check,
