@@ -88,7 +88,7 @@ class Extractor:
         answer = await self._ask(verdict)
         stated, echoes = without_echoes(answer.value, verdict)
         facts = [_until(fact, verdict.valid_until) for fact in stated]
-        return _with_facts(envelope, facts, _step(answer.replies, (*answer.dropped, *echoes)))
+        return _with_facts(envelope, facts, _step(answer.replies, answer.complaints, (*answer.dropped, *echoes)))
 
     async def _limit(self, turn: Turn, envelope: ExtractedFacts) -> LimitHit | None:
         rules = await self._rules_for(turn.scope, turn.overrides)
@@ -109,7 +109,8 @@ class Extractor:
             )
         except ReplyInvalidError as error:
             metrics.REPROMPTS.labels(purpose="extract").inc(len(error.replies) - 1)
-            raise TurnEndedError("invalid_reply", str(error), step=_step(error.replies), suspicious=True) from error
+            step = _step(error.replies, error.complaints[:-1])
+            raise TurnEndedError("invalid_reply", str(error), step=step, suspicious=True) from error
         except PromptRefusedError as error:
             raise TurnEndedError(error.reason, error.detail, suspicious=True) from error
         metrics.REPROMPTS.labels(purpose="extract").inc(answer.reprompts)
@@ -154,7 +155,7 @@ def _with_facts(envelope: ExtractedFacts, facts: Sequence[ExtractedFact], step: 
     return carry(ExtractedFacts, envelope, facts=tuple(facts), steps=(*envelope.steps, step), end=end)
 
 
-def _step(replies: Sequence[RecordedReply], dropped: tuple[Dropped, ...] = ()) -> Step:
+def _step(replies: Sequence[RecordedReply], complaints: tuple[str, ...], dropped: tuple[Dropped, ...] = ()) -> Step:
     """The calls as they were recorded, so that a re-delivery gives the same bytes."""
     return Step(
         stage="extract",
@@ -165,5 +166,6 @@ def _step(replies: Sequence[RecordedReply], dropped: tuple[Dropped, ...] = ()) -
         input_tokens=sum(reply.usage.input_tokens for reply in replies),
         output_tokens=sum(reply.usage.output_tokens for reply in replies),
         reprompts=len(replies) - 1,
+        complaints=complaints,
         dropped=dropped,
     )

@@ -126,6 +126,13 @@ async def test_after_two_reprompts_the_turn_has_failed_and_its_calls_are_counted
     assert (failure.value.reason, failure.value.end.outcome) == ("invalid_reply", "failed")
     assert failure.value.step is not None
     assert (failure.value.step.llm_calls, failure.value.step.reprompts) == (3, 2)
+    assert len(failure.value.step.complaints) == 2
+
+
+async def test_what_a_model_was_told_of_its_faulty_reply_is_kept() -> None:
+    output = await extracted(Model("nonsense", replied("Mira lives in Berlin.")), turn().to_bytes())
+    (complaint,) = output.steps[0].complaints
+    assert "JSON" in complaint
 
 
 async def test_a_refused_prompt_ends_the_turn() -> None:
