@@ -7,7 +7,27 @@ import pytest
 
 from projections.history import history
 from projections.query_errors import UnknownFactError
-from tests.builders import BOB, added, commit, confirmed, contradicted, day, fact_of, merged, replaced, skipped
+from schemas.events import Reversal, Standing
+from tests.builders import (
+    BOB,
+    added,
+    commit,
+    confirmed,
+    contradicted,
+    corrected,
+    day,
+    event_of,
+    extended,
+    fact_of,
+    merged,
+    pending,
+    pending_confirmed,
+    related,
+    replaced,
+    retracted,
+    skipped,
+    undone,
+)
 from tests.stored import Stored
 
 pytestmark = pytest.mark.postgres
@@ -53,6 +73,68 @@ async def test_a_parent_of_a_merge_does_not_show_its_sibling(db: Stored) -> None
     await db.apply(first, commit("2", merged("Has a cat and a dog.", fact_of(first), fact_of(first, 1)), at=day(1)))
     told = await history(db.conn, "default", fact_of(first))
     assert [one.text for one in told.versions] == ["Has a cat.", "Has a cat and a dog."]
+
+
+async def test_what_a_confirmation_or_a_correction_ended_is_a_version_both_ways(db: Stored) -> None:
+    first = commit("1", added("Lives in Bern."))
+    waiting = commit("2", pending("Lives in Rome.", fact_of(first), action="replace"), at=day(1))
+    third = commit("3", pending_confirmed(fact_of(waiting), fact_of(first), action="replace"), at=day(2))
+    fourth = commit("4", corrected("Lives in Milan.", fact_of(waiting)), at=day(3))
+    await db.apply(first, waiting, third, fourth)
+    expected = ["Lives in Bern.", "Lives in Rome.", "Lives in Milan."]
+    for asked in (fact_of(first), fact_of(waiting), fact_of(fourth)):
+        told = await history(db.conn, "default", asked)
+        assert [one.text for one in told.versions] == expected
+    assert [event.event for event in told.events] == [
+        "fact_added",
+        "fact_pending",
+        "pending_confirmed",
+        "fact_corrected",
+    ]
+    assert told.versions[1].believed_from == third.decided_at
+
+
+async def test_an_undo_is_among_the_events_and_marks_what_it_took_back(db: Stored) -> None:
+    first = commit("1", added("Lives in Bern."))
+    await db.apply(first)
+    (known,) = (await history(db.conn, "default", fact_of(first))).versions
+    before = Standing(**{name: getattr(known, name) for name in Standing.model_fields})
+    second = commit("2", replaced("Lives in Rome.", fact_of(first)), at=day(1))
+    reversals = (
+        Reversal(fact_id=fact_of(first), now="superseded", before=before),
+        Reversal(fact_id=fact_of(second), now="active", before=None),
+    )
+    await db.apply(second, commit("3", undone(event_of(second), *reversals), at=day(2)))
+    told = await history(db.conn, "default", fact_of(first))
+    assert [(event.event, event.undone) for event in told.events] == [
+        ("fact_added", False),
+        ("fact_replaced", True),
+        ("decision_undone", False),
+    ]
+    assert [(one.text, one.status) for one in told.versions] == [
+        ("Lives in Bern.", "active"),
+        ("Lives in Rome.", "undone"),
+    ]
+    assert told.events[2].fact_id is None
+
+
+async def test_relations_are_told_from_both_ends_and_hold_while_both_do(db: Stored) -> None:
+    first = commit("1", added("Has a dog."), added("Likes tea."))
+    second = commit(
+        "2", extended("The dog is Rex.", fact_of(first)), related("Tea at four.", fact_of(first, 1)), at=day(1)
+    )
+    await db.apply(first, second)
+    for asked in (fact_of(first), fact_of(second)):
+        (one,) = (await history(db.conn, "default", asked)).relations
+        assert (one.text, one.relation, one.related_text, one.holds) == (
+            "The dog is Rex.",
+            "extends",
+            "Has a dog.",
+            True,
+        )
+    await db.apply(commit("3", retracted(fact_of(first, 1)), at=day(2)))
+    (one,) = (await history(db.conn, "default", fact_of(second, 1))).relations
+    assert (one.relation, one.holds) == ("similar", False)
 
 
 async def test_another_users_attempt_on_a_fact_is_not_shown(db: Stored) -> None:

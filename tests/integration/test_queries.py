@@ -9,9 +9,29 @@ from projections.queries import facts, facts_as_of, profile, turn_status
 from projections.query_errors import AmbiguousTurnError, QueryError, UnknownTurnError
 from projections.results import Fact, Profile, Tokens, WriteResult
 from projections.scoping import ANY, ScopeFilter
+from schemas.command import Delete
+from schemas.policy import LimitHit
 from schemas.provenance import Step
 from schemas.scope import Scope
-from tests.builders import ALICE, BOB, added, commit, confirmed, contradicted, day, fact_of, merged, replaced, skipped
+from tests.builders import (
+    ALICE,
+    BOB,
+    added,
+    commit,
+    confirmed,
+    contradicted,
+    day,
+    decided,
+    expired,
+    fact_of,
+    merged,
+    ordered,
+    pending,
+    replaced,
+    retracted,
+    skipped,
+    weighed,
+)
 from tests.stored import Stored
 
 pytestmark = pytest.mark.postgres
@@ -138,6 +158,53 @@ async def test_the_result_of_a_turn_tells_what_it_did_and_cost(db: Stored) -> No
     assert result.milliseconds == {"extract": 300, "embed": 20, "resolve": 200}
     assert result.duration_ms == 2000
     assert orjson.loads(orjson.dumps(result))["memories"][0]["event"] == "ADD"
+
+
+async def test_a_verbose_result_has_the_texts_of_what_was_retrieved(db: Stored) -> None:
+    known = commit("1", added("Has one cat."))
+    theirs = commit("1", added("Secret."), scope=BOB)
+    both = (weighed(fact_of(known)), weighed(fact_of(theirs)))
+    await db.apply(
+        known, theirs, commit("2", decided(skipped(fact_of(known), "Has a cat."), candidates=both), at=day(1))
+    )
+    assert (await turn_status(db.conn, "default", "2")).trace is None
+    trace = (await turn_status(db.conn, "default", "2", verbose=True)).trace
+    assert trace is not None
+    assert [one.text for one in trace.decisions[0].retrieved] == ["Has one cat.", None]
+
+
+async def test_of_several_attempts_the_last_one_counts(db: Stored) -> None:
+    hit = LimitHit(name="active_facts", level="scope", count=1, limit=1)
+    await db.apply(commit("1", outcome="rejected", reason="limit", limit=hit))
+    first = await turn_status(db.conn, "default", "1")
+    assert (first.status, first.limit and first.limit.count) == ("rejected", 1)
+    await db.apply(commit("1", added("A."), attempt=2, at=day(1)))
+    second = await turn_status(db.conn, "default", "1")
+    assert (second.status, second.attempt, second.limit) == ("facts", 2, None)
+
+
+async def test_a_command_has_its_result(db: Stored) -> None:
+    known = commit("1", added("Lives in Bern."))
+    await db.apply(known, ordered("c1", Delete(fact_ids=(fact_of(known),)), retracted(fact_of(known)), at=day(1)))
+    result = await turn_status(db.conn, "default", "c1")
+    assert (result.status, result.success, result.order, result.facts_deleted) == ("done", True, "delete", 1)
+
+
+async def test_pending_facts_are_no_facts_yet(db: Stored) -> None:
+    known = commit("1", added("A."))
+    await db.apply(known, commit("2", pending("Not A.", fact_of(known)), at=day(1)))
+    assert texts(await facts(db.conn, MINE, at=day(2))) == ["A."]
+    versions = await facts(db.conn, MINE, all_versions=True, at=day(2))
+    assert [(one.text, one.believed_from is None) for one in versions] == [("A.", False), ("Not A.", True)]
+
+
+async def test_an_announced_end_excludes_from_that_very_second(db: Stored) -> None:
+    known = commit("1", added("Rents a flat.", category="task_context"))
+    await db.apply(known, commit("2", expired(fact_of(known), ended_at=day(6), text="The lease ends."), at=day(1)))
+    assert texts(await facts(db.conn, MINE, at=day(5.999))) == ["Rents a flat.", "The lease ends."]
+    assert texts(await facts(db.conn, MINE, at=day(6))) == ["The lease ends."]
+    assert [entry["text"] for entry in (await profile(db.conn, MINE, day(5))).current_tasks] == ["Rents a flat."]
+    assert (await profile(db.conn, MINE, day(6))).current_tasks == []
 
 
 async def test_a_turn_is_pending_until_its_end(db: Stored) -> None:

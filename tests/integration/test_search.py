@@ -17,8 +17,10 @@ from tests.builders import (
     commit,
     contradicted,
     day,
+    expired,
     fact_of,
     merged,
+    pending,
     replaced,
     similar,
     vector,
@@ -177,3 +179,28 @@ async def test_ties_go_to_the_important(db: Stored, near: float, worded: float) 
         commit("2", added("tea", vector=similar(1, model="another"), importance=worded)),
     )
     assert await found(db, "tea", ASKED) == (["near", "tea"] if near > worded else ["tea", "near"])
+
+
+async def test_a_pending_fact_is_found_flagged_and_behind_an_equal_active_one(db: Stored) -> None:
+    known = commit("1", added("She plays the violin.", vector=similar(0.9)))
+    held = pending("She plays the violin now.", fact_of(known), vector=similar(0.9))
+    await db.apply(known, commit("2", held, at=day(1)))
+    hits = await search(db.conn, MINE, "violin", ASKED, at=NOW)
+    assert [(hit.fact.text, hit.fact.status) for hit in hits] == [
+        ("She plays the violin.", "active"),
+        ("She plays the violin now.", "pending_confirmation"),
+    ]
+
+
+async def test_what_has_ended_is_not_found_from_that_very_second(db: Stored) -> None:
+    known = commit("1", added("She rents a flat."), added("She owns a boat.", valid_until=day(5)))
+    announced = commit("2", expired(fact_of(known), ended_at=day(6), text="The lease ends."), at=day(1))
+    held = commit("3", pending("She owns no boat.", fact_of(known, 1), valid_until=day(7)), at=day(2))
+    await db.apply(known, announced, held)
+    assert set(await found(db, "flat boat", at=day(4.9))) == {
+        "She rents a flat.",
+        "She owns a boat.",
+        "She owns no boat.",
+    }
+    assert set(await found(db, "flat boat", at=day(5))) == {"She rents a flat.", "She owns no boat."}
+    assert await found(db, "flat boat", at=day(7)) == []
