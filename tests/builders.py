@@ -3,320 +3,84 @@
 An event is drafted without ids; `commit` gives it its place, and the ids follow from owner, source and ordinal.
 """
 
-import math
-import random
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from collections.abc import Sequence
+from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
 from schemas.command import Order
 from schemas.commit import Commit
 from schemas.envelopes import Outcome
-from schemas.events import (
-    ConflictResolved,
-    DecisionUndone,
-    FactAdded,
-    FactConfirmed,
-    FactContradicted,
-    FactCorrected,
-    FactExpired,
-    FactExtended,
-    FactPending,
-    FactReplaced,
-    FactRetracted,
-    FactSkipped,
-    FactsMerged,
-    FactsRelated,
-    MemoryEvent,
-    PendingConfirmed,
-    PendingRejected,
-    PolicySet,
-    Reversal,
-)
-from schemas.facts import CONFIDENCE, NewFact, Statement
 from schemas.ids import event_id, fact_id
-from schemas.policy import Level, Policy
-from schemas.provenance import Decision, Origin, Provenance, Step, Weighed
+from schemas.provenance import Origin, Provenance, Step
 from schemas.scope import Scope
-from schemas.vector import Vector
+from tests.drafts import (
+    Draft,
+    Place,
+    added,
+    confirmed,
+    contradicted,
+    corrected,
+    decided,
+    decision,
+    expired,
+    extended,
+    merged,
+    new_fact,
+    pending,
+    pending_confirmed,
+    pending_rejected,
+    policy_set,
+    related,
+    replaced,
+    resolved,
+    retracted,
+    skipped,
+    undone,
+    weighed,
+)
+from tests.values import MODEL, START, day, noise, similar, vector
 
-MODEL = "test-embedder"
-START = datetime(2026, 1, 1, 9, 0, tzinfo=UTC)
+__all__ = [
+    "ALICE",
+    "BOB",
+    "MODEL",
+    "START",
+    "Draft",
+    "Place",
+    "added",
+    "commit",
+    "confirmed",
+    "contradicted",
+    "corrected",
+    "day",
+    "decided",
+    "decision",
+    "event_of",
+    "expired",
+    "extended",
+    "fact_of",
+    "merged",
+    "new_fact",
+    "noise",
+    "ordered",
+    "pending",
+    "pending_confirmed",
+    "pending_rejected",
+    "policy_set",
+    "related",
+    "replaced",
+    "resolved",
+    "retracted",
+    "similar",
+    "skipped",
+    "undone",
+    "vector",
+    "weighed",
+]
+
 ALICE = Scope(user_id="alice")
 BOB = Scope(user_id="bob")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
-    """Where an event stands: what its ids and times follow from."""
-
-    owner: str
-    source_id: str
-    ordinal: int
-    at: datetime
-
-
-Draft = Callable[[Place], MemoryEvent]
-
-
-def day(number: float) -> datetime:
-    """`number` days after the start of all tests' time."""
-    return START + timedelta(days=number)
-
-
-def vector(*values: float, model: str = MODEL) -> Vector:
-    """A unit vector in the direction of `values`."""
-    length = math.hypot(*values)
-    return Vector.of(model, [value / length for value in values])
-
-
-def similar(cosine: float, model: str = MODEL) -> Vector:
-    """A vector with this similarity to `similar(1)`, which is the direction of the first of three axes."""
-    return vector(cosine, math.sqrt(1 - cosine * cosine), 0.0, model=model)
-
-
-def noise(seed: object, dimensions: int = 384, model: str = MODEL) -> Vector:
-    """A direction of its own for each seed: two of them are nearly orthogonal."""
-    source = random.Random(repr(seed))
-    return vector(*(source.gauss(0, 1) for _ in range(dimensions)), model=model)
-
-
-def decision(reason: str = "said so", **fields: Any) -> Decision:
-    return Decision(**{"by": "threshold", "reason": reason, **fields})
-
-
-def weighed(target: UUID, similarity: float = 0.8) -> Weighed:
-    return Weighed(fact_id=target, similarity=similarity)
-
-
-def new_fact(place: Place, text: str, **fields: Any) -> NewFact:
-    """A fact with every field filled in; `fields` overrides any of them."""
-    defaults: dict[str, Any] = {
-        "fact_id": fact_id(place.owner, place.source_id, place.ordinal),
-        "text": text,
-        "excerpt": text,
-        "search_text": text,
-        "confidence": CONFIDENCE["explicit"],
-        "true_from": place.at,
-        "vector": noise(text, 3),
-    }
-    return NewFact(**defaults | fields)
-
-
-def added(text: str, *, unresolved: bool = False, reason: str = "nothing like it is known", **fields: Any) -> Draft:
-    def draft(place: Place) -> MemoryEvent:
-        return FactAdded(**_head(place, reason), fact=new_fact(place, text, **fields), unresolved=unresolved)
-
-    return draft
-
-
-def skipped(target: UUID, text: str = "the same again", *, reason: str = "equal words") -> Draft:
-    def draft(place: Place) -> MemoryEvent:
-        statement = Statement(text=text, excerpt=text)
-        return FactSkipped(**_head(place, reason, target), target=target, statement=statement)
-
-    return draft
-
-
-def confirmed(target: UUID, text: str = "the same in other words", *, reason: str = "known already") -> Draft:
-    def draft(place: Place) -> MemoryEvent:
-        statement = Statement(text=text, excerpt=text)
-        return FactConfirmed(**_head(place, reason, target), target=target, statement=statement)
-
-    return draft
-
-
-def merged(text: str, *targets: UUID, reason: str = "both are true", **fields: Any) -> Draft:
-    def draft(place: Place) -> MemoryEvent:
-        return FactsMerged(
-            **_head(place, reason, *targets),
-            targets=targets,
-            statement=Statement(text=text, excerpt=text),
-            fact=new_fact(place, text, **fields),
-        )
-
-    return draft
-
-
-def replaced(
-    text: str, *targets: UUID, ended_at: datetime | None = None, reason: str = "it has changed", **fields: Any
-) -> Draft:
-    def draft(place: Place) -> MemoryEvent:
-        return FactReplaced(
-            **_head(place, reason, *targets),
-            targets=targets,
-            ended_at=ended_at or place.at,
-            fact=new_fact(place, text, **fields),
-        )
-
-    return draft
-
-
-def contradicted(text: str, *targets: UUID, reason: str = "it never was so", **fields: Any) -> Draft:
-    def draft(place: Place) -> MemoryEvent:
-        return FactContradicted(**_head(place, reason, *targets), targets=targets, fact=new_fact(place, text, **fields))
-
-    return draft
-
-
-def extended(text: str, *targets: UUID, reason: str = "it tells more of it", **fields: Any) -> Draft:
-    def draft(place: Place) -> MemoryEvent:
-        return FactExtended(**_head(place, reason, *targets), targets=targets, fact=new_fact(place, text, **fields))
-
-    return draft
-
-
-def related(text: str, *targets: UUID, reason: str = "it is about the same", **fields: Any) -> Draft:
-    def draft(place: Place) -> MemoryEvent:
-        return FactsRelated(**_head(place, reason, *targets), targets=targets, fact=new_fact(place, text, **fields))
-
-    return draft
-
-
-def expired(
-    *targets: UUID, ended_at: datetime | None = None, text: str | None = None, reason: str = "its end", **fields: Any
-) -> Draft:
-    """By the timer, or with `text` by an announcement."""
-
-    def draft(place: Place) -> MemoryEvent:
-        return FactExpired(
-            **_head(place, reason, *targets),
-            targets=targets,
-            ended_at=ended_at or place.at,
-            fact=None if text is None else new_fact(place, text, **fields),
-        )
-
-    return draft
-
-
-def retracted(
-    *targets: UUID, ended_at: datetime | None = None, text: str | None = None, reason: str = "no longer", **fields: Any
-) -> Draft:
-    """Without `ended_at` deleted; `text` is the statement that says so."""
-
-    def draft(place: Place) -> MemoryEvent:
-        return FactRetracted(
-            **_head(place, reason, *targets),
-            targets=targets,
-            ended_at=ended_at,
-            fact=None if text is None else new_fact(place, text, **fields),
-        )
-
-    return draft
-
-
-def pending(
-    text: str,
-    *targets: UUID,
-    action: Any = "contradict",
-    ended_at: datetime | None = None,
-    guard: Any = "high_confidence",
-    needs_human: bool = False,
-    **fields: Any,
-) -> Draft:
-    def draft(place: Place) -> MemoryEvent:
-        return FactPending(
-            **_head(place, "it is to be confirmed", *targets),
-            targets=targets,
-            action=action,
-            ended_at=ended_at,
-            guard=guard,
-            needs_human=needs_human,
-            fact=new_fact(place, text, **fields),
-        )
-
-    return draft
-
-
-def pending_confirmed(
-    target: UUID,
-    *targets: UUID,
-    action: Any = "contradict",
-    ended_at: datetime | None = None,
-    text: str | None = None,
-) -> Draft:
-    def draft(place: Place) -> MemoryEvent:
-        return PendingConfirmed(
-            **_head(place, "said again", target, *targets),
-            target=target,
-            targets=targets,
-            action=action,
-            ended_at=ended_at,
-            statement=_statement(text),
-        )
-
-    return draft
-
-
-def pending_rejected(target: UUID, *, confirmed: UUID | None = None, text: str | None = None) -> Draft:
-    def draft(place: Place) -> MemoryEvent:
-        return PendingRejected(
-            **_head(place, "the old fact was said again", target),
-            target=target,
-            confirmed=confirmed,
-            statement=_statement(text),
-        )
-
-    return draft
-
-
-def corrected(text: str, target: UUID, *, ended_at: datetime | None = None, **fields: Any) -> Draft:
-    """A human's word."""
-
-    def draft(place: Place) -> MemoryEvent:
-        fact = new_fact(place, text, **{"authority": "human", "confidence": 1.0} | fields)
-        return FactCorrected(**_head(place, "corrected", target), target=target, ended_at=ended_at, fact=fact)
-
-    return draft
-
-
-def resolved(target: UUID, *targets: UUID, action: Any = "replace", ended_at: datetime | None = None) -> Draft:
-    def draft(place: Place) -> MemoryEvent:
-        return ConflictResolved(
-            **_head(place, "settled", target, *targets),
-            target=target,
-            targets=targets,
-            action=action,
-            ended_at=ended_at,
-        )
-
-    return draft
-
-
-def undone(
-    event: UUID, *reversals: Reversal, undone_event: str = "fact_replaced", reinstated: UUID | None = None
-) -> Draft:
-    """Takes event `event` back; `reversals` are what it did."""
-
-    def draft(place: Place) -> MemoryEvent:
-        return DecisionUndone(
-            **_head(place, "taken back"),
-            undone=event,
-            undone_event=undone_event,
-            reinstated=reinstated,
-            reversals=reversals,
-        )
-
-    return draft
-
-
-def policy_set(policy: Policy, *, level: Level = "scope") -> Draft:
-    def draft(place: Place) -> MemoryEvent:
-        return PolicySet(**_head(place, "policy set"), level=level, policy=policy)
-
-    return draft
-
-
-def decided(draft: Draft, **fields: Any) -> Draft:
-    """`draft` with these fields of its decision: `decided(added("..."), by="model", model="m", prompt_version="p")`."""
-
-    def with_decision(place: Place) -> MemoryEvent:
-        event = draft(place)
-        return event.model_copy(update={"decision": event.decision.model_copy(update=fields)})
-
-    return with_decision
 
 
 def commit(
@@ -369,16 +133,3 @@ def event_of(committed: Commit, ordinal: int = 0) -> UUID:
 def fact_of(committed: Commit, ordinal: int = 0) -> UUID:
     """The id of the fact that event `ordinal` of the commit brings."""
     return fact_id(committed.owner, committed.source_id, ordinal)
-
-
-def _statement(text: str | None) -> Statement | None:
-    return None if text is None else Statement(text=text, excerpt=text)
-
-
-def _head(place: Place, reason: str, *targets: UUID) -> dict[str, Any]:
-    candidates = tuple(weighed(target) for target in targets)
-    return {
-        "event_id": event_id(place.owner, place.source_id, place.ordinal),
-        "ordinal": place.ordinal,
-        "decision": decision(reason, candidates=candidates),
-    }

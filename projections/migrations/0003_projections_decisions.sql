@@ -66,8 +66,6 @@ ALTER COLUMN state_since SET NOT NULL;
 DROP INDEX facts_scope;
 DROP INDEX facts_changes;
 CREATE INDEX facts_scope ON facts (tenant, user_id, agent_id, app_id, run_id, recorded_at);
-CREATE INDEX facts_changes ON facts (tenant, user_id, agent_id, app_id, run_id, recorded_at, fact_id)
-WHERE supersedes <> '{}';
 CREATE INDEX facts_key ON facts (tenant, user_id, agent_id, app_id, run_id, key)
 WHERE key IS NOT NULL AND status IN ('active', 'pending_confirmation');
 CREATE INDEX facts_pending ON facts (tenant, user_id, agent_id, app_id, run_id) WHERE status = 'pending_confirmation';
