@@ -59,11 +59,7 @@ SELECT
     payload -> 'decision' -> 'candidates' AS candidates
 FROM memory_events
 WHERE (tenant, user_id, agent_id, app_id, run_id) = (%(tenant)s, %(user_id)s, %(agent_id)s, %(app_id)s, %(run_id)s)
-    AND (
-        fact_id = ANY(%(fact_ids)s)
-        OR (targets <> '{}' AND targets && %(fact_ids)s)
-        OR event_id IN (SELECT former.event_id FROM former_states AS former WHERE former.fact_id = ANY(%(fact_ids)s))
-    )
+    AND (fact_id = ANY(%(fact_ids)s) OR (targets <> '{}' AND targets && %(fact_ids)s))
 ORDER BY decided_at, partition, log_offset, ordinal;
 
 -- name: relations

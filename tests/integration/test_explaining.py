@@ -81,8 +81,10 @@ async def test_tells_turn_excerpt_extraction_candidates_decision_and_what_follow
     assert told.thresholds is not None
     assert [touch.event for touch in told.later] == ["fact_confirmed", "fact_extended", "fact_replaced"]
     assert told.words == [
-        '"Lives in Rome." has been superseded '
-        "(true from 2026-01-02 09:00 to 2026-01-05 09:00; confidence 0.85, 2 mentions).",
+        (
+            '"Lives in Rome." has been superseded '
+            "(true from 2026-01-02 09:00 to 2026-01-05 09:00; confidence 0.85, 2 mentions)."
+        ),
         'It comes from turn 2 of 2026-01-02 09:00, where it says: "moved to Rome".',
         "reader read it there with prompt extract-2 (strong, confidence 0.80; importance 0.50).",
         "It was asked again, because: no JSON",
