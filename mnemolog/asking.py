@@ -1,6 +1,6 @@
 """What a client asks: how a turn ended, what is known, and how it came."""
 
-from datetime import datetime
+from datetime import datetime, timedelta
 from uuid import UUID
 
 from mnemolog.connected import Connected
@@ -14,6 +14,7 @@ from projections.diffing import Axis, Diff
 from projections.explaining import Explanation
 from projections.history import History
 from projections.pendings import Pending, Unresolved
+from projections.quality import DecisionQuality, decision_quality
 from projections.query_errors import check_unicode
 from projections.results import Fact, Profile, WriteResult
 from projections.why_not import WhyNot
@@ -192,3 +193,20 @@ class Asking(Connected):
         scope = self._scope(tenant, user_id, agent_id, app_id, run_id)
         async with self._reading().connection() as connection:
             return await diffing.diff(connection, scope, since, until or self._now(), axis=axis)
+
+    async def quality(
+        self,
+        since: datetime | None = None,
+        until: datetime | None = None,
+        *,
+        user_id: str | None = "*",
+        agent_id: str | None = "*",
+        app_id: str | None = "*",
+        run_id: str | None = "*",
+        tenant: str | None = None,
+    ) -> DecisionQuality:
+        """How often memory was overwritten, how often wrongly, and what waits; by default a tenant's last 30 days."""
+        scope = self._scope(tenant, user_id, agent_id, app_id, run_id)
+        end = until or self._now()
+        async with self._reading().connection() as connection:
+            return await decision_quality(connection, scope, since or end - timedelta(days=30), end)

@@ -87,6 +87,7 @@ class SyncMemoryClient:
     undo = _blocking(MemoryClient.undo)
     set_policy = _blocking(MemoryClient.set_policy)
     policies = _blocking(MemoryClient.policies)
+    quality = _blocking(MemoryClient.quality)
 
     def close(self) -> None:
         """Send what is under way, disconnect and end the thread."""

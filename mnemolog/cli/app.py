@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import typer
 
-from mnemolog.cli import memory, orders, policies, publish, servers, settings, story, undecided, upkeep
+from mnemolog.cli import memory, orders, policies, publish, quality, servers, settings, story, undecided, upkeep
 from mnemolog.cli.failures import report
 
 app = typer.Typer(
@@ -31,6 +31,7 @@ for command in (
     story.diff,
     undecided.pending,
     undecided.unresolved,
+    quality.quality,
     orders.update,
     orders.correct,
     orders.delete,
