@@ -16,17 +16,14 @@ from schemas.provenance import Origin, Provenance, Step
 from schemas.scope import Scope
 from tests.drafts import (
     Draft,
-    Place,
     added,
     confirmed,
     contradicted,
     corrected,
     decided,
-    decision,
     expired,
     extended,
     merged,
-    new_fact,
     pending,
     pending_confirmed,
     pending_rejected,
@@ -37,9 +34,8 @@ from tests.drafts import (
     retracted,
     skipped,
     undone,
-    weighed,
 )
-from tests.values import MODEL, START, day, noise, similar, vector
+from tests.values import MODEL, START, Place, day, decision, new_fact, noise, similar, vector, weighed
 
 __all__ = [
     "ALICE",

@@ -1,7 +1,6 @@
 """Events in few words, without ids and times: those follow from the place that a commit gives them."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -27,51 +26,33 @@ from schemas.events import (
     PolicySet,
     Reversal,
 )
-from schemas.facts import CONFIDENCE, NewFact, Statement
-from schemas.ids import event_id, fact_id
+from schemas.facts import Statement
+from schemas.ids import event_id
 from schemas.policy import Level, Policy
-from schemas.provenance import Decision, Weighed
-from tests.values import noise
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
-    """Where an event stands: what its ids and times follow from."""
-
-    owner: str
-    source_id: str
-    ordinal: int
-    at: datetime
-
+from tests.values import Place, decision, new_fact, weighed
 
 Draft = Callable[[Place], MemoryEvent]
 
 
-def decision(reason: str = "said so", **fields: Any) -> Decision:
-    return Decision(**{"by": "threshold", "reason": reason, **fields})
+def added(
+    text: str,
+    *,
+    unresolved: bool = False,
+    ended_at: datetime | None = None,
+    ended_by: UUID | None = None,
+    reason: str = "nothing like it is known",
+    **fields: Any,
+) -> Draft:
+    """With `ended_at` and `ended_by` late news."""
 
-
-def weighed(target: UUID, similarity: float = 0.8) -> Weighed:
-    return Weighed(fact_id=target, similarity=similarity)
-
-
-def new_fact(place: Place, text: str, **fields: Any) -> NewFact:
-    """A fact with every field filled in; `fields` overrides any of them."""
-    defaults: dict[str, Any] = {
-        "fact_id": fact_id(place.owner, place.source_id, place.ordinal),
-        "text": text,
-        "excerpt": text,
-        "search_text": text,
-        "confidence": CONFIDENCE["explicit"],
-        "true_from": place.at,
-        "vector": noise(text, 3),
-    }
-    return NewFact(**defaults | fields)
-
-
-def added(text: str, *, unresolved: bool = False, reason: str = "nothing like it is known", **fields: Any) -> Draft:
     def draft(place: Place) -> MemoryEvent:
-        return FactAdded(**_head(place, reason), fact=new_fact(place, text, **fields), unresolved=unresolved)
+        return FactAdded(
+            **_head(place, reason),
+            fact=new_fact(place, text, **fields),
+            unresolved=unresolved,
+            ended_at=ended_at,
+            ended_by=ended_by,
+        )
 
     return draft
 

@@ -1,13 +1,29 @@
-"""Times and vectors for tests."""
+"""What records are made of, for tests: times, vectors, decisions and facts."""
 
 import math
 import random
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from typing import Any
+from uuid import UUID
 
+from schemas.facts import CONFIDENCE, NewFact
+from schemas.ids import fact_id
+from schemas.provenance import Decision, Weighed
 from schemas.vector import Vector
 
 MODEL = "test-embedder"
 START = datetime(2026, 1, 1, 9, 0, tzinfo=UTC)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """Where an event stands: what its ids and times follow from."""
+
+    owner: str
+    source_id: str
+    ordinal: int
+    at: datetime
 
 
 def day(number: float) -> datetime:
@@ -30,3 +46,25 @@ def noise(seed: object, dimensions: int = 384, model: str = MODEL) -> Vector:
     """A direction of its own for each seed: two of them are nearly orthogonal."""
     source = random.Random(repr(seed))
     return vector(*(source.gauss(0, 1) for _ in range(dimensions)), model=model)
+
+
+def decision(reason: str = "said so", **fields: Any) -> Decision:
+    return Decision(**{"by": "threshold", "reason": reason, **fields})
+
+
+def weighed(target: UUID, similarity: float = 0.8) -> Weighed:
+    return Weighed(fact_id=target, similarity=similarity)
+
+
+def new_fact(place: Place, text: str, **fields: Any) -> NewFact:
+    """A fact with every field filled in; `fields` overrides any of them."""
+    defaults: dict[str, Any] = {
+        "fact_id": fact_id(place.owner, place.source_id, place.ordinal),
+        "text": text,
+        "excerpt": text,
+        "search_text": text,
+        "confidence": CONFIDENCE["explicit"],
+        "true_from": place.at,
+        "vector": noise(text, 3),
+    }
+    return NewFact(**defaults | fields)

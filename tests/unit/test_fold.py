@@ -1,6 +1,7 @@
 """The fold: what each event does to facts, and what never changes anything."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -8,6 +9,7 @@ from projections.fold import fold
 from projections.rows import Changes, FactState, KnownFact, LogPosition
 from projections.state import State, scope_columns
 from schemas.commit import Commit
+from schemas.policy import LimitHit
 from tests.builders import (
     ALICE,
     BOB,
@@ -24,6 +26,7 @@ from tests.builders import (
 
 FIRST = commit("t1", added("Alice lives in Bern.", confidence=0.8), at=day(1))
 BERN = fact_of(FIRST)
+BEGUN = FIRST.decided_at
 DECIDED = day(2).replace(second=3)
 
 
@@ -42,18 +45,24 @@ def standing(state: State) -> FactState:
     return state.facts[BERN].state
 
 
+def stood(**fields: Any) -> FactState:
+    """The fact of Bern, changed in the second commit."""
+    defaults: dict[str, Any] = {"confidence": 0.8, "believed_from": BEGUN, "state_since": DECIDED}
+    return FactState(**defaults | fields)
+
+
 def test_added_is_active(state: State) -> None:
-    assert standing(state) == FactState(confidence=0.8)
+    assert standing(state) == stood(state_since=BEGUN)
 
 
 def test_added_keeps_that_it_is_unresolved() -> None:
     changes, _ = folded(State(), commit("t2", added("Perhaps Rome.", unresolved=True)))
-    assert [row.unresolved for row in changes.facts] == [True]
+    assert [row.state.unresolved for row in changes.facts] == [True]
 
 
 def test_skipped_is_a_mention(state: State) -> None:
     changes, state = folded(state, commit("t2", skipped(BERN), at=day(2)))
-    assert standing(state) == FactState(confidence=0.8, mention_count=2, last_confirmed_at=day(2))
+    assert standing(state) == stood(mention_count=2, last_confirmed_at=day(2))
     assert changes.facts == ()
     assert [(row.fact_id, row.targets, row.stale) for row in changes.events] == [(BERN, (), False)]
 
@@ -79,17 +88,15 @@ def test_a_commit_confirms_a_fact_once(state: State) -> None:
 def test_merged_leaves_one_richer_fact(state: State) -> None:
     second = commit("t2", merged("Alice lives in the old town of Bern.", BERN), at=day(2))
     changes, state = folded(state, second)
-    assert standing(state) == FactState(
-        status="superseded", confidence=0.8, believed_to=DECIDED, superseded_by=fact_of(second)
-    )
+    assert standing(state) == stood(status="superseded", believed_to=DECIDED, superseded_by=fact_of(second))
     assert [row.supersedes for row in changes.facts] == [(BERN,)]
 
 
 def test_replaced_was_true_until_then(state: State) -> None:
     second = commit("t2", replaced("Alice lives in Rome.", BERN, ended_at=day(1.5)), at=day(2))
     _, state = folded(state, second)
-    assert standing(state) == FactState(
-        status="superseded", confidence=0.8, true_to=day(1.5), closed_at=DECIDED, superseded_by=fact_of(second)
+    assert standing(state) == stood(
+        status="superseded", true_to=day(1.5), closed_at=DECIDED, superseded_by=fact_of(second)
     )
     assert state.facts[fact_of(second)].state.status == "active"
 
@@ -97,9 +104,7 @@ def test_replaced_was_true_until_then(state: State) -> None:
 def test_contradicted_was_never_true(state: State) -> None:
     second = commit("t2", contradicted("Alice never lived in Bern.", BERN), at=day(2))
     _, state = folded(state, second)
-    assert standing(state) == FactState(
-        status="archived", confidence=0.8, believed_to=DECIDED, superseded_by=fact_of(second)
-    )
+    assert standing(state) == stood(status="archived", believed_to=DECIDED, superseded_by=fact_of(second))
 
 
 def test_a_stale_target_stays_and_the_new_fact_stands_beside_it(state: State) -> None:
@@ -131,9 +136,7 @@ def test_no_event_touches_another_scope(state: State) -> None:
 def test_sound_targets_of_a_partly_stale_event_take_effect(state: State) -> None:
     other = commit("t2", added("Alice likes Bern."), at=day(1))
     _, state = folded(state, other)
-    gone = KnownFact(
-        fact_id=fact_of(other), scope=scope_columns(ALICE), state=FactState(confidence=1, status="expired")
-    )
+    gone = KnownFact(fact_id=fact_of(other), scope=scope_columns(ALICE), state=stood(status="expired"))
     state = replace(state, facts={**state.facts, gone.fact_id: gone})
     changes, state = folded(state, commit("t3", merged("Alice likes living in Bern.", BERN, gone.fact_id), at=day(2)))
     assert standing(state).status == "superseded"
@@ -157,6 +160,27 @@ def test_the_first_commit_of_a_source_wins(state: State) -> None:
     assert (rejection.item, rejection.reason, rejection.source_id) == (0, "duplicate_source", "t1")
     assert rejection.record is not None
     assert changes == Changes(rejections=(rejection,))
+
+
+def refused_for_a_limit(attempt: int) -> Commit:
+    limit = LimitHit(name="active_facts", level="scope", count=7, limit=7)
+    return commit("t2", outcome="rejected", reason="active_facts", limit=limit, attempt=attempt)
+
+
+def test_a_source_that_was_refused_for_a_limit_may_come_again(state: State) -> None:
+    _, state = folded(state, refused_for_a_limit(1))
+    _, state = folded(state, refused_for_a_limit(2))
+    changes, state = folded(state, commit("t2", added("Alice likes Bern."), attempt=3))
+    assert [row.commit.attempt for row in changes.commits] == [3]
+    again, _ = folded(state, commit("t2", added("Alice likes Bern."), attempt=4))
+    assert [rejection.reason for rejection in again.rejections] == ["duplicate_source"]
+
+
+@pytest.mark.parametrize("attempt", [1, 3])
+def test_only_the_next_attempt_follows_a_refusal(state: State, attempt: int) -> None:
+    _, state = folded(state, refused_for_a_limit(1))
+    changes, _ = folded(state, commit("t2", added("Alice likes Bern."), attempt=attempt))
+    assert [rejection.reason for rejection in changes.rejections] == ["duplicate_source"]
 
 
 def test_equal_source_ids_of_two_owners_are_two_sources(state: State) -> None:
