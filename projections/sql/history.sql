@@ -99,9 +99,9 @@ LEFT JOIN LATERAL (
         jsonb_agg(
             jsonb_build_object('fact_id', t.fact_id, 'text', t.text) ORDER BY t.recorded_at, t.fact_id
         ) AS facts
-    FROM facts AS t
-    WHERE t.fact_id = ANY(e.targets)
-        AND t.fact_id IS DISTINCT FROM e.fact_id
+    FROM unnest(e.targets) AS named (fact_id)
+    INNER JOIN facts AS t ON named.fact_id = t.fact_id
+    WHERE t.fact_id IS DISTINCT FROM e.fact_id
         AND (t.tenant, t.user_id, t.agent_id, t.app_id, t.run_id)
         = (e.tenant, e.user_id, e.agent_id, e.app_id, e.run_id)
 ) AS old ON true

@@ -30,9 +30,9 @@ LEFT JOIN LATERAL (
                 'true_from', utc_text(t.true_from)
             ) ORDER BY t.recorded_at, t.fact_id
         ) AS facts
-    FROM facts AS t
-    WHERE t.fact_id = ANY(waiting.targets)
-        AND (t.tenant, t.user_id, t.agent_id, t.app_id, t.run_id)
+    FROM unnest(waiting.targets) AS named (fact_id)
+    INNER JOIN facts AS t ON named.fact_id = t.fact_id
+    WHERE (t.tenant, t.user_id, t.agent_id, t.app_id, t.run_id)
         = (waiting.tenant, waiting.user_id, waiting.agent_id, waiting.app_id, waiting.run_id)
 ) AS old ON true
 WHERE waiting.settled_at IS NULL
