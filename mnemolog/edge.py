@@ -8,7 +8,7 @@ import structlog
 
 from mnemolog.errors import LimitExceededError, ServerUnavailableError, SettingsError
 from mnemolog.reading import Reader
-from projections.limits import too_large, used_up_before
+from projections.limits import is_received, too_large, used_up_before
 from projections.policies import policies_for
 from schemas.policy import LimitHit, Rules
 from schemas.turn import Turn
@@ -21,8 +21,8 @@ _log = structlog.get_logger(__name__)
 async def check_limits(reader: Reader, turn: Turn, now: datetime) -> None:
     """Raise `LimitExceededError` where a limit of the turn's scope or tenant is used up, or the turn is too large.
 
-    Takes one round trip, two where limits are set. A turn is let through while Postgres is away or not migrated yet, or
-    has no answer within a second.
+    Takes one round trip, two where limits are set. A turn that was published before is let through: its second copy
+    does nothing. So is every turn while Postgres is away or not migrated yet, or has no answer within a second.
     """
     try:
         async with asyncio.timeout(PATIENCE_SECONDS):
@@ -40,4 +40,7 @@ async def _hit(reader: Reader, turn: Turn, now: datetime) -> LimitHit | None:
         if not rules.limits:
             return None
         size = len(turn.to_bytes())
-        return too_large(rules, size) or await used_up_before(connection, turn.scope, rules, now)
+        hit = too_large(rules, size) or await used_up_before(connection, turn.scope, rules, now)
+        if hit is None or await is_received(connection, turn.scope.owner, turn.turn_id):
+            return None
+        return hit

@@ -96,6 +96,13 @@ async def used_up_before(
     return next((hit for level in asked if (hit := used_up(level, asked[level], used[level]))), None)
 
 
+async def is_received(connection: AsyncConnection[TupleRow], owner: str, source_id: str) -> bool:
+    """Whether a turn is on its way or was decided, and not refused for a limit: publishing it again does nothing."""
+    asked = {"owner": owner, "source_id": source_id}
+    row = await (await connection.execute(_SQL["is_received"], asked)).fetchone()
+    return row is not None and bool(row[0])
+
+
 class Reservations:
     """Lets turns through under the limits of their scope and tenant; every call waits while Postgres is away."""
 

@@ -63,6 +63,17 @@ SELECT
     CASE WHEN %(tenant_turns)s THEN tenant_turns(%(tenant)s, %(minute)s, %(owner)s, %(source_id)s) END AS tenant_turns,
     CASE WHEN %(tenant_tokens)s THEN tenant_tokens(%(tenant)s, %(day)s, %(owner)s, %(source_id)s) END AS tenant_tokens;
 
+-- name: is_received
+-- Whether a turn is on its way or was decided, and not refused for a limit: publishing it again does nothing.
+SELECT
+    EXISTS (SELECT FROM turn_journal WHERE owner = %(owner)s AND source_id = %(source_id)s)
+    AND coalesce((
+        SELECT limit_hit IS NULL FROM commits
+        WHERE owner = %(owner)s AND source_id = %(source_id)s
+        ORDER BY attempt DESC
+        LIMIT 1
+    ), true);
+
 -- name: lock_tenant
 -- One reservation of a tenant at a time. A statement of its own: the next one has to see what was reserved meanwhile.
 SELECT pg_advisory_xact_lock(%(lock)s, hashtext(%(tenant)s));

@@ -54,6 +54,19 @@ async def test_a_turn_over_a_limit_is_told_the_count_and_what_to_do(db: Stored, 
         await check_limits(reader, turn("a" * 1000), START)
 
 
+async def test_a_second_copy_of_a_turn_is_let_through_unless_the_first_was_refused(db: Stored, reader: Reader) -> None:
+    full = commit("p1", policy_set(Policy(limits=Limits(active_facts=1))))
+    await db.apply(full, commit("t1", added("one")))
+    await db.receive("t9")
+    await check_limits(reader, turn(), START)
+    hit = LimitHit(name="active_facts", level="scope", count=2, limit=1)
+    await db.apply(commit("t9", outcome="rejected", reason="limit", limit=hit))
+    with pytest.raises(LimitExceededError):
+        await check_limits(reader, turn(), START)
+    await db.apply(commit("t9", added("two"), attempt=2))
+    await check_limits(reader, turn(), START)
+
+
 async def test_without_the_database_every_turn_is_let_through() -> None:
     reader = Reader("postgresql://nobody@127.0.0.1:1/nothing", size=2, statement_timeout=5.0)
     await check_limits(reader, turn(), START)
