@@ -1,17 +1,22 @@
 """Laws of the fold over random logs: batches do not matter, repeats change nothing, equal logs give equal rows."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
+from typing import Any
+from uuid import UUID
 
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from projections.fold import fold
 from projections.projector import LogRecord, fold_readings, read_commit
-from projections.rows import Changes, together
+from projections.rows import Changes, FactState, FormerState, LogPosition, together
 from projections.state import State
 from schemas.commit import Commit
-from schemas.ids import fact_id
+from schemas.events import Reversal, Standing
+from schemas.ids import event_id, fact_id
+from schemas.policy import LimitHit, Policy
 from tests.builders import (
     ALICE,
     BOB,
@@ -20,45 +25,105 @@ from tests.builders import (
     commit,
     confirmed,
     contradicted,
+    corrected,
     day,
+    expired,
+    extended,
+    fact_of,
     merged,
+    pending,
+    pending_confirmed,
+    pending_rejected,
+    policy_set,
+    related,
     replaced,
+    resolved,
+    retracted,
     skipped,
+    undone,
 )
 
-SOURCES = ["t1", "t2", "t3", "t4"]
+SOURCES = ["t1", "t2", "t3", "t4", "t5", "t6"]
 # Few facts, so that a random log comes back to one that it has ended.
 TARGETS = [fact_id(scope.owner, source, 0) for scope in (ALICE, BOB) for source in SOURCES[:2]]
+EVENTS = [event_id(ALICE.owner, source, 0) for source in SOURCES[:3]]
+ACTIONS = ["merge", "replace", "contradict", "retract", "expire"]
+ONCE_ACTIVE = Standing(
+    status="active",
+    confidence=0.5,
+    mention_count=1,
+    last_confirmed_at=None,
+    true_to=None,
+    closed_at=None,
+    believed_from=day(0),
+    believed_to=None,
+    superseded_by=None,
+    unresolved=False,
+)
+ONCE_PENDING = ONCE_ACTIVE.model_copy(update={"status": "pending_confirmation", "believed_from": None})
+STATUSES = ["active", "superseded", "archived", "pending_confirmation", "undone"]
+
+
+def simple(first: UUID, second: UUID) -> list[Draft]:
+    """Every event that says it all by its targets."""
+    return [
+        skipped(first),
+        confirmed(first),
+        merged("merged", first, second),
+        replaced("replaced", first),
+        contradicted("contradicted", first, second),
+        extended("extended", first),
+        related("related", first),
+        corrected("corrected", first),
+        retracted(first, second),
+        policy_set(Policy(add_only=True)),
+    ]
 
 
 @st.composite
 def drafts(draw: st.DrawFn) -> Draft:
     first, second = draw(st.lists(st.sampled_from(TARGETS), min_size=2, max_size=2))
+    ended_at = draw(st.none() | st.integers(0, 9).map(day))
+    action = draw(st.sampled_from(ACTIONS))
+    before = draw(st.sampled_from([None, ONCE_ACTIVE, ONCE_PENDING]))
+    reversal = Reversal(fact_id=first, now=draw(st.sampled_from(STATUSES)), before=before)
+    text = draw(st.sampled_from([None, "said"]))
     return draw(
         st.sampled_from(
             [
-                added("new", confidence=0.6),
-                skipped(first),
-                confirmed(first),
-                merged("merged", first, second),
-                replaced("replaced", first),
-                contradicted("contradicted", first, second),
+                *simple(first, second),
+                added("new", confidence=0.6, unresolved=draw(st.booleans())),
+                added("late", ended_at=ended_at, ended_by=first),
+                replaced("replaced", first, ended_at=ended_at),
+                retracted(first, ended_at=ended_at, text=text),
+                expired(first, ended_at=ended_at, text=text),
+                pending("pending", second, action=action),
+                pending_confirmed(first, second, action=action, ended_at=ended_at, text=text),
+                pending_rejected(first, confirmed=second, text=text),
+                resolved(first, second, action=draw(st.sampled_from(["keep_both", "keep_old", *ACTIONS[1:3]]))),
+                undone(draw(st.sampled_from(EVENTS)), reversal, reinstated=draw(st.sampled_from([None, *EVENTS]))),
             ]
         )
     )
 
 
 @st.composite
-def records(draw: st.DrawFn) -> bytes:
-    if draw(st.integers(0, 9)) == 0:
-        return b"no commit"
-    committed = commit(
+def commits(draw: st.DrawFn) -> Commit:
+    limit = LimitHit(name="active_facts", level="scope", count=1, limit=1)
+    refused: dict[str, Any] = {"outcome": "rejected", "limit": limit} if draw(st.integers(0, 4)) == 0 else {}
+    return commit(
         draw(st.sampled_from(SOURCES)),
-        *draw(st.lists(drafts(), max_size=3)),
-        scope=draw(st.sampled_from([ALICE, BOB])),
+        *([] if refused else draw(st.lists(drafts(), max_size=3))),
+        scope=draw(st.sampled_from([ALICE, ALICE, BOB])),
         at=day(draw(st.integers(0, 9))),
+        attempt=draw(st.sampled_from([1, 1, 2])),
+        **refused,
     )
-    return committed.to_bytes()
+
+
+@st.composite
+def records(draw: st.DrawFn) -> bytes:
+    return b"no commit" if draw(st.integers(0, 9)) == 0 else draw(commits()).to_bytes()
 
 
 logs = st.lists(records(), max_size=12).map(
@@ -109,12 +174,16 @@ def test_nothing_is_lost_and_no_scope_reaches_into_another(log: list[LogRecord])
     changes, _ = folded(State(), log)
     applied = [row.commit for row in changes.commits]
     assert [row.fact.fact_id for row in changes.facts] == [
-        event.fact.fact_id for committed in applied for event in committed.events if hasattr(event, "fact")
+        fact.fact_id for committed in applied for event in committed.events if (fact := getattr(event, "fact", None))
     ]
     owners = {row.fact.fact_id: row.commit.owner for row in changes.facts}
+    events = {row.event.event_id: row.commit.owner for row in changes.events}
     for row in changes.facts:
         assert {owners[ended] for ended in row.supersedes} <= {row.commit.owner}
-        assert (row.state.status == "active") == (row.state.superseded_by is None)
+    for relation in changes.relations:
+        assert owners[relation.fact_id] == owners[relation.related_id]
+    for former in changes.former:
+        assert owners[former.fact_id] == events[former.event_id]
 
 
 @given(logs)
@@ -124,12 +193,88 @@ def test_a_scope_steps_on_with_every_commit_that_has_events(log: list[LogRecord]
     assert {step.owner: step.commits for step in changes.steps} == with_events
 
 
+def past(changes: Changes) -> Iterator[tuple[list[FormerState], FactState]]:
+    """How each fact of a whole log stood, in order, and how it stands."""
+    for row in changes.facts:
+        yield [former for former in changes.former if former.fact_id == row.fact.fact_id], row.state
+
+
 @given(logs)
-def test_a_fact_is_ended_once(log: list[LogRecord]) -> None:
+def test_former_states_cover_the_time_of_a_fact_without_gap_or_overlap(log: list[LogRecord]) -> None:
     changes, _ = folded(State(), log)
-    ended = [target for row in changes.facts for target in row.supersedes]
-    assert len(ended) == len(set(ended))
-    assert {row.fact.fact_id for row in changes.facts if row.state.status != "active"} == set(ended)
+    begun = {row.fact.fact_id: row.commit.decided_at for row in changes.facts}
+    assert {former.fact_id for former in changes.former} <= set(begun)
+    for row, (formers, state) in zip(changes.facts, past(changes), strict=True):
+        since = [*(former.state.state_since for former in formers), state.state_since]
+        assert since[0] == begun[row.fact.fact_id]
+        assert [former.until for former in formers] == since[1:]
+        assert since == sorted(since)
+
+
+@given(logs)
+def test_a_pending_fact_is_never_believed(log: list[LogRecord]) -> None:
+    changes, _ = folded(State(), log)
+    for formers, state in past(changes):
+        for stood in (*(former.state for former in formers), state):
+            if stood.status == "pending_confirmation":
+                assert stood.believed_from is None
+            if stood.status == "active":
+                assert stood.believed_from is not None
+            if stood.believed_from is None:
+                assert stood.believed_to is None
+
+
+@given(logs)
+def test_what_is_pending_is_what_has_an_open_row(log: list[LogRecord]) -> None:
+    changes, _ = folded(State(), log)
+    open_rows = {row.event.fact.fact_id for row in changes.pending if not (row.settled and row.settled.settlement)}
+    held = {row.event.fact.fact_id for row in changes.pending}
+    waiting = {row.fact.fact_id for row in changes.facts if row.state.status == "pending_confirmation"}
+    assert open_rows == waiting & held
+
+
+def reversals(changes: Changes, state: State) -> list[Reversal]:
+    """What takes the last event of `changes` back."""
+    event = changes.events[-1].event
+    brought = getattr(event, "fact", None)
+    former = {row.fact_id: row.state.standing for row in changes.former if row.event_id == event.event_id}
+    before = former | ({brought.fact_id: None} if brought else {})
+    return [
+        Reversal(fact_id=fact_id, now=state.facts[fact_id].state.status, before=standing)
+        for fact_id, standing in before.items()
+    ]
+
+
+def happens(state: State, committed: Commit) -> tuple[Changes, State]:
+    changes = fold(state, committed, LogPosition(partition=0, offset=99), b"")
+    return changes, state.after(changes)
+
+
+def standings(state: State) -> dict[UUID, Standing]:
+    return {fact_id: known.state.standing for fact_id, known in state.facts.items()}
+
+
+@given(logs, drafts(), st.integers(0, 12))
+def test_undoing_restores_exactly_and_undoing_that_gives_what_was_before(
+    log: list[LogRecord], draft: Draft, number: int
+) -> None:
+    _, state = folded(State(), log)
+    before = standings(state)
+    changes, state = happens(state, commit("last", draft, at=day(number)))
+    after = standings(state)
+    assume(after != before)
+
+    taken_back = commit("undo", undone(changes.events[-1].event.event_id, *reversals(changes, state)), at=day(13))
+    changes, state = happens(state, taken_back)
+    assert changes.rejections == ()
+    brought = fact_of(commit("last", draft))
+    assert {one: stands for one, stands in standings(state).items() if one != brought} == before
+    assert brought not in state.facts or state.facts[brought].state.status == "undone"
+
+    put_back = commit("redo", undone(changes.events[-1].event.event_id, *reversals(changes, state)), at=day(14))
+    changes, state = happens(state, put_back)
+    assert changes.rejections == ()
+    assert standings(state) == after
 
 
 def test_bytes_that_are_a_commit_are_read() -> None:
