@@ -20,11 +20,20 @@ LogPlace = tuple[int, int, int]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PastEvent:
-    """An event and the facts that it brought, changed and names. `said` is the text that it brought along.
+class Root:
+    """The decision that an event made, or that an undo took out of effect or put back into it."""
 
-    An undo says in `undoes` which event it took back; where that was an undo too, `reinstated` is what it put back
-    into effect.
+    event_id: UUID
+    event: str
+    place: LogPlace
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PastEvent:
+    """An event and the facts that it brought, changed and names; an undo names what its root does as well.
+
+    `turns_on` says that its root was in effect after it, and `latest` is the last event that said so or otherwise.
+    `said` is the text that it brought along.
     """
 
     event_id: UUID
@@ -32,13 +41,18 @@ class PastEvent:
     place: LogPlace
     source_id: str
     occurred_at: datetime
+    root: Root
+    turns_on: bool
+    latest: UUID
     said: str | None = None
     brought: UUID | None = None
     changed: frozenset[UUID] = frozenset()
     named: frozenset[UUID] = frozenset()
-    undoes: UUID | None = None
-    reinstated: UUID | None = None
-    in_effect: bool = True
+
+    @property
+    def holds(self) -> bool:
+        """Whether nothing has turned its root on or off since."""
+        return self.latest == self.event_id
 
     @property
     def facts(self) -> frozenset[UUID]:
@@ -73,8 +87,7 @@ class PastReader:
     async def aimed(self, scope: Scope, undo: Undo, *, limit: int) -> list[PastEvent]:
         """The events of exactly `scope` that an undo aims at, in the log's order; at most `limit` of them.
 
-        Those that are taken back already are among them, unless it aims at a model or a prompt version. Taking back
-        an undo of an undo is taking back, once more, what it put back into effect.
+        Those that are taken back already are among them, unless it aims at a model or a prompt version.
         """
         parameters = {
             **scope.columns,
@@ -82,10 +95,7 @@ class PastReader:
             **undo.model_dump(exclude={"kind", "cascade"}),
             "limit": limit,
         }
-        found = await self.events([row[0] for row in await self._rows(_aim(undo), parameters)])
-        if not any(event.reinstated for event in found):
-            return found
-        return await self.events([event.reinstated or event.event_id for event in found])
+        return await self.events([row[0] for row in await self._rows(_aim(undo), parameters)])
 
     async def past(self, scope: Scope, fact_ids: Sequence[UUID]) -> Past:
         """Everything that became of these facts of `scope`."""
@@ -118,18 +128,18 @@ def _aim(undo: Undo) -> str:
 
 def _past_event(row: tuple[Any, ...]) -> PastEvent:
     event_id, event, partition, offset, ordinal, source_id, occurred_at, said, brought, changed, named, *rest = row
-    undoes, reinstated, in_effect = rest
+    root_id, root_event, root_partition, root_offset, root_ordinal, turns_on, latest = rest
     return PastEvent(
         event_id=event_id,
         event=event,
         place=(partition, offset, ordinal),
         source_id=source_id,
         occurred_at=occurred_at,
+        root=Root(event_id=root_id, event=root_event, place=(root_partition, root_offset, root_ordinal)),
+        turns_on=turns_on,
+        latest=latest,
         said=said,
         brought=brought,
         changed=frozenset(changed),
         named=frozenset(named),
-        undoes=undoes,
-        reinstated=reinstated,
-        in_effect=in_effect,
     )

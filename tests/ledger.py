@@ -6,11 +6,11 @@ from uuid import UUID
 
 from projections.fold import fold
 from projections.known import StoredFact
-from projections.past import FormerState, Past, PastEvent
+from projections.past import FormerState, LogPlace, Past, PastEvent, Root
 from projections.rows import EventRow, FactRow, LogPosition
 from projections.state import State
 from schemas.commit import Commit
-from schemas.events import DecisionUndone, FactAdded, Standing
+from schemas.events import DecisionUndone, Standing
 from schemas.facts import ExtractedFact
 from tests.builders import Draft, commit, day
 
@@ -55,7 +55,7 @@ class Ledger:
             events=[self._past_event(row) for row in self.events],
         )
 
-    def past_events(self, *event_ids: UUID) -> Sequence[PastEvent]:
+    def aimed(self, *event_ids: UUID) -> Sequence[PastEvent]:
         return [event for event in self.past().events if event.event_id in event_ids]
 
     def _stored(self, row: FactRow) -> StoredFact:
@@ -71,23 +71,34 @@ class Ledger:
         )
 
     def _past_event(self, row: EventRow) -> PastEvent:
-        event = row.event
+        event, root = row.event, self._root(row)
         fact = getattr(event, "fact", None)
+        turning = [one.event.event_id for one in self.events if self._root(one) is root]
         changed = frozenset(
             fact_id for fact_id, states in self.former.items() if any(one.event_id == event.event_id for one in states)
         )
-        late = {event.ended_by} if isinstance(event, FactAdded) and event.ended_by else set()
+        named = {*row.targets, *root.targets, row.fact_id, root.fact_id, getattr(root.event, "ended_by", None)}
         return PastEvent(
             event_id=event.event_id,
             event=event.event,
-            place=(row.position.partition, row.position.offset, event.ordinal),
+            place=_place(row),
             source_id=row.commit.source_id,
             occurred_at=row.commit.occurred_at,
+            root=Root(event_id=root.event.event_id, event=root.event.event, place=_place(root)),
+            turns_on=not isinstance(event, DecisionUndone) or event.reinstated is not None,
+            latest=turning[-1],
             said=fact.text if fact else None,
             brought=fact.fact_id if fact else None,
             changed=changed,
-            named=changed | late | set(row.targets) | ({row.fact_id} if row.fact_id else set()),
-            undoes=event.undone if isinstance(event, DecisionUndone) else None,
-            reinstated=event.reinstated if isinstance(event, DecisionUndone) else None,
-            in_effect=event.event_id not in self.undone,
+            named=changed | {fact_id for fact_id in named if fact_id},
         )
+
+    def _root(self, row: EventRow) -> EventRow:
+        if not isinstance(row.event, DecisionUndone):
+            return row
+        wanted = row.event.reinstated or row.event.undone
+        return next(one for one in self.events if one.event.event_id == wanted)
+
+
+def _place(row: EventRow) -> LogPlace:
+    return (row.position.partition, row.position.offset, row.event.ordinal)

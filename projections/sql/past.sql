@@ -47,30 +47,46 @@ WHERE
 LIMIT %(limit)s;
 
 -- name: touching
--- The events of a scope that brought, changed or named one of these facts.
-SELECT event_id
-FROM memory_events
-WHERE fact_id = ANY(%(fact_ids)s::uuid [])
+-- The events of a scope that brought, changed or named one of these facts; with those that took them back, or put them
+-- back into effect.
+WITH touching AS (
+    SELECT event_id
+    FROM memory_events
+    WHERE fact_id = ANY(%(fact_ids)s::uuid [])
+    UNION
+    SELECT event_id
+    FROM memory_events
+    WHERE targets <> '{}' AND targets && %(fact_ids)s::uuid []
+    UNION
+    SELECT event_id
+    FROM former_states
+    WHERE fact_id = ANY(%(fact_ids)s::uuid [])
+    UNION
+    -- Late news names the fact that ended it.
+    SELECT happened.event_id
+    FROM facts AS late
+    INNER JOIN memory_events AS happened ON late.fact_id = happened.fact_id AND happened.event = 'fact_added'
+    WHERE
+        late.superseded_by = ANY(%(fact_ids)s::uuid [])
+        AND (late.tenant, late.user_id, late.agent_id, late.app_id, late.run_id)
+        = (%(tenant)s, %(user_id)s, %(agent_id)s, %(app_id)s, %(run_id)s)
+),
+taken_back AS (
+    SELECT undo.event_id
+    FROM touching
+    INNER JOIN memory_events AS undo ON touching.event_id = undo.undoes
+)
+SELECT event_id FROM touching
 UNION
-SELECT event_id
-FROM memory_events
-WHERE targets <> '{}' AND targets && %(fact_ids)s::uuid []
+SELECT event_id FROM taken_back
 UNION
-SELECT event_id
-FROM former_states
-WHERE fact_id = ANY(%(fact_ids)s::uuid [])
-UNION
--- Late news names the fact that ended it.
-SELECT happened.event_id
-FROM facts AS late
-INNER JOIN memory_events AS happened ON late.fact_id = happened.fact_id AND happened.event = 'fact_added'
-WHERE
-    late.superseded_by = ANY(%(fact_ids)s::uuid [])
-    AND (late.tenant, late.user_id, late.agent_id, late.app_id, late.run_id)
-    = (%(tenant)s, %(user_id)s, %(agent_id)s, %(app_id)s, %(run_id)s);
+SELECT undo.event_id
+FROM taken_back
+INNER JOIN memory_events AS undo ON taken_back.event_id = undo.undoes;
 
 -- name: events
--- These events in the order of the log: the fact that each brought, those it changed, and all that it names.
+-- These events in the order of the log: the fact that each brought, those it changed, and all that it names; and the
+-- decision that it made, took back or put back into effect, with the last event that did so.
 SELECT
     happened.event_id,
     happened.event,
@@ -82,26 +98,38 @@ SELECT
     coalesce(happened.payload -> 'fact' ->> 'text', happened.payload -> 'statement' ->> 'text') AS said,
     (happened.payload -> 'fact' ->> 'fact_id')::uuid AS brought,
     changed.fact_ids AS changed,
-    ARRAY(
-        SELECT happened.fact_id
-        WHERE happened.fact_id IS NOT NULL
-        UNION
-        SELECT unnest(happened.targets)
-        UNION
-        SELECT unnest(changed.fact_ids)
-        UNION
-        SELECT (happened.payload ->> 'ended_by')::uuid
-        WHERE happened.payload ->> 'ended_by' IS NOT NULL
+    array_remove(
+        happened.fact_id
+        || happened.targets
+        || changed.fact_ids
+        || root.fact_id
+        || root.targets
+        || (root.payload ->> 'ended_by')::uuid, NULL
     ) AS named,
-    happened.undoes,
-    (happened.payload ->> 'reinstated')::uuid AS reinstated,
-    NOT EXISTS (SELECT FROM undone WHERE undone.event_id = happened.event_id) AS in_effect
+    root.event_id AS root_id,
+    root.event AS root_event,
+    root.partition AS root_partition,
+    root.log_offset AS root_offset,
+    root.ordinal AS root_ordinal,
+    happened.undoes IS NULL OR happened.payload ->> 'reinstated' IS NOT NULL AS turns_on,
+    coalesce(turned.event_id, root.event_id) AS latest
 FROM memory_events AS happened
+INNER JOIN memory_events AS root
+    ON root.event_id = coalesce((happened.payload ->> 'reinstated')::uuid, happened.undoes, happened.event_id)
 CROSS JOIN LATERAL (
     SELECT coalesce(array_agg(former.fact_id ORDER BY former.fact_id), '{}') AS fact_ids
     FROM former_states AS former
     WHERE former.event_id = happened.event_id
 ) AS changed
+LEFT JOIN LATERAL (
+    SELECT undo.event_id
+    FROM memory_events AS undo
+    WHERE
+        undo.undoes = root.event_id
+        OR undo.undoes IN (SELECT first.event_id FROM memory_events AS first WHERE first.undoes = root.event_id)
+    ORDER BY undo.log_offset DESC, undo.ordinal DESC
+    LIMIT 1
+) AS turned ON true
 WHERE happened.event_id = ANY(%(event_ids)s::uuid [])
 ORDER BY happened.partition, happened.log_offset, happened.ordinal;
 

@@ -115,26 +115,25 @@ class Commanding:
         return orders.delete_all(given, found.fact_ids, told)
 
     async def _undo(self, given: Given, order: Undo) -> Events:
-        taken = _to_take_back(await self._past.aimed(given.scope, order, limit=MAX_FACTS + 1))
+        aimed = _decisions(await self._past.aimed(given.scope, order, limit=MAX_FACTS + 1))
+        latest = await self._past.events([event.latest for event in aimed])
+        taken = _bounded(undoing.to_take_back(aimed, latest))
         while True:
-            past = await self._past.past(given.scope, _facts_of(taken))
+            past = await self._past.past(given.scope, _concerned(taken))
             later = undoing.Undoing(past).in_the_way(taken)
             if not later or not order.cascade:
                 return undoing.undo(given, taken, past)
             taken = _bounded([*taken, *later])
 
 
-def _to_take_back(aimed: list[PastEvent]) -> list[PastEvent]:
-    """The events that an undo is about. Raises `CommandRefusedError` where there are none, or too many."""
+def _decisions(aimed: list[PastEvent]) -> list[PastEvent]:
+    """What of it can be taken back. Raises `CommandRefusedError` where that is nothing."""
     if not aimed:
         raise CommandRefusedError("nothing_to_undo", "nothing that was decided in this scope is what it aims at")
-    events = [event for event in aimed if event.event != "policy_set"]
-    if not events:
+    decisions = [event for event in aimed if event.event != "policy_set"]
+    if not decisions:
         raise CommandRefusedError("nothing_to_undo", "a policy is not taken back: set the one that should hold")
-    in_effect = [event for event in events if event.in_effect]
-    if not in_effect:
-        raise CommandRefusedError("already_undone", f"{events[0].event} of {events[0].source_id} is taken back already")
-    return _bounded(in_effect)
+    return decisions
 
 
 def _bounded(events: list[PastEvent]) -> list[PastEvent]:
@@ -144,8 +143,8 @@ def _bounded(events: list[PastEvent]) -> list[PastEvent]:
     return events
 
 
-def _facts_of(events: list[PastEvent]) -> list[UUID]:
-    return list(dict.fromkeys(fact_id for event in events for fact_id in sorted(event.facts)))
+def _concerned(events: list[PastEvent]) -> list[UUID]:
+    return list(dict.fromkeys(fact_id for event in events for fact_id in sorted(undoing.concerned(event))))
 
 
 def _check_size(envelope: MatchedFacts, events: Events) -> None:

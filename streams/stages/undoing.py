@@ -37,6 +37,10 @@ class Change:
         return self.before.model_dump(exclude=_COUNTED) != self.after.model_dump(exclude=_COUNTED)
 
     @property
+    def closes(self) -> bool:
+        return self.settles and self.after.status not in OPEN
+
+    @property
     def counts(self) -> bool:
         """Whether it was a mention."""
         return _counted(self.before) != _counted(self.after)
@@ -58,6 +62,24 @@ def undo(given: Given, taken: Sequence[PastEvent], past: Past) -> Events:
     )
 
 
+def to_take_back(aimed: Sequence[PastEvent], latest: Iterable[PastEvent]) -> list[PastEvent]:
+    """The events that hold of those aimed at, each for its root. Raises `CommandRefusedError` where there is none.
+
+    A decision that was taken back and put back is taken back where it was put back last; an undo that was taken back
+    stays so.
+    """
+    holding = {event.root.event_id: event for event in latest}
+    wanted = {
+        holds.event_id: holds
+        for event in aimed
+        if (holds := holding[event.root.event_id]).turns_on == event.turns_on and (event.turns_on or event.holds)
+    }
+    if not wanted:
+        told = f"{aimed[0].event} of {aimed[0].source_id}"
+        raise CommandRefusedError("already_undone", f"{told} is taken back already")
+    return in_order(wanted.values())
+
+
 class Undoing:
     """Takes events back, each at the facts as the one before left them; so the latest has to come first."""
 
@@ -66,22 +88,25 @@ class Undoing:
         self._events = {event.event_id: event for event in past.events}
         self._changes = _changes(past)
         self._naming: dict[UUID, list[PastEvent]] = {}
+        self._turning: dict[UUID, list[PastEvent]] = {}
         for event in past.events:
+            self._turning.setdefault(event.root.event_id, []).append(event)
             for fact_id in event.named:
                 self._naming.setdefault(fact_id, []).append(event)
         self._standing = {fact_id: stored.standing for fact_id, stored in past.facts.items()}
-        self._in_effect = {event.event_id for event in past.events if event.in_effect}
+        self._in_effect = {event.root.event_id for event in past.events if event.holds and event.turns_on}
 
     def in_the_way(self, taken: Collection[PastEvent]) -> list[PastEvent]:
-        """The later events in effect, in the log's order, that build on `taken` and are not among them.
+        """The later events that hold, in the log's order, that build on `taken` and are not among them.
 
-        A mere mention of a fact builds on what brought it. Nothing builds on a mere mention.
+        A mere mention of a fact builds on what brought it. Nothing builds on a mere mention. What an undo took back can
+        be in effect again only if the facts that it names were open to it.
         """
         known = {event.event_id for event in taken}
         found = {
             later.event_id: later
             for event in taken
-            for fact_id in event.facts
+            for fact_id in concerned(event)
             for later in self._naming.get(fact_id, ())
             if later.event_id not in known and self._builds_on(later, event, fact_id)
         }
@@ -89,27 +114,27 @@ class Undoing:
 
     def take_back(self, event: PastEvent) -> tuple[Reversal, ...]:
         """How the facts that the event brought or changed stand again."""
-        self._in_effect.discard(event.event_id)
-        if event.undoes is not None:
-            self._in_effect.add(event.undoes)
+        (self._in_effect.discard if event.turns_on else self._in_effect.add)(event.root.event_id)
         return tuple(self._reversal(fact_id, event) for fact_id in sorted(event.facts))
 
     def _builds_on(self, later: PastEvent, event: PastEvent, fact_id: UUID) -> bool:
-        if later.place <= event.place or not later.in_effect or self._comes_to_nothing(later, event):
+        if later.place <= event.place or not later.holds or self._comes_to_nothing(later, event):
             return False
         change, more = self._changes.get((event.event_id, fact_id)), self._changes.get((later.event_id, fact_id))
+        if not event.turns_on and more is not None and more.closes and later.root.place < event.root.place:
+            return True
         brought = fact_id == event.brought
         if not brought and (change is None or not change.settles):
             return False
         if more is None:
-            return later.event not in MENTIONS and later.undoes is None
+            return later.turns_on and later.root.event not in MENTIONS
         closes = brought or change is None or change.before.status not in OPEN
-        return more.settles or (closes and later.undoes is None)
+        return more.settles or (closes and later.turns_on)
 
     def _comes_to_nothing(self, later: PastEvent, event: PastEvent) -> bool:
-        """Whether `later` only took back something that came after `event`: both together have changed nothing."""
-        undone = self._events.get(later.undoes) if later.undoes else None
-        return undone is not None and undone.place > event.place
+        """Whether the root of `later` is in effect, or not, as it was when `event` came."""
+        turned = [one.turns_on for one in self._turning[later.root.event_id] if one.place < event.place]
+        return later.turns_on == (turned[-1] if turned else False)
 
     def _reversal(self, fact_id: UUID, event: PastEvent) -> Reversal:
         now = self._standing[fact_id]
@@ -133,25 +158,30 @@ class Undoing:
     def _last_mention(self, fact_id: UUID) -> datetime | None:
         """When the fact was last mentioned, by the events that are in effect."""
         states = self._past.former.get(fact_id, ())
-        events = (self._events[state.event_id] for state in states if state.event_id in self._in_effect)
         mentions = (
-            event.occurred_at
-            for event in events
-            if event.undoes is None and self._changes[event.event_id, fact_id].counts
+            self._events[state.event_id].occurred_at
+            for state in states
+            if state.event_id in self._in_effect and self._changes[state.event_id, fact_id].counts
         )
         return max(mentions, default=None)
+
+
+def concerned(event: PastEvent) -> frozenset[UUID]:
+    """The facts that taking an event back has to look at."""
+    return event.facts if event.turns_on else event.facts | event.named
 
 
 def _undone(
     given: Given, ordinal: int, event: PastEvent, reversals: tuple[Reversal, ...], past: Past
 ) -> DecisionUndone:
+    """Taking back the undo of an undo is, once more, the undo of what both were about."""
     facts = [past.facts[reversal.fact_id] for reversal in reversals]
     decision = given.decision("human", f"took back {event.event} of {event.source_id}", facts[:MAX_ITEMS])
     return DecisionUndone(
         **given.head(ordinal, decision),
-        undone=event.event_id,
-        undone_event=event.event,
-        reinstated=event.undoes,
+        undone=event.root.event_id if event.turns_on else event.event_id,
+        undone_event=event.root.event if event.turns_on else event.event,
+        reinstated=None if event.turns_on else event.root.event_id,
         reversals=reversals,
     )
 
