@@ -44,7 +44,7 @@ class ChatRecorder:
         # The digest keeps a stored reply from answering another question: after a rebalance a turn may meet
         # other candidates, and the integers of a reply mean nothing without them.
         said = _digest(*(message.content for message in question.messages))
-        version = f"{question.version}/{self._model.model}/{said}"
+        version = f"{question.version}/{question.model or self._model.model}/{said}"
 
         async def ask(prompt: Prompt, attempt: int) -> RecordedReply:
             stored = await self._replies.get((source.owner, source.source_id, source.stage, version))

@@ -6,6 +6,7 @@ import json
 import math
 import struct
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any, Final, Literal
 
@@ -25,6 +26,8 @@ _REQUEST_CHARACTERS: Final = 200_000  # OpenAI refuses requests of more than 300
 _SEED: Final = 0
 _DETAIL: Final = 300  # characters of a refusal that are kept
 _FLOAT32_BYTES: Final = 4
+_OTHER: Final = "other"  # how a turn's own model is told of where it fails: a label has few values
+_UNKNOWN_MODEL: Final = frozenset({"http_403", "http_404"})
 
 
 class ChatMessageBody(BaseModel):
@@ -51,7 +54,9 @@ class EmbeddingsBody(ReplyBody):
 
 
 class OpenAiChat:
-    """Completes prompts at temperature 0 with a fixed seed.
+    """Completes prompts at temperature 0 with a fixed seed; a prompt's own model and timeout come first.
+
+    A prompt whose own model is unknown is refused, and one whose own timeout has passed a few times.
 
     `structured_output` says how the server is told the form of the reply: by a strict JSON Schema, or, for servers
     that lack it, in words with or without JSON mode. `temperature=None` leaves it to models that refuse to be told.
@@ -73,6 +78,8 @@ class OpenAiChat:
         self._client = connect(endpoint)
         self._caller = Caller(model=model, timeout=endpoint.timeout, observer=observer)
         self._pacer = Pacer(endpoint.pace, name=f"chat {model}")
+        # What a turn's own model or timeout brings about is to hold up no other turn.
+        self._choosy_pacer = Pacer(endpoint.pace, name="chat with a turn's own model or timeout")
 
     @property
     def paused(self) -> bool:
@@ -81,8 +88,19 @@ class OpenAiChat:
 
     async def complete(self, prompt: Prompt) -> Reply:
         """As `ChatModel`. A reply cut off by the length limit is returned as it is, for the parser to judge."""
-        request = self._request(prompt)
-        return await self._pacer.call(lambda: self._caller.send(request, self._read, prompt.purpose))
+        request, model = self._request(prompt), prompt.model or self.model
+        if prompt.model is None and prompt.timeout is None:
+            return await self._pacer.call(
+                lambda: self._caller.send(request, partial(self._read, model), prompt.purpose)
+            )
+        caller = replace(
+            self._caller, model=_OTHER if prompt.model else self.model, timeout=prompt.timeout or self._caller.timeout
+        )
+
+        async def attempt() -> Reply | Fault:
+            return _of_its_own(prompt, await caller.send(request, partial(self._read, model), prompt.purpose))
+
+        return await self._choosy_pacer.call(attempt)
 
     async def close(self) -> None:
         await self._client.close()
@@ -99,7 +117,7 @@ class OpenAiChat:
             form = {"response_format": {"type": "json_object"}}
         return partial(
             self._client.chat.completions.with_raw_response.create,
-            model=self.model,
+            model=prompt.model or self.model,
             messages=(),
             temperature=self._temperature,
             seed=_SEED,
@@ -107,7 +125,7 @@ class OpenAiChat:
             extra_body={"messages": messages, **form},
         )
 
-    def _read(self, content: bytes) -> Reply | Fault:
+    def _read(self, model: str, content: bytes) -> Reply | Fault:
         body = read_body(content, CompletionBody)
         if isinstance(body, Fault):
             return body
@@ -118,7 +136,16 @@ class OpenAiChat:
             return Fault(kind="refused", code="model_refusal", detail=choice.message.refusal[:_DETAIL])
         if choice.finish_reason == "content_filter":
             return Fault(kind="refused", code="content_filter", detail="the server's filter stopped the reply")
-        return Reply(text=choice.message.content or "", model=body.model or self.model, usage=body.tokens)
+        return Reply(text=choice.message.content or "", model=body.model or model, usage=body.tokens)
+
+
+def _of_its_own(prompt: Prompt, outcome: Reply | Fault) -> Reply | Fault:
+    """What a prompt has chosen for itself is its own fault: a model that there is not, a timeout that is too short."""
+    if not isinstance(outcome, Fault):
+        return outcome
+    if prompt.model is not None and outcome.code in _UNKNOWN_MODEL:
+        return replace(outcome, kind="refused")
+    return replace(outcome, kind="faulty") if prompt.timeout is not None and outcome.code == "timeout" else outcome
 
 
 def _form_in_words(prompt: Prompt) -> str:

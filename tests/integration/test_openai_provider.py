@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import socket
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 from typing import Any
@@ -203,6 +204,31 @@ async def test_a_server_that_hangs_on_everything_is_away(server: OpenAiServer) -
     await chat.close()
     assert len(replies) == 5
     assert server.requests["chat"] == 17
+
+
+async def test_a_prompt_s_own_model_and_timeout_come_first(server: OpenAiServer) -> None:
+    chat = OpenAiChat(endpoint(server, timeout=0.01), "test-model")
+    server.latency = 0.2
+    reply = await chat.complete(replace(prompt(), model="finer-model", timeout=5.0))
+    await chat.close()
+    assert reply.model == "finer-model"
+    assert [body["model"] for body in server.bodies] == ["finer-model"]
+
+
+async def test_what_a_prompt_chose_for_itself_is_its_own_fault_and_holds_up_no_other(server: OpenAiServer) -> None:
+    observed = Observed()
+    chat = OpenAiChat(endpoint(server), "test-model", observer=observed)
+    server.fail(mode="status", status=404, times=None, containing="no-such-model")
+    with pytest.raises(PromptRefusedError, match="http_404"):
+        await chat.complete(replace(prompt(), model="no-such-model"))
+    assert observed.calls == [("extract", "other", Usage(), "http_404")]
+    server.fail(mode="hang", times=None, containing="slow")
+    for _ in range(PACE.failures_to_open):
+        with pytest.raises(PromptRefusedError, match="timeout"):
+            await chat.complete(replace(prompt("I am slow."), timeout=0.02))
+    assert not chat.paused
+    assert (await chat.complete(prompt())).model == "test-model"
+    await chat.close()
 
 
 @pytest.mark.parametrize("encoding", ["base64", "float"])

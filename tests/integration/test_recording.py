@@ -97,6 +97,15 @@ async def test_a_model_is_asked_once_for_each_source_question_and_attempt(replie
     assert [reply.text for reply in others] == ["answer 2", "answer 3", "answer 4", "answer 5"]
 
 
+async def test_each_model_that_a_question_names_is_asked(replies: Replies) -> None:
+    talker = Talker()
+    recorder = ChatRecorder(talker, replies)
+    for model in (None, "finer", "finer", None):
+        asked = replace(question("Who is Alice?"), model=model)
+        await recorder.for_source(SOURCE, asked)(asked, 0)
+    assert talker.calls == 2
+
+
 async def test_texts_are_embedded_once_for_each_source(embedding: tuple[EmbeddingRecorder, Counter]) -> None:
     recorder, counter = embedding
     first = await recorder.embed(EMBEDDED, ("tea", "coffee"))

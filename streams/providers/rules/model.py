@@ -4,6 +4,7 @@ import orjson
 
 from schemas.facts import ExtractedFact
 from streams.providers.base import Conflicts, Extraction, Prompt, Reply
+from streams.providers.errors import PromptRefusedError
 from streams.providers.rules.reading import read_turn
 from streams.providers.rules.updates import Judgement, judge
 
@@ -12,13 +13,19 @@ _OWN_FIELDS = frozenset({"importance"})  # follows from importance_category; a r
 
 
 class RuleModel:
-    """Reads English first-person statements; the same prompt gives the same reply, at no cost. It needs no closing."""
+    """Reads English statements; the same prompt gives the same reply, at no cost. It needs no closing."""
 
     @property
     def model(self) -> str:
         return "rules-1"
 
     async def complete(self, prompt: Prompt) -> Reply:
+        """As `ChatModel`; a prompt for another model is refused."""
+        if prompt.model not in (None, self.model):
+            detail = (
+                f"the offline provider has no model but {self.model}: leave chat_model out, or use another provider"
+            )
+            raise PromptRefusedError("unknown_model", detail)
         match prompt.subject:
             case Extraction(turn=turn, categories=categories):
                 facts = read_turn(turn)[:MAX_FACTS]
