@@ -23,7 +23,8 @@ from streams.log_source import KafkaLog
 from streams.models import Models
 from streams.seen import Seen
 from streams.send import Sender
-from streams.settings import StreamsSettings
+from streams.settings import StreamsSettings, default_rules
+from streams.stages.commanding import Commanding
 from streams.stages.embed import Embedding, finish_embed
 from streams.stages.extract import Extractor, finish_extract, read_source
 from streams.stages.freshness import Freshness
@@ -167,6 +168,11 @@ class Assembly:
             embedder=self._parts.models.embedder,
             freshness=freshness,
             thresholds_for=self._standards.thresholds_for,
+            configured=default_rules(self._settings),
+            rules_for=self._standards.rules_for,
+            limiting=self._parts.limiting,
+            commanding=Commanding(known=self._parts.known, past=self._parts.past, clock=now),
+            lookups=self._parts.known,
             clock=now,
         )
         steps = Steps(

@@ -28,7 +28,7 @@ def number(
 ) -> Conflicts:
     """Number new facts from 1 in their order, then those asked `again`; known facts from 1 as they first appear.
 
-    Each has its most similar candidates, as many as fit; the last conflicts are left out where one each is too much.
+    Each has its first candidates, as many as fit; the last conflicts are left out where one each is too much.
     """
     drafts = [
         *(_conflict(fact, fact.event_time or said_at, known) for fact, known in new),
@@ -58,12 +58,11 @@ def stated(known: Candidate) -> ExtractedFact:
 def _conflict(
     fact: ExtractedFact, since: datetime, known: tuple[Candidate, ...], asked_again: UUID | None = None
 ) -> Conflict:
-    nearest = sorted(known, key=lambda candidate: -candidate.similarity)
     return Conflict(
         number=0,
         fact=fact,
         since=since,
-        candidates=tuple((0, candidate) for candidate in nearest),
+        candidates=tuple((0, candidate) for candidate in known),
         asked_again=asked_again,
     )
 

@@ -127,7 +127,7 @@ def parse_resolution(text: str, subject: Conflicts) -> Parsed[tuple[Verdict, ...
     reply = read_reply(_Decisions, text)
     if not isinstance(reply, _Decisions):
         return Parsed(complaints=reply)
-    faults = [*_coverage_faults(reply, subject), *_decision_faults(reply, subject), *_clashes(reply)]
+    faults = [*_coverage_faults(reply, subject), *_decision_faults(reply, subject), *_clashes(reply, subject)]
     if faults:
         return Parsed(complaints=bounded(faults))
     return Parsed(value=tuple(map(_verdict, sorted(reply.decisions, key=lambda decision: decision.new))))
@@ -187,10 +187,13 @@ def _time_faults(decision: _Decision, conflict: Conflict) -> Iterator[str]:
             yield f"N{decision.new}: ended_at lies before K{label} began: a fact ends after its beginning"
 
 
-def _clashes(reply: _Decisions) -> Iterator[str]:
-    """A known fact that one decision ends cannot serve another one."""
+def _clashes(reply: _Decisions, subject: Conflicts) -> Iterator[str]:
+    """A known fact that one decision ends cannot serve another one; what is asked again comes after all new facts."""
+    again = {conflict.number for conflict in subject.conflicts if conflict.asked_again}
     uses: dict[int, list[_Decision]] = {}
     for decision in reply.decisions:
+        if decision.new in again:
+            continue
         for label in dict.fromkeys(decision.known):
             uses.setdefault(label, []).append(decision)
     for label, decisions in sorted(uses.items()):

@@ -1,6 +1,6 @@
 """What a decision asks of the tables beyond its candidates: ports, so that deciding stays pure."""
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Protocol
 from uuid import UUID
@@ -35,7 +35,7 @@ class Lookups(Protocol):
         ...
 
     async def successors(self, fact_ids: Sequence[UUID]) -> Mapping[UUID, tuple[datetime, ...]]:
-        """For each fact the `true_from` of the versions before it that it superseded, all the way back."""
+        """For each fact the `true_from` of itself and of the versions that it superseded, all the way back."""
         ...
 
 
@@ -47,7 +47,3 @@ class Limiting(Protocol):
     ) -> LimitHit | None:
         """The first limit that a turn with so many new and ended facts and tokens would break, or None."""
         ...
-
-
-RulesFor = Callable[[MatchedFacts], Awaitable[Rules]]
-"""The rules for one envelope: configured, under its tenant's policy, its scope's, and its own overrides."""

@@ -1,4 +1,4 @@
-"""`resolve`: the only writer of the log. It decides what a turn's facts mean for the known ones and commits the turn.
+"""`resolve`: the only writer of the log. It decides what a source means for the known facts and commits it.
 
 It waits until all earlier commits of the owner are projected, commits no source twice, and looks again where the scope
 has moved since `match` looked.
@@ -6,36 +6,46 @@ has moved since `match` looked.
 
 from collections.abc import Callable, Sequence
 from datetime import datetime
-from functools import partial
 from time import perf_counter
-from typing import Any
+from typing import Any, Final
+from uuid import UUID
 
-from projections.matching import Matcher
+from projections.matching import Matcher, Standing
+from projections.policies import with_overrides
 from schemas.commit import Commit
 from schemas.envelopes import End, MatchedFacts
 from schemas.events import MemoryEvent
-from schemas.provenance import Provenance, Step, Thresholds
-from schemas.vector import Vector
+from schemas.facts import MatchedFact
+from schemas.policy import Rules
+from schemas.provenance import Dropped, Provenance, Step, Thresholds
 from streams import metrics
-from streams.prompts.asking import ask
-from streams.prompts.errors import ReplyInvalidError
-from streams.prompts.resolve import PROMPT_VERSION, Verdict, number, parse_resolution, resolution_prompt
-from streams.providers.base import Conflict, Conflicts, RecordedReply
-from streams.providers.errors import PromptRefusedError
-from streams.recording import ChatRecorder, EmbeddingRecorder, RecordedVectors, Source
+from streams.recording import ChatRecorder, EmbeddingRecorder
 from streams.records import Record
-from streams.stages.carrying import MAX_DETAIL
-from streams.stages.deciding import Circumstances, Contested, Judgement, Weight, events, weigh
+from streams.stages.accounting import added, ended, tokens
+from streams.stages.carried import Commanding
+from streams.stages.carrying import MAX_DETAIL, over_limit
+from streams.stages.deciding import events
 from streams.stages.embed import ThresholdsFor
 from streams.stages.freshness import Freshness
-from streams.stages.match import Matching
+from streams.stages.in_turn import with_earlier
+from streams.stages.judging import Judging
+from streams.stages.lookups import Limiting, Lookups
+from streams.stages.making import Circumstances
+from streams.stages.match import Matching, RulesFor
 from streams.stages.reading import Received
+from streams.stages.settling import unsettled
+from streams.stages.weighing import weigh
 
 Clock = Callable[[], datetime]
+_REMEMBERED_ATTEMPTS: Final = 1000  # more than are ever under way
+_NO_SCOPE: Final = End(outcome="failed", reason="no_scope")
 
 
 class Resolver:
-    """Works on one turn's matched facts; gives its commit, or None where the turn has one already."""
+    """Works on one source's matched facts, or on a command; gives its commit, or None where it has one already.
+
+    `configured` are the rules where no policy says otherwise; `rules_for` looks policies up.
+    """
 
     def __init__(
         self,
@@ -46,137 +56,176 @@ class Resolver:
         embedder: EmbeddingRecorder,
         freshness: Freshness,
         thresholds_for: ThresholdsFor,
+        configured: Rules,
+        rules_for: RulesFor,
+        limiting: Limiting,
+        commanding: Commanding,
+        lookups: Lookups,
         clock: Clock,
     ) -> None:
         self._matcher = matcher
         self._matching = matching
-        self._model = model
-        self._embedder = embedder
+        self._judging = Judging(model, embedder)
+        self._embedding_model = embedder.model
         self._freshness = freshness
         self._thresholds_for = thresholds_for
+        self._configured = configured
+        self._rules_for = rules_for
+        self._limiting = limiting
+        self._commanding = commanding
+        self._lookups = lookups
         self._clock = clock
+        self._attempts: dict[str, int] = {}
 
     async def __call__(self, received: Received[MatchedFacts], record: Record) -> Commit | None:
         envelope = received.envelope
         await self._freshness.reached(envelope.owner, record.partition)
         standing = await self._matcher.standing(envelope.owner, envelope.source_id, envelope.scope)
-        if standing.committed:
+        if standing.committed and not _may_try_again(standing, envelope):
             metrics.ALREADY_COMMITTED.inc()
             return None
-        envelope = received.checked()
-        if envelope.end is not None or envelope.scope is None:
-            return self.ended(envelope, envelope.end or End(outcome="failed", reason="no_scope"))
-        if standing.scope_version != envelope.scope_version:
-            facts, version = await self._matching.matched(envelope, envelope.scope, envelope.facts)
-            envelope = envelope.model_copy(update={"facts": facts, "scope_version": version})
-        return await self._resolve(envelope)
+        if standing.committed:
+            self._remember(envelope.origin.position, standing.attempt + 1)
+        return await self._resolved(received.checked(), standing)
 
-    def ended(self, envelope: MatchedFacts, end: End, step: Step | None = None) -> Commit:
+    async def _resolved(self, envelope: MatchedFacts, standing: Standing) -> Commit:
+        attempt = standing.attempt + 1
+        if envelope.end is not None or envelope.scope is None:
+            return self.ended(envelope, envelope.end or _NO_SCOPE, attempt=attempt)
+        rules = with_overrides(standing.policies.over(self._configured), envelope.overrides)
+        facts, version = envelope.facts, standing.scope_version
+        if envelope.source_kind == "turn" and version != envelope.scope_version:
+            facts, version = await self._matching.matched(envelope, envelope.scope, facts, rules)
+        current = envelope.model_copy(update={"facts": facts, "scope_version": version})
+        return await self._decide(current, rules, attempt)
+
+    async def decide(self, envelope: MatchedFacts, *, attempt: int = 1) -> Commit:
+        """What would be committed, by the candidates that `envelope` brings; nothing is waited for or sent."""
+        if envelope.end is not None or envelope.scope is None:
+            return self.ended(envelope, envelope.end or _NO_SCOPE, attempt=attempt)
+        return await self._decide(envelope, await self._rules_for(envelope.scope, envelope.overrides), attempt)
+
+    def ended(self, envelope: MatchedFacts, end: End, step: Step | None = None, *, attempt: int = 1) -> Commit:
+        """The commit of a source that has come to its end without a decision."""
         steps = envelope.steps if step is None else (*envelope.steps, step)
-        return Commit(
-            **_identity(envelope),
-            decided_at=self._clock(),
+        return self._commit(
+            envelope,
+            attempt=attempt,
             outcome=end.outcome,
             reason=end.reason,
             detail=end.detail[:MAX_DETAIL],
+            limit=end.limit,
             provenance=Provenance(steps=steps),
-            based_on=envelope.scope_version,
         )
 
     def finish(self, received: Received[MatchedFacts], end: End, step: Step | None) -> Commit:
-        return self.ended(received.envelope, end, step)
+        """The commit of a source that failed here, as the attempt that it was."""
+        attempt = self._attempts.pop(received.origin.position, 1)
+        return self.ended(received.envelope, end, step, attempt=attempt)
 
-    async def _resolve(self, envelope: MatchedFacts) -> Commit:
+    def _remember(self, position: str, attempt: int) -> None:
+        self._attempts[position] = attempt
+        if len(self._attempts) > _REMEMBERED_ATTEMPTS:
+            del self._attempts[next(iter(self._attempts))]
+
+    async def _decide(self, envelope: MatchedFacts, rules: Rules, attempt: int) -> Commit:
+        if envelope.source_kind == "command":
+            return await self._carried(envelope, attempt)
+        thresholds = self._thresholds_for(self._embedding_model, envelope.overrides)
+        made, step = await self._events(envelope, rules, thresholds)
+        steps = (*envelope.steps, step)
+        spent = {"added": added(made), "ended": ended(made, self._clock()), "tokens": tokens(steps)}
+        if hit := await self._limiting.refused(envelope, rules, **spent):
+            return self.ended(envelope, over_limit(hit), step, attempt=attempt)
+        return self._commit(
+            envelope,
+            attempt=attempt,
+            outcome="facts" if made else "no_facts",
+            reason=None if made else "nothing_kept",
+            events=made,
+            provenance=Provenance(steps=steps, thresholds=thresholds),
+        )
+
+    async def _carried(self, envelope: MatchedFacts, attempt: int) -> Commit:
         started = perf_counter()
-        thresholds = self._thresholds_for(self._embedder.model, envelope.overrides)
-        weights = [weigh(fact, thresholds, infer=envelope.infer) for fact in envelope.facts]
-        judgements, step = await self._judge(envelope, weights, started)
-        circumstances = Circumstances(
+        carried = await self._commanding(envelope)
+        step = Step(stage="resolve", milliseconds=round((perf_counter() - started) * 1000, 3))
+        return self._commit(
+            envelope,
+            attempt=attempt,
+            outcome=carried.outcome,
+            reason=carried.reason,
+            detail=carried.detail[:MAX_DETAIL],
+            events=carried.events,
+            provenance=Provenance(steps=(*envelope.steps, step)),
+        )
+
+    async def _events(
+        self, envelope: MatchedFacts, rules: Rules, thresholds: Thresholds
+    ) -> tuple[tuple[MemoryEvent, ...], Step]:
+        kept, dropped = _important(envelope, rules)
+        reads = envelope.infer and not rules.add_only
+        told = envelope.model_copy(update={"facts": kept})
+        facts = with_earlier(told, rules) if reads else kept
+        weights = [weigh(fact, thresholds, rules, infer=envelope.infer) for fact in facts]
+        again = unsettled(kept, thresholds, rules) if reads else ()
+        judged = await self._judging(told, weights, again)
+        given = await self._circumstances(told, rules, thresholds)
+        made = events(weights, judged.judgements, given, judged.settlings)
+        return made, judged.step.model_copy(update={"dropped": dropped})
+
+    async def _circumstances(self, envelope: MatchedFacts, rules: Rules, thresholds: Thresholds) -> Circumstances:
+        reads = envelope.infer and not rules.add_only
+        waiting, newer = _to_look_up(envelope) if reads else ((), ())
+        return Circumstances(
             owner=envelope.owner,
             source_id=envelope.source_id,
             occurred_at=envelope.occurred_at,
             speaker=envelope.speaker,
             thresholds=thresholds,
+            rules=rules,
+            infer=envelope.infer,
+            pending=await self._lookups.pending_cases(waiting) if waiting else {},
+            chains=await self._lookups.successors(newer) if newer else {},
         )
-        return self._commit(envelope, events(weights, judgements, circumstances), step, thresholds)
 
-    def _commit(
-        self, envelope: MatchedFacts, made: tuple[MemoryEvent, ...], step: Step, thresholds: Thresholds
-    ) -> Commit:
+    def _commit(self, envelope: MatchedFacts, **fields: Any) -> Commit:
+        taken_over = ("source_id", "source_kind", "scope", "origin", "occurred_at", "published_at", "order", "actor")
         return Commit(
-            **_identity(envelope),
+            **{name: getattr(envelope, name) for name in taken_over},
+            metadata=envelope.metadata,
             decided_at=self._clock(),
-            outcome="facts" if made else "no_facts",
-            events=made,
-            provenance=Provenance(steps=(*envelope.steps, step), thresholds=thresholds),
             based_on=envelope.scope_version,
+            **fields,
         )
 
-    async def _judge(
-        self, envelope: MatchedFacts, weights: Sequence[Weight], started: float
-    ) -> tuple[dict[int, Judgement], Step]:
-        """Ask about all contested facts in one call; where nothing valid comes back, say so for each."""
-        contested = {ordinal: weight for ordinal, weight in enumerate(weights) if isinstance(weight, Contested)}
-        if not contested:
-            return {}, Step(stage="resolve", milliseconds=_milliseconds_since(started))
-        conflicts = number([(weight.matched.fact, weight.candidates) for weight in contested.values()])
-        try:
-            judgements, step = await self._asked(envelope, conflicts)
-        except (ReplyInvalidError, PromptRefusedError) as error:
-            metrics.UNRESOLVED.inc(len(contested))
-            step = _step(error.replies if isinstance(error, ReplyInvalidError) else ())
-            judgements = [self._unresolved(error)] * len(contested)
-        step = step.model_copy(update={"milliseconds": _milliseconds_since(started)})
-        return dict(zip(contested, judgements, strict=True)), step
 
-    async def _asked(self, envelope: MatchedFacts, conflicts: Conflicts) -> tuple[list[Judgement], Step]:
-        question = resolution_prompt(conflicts)
-        source = Source(owner=envelope.owner, source_id=envelope.source_id, stage="resolve")
-        model = self._model.for_source(source, question)
-        answer = await ask(model, question, partial(parse_resolution, subject=conflicts))
-        metrics.REPROMPTS.labels(purpose="resolve").inc(answer.reprompts)
-        texts = [verdict.search_text or verdict.text or "" for verdict in answer.value if verdict.action == "MERGE"]
-        merged = await self._embedder.embed(source, tuple(texts))
-        vectors = iter(merged.vectors)
-        judgements = [
-            self._judgement(verdict, conflict, next(vectors) if verdict.action == "MERGE" else None)
-            for verdict, conflict in zip(answer.value, conflicts.conflicts, strict=True)
-        ]
-        return judgements, _step(answer.replies, merged)
-
-    def _judgement(self, verdict: Verdict, conflict: Conflict, merged_vector: Vector | None) -> Judgement:
-        return Judgement(
-            verdict=verdict,
-            targets=tuple(known for label, known in conflict.candidates if label in verdict.targets),
-            merged_vector=merged_vector,
-            model=self._model.model,
-            prompt_version=PROMPT_VERSION,
-        )
-
-    def _unresolved(self, error: Exception) -> Judgement:
-        complaint = str(error)[:MAX_DETAIL]
-        return Judgement(verdict=None, complaint=complaint, model=self._model.model, prompt_version=PROMPT_VERSION)
+def _may_try_again(standing: Standing, envelope: MatchedFacts) -> bool:
+    """Whether the source was refused for a limit and has been published anew: another record, not the same again."""
+    return standing.retryable and standing.origin != envelope.origin
 
 
-def _identity(envelope: MatchedFacts) -> dict[str, Any]:
-    """What a commit takes over from the envelope as it is."""
-    names = ("source_id", "source_kind", "scope", "origin", "occurred_at", "published_at", "metadata")
-    return {name: getattr(envelope, name) for name in names}
+def _important(envelope: MatchedFacts, rules: Rules) -> tuple[tuple[MatchedFact, ...], tuple[Dropped, ...]]:
+    """What matters enough to be kept; a raw store keeps what it is given."""
+    if not envelope.infer:
+        return envelope.facts, ()
+    kept = tuple(matched for matched in envelope.facts if matched.fact.importance >= rules.min_importance)
+    below = (matched.fact.text for matched in envelope.facts if matched.fact.importance < rules.min_importance)
+    dropped = tuple(Dropped(text=text, reason="below_importance") for text in below)
+    metrics.FACTS_DROPPED.labels(reason="below_importance").inc(len(dropped))
+    return kept, dropped
 
 
-def _step(replies: Sequence[RecordedReply], merged: RecordedVectors | None = None) -> Step:
-    return Step(
-        stage="resolve",
-        milliseconds=0,
-        model=replies[-1].model if replies else None,
-        prompt_version=PROMPT_VERSION,
-        llm_calls=len(replies),
-        embedding_calls=merged.calls if merged else 0,
-        input_tokens=sum(reply.usage.input_tokens for reply in replies) + (merged.tokens if merged else 0),
-        output_tokens=sum(reply.usage.output_tokens for reply in replies),
-        reprompts=max(0, len(replies) - 1),
-    )
-
-
-def _milliseconds_since(started: float) -> float:
-    return round((perf_counter() - started) * 1000, 3)
+def _to_look_up(envelope: MatchedFacts) -> tuple[Sequence[UUID], Sequence[UUID]]:
+    """The pending facts that these may meet, and the known facts that are newer than one of these."""
+    waiting: dict[UUID, None] = {}
+    newer: dict[UUID, None] = {}
+    for matched in envelope.facts:
+        told = matched.fact.event_time or envelope.occurred_at
+        for known in matched.candidates:
+            waiting |= dict.fromkeys(known.challenged_by)
+            if known.status == "pending_confirmation":
+                waiting[known.fact_id] = None
+            elif told < known.true_from:
+                newer[known.fact_id] = None
+    return tuple(waiting), tuple(newer)

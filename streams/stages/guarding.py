@@ -1,0 +1,88 @@
+"""When a verdict is not carried out as it stands: what is ended has to be worth the word that ends it."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+from uuid import UUID
+
+from schemas.events import Overwrite
+from schemas.facts import CAUTIOUS, CONFIDENCE, Candidate, ExtractedFact
+from schemas.policy import Rules
+from schemas.provenance import Guard, Verdict
+
+OVERWRITES: Final[Mapping[Verdict, Overwrite]] = {
+    "MERGE": "merge",
+    "REPLACE": "replace",
+    "CONTRADICT": "contradict",
+    "RETRACT": "retract",
+    "EXPIRE": "expire",
+}
+"""The verdicts that end what they aim at."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Saying:
+    """How sure a statement is, from when on it holds, and when it was said."""
+
+    confidence: float
+    true_from: datetime
+    said_at: datetime
+
+
+def confidence_of(fact: ExtractedFact, rules: Rules) -> float:
+    """The first confidence of a fact: by how it was stated, or the same for all under the preset `cautious`."""
+    return CAUTIOUS if rules.confidence == "cautious" else CONFIDENCE[fact.certainty]
+
+
+def guard_of(verdict: Verdict, targets: Sequence[Candidate], saying: Saying, rules: Rules) -> Guard | None:
+    """The policy that stands between a verdict and `targets`, the first of those that do; None lets it through.
+
+    What is pending is not held yet, so nothing guards it.
+    """
+    return next(_guards(verdict, [known for known in targets if known.status == "active"], saying, rules), None)
+
+
+def _guards(verdict: Verdict, held: Sequence[Candidate], saying: Saying, rules: Rules) -> Iterator[Guard]:
+    if rules.add_only:
+        yield "add_only"
+    if verdict not in OVERWRITES:
+        return
+    if is_late(verdict, held, saying):
+        yield "late_news"
+    if any(known.authority == "human" for known in held):
+        yield "human_word"
+    if verdict == "CONTRADICT" and any(known.confidence >= rules.confirm_below for known in held):
+        yield "high_confidence"
+    unsure = saying.confidence < rules.confirm_below
+    if unsure and any(rules.is_high_risk(known.category, known.key) for known in held):
+        yield "high_risk"
+
+
+def is_late(verdict: Verdict, held: Sequence[Candidate], saying: Saying) -> bool:
+    """Whether the statement is older than a fact that it would end.
+
+    A merge ends no truth: both are in the richer fact. A denial is as old as the time at which it was said: "I was
+    born on the 1st, not on the 3rd" comes no earlier for being about the 1st.
+    """
+    if verdict == "MERGE":
+        return False
+    told = max(saying.true_from, saying.said_at) if verdict == "CONTRADICT" else saying.true_from
+    return any(told < known.true_from for known in held)
+
+
+def ended_by(
+    held: Sequence[Candidate], true_from: datetime, chains: Mapping[UUID, Sequence[datetime]]
+) -> tuple[datetime, UUID]:
+    """When what is true from `true_from` on ended, and the fact that tells: at the next newer beginning that is known.
+
+    `chains` has, for a fact, the beginnings of the versions that it superseded; one of `held` is newer.
+    """
+    beginnings = (
+        (began, known.true_from, known.fact_id)
+        for known in held
+        for began in (known.true_from, *chains.get(known.fact_id, ()))
+        if began > true_from
+    )
+    began, _, fact_id = min(beginnings)
+    return began, fact_id

@@ -1,0 +1,151 @@
+"""Facts of one turn among each other: earlier ones are known to later ones, as whatever has become of them."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import Any, Final
+from uuid import UUID
+
+from schemas import ids
+from schemas.envelopes import MatchedFacts
+from schemas.events import (
+    FactConfirmed,
+    FactPending,
+    FactReplaced,
+    FactSkipped,
+    MemoryEvent,
+    PendingConfirmed,
+    PendingRejected,
+)
+from schemas.facts import Candidate, ExtractedFact, MatchedFact
+from schemas.policy import Rules
+from streams.stages.accounting import brings, ends
+from streams.stages.embed import cosine
+from streams.stages.guarding import confidence_of
+
+LOOKED_BACK: Final = 32
+"""How many facts before it a fact is compared with: all of them, but for the longest turns."""
+
+
+def with_earlier(envelope: MatchedFacts, rules: Rules) -> tuple[MatchedFact, ...]:
+    """The facts, each with those before it as further candidates; `place_id` is the id that these go by."""
+    told: list[tuple[Candidate, tuple[float, ...]]] = []
+    facts: list[MatchedFact] = []
+    for place, matched in enumerate(envelope.facts):
+        values = matched.vector.values if len(envelope.facts) > 1 else ()
+        earlier = tuple(
+            known.model_copy(update={"similarity": round(max(-1.0, min(1.0, cosine(values, other))), 4)})
+            for known, other in told[-LOOKED_BACK:]
+        )
+        facts.append(matched.model_copy(update={"candidates": (*matched.candidates, *earlier)}))
+        told.append((_told(envelope, place, rules), values))
+    return tuple(facts)
+
+
+def place_id(owner: str, source_id: str, place: int) -> UUID:
+    """What the fact in `place` of a turn is called while it is not known which event it becomes."""
+    return ids.fact_id(owner, source_id, place)
+
+
+def _told(envelope: MatchedFacts, place: int, rules: Rules) -> Candidate:
+    fact = envelope.facts[place].fact
+    return _candidate(
+        fact,
+        fact_id=place_id(envelope.owner, envelope.source_id, place),
+        confidence=confidence_of(fact, rules),
+        true_from=fact.event_time or envelope.occurred_at,
+    )
+
+
+class SoFar:
+    """What a turn has done so far to the known facts, and what its own facts have become.
+
+    `confirmed` are the facts whose confidence it has raised, `held` the overwrites that it has held back, `chains` the
+    beginnings of the versions before a fact.
+    """
+
+    def __init__(self, chains: Mapping[UUID, tuple[datetime, ...]]) -> None:
+        self.confirmed: set[UUID] = set()
+        self.held: dict[UUID, FactPending] = {}
+        self.chains = dict(chains)
+        self._became: dict[UUID, UUID] = {}
+        self._known: dict[UUID, Candidate] = {}
+        self._closed: set[UUID] = set()
+
+    def became(self, candidate: Candidate) -> Candidate:
+        """The fact that a candidate stands for by now."""
+        fact_id = self._became.get(candidate.fact_id, candidate.fact_id)
+        return self._known.setdefault(fact_id, candidate).model_copy(update={"similarity": candidate.similarity})
+
+    def current(self, candidate: Candidate) -> Candidate | None:
+        """The same, or None where this very turn has ended it."""
+        known = self.became(candidate)
+        return None if known.fact_id in self._closed else known
+
+    def currents(self, candidates: Iterable[Candidate]) -> tuple[Candidate, ...]:
+        """The facts that the candidates stand for, each once, without those that are ended."""
+        found: dict[UUID, Candidate] = {}
+        for candidate in candidates:
+            if (known := self.current(candidate)) is not None:
+                found.setdefault(known.fact_id, known)
+        return tuple(found.values())
+
+    def open(self, fact_ids: Iterable[UUID]) -> tuple[UUID, ...]:
+        """Those that this turn has not ended."""
+        return tuple(fact_id for fact_id in fact_ids if fact_id not in self._closed)
+
+    def seen(self, fact_ids: Iterable[UUID]) -> tuple[Candidate, ...]:
+        """Those that a fact of this turn was compared with, as they stand now."""
+        return tuple(self._known[fact_id] for fact_id in fact_ids if fact_id in self._known)
+
+    def note(self, events: Sequence[MemoryEvent], place: UUID | None = None) -> None:
+        """Take in what was decided, about the fact at `place` where it was one of this turn's."""
+        for event in events:
+            self._closed.update(ends(event))
+            self.confirmed.update(_confirmed(event))
+            if isinstance(event, PendingConfirmed):
+                self._known[event.target] = self._known[event.target].model_copy(update={"status": "active"})
+            if isinstance(event, FactPending):
+                self.held[event.fact.fact_id] = event
+            if isinstance(event, FactReplaced):
+                self.chains[event.fact.fact_id] = self._beginnings(event.targets)
+            if (fact := brings(event)) is not None:
+                status = "pending_confirmation" if isinstance(event, FactPending) else "active"
+                self._known[fact.fact_id] = _candidate(
+                    fact, fact_id=fact.fact_id, confidence=fact.confidence, true_from=fact.true_from, status=status
+                )
+        if place is not None:
+            self._became[place] = _left(events)
+
+    def _beginnings(self, fact_ids: Iterable[UUID]) -> tuple[datetime, ...]:
+        return tuple(
+            began for known in self.seen(fact_ids) for began in (known.true_from, *self.chains.get(known.fact_id, ()))
+        )
+
+
+def _confirmed(event: MemoryEvent) -> tuple[UUID, ...]:
+    match event:
+        case FactConfirmed() | PendingConfirmed():
+            return (event.target,)
+        case PendingRejected(confirmed=UUID() as confirmed):
+            return (confirmed,)
+        case _:
+            return ()
+
+
+def _left(events: Sequence[MemoryEvent]) -> UUID:
+    """The fact that stands for a statement after the events it led to: its own, or the one that it repeats."""
+    own = [fact.fact_id for event in events if (fact := brings(event)) is not None]
+    match events[0]:
+        case _ if own:
+            return own[-1]
+        case FactSkipped(target=target) | FactConfirmed(target=target) | PendingConfirmed(target=target):
+            return target
+        case PendingRejected(target=target, confirmed=confirmed):
+            return confirmed or target
+        case other:
+            raise AssertionError(f"no statement leads to {other.event} alone")
+
+
+def _candidate(fact: ExtractedFact, **fields: Any) -> Candidate:
+    shared = ("text", "content_hash", "key", "value", "valid_until", "category", "subject", "excerpt", "single_valued")
+    return Candidate(similarity=0.0, **{name: getattr(fact, name) for name in shared}, **fields)

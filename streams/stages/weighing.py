@@ -1,0 +1,95 @@
+"""From similarities to weights: which new facts are added, which are skipped, and on which somebody has to decide."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from schemas.base import normalise
+from schemas.facts import Candidate, ExtractedFact, MatchedFact
+from schemas.policy import Rules
+from schemas.provenance import Guard, Thresholds
+from streams.stages.likeness import vouched
+
+MAX_ENDINGS: Final = 3
+"""How many known facts below the conflict threshold a statement that ends something is held against."""
+_SPEAKER: Final = frozenset({"user", "the user", "speaker", "the speaker"})
+
+
+@dataclass(frozen=True, slots=True)
+class Fresh:
+    """No known fact is near: add. `guard` is the policy that let nothing near be looked at."""
+
+    matched: MatchedFact
+    guard: Guard | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Duplicate:
+    """A known fact says the same, word for word (`by` hash) or nearly so (`by` threshold): skip."""
+
+    matched: MatchedFact
+    candidate: Candidate
+    by: Literal["hash", "threshold"]
+
+
+@dataclass(frozen=True, slots=True)
+class Contested:
+    """Known facts are near, and only a reader can tell what the new one means for them; the likeliest come first."""
+
+    matched: MatchedFact
+    candidates: tuple[Candidate, ...]
+
+
+Weight = Fresh | Duplicate | Contested
+
+
+def weigh(matched: MatchedFact, thresholds: Thresholds, rules: Rules, *, infer: bool) -> Weight:
+    """Sort a fact into its band. A raw store knows only duplicate and new, `add_only` only equal words and new."""
+    fact = matched.fact
+    same = min(
+        (known for known in matched.candidates if known.content_hash == fact.content_hash), key=_held, default=None
+    )
+    if same is not None:
+        return Duplicate(matched, same, "hash")
+    if rules.add_only:
+        return Fresh(matched, "add_only" if matched.candidates else None)
+    bound = thresholds.duplicate if infer else thresholds.raw_duplicate
+    alike = (known for known in matched.candidates if known.similarity > bound and vouched(fact.text, known.text))
+    nearest = max(alike, key=lambda known: known.similarity, default=None)
+    if nearest is not None:
+        return Duplicate(matched, nearest, "threshold")
+    near = conflicting(matched, thresholds, rules) if infer else ()
+    return Contested(matched, near) if near else Fresh(matched)
+
+
+def conflicting(matched: MatchedFact, thresholds: Thresholds, rules: Rules) -> tuple[Candidate, ...]:
+    """The known facts that a fact may conflict with: of its slot, near it, or near what it ends; in this order."""
+    found = dict.fromkeys(known for known in matched.candidates if _of_its_slot(matched.fact, known, rules))
+    found |= dict.fromkeys(known for known in matched.candidates if known.similarity >= thresholds.conflict)
+    found |= dict.fromkeys(_endings(matched, thresholds))
+    return tuple(found)
+
+
+def _endings(matched: MatchedFact, thresholds: Thresholds) -> Iterator[Candidate]:
+    if matched.fact.action_hint == "new":
+        return
+    below = (known for known in matched.candidates if thresholds.ending <= known.similarity < thresholds.conflict)
+    yield from sorted(below, key=lambda known: -known.similarity)[:MAX_ENDINGS]
+
+
+def _of_its_slot(fact: ExtractedFact, known: Candidate, rules: Rules) -> bool:
+    if fact.key is None or fact.key != known.key:
+        return False
+    one_value = fact.single_valued or known.single_valued or rules.has_one_value(fact.key)
+    return one_value and _may_be_same(fact.subject, known.subject)
+
+
+def _may_be_same(one: str | None, other: str | None) -> bool:
+    """Whether two subjects can be the same: unless both are named, and differently. A wrong yes costs a question."""
+    named, also = normalise(one or ""), normalise(other or "")
+    return not named or not also or named in _SPEAKER or also in _SPEAKER or named == also
+
+
+def _held(known: Candidate) -> bool:
+    """What is active comes before what is pending."""
+    return known.status != "active"
