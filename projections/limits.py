@@ -124,22 +124,28 @@ class Reservations:
         """
         asked = _counting(rules)
         if "scope" in asked:
-            hit = await persistently(partial(self._refused_in_scope, claim, asked["scope"]), name="limits")
+            hit = await persistently(partial(self._foreseen, claim, {"scope": asked["scope"]}), name="limits")
             if hit is not None:
                 return hit
         if "tenant" not in asked:
             return None
         return await persistently(partial(self._reserve, claim, asked["tenant"]), name="reserve")
 
+    async def foreseen(self, claim: Claim, rules: Rules) -> LimitHit | None:
+        """As `refused`, as far as the tables know, and nothing is reserved."""
+        asked = _counting(rules)
+        return await persistently(partial(self._foreseen, claim, asked), name="limits") if asked else None
+
     async def _used_up(self, scope: Scope, rules: Rules, at: datetime) -> LimitHit | None:
         async with self._pool.connection() as connection:
             return await used_up_before(connection, scope, rules, at)
 
-    async def _refused_in_scope(self, claim: Claim, limits: Limits) -> LimitHit | None:
+    async def _foreseen(self, claim: Claim, asked: Mapping[Level, Limits]) -> LimitHit | None:
         given = {"owner": claim.owner, "source_id": claim.source_id, **_times(claim.published_at)}
         async with self._pool.connection() as connection:
-            used = await _usage(connection, claim.scope, {"scope": limits}, given)
-            return exceeded("scope", limits, used["scope"], claim.amounts)
+            used = await _usage(connection, claim.scope, asked, given)
+        hits = (exceeded(level, asked[level], used[level], claim.amounts) for level in asked)
+        return next((hit for hit in hits if hit is not None), None)
 
     async def _reserve(self, claim: Claim, limits: Limits) -> LimitHit | None:
         parameters = {

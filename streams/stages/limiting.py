@@ -14,10 +14,13 @@ class Limiting:
     Facts are counted that are active or wait for a confirmation: both are stored, and a confirmation is then never over
     the limit. A turn of which nothing remains is a turn of its minute all the same, one that was refused for a limit is
     not. Tokens are counted where they were used, by refused turns and by commands as well.
+
+    Without `reserves` nothing is written: what a turn would break is told, and it does not count.
     """
 
-    def __init__(self, reservations: Reservations) -> None:
+    def __init__(self, reservations: Reservations, *, reserves: bool = True) -> None:
         self._reservations = reservations
+        self._refused = reservations.refused if reserves else reservations.foreseen
 
     async def precheck(self, scope: Scope, rules: Rules, size: int, published_at: datetime) -> LimitHit | None:
         """The limit for which a turn of `size` bytes is refused before any model is asked: nothing is left over.
@@ -44,4 +47,4 @@ class Limiting:
             facts=added - ended,
             tokens=tokens,
         )
-        return too_large(rules, envelope.size) or await self._reservations.refused(claim, rules)
+        return too_large(rules, envelope.size) or await self._refused(claim, rules)
