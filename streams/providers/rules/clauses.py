@@ -2,10 +2,12 @@
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import dataclass, replace
 
-Mark = Literal["ended", "corrected", "doubtful"]
+from streams.providers.rules.earnest import is_meant, is_taken_back
+from streams.providers.rules.marks import Mark, marks, marks_in
+from streams.providers.rules.vocabulary import HABITS
+
 MAX_MESSAGE = 20_000  # characters of a message that are read: the rest of a document is no talk
 MAX_CLAUSE = 300  # longer sentences are not what these rules understand, and would only cost time
 
@@ -16,24 +18,27 @@ _SPEECH = re.compile(r'"[^"\n]*\b(?:I|I\'m|I\'ve|my)\b[^"\n]*"', re.IGNORECASE)
 _ABBREVIATION = re.compile(r"\b(?:mr|mrs|ms|dr|st|prof|e\.g|i\.e|vs|a\.m|p\.m|no)\.$", re.IGNORECASE)
 _TAIL = 8  # an abbreviation with the word boundary before it
 _SENTENCE = re.compile(r"[^.!?;\n]+(?:[.!?]+(?=\S)[^.!?;\n]*)*[.!?;]*")
-_SPEAKER = re.compile(r"^\s*(?P<name>[A-Z][\w'-]+(?: [A-Z][\w'-]+)?):\s+(?=\S)")
-_HYPOTHESIS = re.compile(
-    r"\b(?:if (?:i|we|my|you|it|only)|would|could|should|might|wish|imagine|suppose|supposed|pretend"
-    r"|what if|unless|as though"
-    r"|as if|whether)\b",
-    re.IGNORECASE,
+_SPEAKER = re.compile(
+    r"^\s*(?!(?:Correction|Update|News|Note|Reminder|Sorry|Typo|Edit|PS|Fact|Question|Answer|Also|Btw"
+    r"|Fyi)\b)(?P<name>[A-Z][\w'-]+(?: [A-Z][\w'-]+)?):\s+(?=\S)"
 )
-_VERBS = "work|live|love|like|enjoy|hate|dislike|have|prefer|am|play|speak|study|own|use|drive|go|bought|moved|got"
+_VERBS = (
+    "|".join(sorted(HABITS)) + "|dislike|am|bought|moved|settled|got|joined|started|left|quit|switched|sold|adopted"
+)
+_THIRD = "lives|works|has|loves|likes|speaks|studies|is|hates|prefers|goes|teaches|owns|uses|drives"
+_SUBJECT = r"(?:i|my|we|our|he|she|it|they)"
 _JOINT = re.compile(
-    rf"\s*[\u2013\u2014]\s*|\s-+\s|(?<=\w)-\s|,?\s+(?:and|but|so|because|while|though|since)\s+(?=(?:i|my"
-    rf"|we|our|he|she|it|they)\b)"
-    rf"|[,:]\s+(?=(?:i|my|we|it)\b)|,?\s+and\s+(?=(?:{_VERBS})\b)|,?\s+but\s+(?=(?:{_VERBS}|do not|don't|am not)\b)",
+    rf"\s*[\u2013\u2014]\s*|\s-+\s|(?<=\w)-\s|,?\s+(?:and|but|so|because|though|since)\s+(?={_SUBJECT}\b)"
+    rf"|,?\s+(?=(?:while|as long as) (?:the|{_SUBJECT})\b)|[,:]\s+(?=(?:{_SUBJECT}|they|these|those|this|that)\b)"
+    rf"|,\s+(?:and|but)\s+(?!(?:with|by|the|an?|also|then)\b)|,\s+(?=(?-i:[A-Z])[\w]+ is (?:now )?my\b)"
+    rf"|\s+and\s+(?=(?:{_VERBS}|{_THIRD})\b)|\s+but\s+(?=(?:{_VERBS}|do not|don't|am not)\b)",
     re.IGNORECASE,
 )
-_PERSON = re.compile(r"\b(?:i|my|we|our|he|she|it|they|love|hate)\b", re.IGNORECASE)
-_BARE_VERB = re.compile(rf"(?:{_VERBS})\b", re.IGNORECASE)
+_PERSON = re.compile(r"\b(?:i|my|we|our|he|she|it|they|me|us|love|hate)\b", re.IGNORECASE)
+_BARE_VERB = re.compile(rf"(?:{_VERBS}|{_THIRD})\b", re.IGNORECASE)
 _TERSE = re.compile(r"(?:love|loving|like|hate|prefer) (?:the|my|to)\b", re.IGNORECASE)
 _TWO = re.compile(r"^(?:[Mm]y [\w ]+?|[A-Z]\w+) and I\b")
+_PARTED = re.compile(r" (?:have )?(?:broke|broken|split|separated|got divorced|are no longer)\b")
 
 _CONTRACTIONS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
     (re.compile(pattern, re.IGNORECASE), written)
@@ -55,38 +60,40 @@ _FILLER = re.compile(
     r"^(?:well|oh|hey|hi|hello|so|also|and|but|plus|anyway|by the way|btw|fyi|just so you know|yes|yeah"
     r"|yep|no|nope|ok|okay"
     r"|actually|honestly|to be honest|in fact|wow|haha|lol|thanks|sorry|please note|note|please remember|remember"
-    r"|guess what|as of (?:now|today)|from now on|nowadays|these days|i think|i guess|i believe|maybe|perhaps|probably"
-    r"|lately|finally|correction|now|currently|right now|good news|bad news|update|great|cool|nice|sure|right"
-    r"|[A-Z]\w+(?=, (?:I|my)\b))(?:[,:!]+\s*|\s+that\s+|\s+)(?=\S)",
+    r"|guess what|as of (?:now|today)|from now on|nowadays|these days|i think|i guess|i believe|maybe|perhaps"
+    r"|probably"
+    r"|lately|finally|correction|now|currently|right now|good news|bad news|update|great|cool|nice|sure|right|typo"
+    r"|i mean|i meant(?: to say)?|big news|hooray|first of all"
+    r"|[A-Z]\w+(?=, (?:I\b|my\b(?! [\w -]+,))))(?:[,:!]+\s*|\s+that\s+|\s+)(?=\S)",
     re.IGNORECASE,
 )
 _ADVERB = re.compile(
-    r"\b(?:really|currently|now|still|just|recently|also|actually|absolutely|totally|honestly|finally|definitely|truly"
-    r"|already|originally|kind of|sort of|probably|lately|nowadays|very much)\b\s*",
+    r"\b(?:really|currently|now|still|just|recently|also|actually|absolutely|totally|honestly|finally|definitely"
+    r"|truly"
+    r"|already|originally|kind of|sort of|probably|lately|nowadays|very much)\b\s*|,? too(?=,)",
     re.IGNORECASE,
 )
 _TRAILING = re.compile(
     r",?\s+(?:anymore|any more|any longer|these days|at the moment|right|as well|too|though|again|please"
     r"|by the way|lol|haha"
-    r"|a lot|so much|very much|, you know|at all)$",
+    r"|a lot|so much|very much|, you know|at all|always (?:have|will|did))$",
     re.IGNORECASE,
 )
-_MARK_WORDS: tuple[tuple[Mark, str], ...] = (
-    ("ended", r"\b(?:no longer|any ?more|any longer|used to|stopped|quit|gave up|given up|switched|instead of)\b"),
-    ("corrected", r"\b(?:actually|correction|i meant|was wrong|made a mistake|never)\b|^\s*(?:sorry|no),"),
-    ("doubtful", r"\b(?:i think|i guess|maybe|perhaps|probably|i believe|not sure)\b"),
-)
-_MARKS = tuple((mark, re.compile(pattern, re.IGNORECASE)) for mark, pattern in _MARK_WORDS)
+_MEANWHILE = re.compile(r"(?:while|as long as)\b", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Clause:
-    """One statement: `words` made plain, `excerpt` as it was said, `speaker` where a script names one."""
+    """One statement: `words` made plain, `excerpt` as it was said, `speaker` where a script names one.
+
+    `meanwhile` is the clause ("while ...") for whose time it holds.
+    """
 
     words: str
     excerpt: str
     speaker: str | None
     marks: frozenset[Mark]
+    meanwhile: str = ""
 
 
 def clauses(content: str) -> Iterator[Clause]:
@@ -96,9 +103,7 @@ def clauses(content: str) -> Iterator[Clause]:
         if line.lstrip().startswith(">"):
             continue
         named = _SPEAKER.match(line)
-        speaker = named["name"] if named else None
-        for sentence in _sentences(line[named.end() :] if named else line):
-            yield from _clauses_of(sentence, speaker)
+        yield from _clauses_in(line[named.end() :] if named else line, named["name"] if named else None)
 
 
 def _muted(speech: re.Match[str]) -> str:
@@ -106,15 +111,36 @@ def _muted(speech: re.Match[str]) -> str:
     return f"{_QUOTED}." if speech[0][-2] in ".!?" else _QUOTED
 
 
+def _clauses_in(line: str, speaker: str | None) -> Iterator[Clause]:
+    """The clauses of one line. Where it says that something was wrong, all of it is what was said."""
+    sentences = tuple(_sentences(line))
+    if is_taken_back(line, sentences):
+        return
+    whole = line.strip() if len(line) <= MAX_CLAUSE and "mistaken" in marks(line) and _QUOTED not in line else None
+    for sentence in filter(is_meant, sentences):
+        for clause in _clauses_of(sentence, speaker):
+            yield replace(clause, excerpt=whole, marks=clause.marks | {"mistaken"}) if whole else clause
+
+
 def _clauses_of(sentence: str, speaker: str | None) -> Iterator[Clause]:
-    """A part such as "and love it" borrows the "I" of the part before."""
-    first_person = bool(_TERSE.match(sentence))
-    for excerpt in _parts(sentence):
+    """A part such as "and love it" borrows the subject of the part before; "while ..." holds for all parts."""
+    borrowed = "I" if _TERSE.match(sentence) else ""
+    parts = tuple(_parts(sentence))
+    meanwhile = next((part for part in parts if len(parts) > 1 and _MEANWHILE.match(part)), "")
+    for excerpt in parts:
         words = plain(excerpt)
-        if first_person and _BARE_VERB.match(words):
-            words = f"I {words[0].lower()}{words[1:]}"
-        first_person = words.startswith("I ")
-        yield Clause(words=words, excerpt=excerpt, speaker=speaker, marks=_marks(sentence, excerpt))
+        if borrowed and _BARE_VERB.match(words):
+            words = f"{borrowed} {words[0].lower()}{words[1:]}"
+        elif words:
+            borrowed = "I" if words.startswith("I ") else "they"
+        if excerpt != meanwhile:
+            yield Clause(
+                words=words,
+                excerpt=excerpt,
+                speaker=speaker,
+                marks=marks_in(sentence, excerpt) | marks(meanwhile),
+                meanwhile=plain(meanwhile).replace("While ", "while ", 1),
+            )
 
 
 def _sentences(line: str) -> Iterator[str]:
@@ -123,34 +149,20 @@ def _sentences(line: str) -> Iterator[str]:
         if piece.end() < len(line) and _ABBREVIATION.search(line, max(start, piece.end() - _TAIL), piece.end()):
             continue
         sentence, start = line[start : piece.end()].strip(), piece.end()
-        if _is_statement(sentence):
+        if 0 < len(sentence) <= MAX_CLAUSE and _QUOTED not in sentence:
             yield sentence
-
-
-def _is_statement(sentence: str) -> bool:
-    asked = sentence.rstrip("\"')").endswith("?")
-    return 0 < len(sentence) <= MAX_CLAUSE and not (asked or _HYPOTHESIS.search(sentence) or _QUOTED in sentence)
 
 
 def _parts(sentence: str) -> Iterator[str]:
     whole = _TWO.match(sentence)
     first = 0
     for joint in _JOINT.finditer(sentence, whole.end() if whole else 0):
-        if joint[0].strip() == "," and not _PERSON.search(sentence, first, joint.start()):
+        fronted = joint[0].strip() == "," and bool(_PERSON.match(sentence, joint.end()))
+        if fronted and not _PERSON.search(sentence, first, joint.start()):
             continue  # "Last week, I ..." is one part
         yield from filter(None, [sentence[first : joint.start()].strip(" ,;")])
         first = joint.end()
     yield from filter(None, [sentence[first:].strip(" ,;")])
-
-
-def _marks(sentence: str, part: str) -> frozenset[Mark]:
-    """Doubt and correction colour a whole sentence, an end only the part that tells it."""
-    return (marks(sentence) - {"ended"}) | (marks(part) & {"ended"})
-
-
-def marks(text: str) -> frozenset[Mark]:
-    """What the words around a statement say about it."""
-    return frozenset(mark for mark, pattern in _MARKS if pattern.search(text))
 
 
 def plain(text: str) -> str:
@@ -161,7 +173,8 @@ def plain(text: str) -> str:
     words = words.strip().rstrip(" .!,;:")
     while (shorter := _FILLER.sub("", words, count=1)) != words:
         words = shorter
-    words = _TWO.sub("I", words)
+    if (two := _TWO.match(words)) and not _PARTED.match(words, two.end()):
+        words = f"I{words[two.end() :]}"
     words = re.sub(r"^we are\b", "I am", words, flags=re.IGNORECASE)
     words = re.sub(r"^(?:we|i)\b", "I", words, flags=re.IGNORECASE)
     words = _ADVERB.sub("", words)

@@ -11,12 +11,14 @@ _MONTHS = tuple(name.lower() for name in calendar.month_name)
 _COUNTS = {"a": 1, "an": 1, "one": 1, "two": 2, "a couple of": 2, "three": 3, "a few": 3, "four": 4, "five": 5}
 _COUNTS |= {"six": 6, "seven": 7, "eight": 8, "nine": 9, "ten": 10}
 
+_COMING = re.compile(r"\b(?:next|another)\b", re.IGNORECASE)
+_DAYS_OF = {"day": 1, "night": 1, "week": 7, "month": 30}
 _DAY = rf"(?P<day>{'|'.join(_DAYS)})\b"
 _MONTH = rf"(?P<month>{'|'.join(_MONTHS[1:])})\b"
 _COUNT = rf"(?P<count>\d{{1,3}}|{'|'.join(sorted(_COUNTS, key=len, reverse=True))})"
 _UNIT = r"(?P<unit>day|week|month|year)s?"
 _PART = r"(?: (?:morning|afternoon|evening|night))?"
-_BEFORE = r"(?P<before>(?:on|in|by|until|till|since|before|for|from|at) )?(?:the )?"
+_BEFORE = r"(?P<before>(?:starting|as of|on|in|by|until|till|since|before|for|from|at)(?: on)? )?(?:the )?"
 _CLOCK = re.compile(r"\bat (?P<hour>\d{1,2})(?::(?P<minute>\d\d))? ?(?P<half>am|pm|a\.m\.?|p\.m\.?)?", re.IGNORECASE)
 
 
@@ -64,6 +66,7 @@ def find_time(text: str, at: datetime, *, future: bool) -> When | None:
 
 def _located(stretch: _Stretch, match: re.Match[str], text: str, at: datetime) -> When:
     said = (match.groupdict().get("before") or "").strip()
+    said = {"starting": "since", "as of": "since"}.get(said.lower().removesuffix(" on"), said)
     preposition = said if said in ("by", "until", "till", "since", "before", "from") else stretch.preposition
     start = datetime.combine(stretch.first, time(), at.tzinfo)
     if stretch.first == stretch.last and (clock := _clock(text)):
@@ -184,6 +187,21 @@ def _read_date(match: re.Match[str], today: date, future: bool) -> _Stretch:
     return _on(day)
 
 
+def _read_end(match: re.Match[str], today: date, future: bool) -> _Stretch:
+    """The last day of a month or a year; without a name, of this one."""
+    if not match["month"]:
+        return _on(_moved(today, match["unit"].lower(), 0).last)
+    return _on(_read_month(match, today, future).last)
+
+
+def _read_span(match: re.Match[str], today: date, future: bool) -> _Stretch:
+    """From today on for so long; of what is past no time can be told."""
+    if not future and not _COMING.search(match[0]):
+        raise ValueError("how long something took does not tell when it was")
+    last = today + timedelta(days=_count(match) * _DAYS_OF[match["unit"].lower()])
+    return _Stretch(first=today, last=last, label=last.isoformat(), preposition="until")
+
+
 def _pattern(expression: str) -> re.Pattern[str]:
     return re.compile(rf"\b{expression}", re.IGNORECASE)
 
@@ -209,6 +227,16 @@ _READINGS: tuple[tuple[re.Pattern[str], _Reading], ...] = (
     (
         _pattern(rf"in {_COUNT} {_UNIT}\b"),
         lambda match, today, _future: _moved(today, match["unit"].lower(), _count(match)),
+    ),
+    (
+        _pattern(
+            rf"{_BEFORE}end of (?:{_MONTH}(?: (?P<year>(?:19|20)\d\d))?|(?:the |this )?(?P<unit>week|month|year)\b)"
+        ),
+        _read_end,
+    ),
+    (
+        _pattern(rf"for (?:the next |another )?{_COUNT} (?P<unit>day|week|month|night)s?\b(?! (?:now|already))"),
+        _read_span,
     ),
     (
         _pattern(rf"{_BEFORE}(?P<which>last|past|this|next) (?P<what>weekend|week|month|year|{'|'.join(_DAYS)})\b"),

@@ -4,6 +4,8 @@
 
 import re
 
+from streams.providers.rules.vocabulary import HABITS
+
 VERBS: dict[str, tuple[str, str]] = {
     "is": ("be", "was"),
     "has": ("have", "had"),
@@ -29,13 +31,15 @@ _PAST_FORMS = frozenset(
     "went took met saw had read made did got flew drove spent gave came left was ran won sold lost wrote built quit"
     " became broke hurt began found bought taught thought told felt".split()
 )
+_SHORTEST = 3  # "is" is no verb with an ending
 _FIXED = frozenset("cannot can must will should may".split())
 _ADVERBS = frozenset("never always only usually often sometimes".split())
 _PRONOUNS = {"my": "their", "our": "their", "me": "them", "us": "them", "myself": "themselves", "mine": "theirs"}
 _PRONOUNS |= {"i": "they", "we": "they", "ours": "theirs", "am": "are"}
 _PRONOUN = re.compile(rf"\b(?:{'|'.join(_PRONOUNS)})\b", re.IGNORECASE)
 _DENIAL = re.compile(
-    r"^I (?P<how>do not|no longer|am no longer|am not|was not|was never|have never|never|have not|did not|cannot"
+    r"^I (?P<how>do not|no longer|am no longer|am not|was not|was never|never was|have never|never|have not|did not"
+    r"|cannot"
     r"|used to)"
     r" (?P<rest>.+)$",
     re.IGNORECASE,
@@ -77,6 +81,31 @@ def _conjugated(verb: str) -> str:
     return f"{lower}s"
 
 
+def first_person(words: str) -> str | None:
+    """What follows a name, as it follows "I": of "lives in Rome" it is "I live in Rome".
+
+    None where the first word is no verb.
+    """
+    verb, _, rest = words.partition(" ")
+    lower = verb.lower()
+    if lower in _ADVERBS | {"no"}:
+        adverb, rest = (f"{lower} longer", rest.removeprefix("longer ")) if lower == "no" else (lower, rest)
+        own = first_person(rest)
+        return own and f"I {adverb} {own.removeprefix('I ')}"
+    known = {"is": "am", "are": "am", "was": "was", "were": "was", "has": "have", "does": "do", "goes": "go"}.get(lower)
+    base = known or (lower if lower in _FIXED | _PAST_FORMS | HABITS or lower.endswith("ed") else _base(lower))
+    return f"I {base} {rest}".strip() if base else None
+
+
+def _base(verb: str) -> str | None:
+    """The base form of a verb in the third person; None for a word that is none."""
+    if not verb.isalpha() or not verb.endswith("s") or verb.endswith("ss") or len(verb) < _SHORTEST:
+        return None
+    if verb.endswith("ies"):
+        return f"{verb[:-3]}y"
+    return verb[:-2] if verb.endswith(("sses", "xes", "zes", "ches", "shes", "oes")) else verb[:-1]
+
+
 def affirmed(words: str) -> tuple[str, str] | None:
     """A denied clause as it would be affirmed, with the words that denied it; None for what denies nothing."""
     match = _DENIAL.match(words)
@@ -84,21 +113,45 @@ def affirmed(words: str) -> tuple[str, str] | None:
         return None
     how, rest = match["how"].lower(), match["rest"]
     verb, _, more = rest.partition(" ")
-    if how.startswith(("am", "was")):
+    if how.startswith(("am", "was")) or how.endswith("was"):
         return f"I am {rest}", how
-    return f"I {_PAST.get(verb.lower(), verb)} {more}", how
+    if how == "have not" and verb.lower() not in _PAST:
+        return None  # of what has not happened nothing follows
+    return f"I {_PAST.get(verb.lower(), verb)} {more}".strip(), how
 
 
 def denied(predicate: str, how: str) -> str | None:
     """A predicate such as "lives in Rome" denied with "no longer", "never" or "not"; None for an unknown verb."""
     verb, _, rest = predicate.partition(" ")
-    if verb not in VERBS:
+    forms = VERBS.get(verb) or _regular(verb)
+    if not forms:
         return None
-    base, past = VERBS[verb]
+    base, past = forms
     if verb == "is":
         return f"{'was' if how == 'never' else 'is'} {how} {rest}"
     denials = {"no longer": f"no longer {verb}", "never": f"never {past}", "not": f"does not {base}"}
     return f"{denials[how]} {rest}"
+
+
+def _regular(verb: str) -> tuple[str, str] | None:
+    base = _base(verb)
+    return (base, f"{base}d" if base.endswith("e") else f"{base}ed") if base else None
+
+
+def from_gerund(words: str) -> str | None:
+    """Of "smoking a pipe" it is "smoke a pipe"; None where the first word is no such form of a verb that is known."""
+    verb, _, rest = words.partition(" ")
+    stem = verb.lower().removesuffix("ing")
+    if stem == verb.lower() or not stem:
+        return None
+    base = next((form for form in (stem, f"{stem}e", stem[:-1]) if form in HABITS), None)
+    return base and f"{base} {rest}".strip()
+
+
+def in_plural(verb: str) -> str:
+    """A verb of the third person as many have it: "lives" as "live"."""
+    many = {"is": "are", "was": "were", "has": "have", "does": "do", "goes": "go"}
+    return many.get(verb) or _base(verb) or verb
 
 
 def slug(words: str) -> str:

@@ -5,13 +5,19 @@ A clause comes without contractions, fillers and time words, in the first person
 
 import re
 
+from streams.providers.rules.endings import ANNOUNCED, OVER
+from streams.providers.rules.general import GENERAL, WHEREABOUTS
 from streams.providers.rules.habits import LIFE, TASTES
 from streams.providers.rules.occupations import MONEY, PLANS, WORK
 from streams.providers.rules.persons import FAMILY, HEALTH, IDENTITY
 from streams.providers.rules.rule import NAME, Rule
 from streams.providers.rules.vocabulary import ANIMAL, KIN
 
-RULES: tuple[Rule, ...] = (*IDENTITY, *WORK, *HEALTH, *FAMILY, *MONEY, *PLANS, *TASTES, *LIFE)
+OWN: tuple[Rule, ...] = (*OVER, *ANNOUNCED, *IDENTITY, *WORK, *HEALTH, *FAMILY, *MONEY, *PLANS, *TASTES, *LIFE)
+OF_PEOPLE: tuple[Rule, ...] = (*OWN, *GENERAL)
+OF_THINGS: tuple[Rule, ...] = (*OVER, *WHEREABOUTS, *OF_PEOPLE)
+OF_STRANGERS: tuple[Rule, ...] = (*OVER, *IDENTITY, *WORK, *HEALTH, *FAMILY)
+"""A bare name at the beginning of a sentence may be anything: of it only what people do is read."""
 APPOSITION = Rule(
     pattern=re.compile(rf"\b(?:my|our) (?P<x>{KIN}|{ANIMAL}),? (?P<v>{NAME})", re.IGNORECASE),
     text="{p} {x} is called {v}.",
@@ -24,5 +30,6 @@ APPOSITION = Rule(
     deniable=False,
     planned=False,
     timed=False,
+    whom="{p} {x}",
 )
 """The name of a relative, a friend or a pet that a clause mentions in passing: "my wife Ana"."""

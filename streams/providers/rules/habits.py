@@ -1,7 +1,9 @@
 """Rules on tastes, routines, possessions and what happened."""
 
 from streams.providers.rules.rule import Rule, rule
-from streams.providers.rules.vocabulary import FOOD, POINTED, SLOT, TOO_COMMON, VAGUE
+from streams.providers.rules.vocabulary import FOOD, HABITS, POINTED, SLOT, TOO_COMMON, VAGUE
+
+_HABIT = "|".join(sorted(HABITS))
 
 TASTES: tuple[Rule, ...] = (
     rule(
@@ -30,7 +32,7 @@ TASTES: tuple[Rule, ...] = (
         about="diet, hard rule",
     ),
     rule(
-        r"I (?:always|only) (?P<v>(?:want|need|fly|travel|take|sit|sleep|book|order|buy|wear)\b.+)",
+        r"I (?:always|only) (?P<v>(?:want|need|like|love|fly|travel|take|sit|sleep|book|order|buy|wear)\b.+)",
         "{s} {rest}.",
         "hard_preference",
         "stable_preference",
@@ -46,7 +48,8 @@ TASTES: tuple[Rule, ...] = (
         deniable=True,
     ),
     rule(
-        rf"I (?P<x>love|like|enjoy|adore) {VAGUE}(?P<v>.+)|I am (?P<x2>fond) of {VAGUE}(?P<v2>.+)"
+        rf"I (?P<x>love|like|enjoy|adore) (?P<v4>to (?:{_HABIT})\b.*)"
+        rf"|I (?P<x4>love|like|enjoy|adore) {VAGUE}(?P<v>.+)|I am (?P<x2>fond) of {VAGUE}(?P<v2>.+)"
         rf"|I am an? (?:big |huge )?(?P<x3>fan) of {VAGUE}(?P<v3>.+)",
         "{s} {likes} {v}.",
         "soft_preference",
@@ -134,7 +137,8 @@ LIFE: tuple[Rule, ...] = (
     rule(
         r"I (?P<v>(?:(?:have )?(?:bought|adopted|visited|attended|finished|completed|graduated|married|won"
         r"|published|founded|sold"
-        r"|lost|passed|failed|signed up|volunteered|ran|hiked|climbed|started|painted|wrote|built|learned|quit|stopped"
+        r"|lost|passed|failed|signed up|volunteered|ran|hiked|climbed|started|painted|wrote|built|learned|quit"
+        r"|stopped"
         r"|gave up|became|got (?:promoted|hired|fired|accepted|engaged)))\b(?! " + POINTED + r").*)",
         "{s} {rest}.",
         "other",

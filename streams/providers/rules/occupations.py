@@ -16,7 +16,9 @@ WORK: tuple[Rule, ...] = (
         deniable=True,
     ),
     rule(
-        rf"I (?:work as|am|became) (?:an?|the) (?P<v>{JOB})|my (?:job|profession) is (?P<v2>.+)",
+        rf"I (?:work as|am|became|have become) (?:an?|the) (?P<v>{JOB})(?: by (?:trade|profession))?"
+        rf"|I (?:was|got|have been) promoted to (?P<v3>{JOB})|my (?:job|profession) is (?P<v2>.+)|I work as (?:an?"
+        rf"|the) (?P<v4>.+)",
         "{s} works as {job}.",
         "professional",
         "biographical_milestone",
@@ -34,33 +36,15 @@ WORK: tuple[Rule, ...] = (
         deniable=True,
     ),
     rule(
-        r"I (?:have )?(?:started|begun|joined|got an? (?:new )?job)(?: (?:an? (?:new )?job|work"
+        r"I (?:have )?(?:started|begun|joined|got an? (?:new )?job|moved to a job)(?: (?:an? (?:new )?job|work"
         r"|working))?(?: (?:at|with|for))?"
-        rf" (?P<v>{NAME})",
+        rf" (?P<v>{NAME})|I (?:was|have been|got) hired (?:by|at) (?P<v2>.+)"
+        r"|I changed jobs and (?:I )?work (?:at|for) (?P<v3>.+)",
         "{s} works at {v}.",
         "professional",
         "biographical_milestone",
         key="employer",
         about="employer, job, started",
-        hint="update",
-    ),
-    rule(
-        rf"I (?:have )?(?:left|quit|resigned from)(?: my job at)? (?P<v>{NAME})",
-        "{s} no longer works at {v}.",
-        "professional",
-        "relationship_change",
-        value="no longer {v}",
-        about="employer, job, left",
-        hint="retract",
-    ),
-    rule(
-        r"I (?:retired|am retired|am unemployed|lost my job|quit my job)(?P<v>)",
-        "{s} {rest}.",
-        "professional",
-        "biographical_milestone",
-        key="employment_status",
-        value="{rest}",
-        about="job",
         hint="update",
     ),
     rule(
@@ -175,7 +159,7 @@ PLANS: tuple[Rule, ...] = (
         timed=True,
     ),
     rule(
-        rf"my (?P<x>(?:[\w'-]+ ){{0,2}}?(?:{MEETING})) is(?: due)?(?P<v>.*)",
+        rf"(?:my|our|the) (?P<x>(?:[\w'-]+ ){{0,2}}?(?:{MEETING})) (?:is|will be)(?: due)?(?P<v>.*)",
         "{p} {x} is{v}.",
         "task_context",
         "specific_event",
@@ -183,6 +167,32 @@ PLANS: tuple[Rule, ...] = (
         about="appointment",
         planned=True,
         timed=True,
+    ),
+    rule(
+        r"I am (?P<v>(?:[a-z]+ing|[a-z]+ed (?:to|at|in|with)|in|at|on|with|off|away|back in) (?!(?:it|that|to)\b).+)",
+        "{s} is {v}.",
+        "task_context",
+        "specific_event",
+        about="for a while",
+        planned=True,
+        timed=True,
+    ),
+    rule(
+        r"I am (?P<v>(?:staying|spending) .+)",
+        "{s} is {v}.",
+        "task_context",
+        "specific_event",
+        about="for a while",
+        planned=True,
+    ),
+    rule(
+        r"I have (?P<v>an? (?:[\w-]+ )?(?:rental|rented|loan|temporary|replacement|hire|courtesy|spare"
+        r"|borrowed)\b.*)",
+        "{s} has {v}.",
+        "task_context",
+        "specific_event",
+        about="for a while",
+        planned=True,
     ),
     rule(
         r"I am (?:working on|building|writing|preparing(?: for)?|training for|looking for) (?P<v>.+)",

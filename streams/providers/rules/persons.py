@@ -12,9 +12,11 @@ IDENTITY: tuple[Rule, ...] = (
         "biographical_milestone",
         key="name",
         about="name",
+        deniable=True,
     ),
     rule(
-        r"I (?:am|turned) (?P<v>\d{1,3})(?: years old)?|my age is (?P<v2>\d{1,3})",
+        r"I (?:am|turned) (?P<v>\d{1,3})(?: years old)?|I am (?P<v3>[\w-]+(?: and [\w-]+)?) years old"
+        r"|my age is (?P<v2>\d{1,3})",
         "{s} is {v} years old.",
         "identity",
         "biographical_milestone",
@@ -38,7 +40,8 @@ IDENTITY: tuple[Rule, ...] = (
         about="birth place",
     ),
     rule(
-        rf"I (?:have )?(?:moved|relocated) (?:from (?P<old>.+?) )?to {PLACE}(?P<v>.+?)(?: from (?P<old2>.+))?",
+        rf"I (?:have )?(?:moved|relocated|settled) (?:back )?(?:from (?P<old>.+?) )?(?:to"
+        rf"|in) {PLACE}(?P<v>.+?)(?: from (?P<old2>.+))?",
         "{s} lives in {v}.",
         "identity",
         "biographical_milestone",
@@ -152,7 +155,7 @@ HEALTH: tuple[Rule, ...] = (
         deniable=True,
     ),
     rule(
-        r"I (?:broke|injured|sprained|hurt) my (?P<v>.+)",
+        r"I (?:have )?(?:broke|broken|injured|sprained|hurt|twisted|torn|tore) my (?P<v>.+)",
         "{s} {rest}.",
         "health",
         "specific_event",
@@ -168,6 +171,7 @@ FAMILY: tuple[Rule, ...] = (
         "relationship_change",
         key="{x}",
         about="name of the {x}",
+        whom="{p} {x}",
     ),
     rule(
         r"I (?:am|got) (?P<v>married|engaged|divorced|single|widowed)(?: to (?P<x>.+))?",
@@ -176,6 +180,7 @@ FAMILY: tuple[Rule, ...] = (
         "relationship_change",
         key="marital_status",
         about="marital status",
+        deniable=True,
     ),
     rule(
         r"I have (?P<a>an?|no|one|two|three|four|five|six|\d+) (?P<v>(?:older |younger |little |big )?"
@@ -185,6 +190,7 @@ FAMILY: tuple[Rule, ...] = (
         "relationship",
         "relationship_change",
         key="children",
+        single=True,
         value="{a} {v}",
         about="family",
     ),
@@ -199,7 +205,7 @@ FAMILY: tuple[Rule, ...] = (
         about="family",
     ),
     rule(
-        rf"I (?:have|got|adopted|own|bought|rescued) {PET}(?: (?:called|named) (?P<v>{NAME}))?",
+        rf"I (?:have got|have|got|adopted|own|bought|rescued) {PET}(?: (?:called|named) (?P<v>{NAME}))?",
         "{s} has {a} {x}{many}{called_v}.",
         "other",
         "stable_preference",
@@ -207,15 +213,5 @@ FAMILY: tuple[Rule, ...] = (
         value="{v_or_x}",
         about="pet",
         deniable=True,
-    ),
-    rule(
-        rf"my (?P<x>(?:{KIN})(?: {NAME})?) (?P<v>(?:lives|works|is an?|studies|has|loves|likes|hates|moved"
-        rf"|was born|turned|is \d+|speaks"
-        r"|plays|teaches|died|passed away|got|married|is from|is allergic)\b.*)",
-        "{p} {x} {v}.",
-        "relationship",
-        "stable_preference",
-        value="{x} {v}",
-        about="{x}",
     ),
 )

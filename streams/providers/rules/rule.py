@@ -10,10 +10,11 @@ NAME = r"(?-i:[A-Z][\w'-]+(?: [A-Z][\w'-]+){0,3})"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rule:
-    """`text`, `key`, `value` and `about` are templates over the pattern's groups.
+    """`text`, `key`, `value`, `about` and `whom` are templates over the pattern's groups.
 
-    `text` begins with `{s}` (Alice) or `{p}` (Alice's). `about` are words for searching. A `deniable` rule
-    also reads its denials ("I do not", "I no longer"). A `planned` fact ends where its time ends.
+    `text` begins with `{s}` (Alice) or `{p}` (Alice's), and with its subject `whom`. `about` are words for searching.
+    A `deniable` rule also reads its denials ("I do not", "I no longer"). A `planned` fact ends where its time ends.
+    A `single` key holds one value at a time although no registry names it.
     """
 
     pattern: re.Pattern[str]
@@ -27,6 +28,8 @@ class Rule:
     deniable: bool
     planned: bool
     timed: bool
+    single: bool = False
+    whom: str = "{s}"
 
 
 def rule(
@@ -42,6 +45,8 @@ def rule(
     deniable: bool = False,
     planned: bool = False,
     timed: bool = False,
+    single: bool = False,
+    whom: str = "{s}",
 ) -> Rule:
     """A rule whose pattern must fit the whole clause. `timed`: only where the clause names a time."""
     return Rule(
@@ -56,4 +61,6 @@ def rule(
         deniable=deniable,
         planned=planned,
         timed=timed,
+        single=single,
+        whom=whom,
     )
