@@ -6,29 +6,28 @@ waiting without end for its streams, creating topics, tables.
 
 import asyncio
 import tempfile
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import faust
 import structlog
 from faust.exceptions import ConsumerNotStarted
-from faust.transport.drivers import aiokafka as driver
 from faust.types import TP
 
 from streams import metrics
-from streams.base_window import Delivery, Partition, Window
+from streams.base_window import Delivery, Window
+from streams.merging import EndOf, Merge, in_order
 from streams.records import Record
 from streams.send import Enqueue, Headers, Position, Sender
 from streams.topics import Topic, size_limits, topic_name
+from streams.transport import StartOffsets, Transport
 from streams.tuning import KafkaTuning
 
 log = structlog.get_logger(__name__)
 
-StartOffsets = Callable[[frozenset[Partition]], Awaitable[Mapping[Partition, int]]]
-
-METADATA_BACKOFF_SECONDS = 0.25
 COMMIT_SECONDS = 5.0
 # A poll must stay below a fifth of the buffer, or a full topic starves the App's other topics.
 BUFFERED_RECORDS = 4096
@@ -79,84 +78,24 @@ def build_app(
     prefix: str = "",
     tuning: KafkaTuning | None = None,
     start_offsets: StartOffsets | None = None,
+    end_of_first: EndOf | None = None,
 ) -> StageApp:
     """Build a fresh App whose records go through the window that `make_window` makes.
 
     The window's processing sends through the `Sender`, which works while the App runs. With `start_offsets` the
     stage begins each assignment at these offsets instead of the group's; it must name every partition it is
-    asked for.
+    asked for. With `end_of_first`, the end of a partition of the first input as of now, the records of all inputs are
+    read in the order of the broker's clock.
     """
     tuning = tuning or KafkaTuning()
     app = _App(group_id(spec.name, prefix), **_settings(bootstrap, tuning))
     window = make_window(Sender(_enqueue_through(app), limits=size_limits(prefix)))
+    topics = [topic_name(topic, prefix) for topic in spec.inputs]
     app.adopt(spec.name, window, tuning, start_offsets)
-    for topic in spec.inputs:
-        _consume(app, window, topic_name(topic, prefix))
+    if end_of_first is not None:
+        app.merge = Merge(topics, clock=time.monotonic)
+    _consume(app, topics, end_of_first)
     return StageApp(name=spec.name, app=app, window=window, tuning=tuning)
-
-
-class _Consumer(driver.Consumer):
-    """Starts where the stage keeps its offsets, in Kafka or elsewhere, and never where its topic does not go."""
-
-    async def seek_to_committed(self) -> Mapping[TP, int]:
-        app: Any = self.app
-        try:
-            return await (self._seek_to_group(app) if app.start_offsets is None else self._seek_to(app.start_offsets))
-        # Faust would log it and read on from somewhere.
-        except Exception as error:
-            await app.crash(error)
-            raise
-
-    async def _seek_to(self, start_offsets: StartOffsets) -> Mapping[TP, int]:
-        assigned = frozenset((tp.topic, tp.partition) for tp in self.assignment())
-        offsets = {TP(*partition): offset for partition, offset in (await start_offsets(assigned)).items()}
-        await self._thread.seek_wait(offsets)
-        return offsets
-
-    async def _seek_to_group(self, app: Any) -> Mapping[TP, int]:
-        committed: dict[TP, Any] = dict(await super().seek_to_committed())  # None where the group has none yet
-        if not committed:
-            return {}
-        first, end = await self.earliest_offsets(*committed), await self.highwaters(*committed)
-        known = {tp: offset for tp, offset in committed.items() if offset is not None}
-        for tp, offset in known.items():
-            if offset < first[tp]:
-                log.error("records_expired_unread", stage=app.stage, **_place(tp), count=first[tp] - offset)
-        # Faust would silently drop all that is written until the old offset is reached. Repeats are harmless.
-        cut = {tp: first[tp] for tp, offset in known.items() if offset > end[tp]}
-        for tp in cut:
-            log.error("topic_was_cut", stage=app.stage, **_place(tp), committed=known[tp], end=end[tp])
-        await self._thread.seek_wait(cut)
-        return {**committed, **cut}
-
-
-class _Producer(driver.Producer):
-    """Writes each record once although answers get lost, and asks a leaderless broker in moderation."""
-
-    def _settings_extra(self) -> Mapping[str, Any]:
-        app: Any = self.app
-        if not app.tuning.idempotent:
-            return super()._settings_extra()
-        return {**super()._settings_extra(), "acks": "all", "enable_idempotence": True}
-
-    def _new_producer(self, transactional_id: str | None = None) -> Any:
-        producer = super()._new_producer(transactional_id)
-        update = producer.client._metadata_update  # noqa: SLF001 -- nothing public sits on this path
-
-        # Without the pause the sender asks again at once while a partition has no leader: 90 % of a core.
-        async def update_in_moderation(*args: Any) -> bool:
-            updated: bool = await update(*args)
-            if not updated:
-                await asyncio.sleep(METADATA_BACKOFF_SECONDS)
-            return updated
-
-        producer.client._metadata_update = update_in_moderation  # noqa: SLF001 -- as above
-        return producer
-
-
-class _Transport(driver.Transport):
-    Consumer: ClassVar[Any] = _Consumer
-    Producer: ClassVar[Any] = _Producer
 
 
 class _App(faust.App):
@@ -166,6 +105,7 @@ class _App(faust.App):
     window: Window
     tuning: KafkaTuning
     start_offsets: StartOffsets | None
+    merge: Merge | None = None
 
     def adopt(self, stage: str, window: Window, tuning: KafkaTuning, start_offsets: StartOffsets | None) -> None:
         self.stage = stage
@@ -174,10 +114,10 @@ class _App(faust.App):
         self.start_offsets = start_offsets
 
     def _new_transport(self) -> Any:
-        return _Transport(self.conf.broker_consumer, self)
+        return Transport(self.conf.broker_consumer, self)
 
     def _new_producer_transport(self) -> Any:
-        return _Transport(self.conf.broker_producer, self)
+        return Transport(self.conf.broker_producer, self)
 
     async def stop(self) -> None:
         """Stop, and close what Faust keeps open when it was never fully started."""
@@ -218,20 +158,19 @@ def _enqueue_through(app: faust.App) -> Enqueue:
     return enqueue
 
 
-def _consume(app: _App, window: Window, topic: str) -> None:
+def _consume(app: _App, topics: Sequence[str], end_of_first: EndOf | None) -> None:
     async def deliveries(stream: Any) -> AsyncIterator[Delivery]:
         async for event in stream.noack().events():
             yield Delivery(record=_record(event.message), ack=event.ack)
 
     async def agent(stream: Any) -> None:
-        await window.run(deliveries(stream), app.crash)
+        taken = deliveries(stream)
+        if app.merge is not None and end_of_first is not None:
+            taken = in_order(taken, app.merge, end_of_first=end_of_first, epoch=lambda: app.window.epoch)
+        await app.window.run(taken, app.crash)
 
-    channel = app.topic(topic, key_type=bytes, value_type=bytes, key_serializer="raw", value_serializer="raw")
-    app.agent(channel, name=f"{app.stage}-{topic}")(agent)
-
-
-def _place(tp: TP) -> dict[str, Any]:
-    return {"topic": tp.topic, "partition": tp.partition}
+    channel = app.topic(*topics, key_type=bytes, value_type=bytes, key_serializer="raw", value_serializer="raw")
+    app.agent(channel, name=f"{app.stage}-{'-'.join(topics)}")(agent)
 
 
 def _record(message: Any) -> Record:

@@ -66,6 +66,7 @@ class Parts:
     past: PastReader
     projector: Projector
     models: Models
+    turns: KafkaLog
     log: KafkaLog
     folded: TableLog
     watermark: Watermark
@@ -101,6 +102,7 @@ class Assembly:
                 start_offsets=start_offsets(self._parts.projector, self._parts.log, self._parts.folded)
                 if stage == "project"
                 else None,
+                end_of_first=self._parts.turns.end_offset if len(inputs) > 1 else None,
             )
             return self._built[stage]
 

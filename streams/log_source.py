@@ -1,4 +1,4 @@
-"""The log read straight from `memory_events`, without a consumer group: for a rebuild, and to ask where it ends."""
+"""A topic read without a consumer group: the log for a rebuild, and to ask where a topic ends."""
 
 import asyncio
 import time
@@ -12,7 +12,7 @@ from aiokafka.errors import KafkaError  # type: ignore[import-untyped] # as abov
 from projections.errors import LogGapError
 from projections.projector import LogRecord
 from projections.query_errors import LogUnreadableError
-from streams.topics import MEMORY_EVENTS, topic_name
+from streams.topics import MEMORY_EVENTS, Topic, topic_name
 
 T = TypeVar("T")
 PATIENCE_SECONDS: Final = 60.0
@@ -21,7 +21,7 @@ RETRY_SECONDS: Final = 0.5
 
 
 class KafkaLog:
-    """`projections.log_source.LogSource` over Kafka.
+    """`projections.log_source.LogSource` over Kafka: the log, or another `topic`.
 
     Every call waits up to `patience` seconds without progress and then raises `LogUnreadableError`.
     """
@@ -30,12 +30,13 @@ class KafkaLog:
         self,
         bootstrap: str,
         *,
+        topic: Topic = MEMORY_EVENTS,
         prefix: str = "",
         patience: float = PATIENCE_SECONDS,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._bootstrap = bootstrap
-        self._topic = topic_name(MEMORY_EVENTS, prefix)
+        self._topic = topic_name(topic, prefix)
         self._patience = patience
         self._clock = clock
         self._consumer: Any = None

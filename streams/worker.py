@@ -34,6 +34,7 @@ from streams.settings import StreamsSettings
 from streams.stages.limiting import Limiting
 from streams.stages.project import lag
 from streams.timer import run_timer
+from streams.topics import CONVERSATION_TURNS
 from streams.watermark import Watermark
 
 log = structlog.get_logger(__name__)
@@ -114,6 +115,7 @@ async def _parts(settings: StreamsSettings, kafka: str, pool: Pool) -> AsyncIter
         past=PastReader(pool, known),
         projector=projector,
         models=Models(settings, Replies(pool)),
+        turns=KafkaLog(kafka, topic=CONVERSATION_TURNS, prefix=settings.topic_prefix),
         log=KafkaLog(kafka, prefix=settings.topic_prefix),
         folded=TableLog(pool),
         watermark=Watermark(projector.next_offsets),
@@ -121,7 +123,7 @@ async def _parts(settings: StreamsSettings, kafka: str, pool: Pool) -> AsyncIter
     try:
         yield parts
     finally:
-        for part in (parts.watermark, parts.models, parts.log):
+        for part in (parts.watermark, parts.models, parts.turns, parts.log):
             await part.close()
 
 

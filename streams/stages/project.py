@@ -7,9 +7,9 @@ from time import perf_counter
 from projections.log_source import LogSource
 from projections.projector import LogRecord, Projector
 from streams import metrics
-from streams.app import StartOffsets
 from streams.errors import LogMismatch
 from streams.records import Record
+from streams.transport import StartOffsets
 
 
 class Projecting:

@@ -1,0 +1,126 @@
+"""Turns and commands of a real Kafka: each owner's are handled in the order in which they were published."""
+
+import asyncio
+import random
+from collections import defaultdict
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+
+from streams.admin import ensure_topics
+from streams.app import StageApp, StageSpec, build_app
+from streams.log_source import KafkaLog
+from streams.records import Record
+from streams.runner import Supervision, run_apps
+from streams.send import Sender
+from streams.topics import CONVERSATION_TURNS, MEMORY_COMMANDS, Topic, topic_name
+from streams.window import KeyedWindow, Window
+from tests.kafka import PARTITIONS, QUICK, producer
+from tests.support import eventually
+
+pytestmark = pytest.mark.kafka
+
+OWNERS = 6
+SPEC = StageSpec(name="merge", inputs=(CONVERSATION_TURNS, MEMORY_COMMANDS))
+# Kafka's clock has milliseconds: what is published within one has no order.
+APART = 0.003
+
+
+class Bench:
+    """One test's topics, and what was handled of them."""
+
+    def __init__(self, bootstrap: str, prefix: str) -> None:
+        self.bootstrap = bootstrap
+        self.prefix = prefix
+        self.handled: list[Record] = []
+        self.turns = KafkaLog(bootstrap, topic=CONVERSATION_TURNS, prefix=prefix)
+
+    def build(self) -> StageApp:
+        async def handle(record: Record) -> None:
+            await asyncio.sleep(random.uniform(0, 0.01))
+            self.handled.append(record)
+
+        def window(_: Sender) -> Window:
+            return KeyedWindow(handle)
+
+        return build_app(
+            SPEC,
+            window,
+            bootstrap=self.bootstrap,
+            prefix=self.prefix,
+            tuning=QUICK,
+            end_of_first=self.turns.end_offset,
+        )
+
+    async def publish(self, client: Any, topic: Topic, number: int) -> None:
+        """One record, and the next one only after its acknowledgement."""
+        name = topic_name(topic, self.prefix)
+        await client.send_and_wait(name, key=b"key-%d" % (number % OWNERS), value=b"%d" % number)
+        await asyncio.sleep(APART)
+
+    def by_owner(self) -> dict[bytes | None, list[int]]:
+        numbers = defaultdict(list)
+        for record in self.handled:
+            numbers[record.key].append(int(record.value or b"-1"))
+        return numbers
+
+
+@pytest.fixture
+async def bench(bootstrap: str, topic_suffix: str) -> AsyncIterator[Bench]:
+    prefix = f"{topic_suffix}-"
+    await ensure_topics(bootstrap, partitions=PARTITIONS, prefix=prefix)
+    bench = Bench(bootstrap, prefix)
+    yield bench
+    await bench.turns.close()
+
+
+@asynccontextmanager
+async def running(build: Callable[[], StageApp]) -> AsyncIterator[None]:
+    stop, ready = asyncio.Event(), dict[str, bool]()
+    task = asyncio.create_task(run_apps([build], stop, ready=ready, supervision=Supervision(look_every=0.1)))
+    try:
+        await eventually(lambda: ready.get("merge"))
+        yield
+    finally:
+        stop.set()
+        await asyncio.wait_for(task, 30)
+
+
+def some_topic(number: int) -> Topic:
+    return MEMORY_COMMANDS if random.Random(number).random() < 0.3 else CONVERSATION_TURNS
+
+
+async def test_a_backlog_is_handled_in_the_order_in_which_it_was_published(bench: Bench) -> None:
+    async with producer(bench.bootstrap) as client:
+        for number in range(300):
+            await bench.publish(client, some_topic(number), number)
+    async with running(bench.build):
+        await eventually(lambda: len(bench.handled) == 300)
+    assert all(numbers == sorted(numbers) for numbers in bench.by_owner().values())
+
+
+async def test_a_command_waits_for_the_turns_that_were_published_before_it(bench: Bench) -> None:
+    count = 200
+    async with running(bench.build), producer(bench.bootstrap) as client:
+        for number in range(0, count * OWNERS, OWNERS):  # all of one owner
+            await bench.publish(client, CONVERSATION_TURNS, number)
+            await bench.publish(client, MEMORY_COMMANDS, number)
+        await eventually(lambda: len(bench.handled) == 2 * count)
+    kinds: dict[int, list[str]] = defaultdict(list)
+    for record in bench.handled:
+        kinds[int(record.value or b"-1")].append(record.topic.removeprefix(bench.prefix))
+    assert all(topics == ["conversation_turns", "memory_commands"] for topics in kinds.values())
+
+
+async def test_a_restart_in_the_middle_keeps_the_order(bench: Bench) -> None:
+    async with producer(bench.bootstrap) as client:
+        for number in range(200):
+            await bench.publish(client, some_topic(number), number)
+    async with running(bench.build):
+        await eventually(lambda: len(bench.handled) > 40)
+    async with running(bench.build):
+        await eventually(lambda: len({record.position for record in bench.handled}) == 200)
+    first = {key: list(dict.fromkeys(numbers)) for key, numbers in bench.by_owner().items()}
+    assert all(numbers == sorted(numbers) for numbers in first.values())
