@@ -53,8 +53,8 @@ def facts_reply(*facts: dict[str, Any]) -> str:
 
 def decided(new: int, action: str, *known: int, **fields: Any) -> dict[str, Any]:
     """One decision as a model answers it."""
-    defaults = {"new": new, "reason": "so", "action": action, "known": known, "text": None, "search_text": None}
-    return defaults | fields
+    texts = {"text": None, "search_text": None, "ended_at": None}
+    return {"new": new, "reason": "so", "action": action, "known": known} | texts | fields
 
 
 def decisions_reply(*decisions: dict[str, Any]) -> str:

@@ -8,13 +8,14 @@ from collections.abc import AsyncIterator
 import pytest
 import pytest_asyncio
 
+from streams.prompts.conflicts import number
 from streams.prompts.extract import extraction_prompt, parse_extraction
-from streams.prompts.resolve import number, parse_resolution, resolution_prompt
+from streams.prompts.resolve import parse_resolution, resolution_prompt
 from streams.providers.base import ChatModel
 from streams.providers.openai import OpenAiChat
 from streams.providers.openai_calls import Endpoint
 from streams.providers.rules import RuleModel
-from tests.conversations import extraction, fact, known, user
+from tests.conversations import MONDAY, extraction, fact, known, user
 from tests.servers.openai_server import OpenAiServer
 
 SAID = "I live in Berlin. I have a dog called Rex."
@@ -50,7 +51,8 @@ async def test_every_conflict_is_decided_on_its_own_candidates(model: ChatModel)
                 (known(1, "Alice lives in Berlin.", key="home_city", value="Berlin"), known(2, "Alice has a dog.")),
             ),
             (fact("Alice has a cat."), (known(2, "Alice has a dog."),)),
-        ]
+        ],
+        said_at=MONDAY,
     )
     reply = await model.complete(resolution_prompt(subject))
     verdicts = parse_resolution(reply.text, subject).value

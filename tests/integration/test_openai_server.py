@@ -10,12 +10,13 @@ from urllib.request import Request, urlopen
 
 import pytest
 
+from streams.prompts.conflicts import number
 from streams.prompts.extract import extraction_prompt, parse_extraction
-from streams.prompts.resolve import number, parse_resolution, resolution_prompt
+from streams.prompts.resolve import parse_resolution, resolution_prompt
 from streams.providers.openai import OpenAiChat
 from streams.providers.openai_calls import Endpoint
 from streams.providers.pacing import Pace
-from tests.conversations import extraction, fact, known, turn, user
+from tests.conversations import MONDAY, extraction, fact, known, turn, user
 from tests.servers.openai_server import OpenAiServer
 from tests.servers.replies import LocomoReplies, locomo_folder
 
@@ -47,7 +48,8 @@ async def test_the_server_s_resolutions_are_valid() -> None:
             (fact("Alice lives in Munich now."), (known(1, "Alice lives in Berlin."), dog)),
             (fact("Bob has a dog."), (dog,)),
             (fact("Carol sings."), (dog,)),
-        ]
+        ],
+        said_at=MONDAY,
     )
     with OpenAiServer() as server:
         chat = chat_with(server.base_url)

@@ -144,6 +144,7 @@ def resolution(question: str) -> str:
                 "known": [target] if target else [],
                 "text": None,
                 "search_text": None,
+                "ended_at": None,
             }
         )
     return orjson.dumps({"decisions": decisions}).decode()

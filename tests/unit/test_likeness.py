@@ -1,0 +1,101 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from streams.stages.likeness import READ_CHARACTERS, Difference, differences, lost, vouched
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "found"),
+    [
+        ("Mira owns 3 cats.", "Mira owns 2 cats.", {"number"}),
+        ("Mira owns three cats.", "Mira owns two cats.", {"number"}),
+        ("Mira hat zwei Katzen.", "Mira hat drei Katzen.", {"number"}),
+        ("Mira a deux chats.", "Mira a trois chats.", {"number"}),
+        ("Mira tiene dos gatos.", "Mira tiene cinco gatos.", {"number"}),
+        ("Mira tem dois gatos.", "Mira tem quatro gatos.", {"number"}),
+        ("Mira ha due gatti.", "Mira ha tre gatti.", {"number"}),
+        ("It meets at 10.", "It meets at 11.", {"number"}),
+        ("The train leaves at 17:45.", "The train leaves at 17:15.", {"number"}),
+        ("It weighs 1.5 tons.", "It weighs 15 tons.", {"number"}),
+        ("It has a first floor.", "It has a second floor.", {"number"}),
+        ("She swims on Monday.", "She swims on Tuesday.", {"date"}),
+        ("Sie schwimmt montags.", "Sie schwimmt dienstags.", {"date"}),
+        ("Elle nage le lundi.", "Elle nage le mardi.", {"date"}),
+        ("Born 2020-01-31.", "Born 2020-01-30.", {"date"}),
+        ("It is due in March.", "It is due in April.", {"date"}),
+        ("The dose is taken in the morning.", "The dose is taken at night.", {"date"}),
+        ("She runs 5 km.", "She runs 5 miles.", {"unit"}),
+        ("It costs 20 €.", "It costs 20 $.", {"unit"}),
+        ("It lasts 3 weeks.", "It lasts 3 months.", {"unit"}),
+        ("Es dauert 3 Tage.", "Es dauert 3 Wochen.", {"unit"}),
+        ("It has 5 m of rope.", "It has 5 g of rope.", {"unit"}),
+        ("Mira is allergic to nuts.", "Mira is not allergic to nuts.", {"negation"}),
+        ("Mira likes jazz.", "Mira doesn't like jazz.", {"negation"}),
+        ("mira likes jazz", "mira doesnt like jazz", {"negation"}),
+        ("Sie mag Kaffee.", "Sie mag keinen Kaffee.", {"negation"}),
+        ("Elle aime le café.", "Elle n\u2019aime pas le café.", {"negation"}),
+        ("Ella come carne.", "Ella no come carne.", {"negation"}),
+        ("Ela come carne.", "Ela não come carne.", {"negation"}),
+        ("Lei mangia carne.", "Lei non mangia carne.", {"negation"}),
+        ("allergic to milk, not to nuts", "allergic to nuts, not to milk", {"negation"}),
+        ("Mira lives in Bern.", "Mira lives in Berlin.", {"name"}),
+        ("Mira likes tea.", "Anna likes tea.", {"name"}),
+        ("She uses VS Code.", "She uses TypeScript.", {"name"}),
+        ("She uses an iPhone.", "She uses an iPad.", {"name"}),
+    ],
+)
+def test_what_a_reader_would_mind_is_a_difference(one: str, other: str, found: set[Difference]) -> None:
+    assert found <= differences(one, other)
+    assert differences(one, other) == differences(other, one)
+    assert not vouched(one, other)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("Mira likes tea a lot.", "Mira really likes tea."),
+        ("Mira's dog is called Rex.", "The dog of Mira is called Rex."),
+        ("It costs 1,000 euros.", "It costs 1000 €."),
+        ("It meets at 10.", "It meets at 10:00."),
+        ("She is twenty-one.", "She is 21."),
+        ("Sie ist einundzwanzig.", "Sie ist 21."),
+        ("Mira isn't married.", "Mira is not married."),
+        ("Mira has 2 cats.", "Mira has two cats."),
+        ("She swims on Mondays.", "On Monday she swims."),
+        ("The user likes tea.", "User likes tea."),
+        ("\uff12 cats", "2 cats"),
+        ("", ""),
+    ],
+)
+def test_other_words_for_the_same_are_none(one: str, other: str) -> None:
+    assert differences(one, other) == frozenset()
+    assert vouched(one, other)
+
+
+def test_what_was_not_read_whole_is_not_vouched_for() -> None:
+    assert differences("x" * (READ_CHARACTERS + 1), "x") == {"length"}
+    assert differences("x" * READ_CHARACTERS, "x" * READ_CHARACTERS) == frozenset()
+
+
+@given(st.text(max_size=READ_CHARACTERS))
+def test_a_text_differs_from_itself_in_nothing(text: str) -> None:
+    assert differences(text, text) == frozenset()
+    assert lost([text], text) == frozenset()
+
+
+@pytest.mark.parametrize(
+    ("parents", "merged", "gone"),
+    [
+        (["Alice has 2 cats.", "Rex is her dog."], "Alice has two cats and a dog called Rex.", set()),
+        (["Alice has 2 cats.", "Rex is her dog."], "Alice has cats and a dog.", {"2", "rex"}),
+        (["Alice is not allergic to nuts."], "Alice is allergic to nuts.", {"its negation"}),
+        (["Alice doesn't eat meat.", "Alice never eats fish."], "Alice eats neither meat nor fish.", set()),
+        (["She swims on Mondays."], "She swims every week.", {"weekday 1"}),
+        (["She moved in May."], "She moved in spring.", set()),  # "may" may be another word
+        (["Since 2019-05-01."], "Since 2019.", {"2019-05-01"}),
+        (["Alice's Hund heißt Rex."], "Rex ist der Hund von Alice.", set()),
+    ],
+)
+def test_a_merged_text_that_loses_something_certain_is_told_so(parents: list[str], merged: str, gone: set[str]) -> None:
+    assert lost(parents, merged) == gone
