@@ -9,6 +9,7 @@ from mnemolog.asking import Asking
 from mnemolog.edge import check_limits
 from mnemolog.ordering import Ordering
 from mnemolog.publishing import Letter
+from mnemolog.rehearsing import Rehearsing
 from mnemolog.turns import Draft, Messages, checked, compose
 from schemas.turn import Overrides, Turn
 
@@ -21,7 +22,7 @@ class Accepted:
     status: Literal["PENDING"] = "PENDING"
 
 
-class MemoryClient(Asking, Ordering):
+class MemoryClient(Asking, Ordering, Rehearsing):
     """Memory for an application.
 
     `kafka` (host:port) is needed to publish, `postgres` (URL) to ask; each is connected to at its first use. What is

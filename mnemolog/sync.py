@@ -62,6 +62,7 @@ class SyncMemoryClient:
 
     add = _blocking(MemoryClient.add)
     add_many = _blocking(MemoryClient.add_many)
+    dry_run = _blocking(MemoryClient.dry_run)
     status = _blocking(MemoryClient.status)
     wait = _blocking(MemoryClient.wait)
     search = _blocking(MemoryClient.search)

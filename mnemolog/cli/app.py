@@ -4,7 +4,19 @@ from collections.abc import Sequence
 
 import typer
 
-from mnemolog.cli import memory, orders, policies, publish, quality, servers, settings, story, undecided, upkeep
+from mnemolog.cli import (
+    memory,
+    orders,
+    policies,
+    publish,
+    quality,
+    rehearsing,
+    servers,
+    settings,
+    story,
+    undecided,
+    upkeep,
+)
 from mnemolog.cli.failures import report
 
 app = typer.Typer(
@@ -20,6 +32,7 @@ for command in (
     servers.demo,
     servers.worker,
     publish.publish,
+    rehearsing.dry_run,
     memory.status,
     memory.search,
     memory.facts,
