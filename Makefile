@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo up test chaos bench lint format generate lock clean
+.PHONY: help setup demo up test chaos bench quality lint format generate lock clean
 
 help: ## print this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-9s %s\n", $$1, $$2}'
@@ -34,6 +34,10 @@ chaos: $(STAMP) ## kill every stage many times; nothing may be lost or doubled
 
 bench: $(STAMP) ## measure, and write docs/performance.md
 	@$(BIN)/python -m tests.bench
+
+quality: $(STAMP) ## decide labelled conflicts; PROVIDER=openai SPLIT=dev|test RECORD=dir REPLAY=dir ARGS=...
+	@$(BIN)/python -m tests.quality --provider $(or $(PROVIDER),offline) --split $(or $(SPLIT),all) \
+	  $(if $(RECORD),--record $(RECORD)) $(if $(REPLAY),--replay $(REPLAY)) $(ARGS)
 
 lint: $(STAMP) ## ruff, mypy, import contract, dependencies, generated files
 	@$(BIN)/ruff check .

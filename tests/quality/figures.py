@@ -5,8 +5,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from tests.quality.cases import FAMILIES, LANGUAGES, SPLITS, Case
+from tests.quality.cases import FAMILIES, LANGUAGES, SPLITS, Case, Language
 from tests.quality.scoring import UNMET, Score
+
+
+NAMES: Final[dict[Language, str]] = {"en": "English", "de": "German", "es": "Spanish", "ja": "Japanese"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,9 +65,9 @@ def figures(scored: Sequence[Scored]) -> Figures:
         ),
         wrong_overwrite_cases=_share(scored, lambda one: one.score.wrong > 0),
         lost_updates=_share(_with(scored, _may_lose), lambda one: one.score.lost_update),
-        stale=_share(_with(scored, lambda one: one.case.old == "ended"), lambda one: one.score.stale),
+        stale=_share(_with(scored, _may_go_stale), lambda one: one.score.stale),
         news_lost=_share(_with(scored, lambda one: one.case.new == "kept"), lambda one: one.score.news_lost),
-        duplicates=_share(_with(scored, lambda one: one.case.is_repetition), lambda one: one.score.duplicate),
+        duplicates=_share(_with(scored, _may_double), lambda one: one.score.duplicate),
         unfounded=_share(_with(scored, lambda one: one.case.is_no_news), lambda one: one.score.unfounded),
         unmet=_share(scored, lambda one: one.score.unmet),
         held_back=sum(one.score.held_back for one in scored),
@@ -72,8 +75,16 @@ def figures(scored: Sequence[Scored]) -> Figures:
     )
 
 
+def _may_go_stale(one: Scored) -> bool:
+    return one.case.old == "ended" and not one.score.unmet
+
+
 def _may_lose(one: Scored) -> bool:
-    return one.case.old == "ended" or one.case.new == "kept"
+    return _may_go_stale(one) or one.case.new == "kept"
+
+
+def _may_double(one: Scored) -> bool:
+    return one.case.is_repetition and not one.score.unmet
 
 
 def _with(scored: Iterable[Scored], has: Callable[[Scored], bool]) -> list[Scored]:
@@ -88,10 +99,10 @@ def slices(scored: Sequence[Scored]) -> dict[str, list[Scored]]:
     """All of a run's cases by language, the English ones by split and by family; empty slices are left out."""
     english = [one for one in scored if one.case.language == "en"]
     found: dict[str, list[Scored]] = {
-        "English": english,
-        **{f"English, {name}": [one for one in english if one.case.split == name] for name in SPLITS},
+        NAMES["en"]: english,
+        **{f"{NAMES['en']}, {name}": [one for one in english if one.case.split == name] for name in SPLITS},
         **{str(name): [one for one in english if one.case.family == name] for name in FAMILIES},
-        **{str(name): [one for one in scored if one.case.language == name] for name in LANGUAGES if name != "en"},
+        **{NAMES[name]: [one for one in scored if one.case.language == name] for name in LANGUAGES if name != "en"},
     }
     return {name: some for name, some in found.items() if some}
 

@@ -1,6 +1,7 @@
 """From what a turn did to what that is worth. Pure: the definitions of all rates are here."""
 
 from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Final
 from uuid import UUID
@@ -55,7 +56,7 @@ class Row:
     text: str
     status: str
     ending: bool
-    """Whether its end is known: past or announced."""
+    """Whether the time of its end is known."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,7 +119,7 @@ def score(case: Case, observed: Observed) -> Score:
     unmet = not all(met)
     standing = {row.fact_id for row in observed.after if row.status == "active"}
     wrong = sum(_is_wrong(case, word, target in concerned, target in standing) for word, target in effects.ended)
-    stale = case.old == "ended" and not unmet and _stale(observed, effects, concerned)
+    stale = case.old == "ended" and not unmet and _stale(standing, effects, concerned)
     news_lost = case.new == "kept" and not any(_tells(row, case.says) for row in brought)
     stands = any(row.status in ("active", "pending_confirmation") for row in brought)
     duplicate = case.is_repetition and not unmet and stands and not standing.isdisjoint(concerned)
@@ -215,12 +216,10 @@ def _is_wrong(case: Case, word: str, is_concerned: bool, stands: bool) -> bool:
     return case.old == "kept" and word != "MERGE" and not (word in case.right and stands)
 
 
-def _stale(observed: Observed, effects: _Effects, concerned: frozenset[UUID]) -> bool:
-    """Whether something that ended is still told as it was, and nothing pending challenges it."""
+def _stale(standing: AbstractSet[UUID], effects: _Effects, concerned: frozenset[UUID]) -> bool:
+    """Whether something that has ended is still held, if only until a later end, and nothing pending challenges it."""
     challenged = {target for _, target in effects.held}
-    return any(
-        row.status == "active" and not row.ending and row.fact_id in concerned - challenged for row in observed.after
-    )
+    return not standing.isdisjoint(concerned - challenged)
 
 
 def _tells(row: Row, says: Sequence[str]) -> bool:

@@ -92,10 +92,10 @@ def test_what_was_added_beside_leaves_the_old_one_stale() -> None:
     assert (found.actual, found.stale, found.news_lost, found.right) == ("ADD", True, False, False)
 
 
-def test_an_announced_end_is_not_stale() -> None:
+def test_what_ended_is_stale_while_it_is_held_until_a_later_end() -> None:
     turn = commit("turn", replaced("Alice lives in Lyon.", HOME_ID))
     announced = row(HOME_ID, "known-0", "Alice lives in Bern.", ending=True)
-    assert judged(case(), turn, announced, DOG_ROW, new(turn, "Alice lives in Lyon.")).right
+    assert judged(case(), turn, announced, DOG_ROW, new(turn, "Alice lives in Lyon.")).stale
 
 
 def test_ending_a_fact_that_is_not_concerned_is_wrong() -> None:
@@ -242,3 +242,10 @@ def test_rates_are_of_the_cases_that_they_can_happen_in() -> None:
     assert (made.lost_updates.count, made.lost_updates.of) == (1, 1)
     assert (made.duplicates.of, made.unfounded.of) == (1, 1)
     assert confusion(scored)["KEEP"] == {"REPLACE": 1}
+
+
+def test_a_case_with_nothing_to_meet_can_go_neither_stale_nor_double() -> None:
+    repeats = case(**REPETITION, id="move-98")
+    scored = [Scored(case=one, score=Score(id=one.id, actual="UNMET", right=False)) for one in (case(), repeats)]
+    made = figures(scored)
+    assert (made.stale.of, made.duplicates.of, made.news_lost.of, made.unmet.count) == (0, 0, 1, 2)

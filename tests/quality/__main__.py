@@ -1,0 +1,125 @@
+"""`python -m tests.quality`: run the labelled conflicts through the pipeline and tell how well they were decided.
+
+The provider `openai` is any endpoint that the usual MNEMOLOG_ settings name. Ends with 1 where the offline provider
+is worse than its baseline.
+"""
+
+import argparse
+import asyncio
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+import orjson
+
+from mnemolog.embedded.stack import EmbeddedStack
+from projections.migrate import migrate
+from streams.settings import StreamsSettings
+from tests.quality import baseline
+from tests.quality.cases import FAMILIES, LANGUAGES, Case, load
+from tests.quality.figures import Scored
+from tests.quality.models import models
+from tests.quality.page import PAGE, page
+from tests.quality.pipeline import pipeline
+from tests.quality.report import misses, report
+from tests.quality.running import observe_all
+from tests.quality.scoring import Observed, score, word_of
+
+AT_ONCE: Final = {"offline": 4, "openai": 16}
+
+
+def main() -> None:
+    given = _parser().parse_args()
+    cases = _chosen(given)
+    observed = asyncio.run(_run(cases, given))
+    scored = [Scored(case=case, score=score(case, one)) for case, one in zip(cases, observed, strict=True)]
+    if given.verbose:
+        _tell(misses(scored) + "\n")
+    _tell(report(scored, [one.cost for one in observed]))
+    if given.json:
+        given.json.write_bytes(orjson.dumps(_details(scored, observed), option=orjson.OPT_INDENT_2))
+    sys.exit(_compared(scored, given))
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.quality", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--provider", choices=("offline", "openai"), default="offline")
+    parser.add_argument("--split", choices=("dev", "test", "all"), default="all")
+    parser.add_argument("--family", choices=FAMILIES, help="only cases of this family")
+    parser.add_argument("--language", choices=LANGUAGES, help="only cases in this language")
+    parser.add_argument("--json", type=Path, help="write each case with what came of it to this file")
+    parser.add_argument("--at-once", type=int, help="cases at a time; 4 offline, 16 with a server")
+    parser.add_argument("--verbose", action="store_true", help="list the cases that are not right")
+    tape = parser.add_mutually_exclusive_group()
+    tape.add_argument("--record", type=Path, metavar="DIR", help="keep every reply of the models in this folder")
+    tape.add_argument("--replay", type=Path, metavar="DIR", help="take the replies from there, without a server")
+    parser.add_argument("--update-baseline", action="store_true", help="record the offline figures to compare with")
+    parser.add_argument("--write-docs", action="store_true", help="write docs/quality.md from the offline figures")
+    return parser
+
+
+def _chosen(given: argparse.Namespace) -> list[Case]:
+    whole = given.split == "all" and not given.family and not given.language
+    if (given.update_baseline or given.write_docs) and not (whole and given.provider == "offline" and not given.replay):
+        sys.exit("the baseline and the page are of all cases with the offline provider: leave the other choices out")
+    cases = load(None if given.split == "all" else given.split)
+    return [case for case in cases if given.family in (None, case.family) and given.language in (None, case.language)]
+
+
+async def _run(cases: Sequence[Case], given: argparse.Namespace) -> list[Observed]:
+    """Over a Postgres of the run's own, which goes away with it."""
+    with _folder() as folder:
+        async with await EmbeddedStack.start(folder / "data", kafka=False, test=True) as stack:
+            await migrate(stack.postgres_url)
+            settings = StreamsSettings(provider=given.provider, postgres=stack.postgres_url)
+            chat, embedder = models(settings, record=given.record, replay=given.replay)
+            async with pipeline(settings, chat, embedder) as running:
+                return await observe_all(running, cases, at_once=given.at_once or AT_ONCE[given.provider])
+
+
+@contextmanager
+def _folder() -> Iterator[Path]:
+    with tempfile.TemporaryDirectory(prefix="mnemolog-quality-") as name:
+        folder = Path(name)
+        folder.chmod(0o711)  # Postgres may run as another user, who has to be able to enter
+        yield folder
+
+
+def _compared(scored: Sequence[Scored], given: argparse.Namespace) -> int:
+    """Hold offline figures against the baseline, or record them as it; the exit status."""
+    if given.write_docs:
+        PAGE.write_text(page(scored))
+    if given.update_baseline:
+        baseline.save([one.score for one in scored])
+        return 0
+    if given.provider != "offline" or given.replay:
+        return 0
+    complaints = baseline.worse(scored, baseline.recall())
+    if complaints:
+        _tell("\nWorse than the baseline:\n" + "\n".join(complaints))
+    return 1 if complaints else 0
+
+
+def _details(scored: Sequence[Scored], observed: Sequence[Observed]) -> list[dict[str, object]]:
+    return [
+        {
+            **one.case.model_dump(mode="json"),
+            "score": one.score.model_dump(),
+            "decisions": [{"word": word_of(event), "reason": event.decision.reason} for event in seen.turn.events],
+            "facts": [{"from": row.source_id, "status": row.status, "text": row.text} for row in seen.after],
+        }
+        for one, seen in zip(scored, observed, strict=True)
+    ]
+
+
+def _tell(text: str) -> None:
+    sys.stdout.write(text + "\n")
+
+
+if __name__ == "__main__":
+    main()

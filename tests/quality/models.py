@@ -1,0 +1,22 @@
+"""The models of a run: live, recorded on a tape, or played back from one."""
+
+from pathlib import Path
+
+from streams.providers.base import ChatModel, Embedder
+from streams.providers.build import build_chat_model, build_embedder
+from streams.settings import StreamsSettings
+from tests.quality.tape import TapedChat, TapedEmbedder, label, labelled
+
+
+def models(
+    settings: StreamsSettings, *, record: Path | None = None, replay: Path | None = None
+) -> tuple[ChatModel, Embedder]:
+    """Raises `NotOnTapeError` for a folder that cannot be played back, or holds replies of other models."""
+    if replay is not None:
+        chat_model, embedding_model = labelled(replay)
+        return TapedChat(replay, chat_model), TapedEmbedder(replay, embedding_model)
+    chat, embedder = build_chat_model(settings), build_embedder(settings)
+    if record is None:
+        return chat, embedder
+    label(record, chat.model, embedder.model)
+    return TapedChat(record, chat.model, chat), TapedEmbedder(record, embedder.model, embedder)

@@ -1,0 +1,27 @@
+"""docs/quality.md: the figures of the recorded baseline, set into a text written by hand."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from string import Template
+from typing import Final
+
+from tests.quality.figures import Scored, figures
+from tests.quality.report import confusion_table, guards_line, rates_table
+
+TEMPLATE: Final = Path(__file__).with_name("quality.md.in")
+PAGE: Final = Path(__file__).parents[2] / "docs" / "quality.md"
+
+
+def page(scored: Sequence[Scored]) -> str:
+    """The page for the scores of all cases with the offline provider; it tells no times, so it is reproducible."""
+    english = [one for one in scored if one.case.language == "en"]
+    return Template(TEMPLATE.read_text()).substitute(
+        cases=len(scored),
+        english=len(english),
+        others=len(scored) - len(english),
+        right=figures(english).right,
+        unmet=figures(english).unmet,
+        rates=rates_table(scored),
+        confusion=confusion_table(english),
+        guards=guards_line(english),
+    )
