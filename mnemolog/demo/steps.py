@@ -75,9 +75,9 @@ class Demo:
         return memories
 
     async def _show_replaced(self, client: MemoryClient, memories: list[Memory]) -> None:
-        replacing = [memory for memory in memories if memory.event == "REPLACE"]
+        replacing = [memory.fact_id for memory in memories if memory.event == "REPLACE" and memory.fact_id]
         _check(bool(replacing), "no fact was replaced")
-        history = await client.history(replacing[0].fact_id)
+        history = await client.history(replacing[0])
         self._heading("A fact that was replaced, and its history", "what was true stays known, with its time")
         self._show(story.show_history, history)
 
