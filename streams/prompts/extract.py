@@ -55,9 +55,10 @@ may be a joke or a supposition).
 subject: whom or what it is about. What is said of others is about them: "my brother Tom" is the subject \
 "Alice's brother Tom" and not Alice. Tell two people of one name apart by what is said of them ("Tom from work"); or \
 null.
-event_time: when it happened or began, and for an end, when that was or will be ("my lease ends on 1 March"), ISO 8601 \
-with zone; or null.
-valid_until: when what the text says stops being true ("until Friday", "this week only", the time of a plan); or null.
+event_time: when it happened, began or ended, ISO 8601 with zone; or null, also for plans and appointments, which are \
+still to come.
+valid_until: when what it says stops being true: "until Friday", "this week only", the end of a plan's or an \
+appointment's time, an end that is announced ("my lease ends on 1 March"); or null.
 action_hint: new; update (something takes the place of what was so); retract (something is over, will end or never was \
 so, and nothing is named in its place). A passing state (a journey, a replacement while something is in repair) is new \
 with a valid_until: it is no move and no change.

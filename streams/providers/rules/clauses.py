@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 
 from streams.providers.rules.earnest import is_meant, is_taken_back
 from streams.providers.rules.marks import Mark, marks, marks_in
-from streams.providers.rules.vocabulary import HABITS
 
 MAX_MESSAGE = 20_000  # characters of a message that are read: the rest of a document is no talk
 MAX_CLAUSE = 300  # longer sentences are not what these rules understand, and would only cost time
@@ -23,7 +22,8 @@ _SPEAKER = re.compile(
     r"|Fyi)\b)(?P<name>[A-Z][\w'-]+(?: [A-Z][\w'-]+)?):\s+(?=\S)"
 )
 _VERBS = (
-    "|".join(sorted(HABITS)) + "|dislike|am|bought|moved|settled|got|joined|started|left|quit|switched|sold|adopted"
+    "live|love|like|enjoy|hate|dislike|have|prefer|am|speak|study|own|use|drive|go|work|play|rent|run|drink|eat|teach"
+    "|wear|bought|moved|settled|got|joined|started|left|quit|switched|sold|adopted"
 )
 _THIRD = "lives|works|has|loves|likes|speaks|studies|is|hates|prefers|goes|teaches|owns|uses|drives"
 _SUBJECT = r"(?:i|my|we|our|he|she|it|they)"

@@ -3,7 +3,23 @@
 from streams.providers.rules.rule import NAME, Rule, rule
 from streams.providers.rules.vocabulary import HABITS, STATES
 
-_STRICTER = {"have", "like", "love", "enjoy", "hate", "prefer", "do", "go", "work", "live", "own", "use", "speak"}
+_STRICTER = {
+    "have",
+    "like",
+    "love",
+    "enjoy",
+    "hate",
+    "prefer",
+    "do",
+    "go",
+    "work",
+    "live",
+    "own",
+    "use",
+    "speak",
+    "keep",
+    "stay",
+}
 _HABIT = "|".join(sorted(HABITS - _STRICTER))
 _NO_STATE = (
     r"(?!(?:bit|little|lot|couple|few|huge|big|mess|wreck|total|complete|tad|fan|good mood|bad mood|hurry|rush|day"
@@ -62,7 +78,8 @@ GENERAL: tuple[Rule, ...] = (
         about="",
     ),
     rule(
-        rf"I (?P<v>(?:(?:always|usually|often|sometimes|only|never) )?(?:{_HABIT}|get up|get out of bed)(?: .+)?)",
+        rf"I (?P<v>(?:(?:always|usually|often|sometimes|only|never) )?(?:{_HABIT}|get up|get out of bed)"
+        r"(?! (?:it|them|him|her|this|that|each|one|on|through|throughout)\b)(?: .+)?)",
         "{s} {rest}.",
         "other",
         "routine_activity",

@@ -178,7 +178,7 @@ PLANS: tuple[Rule, ...] = (
         timed=True,
     ),
     rule(
-        r"I am (?P<v>(?:staying|spending) .+)",
+        r"I am (?P<v>(?:staying (?:at|in|with|near|over)|spending .+ (?:at|in|with|on)) .+)",
         "{s} is {v}.",
         "task_context",
         "specific_event",

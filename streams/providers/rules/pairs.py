@@ -51,5 +51,4 @@ class Pair:
     @property
     def passing(self) -> bool:
         """Whether the new one holds for a while only: it moves nothing."""
-        until = self.fact.valid_until is not None and self.fact.event_time is None
-        return self.fact.action_hint == "new" and (until or "passing" in marks(self.fact.excerpt))
+        return self.fact.action_hint == "new" and "passing" in marks(self.fact.excerpt)

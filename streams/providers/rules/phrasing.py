@@ -8,6 +8,8 @@ from streams.providers.rules.rule import NAME
 from streams.providers.rules.vocabulary import MEETING
 
 _DWELLING = "home|place|flat|apartment|house"
+_TIRED = "over(?! (?:the moon|here|there|\\d))|done with|sick of|tired of|fed up with"
+_POINTER = r"(?:it|that|this|these|those|here|there|he|she|they|what|who|which|everyone|nobody|today)\b"
 _NOUN = r"[a-z][\w-]*(?: [a-z][\w-]*){0,2}?"
 
 
@@ -21,11 +23,14 @@ _REWRITES: Final = (
     _rewrite(r"I (?P<how>like|love|enjoy|hate) to go (?P<what>[a-z]+ing\b.*)", r"I \g<how> \g<what>"),
     _rewrite(r"my (?P<what>[\w -]+)'s name is not (?P<rest>.+)", r"my \g<what> is not called \g<rest>"),
     _rewrite(r"my (?P<what>[\w -]+)'s name is (?P<rest>.+)", r"my \g<what> is called \g<rest>"),
-    _rewrite(rf"(?P<name>{NAME}) is where I live", r"I live in \g<name>"),
+    _rewrite(rf"(?P<name>(?!{_POINTER}){NAME}) is where I live", r"I live in \g<name>"),
     _rewrite(
-        rf"(?P<name>{NAME}) is (?:my )?home(?: city| town)?(?: from)?(?P<rest> .+)?", r"I live in \g<name>\g<rest>"
+        rf"(?P<name>(?!{_POINTER}){NAME}) is (?:my )?home(?: city| town)?(?: from)?(?P<rest> .+)?",
+        r"I live in \g<name>\g<rest>",
     ),
-    _rewrite(rf"(?P<name>(?:(?:mr|mrs|ms|dr)\.? )?{NAME}) is my (?P<what>{_NOUN})", r"my \g<what> is \g<name>"),
+    _rewrite(
+        rf"(?P<name>(?!{_POINTER})(?:(?:mr|mrs|ms|dr)\.? )?{NAME}) is my (?P<what>{_NOUN})", r"my \g<what> is \g<name>"
+    ),
     _rewrite(rf"my (?:new )?(?:{_DWELLING})(?: city| town)? is (?:in )?(?P<where>{NAME}.*)", r"I live in \g<where>"),
     _rewrite(r"my (?:new |current )?(?:employer|company) is (?P<who>.+)", r"I work at \g<who>"),
     _rewrite(r"my (?:birthplace|place of birth) is (?P<where>.+)", r"I was born in \g<where>"),
@@ -40,7 +45,7 @@ _REWRITES: Final = (
     ),
     _rewrite(r"(?:I have )?lost (?:all |any )?interest in (?P<what>.+)", r"I no longer like \g<what>"),
     _rewrite(
-        r"I (?:am (?:over|done with|sick of|tired of|fed up with)|have gone off|went off) (?P<what>.+)",
+        rf"I (?:am (?:{_TIRED})|have gone off|went off) (?P<what>.+)",
         r"I no longer like \g<what>",
     ),
     _rewrite(

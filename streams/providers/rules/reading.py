@@ -175,9 +175,8 @@ def _passes(rule: Rule, clause: Clause) -> bool:
 
 
 def _begins(rule: Rule, when: When) -> bool:
-    """An end that is announced has not happened: its statement is true from when it is said, until the end."""
-    announced = rule.planned and rule.hint == "retract"
-    return when.preposition not in _CLOSING and not announced
+    """A plan or an announced end has not happened: its statement is true from when it is said, until its time."""
+    return when.preposition not in _CLOSING and not rule.planned
 
 
 def _ceases(rule: Rule, when: When, clause: Clause) -> bool:
