@@ -126,8 +126,13 @@ def records(draw: st.DrawFn) -> bytes:
     return b"no commit" if draw(st.integers(0, 9)) == 0 else draw(commits()).to_bytes()
 
 
+BEGINNING = [
+    commit("t1", added("of Alice"), at=day(4)).to_bytes(),
+    commit("t2", pending("held back", TARGETS[0]), at=day(5)).to_bytes(),
+    commit("t1", added("of Bob", unresolved=True), scope=BOB, at=day(4)).to_bytes(),
+]
 logs = st.lists(records(), max_size=12).map(
-    lambda values: [LogRecord(offset=offset, value=value) for offset, value in enumerate(values)]
+    lambda values: [LogRecord(offset=offset, value=value) for offset, value in enumerate([*BEGINNING, *values])]
 )
 
 
