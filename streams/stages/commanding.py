@@ -152,5 +152,5 @@ def _check_size(envelope: MatchedFacts, events: Events) -> None:
     size = len(envelope.model_dump_json(exclude={"facts"}).encode())
     size += sum(len(event.model_dump_json().encode()) + 1 for event in events)
     if size > MAX_BYTES:
-        detail = f"what it does takes {size} bytes, and one commit {MAX_BYTES}: give it fewer items"
+        detail = f"what it does takes {size} bytes, and one commit {MAX_BYTES}: give it fewer items, or a narrower aim"
         raise CommandRefusedError("invalid_command", detail)
