@@ -99,9 +99,9 @@ async def test_raw_texts_that_a_vector_cannot_tell_apart_are_all_kept(settings: 
 async def test_a_turns_own_thresholds_come_first(settings: StreamsSettings, database: str) -> None:
     lax = Overrides(raw_duplicate=0.1, near_duplicate=0.1)
     async with running(settings):
-        await say(settings, turn("t1", "Deploys happen on Tuesdays.", infer=False))
-        await say(settings, turn("t2", "Deploys happen each Tuesday.", "On Tuesdays we deploy.", infer=False))
-        again = ["Tuesday is a day for soup.", "Soup is there on Tuesdays."]
+        await say(settings, turn("t1", "We deploy on Tuesdays.", infer=False))
+        await say(settings, turn("t2", "We deploy each Tuesday.", "On Tuesdays we deploy.", infer=False))
+        again = ["There is soup on a Tuesday.", "We have soup on Tuesdays."]
         await say(settings, turn("t3", *again, infer=False, overrides=lax))
         await ends(database, 3)
     found = await rows(database, "SELECT source_id, event FROM memory_events ORDER BY source_id")

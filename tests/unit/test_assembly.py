@@ -35,7 +35,7 @@ class Ended:
     """Tables in which every turn has its commit."""
 
     async def standing(self, *_: object) -> Standing:
-        return Standing(committed=True, scope_version=0)
+        return Standing(scope_version=0, attempt=1)
 
 
 async def nothing() -> Mapping[int, int]:
@@ -63,8 +63,9 @@ async def resolve(window: Window, offset: int) -> None:
 
 async def test_after_a_rebalance_resolve_asks_again_where_the_log_ends() -> None:
     log = Ends()
-    models = SimpleNamespace(prepare=lambda _: None, chat=None, embedder=None)
-    parts: Any = SimpleNamespace(matcher=Ended(), models=models, log=log, watermark=Watermark(nothing))
+    models = SimpleNamespace(prepare=lambda _: None, chat=None, embedder=SimpleNamespace(model="m"))
+    unused = dict.fromkeys(("policies", "limiting", "known", "past"))
+    parts: Any = SimpleNamespace(matcher=Ended(), models=models, log=log, watermark=Watermark(nothing), **unused)
     window = Assembly(StreamsSettings(), "localhost:9092", parts).builder("resolve")().window
     await resolve(window, 0)
     await resolve(window, 1)
