@@ -8,7 +8,6 @@ from typing import Final
 from tests.quality.cases import FAMILIES, LANGUAGES, SPLITS, Case, Language
 from tests.quality.scoring import UNMET, Score
 
-
 NAMES: Final[dict[Language, str]] = {"en": "English", "de": "German", "es": "Spanish", "ja": "Japanese"}
 
 

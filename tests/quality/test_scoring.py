@@ -95,7 +95,15 @@ def test_what_was_added_beside_leaves_the_old_one_stale() -> None:
 def test_what_ended_is_stale_while_it_is_held_until_a_later_end() -> None:
     turn = commit("turn", replaced("Alice lives in Lyon.", HOME_ID))
     announced = row(HOME_ID, "known-0", "Alice lives in Bern.", ending=True)
-    assert judged(case(), turn, announced, DOG_ROW, new(turn, "Alice lives in Lyon.")).stale
+    found = judged(case(), turn, announced, DOG_ROW, new(turn, "Alice lives in Lyon."))
+    assert (found.actual, found.stale, found.right) == ("REPLACE", True, False)
+
+
+def test_news_without_words_to_look_for_are_any_fact() -> None:
+    turn = commit("turn", replaced("Alice has moved.", HOME_ID))
+    given = case(says=[])
+    assert judged(given, turn, HOME_ENDED, DOG_ROW, new(turn, "Alice has moved.")).right
+    assert judged(given, turn, HOME_ENDED, DOG_ROW).news_lost
 
 
 def test_ending_a_fact_that_is_not_concerned_is_wrong() -> None:
@@ -124,12 +132,21 @@ def test_an_announced_end_of_what_is_to_be_kept_is_right_only_while_that_stands(
     announced = row(HOME_ID, "known-0", "Alice lives in Bern.", ending=True)
     assert judged(given, turn, announced, DOG_ROW, new(turn, "Alice lives in Lyon.")).right
     assert judged(given, turn, HOME_ENDED, DOG_ROW, new(turn, "Alice lives in Lyon.")).wrong == 1
+    never = case(right=["ADD"], harmful=[], old="kept")
+    assert judged(never, turn, announced, DOG_ROW, new(turn, "Alice lives in Lyon.")).wrong == 1
 
 
 def test_a_repetition_beside_the_known_fact_is_a_duplicate() -> None:
     turn = commit("turn", added("Alice's home is in Bern."))
     found = judged(case(**REPETITION), turn, HOME_ROW, DOG_ROW, new(turn, "Alice's home is in Bern."))
     assert (found.duplicate, found.unfounded, found.right) == (True, False, False)
+
+
+def test_a_repetition_that_is_counted_and_stored_as_well_is_a_duplicate() -> None:
+    turn = commit("turn", confirmed(HOME_ID), added("Alice's home is in Bern."))
+    beside = row(fact_of(turn, 1), "turn", "Alice's home is in Bern.")
+    found = judged(case(**REPETITION), turn, HOME_ROW, DOG_ROW, beside)
+    assert (found.actual, found.duplicate, found.right) == ("KEEP", True, False)
 
 
 @pytest.mark.parametrize(("draft", "word"), [(confirmed(HOME_ID), "KEEP"), (skipped(HOME_ID), "SKIP")])
@@ -148,6 +165,8 @@ def test_a_fact_from_a_joke_is_unfounded() -> None:
     turn = commit("turn", added("Alice lives on the moon."))
     found = judged(case(**JOKE), turn, HOME_ROW, DOG_ROW, new(turn, "Alice lives on the moon."))
     assert (found.unfounded, found.duplicate, found.right) == (True, False, False)
+    allowed = case(**JOKE | {"right": ["NONE", "ADD"]})
+    assert not judged(allowed, turn, HOME_ROW, DOG_ROW, new(turn, "Alice lives on the moon.")).right
     assert judged(case(**JOKE), commit("turn"), HOME_ROW, DOG_ROW).right
 
 
@@ -155,6 +174,8 @@ def test_a_case_whose_known_statement_is_missing_is_never_right() -> None:
     nothing = commit("known-0")
     found = judged(case(**JOKE), commit("turn"), DOG_ROW, known=(nothing, DOG))
     assert (found.actual, found.unmet, found.right) == ("UNMET", True, False)
+    both = judged(case(**JOKE, concerns=[0, 1]), commit("turn"), DOG_ROW, known=(nothing, DOG))
+    assert both.unmet
 
 
 def test_a_known_statement_that_was_merged_or_repeated_is_met_in_what_stands_for_it() -> None:
@@ -222,11 +243,20 @@ def test_late_news_are_kept_as_history() -> None:
     assert judged(given, turn, HOME_ROW, DOG_ROW, gone).news_lost
 
 
-def test_facts_that_concern_only_their_own_turn_count_as_added() -> None:
-    turn = commit("turn", added("Alice lives in Lyon."), replaced("Alice loves Lyon.", HOME_ID))
-    inner = commit("turn", added("Alice lives in Lyon."), confirmed(fact_of(turn)))
-    found = judged(case(right=["ADD"], old="kept"), inner, HOME_ROW, DOG_ROW, new(inner, "Alice lives in Lyon."))
-    assert (found.actual, found.right) == ("ADD", True)
+def test_events_among_the_facts_of_one_turn_count_as_added() -> None:
+    own = fact_of(commit("turn"))
+    turn = commit("turn", added("Alice lives in Lyons."), replaced("Alice lives in Lyon.", own), confirmed(own))
+    given = case(right=["ADD"], old="kept")
+    found = judged(given, turn, HOME_ROW, DOG_ROW, row(fact_of(turn, 1), "turn", "Alice lives in Lyon."))
+    assert (found.actual, found.overwrites, found.right) == ("ADD", 0, True)
+
+
+def test_what_is_said_of_another_fact_weighs_least() -> None:
+    turn = commit("turn", added("Alice lives in Lyon."), confirmed(DOG_ID))
+    given = case(right=["ADD"], old="kept")
+    assert judged(given, turn, HOME_ROW, DOG_ROW, new(turn, "Alice lives in Lyon.")).actual == "ADD"
+    both = commit("turn", added("Alice lives in Lyon."), confirmed(HOME_ID))
+    assert judged(given, both, HOME_ROW, DOG_ROW, new(both, "Alice lives in Lyon.")).actual == "KEEP"
 
 
 def test_rates_are_of_the_cases_that_they_can_happen_in() -> None:
