@@ -109,6 +109,7 @@ class SoFar:
             if isinstance(event, FactReplaced):
                 self.chains[event.fact.fact_id] = self._beginnings(event.targets)
             if (fact := brings(event)) is not None:
+                self.confirmed.add(fact.fact_id)  # no turn is its own witness
                 status = "pending_confirmation" if isinstance(event, FactPending) else "active"
                 self._known[fact.fact_id] = _candidate(
                     fact, fact_id=fact.fact_id, confidence=fact.confidence, true_from=fact.true_from, status=status

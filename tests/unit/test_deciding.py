@@ -1,186 +1,279 @@
-from collections.abc import Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import Any
-from uuid import UUID, uuid4
 
 import pytest
 
 from schemas import ids
-from schemas.events import FactAdded, FactConfirmed, FactContradicted, FactReplaced, FactSkipped, FactsMerged
-from schemas.facts import Candidate, ExtractedFact, MatchedFact, content_hash
-from schemas.provenance import Thresholds
-from schemas.vector import Vector
-from streams.prompts.resolve import Action, Verdict
-from streams.stages.deciding import Circumstances, Contested, Duplicate, Fresh, Judgement, events, weigh
-
-NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
-LAST_YEAR = datetime(2025, 3, 1, 12, tzinfo=UTC)
-THRESHOLDS = Thresholds(embedding_model="m", duplicate=0.98, raw_duplicate=0.95, conflict=0.65, near_duplicate=0.85)
-CIRCUMSTANCES = Circumstances(
-    owner="default/mira", source_id="t1", occurred_at=NOON, speaker="Mira", thresholds=THRESHOLDS
+from schemas.events import (
+    FactAdded,
+    FactConfirmed,
+    FactContradicted,
+    FactExpired,
+    FactExtended,
+    FactPending,
+    FactReplaced,
+    FactRetracted,
+    FactSkipped,
+    FactsMerged,
+    FactsRelated,
 )
-VECTOR = Vector.of("m", [1.0, 0.0])
-
-
-def known(similarity: float, text: str = "Mira lives in Berlin.", fact_id: UUID | None = None) -> Candidate:
-    return Candidate(
-        fact_id=fact_id or uuid4(),
-        similarity=similarity,
-        text=text,
-        content_hash=content_hash(text),
-        confidence=0.8,
-        true_from=LAST_YEAR,
-    )
-
-
-def matched(*candidates: Candidate, text: str = "Mira lives in Munich.", **fields: Any) -> MatchedFact:
-    fact = ExtractedFact(text=text, search_text=text, excerpt=text, **fields)
-    return MatchedFact(fact=fact, vector=VECTOR, candidates=candidates)
-
-
-def judged(action: Action, *targets: Candidate, **fields: Any) -> Judgement:
-    verdict = Verdict(
-        number=1,
-        action=action,
-        targets=tuple(range(1, len(targets) + 1)),
-        text=fields.pop("text", None),
-        search_text=None,
-        reason="because",
-    )
-    return Judgement(verdict=verdict, targets=targets, model="judge", prompt_version="resolve-1", **fields)
-
-
-def one_event(fact: MatchedFact, judgement: Judgement) -> Any:
-    weight = Contested(fact, fact.candidates)
-    (event,) = events([weight], {0: judgement}, CIRCUMSTANCES)
-    return event
-
-
-@pytest.mark.parametrize(
-    ("similarity", "infer", "band"),
-    [
-        (0.981, True, Duplicate),
-        (0.98, True, Contested),
-        (0.65, True, Contested),
-        (0.649, True, Fresh),
-        (0.951, False, Duplicate),
-        (0.95, False, Fresh),
-        (0.70, False, Fresh),
-    ],
+from schemas.policy import Rules
+from schemas.provenance import Verdict
+from streams.stages.deciding import events
+from streams.stages.guarding import OVERWRITES
+from streams.stages.making import Unjudged
+from streams.stages.weighing import Contested, Duplicate, Fresh
+from tests.verdicts import (
+    LAST_YEAR,
+    MERGED,
+    NEXT_YEAR,
+    NOON,
+    OWNER,
+    SOURCE,
+    decide,
+    decide_all,
+    given,
+    judged,
+    known,
+    matched,
 )
-def test_similarity_sorts_a_fact_into_its_band(similarity: float, *, infer: bool, band: type) -> None:
-    assert isinstance(weigh(matched(known(similarity)), THRESHOLDS, infer=infer), band)
 
-
-@pytest.mark.parametrize(
-    ("said", "before"),
-    [
-        ("Mira owns 3 cats.", "Mira owns 2 cats."),
-        ("The train leaves at 17:45.", "The train leaves at 17:15."),
-        ("x" * 1001, "x" * 1000 + "y"),
-    ],
-)
-def test_a_vector_vouches_for_no_other_number_and_for_no_end_of_a_long_text(said: str, before: str) -> None:
-    fact = matched(known(0.999, before), known(0.7), text=said)
-    assert isinstance(weigh(fact, THRESHOLDS, infer=True), Contested)
-    assert isinstance(weigh(fact, THRESHOLDS, infer=False), Fresh)
-
-
-def test_the_nearest_that_a_vector_vouches_for_is_the_duplicate() -> None:
-    two, cats = known(0.999, "Mira owns 2 cats."), known(0.99, "Mira has 3 cats.")
-    weight = weigh(matched(two, cats, text="Mira owns 3 cats."), THRESHOLDS, infer=True)
-    assert isinstance(weight, Duplicate)
-    assert weight.candidate == cats
-
-
-@pytest.mark.parametrize("infer", [True, False])
-def test_equal_words_are_a_duplicate_whatever_the_similarity(*, infer: bool) -> None:
-    weight = weigh(matched(known(0.1, "mira  LIVES in Munich")), THRESHOLDS, infer=infer)
-    assert isinstance(weight, Duplicate)
-    assert weight.by == "hash"
-
-
-def test_only_candidates_in_the_conflict_zone_are_contested() -> None:
-    near, far = known(0.7), known(0.3)
-    weight = weigh(matched(near, far), THRESHOLDS, infer=True)
-    assert weight == Contested(matched(near, far), (near,))
+DAY = timedelta(days=1)
 
 
 def test_a_fresh_fact_is_added_with_deterministic_ids() -> None:
-    (event,) = events([Fresh(matched())], {}, CIRCUMSTANCES)
+    (event,) = events([Fresh(matched())], {}, given())
     assert isinstance(event, FactAdded)
-    assert event.fact.fact_id == ids.fact_id("default/mira", "t1", 0)
-    assert event.event_id == ids.event_id("default/mira", "t1", 0)
+    assert event.fact.fact_id == ids.fact_id(OWNER, SOURCE, 0)
+    assert event.event_id == ids.event_id(OWNER, SOURCE, 0)
     assert (event.fact.true_from, event.fact.confidence, event.unresolved) == (NOON, 0.95, False)
 
 
 def test_every_candidate_that_was_looked_at_is_in_the_decision() -> None:
     near, far = known(0.7), known(0.3)
-    event = one_event(matched(near, far), judged("KEEP", near))
+    event = decide(matched(near, far), judged("KEEP", near))
     assert [(seen.fact_id, seen.similarity) for seen in event.decision.candidates] == [
         (near.fact_id, 0.7),
         (far.fact_id, 0.3),
     ]
-    assert (event.decision.by, event.decision.model, event.decision.reason) == ("model", "judge", "because")
+    decision = event.decision
+    assert (decision.by, decision.model, decision.prompt_version) == ("model", "judge", "resolve-2")
+    assert (decision.reason, decision.verdict, decision.guard) == ("because", "KEEP", None)
 
 
-def test_replace_ends_the_old_fact_when_the_new_one_began() -> None:
-    old = known(0.8)
-    event = one_event(matched(old, event_time=datetime(2026, 2, 1, tzinfo=UTC)), judged("REPLACE", old))
-    assert isinstance(event, FactReplaced)
-    assert event.targets == (old.fact_id,)
-    assert event.ended_at == event.fact.true_from == datetime(2026, 2, 1, tzinfo=UTC)
+@pytest.mark.parametrize(
+    ("verdict", "kind"),
+    [
+        ("MERGE", FactsMerged),
+        ("REPLACE", FactReplaced),
+        ("CONTRADICT", FactContradicted),
+        ("RETRACT", FactRetracted),
+        ("EXPIRE", FactExpired),
+        ("EXTEND", FactExtended),
+        ("SIMILAR", FactsRelated),
+    ],
+)
+def test_a_verdict_is_carried_out_on_all_its_targets(verdict: Verdict, kind: Any) -> None:
+    old, other, left = known(), known(), known()
+    event = decide(matched(old, other, left), judged(verdict, old, other, ended_at=NEXT_YEAR))
+    assert isinstance(event, kind)
+    assert event.targets == (old.fact_id, other.fact_id)
+    assert event.fact.fact_id == ids.fact_id(OWNER, SOURCE, 0)
+    ended = (old.fact_id, other.fact_id) if verdict in OVERWRITES else ()
+    assert tuple(stood.fact_id for stood in event.decision.before) == ended
 
 
-def test_contradict_keep_and_skip_name_their_targets() -> None:
-    old = known(0.8)
-    assert isinstance(one_event(matched(old), judged("CONTRADICT", old)), FactContradicted)
-    kept = one_event(matched(old), judged("KEEP", old))
+@pytest.mark.parametrize("verdict", ["REPLACE", "RETRACT"])
+def test_a_fact_ends_when_the_new_one_began_or_when_it_is_told(verdict: Verdict) -> None:
+    old, february = known(), LAST_YEAR + 300 * DAY
+    event = decide(matched(old, event_time=february), judged(verdict, old))
+    assert event.ended_at == event.fact.true_from == february
+    event = decide(matched(old, event_time=february), judged(verdict, old, ended_at=february - DAY))
+    assert (event.ended_at, event.fact.true_from) == (february - DAY, february)
+
+
+def test_an_announced_end_is_the_one_that_is_told() -> None:
+    old = known()
+    assert decide(matched(old), judged("EXPIRE", old, ended_at=NEXT_YEAR)).ended_at == NEXT_YEAR
+
+
+def test_what_is_known_is_confirmed_or_skipped() -> None:
+    old, nearest = known(0.7), known(0.9)
+    kept = decide(matched(old, nearest), judged("KEEP", old, nearest))
     assert isinstance(kept, FactConfirmed)
-    assert kept.target == old.fact_id
-    (skipped,) = events([Duplicate(matched(old), old, "threshold")], {}, CIRCUMSTANCES)
+    assert kept.target == nearest.fact_id
+    assert kept.statement is not None
+    assert kept.statement.text == "Mira lives in Munich."
+    (skipped,) = events([Duplicate(matched(old), old, "threshold")], {}, given())
     assert isinstance(skipped, FactSkipped)
     assert skipped.target == old.fact_id
 
 
-def test_a_merged_fact_is_true_since_its_oldest_parent_and_has_its_own_vector() -> None:
-    old, vector = known(0.8), Vector.of("m", [0.0, 1.0])
-    event = one_event(matched(old), judged("MERGE", old, text="Mira moved.", merged_vector=vector))
-    assert isinstance(event, FactsMerged)
-    assert (event.fact.text, event.fact.true_from, event.fact.vector) == ("Mira moved.", LAST_YEAR, vector)
+def test_a_merged_fact_is_what_its_parents_are_together() -> None:
+    old = known(
+        confidence=0.99, key="home_city", value="Berlin", category="health", subject="Mira", valid_until=NEXT_YEAR
+    )
+    event = decide(matched(old), judged("MERGE", old, text="Mira moved."))
+    fact = event.fact
+    assert (fact.text, fact.search_text, fact.vector) == ("Mira moved.", "Mira moved.", MERGED)
+    assert (fact.true_from, fact.confidence, fact.valid_until) == (LAST_YEAR, 0.99, NEXT_YEAR)
+    assert (fact.key, fact.value, fact.category, fact.subject) == ("home_city", "Berlin", "health", "Mira")
     assert event.statement.text == "Mira lives in Munich."
 
 
+def test_a_merged_fact_keeps_what_the_statement_says_of_itself() -> None:
+    old = known(key="home_city", value="Berlin", category="other", subject="Bob")
+    fact = decide(matched(old, key="work_city", value="Munich", subject="Mira"), judged("MERGE", old)).fact
+    assert (fact.key, fact.value, fact.subject) == ("work_city", "Munich", "Mira")
+
+
 def test_without_a_valid_verdict_the_fact_is_added_and_marked() -> None:
-    event = one_event(matched(known(0.8)), Judgement(verdict=None, complaint="no valid reply"))
+    contested = Contested(matched(known()), (known(),))
+    for judgements in ({0: Unjudged(complaint="no valid reply", model="judge")}, {}):
+        (event,) = events([contested], judgements, given())
+        assert isinstance(event, FactAdded)
+        assert event.unresolved
+        assert event.decision.by == "fallback"
+
+
+def test_the_preset_cautious_doubts_every_new_fact() -> None:
+    event = decide(matched(known()), judged("ADD"), given(rules=Rules(confidence="cautious")))
+    assert event.fact.confidence == 0.40
+
+
+@pytest.mark.parametrize("verdict", ["REPLACE", "RETRACT", "EXPIRE", "CONTRADICT"])
+def test_late_news_becomes_history(verdict: Verdict) -> None:
+    old = known(true_from=NEXT_YEAR)
+    event = decide(matched(old), judged(verdict, old, ended_at=NEXT_YEAR if verdict == "EXPIRE" else None))
     assert isinstance(event, FactAdded)
-    assert event.unresolved
-    assert event.decision.by == "fallback"
+    assert (event.ended_at, event.ended_by) == (NEXT_YEAR, old.fact_id)
+    assert (event.decision.by, event.decision.verdict, event.decision.guard) == ("policy", verdict, "late_news")
+    assert [stood.fact_id for stood in event.decision.before] == [old.fact_id]
+
+
+def test_late_news_ends_where_the_next_version_that_is_known_began() -> None:
+    old = known(true_from=NEXT_YEAR)
+    chains = {old.fact_id: (LAST_YEAR, NOON + DAY, NEXT_YEAR)}
+    event = decide(matched(old), judged("REPLACE", old), given(chains=chains))
+    assert event.ended_at == NOON + DAY
+
+
+@pytest.mark.parametrize("verdict", list(OVERWRITES))
+def test_a_guarded_verdict_waits_with_all_that_it_would_do(verdict: Verdict) -> None:
+    old, other = known(authority="human"), known()
+    event = decide(matched(old, other), judged(verdict, old, other, ended_at=NOON if verdict == "EXPIRE" else None))
+    assert isinstance(event, FactPending)
+    assert (event.targets, event.action) == ((old.fact_id, other.fact_id), OVERWRITES[verdict])
+    assert (event.guard, event.needs_human) == ("human_word", True)
+    assert event.ended_at == (NOON if verdict in ("REPLACE", "RETRACT", "EXPIRE") else None)
+    assert event.fact.vector == (MERGED if verdict == "MERGE" else matched().vector)
+    decision = event.decision
+    assert (decision.by, decision.verdict, decision.guard) == ("policy", verdict, "human_word")
+    assert "because; held back: a human" in decision.reason
+    assert [stood.text for stood in decision.before] == [old.text, other.text]
+
+
+def test_a_statement_can_wait_for_another_one_or_for_a_human() -> None:
+    sure, risky = known(confidence=0.95), known(category="finance")
+    assert not decide(matched(sure), judged("CONTRADICT", sure)).needs_human
+    held = decide(matched(risky, certainty="strong"), judged("REPLACE", risky))
+    assert (held.guard, held.needs_human) == ("high_risk", False)
+
+
+@pytest.mark.parametrize("verdict", ["EXTEND", "SIMILAR", "EXPIRE"])
+def test_nothing_is_related_to_what_is_pending(verdict: Verdict) -> None:
+    pending, held = known(status="pending_confirmation"), known()
+    event = decide(matched(pending), judged(verdict, pending, ended_at=NOON))
+    assert isinstance(event, FactAdded)
+    event = decide(matched(pending, held), judged(verdict, pending, held, ended_at=NOON))
+    assert event.targets == (held.fact_id,)
+
+
+def test_where_facts_are_only_added_the_policy_is_the_reason() -> None:
+    (event,) = events([Fresh(matched(known()), "add_only")], {}, given(rules=Rules(add_only=True)))
+    assert isinstance(event, FactAdded)
+    assert (event.decision.by, event.decision.guard) == ("policy", "add_only")
+
+
+# Within one turn
+
+
+def two(first: Verdict | None, second: Verdict, *, text: str = "two", **fields: Any) -> tuple[Any, ...]:
+    """The events of a statement about Berlin, and of a later one about that statement."""
+    berlin = known()
+    one = matched(berlin, text="one")
+    itself = known(0.9, "one", fact_id=ids.fact_id(OWNER, SOURCE, 0), true_from=NOON)
+    other = matched(berlin, itself, text=text, **fields)
+    judgements = {1: judged(second, itself)} | ({0: judged(first, berlin)} if first else {})
+    return berlin, *decide_all([one, other], judgements)
 
 
 def test_a_known_fact_is_ended_once_by_the_first_of_a_turn() -> None:
-    old = known(0.8)
-    weights: Sequence[Contested] = [Contested(matched(old, text=text), (old,)) for text in ("one", "two")]
-    first, second = events(weights, {0: judged("REPLACE", old), 1: judged("REPLACE", old)}, CIRCUMSTANCES)
+    old = known()
+    facts = [matched(old, text=text) for text in ("one", "two")]
+    first, second = decide_all(facts, {0: judged("REPLACE", old), 1: judged("REPLACE", old)})
     assert isinstance(first, FactReplaced)
     assert isinstance(second, FactAdded)
     assert first.fact.fact_id != second.fact.fact_id
 
 
 def test_a_repetition_of_what_this_turn_has_ended_is_kept_as_a_fact_of_its_own() -> None:
-    berlin = known(0.8)
+    berlin = known()
     moved = Contested(matched(berlin), (berlin,))
     repeated = Duplicate(matched(berlin, text=berlin.text), berlin, "hash")
-    first, second = events([moved, repeated], {0: judged("REPLACE", berlin)}, CIRCUMSTANCES)
+    first, second = events([moved, repeated], {0: judged("REPLACE", berlin)}, given())
     assert isinstance(first, FactReplaced)
     assert isinstance(second, FactAdded)
     assert second.fact.text == berlin.text
     assert second.decision.by == "hash"
 
 
-def test_a_fact_that_is_replaced_by_an_older_statement_does_not_end_before_it_began() -> None:
-    berlin = known(0.8)
-    before = LAST_YEAR - timedelta(days=1)
-    event = one_event(matched(berlin, event_time=before), judged("REPLACE", berlin))
-    assert event.ended_at == berlin.true_from
-    assert event.fact.true_from == before
+def test_a_later_fact_replaces_an_earlier_one_of_the_turn() -> None:
+    berlin, first, second = two("REPLACE", "REPLACE")
+    assert (first.targets, second.targets) == ((berlin.fact_id,), (first.fact.fact_id,))
+
+
+def test_a_fact_that_turned_out_to_be_known_stands_for_the_known_one() -> None:
+    berlin, first, second = two("KEEP", "REPLACE")
+    assert isinstance(first, FactConfirmed)
+    assert second.targets == (berlin.fact_id,)
+    assert {seen.fact_id for seen in second.decision.candidates} == {berlin.fact_id}
+
+
+def test_a_fact_is_confirmed_once_a_turn() -> None:
+    berlin, first, second = two("KEEP", "KEEP")
+    assert isinstance(first, FactConfirmed)
+    assert isinstance(second, FactSkipped)
+    assert first.target == second.target == berlin.fact_id
+
+
+def test_what_waits_since_this_very_turn_is_not_confirmed_by_it() -> None:
+    berlin = known(authority="human")
+    itself = known(0.9, "one", fact_id=ids.fact_id(OWNER, SOURCE, 0))
+    facts = [matched(berlin, text="one"), matched(itself, text="two")]
+    first, second = decide_all(facts, {0: judged("REPLACE", berlin), 1: judged("KEEP", itself)})
+    assert isinstance(first, FactPending)
+    assert isinstance(second, FactSkipped)
+    assert second.target == first.fact.fact_id
+    first, second = decide_all(facts, {0: judged("REPLACE", berlin), 1: judged("MERGE", itself)})
+    assert isinstance(second, FactPending)
+    assert second.targets == (berlin.fact_id, first.fact.fact_id)  # type: ignore[union-attr]  # a pending fact, as above
+    assert (second.action, second.guard, second.needs_human) == ("replace", "human_word", True)
+
+
+def test_an_earlier_time_of_the_same_turn_becomes_history() -> None:
+    berlin, first, second = two("REPLACE", "REPLACE", event_time=LAST_YEAR - DAY)
+    assert isinstance(second, FactAdded)
+    assert (second.ended_at, second.ended_by) == (LAST_YEAR, first.fact.fact_id)  # where Berlin began
+    assert berlin.true_from == LAST_YEAR
+
+
+def test_what_came_as_history_is_not_ended_again() -> None:
+    munich = known(true_from=NEXT_YEAR)
+    itself = known(0.9, "one", fact_id=ids.fact_id(OWNER, SOURCE, 0), true_from=NOON)
+    facts = [matched(munich, text="one"), matched(itself, text="two")]
+    first, second = decide_all(facts, {0: judged("REPLACE", munich), 1: judged("REPLACE", itself)})
+    assert isinstance(first, FactAdded)
+    assert first.ended_by == munich.fact_id
+    assert isinstance(second, FactAdded)
+    assert second.ended_at is None
