@@ -17,6 +17,7 @@ import orjson
 
 from mnemolog.embedded.stack import EmbeddedStack
 from projections.migrate import migrate
+from streams.providers.errors import ProviderConfigurationError
 from streams.settings import StreamsSettings
 from tests.quality import baseline
 from tests.quality.cases import FAMILIES, LANGUAGES, Case, load
@@ -27,6 +28,7 @@ from tests.quality.pipeline import pipeline
 from tests.quality.report import misses, report
 from tests.quality.running import observe_all
 from tests.quality.scoring import Observed, score, word_of
+from tests.quality.tape import NotOnTapeError
 
 AT_ONCE: Final = {"offline": 4, "openai": 16}
 
@@ -34,7 +36,7 @@ AT_ONCE: Final = {"offline": 4, "openai": 16}
 def main() -> None:
     given = _parser().parse_args()
     cases = _chosen(given)
-    observed = asyncio.run(_run(cases, given))
+    observed = _observed(cases, given)
     scored = [Scored(case=case, score=score(case, one)) for case, one in zip(cases, observed, strict=True)]
     if given.verbose:
         _tell(misses(scored) + "\n")
@@ -69,6 +71,23 @@ def _chosen(given: argparse.Namespace) -> list[Case]:
         sys.exit("the baseline and the page are of all cases with the offline provider: leave the other choices out")
     cases = load(None if given.split == "all" else given.split)
     return [case for case in cases if given.family in (None, case.family) and given.language in (None, case.language)]
+
+
+def _observed(cases: Sequence[Case], given: argparse.Namespace) -> list[Observed]:
+    fault = ""
+    try:
+        return asyncio.run(_run(cases, given))
+    except* (NotOnTapeError, ProviderConfigurationError) as errors:
+        fault = str(next(_single(errors)))
+    sys.exit(fault)
+
+
+def _single(errors: BaseExceptionGroup[BaseException]) -> Iterator[BaseException]:
+    for error in errors.exceptions:
+        if isinstance(error, BaseExceptionGroup):
+            yield from _single(error)
+        else:
+            yield error
 
 
 async def _run(cases: Sequence[Case], given: argparse.Namespace) -> list[Observed]:
