@@ -23,6 +23,9 @@ def dry_run(
         str | None,
         typer.Option("--at", help="when it was said: a day, or ISO 8601", show_default=False),
     ] = None,
+    speaker: Annotated[
+        str | None, typer.Option("--speaker", help="the name of who says it", show_default=False)
+    ] = None,
     raw: Annotated[bool, typer.Option("--raw", help="as a raw store would take it: no model reads it")] = False,
     override: Annotated[
         list[str] | None,
@@ -41,6 +44,7 @@ def dry_run(
             app_id=app,
             run_id=run,
             occurred_at=occurred_at,
+            speaker=speaker,
             infer=not raw,
             overrides=overrides,
         ),
