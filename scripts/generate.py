@@ -17,6 +17,7 @@ import streams.metrics
 from mnemolog.settings import PREFIX, Settings
 from projections.vocabulary import VOCABULARY
 from schemas.base import Versioned
+from schemas.command import Command
 from schemas.commit import Commit
 from schemas.envelopes import EmbeddedFacts, ExtractedFacts, MatchedFacts
 from schemas.turn import Turn
@@ -27,6 +28,7 @@ ROOT = Path(__file__).resolve().parent.parent
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 SCHEMAS: Mapping[str, type[Versioned]] = {
     "turn": Turn,
+    "command": Command,
     "extracted_facts": ExtractedFacts,
     "embedded_facts": EmbeddedFacts,
     "matched_facts": MatchedFacts,
@@ -42,7 +44,7 @@ OTHERS: Mapping[str, str] = {
 
 
 def json_schema(model: type[Versioned]) -> str:
-    """What a reader of this version accepts: a field with a default may be left out."""
+    """What a reader of this version accepts, records of earlier ones too: a field with a default may be left out."""
     schema = {"$schema": DIALECT, **model.model_json_schema(mode="validation")}
     return json.dumps(schema, indent=2, sort_keys=True, ensure_ascii=False) + "\n"
 

@@ -69,8 +69,8 @@ def test_what_is_understood_and_not_wanted_is_rejected(value: bytes, reason: Rea
 @pytest.mark.parametrize(
     ("value", "reason", "detail"),
     [
-        (_bytes(schema_version=2), "unsupported_version", "schema_version 2, this program reads up to 1: upgrade it"),
-        (_bytes(schema_version=2, new_field=1), "unsupported_version", "upgrade it"),
+        (_bytes(schema_version=3), "unsupported_version", "schema_version 3, this program reads up to 2: upgrade it"),
+        (_bytes(schema_version=3, new_field=1), "unsupported_version", "upgrade it"),
         (_bytes(schema_version="2"), "invalid_record", "schema_version"),
         (_bytes(colour="blue"), "invalid_record", "colour: Extra inputs are not permitted"),
         (_bytes(occurred_at="tomorrow"), "invalid_record", "occurred_at: .*valid datetime"),

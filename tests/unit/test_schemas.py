@@ -12,6 +12,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from schemas import ids
 from schemas.base import Record, Versioned
+from schemas.command import Command, Order
 from schemas.commit import Commit
 from schemas.envelopes import EmbeddedFacts, ExtractedFacts, MatchedFacts
 from schemas.errors import InvalidRecordError, UnsupportedVersionError
@@ -22,6 +23,7 @@ FOLDER = Path(__file__).parents[2] / "schemas"
 EXAMPLES = sorted((FOLDER / "examples").glob("*/*/*.json"))
 RECORDS: Mapping[str, type[Versioned]] = {
     "turn": Turn,
+    "command": Command,
     "extracted_facts": ExtractedFacts,
     "embedded_facts": EmbeddedFacts,
     "matched_facts": MatchedFacts,
@@ -29,16 +31,23 @@ RECORDS: Mapping[str, type[Versioned]] = {
 }
 EVENT_CLASSES = {event.model_fields["event"].default: event for event in EVENTS}
 ANY_EVENT: TypeAdapter[MemoryEvent] = TypeAdapter(MemoryEvent)
+ORDERS: TypeAdapter[Order] = TypeAdapter(Order)
+SINCE_2 = {"command"} | {
+    *("fact_extended", "facts_related", "fact_expired", "fact_retracted", "fact_pending", "pending_confirmed"),
+    *("pending_rejected", "fact_corrected", "conflict_resolved", "decision_undone", "policy_set"),
+}
+CHANGED_IN_2 = {"turn", "extracted_facts", "embedded_facts", "matched_facts", "commit", "fact_added", "fact_confirmed"}
 
 
 def _name(path: Path) -> str:
     return "/".join(path.relative_to(FOLDER / "examples").parts)
 
 
-def _schema(kind: str, version: str) -> dict[str, Any]:
+def _schema(kind: str) -> dict[str, Any]:
     """A record's own schema; an event's is the part of the commit's schema that defines it."""
     record = "commit" if kind in EVENT_CLASSES else kind
-    schema: dict[str, Any] = json.loads((FOLDER / "json" / f"{record}.v{version}.json").read_text())
+    path = FOLDER / "json" / f"{record}.v{RECORDS[record].VERSION}.json"
+    schema: dict[str, Any] = json.loads(path.read_text())
     if kind in EVENT_CLASSES:
         return {"$ref": f"#/$defs/{EVENT_CLASSES[kind].__name__}", "$defs": schema["$defs"]}
     return schema
@@ -61,19 +70,32 @@ def _given_part(encoded: Any, example: Any) -> Any:
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=_name)
 def test_an_example_decodes_by_schema_and_model_and_encodes_equal(path: Path) -> None:
-    kind, version, _ = path.relative_to(FOLDER / "examples").parts
+    kind = path.relative_to(FOLDER / "examples").parts[0]
     example = json.loads(path.read_bytes())
-    jsonschema.Draft202012Validator(_schema(kind, version)).validate(example)
+    jsonschema.Draft202012Validator(_schema(kind)).validate(example)
     record = _decode(kind, path.read_bytes())
     encoded = record.model_dump_json().encode()
     assert _given_part(json.loads(encoded), example) == example
     assert _decode(kind, encoded) == record
-    jsonschema.Draft202012Validator(_schema(kind, version)).validate(json.loads(encoded))
+    jsonschema.Draft202012Validator(_schema(kind)).validate(json.loads(encoded))
 
 
 def test_every_record_and_event_of_every_version_has_an_example() -> None:
     found = {path.relative_to(FOLDER / "examples").parts[:2] for path in EXAMPLES}
-    assert found == {(kind, "1") for kind in (*RECORDS, *EVENT_CLASSES)}
+    since_1 = {*RECORDS, *EVENT_CLASSES} - SINCE_2
+    assert found == {(kind, "1") for kind in since_1} | {(kind, "2") for kind in SINCE_2 | CHANGED_IN_2}
+
+
+def test_an_example_says_the_version_of_its_folder() -> None:
+    for path in EXAMPLES:
+        kind, version, _ = path.relative_to(FOLDER / "examples").parts
+        if kind in RECORDS:
+            assert json.loads(path.read_bytes()).get("schema_version", 1) == int(version)
+
+
+def test_every_kind_of_order_has_an_example() -> None:
+    found = {json.loads(path.read_bytes())["order"]["kind"] for path in (FOLDER / "examples/command/2").iterdir()}
+    assert found == set(ORDERS.json_schema()["discriminator"]["mapping"])
 
 
 def test_the_union_knows_every_event_class() -> None:
@@ -81,13 +103,13 @@ def test_the_union_knows_every_event_class() -> None:
     assert set(schema["discriminator"]["mapping"]) == set(EVENT_CLASSES)
 
 
-def test_every_end_of_a_turn_has_an_example() -> None:
-    outcomes = {json.loads(path.read_bytes())["outcome"] for path in (FOLDER / "examples" / "commit" / "1").iterdir()}
-    assert outcomes == {"facts", "no_facts", "rejected", "failed"}
+def test_every_end_of_a_source_has_an_example() -> None:
+    outcomes = {commit.outcome for commit in _commits()}
+    assert outcomes == {"facts", "no_facts", "rejected", "failed", "done"}
 
 
 def _commits() -> Iterator[Commit]:
-    for path in (FOLDER / "examples" / "commit" / "1").iterdir():
+    for path in (FOLDER / "examples" / "commit").glob("*/*.json"):
         yield Commit.from_bytes(path.read_bytes())
 
 
@@ -101,12 +123,12 @@ def test_ids_in_the_examples_follow_from_owner_source_and_ordinal() -> None:
 
 @pytest.mark.parametrize("kind", RECORDS)
 def test_a_newer_version_is_refused_with_the_way_out(kind: str) -> None:
-    data = json.dumps({"schema_version": 2, "something": "new"}).encode()
+    data = json.dumps({"schema_version": 3, "something": "new"}).encode()
     with pytest.raises(
-        UnsupportedVersionError, match="schema_version 2, this program reads up to 1: upgrade it"
+        UnsupportedVersionError, match="schema_version 3, this program reads up to 2: upgrade it"
     ) as refused:
         RECORDS[kind].from_bytes(data)
-    assert (refused.value.found, refused.value.known) == (2, 1)
+    assert (refused.value.found, refused.value.known) == (3, 2)
 
 
 @pytest.mark.parametrize("version", [0, -1, "1", "two", None, 1.5, [1]])
@@ -122,7 +144,7 @@ def test_an_unknown_field_of_a_known_version_is_refused(path: Path) -> None:
     with pytest.raises((InvalidRecordError, ValidationError), match="colour"):
         _decode(kind, json.dumps(record).encode())
     with pytest.raises(jsonschema.ValidationError, match="colour"):
-        jsonschema.Draft202012Validator(_schema(kind, "1")).validate(record)
+        jsonschema.Draft202012Validator(_schema(kind)).validate(record)
 
 
 def test_metadata_is_the_place_for_fields_of_ones_own() -> None:
@@ -160,7 +182,7 @@ def test_schema_and_model_refuse_the_same_on_the_wire(field: str, value: object)
     with pytest.raises(InvalidRecordError, match=field):
         Turn.from_bytes(json.dumps(record).encode())
     with pytest.raises(jsonschema.ValidationError):
-        jsonschema.Draft202012Validator(_schema("turn", "1")).validate(record)
+        jsonschema.Draft202012Validator(_schema("turn")).validate(record)
 
 
 @pytest.mark.parametrize("record", [b"", b"not json", b"[]", b"null", b"\xff\xfe", None])

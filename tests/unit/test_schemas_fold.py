@@ -1,17 +1,28 @@
 """Every example of an event goes through the fold: on a state that knows its targets, and on one that does not."""
 
 from pathlib import Path
+from uuid import UUID
 
 import pytest
 from pydantic import TypeAdapter
 
+from projections.effects import required
 from projections.fold import fold
 from projections.rows import Changes, FactState, KnownFact, LogPosition
 from projections.state import State, scope_columns, targets_of
 from schemas.commit import Commit
-from schemas.events import EVENTS, MemoryEvent
+from schemas.events import (
+    EVENTS,
+    ConflictResolved,
+    FactExtended,
+    FactPending,
+    FactsRelated,
+    MemoryEvent,
+    PendingRejected,
+)
+from schemas.facts import NewFact
 from schemas.scope import Scope
-from tests.builders import commit
+from tests.builders import commit, day
 
 FOLDER = Path(__file__).parents[2] / "schemas" / "examples"
 EXAMPLES = [path for event in EVENTS for path in sorted(FOLDER.glob(f"{event.model_fields['event'].default}/*/*.json"))]
@@ -32,10 +43,36 @@ def _folded(event: MemoryEvent, state: State) -> Changes:
 
 def _knowing(event: MemoryEvent) -> State:
     known = [
-        KnownFact(fact_id=target, scope=scope_columns(NADIA), state=FactState(confidence=0.8))
+        KnownFact(
+            fact_id=target,
+            scope=scope_columns(NADIA),
+            state=FactState(
+                status=min(required(event, target)),
+                confidence=0.8,
+                believed_from=day(0),
+                unresolved=isinstance(event, ConflictResolved),
+                state_since=day(0),
+            ),
+        )
         for target in targets_of(event)
     ]
     return State(facts={fact.fact_id: fact for fact in known})
+
+
+def _brought(event: MemoryEvent) -> list[NewFact]:
+    fact: NewFact | None = getattr(event, "fact", None)
+    return [fact] if fact else []
+
+
+def _left_alone(event: MemoryEvent) -> set[UUID]:
+    """The facts that an event names and does not change."""
+    match event:
+        case FactExtended() | FactsRelated() | FactPending():
+            return set(event.targets)
+        case PendingRejected(confirmed=UUID() as confirmed, statement=None):
+            return {confirmed}
+        case _:
+            return set()
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=_name)
@@ -43,9 +80,10 @@ def test_an_event_on_its_targets_changes_each_of_them_and_adds_its_fact(path: Pa
     event = EVENT.validate_json(path.read_bytes())
     changes = _folded(event, _knowing(event))
     assert [row.event for row in changes.events if not row.stale] == [event]
-    assert {known.fact_id for known in changes.updates} == set(targets_of(event))
-    assert [row.fact for row in changes.facts] == ([event.fact] if hasattr(event, "fact") else [])
     assert changes.rejections == ()
+    assert {known.fact_id for known in changes.updates} == set(targets_of(event)) - _left_alone(event)
+    assert {former.fact_id for former in changes.former} == {known.fact_id for known in changes.updates}
+    assert [row.fact for row in changes.facts] == _brought(event)
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=_name)
@@ -54,7 +92,7 @@ def test_an_event_without_its_targets_adds_its_fact_and_is_stale(path: Path) -> 
     changes = _folded(event, State())
     assert [row.stale for row in changes.events] == [bool(targets_of(event))]
     assert changes.updates == ()
-    assert [row.fact for row in changes.facts] == ([event.fact] if hasattr(event, "fact") else [])
+    assert [row.fact for row in changes.facts] == _brought(event)
 
 
 @pytest.mark.parametrize("path", COMMITS, ids=_name)

@@ -4,7 +4,7 @@ import json
 from datetime import UTC, datetime, timedelta, timezone
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import jsonschema
 import pytest
@@ -12,9 +12,24 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from schemas.base import MAX_DEPTH
+from schemas.command import (
+    Command,
+    Confirm,
+    Correct,
+    Delete,
+    Edit,
+    Expire,
+    Order,
+    Reject,
+    Resolve,
+    SetPolicy,
+    Undo,
+    Update,
+)
 from schemas.commit import Commit
-from schemas.events import EVENTS, MemoryEvent
+from schemas.events import EVENTS, MemoryEvent, Reversal, Standing
 from schemas.facts import NewFact, Statement
+from schemas.policy import LimitHit, Limits, Policy
 from schemas.provenance import Decision, Origin, Provenance, Step, Weighed
 from schemas.scope import Scope
 from schemas.turn import Message, Overrides, Turn
@@ -29,6 +44,7 @@ IDENTIFIERS = st.text(
 ZONES = st.integers(-14 * 60, 14 * 60).map(lambda minutes: timezone(timedelta(minutes=minutes)))
 TIMES = st.datetimes(datetime(2, 1, 1), datetime(9998, 12, 31), timezones=ZONES)  # noqa: DTZ001 - the strategy adds zones
 FRACTIONS = st.floats(0, 1)
+OPTIONS = st.none() | st.booleans()
 COUNTS = st.integers(0, 2**53)
 JSON_VALUES = st.recursive(
     st.none()
@@ -62,7 +78,9 @@ TURNS = st.builds(
     valid_until=st.none() | TIMES,
     speaker=st.none() | TEXTS,
     recalled=st.lists(TEXTS, max_size=2).map(tuple),
-    overrides=st.builds(Overrides, duplicate=st.none() | FRACTIONS, conflict=st.none() | FRACTIONS),
+    overrides=st.builds(
+        Overrides, duplicate=st.none() | st.floats(0.9, 1), conflict=st.none() | st.floats(0.5, 0.9), add_only=OPTIONS
+    ),
 )
 VECTORS = st.lists(st.floats(-1, 1, width=16), min_size=1, max_size=8).map(lambda values: Vector.of("m", values))
 DECISIONS = st.builds(
@@ -87,6 +105,28 @@ FACTS = st.builds(
     vector=VECTORS,
 )
 STATEMENTS = st.builds(Statement, text=TEXTS, excerpt=TEXTS)
+WORDINGS = st.text(CHARACTERS, min_size=1, max_size=40)
+STATUSES = st.sampled_from(["active", "superseded", "pending_confirmation", "undone"])
+STANDINGS = st.builds(
+    Standing,
+    status=STATUSES,
+    confidence=FRACTIONS,
+    mention_count=COUNTS,
+    **{
+        name: st.none() | TIMES
+        for name in ("last_confirmed_at", "true_to", "closed_at", "believed_from", "believed_to")
+    },
+    superseded_by=st.none() | st.uuids(),
+    unresolved=st.booleans(),
+)
+POLICIES = st.builds(
+    Policy,
+    add_only=OPTIONS,
+    min_importance=st.none() | FRACTIONS,
+    limits=st.builds(Limits, active_facts=st.none() | COUNTS, tokens_per_day=st.none() | COUNTS),
+    note=st.none() | TEXTS,
+)
+LEVELS = st.sampled_from(["tenant", "scope"])
 PARTS: dict[str, st.SearchStrategy[Any]] = {
     "event_id": st.uuids(),
     "ordinal": COUNTS,
@@ -97,13 +137,48 @@ PARTS: dict[str, st.SearchStrategy[Any]] = {
     "targets": st.lists(st.uuids(), min_size=1, max_size=3).map(tuple),
     "statement": STATEMENTS,
     "ended_at": TIMES,
+    "ended_by": st.none() | st.uuids(),
+    "guard": st.sampled_from(["high_risk", "high_confidence", "human_word"]),
+    "needs_human": st.booleans(),
+    "confirmed": st.none() | st.uuids(),
+    "undone": st.uuids(),
+    "undone_event": TEXTS,
+    "reinstated": st.none() | st.uuids(),
+    "reversals": st.lists(
+        st.builds(Reversal, fact_id=st.uuids(), now=STATUSES, before=st.none() | STANDINGS), max_size=2
+    ).map(tuple),
+    "level": LEVELS,
+    "policy": POLICIES,
 }
 
 
+def _parts(event: type[MemoryEvent]) -> dict[str, st.SearchStrategy[Any]]:
+    parts = dict(PARTS)
+    if "action" in event.model_fields:
+        parts["action"] = st.sampled_from(get_args(event.model_fields["action"].annotation))
+    return {name: parts[name] for name in event.model_fields if name != "event"}
+
+
 def _events() -> st.SearchStrategy[MemoryEvent]:
+    return st.one_of(*(st.builds(event, **_parts(event)) for event in EVENTS))
+
+
+def _orders() -> st.SearchStrategy[Order]:
+    fact_ids = st.lists(st.uuids(), min_size=1, max_size=3).map(tuple)
+    edits = st.builds(Edit, fact_id=st.uuids(), text=WORDINGS, value=st.none() | TEXTS)
     return st.one_of(
-        *(st.builds(event, **{name: PARTS[name] for name in event.model_fields if name != "event"}) for event in EVENTS)
+        st.builds(Update, edits=st.lists(edits, min_size=1, max_size=2).map(tuple)),
+        *(st.builds(kind, fact_ids=fact_ids) for kind in (Delete, Confirm, Reject, Expire)),
+        st.builds(Correct, edit=edits, ended_at=st.none() | TIMES),
+        st.builds(Resolve, fact_id=st.uuids(), action=st.just("merge"), text=WORDINGS),
+        st.builds(Undo, event_id=st.uuids(), cascade=st.booleans()),
+        st.builds(SetPolicy, level=LEVELS, policy=POLICIES),
     )
+
+
+COMMANDS = st.builds(
+    Command, command_id=IDENTIFIERS, scope=SCOPES, issued_at=TIMES, order=_orders(), actor=st.none() | TEXTS
+)
 
 
 COMMITS = st.builds(
@@ -114,7 +189,10 @@ COMMITS = st.builds(
     occurred_at=TIMES,
     published_at=TIMES,
     decided_at=TIMES,
-    outcome=st.sampled_from(["facts", "no_facts", "rejected", "failed"]),
+    outcome=st.sampled_from(["facts", "no_facts", "rejected", "failed", "done"]),
+    attempt=st.integers(1, 3),
+    limit=st.none() | st.builds(LimitHit, name=st.just("active_facts"), level=LEVELS, count=COUNTS, limit=COUNTS),
+    order=st.none() | _orders(),
     reason=st.none() | TEXTS,
     detail=TEXTS,
     events=st.lists(_events(), max_size=3).map(tuple),
@@ -131,7 +209,7 @@ COMMITS = st.builds(
 
 @cache
 def _validator(name: str) -> jsonschema.Draft202012Validator:
-    return jsonschema.Draft202012Validator(json.loads((JSON_FOLDER / f"{name}.v1.json").read_bytes()))
+    return jsonschema.Draft202012Validator(json.loads((JSON_FOLDER / f"{name}.v2.json").read_bytes()))
 
 
 @given(TURNS)
@@ -140,6 +218,14 @@ def test_a_turn_comes_back_from_the_wire_unchanged(turn: Turn) -> None:
     assert Turn.from_bytes(data) == turn
     assert Turn.from_bytes(data).to_bytes() == data
     _validator("turn").validate(json.loads(data))
+
+
+@given(COMMANDS)
+def test_a_command_comes_back_from_the_wire_unchanged(command: Command) -> None:
+    data = command.to_bytes()
+    assert Command.from_bytes(data) == command
+    assert Command.from_bytes(data).to_bytes() == data
+    _validator("command").validate(json.loads(data))
 
 
 @given(COMMITS)
