@@ -7,12 +7,14 @@ SELECT
         SELECT count(*)
         FROM commits AS c
         WHERE c.source_kind = 'turn'
+            AND c.attempt = 1
             AND NOT EXISTS (SELECT FROM turn_journal AS j WHERE j.owner = c.owner AND j.source_id = c.source_id)
     ) AS unjournaled,
     (
         SELECT count(*)
         FROM commits AS c
         WHERE c.source_kind = 'turn'
+            AND c.attempt = 1
             AND c.decided_at < %(overdue_before)s
             AND NOT EXISTS (SELECT FROM turn_journal AS j WHERE j.owner = c.owner AND j.source_id = c.source_id)
     ) AS unjournaled_overdue,
@@ -29,12 +31,16 @@ FROM (
 ) AS pending;
 
 -- name: ends
--- How many turns came to each end.
-SELECT outcome, count(*) AS turns
-FROM commits
-WHERE source_kind = 'turn'
-GROUP BY outcome
-ORDER BY outcome;
+-- How many turns came to each end: the last one, where a turn was refused for a limit and published again.
+SELECT c.outcome, count(*) AS turns
+FROM commits AS c
+WHERE c.source_kind = 'turn'
+    AND NOT EXISTS (
+        SELECT FROM commits AS later
+        WHERE later.owner = c.owner AND later.source_id = c.source_id AND later.attempt > c.attempt
+    )
+GROUP BY c.outcome
+ORDER BY c.outcome;
 
 -- name: partitions
 -- Per partition: every offset below the next one must be accounted for exactly once, as a commit or as a rejected
@@ -65,7 +71,7 @@ FULL JOIN counted AS c USING (partition)
 ORDER BY partition;
 
 -- name: broken_links
--- Rows that lack what they stem from.
+-- Rows that lack what they stem from. An undo and a policy are about no single fact.
 SELECT
     (
         SELECT count(*)
@@ -95,5 +101,6 @@ SELECT
         SELECT count(*)
         FROM memory_events AS e
         WHERE e.event NOT IN ('fact_skipped', 'fact_confirmed')
+            AND e.fact_id IS NOT NULL
             AND NOT EXISTS (SELECT FROM facts AS f WHERE f.fact_id = e.fact_id)
     ) AS events_without_fact;

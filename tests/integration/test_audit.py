@@ -6,7 +6,10 @@ from datetime import timedelta
 import pytest
 
 from projections.audit import Audit, audit
-from tests.builders import START, added, commit, day
+from schemas.command import DeleteAll, SetPolicy
+from schemas.policy import LimitHit, Policy
+from tests.builders import START, commit, day, ordered
+from tests.drafts import added, policy_set
 from tests.stored import Stored
 
 pytestmark = pytest.mark.postgres
@@ -104,3 +107,23 @@ async def test_an_offset_that_is_both_applied_and_rejected_is_found(db: Stored) 
     assert found(await audit(db.conn, now=NOW)) == [
         ("error", "partition 0 of the log: 1 offsets have both a commit and a rejection")
     ]
+
+
+async def test_commands_are_no_turns(db: Stored) -> None:
+    await fill(db)
+    policy = Policy(note="quiet")
+    await db.apply(ordered("c1", SetPolicy(level="scope", policy=policy), policy_set(policy)), partition=1)
+    await db.apply(ordered("c2", DeleteAll()), partition=1)
+    books = await audit(db.conn, now=NOW)
+    assert (books.ok, found(books)) == (True, [])
+    assert (books.accepted, sum(books.ends.values()), books.in_flight) == (5, 3, 2)
+
+
+async def test_a_turn_that_was_refused_for_a_limit_has_the_end_of_its_last_attempt(db: Stored) -> None:
+    await fill(db)
+    hit = LimitHit(name="turns_per_minute", level="scope", count=1, limit=1)
+    refused = commit("4", outcome="rejected", reason="limit", limit=hit)
+    await db.apply(refused, commit("4", added("B."), attempt=2), partition=1)
+    books = await audit(db.conn, now=NOW)
+    assert (books.ok, found(books)) == (True, [])
+    assert (books.accepted, books.in_flight, books.ends) == (5, 1, {"facts": 2, "failed": 1, "no_facts": 1})
