@@ -9,13 +9,14 @@ from typing import Any
 import psycopg
 from psycopg.rows import dict_row
 
+from schemas.command import Command
 from schemas.provenance import Stage
 from schemas.scope import Scope
 from schemas.turn import Message, Turn
 from streams.admin import ensure_topics
 from streams.assembly import ALL_STAGES
 from streams.settings import StreamsSettings
-from streams.topics import CONVERSATION_TURNS, topic_name
+from streams.topics import CONVERSATION_TURNS, MEMORY_COMMANDS, topic_name
 from streams.worker import WorkerReport, run_worker
 from tests.kafka import PARTITIONS, publish
 from tests.support import eventually
@@ -74,6 +75,12 @@ async def say(settings: StreamsSettings, *turns: Turn) -> None:
     assert settings.kafka is not None
     topic = topic_name(CONVERSATION_TURNS, settings.topic_prefix)
     await publish(settings.kafka, topic, [(turn.scope.key, turn.to_bytes()) for turn in turns])
+
+
+async def order(settings: StreamsSettings, *commands: Command) -> None:
+    assert settings.kafka is not None
+    topic = topic_name(MEMORY_COMMANDS, settings.topic_prefix)
+    await publish(settings.kafka, topic, [(command.scope.key, command.to_bytes()) for command in commands])
 
 
 async def rows(database: str, query: str, *parameters: Any) -> list[dict[str, Any]]:
