@@ -73,6 +73,9 @@ class _Links:
     commits_without_events: int
     facts_without_event: int
     events_without_fact: int
+    pending_astray: int
+    former_states_astray: int
+    undone_astray: int
 
 
 async def audit(conn: AsyncConnection[TupleRow], *, now: datetime, overdue: timedelta = OVERDUE) -> Audit:
@@ -144,7 +147,10 @@ def _of_links(links: _Links) -> Iterator[Finding]:
         "events belong to no commit": links.events_without_commit,
         "commits that brought facts have no event": links.commits_without_events,
         "facts were made by no event": links.facts_without_event,
-        "events made a fact that is not there": links.events_without_fact,
+        "events are about a fact that is not there": links.events_without_fact,
+        "facts wait for a confirmation without a row that says so, or the other way round": links.pending_astray,
+        "former states belong to no fact or no event": links.former_states_astray,
+        "events were taken back by no event": links.undone_astray,
     }
     for what, count in counts.items():
         if count:

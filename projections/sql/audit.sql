@@ -71,7 +71,8 @@ FULL JOIN counted AS c USING (partition)
 ORDER BY partition;
 
 -- name: broken_links
--- Rows that lack what they stem from. An undo and a policy are about no single fact.
+-- Rows that lack what they stem from. An undo and a policy are about no single fact; a stale event may name what
+-- never was.
 SELECT
     (
         SELECT count(*)
@@ -94,13 +95,30 @@ SELECT
         WHERE NOT EXISTS (
             SELECT
             FROM memory_events AS e
-            WHERE e.fact_id = f.fact_id AND e.event NOT IN ('fact_skipped', 'fact_confirmed')
+            WHERE e.fact_id = f.fact_id AND jsonb_typeof(e.payload -> 'fact') = 'object'
         )
     ) AS facts_without_event,
     (
         SELECT count(*)
         FROM memory_events AS e
-        WHERE e.event NOT IN ('fact_skipped', 'fact_confirmed')
-            AND e.fact_id IS NOT NULL
+        WHERE e.fact_id IS NOT NULL
+            AND (NOT e.stale OR jsonb_typeof(e.payload -> 'fact') = 'object')
             AND NOT EXISTS (SELECT FROM facts AS f WHERE f.fact_id = e.fact_id)
-    ) AS events_without_fact;
+    ) AS events_without_fact,
+    (
+        SELECT count(*)
+        FROM (SELECT fact_id FROM pending_confirmations WHERE settled_at IS NULL) AS held
+        FULL JOIN (SELECT fact_id FROM facts WHERE status = 'pending_confirmation') AS waiting USING (fact_id)
+        WHERE held.fact_id IS NULL OR waiting.fact_id IS NULL
+    ) AS pending_astray,
+    (
+        SELECT count(*)
+        FROM former_states AS s
+        WHERE NOT EXISTS (SELECT FROM facts AS f WHERE f.fact_id = s.fact_id)
+            OR NOT EXISTS (SELECT FROM memory_events AS e WHERE e.event_id = s.event_id)
+    ) AS former_states_astray,
+    (
+        SELECT count(*)
+        FROM undone AS u
+        WHERE NOT EXISTS (SELECT FROM memory_events AS e WHERE e.event_id = u.undone_by)
+    ) AS undone_astray;

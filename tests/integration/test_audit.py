@@ -8,8 +8,20 @@ import pytest
 from projections.audit import Audit, audit
 from schemas.command import DeleteAll, SetPolicy
 from schemas.policy import LimitHit, Policy
-from tests.builders import START, commit, day, ordered
-from tests.drafts import added, policy_set
+from tests.builders import (
+    START,
+    added,
+    commit,
+    day,
+    event_of,
+    fact_of,
+    ordered,
+    pending,
+    pending_confirmed,
+    policy_set,
+    skipped,
+    undone,
+)
 from tests.stored import Stored
 
 pytestmark = pytest.mark.postgres
@@ -76,7 +88,7 @@ async def test_lost_rows_are_found(db: Stored) -> None:
 async def test_lost_facts_and_events_are_found(db: Stored) -> None:
     await fill(db)
     await db.conn.execute("DELETE FROM facts")
-    assert found(await audit(db.conn, now=NOW)) == [("error", "1 events made a fact that is not there")]
+    assert found(await audit(db.conn, now=NOW)) == [("error", "1 events are about a fact that is not there")]
 
 
 async def test_facts_and_commits_without_events_are_found(db: Stored) -> None:
@@ -86,6 +98,35 @@ async def test_facts_and_commits_without_events_are_found(db: Stored) -> None:
     assert found(await audit(db.conn, now=NOW)) == [
         ("error", "1 commits that brought facts have no event"),
         ("error", "1 facts were made by no event"),
+    ]
+
+
+async def decide(db: Stored) -> None:
+    """Held back, confirmed and taken back; a policy; a statement about what is not known."""
+    first = commit("1", added("A."))
+    held = commit("2", pending("B.", fact_of(first)), pending("C.", fact_of(first)), at=day(1))
+    confirmed_held = commit("3", pending_confirmed(fact_of(held), fact_of(first), text="B again."), at=day(2))
+    unknown = skipped(fact_of(commit("never", added("D."))))
+    await db.apply(first, held, confirmed_held, commit("4", undone(event_of(confirmed_held)), at=day(3)))
+    await db.apply(commit("5", policy_set(Policy(add_only=True)), unknown, at=day(4)))
+
+
+async def test_what_decisions_leave_behind_balances(db: Stored) -> None:
+    await db.receive("1", "2", "3", "4", "5")
+    await decide(db)
+    assert found(await audit(db.conn, now=NOW)) == []
+
+
+async def test_what_decisions_left_behind_is_missed(db: Stored) -> None:
+    await db.receive("1", "2", "3", "4", "5")
+    await decide(db)
+    await db.conn.execute("DELETE FROM pending_confirmations")
+    await db.conn.execute("UPDATE former_states SET event_id = gen_random_uuid()")
+    await db.conn.execute("UPDATE undone SET undone_by = gen_random_uuid()")
+    assert found(await audit(db.conn, now=NOW)) == [
+        ("error", "1 facts wait for a confirmation without a row that says so, or the other way round"),
+        ("error", "2 former states belong to no fact or no event"),
+        ("error", "1 events were taken back by no event"),
     ]
 
 
