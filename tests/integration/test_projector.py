@@ -36,6 +36,7 @@ from tests.builders import (
     replaced,
     skipped,
 )
+from tests.stories import decisions
 from tests.support import eventually
 
 pytestmark = pytest.mark.postgres
@@ -65,7 +66,10 @@ FULL = commit(
     metadata={"channel": ["web", 2**62]},
     at=day(1),
 )
-TABLES = ("commits", "memory_events", "facts", "profiles", "scopes", "rejections", "projection_offsets")
+TABLES = (
+    *("commits", "memory_events", "facts", "former_states", "fact_relations", "pending_confirmations", "undone"),
+    *("policies", "profiles", "scopes", "rejections", "projection_offsets"),
+)
 
 
 @pytest_asyncio.fixture
@@ -143,6 +147,10 @@ async def test_a_fact_is_written_as_the_commit_says(pool: Pool, projector: Proje
         "valid_until": "2026-01-10T09:00:00+00:00",
         "true_from": "2026-01-02T09:00:00+00:00",
         "believed_from": "2026-01-02T09:00:03+00:00",
+        "recorded_at": "2026-01-02T09:00:03+00:00",
+        "state_since": "2026-01-02T09:00:03+00:00",
+        "authority": "extracted",
+        "single_valued": False,
         **dict.fromkeys(("true_to", "closed_at", "believed_to", "last_confirmed_at", "superseded_by")),
         "mention_count": 1,
         "supersedes": [],
@@ -192,7 +200,7 @@ async def test_an_event_is_kept_without_the_data_of_its_vector(pool: Pool, proje
 
 
 async def test_any_batches_give_the_same_tables(pool: Pool, projector: Projector) -> None:
-    log = log_of(*story())
+    log = log_of(*story(), *decisions())
     await projector.apply(0, log)
     at_once = await everything(pool)
     async with pool.connection() as connection:
@@ -203,9 +211,14 @@ async def test_any_batches_give_the_same_tables(pool: Pool, projector: Projector
         await projector.apply(0, [record])
     assert await everything(pool) == at_once
     assert {table: len(found) for table, found in at_once.items()} == {
-        "commits": 7,
-        "memory_events": 8,
-        "facts": 5,
+        "commits": 18,
+        "memory_events": 31,
+        "facts": 21,
+        "former_states": 17,
+        "fact_relations": 2,
+        "pending_confirmations": 2,
+        "undone": 1,
+        "policies": 1,
         "profiles": 2,
         "scopes": 2,
         "rejections": 4,
@@ -244,7 +257,7 @@ async def test_a_gap_stops_loudly_and_writes_nothing(pool: Pool, projector: Proj
 
 
 async def test_a_newer_commit_stops_loudly_and_writes_nothing(projector: Projector) -> None:
-    newer = FIRST.to_bytes().replace(b'"schema_version":1', b'"schema_version":2')
+    newer = FIRST.to_bytes().replace(b'"schema_version":2', b'"schema_version":3')
     with pytest.raises(UnsupportedVersionError, match="upgrade"):
         await projector.apply(0, log_of(commit("t0"), newer))
     assert await projector.next_offsets() == {}
@@ -342,7 +355,7 @@ async def test_profiles_say_what_is_active(pool: Pool, projector: Projector) -> 
 
 
 async def test_refreshing_all_profiles_changes_none(pool: Pool, projector: Projector) -> None:
-    await projector.apply(0, log_of(*story()))
+    await projector.apply(0, log_of(*story(), *decisions()))
     before = await everything(pool)
     async with pool.connection() as connection:
         await refresh_all_profiles(connection)
@@ -387,7 +400,7 @@ async def test_scopes_of_one_owner_stay_apart(pool: Pool, projector: Projector) 
 async def test_what_was_projected_is_counted(projector: Projector) -> None:
     names: tuple[tuple[str, dict[str, str]], ...] = (
         ("mnemolog_events_projected_total", {"event": "fact_replaced"}),
-        ("mnemolog_overwrites_total", {"event": "fact_replaced"}),
+        ("mnemolog_overwrites_total", {"event": "fact_replaced", "by": "threshold"}),
         ("mnemolog_stale_decisions_total", {}),
         ("mnemolog_rejections_total", {"reason": "duplicate_source"}),
         ("mnemolog_commits_projected_total", {"outcome": "no_facts"}),

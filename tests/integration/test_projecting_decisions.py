@@ -1,0 +1,115 @@
+"""What decisions leave in the tables beside facts, on a real Postgres."""
+
+from collections.abc import AsyncIterator
+from datetime import timedelta
+
+import pytest
+
+from schemas.policy import LimitHit
+from tests.builders import (
+    added,
+    commit,
+    confirmed,
+    day,
+    event_of,
+    expired,
+    fact_of,
+    pending,
+    retracted,
+)
+from tests.stored import Stored
+from tests.stories import decisions
+
+pytestmark = pytest.mark.postgres
+FIRST = commit("t1", added("Alice lives in Bern."), at=day(1))
+BERN = fact_of(FIRST)
+
+
+@pytest.fixture
+async def db(database: str) -> AsyncIterator[Stored]:
+    async with Stored.open(database) as stored:
+        yield stored
+
+
+async def test_what_was_decided_is_written(db: Stored) -> None:
+    await db.apply(*decisions())
+    rel = "SELECT new.text, relation, old.text FROM fact_relations AS r JOIN facts AS new USING (fact_id)"
+    assert await db.rows(f"{rel} JOIN facts AS old ON old.fact_id = r.related_id ORDER BY 2") == [
+        ("More.", "extends", "Fact 0."),
+        ("Like.", "similar", "Fact 0."),
+    ]
+    held = "SELECT text, action, guard, settlement, settled_at, settled_by FROM pending_confirmations AS p"
+    settled = decisions()[4]
+    assert await db.rows(f"{held} JOIN facts USING (fact_id) ORDER BY 1") == [
+        ("B.", "contradict", "high_confidence", "confirmed", settled.decided_at, event_of(settled)),
+        ("C.", "contradict", "high_confidence", "rejected", settled.decided_at, event_of(settled, 1)),
+    ]
+    replacing, undo, redone = decisions()[7:10]
+    assert await db.rows("SELECT event_id, undone_by FROM undone") == [(event_of(undo), event_of(redone))]
+    assert await db.rows("SELECT source_id, undoes FROM memory_events WHERE undoes IS NOT NULL ORDER BY 1") == [
+        ("c1", event_of(replacing)),
+        ("c2", event_of(undo)),
+    ]
+    by_model = "SELECT event_id, prompt_version FROM memory_events WHERE model = 'm'"
+    assert await db.rows(by_model) == [(event_of(replacing), "p")]
+    assert await db.rows("SELECT user_id, policy ->> 'note' FROM policies") == [("alice", "for now")]
+    ordered_by = "SELECT source_id, order_kind, actor, outcome FROM commits WHERE source_kind = 'command' ORDER BY 1"
+    assert await db.rows(ordered_by) == [
+        ("c1", "undo", None, "done"),
+        ("c2", "undo", None, "done"),
+        ("c3", "set_policy", "ops", "done"),
+    ]
+
+
+async def test_how_a_fact_stood_is_kept(db: Stored) -> None:
+    await db.apply(FIRST, commit("t2", confirmed(BERN), at=day(2)), commit("t3", retracted(BERN)))
+    former = "SELECT since, until, status, mention_count, confidence, believed_to FROM former_states ORDER BY until"
+    begun, second, third = (day(number) + timedelta(seconds=3) for number in (1, 2, 2))
+    assert await db.rows(former) == [
+        (begun, second, "active", 1, 0.95, None),
+        (second, third, "active", 2, pytest.approx(0.9625), None),
+    ]
+
+
+async def test_a_source_that_was_refused_for_a_limit_comes_again(db: Stored) -> None:
+    limit = LimitHit(name="turns_per_minute", level="scope", count=2, limit=1)
+    refused = commit("t1", outcome="rejected", reason="limit", limit=limit)
+    await db.apply(refused)
+    await db.apply(commit("t1", added("A."), attempt=2), refused)
+    found = "SELECT attempt, outcome, limit_hit ->> 'name' FROM commits ORDER BY 1"
+    assert await db.rows(found) == [(1, "rejected", "turns_per_minute"), (2, "facts", None)]
+    assert await db.rows("SELECT reason FROM rejections") == [("duplicate_source",)]
+    assert await db.rows("SELECT source_id FROM turns") == []
+
+
+async def test_profiles_say_what_decisions_ended(db: Stored) -> None:
+    log = decisions()
+    await db.apply(*log[:8])
+    ((changes,),) = await db.rows("SELECT recent_changes FROM profiles")
+    assert [(change["event"], change["text"], [old["text"] for old in change["old"]]) for change in changes] == [
+        ("fact_replaced", "New.", ["Fact 7."]),
+        ("conflict_resolved", "Or so.", ["Fact 6."]),
+        ("pending_confirmed", "B.", ["Fact 4."]),
+        ("fact_corrected", "Rather.", ["Fact 3."]),
+        ("fact_retracted", "No longer.", ["Fact 2."]),
+        ("fact_expired", "Fact 1.", ["Fact 1."]),
+    ]
+    await db.apply(log[8])
+    ((changes,),) = await db.rows("SELECT recent_changes FROM profiles")
+    assert changes[0]["event"] == "conflict_resolved"
+    await db.apply(log[9])
+    ((changes,),) = await db.rows("SELECT recent_changes FROM profiles")
+    assert changes[0]["event"] == "fact_replaced"
+
+
+async def test_profiles_know_of_no_fact_that_waits_and_when_others_end(db: Stored) -> None:
+    drafts = [added("Lease.", category="identity"), added("Other.", category="identity", confidence=0.5)]
+    first = commit("t1", *drafts, at=day(1))
+    announced = expired(fact_of(first), ended_at=day(20), text="The lease ends.")
+    waits = pending("Never.", fact_of(first, 1), category="identity")
+    await db.apply(first, commit("t2", announced, waits, at=day(2)))
+    ((identity,),) = await db.rows("SELECT identity FROM profiles")
+    assert [(entry["text"], entry["valid_until"]) for entry in identity] == [
+        ("Lease.", "2026-01-21T09:00:00.000000Z"),
+        ("Other.", None),
+    ]

@@ -1,0 +1,85 @@
+"""Logs that more than one test tells."""
+
+from functools import partial
+from uuid import UUID
+
+from schemas.command import SetPolicy, Undo
+from schemas.commit import Commit
+from schemas.events import Reversal, Standing
+from schemas.facts import FactStatus
+from schemas.policy import Policy
+from schemas.scope import Scope
+from tests import builders
+from tests.builders import (
+    ALICE,
+    added,
+    corrected,
+    day,
+    decided,
+    event_of,
+    expired,
+    extended,
+    fact_of,
+    pending,
+    pending_confirmed,
+    pending_rejected,
+    policy_set,
+    related,
+    replaced,
+    resolved,
+    retracted,
+    undone,
+)
+
+POLICY = Policy(add_only=True, note="for now")
+ONCE = Standing(
+    status="active",
+    confidence=0.95,
+    mention_count=1,
+    last_confirmed_at=None,
+    true_to=None,
+    closed_at=None,
+    believed_from=day(1),
+    believed_to=None,
+    superseded_by=None,
+    unresolved=False,
+)
+
+
+def decisions(scope: Scope = ALICE) -> list[Commit]:
+    """Every event beyond adding and replacing, one after another, with an undo that is undone."""
+    commit, ordered = partial(builders.commit, scope=scope), partial(builders.ordered, scope=scope)
+    first = commit("d1", *(added(f"Fact {number}.", category="identity") for number in range(8)), at=day(1))
+    facts = [fact_of(first, number) for number in range(8)]
+    beside = commit("d2", extended("More.", facts[0]), related("Like.", facts[0]), at=day(2))
+    ends = commit(
+        "d3",
+        expired(facts[1], ended_at=day(1.5)),
+        retracted(facts[2], ended_at=day(1.5), text="No longer."),
+        corrected("Rather.", facts[3]),
+        at=day(3),
+    )
+    held = commit("d4", pending("B.", facts[4], category="identity"), pending("C.", facts[5]), at=day(4))
+    settled = commit(
+        "d5",
+        pending_confirmed(fact_of(held), facts[4], text="B again."),
+        pending_rejected(fact_of(held, 1), confirmed=facts[5], text="5 again."),
+        at=day(5),
+    )
+    beside_it = commit("d6", added("Or so.", unresolved=True), at=day(6))
+    resolution = commit("d7", resolved(fact_of(beside_it), facts[6]), at=day(7))
+    replacing = commit("d8", decided(replaced("New.", facts[7]), by="model", model="m", prompt_version="p"), at=day(8))
+    back = [reversal(facts[7], "superseded", ONCE), reversal(fact_of(replacing), "active", None)]
+    again = [
+        reversal(facts[7], "active", ONCE.model_copy(update={"status": "superseded", "superseded_by": facts[0]})),
+        reversal(fact_of(replacing), "undone", ONCE),
+    ]
+    undo = ordered("c1", Undo(source_id="d8"), undone(event_of(replacing), *back), at=day(9))
+    redo = undone(event_of(undo), *again, undone_event="decision_undone", reinstated=event_of(replacing))
+    policy = ordered("c3", SetPolicy(level="scope", policy=POLICY), policy_set(POLICY), at=day(11), actor="ops")
+    redone = ordered("c2", Undo(source_id="c1"), redo, at=day(10))
+    return [first, beside, ends, held, settled, beside_it, resolution, replacing, undo, redone, policy]
+
+
+def reversal(fact_id: UUID, now: FactStatus, before: Standing | None) -> Reversal:
+    return Reversal(fact_id=fact_id, now=now, before=before)
