@@ -18,27 +18,51 @@ from schemas.events import (
 )
 from schemas.facts import Candidate, ExtractedFact, MatchedFact
 from schemas.policy import Rules
+from schemas.vector import Vector
 from streams.stages.accounting import brings, ends
 from streams.stages.embed import cosine
 from streams.stages.guarding import confidence_of
+from streams.stages.likeness import differences
 
 LOOKED_BACK: Final = 32
 """How many facts before it a fact is compared with: all of them, but for the longest turns."""
 
 
 def with_earlier(envelope: MatchedFacts, rules: Rules) -> tuple[MatchedFact, ...]:
-    """The facts, each with those before it as further candidates; `place_id` is the id that these go by."""
-    told: list[tuple[Candidate, tuple[float, ...]]] = []
+    """The facts, each with those before it that it may clash with as further candidates.
+
+    `place_id` is the id that these go by.
+    """
+    told: list[tuple[Candidate, Vector]] = []
     facts: list[MatchedFact] = []
     for place, matched in enumerate(envelope.facts):
-        values = matched.vector.values if len(envelope.facts) > 1 else ()
+        fact, vector = matched.fact, matched.vector
+        clashing = ((known, other) for known, other in told[-LOOKED_BACK:] if _may_clash(fact, known, rules))
         earlier = tuple(
-            known.model_copy(update={"similarity": round(max(-1.0, min(1.0, cosine(values, other))), 4)})
-            for known, other in told[-LOOKED_BACK:]
+            known.model_copy(update={"similarity": _similarity(vector, other)}) for known, other in clashing
         )
         facts.append(matched.model_copy(update={"candidates": (*matched.candidates, *earlier)}))
-        told.append((_told(envelope, place, rules), values))
+        told.append((_told(envelope, place, rules), vector))
     return tuple(facts)
+
+
+def _may_clash(fact: ExtractedFact, earlier: Candidate, rules: Rules) -> bool:
+    """Whether one speaker in one breath may have changed his mind.
+
+    Mostly what he says belongs together, however alike it is ("a dog and a cat"): asking about all of it would make a
+    call of nearly every turn.
+    """
+    one_value = fact.single_valued or earlier.single_valued or rules.has_one_value(fact.key)
+    return (
+        fact.action_hint != "new"
+        or (fact.key == earlier.key and (fact.key is None or one_value))
+        or fact.content_hash == earlier.content_hash
+        or "negation" in differences(fact.text, earlier.text)
+    )
+
+
+def _similarity(one: Vector, other: Vector) -> float:
+    return round(max(-1.0, min(1.0, cosine(one.values, other.values))), 4) if one.model == other.model else 0.0
 
 
 def place_id(owner: str, source_id: str, place: int) -> UUID:
@@ -53,14 +77,15 @@ def _told(envelope: MatchedFacts, place: int, rules: Rules) -> Candidate:
         fact_id=place_id(envelope.owner, envelope.source_id, place),
         confidence=confidence_of(fact, rules),
         true_from=fact.event_time or envelope.occurred_at,
+        said_at=envelope.occurred_at,
     )
 
 
 class SoFar:
     """What a turn has done so far to the known facts, and what its own facts have become.
 
-    `confirmed` are the facts whose confidence it has raised, `held` the overwrites that it has held back, `chains` the
-    beginnings of the versions before a fact.
+    `confirmed` are the facts whose confidence it may not raise (again), `held` the overwrites that it has held back,
+    `chains` the beginnings of the versions before a fact.
     """
 
     def __init__(self, chains: Mapping[UUID, tuple[datetime, ...]]) -> None:
@@ -149,4 +174,5 @@ def _left(events: Sequence[MemoryEvent]) -> UUID:
 
 def _candidate(fact: ExtractedFact, **fields: Any) -> Candidate:
     shared = ("text", "content_hash", "key", "value", "valid_until", "category", "subject", "excerpt", "single_valued")
-    return Candidate(similarity=0.0, **{name: getattr(fact, name) for name in shared}, **fields)
+    taken = {name: getattr(fact, name) for name in (*shared, "event_time")}
+    return Candidate(similarity=0.0, **taken, **fields)

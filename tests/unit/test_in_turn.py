@@ -1,0 +1,63 @@
+from typing import Any
+
+import pytest
+
+from schemas.envelopes import MatchedFacts
+from schemas.facts import MatchedFact
+from schemas.policy import Rules
+from schemas.vector import Vector
+from streams.stages.in_turn import LOOKED_BACK, place_id, with_earlier
+from tests.resolving import envelope, stated
+from tests.verdicts import LAST_YEAR, NOON, known
+
+
+def told(*facts: MatchedFact) -> MatchedFacts:
+    return envelope(at=NOON).model_copy(update={"facts": facts})
+
+
+def matched(text: str, *values: float, candidates: Any = (), model: str = "m", **fields: Any) -> MatchedFact:
+    vector = Vector.of(model, list(values or (1.0, 0.0)))
+    return MatchedFact(fact=stated(text, **fields), vector=vector, candidates=candidates)
+
+
+def test_an_earlier_fact_is_a_candidate_of_a_later_one_as_it_was_said() -> None:
+    turn = told(
+        matched("Mira lives in Bonn.", key="home_city", value="Bonn", category="identity", event_time=LAST_YEAR),
+        matched("Mira lives in Ulm.", 0.6, 0.8, key="home_city", candidates=(known(),)),
+    )
+    first, second = with_earlier(turn, Rules(confidence="cautious"))
+    assert first.candidates == ()
+    _, bonn = second.candidates
+    assert bonn.fact_id == place_id(turn.owner, turn.source_id, 0)
+    assert (bonn.text, bonn.key, bonn.value, bonn.category) == ("Mira lives in Bonn.", "home_city", "Bonn", "identity")
+    assert (bonn.true_from, bonn.confidence, bonn.status) == (LAST_YEAR, 0.40, "active")
+    assert bonn.similarity == pytest.approx(0.6, abs=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "may"),
+    [
+        ({"key": "home_city"}, {"key": "home_city"}, True),
+        ({"key": "pet"}, {"key": "pet"}, False),
+        ({"key": "pet"}, {"key": "pet", "single_valued": True}, True),
+        ({"key": "pet"}, {"key": "hobby"}, False),
+        ({}, {}, True),
+        ({"key": "pet"}, {"key": "hobby", "action_hint": "retract"}, True),
+        ({"key": "pet", "text": "Mira has no pets."}, {"key": "pet"}, True),
+        ({"key": "pet", "text": "same"}, {"key": "hobby", "text": "Same."}, True),
+    ],
+)
+def test_only_what_may_clash_is_asked_about(before: dict[str, Any], after: dict[str, Any], *, may: bool) -> None:
+    facts = (matched(**{"text": "Mira has a dog.", **before}), matched(**{"text": "Mira has a cat.", **after}))
+    _, second = with_earlier(told(*facts), Rules())
+    assert bool(second.candidates) == may
+
+
+def test_a_fact_is_compared_with_so_many_before_it() -> None:
+    facts = [matched(f"fact {place}") for place in range(LOOKED_BACK + 5)]
+    assert [len(fact.candidates) for fact in with_earlier(told(*facts), Rules())][-3:] == [LOOKED_BACK] * 3
+
+
+def test_vectors_of_two_models_are_not_compared() -> None:
+    _, second = with_earlier(told(matched("one"), matched("two", 1.0, model="other")), Rules())
+    assert [candidate.similarity for candidate in second.candidates] == [0.0]
