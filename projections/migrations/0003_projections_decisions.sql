@@ -54,13 +54,20 @@ ADD CONSTRAINT facts_status_check CHECK (
 ALTER COLUMN believed_from DROP NOT NULL,
 ADD COLUMN authority text NOT NULL DEFAULT 'extracted' CHECK (authority IN ('extracted', 'human')),
 ADD COLUMN single_valued boolean NOT NULL DEFAULT false,
+ADD COLUMN said_at timestamptz,
 ADD COLUMN recorded_at timestamptz,
 ADD COLUMN state_since timestamptz;
 UPDATE facts
 SET
     recorded_at = believed_from,
-    state_since = coalesce(closed_at, believed_to, believed_from);
+    state_since = coalesce(closed_at, believed_to, believed_from),
+    said_at = (
+        SELECT commits.occurred_at
+        FROM commits
+        WHERE commits.owner = facts.owner AND commits.source_id = facts.source_id
+    );
 ALTER TABLE facts
+ALTER COLUMN said_at SET NOT NULL,
 ALTER COLUMN recorded_at SET NOT NULL,
 ALTER COLUMN state_since SET NOT NULL;
 DROP INDEX facts_scope;
@@ -69,12 +76,13 @@ CREATE INDEX facts_scope ON facts (tenant, user_id, agent_id, app_id, run_id, re
 CREATE INDEX facts_key ON facts (tenant, user_id, agent_id, app_id, run_id, key)
 WHERE key IS NOT NULL AND status IN ('active', 'pending_confirmation');
 CREATE INDEX facts_pending ON facts (tenant, user_id, agent_id, app_id, run_id) WHERE status = 'pending_confirmation';
+CREATE INDEX facts_superseded_by ON facts (superseded_by) WHERE superseded_by IS NOT NULL;
 CREATE INDEX facts_unresolved ON facts (tenant, user_id, agent_id, app_id, run_id) WHERE unresolved;
 CREATE INDEX facts_ending ON facts (least(valid_until, true_to))
 WHERE status = 'active' AND (valid_until IS NOT NULL OR true_to IS NOT NULL);
 COMMENT ON TABLE facts IS
 'Every version of every fact. true_from/true_to: when it was so; believed_from/believed_to: when we held it so (from '
-'is NULL for what was never held: a pending one); recorded_at: when it came; state_since: since when the row stands '
+'is NULL for what was never held: a pending one); said_at: when it was said; recorded_at: when it came; state_since: since when the row stands '
 'as it does; closed_at: when we learned true_to. supersedes names the versions that this one really ended.';
 
 CREATE TABLE former_states (

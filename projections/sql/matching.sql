@@ -47,6 +47,8 @@ SELECT
     found.authority,
     found.unresolved,
     found.single_valued,
+    found.event_time,
+    found.said_at,
     coalesce((
         SELECT held_back.targets FROM held_back
         WHERE held_back.fact_id = found.fact_id
@@ -90,6 +92,8 @@ LEFT JOIN LATERAL (
             known.authority,
             known.unresolved,
             known.single_valued,
+            known.event_time,
+            known.said_at,
             coalesce(known.key = asked.key, false) AS is_of_key,
             coalesce(
                 known.content_hash = asked.content_hash OR compared.distance <= 1 - asked.floor, false
@@ -117,6 +121,8 @@ LEFT JOIN LATERAL (
                 facts.authority,
                 facts.unresolved,
                 facts.single_valued,
+                facts.event_time,
+                greatest(facts.said_at, facts.last_confirmed_at) AS said_at,
                 facts.embedding,
                 facts.embedding_model
             FROM facts
@@ -147,6 +153,8 @@ LEFT JOIN LATERAL (
                 facts.authority,
                 facts.unresolved,
                 facts.single_valued,
+                facts.event_time,
+                greatest(facts.said_at, facts.last_confirmed_at) AS said_at,
                 facts.embedding,
                 facts.embedding_model
             FROM facts

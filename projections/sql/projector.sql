@@ -87,7 +87,7 @@ COPY facts (
     importance_category, importance, certainty, confidence, subject, speaker, excerpt, status, unresolved, event_time,
     valid_until, true_from, true_to, closed_at, believed_from, believed_to, mention_count, last_confirmed_at,
     supersedes, superseded_by, source_id, stale, content_hash, embedding_model, embedding, metadata, authority,
-    single_valued, recorded_at, state_since
+    single_valued, said_at, recorded_at, state_since
 ) FROM STDIN (FORMAT binary);
 
 -- name: copy_former_states

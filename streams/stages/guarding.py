@@ -23,11 +23,12 @@ OVERWRITES: Final[Mapping[Verdict, Overwrite]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Saying:
-    """How sure a statement is, from when on it holds, and when it was said."""
+    """How sure a statement is, from when on it holds, when it was said, and whether it tells a change or an end."""
 
     confidence: float
     true_from: datetime
     said_at: datetime
+    revises: bool = False
 
 
 def confidence_of(fact: ExtractedFact, rules: Rules) -> float:
@@ -68,20 +69,35 @@ def is_late(verdict: Verdict, held: Sequence[Candidate], saying: Saying) -> bool
     if verdict == "MERGE":
         return False
     told = max(saying.true_from, saying.said_at) if verdict == "CONTRADICT" else saying.true_from
-    return any(told < known.true_from for known in held)
+    return any(_older(told, saying, known) for known in held)
+
+
+def _older(told: datetime, saying: Saying, known: Candidate) -> bool:
+    """Said before the known fact was said last, it is older if it began before that as well.
+
+    Said later, "I moved last weekend" is news even for one who said on that Sunday that he lives elsewhere: that was
+    not the day on which he began to. But nothing told of 2019 ends what is told to have begun in 2021.
+    """
+    last_said = known.said_at or saying.said_at
+    if saying.said_at < last_said:
+        return told < last_said
+    if saying.revises and known.event_time is None:
+        return False
+    return told < known.true_from
 
 
 def ended_by(
     held: Sequence[Candidate], true_from: datetime, chains: Mapping[UUID, Sequence[datetime]]
 ) -> tuple[datetime, UUID]:
-    """When what is true from `true_from` on ended, and the fact that tells: at the next newer beginning that is known.
+    """When what is true from `true_from` on ended, and the fact that tells: the next newer one that is known.
 
-    `chains` has, for a fact, the beginnings of the versions that it superseded; one of `held` is newer.
+    `chains` has, for a fact, the beginnings of the versions that it superseded; one of `held` began, or was said again,
+    later than `true_from`.
     """
     beginnings = (
         (began, known.true_from, known.fact_id)
         for known in held
-        for began in (known.true_from, *chains.get(known.fact_id, ()))
+        for began in (known.true_from, known.said_at or known.true_from, *chains.get(known.fact_id, ()))
         if began > true_from
     )
     began, _, fact_id = min(beginnings)

@@ -142,6 +142,7 @@ def said(fact: ExtractedFact, given: Circumstances) -> Saying:
         confidence=confidence_of(fact, given.rules),
         true_from=fact.event_time or given.occurred_at,
         said_at=given.occurred_at,
+        revises=fact.action_hint != "new",
     )
 
 

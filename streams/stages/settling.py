@@ -86,7 +86,7 @@ def _maker(given: Circumstances, place: int, unresolved: Candidate, asked: Again
         given=given,
         place=place,
         fact=stated(unresolved),
-        saying=Saying(confidence=unresolved.confidence, true_from=began, said_at=began),
+        saying=Saying(confidence=unresolved.confidence, true_from=began, said_at=unresolved.said_at or began),
         vector=judgement.merged_vector,
         candidates=asked.rivals,
     )

@@ -16,6 +16,7 @@ SURE = Saying(confidence=0.95, true_from=NOON, said_at=NOON)
 UNSURE = Saying(confidence=0.80, true_from=NOON, said_at=NOON)
 OLD = Saying(confidence=0.95, true_from=LAST_YEAR - timedelta(days=1), said_at=NOON)
 OLD_WORDS = Saying(confidence=0.95, true_from=LAST_YEAR - timedelta(days=1), said_at=LAST_YEAR - timedelta(days=1))
+WEEKEND = Saying(confidence=0.95, true_from=LAST_YEAR - timedelta(days=3), said_at=NOON, revises=True)
 VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
 ENDING: tuple[Verdict, ...] = tuple(OVERWRITES)
 
@@ -44,6 +45,26 @@ def rows() -> list[tuple[str, Verdict, dict[str, Any], Saying, Rules, Guard | No
         ),
         ("late words of denial", "CONTRADICT", plain, OLD_WORDS, Rules(), "late_news"),
         ("a new denial about old times", "CONTRADICT", {"confidence": 0.5}, OLD, Rules(), None),
+        *(
+            (
+                f"{verdict} that began before the old was said",
+                verdict,
+                plain | {"said_at": LAST_YEAR},
+                WEEKEND,
+                Rules(),
+                None,
+            )
+            for verdict in ("REPLACE", "RETRACT", "EXPIRE")
+        ),
+        (
+            "a change before one that is told with its time",
+            "REPLACE",
+            plain | {"said_at": LAST_YEAR, "event_time": LAST_YEAR},
+            WEEKEND,
+            Rules(),
+            "late_news",
+        ),
+        ("said before the old was said again", "REPLACE", plain | {"said_at": NEXT_YEAR}, SURE, Rules(), "late_news"),
         ("a late merge", "MERGE", plain, OLD, Rules(), None),
         ("late news about a human's word", "REPLACE", human, OLD, Rules(), "late_news"),
         *((f"late {verdict}, side by side", verdict, plain, OLD, Rules(), None) for verdict in ("ADD", "SIMILAR")),
@@ -111,3 +132,8 @@ def test_history_ends_at_the_next_newer_beginning_that_is_known() -> None:
     assert ended_by([rome], LAST_YEAR, {}) == (NEXT_YEAR, rome.fact_id)
     earlier = known(true_from=NOON)
     assert ended_by([rome, earlier], LAST_YEAR, {}) == (NOON, earlier.fact_id)
+
+
+def test_what_was_said_again_ends_what_was_said_in_between() -> None:
+    berlin = known(true_from=LAST_YEAR, said_at=NEXT_YEAR)
+    assert ended_by([berlin], NOON, {}) == (NEXT_YEAR, berlin.fact_id)
