@@ -16,11 +16,12 @@ def page(scored: Sequence[Scored]) -> str:
     """The page for the scores of all cases with the offline provider; it tells no times, so it is reproducible."""
     english = [one for one in scored if one.case.language == "en"]
     return Template(TEMPLATE.read_text()).substitute(
-        cases=len(scored),
         english=len(english),
         others=len(scored) - len(english),
         right=figures(english).right,
         unmet=figures(english).unmet,
+        dev=figures([one for one in english if one.case.split == "dev"]).right,
+        test=figures([one for one in english if one.case.split == "test"]).right,
         rates=rates_table(scored),
         confusion=confusion_table(english),
         guards=guards_line(english),
