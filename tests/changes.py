@@ -1,0 +1,166 @@
+"""What one turn or command has changed in a person's facts, and what the words of each vocabulary say of it."""
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from projections.results import WriteResult
+from tests.world import Person
+
+OPEN: Final = ("active", "pending_confirmation")
+Row = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """The facts of one scope by text, before and after; `old` is known to all, `new` is what was said about it.
+
+    `pending` are the overwrites that are held back after it, `relations` how facts relate, by their texts.
+    """
+
+    result: WriteResult
+    events: list[str]
+    before: Mapping[str, Row]
+    after: Mapping[str, Row]
+    pending: Sequence[Row]
+    relations: list[tuple[str, str, str]]
+    old_text: str
+    new_text: str
+
+    @property
+    def old(self) -> Row:
+        return self.after[self.old_text]
+
+    @property
+    def new(self) -> Row:
+        return self.after[self.new_text]
+
+    @property
+    def successor(self) -> Row | None:
+        """The fact that stands in the place of the old one."""
+        return next((row for row in self.after.values() if row["fact_id"] == self.old["superseded_by"]), None)
+
+    @property
+    def brought(self) -> set[str]:
+        return set(self.after) - set(self.before)
+
+
+async def changed(person: Person, told: Awaitable[WriteResult], *, old: str, new: str) -> Change:
+    """What comes of a turn or a command that is `told` between two looks at the tables."""
+    before = await person.facts()
+    result = await told
+    after = await person.facts()
+    texts = {row["fact_id"]: text for text, row in after.items()}
+    ids = list(texts)
+    pending = "SELECT * FROM pending_confirmations WHERE fact_id = ANY(%s) AND settled_at IS NULL"
+    relations = "SELECT * FROM fact_relations WHERE fact_id = ANY(%s)"
+    return Change(
+        result=result,
+        events=await person.events(result.turn_id),
+        before=before,
+        after=after,
+        pending=await person.world.rows(pending, ids),
+        relations=[
+            (texts[row["fact_id"]], row["relation"], texts[row["related_id"]])
+            for row in await person.world.rows(relations, ids)
+        ],
+        old_text=old,
+        new_text=new,
+    )
+
+
+def _stands_as_before(change: Change) -> bool:
+    """The old one, where there was one, is as true and as much believed as ever."""
+    if change.old_text not in change.before:
+        return True
+    return change.old["status"] == "active" and change.old["true_to"] is None and change.old["believed_to"] is None
+
+
+def _added(change: Change) -> bool:
+    brought = [change.after[text]["status"] for text in change.brought]
+    return brought == ["active"] and _stands_as_before(change)
+
+
+def _kept(change: Change) -> bool:
+    """The old one stays, and what was said about it stands for nothing of its own."""
+    stands = [text for text, row in change.after.items() if row["status"] in OPEN]
+    return change.old_text in change.before and _stands_as_before(change) and stands == [change.old_text]
+
+
+def _succeeded(change: Change) -> bool:
+    successor = change.successor
+    return (
+        successor is not None
+        and successor["status"] == "active"
+        and change.old["status"] in ("superseded", "archived")
+        and change.old_text in change.before
+    )
+
+
+def _merged(change: Change) -> bool:
+    """One fact says both, and neither was wrong."""
+    successor = change.successor
+    return (
+        _succeeded(change)
+        and successor is not None
+        and successor["text"] not in (change.old_text, change.new_text)
+        and change.old["true_to"] is None
+    )
+
+
+def _replaced(change: Change) -> bool:
+    """It was true until then, and we still believe that it was."""
+    return _succeeded(change) and change.old["true_to"] is not None and change.old["believed_to"] is None
+
+
+def _contradicted(change: Change) -> bool:
+    """It never was true: it leaves what we believe."""
+    left = change.old["true_to"] is None and change.old["believed_to"] is not None
+    return _succeeded(change) and left and not _merged(change)
+
+
+def _ended(change: Change) -> bool:
+    return change.old["status"] in ("expired", "retracted")
+
+
+def _waits(change: Change) -> bool:
+    return (
+        _stands_as_before(change)
+        and change.new_text in change.brought
+        and change.new["status"] == "pending_confirmation"
+        and [row["fact_id"] for row in change.pending] == [change.new["fact_id"]]
+    )
+
+
+def _related(relation: str) -> Callable[[Change], bool]:
+    def holds(change: Change) -> bool:
+        return (change.new_text, relation, change.old_text) in change.relations and _added(change)
+
+    return holds
+
+
+MEANING: Final[Mapping[str, Mapping[str, Callable[[Change], bool]]]] = {
+    "resolution": {
+        "ADD": _added,
+        "MERGE": _merged,
+        "REPLACE": _replaced,
+        "KEEP": _kept,
+        "CONTRADICT": _contradicted,
+    },
+    "arbitration": {
+        "insert": _added,
+        "update": _merged,
+        "supersede": lambda change: _succeeded(change) and not _merged(change),
+        "expire": _ended,
+        "noop": _kept,
+        "mark_pending_confirmation": _waits,
+    },
+    "reconciliation": {"ADD": _added, "UPDATE": _succeeded, "NOOP": _kept, "DELETE": _ended},
+    "classification": {
+        "update": _succeeded,
+        "extend": _related("extends"),
+        "similar": _related("similar"),
+        "noop": _kept,
+    },
+}
+"""By vocabulary and word whether the word is right for a change. Of a vocabulary's words one at the most is."""

@@ -1,0 +1,120 @@
+"""A model that says what a test has told it to: readings by turn, rulings by the words of the new fact."""
+
+import re
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+import orjson
+
+from schemas.provenance import Verdict
+from tests.servers.replies import ChatRequest, fact
+
+_KNOWN = re.compile(r"^K(\d+) \((.*?)\): (.+)$", re.MULTILINE)
+_NEW = re.compile(r"^N(\d+) \(.*?\): (.+)\n  said: .*\n  may concern: (.*)$", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """A resolution prompt: what is new and known by its number, which known ones are `offered` to each new one."""
+
+    new: Mapping[int, str]
+    known: Mapping[int, str]
+    offered: Mapping[int, tuple[int, ...]]
+    notes: Mapping[int, str]
+
+    @classmethod
+    def of(cls, request: ChatRequest) -> "Question":
+        known = _KNOWN.findall(request.question)
+        new = _NEW.findall(request.question)
+        return cls(
+            new={int(number): text for number, text, _ in new},
+            known={int(label): text for label, _, text in known},
+            offered={int(number): tuple(map(int, re.findall(r"K(\d+)", concerns))) for number, _, concerns in new},
+            notes={int(label): note for label, note, _ in known},
+        )
+
+    def label(self, text: str) -> int:
+        """The number of the known fact that says `text`."""
+        return next(label for label, known in self.known.items() if known == text)
+
+    def asks(self, text: str) -> bool:
+        return text in self.new.values()
+
+
+@dataclass(frozen=True, slots=True)
+class Ruling:
+    """A verdict with its targets by their words; without `on` those offered first for what is not ADD."""
+
+    action: Verdict
+    on: tuple[str, ...] = ()
+    text: str | None = None
+    ended_at: datetime | None = None
+
+    def decide(self, question: Question, number: int) -> dict[str, Any]:
+        labels = [question.label(text) for text in self.on]
+        if not labels and self.action != "ADD":
+            labels = [question.offered[number][0]]
+        return decision(number, self.action, *labels, text=self.text, ended_at=self.ended_at)
+
+
+Answer = str | Callable[[Question], str]
+"""A reply as it is, or made for a question."""
+
+
+def decision(number: int, action: str, *known: int, **fields: Any) -> dict[str, Any]:
+    """One decision as a model answers it."""
+    none = {"text": None, "search_text": None, "ended_at": None}
+    return {"new": number, "reason": "as the test says", "action": action, "known": known} | none | fields
+
+
+def decisions(*made: Mapping[str, Any]) -> str:
+    return orjson.dumps({"decisions": made}).decode()
+
+
+def reading(text: str, about: str | None = None, **fields: Any) -> dict[str, Any]:
+    """One fact as a model reads it off a message that says just that. Equal `about` makes equal vectors."""
+    return fact(text, text) | {"search_text": about or text} | fields
+
+
+def readings(facts: Iterable[Mapping[str, Any]]) -> str:
+    return orjson.dumps({"facts": list(facts)}).decode()
+
+
+@dataclass(slots=True)
+class ScriptedModel:
+    """Replies for the test server. Every fact that nobody ruled on is in `surprises`, and added."""
+
+    reads: dict[str, str] = field(default_factory=dict)
+    rulings: dict[str, Ruling] = field(default_factory=dict)
+    answers: dict[str, deque[Answer]] = field(default_factory=dict)
+    surprises: list[str] = field(default_factory=list)
+    requests: list[ChatRequest] = field(default_factory=list)
+
+    def __call__(self, request: ChatRequest) -> str:
+        self.requests.append(request)
+        if request.turn_id is not None:
+            return self.reads.get(request.turn_id, readings(()))
+        question = Question.of(request)
+        waiting = next((self.answers[text] for text in question.new.values() if self.answers.get(text)), None)
+        if waiting is None:
+            return decisions(*(self._decide(question, number, text) for number, text in question.new.items()))
+        # The last answer is said again and again: a model may be as stubborn as it likes.
+        answer = waiting.popleft() if len(waiting) > 1 else waiting[0]
+        return answer if isinstance(answer, str) else answer(question)
+
+    def asked(self, text: str) -> list[ChatRequest]:
+        """The resolution prompts in which `text` is a new fact, re-prompts too."""
+        return [one for one in self.requests if one.turn_id is None and Question.of(one).asks(text)]
+
+    def complaints(self, text: str) -> list[str]:
+        """What the model was told of its faulty replies about `text`."""
+        told = [request.body["messages"] for request in self.asked(text)]
+        return [messages[-1]["content"] for messages in told if messages[-2]["role"] == "assistant"]
+
+    def _decide(self, question: Question, number: int, text: str) -> dict[str, Any]:
+        if text not in self.rulings:
+            self.surprises.append(text)
+        return self.rulings.get(text, Ruling("ADD")).decide(question, number)

@@ -1,0 +1,135 @@
+"""A running pipeline for tests from end to end: people say things, a scripted model reads them, the tables tell."""
+
+from collections import deque
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+from psycopg.rows import dict_row
+
+from mnemolog.client import MemoryClient
+from mnemolog.settings import Settings
+from projections.pools import Pool, open_pool
+from projections.results import WriteResult
+from streams.settings import StreamsSettings
+from tests.pipeline import running
+from tests.servers.openai_server import OpenAiServer
+from tests.servers.scripted import Answer, Question, Ruling, ScriptedModel, readings
+
+START = datetime(2026, 3, 2, 9, tzinfo=UTC)
+
+
+def day(number: int) -> datetime:
+    return START + timedelta(days=number)
+
+
+class World:
+    """A worker with all stages over real servers, a client of it, and the model behind HTTP that both talk to."""
+
+    def __init__(
+        self, settings: Settings, pool: Pool, memory: MemoryClient, server: OpenAiServer, model: ScriptedModel
+    ) -> None:
+        self.settings = settings
+        self.pool = pool
+        self.memory = memory
+        self.server = server
+        self.model = model
+
+    @classmethod
+    @asynccontextmanager
+    async def started(cls, settings: StreamsSettings) -> AsyncIterator["World"]:
+        model = ScriptedModel()
+        with OpenAiServer(model) as server:
+            ours = {"provider": "openai", "base_url": server.base_url, "expiry_interval": 0.2}
+            whole = Settings(**settings.model_dump() | ours)
+            assert whole.postgres is not None
+            async with (
+                running(whole),
+                MemoryClient(settings=whole) as memory,
+                open_pool(whole.postgres, min_size=1, max_size=8, application_name="test") as pool,
+            ):
+                yield cls(whole, pool, memory, server, model)
+
+    def person(self, name: str, **scope: str) -> "Person":
+        return Person(self, name, {"user_id": name, **scope})
+
+    async def rows(self, query: str, *parameters: Any) -> list[dict[str, Any]]:
+        """What `query` finds, as an SQL user would see it."""
+        async with self.pool.connection() as connection, connection.cursor(row_factory=dict_row) as cursor:
+            return await (await cursor.execute(query.encode(), parameters)).fetchall()
+
+
+@dataclass(slots=True)
+class Person:
+    """Somebody who says things, in a scope of their own; one thing a day."""
+
+    world: World
+    name: str
+    scope: dict[str, Any]
+    said: int = field(default=0)
+
+    async def says(
+        self,
+        *facts: Mapping[str, Any],
+        ruled: Mapping[str, Ruling] | None = None,
+        answers: Sequence[Answer] = (),
+        **turn: Any,
+    ) -> WriteResult:
+        """Publish one turn and wait for its end.
+
+        `facts` is what the model reads in it, `ruled` what it says of each that it is asked about by its text;
+        `answers` are replies, one after the other, to what is asked about the first fact.
+        """
+        turn = {"turn_id": f"{self.name}-{self.said}", "occurred_at": day(self.said), **turn}
+        self.said += 1
+        model, texts = self.world.model, [one["text"] for one in facts]
+        model.reads.setdefault(turn["turn_id"], readings(facts))
+        model.rulings.update(ruled or {})
+        if answers:
+            model.answers[texts[0]] = deque(answers)
+        messages = turn.pop("messages", None) or [{"role": "user", "content": one["excerpt"]} for one in facts]
+        accepted = await self.world.memory.add(messages, **self.scope, speaker=self.name.capitalize(), **turn)
+        result = await self._end(accepted.turn_id)
+        if answers:
+            del model.answers[texts[0]]
+        return result
+
+    async def orders(self, order: str, *arguments: Any, **named: Any) -> WriteResult:
+        """Give an order of `MemoryClient` by its name, and wait for its end."""
+        ordered = await getattr(self.world.memory, order)(*arguments, **self.scope, **named)
+        return await self._end((ordered[0] if isinstance(ordered, list) else ordered).command_id)
+
+    async def facts(self) -> dict[str, dict[str, Any]]:
+        """Every fact of the scope as it stands, by its text."""
+        query = (
+            "SELECT * FROM facts WHERE (tenant, user_id, agent_id, app_id, run_id) = (%s, %s, %s, %s, %s) "
+            "ORDER BY recorded_at"
+        )
+        names = ("tenant", "user_id", "agent_id", "app_id", "run_id")
+        own = {"tenant": "default"} | self.scope
+        found = await self.world.rows(query, *(own.get(name, "") for name in names))
+        return {row["text"]: row for row in found}
+
+    async def standing(self) -> dict[str, str]:
+        """The status of each fact by its text."""
+        return {text: row["status"] for text, row in (await self.facts()).items()}
+
+    async def fact_id(self, text: str) -> UUID:
+        found: UUID = (await self.facts())[text]["fact_id"]
+        return found
+
+    async def events(self, turn_id: str) -> list[str]:
+        query = "SELECT event FROM memory_events WHERE owner = %s AND source_id = %s ORDER BY ordinal"
+        owner = f"{self.scope.get('tenant', 'default')}/{self.scope['user_id']}"
+        return [row["event"] for row in await self.world.rows(query, owner, turn_id)]
+
+    def asked(self, text: str) -> list[Question]:
+        """What the model was asked about the new fact `text`, re-prompts too."""
+        return [Question.of(request) for request in self.world.model.asked(text)]
+
+    async def _end(self, name: str) -> WriteResult:
+        user, tenant = self.scope["user_id"], self.scope.get("tenant")
+        return await self.world.memory.wait(name, user_id=user, tenant=tenant, verbose=True)
