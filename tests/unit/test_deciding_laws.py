@@ -144,7 +144,7 @@ def _known(fact: MatchedFact) -> tuple[Candidate, ...]:
     return tuple(candidate for candidate in fact.candidates if candidate.fact_id.int < 1000)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=100, deadline=None)
 @drawn(worlds())
 def test_decisions_touch_candidates_and_what_these_challenge_and_nothing_else(world: World) -> None:
     near = {candidate.fact_id for weight in world.weights for candidate in weight.matched.candidates}
@@ -155,7 +155,7 @@ def test_decisions_touch_candidates_and_what_these_challenge_and_nothing_else(wo
         own |= {event.fact.fact_id} if getattr(event, "fact", None) else set()  # type: ignore[union-attr]  # as asked
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=100, deadline=None)
 @drawn(worlds())
 def test_a_fact_is_ended_once_and_every_id_follows_from_its_place(world: World) -> None:
     made = world.made
@@ -168,7 +168,7 @@ def test_a_fact_is_ended_once_and_every_id_follows_from_its_place(world: World) 
             assert fact.fact_id == ids.fact_id(OWNER, SOURCE, event.ordinal)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=100, deadline=None)
 @drawn(worlds())
 def test_what_a_human_said_is_ended_by_no_statement(world: World) -> None:
     humans = {candidate.fact_id for candidate in world.candidates if candidate.authority == "human"}
@@ -177,31 +177,33 @@ def test_what_a_human_said_is_ended_by_no_statement(world: World) -> None:
         assert not humans & (set(ends(event)) - unresolved)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=100, deadline=None)
 @drawn(worlds())
 def test_late_news_never_ends_a_newer_fact(world: World) -> None:
     began = {candidate.fact_id: candidate.true_from for candidate in world.candidates}
     pending = {case.fact_id for case in world.cases}
     for event in world.made:
         if isinstance(event, FactReplaced | FactRetracted | FactExpired) and event.fact is not None:
-            newer = [target for target in event.targets if began.get(target, NOON) > event.fact.true_from]
+            newer = [target for target in event.targets if began[target] > event.fact.true_from]
             assert set(newer) <= pending
         waits_with = isinstance(event, FactPending) and bool(pending & set(event.targets))  # with a case's own end
         kinds = FactReplaced | FactRetracted | FactExpired | FactPending
         if isinstance(event, kinds) and event.ended_at is not None and not waits_with:
-            assert all(began.get(target, event.ended_at) <= event.ended_at for target in event.targets)
+            assert all(began[target] <= event.ended_at for target in event.targets)
         if isinstance(event, FactAdded) and event.ended_at is not None:
             assert event.fact.true_from < event.ended_at
+        if (fact := getattr(event, "fact", None)) is not None:
+            began[fact.fact_id] = fact.true_from
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=100, deadline=None)
 @drawn(worlds())
 def test_where_facts_are_only_added_nothing_else_happens(world: World) -> None:
     if world.given.rules.add_only or not world.given.infer:
         assert all(isinstance(event, FactAdded | FactSkipped) for event in world.made)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=100, deadline=None)
 @drawn(worlds())
 def test_every_decision_is_sound_when_it_is_applied(world: World) -> None:
     states = {
