@@ -26,6 +26,11 @@ MONDAY = datetime(2023, 5, 8, 13, 57, tzinfo=UTC)
         ("on the 5th of June, 2021", (2021, 6, 5), 1, "on 2021-06-05"),
         ("since May 2020", (2020, 5, 1), 31, "since May 2020"),
         ("by 2023-12-24", (2023, 12, 24), 1, "by 2023-12-24"),
+        ("starting on 2023-05-09", (2023, 5, 9), 1, "since 2023-05-09"),
+        ("as of tomorrow", (2023, 5, 9), 1, "since 2023-05-09"),
+        ("at the end of the month", (2023, 5, 31), 1, "on 2023-05-31"),
+        ("until the end of February 2024", (2024, 2, 29), 1, "until 2024-02-29"),
+        ("for the next two weeks", (2023, 5, 8), 15, "until 2023-05-22"),
     ],
 )
 def test_a_time_is_found_and_named(text: str, first: tuple[int, int, int], days: int, words: str) -> None:
@@ -75,3 +80,16 @@ def test_the_day_is_that_of_the_speakers_zone() -> None:
 )
 def test_no_words_break_the_calendar(words: list[str], at: datetime) -> None:
     find_time(" ".join(words), at, future=True)
+
+
+def test_how_long_tells_an_end_only_of_what_is_to_come() -> None:
+    when = find_time("I am in Rome for three days", MONDAY, future=True)
+    assert when is not None
+    assert when.words == "until 2023-05-11"
+    assert find_time("I was in Rome for three days", MONDAY, future=False) is None
+
+
+def test_what_holds_since_a_day_began_with_it() -> None:
+    when = find_time("we meet at 11 starting today", MONDAY, future=True)
+    assert when is not None
+    assert when.start == datetime(2023, 5, 8, tzinfo=UTC)

@@ -59,6 +59,7 @@ CASES = {
         ("I love coffee.", "I like coffee.", "KEEP"),
         ("I like coffee.", "I like tea.", "ADD"),
         ("I hate jazz.", "I love jazz now.", "REPLACE"),
+        ("I no longer like jazz.", "I hate jazz.", "SIMILAR"),
         ("I prefer coffee.", "I prefer tea to coffee.", "REPLACE"),
         ("My favourite colour is blue.", "My favourite colour is red.", "REPLACE"),
     ],

@@ -69,7 +69,8 @@ def _located(stretch: _Stretch, match: re.Match[str], text: str, at: datetime) -
     said = {"starting": "since", "as of": "since"}.get(said.lower().removesuffix(" on"), said)
     preposition = said if said in ("by", "until", "till", "since", "before", "from") else stretch.preposition
     start = datetime.combine(stretch.first, time(), at.tzinfo)
-    if stretch.first == stretch.last and (clock := _clock(text)):
+    began = preposition in ("since", "from")  # "at 10 since Monday" began with the day
+    if stretch.first == stretch.last and not began and (clock := _clock(text)):
         start = datetime.combine(stretch.first, clock, at.tzinfo)
     return When(
         start=start,

@@ -26,7 +26,7 @@ _DATE: Final = re.compile(r"\d{4}(?:-\d\d-\d\d)?")
 
 def same(pair: Pair) -> Relation | None:
     new, old = pair.new, pair.old
-    if new.stance == "ending" or old.stance == "ending" or not pair.agree or not new.words:
+    if new.stance == "ending" or new.stance != old.stance or not new.words:
         return None
     if new.all <= old.all and (pair.fact.key == pair.known.key or len(new.words) > 1):
         return Relation("KEEP", "the known fact says it already")
