@@ -1,0 +1,190 @@
+"""What counts as a conflict and how it is decided, from a turn to the tables; the model says what it is told to say."""
+
+from typing import Any, Final
+
+import pytest
+
+from schemas.policy import Policy
+from tests.servers.scripted import Ruling, reading
+from tests.world import Person, World, day
+
+pytestmark = [pytest.mark.kafka, pytest.mark.postgres, pytest.mark.asyncio(loop_scope="module")]
+
+BERLIN: Final = "Ana lives in Berlin."
+VESUVIUS: Final = "Ana has settled at the foot of a volcano."
+
+
+async def unlike(ana: Person, key: str, *, single: bool = False, **second: Any) -> tuple[dict[str, str], float]:
+    """Two facts of a key with not a word in common, of which the model says REPLACE; how near they were."""
+    same = {"key": key, "single_valued": single}
+    await ana.says(reading(BERLIN, "berlin flat", **same))
+    ruled = {VESUVIUS: Ruling("REPLACE", (BERLIN,))}
+    result = await ana.says(reading(VESUVIUS, "volcano", **same | second), ruled=ruled)
+    assert result.trace is not None
+    retrieved = result.trace.decisions[0].retrieved
+    return await ana.standing(), retrieved[0].similarity if retrieved else 0.0
+
+
+@pytest.mark.parametrize(("key", "single"), [("home_city", False), ("favourite_view", False), ("lookout", True)])
+async def test_facts_of_a_key_with_one_value_meet_however_unlike_they_are(
+    world: World, key: str, *, single: bool
+) -> None:
+    ana = world.person(f"ana-{key}")
+    standing, similarity = await unlike(ana, key, single=single)
+    assert standing == {BERLIN: "superseded", VESUVIUS: "active"}
+    assert similarity < 0.2
+
+
+async def test_a_policy_says_which_further_keys_hold_one_value(world: World) -> None:
+    ana = world.person("ana-policy")
+    await ana.orders("set_policy", Policy(single_valued=("outlook",)))
+    assert (await unlike(ana, "outlook"))[0] == {BERLIN: "superseded", VESUVIUS: "active"}
+
+
+@pytest.mark.parametrize(("key", "second"), [("allergy", {}), ("home_city", {"subject": "Ana's brother"})])
+async def test_facts_of_other_keys_or_subjects_do_not_meet(world: World, key: str, second: dict[str, str]) -> None:
+    ana = world.person(f"ana-{key}-apart")
+    same = {"key": key, "subject": "Ana"}
+    await ana.says(reading(BERLIN, "berlin flat", **same))
+    result = await ana.says(reading(VESUVIUS, "volcano", **same | second))
+    assert await ana.standing() == {BERLIN: "active", VESUVIUS: "active"}
+    assert result.llm_calls == 1
+
+
+DIFFERENT: Final = {
+    "negation": ("Bo is allergic to nuts.", "Bo is not allergic to nuts."),
+    "number": ("Bo meets the team at 10.", "Bo meets the team at 11."),
+    "written number": ("Bo has two sisters.", "Bo has three sisters."),
+    "date": ("Bo moves on 2026-05-01.", "Bo moves on 2026-06-01."),
+    "weekday": ("Bo swims on Mondays.", "Bo swims on Tuesdays."),
+    "unit": ("Bo lifts 40 kg.", "Bo lifts 40 lb."),
+    "name": ("Bo sails with Tom.", "Bo sails with Tim."),
+    "German": ("Bo ist gegen Nüsse allergisch.", "Bo ist nicht gegen Nüsse allergisch."),
+    "French": ("Bo mange des noix.", "Bo ne mange pas de noix."),
+    "Spanish": ("Bo come nueces.", "Bo no come nueces."),
+}
+
+
+@pytest.mark.parametrize("kind", DIFFERENT)
+async def test_what_differs_in_what_matters_is_never_skipped_unseen(world: World, kind: str) -> None:
+    """The vectors are equal: they say that it is a duplicate."""
+    bo = world.person(f"bo-{kind}")
+    one, other = DIFFERENT[kind]
+    await bo.says(reading(one, "the same"))
+    result = await bo.says(reading(other, "the same"), ruled={other: Ruling("ADD")})
+    assert result.trace is not None
+    (decided,) = result.trace.decisions
+    assert (decided.by, decided.verdict, decided.retrieved[0].similarity) == ("model", "ADD", 1.0)
+    assert await bo.standing() == {one: "active", other: "active"}
+
+
+async def test_what_differs_in_nothing_that_matters_is_skipped_unseen(world: World) -> None:
+    bo = world.person("bo-same")
+    await bo.says(reading("Bo is allergic to nuts.", "the same"))
+    for text in ("bo is  allergic to nuts", "Bo is allergic to all nuts."):
+        result = await bo.says(reading(text, "the same"))
+        assert (result.skipped, result.llm_calls) == (1, 1)
+    assert (await bo.facts())["Bo is allergic to nuts."]["mention_count"] == 3
+
+
+async def test_one_call_decides_for_a_whole_turn_about_the_most_similar_of_each(world: World) -> None:
+    cleo = world.person("cleo")
+    words = ["red", "orange", "yellow", "green", "blue", "indigo", "violet", "black", "white", "grey", "brown", "pink"]
+    many = [reading(f"Cleo owns {word} paint.", f"paint in a tin {word}") for word in words]
+    await cleo.says(*many, overrides={"conflict": 0.0, "ending": 0.0, "near_duplicate": 1.0, "add_only": True})
+    near = [reading(f"Cleo sold {word} paint.", f"paint in a tin {word} sold") for word in words[:3]]
+    ruled = {one["text"]: Ruling("REPLACE", (known["text"],)) for one, known in zip(near, many, strict=False)}
+    result = await cleo.says(*near, ruled=ruled, overrides={"conflict": 0.1, "ending": 0.1})
+    assert (result.llm_calls, result.facts_updated) == (2, 3)
+    (question,) = cleo.asked(near[0]["text"])
+    assert set(question.new.values()) == {one["text"] for one in near}
+    for number, word in enumerate(words[:3], start=1):
+        offered = question.offered[number]
+        assert question.known[offered[0]] == f"Cleo owns {word} paint."
+        assert len(offered) <= 8
+    standing = await cleo.standing()
+    assert [text for text, status in standing.items() if status == "superseded"] == [one["text"] for one in many[:3]]
+
+
+async def test_late_news_is_history_and_ends_nothing(world: World) -> None:
+    """A story that is imported backwards comes to what it comes to forwards."""
+    dan = world.person("dan")
+    homes = ["Dan lives in Oslo.", "Dan lives in Rome.", "Dan lives in Bonn."]
+    for number in (2, 1, 0):
+        ruled = {homes[number]: Ruling("REPLACE", (homes[2],))}
+        await dan.says(reading(homes[number], "home", key="home_city"), ruled=ruled, occurred_at=day(10 * number))
+    facts = await dan.facts()
+    assert {text: row["status"] for text, row in facts.items()} == {
+        homes[0]: "superseded",
+        homes[1]: "superseded",
+        homes[2]: "active",
+    }
+    assert [facts[home]["true_from"] for home in homes] == [day(0), day(10), day(20)]
+    assert [facts[home]["true_to"] for home in homes] == [day(10), day(20), None]
+
+
+async def test_facts_of_one_turn_that_clash_are_decided_in_their_order(world: World) -> None:
+    eva = world.person("eva")
+    homes = ["Eva lives in Oslo.", "Eva lives in Rome.", "Eva lives in Bonn."]
+    ruled = {homes[1]: Ruling("REPLACE", (homes[0],)), homes[2]: Ruling("REPLACE", (homes[1],))}
+    result = await eva.says(*(reading(home, "home", key="home_city") for home in homes), ruled=ruled)
+    assert [memory.event for memory in result.memories] == ["ADD", "REPLACE", "REPLACE"]
+    assert await eva.standing() == {homes[0]: "superseded", homes[1]: "superseded", homes[2]: "active"}
+    (question,) = eva.asked(homes[2])
+    assert all("said just now" in note for note in question.notes.values())
+
+
+async def test_a_turn_that_clashes_with_itself_and_with_what_is_known_ends_each_fact_once(world: World) -> None:
+    eva = world.person("eva-known")
+    homes = ["Eva lives in Oslo.", "Eva lives in Rome.", "Eva lives in Bonn."]
+    await eva.says(reading(homes[0], "home", key="home_city"))
+    ruled = {homes[1]: Ruling("REPLACE", (homes[0],)), homes[2]: Ruling("REPLACE", (homes[1],))}
+    await eva.says(*(reading(home, "home", key="home_city") for home in homes[1:]), ruled=ruled)
+    facts = await eva.facts()
+    assert [facts[home]["status"] for home in homes] == ["superseded", "superseded", "active"]
+    assert facts[homes[0]]["superseded_by"] == facts[homes[1]]["fact_id"]
+    assert facts[homes[1]]["superseded_by"] == facts[homes[2]]["fact_id"]
+
+
+async def nothing_is_ended(fay: Person, **turn: Any) -> None:
+    """Where only adding is allowed, nobody is asked, and equal words alone are a duplicate."""
+    said = ["Fay lives in Oslo.", "Fay lives in Rome.", "fay lives in oslo"]
+    for text in said:
+        result = await fay.says(reading(text, "home", key="home_city"), **turn)
+        assert result.llm_calls == 1
+    assert await fay.standing() == {said[0]: "active", said[1]: "active"}
+    assert (await fay.facts())[said[0]]["mention_count"] == 2
+
+
+async def test_add_only_for_a_turn(world: World) -> None:
+    fay = world.person("fay")
+    await nothing_is_ended(fay, overrides={"add_only": True})
+    bonn = "Fay lives in Bonn."
+    await fay.says(reading(bonn, "home", key="home_city"), ruled={bonn: Ruling("REPLACE", ("Fay lives in Rome.",))})
+    assert (await fay.standing())["Fay lives in Rome."] == "superseded"
+
+
+async def test_add_only_for_a_scope(world: World) -> None:
+    fay = world.person("fay-scope", agent_id="archivist")
+    await fay.orders("set_policy", Policy(add_only=True))
+    await nothing_is_ended(fay)
+    elsewhere = world.person("fay-scope")
+    elsewhere.said = 10
+    for text in ("Fay lives in Oslo.", "Fay lives in Rome."):
+        await elsewhere.says(reading(text, "home", key="home_city"), ruled={text: Ruling("REPLACE")})
+    assert await elsewhere.standing() == {"Fay lives in Oslo.": "superseded", "Fay lives in Rome.": "active"}
+
+
+async def test_add_only_for_a_tenant_but_not_for_a_scope_of_it(world: World) -> None:
+    policy = await world.memory.set_policy(Policy(add_only=True), tenant="archive")
+    assert (await world.memory.wait(policy.command_id, tenant="archive")).success
+    await nothing_is_ended(world.person("fay", tenant="archive"))
+    gus = world.person("gus", tenant="archive")
+    await gus.orders("set_policy", Policy(add_only=False))
+    for text in ("Gus lives in Oslo.", "Gus lives in Rome."):
+        await gus.says(reading(text, "home", key="home_city"), ruled={text: Ruling("REPLACE")})
+    assert await gus.standing() == {"Gus lives in Oslo.": "superseded", "Gus lives in Rome.": "active"}
+
+
+async def test_the_model_was_asked_nothing_that_no_test_foresaw(world: World) -> None:
+    assert world.model.surprises == []
