@@ -2,18 +2,27 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from pathlib import Path
 
 import psycopg
 import pytest
 import pytest_asyncio
+from psycopg import sql
 from psycopg.rows import TupleRow
 
 from projections.errors import DowngradeRefusedError
-from projections.migrate import create_projection_schema, migrate
+from projections.log_source import TableLog
+from projections.migrate import create_projection_schema, migrate, migration_text
 from projections.migrations import running
+from projections.rebuild import rebuild
 from projections.sql import queries
+from schemas.commit import Commit
+from tests.builders import added, commit, confirmed, contradicted, day, decided, fact_of, merged, replaced, skipped
+from tests.stored import Stored
 
 pytestmark = pytest.mark.postgres
+MIGRATIONS = Path(running.__file__).parent
+NEWEST = max(path.name[:4] for path in MIGRATIONS.glob("*.sql"))
 Connection = psycopg.AsyncConnection[TupleRow]
 
 # Columns, constraints, indexes, triggers, views and functions; names of schemas do not count.
@@ -91,6 +100,84 @@ async def test_memory_events_are_append_only(connection: Connection, statement: 
     )
     with pytest.raises(psycopg.errors.RestrictViolation, match="append-only"):
         await connection.execute(statement)
+
+
+def before_decisions() -> list[Commit]:
+    """Everything that could happen before decisions were more than adding, confirming and overwriting."""
+    first = commit("1", *(added(f"Fact {number}.") for number in range(4)), at=day(1))
+    facts = [fact_of(first, number) for number in range(4)]
+    replacing = decided(replaced("New.", facts[0]), by="model", model="m", prompt_version="resolve-1")
+    return [
+        first,
+        commit("2", confirmed(facts[0]), skipped(facts[3]), at=day(2)),
+        commit("3", replacing, added("Perhaps.", unresolved=True), at=day(3)),
+        commit("4", merged("Both.", facts[1], facts[2]), at=day(4)),
+        commit("5", contradicted("Never.", fact_of(commit("3", replacing))), at=day(5)),
+    ]
+
+
+async def as_before_decisions(url: str, filled: Stored) -> None:
+    """A database as its second migration left it, with the same rows in the columns that there were."""
+    async with await psycopg.AsyncConnection.connect(url, autocommit=True) as connection:
+        for schema, file in (("mnemolog_journal", "0001_journal.sql"), ("mnemolog", "0002_projections.sql")):
+            await connection.execute(f"CREATE SCHEMA {schema}")
+            await connection.execute(f"SET search_path = {schema}, public")
+            await connection.execute(migration_text(file).encode())
+        await connection.execute("CREATE TABLE mnemolog_journal.alembic_version (version_num varchar(32) PRIMARY KEY)")
+        await connection.execute("INSERT INTO mnemolog_journal.alembic_version VALUES ('0002')")
+        for table, columns in await (await connection.execute(COLUMNS)).fetchall():
+            names = {"table": sql.Identifier(table), "columns": sql.SQL(", ").join(map(sql.Identifier, columns))}
+            rows = await filled.conn.execute(sql.SQL("SELECT to_jsonb(t)::text FROM {table} AS t").format(**names))
+            for row in await rows.fetchall():
+                await connection.execute(TAKEN.format(**names), row)
+
+
+TAKEN = sql.SQL("INSERT INTO {table} ({columns}) SELECT {columns} FROM jsonb_populate_record(NULL::{table}, %s::jsonb)")
+COLUMNS = """
+SELECT c.relname::text, array_agg(a.attname::text) FROM pg_class AS c
+JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attnum > 0 AND a.attgenerated = ''
+WHERE c.relnamespace = 'mnemolog'::regnamespace AND c.relkind = 'r'
+GROUP BY c.relname
+"""
+STANDINGS = """
+SELECT fact_id, status, confidence, mention_count, last_confirmed_at, true_to, closed_at, believed_from, believed_to,
+    superseded_by, unresolved, recorded_at, authority, single_valued
+FROM facts ORDER BY fact_id
+"""
+ENDS = """
+SELECT former.fact_id, former.event_id, former.until, former.status, former.confidence, former.mention_count,
+    former.last_confirmed_at, former.believed_from
+FROM former_states AS former JOIN memory_events USING (event_id)
+WHERE event IN ('facts_merged', 'fact_replaced', 'fact_contradicted') ORDER BY 1
+"""
+COVERED = """
+SELECT count(*) FROM facts AS f WHERE f.recorded_at <> (
+    SELECT least(min(s.since), f.state_since) FROM former_states AS s WHERE s.fact_id = f.fact_id
+) OR f.state_since <> (SELECT coalesce(max(s.until), f.state_since) FROM former_states AS s WHERE s.fact_id = f.fact_id)
+"""
+AUTHORS = "SELECT event_id, model, prompt_version FROM memory_events WHERE model IS NOT NULL"
+
+
+async def test_tables_of_before_are_brought_on_and_a_rebuild_makes_them_whole(
+    empty_database: str, database: str
+) -> None:
+    async with Stored.open(database) as fresh:
+        await fresh.apply(*before_decisions())
+        await as_before_decisions(empty_database, fresh)
+        await migrate(empty_database)
+        async with Stored.open(empty_database) as old:
+            for query in (STANDINGS, ENDS, AUTHORS):
+                assert len(rows := await old.rows(query)) > 0
+                assert rows == await fresh.rows(query)
+            assert await old.rows(COVERED) == [(0,)]
+            assert (await rebuild(old.url, TableLog(old.pool))).swapped
+            assert await everything(old) == await everything(fresh)
+
+
+async def everything(db: Stored) -> dict[str, list[TupleRow]]:
+    tables = await db.rows("SELECT tablename::text FROM pg_tables WHERE schemaname = 'mnemolog'")
+    query = sql.SQL("SELECT t::text FROM {} AS t ORDER BY 1")
+    return {name: await (await db.conn.execute(query.format(sql.Identifier(name)))).fetchall() for (name,) in tables}
 
 
 def test_no_migration_is_taken_back() -> None:
