@@ -90,18 +90,18 @@ class Resolver:
 
     async def _resolved(self, envelope: MatchedFacts, standing: Standing) -> Commit:
         attempt = standing.attempt + 1
-        if envelope.end is not None or envelope.scope is None:
+        if envelope.scope is None:
             return self.ended(envelope, envelope.end or _NO_SCOPE, attempt=attempt)
         rules = with_overrides(standing.policies.over(self._configured), envelope.overrides)
         facts, version = envelope.facts, standing.scope_version
-        if envelope.source_kind == "turn" and version != envelope.scope_version:
+        if facts and envelope.source_kind == "turn" and version != envelope.scope_version:
             facts, version = await self._matching.matched(envelope, envelope.scope, facts, rules)
         current = envelope.model_copy(update={"facts": facts, "scope_version": version})
         return await self._decide(current, rules, attempt)
 
     async def decide(self, envelope: MatchedFacts, *, attempt: int = 1) -> Commit:
         """What would be committed, by the candidates that `envelope` brings; nothing is waited for or sent."""
-        if envelope.end is not None or envelope.scope is None:
+        if envelope.scope is None:
             return self.ended(envelope, envelope.end or _NO_SCOPE, attempt=attempt)
         return await self._decide(envelope, await self._rules_for(envelope.scope, envelope.overrides), attempt)
 
@@ -129,6 +129,8 @@ class Resolver:
             del self._attempts[next(iter(self._attempts))]
 
     async def _decide(self, envelope: MatchedFacts, rules: Rules, attempt: int) -> Commit:
+        if envelope.end is not None:
+            return self.ended(envelope, await self._allowed(envelope, envelope.end, rules), attempt=attempt)
         if envelope.source_kind == "command":
             return await self._carried(envelope, attempt)
         thresholds = self._thresholds_for(self._embedding_model, envelope.overrides)
@@ -145,6 +147,13 @@ class Resolver:
             events=made,
             provenance=Provenance(steps=steps, thresholds=thresholds),
         )
+
+    async def _allowed(self, envelope: MatchedFacts, end: End, rules: Rules) -> End:
+        """The end that was found before; a turn in which nothing was found is a turn of its minute all the same."""
+        if end.outcome != "no_facts":
+            return end
+        hit = await self._limiting.refused(envelope, rules, added=0, ended=0, tokens=tokens(envelope.steps))
+        return over_limit(hit) if hit else end
 
     async def _carried(self, envelope: MatchedFacts, attempt: int) -> Commit:
         started = perf_counter()

@@ -9,6 +9,7 @@ import pytest_asyncio
 
 from schemas.command import Delete, SetPolicy
 from schemas.commit import Commit
+from schemas.envelopes import End
 from schemas.events import ConflictResolved, FactAdded, FactPending, FactReplaced, FactSkipped
 from schemas.facts import NewFact
 from schemas.policy import Limits, Policy
@@ -185,6 +186,17 @@ async def test_a_turn_over_a_limit_is_refused_and_may_come_again_as_another_reco
 
 def _moved(commit: Commit) -> Any:
     return commit.origin.model_copy(update={"offset": commit.origin.offset + 100})
+
+
+async def test_turns_in_which_nothing_was_found_are_turns_of_their_minute(memory: Memory) -> None:
+    await memory.decide(_order(SetPolicy(level="scope", policy=Policy(limits=Limits(turns_per_minute=2))), "c1"))
+    nothing = End(outcome="no_facts", reason="nothing_to_remember")
+    ends = [await memory.hear(at=day(1), end=nothing) for _ in range(3)]
+    assert [(end.outcome, end.reason) for end in ends] == [
+        ("no_facts", "nothing_to_remember"),
+        ("no_facts", "nothing_to_remember"),
+        ("rejected", "limit"),
+    ]
 
 
 async def test_a_policy_that_facts_are_only_added_holds_from_then_on(memory: Memory) -> None:
