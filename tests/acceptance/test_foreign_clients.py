@@ -1,4 +1,4 @@
-"""Without a line of this project: kcat publishes a turn by the documented JSON, psql reads the fact."""
+"""Without a line of this project: kcat publishes turns and orders by the documented JSON, psql reads the facts."""
 
 import subprocess
 from collections.abc import Callable
@@ -14,6 +14,10 @@ pytestmark = [pytest.mark.kafka, pytest.mark.postgres]
 TURN = (
     '{"turn_id": "kcat-1", "scope": {"user_id": "alice"}, "occurred_at": "2026-03-02T09:00:00+01:00",'
     ' "messages": [{"role": "user", "name": "Alice", "content": "I live in Lisbon."}]}'
+)
+ORDER = (
+    '{"command_id": "kcat-order-1", "scope": {"user_id": "anton"}, "issued_at": "2026-03-03T09:00:00+01:00",'
+    ' "order": {"kind": "delete_all", "key": "home_city"}}'
 )
 QUERY = "SELECT text, status FROM facts WHERE user_id = 'alice'"
 
@@ -56,6 +60,23 @@ async def test_a_turn_without_a_key_reaches_its_users_partition(shell: Shell) ->
     )
     found = await eventually(rows_of(shell, "SELECT text FROM facts WHERE user_id = 'albert'"))
     assert found == [("Albert lives in Lisbon.",)]
+
+
+async def test_kcat_gives_an_order(shell: Shell) -> None:
+    turn = TURN.replace("kcat-1", "kcat-4").replace("alice", "anton").replace("Alice", "Anton")
+    shell.json("publish", "-", "--wait", stdin=turn)
+    subprocess.run(
+        [
+            installed("kcat", "kcat"),
+            *("-P", "-X", "partitioner=murmur2_random", "-k", "default/anton"),
+            *("-b", shell.settings["KAFKA"], "-t", f"{shell.settings['TOPIC_PREFIX']}memory_commands"),
+        ],
+        input=ORDER.encode(),
+        timeout=SECONDS,
+        check=True,
+    )
+    assert shell.json("status", "kcat-order-1", "--wait", "30")["facts_deleted"] == 1
+    assert shell.json("facts", "--user", "anton") == []
 
 
 async def test_kcat_reads_the_log(shell: Shell) -> None:
