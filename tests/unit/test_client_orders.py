@@ -1,5 +1,6 @@
 """The client's orders: each becomes the command it says, or is refused with the field and the remedy."""
 
+import inspect
 from collections.abc import Awaitable, Callable, Iterable
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -13,6 +14,7 @@ from mnemolog.errors import InvalidOrderError
 from mnemolog.ordering import Ordered
 from mnemolog.publishing import Letter
 from mnemolog.settings import Settings
+from mnemolog.sync import SyncMemoryClient
 from schemas.command import (
     POLICY_AGENT,
     Command,
@@ -190,3 +192,9 @@ async def test_an_unknown_name_is_an_error_of_the_caller() -> None:
     client: Any = Client()
     with pytest.raises(TypeError, match="user"):
         await client.delete(F1, user="mira")
+
+
+def test_the_client_without_an_event_loop_has_the_same_methods() -> None:
+    asynchronous = {name for name, method in inspect.getmembers(MemoryClient, inspect.iscoroutinefunction)}
+    public = {name for name in asynchronous if not name.startswith("_")}
+    assert public - set(dir(SyncMemoryClient)) == set()
