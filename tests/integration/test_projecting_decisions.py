@@ -12,9 +12,7 @@ from tests.builders import (
     confirmed,
     day,
     event_of,
-    expired,
     fact_of,
-    pending,
     retracted,
 )
 from tests.stored import Stored
@@ -80,36 +78,3 @@ async def test_a_source_that_was_refused_for_a_limit_comes_again(db: Stored) -> 
     assert await db.rows(found) == [(1, "rejected", "turns_per_minute"), (2, "facts", None)]
     assert await db.rows("SELECT reason FROM rejections") == [("duplicate_source",)]
     assert await db.rows("SELECT source_id FROM turns") == []
-
-
-async def test_profiles_say_what_decisions_ended(db: Stored) -> None:
-    log = decisions()
-    await db.apply(*log[:8])
-    ((changes,),) = await db.rows("SELECT recent_changes FROM profiles")
-    assert [(change["event"], change["text"], [old["text"] for old in change["old"]]) for change in changes] == [
-        ("fact_replaced", "New.", ["Fact 7."]),
-        ("conflict_resolved", "Or so.", ["Fact 6."]),
-        ("pending_confirmed", "B.", ["Fact 4."]),
-        ("fact_corrected", "Rather.", ["Fact 3."]),
-        ("fact_retracted", "No longer.", ["Fact 2."]),
-        ("fact_expired", "Fact 1.", ["Fact 1."]),
-    ]
-    await db.apply(log[8])
-    ((changes,),) = await db.rows("SELECT recent_changes FROM profiles")
-    assert changes[0]["event"] == "conflict_resolved"
-    await db.apply(log[9])
-    ((changes,),) = await db.rows("SELECT recent_changes FROM profiles")
-    assert changes[0]["event"] == "fact_replaced"
-
-
-async def test_profiles_know_of_no_fact_that_waits_and_when_others_end(db: Stored) -> None:
-    drafts = [added("Lease.", category="identity"), added("Other.", category="identity", confidence=0.5)]
-    first = commit("t1", *drafts, at=day(1))
-    announced = expired(fact_of(first), ended_at=day(20), text="The lease ends.")
-    waits = pending("Never.", fact_of(first, 1), category="identity")
-    await db.apply(first, commit("t2", announced, waits, at=day(2)))
-    ((identity,),) = await db.rows("SELECT identity FROM profiles")
-    assert [(entry["text"], entry["valid_until"]) for entry in identity] == [
-        ("Lease.", "2026-01-21T09:00:00.000000Z"),
-        ("Other.", None),
-    ]

@@ -334,46 +334,12 @@ async def test_an_outage_is_waited_out(database: str, projector: Projector) -> N
     assert applied.next_offset == 2
 
 
-async def test_profiles_say_what_is_active(pool: Pool, projector: Projector) -> None:
-    await projector.apply(0, log_of(*story()))
-    names = "identity, sensitive_topics, recent_changes, updated_at"
-    ((identity, sensitive, changes, updated_at),) = await rows(
-        pool,
-        f"SELECT {names} FROM profiles WHERE owner = 'default/alice'",  # noqa: S608 -- a list of columns
-    )
-    assert [(entry["text"], entry["confidence"], entry["at"]) for entry in identity] == [
-        ("Alice never lived in Rome.", 0.95, "2026-01-05T09:00:00.000000Z")
-    ]
-    assert sensitive == []
-    assert [(change["event"], change["text"], [old["text"] for old in change["old"]]) for change in changes] == [
-        ("fact_contradicted", "Alice never lived in Rome.", ["Alice lives in Rome with Ana."]),
-        ("facts_merged", "Alice lives in Rome with Ana.", ["Alice lives in Rome."]),
-        ("fact_replaced", "Alice lives in Rome.", ["Alice lives in Bern."]),
-    ]
-    assert updated_at == day(4) + timedelta(seconds=3)
-    ((sensitive,),) = await rows(pool, "SELECT sensitive_topics FROM profiles WHERE owner = 'default/bob'")
-    assert [entry["text"] for entry in sensitive] == ["Bob eats no nuts."]
-
-
 async def test_refreshing_all_profiles_changes_none(pool: Pool, projector: Projector) -> None:
     await projector.apply(0, log_of(*story(), *decisions()))
     before = await everything(pool)
     async with pool.connection() as connection:
         await refresh_all_profiles(connection)
     assert await everything(pool) == before
-
-
-async def test_a_profile_section_begins_with_what_is_surest(pool: Pool, projector: Projector) -> None:
-    drafts = [added(f"{confidence}", category="health", confidence=confidence) for confidence in (0.6, 0.95, 0.4)]
-    await projector.apply(0, log_of(commit("t1", *drafts)))
-    ((sensitive,),) = await rows(pool, "SELECT sensitive_topics FROM profiles")
-    assert [entry["text"] for entry in sensitive] == ["0.95", "0.6", "0.4"]
-
-
-async def test_a_profile_section_is_bounded(pool: Pool, projector: Projector) -> None:
-    drafts = [added(f"Alice is also called {number}.", category="identity") for number in range(60)]
-    await projector.apply(0, log_of(commit("t1", *drafts)))
-    assert await rows(pool, "SELECT jsonb_array_length(identity) FROM profiles") == [(50,)]
 
 
 async def test_every_turn_of_the_view_has_its_end_or_is_pending(pool: Pool, projector: Projector) -> None:
