@@ -167,7 +167,12 @@ def _consume(app: _App, topics: Sequence[str], end_of_first: EndOf | None) -> No
         taken = deliveries(stream)
         if app.merge is not None and end_of_first is not None:
             taken = in_order(taken, app.merge, end_of_first=end_of_first, epoch=lambda: app.window.epoch)
-        await app.window.run(taken, app.crash)
+        try:
+            await app.window.run(taken, app.crash)
+        # Faust would read on in a new agent, behind the record that was taken and is held by nobody.
+        except Exception as error:
+            await app.crash(error)
+            raise
 
     channel = app.topic(*topics, key_type=bytes, value_type=bytes, key_serializer="raw", value_serializer="raw")
     app.agent(channel, name=f"{app.stage}-{'-'.join(topics)}")(agent)

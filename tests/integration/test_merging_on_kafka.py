@@ -9,9 +9,11 @@ from typing import Any
 
 import pytest
 
+from projections.query_errors import LogUnreadableError
 from streams.admin import ensure_topics
 from streams.app import StageApp, StageSpec, build_app
 from streams.log_source import KafkaLog
+from streams.merging import EndOf
 from streams.records import Record
 from streams.runner import Supervision, run_apps
 from streams.send import Sender
@@ -36,6 +38,7 @@ class Bench:
         self.prefix = prefix
         self.handled: list[Record] = []
         self.turns = KafkaLog(bootstrap, topic=CONVERSATION_TURNS, prefix=prefix)
+        self.end_of_turns: EndOf = self.turns.end_offset
 
     def build(self) -> StageApp:
         async def handle(record: Record) -> None:
@@ -51,7 +54,7 @@ class Bench:
             bootstrap=self.bootstrap,
             prefix=self.prefix,
             tuning=QUICK,
-            end_of_first=self.turns.end_offset,
+            end_of_first=self.end_of_turns,
         )
 
     async def publish(self, client: Any, topic: Topic, number: int) -> None:
@@ -79,7 +82,9 @@ async def bench(bootstrap: str, topic_suffix: str) -> AsyncIterator[Bench]:
 @asynccontextmanager
 async def running(build: Callable[[], StageApp]) -> AsyncIterator[None]:
     stop, ready = asyncio.Event(), dict[str, bool]()
-    task = asyncio.create_task(run_apps([build], stop, ready=ready, supervision=Supervision(look_every=0.1)))
+    task = asyncio.create_task(
+        run_apps([build], stop, ready=ready, supervision=Supervision(first_delay=0.1, look_every=0.1))
+    )
     try:
         await eventually(lambda: ready.get("merge"))
         yield
@@ -124,3 +129,21 @@ async def test_a_restart_in_the_middle_keeps_the_order(bench: Bench) -> None:
         await eventually(lambda: len({record.position for record in bench.handled}) == 200)
     first = {key: list(dict.fromkeys(numbers)) for key, numbers in bench.by_owner().items()}
     assert all(numbers == sorted(numbers) for numbers in first.values())
+
+
+async def test_where_the_turns_end_cannot_be_asked_the_stage_starts_anew_and_loses_nothing(bench: Bench) -> None:
+    failures = [LogUnreadableError("the broker is away")]
+
+    async def fails_once(partition: int) -> int:
+        if failures:
+            raise failures.pop()
+        return await bench.turns.end_offset(partition)
+
+    bench.end_of_turns = fails_once
+    async with producer(bench.bootstrap) as client:
+        for number, topic in enumerate((CONVERSATION_TURNS, MEMORY_COMMANDS, CONVERSATION_TURNS)):
+            await bench.publish(client, topic, number * OWNERS)
+    async with running(bench.build):
+        await eventually(lambda: len(set(bench.by_owner()[b"key-0"])) == 3)
+    assert not failures
+    assert list(dict.fromkeys(bench.by_owner()[b"key-0"])) == [0, OWNERS, 2 * OWNERS]
