@@ -18,6 +18,10 @@ ROOT = Path(__file__).parents[2]
 MAX_FUNCTION_LINES = 60
 MAX_MODULE_LINES = 400
 KNOWN_LABELS = {
+    "by",
+    "how",
+    "result",
+    "settlement",
     "stage",
     "topic",
     "reason",
