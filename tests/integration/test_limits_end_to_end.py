@@ -1,0 +1,228 @@
+"""Limits under two hundred publishers at once: refused with the count and the limit, and never one too many."""
+
+import asyncio
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import chain
+from typing import Any, Final, get_args
+
+import pytest
+import pytest_asyncio
+
+from mnemolog.errors import LimitExceededError
+from projections.results import Limit, WriteResult
+from schemas.policy import Level, LimitName
+from schemas.scope import Scope
+from schemas.turn import Turn
+from streams.topics import CONVERSATION_TURNS, topic_name
+from tests.kafka import producer, until
+from tests.pipeline import turn
+from tests.servers.scripted import reading
+from tests.world import World
+
+pytestmark = [pytest.mark.kafka, pytest.mark.postgres, pytest.mark.asyncio(loop_scope="module")]
+
+PUBLISHERS: Final = 200
+PRODUCERS: Final = 10
+USERS: Final = 40
+MOST: Final = 30
+LEVELS: Final[list[Level]] = ["scope", "tenant"]
+Case = tuple[Level, LimitName]
+CASES: Final[list[Case]] = [
+    (level, name) for level in LEVELS for name in get_args(LimitName) if name in ("active_facts", "turns_per_minute")
+]
+
+
+def tenant_of(case: Case) -> str:
+    return "-".join(case)
+
+
+def stream(level: Level, name: LimitName) -> list[Turn]:
+    """One turn of each publisher: of one user where a scope is limited, else of many. Each brings a new fact."""
+    users = 1 if level == "scope" else USERS
+    return [
+        turn(
+            f"t{number}",
+            f"Parcel {number} has arrived.",
+            infer=False,
+            scope=Scope(tenant=tenant_of((level, name)), user_id=f"user{number % users}"),
+        )
+        for number in range(PUBLISHERS)
+    ]
+
+
+async def publish_at_once(world: World, turns: Iterable[Turn]) -> None:
+    """Each turn by a publisher of its own, some of whom share a connection; none looks at the limits."""
+    topic = topic_name(CONVERSATION_TURNS, world.settings.topic_prefix)
+    shares: list[list[Turn]] = [[] for _ in range(PRODUCERS)]
+    for number, each in enumerate(turns):
+        shares[number % PRODUCERS].append(each)
+
+    async def publish(share: list[Turn]) -> None:
+        async with producer(world.settings.kafka or "") as client:
+            await asyncio.gather(
+                *(client.send_and_wait(topic, key=one.scope.key, value=one.to_bytes()) for one in share)
+            )
+
+    await asyncio.gather(*map(publish, shares))
+
+
+async def limited(world: World, case: Case, most: int, tenant: str | None = None) -> None:
+    """Set one limit of a tenant, or of its first user."""
+    level, name = case
+    whose = {"tenant": tenant or tenant_of(case)} | ({"user_id": "user0"} if level == "scope" else {})
+    ordered = await world.memory.set_policy({"limits": {name: most}}, **whose)
+    assert (await world.memory.wait(ordered.command_id, tenant=whose["tenant"])).success
+
+
+async def ended(world: World, turn: Turn, attempt: int = 1) -> WriteResult:
+    scope = turn.scope
+    return await world.memory.wait(turn.turn_id, user_id=scope.user_id, tenant=scope.tenant, attempt=attempt)
+
+
+@dataclass(frozen=True, slots=True)
+class Crowd:
+    """What two hundred publishers at once came to: the ends of their turns, and the active facts."""
+
+    tenant: str
+    turns: list[Turn]
+    ends: list[dict[str, Any]]
+    active: int
+
+    @property
+    def refused(self) -> list[Turn]:
+        names = {row["source_id"] for row in self.ends if row["outcome"] == "rejected"}
+        return [turn for turn in self.turns if turn.turn_id in names]
+
+
+Crowds = dict[Case, Crowd]
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def crowds(world: World) -> Crowds:
+    """All publishers of all cases at once, and then a look at the tables."""
+    told = {case: stream(*case) for case in CASES}
+    await asyncio.gather(*(limited(world, case, MOST) for case in CASES))
+    await publish_at_once(world, chain.from_iterable(zip(*told.values(), strict=True)))
+
+    async def all_have_ended() -> bool:
+        (row,) = await world.rows("SELECT count(*) AS n FROM commits WHERE source_kind = 'turn'")
+        return bool(row["n"] == PUBLISHERS * len(CASES))
+
+    await until(all_have_ended)
+    query = "SELECT * FROM commits WHERE tenant = %s AND source_kind = 'turn'"
+    return {
+        case: Crowd(tenant_of(case), turns, await world.rows(query, tenant_of(case)), await active(world, case))
+        for case, turns in told.items()
+    }
+
+
+async def active(world: World, case: Case) -> int:
+    (row,) = await world.rows(
+        "SELECT count(*) AS n FROM facts WHERE tenant = %s AND status = 'active'", tenant_of(case)
+    )
+    return int(row["n"])
+
+
+@pytest.mark.parametrize("case", CASES, ids="-".join)
+async def test_two_hundred_publishers_at_once_never_exceed_a_limit(crowds: Crowds, case: Case) -> None:
+    level, name = case
+    crowd = crowds[case]
+    minutes = Counter(row["published_at"].replace(second=0, microsecond=0) for row in crowd.ends)
+    allowed = sum(min(MOST, count) for count in minutes.values()) if name == "turns_per_minute" else MOST
+    assert Counter(row["outcome"] for row in crowd.ends) == {"facts": allowed, "rejected": PUBLISHERS - allowed}
+    assert crowd.active == allowed
+    refusals = [row["limit_hit"] for row in crowd.ends if row["outcome"] == "rejected"]
+    assert {(hit["name"], hit["level"], hit["limit"]) for hit in refusals} == {(name, level, MOST)}
+    assert {hit["count"] for hit in refusals} <= {MOST, MOST + 1}
+
+
+async def test_the_truth_was_needed_for_that(crowds: Crowds) -> None:
+    """More came past the early look, which tells what there is, than were let through: these hear what would be."""
+    counts = Counter(row["limit_hit"]["count"] for crowd in crowds.values() for row in crowd.ends if row["limit_hit"])
+    assert counts[MOST + 1] > 0
+
+
+@pytest.mark.parametrize("case", CASES, ids="-".join)
+async def test_the_result_of_a_refused_turn_has_the_count_and_the_limit(
+    world: World, crowds: Crowds, case: Case
+) -> None:
+    level, name = case
+    refused = crowds[case].refused[0]
+    result = await ended(world, refused)
+    assert (result.status, result.success, result.memories, result.attempt) == ("rejected", False, (), 1)
+    assert result.limit is not None
+    assert (result.limit.name, result.limit.level, result.limit.limit) == (name, level, MOST)
+    assert f"{name.replace('_', ' ')} of the {level}: {result.limit.count} of {MOST}" in (result.error or "")
+    why = await world.memory.why_not(refused.turn_id, user_id=refused.scope.user_id, tenant=refused.scope.tenant)
+    assert [one.reason for one in why.missing] == ["limit"]
+
+
+@pytest.mark.parametrize("case", CASES, ids="-".join)
+async def test_with_a_higher_limit_the_very_same_turns_go_through(world: World, crowds: Crowds, case: Case) -> None:
+    """And not one more than it allows; what was let through before is not counted twice."""
+    crowd, more = crowds[case], 5
+    known = [one for one in crowd.turns if one not in crowd.refused][:1]
+    await limited(world, case, crowd.active + more)
+    again = crowd.refused[: 2 * more]
+    await publish_at_once(world, [*known, *again])
+    results = await asyncio.gather(*(ended(world, one, attempt=2) for one in again))
+    through = [result for result in results if result.status == "facts"]
+    if case[1] == "active_facts":
+        assert len(through) == more
+        refused = {result.limit.limit for result in results if result.limit is not None}
+        assert refused == {crowd.active + more}
+    assert await active(world, case) == crowd.active + len(through)
+    assert {result.attempt for result in results} == {2}
+    assert (await ended(world, known[0])).attempt == 1
+
+
+@pytest.mark.parametrize("level", LEVELS)
+async def test_the_edge_refuses_before_anything_is_published(world: World, level: Level) -> None:
+    case: Case = (level, "bytes_per_turn")
+    await limited(world, case, 400)
+    whose: dict[str, Any] = {"tenant": tenant_of(case), "user_id": "user0", "turn_id": "long"}
+    with pytest.raises(LimitExceededError, match=f"bytes per turn of the {level}") as refusal:
+        await world.memory.add("A long story. " * 40, **whose, infer=False)
+    assert (refusal.value.hit.name, refusal.value.hit.limit, refusal.value.hit.count > 400) == (case[1], 400, True)
+    assert refusal.value.turn_id == "long"
+    story = turn("long", "A long story. " * 40, scope=Scope(tenant=whose["tenant"], user_id="user0"), infer=False)
+    await publish_at_once(world, [story])
+    result = await ended(world, story)
+    assert (result.status, result.limit) == (
+        "rejected",
+        Limit(name=case[1], level=level, count=len(story.to_bytes()), limit=400),
+    )
+    await limited(world, case, 4000)
+    await world.memory.add("A long story. " * 40, **whose, infer=False)
+    assert (await ended(world, story, attempt=2)).status == "facts"
+
+
+async def test_what_is_deleted_makes_room(world: World) -> None:
+    case: Case = ("scope", "active_facts")
+    await limited(world, case, 1, tenant="room")
+    kim = world.person("user0", tenant="room")
+    await kim.says(reading("Kim owns a boat."))
+    with pytest.raises(LimitExceededError, match="active facts of the scope: 1 of 1"):
+        await kim.says(reading("Kim owns a car."))
+    replaced = await world.memory.add("Kim owns a boat.", user_id="user0", tenant="room", turn_id="user0-0")
+    assert replaced.status == "PENDING"  # a second copy of what is known already is no turn over a limit
+    await kim.orders("delete_all")
+    await kim.says(reading("Kim owns a car."))
+    assert await kim.standing() == {"Kim owns a boat.": "retracted", "Kim owns a car.": "active"}
+
+
+async def test_no_model_is_asked_once_a_days_tokens_are_used_up(world: World) -> None:
+    case: Case = ("tenant", "tokens_per_day")
+    await limited(world, case, 1)
+    lou = turn("t1", "I live in Rome.", scope=Scope(tenant=tenant_of(case), user_id="lou"))
+    asked = world.server.requests["chat"]
+    await publish_at_once(world, [lou])
+    first = await ended(world, lou)
+    assert (first.status, first.limit is not None and first.limit.count > 1) == ("rejected", True)
+    late = lou.model_copy(update={"turn_id": "t2"})
+    await publish_at_once(world, [late])
+    second = await ended(world, late)
+    assert (second.status, second.tokens.total, second.llm_calls) == ("rejected", 0, 0)
+    assert world.server.requests["chat"] == asked + 1
