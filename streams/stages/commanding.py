@@ -129,7 +129,8 @@ class Commanding:
 def _decisions(aimed: list[PastEvent]) -> list[PastEvent]:
     """What of it can be taken back. Raises `CommandRefusedError` where that is nothing."""
     if not aimed:
-        raise CommandRefusedError("nothing_to_undo", "nothing that was decided in this scope is what it aims at")
+        detail = "nothing that was decided in this scope is what it aims at: check the id or the model, and the scope"
+        raise CommandRefusedError("nothing_to_undo", detail)
     decisions = [event for event in aimed if event.event != "policy_set"]
     if not decisions:
         raise CommandRefusedError("nothing_to_undo", "a policy is not taken back: set the one that should hold")

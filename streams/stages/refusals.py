@@ -57,10 +57,15 @@ def is_open(given: Given, fact_id: UUID, facts: Facts) -> bool:
 def open_fault(given: Given, fact_id: UUID, facts: Facts) -> Fault | None:
     stored = facts.get(fact_id)
     if stored is None:
-        return "unknown_fact", f"{fact_id} is not known"
+        return "unknown_fact", f"{fact_id} is not known: check the id"
     if not given.is_ours(stored):
-        return "foreign_fact", f"{fact_id} belongs to another scope"
-    return None if stored.is_open else ("closed_fact", f"{fact_id} is {stored.standing.status}")
+        return "foreign_fact", f"{fact_id} belongs to another scope: order it in the scope that holds it"
+    if stored.is_open:
+        return None
+    return (
+        "closed_fact",
+        f"{fact_id} is {stored.standing.status}: its history tells what stands now, or undo what closed it",
+    )
 
 
 def edit_fault(given: Given, edit: Edit, facts: Facts, *, by_human: bool) -> Fault | None:

@@ -76,7 +76,7 @@ def to_take_back(aimed: Sequence[PastEvent], latest: Iterable[PastEvent]) -> lis
     }
     if not wanted:
         told = f"{aimed[0].event} of {aimed[0].source_id}"
-        raise CommandRefusedError("already_undone", f"{told} is taken back already")
+        raise CommandRefusedError("already_undone", f"{told} is taken back already: to bring it back, undo that undo")
     return in_order(wanted.values())
 
 

@@ -145,9 +145,9 @@ def test_a_refusal_lists_all_that_stands_in_the_way_and_tells_no_foreign_text() 
     with refused("foreign_fact") as error:
         orders.delete(GIVEN, order, known(closed, foreign, fine))
     detail = error.value.detail
-    assert f"{closed.fact_id} is archived" in detail
-    assert f"{nobody} is not known" in detail
-    assert f"{foreign.fact_id} belongs to another scope" in detail
+    assert f"{closed.fact_id} is archived: its history tells what stands now" in detail
+    assert f"{nobody} is not known: check the id" in detail
+    assert f"{foreign.fact_id} belongs to another scope: order it in the scope" in detail
     assert str(fine.fact_id) not in detail
     assert "secret" not in detail
 
