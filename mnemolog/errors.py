@@ -1,16 +1,8 @@
 """Errors that a user of the client or the command line meets; each says what to do."""
 
 from collections.abc import Mapping, Sequence
-from typing import Final
 
-from schemas.policy import LimitHit, LimitName
-
-_WAYS_OUT: Final[Mapping[LimitName, str]] = {
-    "active_facts": "delete facts",
-    "turns_per_minute": "publish it again in the next minute",
-    "bytes_per_turn": "publish it in smaller parts",
-    "tokens_per_day": "publish it again tomorrow (UTC)",
-}
+from schemas.policy import WAYS_OUT, LimitHit
 
 
 class MnemologError(Exception):
@@ -68,7 +60,7 @@ class LimitExceededError(MnemologError):
     """
 
     def __init__(self, turn_id: str, hit: LimitHit) -> None:
-        advice = f"raise the limit with set_policy, or {_WAYS_OUT[hit.name]}"
+        advice = f"raise the limit with set_policy, or {WAYS_OUT[hit.name]}"
         super().__init__(f"turn {turn_id} was not published, it is over a limit: {hit}; {advice}")
         self.turn_id = turn_id
         self.hit = hit

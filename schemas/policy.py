@@ -45,6 +45,15 @@ class Limits(Record):
     tokens_per_day: _Limit = None
 
 
+WAYS_OUT: Final[Mapping[LimitName, str]] = {
+    "active_facts": "delete facts",
+    "turns_per_minute": "publish it again in the next minute",
+    "bytes_per_turn": "publish it in smaller parts",
+    "tokens_per_day": "publish it again tomorrow (UTC)",
+}
+"""What else helps a turn that was refused for a limit, besides a higher limit."""
+
+
 class LimitHit(Record):
     """The limit that a turn was refused for: `count` is what there was, or what the turn would have made of it."""
 

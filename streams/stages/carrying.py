@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 from schemas.admission import Refusal
 from schemas.command import Command
 from schemas.envelopes import End, Envelope, ExtractedFacts, SourceKind
-from schemas.policy import LimitHit
+from schemas.policy import WAYS_OUT, LimitHit
 from schemas.provenance import Origin, Step
 from schemas.turn import Turn
 from streams.records import Record
@@ -42,7 +42,8 @@ def _said(verdict: Turn | Command | Refusal, published_at: datetime) -> dict[str
 
 def over_limit(hit: LimitHit) -> End:
     """The end of a turn that is refused for a limit: told so that it can be published again."""
-    detail = f"{hit}: raise the limit (`mnemolog policy set`) or wait, then publish the turn again under its turn_id"
+    again = "raise the limit (`mnemolog policy set`) and publish the turn again under its turn_id"
+    detail = f"{hit}: {again}, or {WAYS_OUT[hit.name]}"
     return End(outcome="rejected", reason="limit", detail=detail, limit=hit)
 
 

@@ -238,3 +238,4 @@ async def test_a_turn_over_a_limit_is_refused_before_anybody_is_asked() -> None:
     assert (output.end.outcome, output.end.reason) == ("rejected", "limit")
     assert output.end.limit == LimitHit(name="bytes_per_turn", level="scope", count=len(long), limit=1000)
     assert output.end.detail.startswith(f"bytes per turn of the scope: {len(long)} of 1000: raise the limit")
+    assert output.end.detail.endswith("or publish it in smaller parts")
