@@ -1,13 +1,14 @@
 """What an application or a human orders: one source, one commit, in order with the turns of its owner."""
 
+from collections.abc import Iterable
 from typing import Annotated, Literal, Self
 from uuid import UUID
 
 from pydantic import Field, model_validator
 
-from schemas.base import Identifier, Record, Text, Timestamp, Versioned
+from schemas.base import Identifier, Place, Record, Text, Timestamp, Versioned
 from schemas.facts import Slot
-from schemas.policy import Level, Policy
+from schemas.policy import Level, Limits, Policy
 from schemas.scope import Scope
 
 MAX_ITEMS = 100
@@ -144,6 +145,12 @@ class Command(Versioned):
     issued_at: Timestamp
     order: Order
     actor: Text | None = None
+
+    @classmethod
+    def advice(cls, places: Iterable[Place]) -> str:
+        if any("policy" in place for place in places):
+            return f"; a policy has {', '.join(Policy.model_fields)}; limits are {', '.join(Limits.model_fields)}"
+        return ""
 
 
 def wordings(order: Order) -> tuple[str, ...]:

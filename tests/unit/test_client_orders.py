@@ -161,7 +161,7 @@ BAD: dict[str, tuple[Call, str]] = {
     "no merged text": (lambda c: c.resolve(F1, "merge", user_id="mira"), "a merge, and nothing else"),
     "an unknown limit": (
         lambda c: c.set_policy({"limits": {"facts": 1}}, user_id="mira"),
-        "limits.facts: Extra inputs",
+        "limits.facts: Extra inputs.*; limits are active_facts, turns_per_minute",
     ),
     "half a scope": (lambda c: c.set_policy(Policy(), app_id="chat"), "user_id or an agent_id"),
     "no plain value": (lambda c: c.batch_update([{"fact_id": object()}], user_id="mira"), "cannot be written as JSON"),
