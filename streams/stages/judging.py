@@ -137,5 +137,5 @@ def _step(paid: Answer[tuple[Verdict, ...]] | ReplyInvalidError | None, merged: 
         input_tokens=sum(reply.usage.input_tokens for reply in replies) + (merged.tokens if merged else 0),
         output_tokens=sum(reply.usage.output_tokens for reply in replies),
         reprompts=reprompts,
-        complaints=paid.complaints if paid else (),
+        complaints=paid.complaints[:reprompts] if paid else (),  # the last one ended it, and no model was told
     )

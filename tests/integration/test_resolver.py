@@ -78,7 +78,7 @@ async def test_no_reply_touches_what_was_not_offered(memory: Memory, reply: str)
     assert event.unresolved
     assert await memory.standing() == {BERLIN: "active", poison.text: "active"}
     step = commit.provenance.steps[-1]
-    assert (step.llm_calls, step.reprompts, len(step.complaints)) == (3, 2, 3)
+    assert (step.llm_calls, step.reprompts, len(step.complaints)) == (3, 2, 2)
 
 
 async def test_a_turn_says_how_often_whom_and_how_long_to_ask(memory: Memory) -> None:
