@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from projections.results import Fact
     from projections.why_not import WhyNot
 
+_LEAVES_OLD = frozenset({"EXTEND", "SIMILAR", "PENDING", "REJECT"})
+
 
 def history(
     *,
@@ -127,7 +129,8 @@ def show_diff(changes: "Diff") -> None:
 
 def _below(change: "Change") -> "Sequence[str]":
     notes = ["taken back since"] if change.undone else []
-    return [*(f"instead of: {old.text}" for old in change.old), change.reason, *notes]
+    to_old = "beside" if change.event in _LEAVES_OLD else "instead of"
+    return [*(f"{to_old}: {old.text}" for old in change.old), change.reason, *notes]
 
 
 def _show_beliefs(title: str, facts: "Sequence[Fact]") -> None:

@@ -4,8 +4,9 @@ import io
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Final, TypeVar
+from uuid import UUID
 
-from mnemolog.cli import memory, story, upkeep
+from mnemolog.cli import memory, story, undecided, upkeep
 from mnemolog.cli.hosting import ProgressBars
 from mnemolog.cli.output import emit, escape, stdout
 from mnemolog.client import MemoryClient
@@ -13,6 +14,7 @@ from mnemolog.connection import Connection
 from mnemolog.demo.conversation import lines
 from mnemolog.demo.letters import first_dead_letter
 from mnemolog.errors import MnemologError
+from mnemolog.ordering import Ordered
 from mnemolog.settings import Settings
 from mnemolog.turn_files import Followed, Tally, TurnFile
 from mnemolog.upkeep import Source, audit, rebuild
@@ -46,8 +48,10 @@ class Demo:
             self._show(show_servers, self._connection)
             turns = await self._publish()
             memories = await self._become_facts(client, turns)
-            await self._show_replaced(client, memories)
+            replaced = await self._show_replaced(client, memories)
             await self._search(client)
+            await self._settle(client)
+            await self._take_back(client, replaced)
             await self._changes(client)
             await self._dead_letter()
             await self._profile(client)
@@ -74,18 +78,42 @@ class Demo:
         _check(bool(memories), "no turn became a fact")
         return memories
 
-    async def _show_replaced(self, client: MemoryClient, memories: list[Memory]) -> None:
+    async def _show_replaced(self, client: MemoryClient, memories: list[Memory]) -> UUID:
         replacing = [memory.fact_id for memory in memories if memory.event == "REPLACE" and memory.fact_id]
         _check(bool(replacing), "no fact was replaced")
         history = await client.history(replacing[0])
         self._heading("A fact that was replaced, and its history", "what was true stays known, with its time")
         self._show(story.show_history, history)
+        return replacing[0]
 
     async def _search(self, client: MemoryClient) -> None:
         found = await client.search(QUESTION, user_id="mira", limit=3)
         _check(bool(found.hits), f"nothing was found for {QUESTION!r}")
         self._heading(f'A search: "{QUESTION}"', "by meaning and words; the replaced fact is not in it")
         self._show(memory.show_search, found)
+
+    async def _settle(self, client: MemoryClient) -> None:
+        waiting = await client.pending(user_id="priya")
+        _check(bool(waiting), "no overwrite waits for a word")
+        self._heading("What waits for a word", "a sure fact is not overwritten by one denial; then Priya confirms it")
+        self._show(undecided.show_pending, waiting)
+        order = await client.confirm(waiting[0].fact.fact_id, user_id="priya", actor="Priya")
+        self._show(show_end, await self._carried_out(client, order, "priya"))
+
+    async def _take_back(self, client: MemoryClient, fact_id: UUID) -> None:
+        explained = await client.explain(fact_id)
+        self._heading("A decision explained, taken back, and the undo taken back", "each is a commit like any other")
+        self._show(story.show_explanation, explained)
+        whose = explained.fact.user_id
+        undo = await client.undo(turn_id=explained.fact.source_id, user_id=whose)
+        self._show(show_end, await self._carried_out(client, undo, whose))
+        again = await client.undo(turn_id=undo.command_id, user_id=whose)
+        self._show(show_end, await self._carried_out(client, again, whose))
+
+    async def _carried_out(self, client: MemoryClient, order: Ordered, whose: str | None) -> WriteResult:
+        end = await client.wait(order.command_id, timeout=PATIENCE, user_id=whose)
+        _check(end.status == "done", f"the order was not carried out: {end.error}")
+        return end
 
     async def _changes(self, client: MemoryClient) -> None:
         today = self._began.replace(hour=0, minute=0, second=0, microsecond=0)
@@ -144,7 +172,8 @@ def show_end(end: WriteResult) -> None:
     if not end.memories:
         stdout().print(f"  {escape(end.turn_id):<24} {end.status}", markup=False)
     for one in end.memories:
-        stdout().print(f"  {escape(end.turn_id):<24} {one.event:<10} {one.text}", markup=False)
+        what = f"{one.action} of {one.text}" if one.event == "UNDO" else one.text
+        stdout().print(f"  {escape(end.turn_id):<24} {one.event:<10} {what}", markup=False)
 
 
 def show_letter(letter: DeadLetter) -> None:

@@ -1,6 +1,7 @@
 """The demonstration plays to its end on servers of its own."""
 
 import json
+from typing import Any
 
 import pytest
 
@@ -12,13 +13,15 @@ pytestmark = [pytest.mark.kafka, pytest.mark.postgres, pytest.mark.timeout(400)]
 def test_the_demo_shows_the_whole_way(nowhere: Shell) -> None:
     done = nowhere.run("demo", "--json", seconds=300)
     assert done.code == 0, done.err
-    steps: dict[int, list[dict[str, object]]] = {}
+    steps: dict[int, list[dict[str, Any]]] = {}
     for line in done.out.splitlines():
         document = json.loads(line)
         steps.setdefault(document["step"], []).append(document["result"])
     assert steps[2][0]["acknowledged"] == len(steps[3]) == 42
     assert {end["status"] for end in steps[3]} == {"facts", "no_facts", "failed"}
-    assert steps[7][0]["reason"] == "not_a_record"
-    assert [report["swapped"] for step in (9, 10) for report in steps[step]] == [True, True]
-    assert steps[11][0]["in_flight"] == 0
+    assert [end["memories"][0]["event"] for end in steps[6][1:]] == ["CONFIRM"]
+    assert [end["memories"][0]["action"] for end in steps[7][1:]] == ["REPLACE", "UNDO"]
+    assert steps[9][0]["reason"] == "not_a_record"
+    assert [report["swapped"] for step in (11, 12) for report in steps[step]] == [True, True]
+    assert steps[13][0]["in_flight"] == 0
     assert list(nowhere.folder.iterdir()) == []
