@@ -7,10 +7,11 @@ from dataclasses import dataclass, field
 from typing import IO, Final
 
 from mnemolog.client import MemoryClient
-from mnemolog.errors import InvalidTurnError, WaitTimeoutError
+from mnemolog.errors import InvalidTurnError
 from mnemolog.publishing import Letter, Publisher, Receipt
 from mnemolog.settings import Settings
 from mnemolog.turns import read_turn
+from projections.results import WriteResult
 from schemas.admission import Refusal, admit
 
 WAITS_AT_ONCE: Final = 16
@@ -25,6 +26,7 @@ class Followed:
     """By what the end of a published record is found: the turn's id, or the position of what is no turn."""
 
     turn_id: str
+    position: str
     tenant: str | None = None
     user_id: str | None = None
 
@@ -111,16 +113,36 @@ class TurnFile:
         judged = admit(letter.value, position=position, max_bytes=self._settings.max_turn_bytes)
         turn_id = judged.source_id if isinstance(judged, Refusal) else judged.turn_id
         if judged.scope is None:
-            return Followed(turn_id=turn_id)
-        return Followed(turn_id=turn_id, tenant=judged.scope.tenant, user_id=judged.scope.user_id)
+            return Followed(turn_id=turn_id, position=position)
+        return Followed(turn_id=turn_id, position=position, tenant=judged.scope.tenant, user_id=judged.scope.user_id)
 
     async def _end(self, client: MemoryClient, turn: Followed, seconds: float) -> None:
         try:
-            result = await client.wait(turn.turn_id, timeout=seconds, user_id=turn.user_id, tenant=turn.tenant)
-        except WaitTimeoutError:
+            async with asyncio.timeout(seconds):
+                result = await _own_end(client, turn, seconds)
+        except TimeoutError:
             self.tally.unfinished.append(turn.turn_id)
         else:
             self.tally.ends[result.status] += 1
+
+
+async def _own_end(client: MemoryClient, turn: Followed, seconds: float) -> WriteResult:
+    """The end of this very record: that of a copy before it which was refused for a limit is another one."""
+    attempt = 1
+    while True:
+        result = await client.wait(
+            turn.turn_id, timeout=seconds, user_id=turn.user_id, tenant=turn.tenant, attempt=attempt
+        )
+        if result.limit is None or not _came_before(result.position, turn.position):
+            return result
+        attempt = result.attempt + 1
+
+
+def _came_before(one: str | None, other: str) -> bool:
+    """Whether a record lies before another one of the same partition."""
+    where, _, offset = (one or "").rpartition("/")
+    place, _, bound = other.rpartition("/")
+    return where == place and int(offset) < int(bound)
 
 
 async def _lines(stream: IO[bytes]) -> AsyncIterator[tuple[int, bytes]]:

@@ -47,6 +47,7 @@ def write_result(commit: Commit, texts: Texts | None = None) -> WriteResult:
         order=commit.order.kind if commit.order else None,
         actor=commit.actor,
         attempt=commit.attempt,
+        position=commit.origin.position,
         memories=tuple(map(_memory, events)),
         skipped=sum(isinstance(event, FactSkipped) for event in events),
         conflicts=sum(_was_weighed(event.decision) for event in events),

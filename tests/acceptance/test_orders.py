@@ -1,5 +1,6 @@
 """Everything that a user can order on the command line, on one running installation."""
 
+import json
 from collections.abc import Sequence
 from typing import Any
 from uuid import uuid4
@@ -66,6 +67,21 @@ def test_update_and_correct_put_another_text_in_the_place_of_a_fact(shell: Shell
     assert (cat["text"], cat["confidence"]) == ("Ada owns a cat.", 1.0)
     refused(shell.run("update", cat["fact_id"], "Ada owns a fox.", "--user", "ada", "--json"), "human_word")
     assert texts(shell, "ada") == {"Ada lives in Potsdam.", "Ada owns a cat."}
+
+
+def test_many_facts_are_updated_at_once_from_a_file(shell: Shell) -> None:
+    tell(shell, "abe", "I live in Berlin.", "I own a dog.")
+    known = facts(shell, "abe")
+    berlin, dog = ({"fact_id": the(known, word)} for word in ("Berlin", "dog"))
+    edits = [berlin | {"text": "Abe lives in Potsdam.", "value": "Potsdam"}, dog | {"text": "Abe owns a cat."}]
+    file = shell.folder / "edits.jsonl"
+    file.write_text("\n".join(map(json.dumps, edits)))
+    assert shell.json("batch-update", "edits.jsonl", "--user", "abe")["facts_updated"] == 2
+    assert texts(shell, "abe") == {"Abe lives in Potsdam.", "Abe owns a cat."}
+    refused(shell.run("batch-update", "edits.jsonl", "--user", "abe", "--json"), "closed_fact")
+    for line, words in (("[1]", "line 1 is no object"), ("{", "line 1 is no JSON")):
+        done = shell.run("batch-update", "-", "--user", "abe", stdin=line)
+        assert (done.code, words in words_of(done)) == (2, True), done
 
 
 def test_delete_takes_all_of_the_facts_or_none_and_undo_brings_them_back(shell: Shell) -> None:
@@ -166,6 +182,16 @@ def test_policies_are_set_and_shown(shell: Shell) -> None:
     shell.json("policy", "set", "--active-facts", "1", "--tenant", "acme")
     assert shell.json("policy", "show", "--tenant", "acme")["tenant"]["limits"]["active_facts"] == 1
     assert shell.json("policy", "show")["tenant"] is None
+
+
+def test_a_turn_that_comes_again_after_a_limit_is_told_its_new_end(shell: Shell) -> None:
+    said = turn("ike-1", "I live in Berlin. I own a dog.", user="ike", at="2026-03-02T09:00:00+01:00")
+    ends = []
+    for most in (1, 1, 2, 2):
+        shell.json("policy", "set", "--active-facts", str(most), "--user", "ike")
+        ends.append(shell.json("publish", "-", "--wait", stdin=said)["ends"])
+    assert ends == [{"rejected": 1}, {"rejected": 1}, {"facts": 1}, {"facts": 1}]
+    assert shell.json("status", "ike-1", "--user", "ike")["attempt"] == 3
 
 
 def test_people_are_told_what_was_done_and_why_not(shell: Shell) -> None:
