@@ -46,6 +46,7 @@ for command in (
     undecided.unresolved,
     quality.quality,
     orders.update,
+    orders.batch_update,
     orders.correct,
     orders.delete,
     orders.delete_all,

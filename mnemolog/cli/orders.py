@@ -1,10 +1,13 @@
-"""Commands that change memory: update, correct, delete, delete-all, confirm, reject, resolve, undo.
+"""Commands that change memory: update, batch-update, correct, delete, delete-all, confirm, reject, resolve, undo.
 
 Each publishes one order, waits for its end and shows what it did.
 """
 
+import json
+import sys
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Annotated, Literal
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 from uuid import UUID
 
 import typer
@@ -13,6 +16,8 @@ from mnemolog.cli import options
 from mnemolog.cli.giving import order
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from mnemolog.cli.giving import Order
 
 OneFact = Annotated[UUID, typer.Argument(help="the id of the fact", show_default=False)]
@@ -27,6 +32,29 @@ Action = Literal["keep_both", "keep_old", "replace", "contradict", "merge"]
 def update(*, fact_id: OneFact, text: Text, key: Key = None, value: Value = None) -> "Order":
     """Put a text in the place of a fact, from now on."""
     return lambda client, whose: client.update(fact_id, text, key=key, value=value, **whose)
+
+
+@order()
+def batch_update(
+    *, file: Annotated[str, typer.Argument(help="JSON lines: fact_id, text, perhaps key and value; - reads stdin")]
+) -> "Order":
+    """Put texts in the place of up to 100 facts, from now on: of all or of none."""
+    edits = list(_edits(file))
+    return lambda client, whose: client.batch_update(edits, **whose)
+
+
+def _edits(file: str) -> "Iterator[dict[str, Any]]":
+    content = sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
+    for number, line in enumerate(content.splitlines(), start=1):
+        if not line.strip():
+            continue
+        try:
+            edit = json.loads(line)
+        except ValueError as error:
+            raise typer.BadParameter(f"line {number} is no JSON: {error}") from error
+        if not isinstance(edit, dict):
+            raise typer.BadParameter(f'line {number} is no object: write {{"fact_id": ..., "text": ...}}')
+        yield edit
 
 
 @order()
