@@ -1,5 +1,7 @@
 """Words that tell numbers, dates, units and negations: English, German, French, Spanish, Portuguese, Italian.
 
+Negations are Dutch, Scandinavian and Polish as well.
+
 Small words that are something else in another of these languages stand in `AMBIGUOUS`: for comparing two texts they
 count, because a false alarm costs no more than a question; for refusing a text they do not.
 """
@@ -157,6 +159,8 @@ NEGATIONS: Final = frozenset(
         " nunca jamás nada nadie ningún ninguno ninguna sin tampoco"
         " não nao jamais ninguém nenhum nenhuma sem nem tampouco"
         " non mai niente nulla nessuno nessuna nessun senza né neanche nemmeno neppure"
+        " hardly barely scarcely rarely seldom kaum selten rarement rara raramente"
+        " niet geen nooit niets zonder inte ingen inget inga aldrig utan ikke aldri uten uden bez nigdy"
     ).split()
 )
 
@@ -167,7 +171,7 @@ AMBIGUOUS: Final = frozenset(
         " nove sete sette tre dos dez onze"
         " may march mar mars mai jan jun jul sep sun sat mon wed terça quarta quinta sexta hier morgen am pm été estate"
         " fall spring sera tarde après"
-        " ni mai personne nada sin non sem plus"
+        " ni mai personne nada sin non sem plus rara"
     ).split()
 )
 

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streams.stages.likeness import READ_CHARACTERS, Difference, differences, lost, vouched
+from streams.stages.likeness import READ_CHARACTERS, WEIGHED_WORDS, Difference, differences, lost, vouched
 
 
 @pytest.mark.parametrize(
@@ -43,6 +43,25 @@ from streams.stages.likeness import READ_CHARACTERS, Difference, differences, lo
         ("Mira likes tea.", "Anna likes tea.", {"name"}),
         ("She uses VS Code.", "She uses TypeScript.", {"name"}),
         ("She uses an iPhone.", "She uses an iPad.", {"name"}),
+        ("She works from 9 to 5.", "She works from 5 to 9.", {"number"}),
+        ("She owns 2 cats and 3 dogs.", "She owns 3 cats and 2 dogs.", {"number"}),
+        ("The bill is of 03/04/2026.", "The bill is of 04/03/2026.", {"number"}),
+        ("The balance is -5.", "The balance is 5.", {"number"}),
+        ("They meet at \u0661\u0660.", "They meet at \u0661\u0661.", {"number"}),
+        ("She takes \u00bd a pill.", "She takes \u00bc a pill.", {"number"}),
+        ("Mira manages Anna.", "Anna manages Mira.", {"name"}),
+        ("She moved from Rome to Milan.", "She moved from Milan to Rome.", {"name"}),
+        ("Her blood type is A.", "Her blood type is B.", {"name"}),
+        ("Her blood type is A+.", "Her blood type is A-.", {"name"}),
+        ("She writes C.", "She writes C++.", {"name"}),
+        ("Mira eats meat.", "Mira rarely eats meat.", {"negation"}),
+        ("Mira eet vlees.", "Mira eet geen vlees.", {"negation"}),
+        ("Mira äter kött.", "Mira äter inte kött.", {"negation"}),
+        ("六時に会う", "七時に会う", {"script"}),
+        ("美拉对花生过敏", "美拉对花生不过敏", {"script"}),
+        ("Анна ест мясо", "Анна не ест мясо", {"script"}),
+        ("미라는 서울에 산다", "미라는 부산에 산다", {"script"}),
+        (" ".join(["early", *["word"] * WEIGHED_WORDS]), " ".join(["late", *["word"] * WEIGHED_WORDS]), {"length"}),
     ],
 )
 def test_what_a_reader_would_mind_is_a_difference(one: str, other: str, found: set[Difference]) -> None:
