@@ -11,7 +11,7 @@ from psycopg.rows import TupleRow
 
 from projections.fetching import fetch, fetch_bounded
 from projections.queries import facts_as_of
-from projections.query_errors import QueryError, check_zones
+from projections.query_errors import QueryError, check_interval
 from projections.results import Fact
 from projections.scoping import ScopeFilter
 from projections.sql import queries
@@ -166,9 +166,7 @@ async def diff(
     true or ceased to be so, as it is known now, by the time at which it did. Raises `QueryError` where that is no
     interval or no axis, or for more than 10 000 changes.
     """
-    check_zones(since=since, until=until)
-    if since > until:
-        raise QueryError(f"since ({since}) is after until ({until}): exchange them")
+    check_interval(since, until)
     if axis not in get_args(Axis):
         raise QueryError(f"axis is {axis!r}: choose one of {', '.join(get_args(Axis))}")
     parameters = {**scope.parameters, "since": since, "until": until}

@@ -15,9 +15,8 @@ from psycopg.rows import TupleRow
 
 from projections.pools import Pool, persistently
 from projections.sql import queries
-from projections.state import scope_columns
 from schemas.policy import Level, LimitHit, LimitName, Limits, Rules
-from schemas.scope import DIMENSIONS, Scope
+from schemas.scope import Scope
 
 LIMIT_LOCK: Final = 0x6D6E_0003
 """First half of the advisory locks under which a tenant's turns reserve; the second is a hash of the tenant."""
@@ -182,8 +181,7 @@ async def _usage(
         for level in LEVELS
         for kind, limit in zip(_KINDS, _of(asked.get(level, Limits())), strict=True)
     }
-    columns = dict(zip(DIMENSIONS, scope_columns(scope), strict=True))
-    cursor = await connection.execute(_SQL["usage"], {**columns, **flags, **given})
+    cursor = await connection.execute(_SQL["usage"], {**scope.columns, **flags, **given})
     (counts,) = await cursor.fetchall()
     return {
         level: Amounts(**dict(zip(_KINDS, counts[place : place + 3], strict=True)))

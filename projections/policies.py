@@ -9,9 +9,8 @@ from psycopg.rows import TupleRow
 
 from projections.pools import Pool, persistently
 from projections.sql import queries
-from projections.state import scope_columns
 from schemas.policy import Policy, Rules
-from schemas.scope import DIMENSIONS, Scope
+from schemas.scope import Scope
 from schemas.turn import Overrides
 
 _SQL: Final = queries("policies")
@@ -50,8 +49,7 @@ class Policies:
 
 async def policies_for(conn: AsyncConnection[TupleRow], scope: Scope) -> SetPolicies:
     """What has been set for a scope and for its tenant, in one round trip."""
-    parameters = dict(zip(DIMENSIONS, scope_columns(scope), strict=True))
-    row = await (await conn.execute(_SQL["set_for"], parameters)).fetchone()
+    row = await (await conn.execute(_SQL["set_for"], scope.columns)).fetchone()
     return read_policies(*(row or (None, None)))
 
 

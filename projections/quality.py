@@ -9,7 +9,7 @@ from psycopg import AsyncConnection
 from psycopg.rows import TupleRow
 
 from projections.fetching import fetch
-from projections.query_errors import QueryError
+from projections.query_errors import check_interval
 from projections.scoping import ScopeFilter
 from projections.sql import queries
 from schemas.scope import DIMENSIONS
@@ -92,10 +92,7 @@ async def decision_quality(
 
     Raises `QueryError` for what is no interval.
     """
-    if since.tzinfo is None or until.tzinfo is None:
-        raise QueryError("since and until need a zone, for example 2026-01-31T00:00:00+00:00")
-    if since > until:
-        raise QueryError(f"since ({since}) is after until ({until}): exchange them")
+    check_interval(since, until)
     parameters = {**(scope.parameters if scope else EVERYWHERE), "since": since, "until": until}
     sql = queries("quality")
     (held,) = await fetch(conn, Held, sql["pending"], parameters)

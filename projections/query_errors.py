@@ -108,3 +108,10 @@ def check_zones(**times: datetime) -> None:
     for name, time in times.items():
         if time.tzinfo is None:
             raise QueryError(f"{name} needs a zone, for example 2026-01-31T00:00:00+00:00")
+
+
+def check_interval(since: datetime, until: datetime) -> None:
+    """Raise `QueryError` for what is no interval: a time without a zone, or an end before the beginning."""
+    check_zones(since=since, until=until)
+    if since > until:
+        raise QueryError(f"since ({since}) is after until ({until}): exchange them")
