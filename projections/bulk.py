@@ -18,7 +18,7 @@ from projections.rows import (
     EventRow,
     FactRow,
     FactState,
-    FormerState,
+    FormerRow,
     KnownFact,
     PendingRow,
     PolicyRow,
@@ -198,7 +198,7 @@ def _fact_row(row: FactRow) -> Row:
     )
 
 
-def _former_row(row: FormerState) -> Row:
+def _former_row(row: FormerRow) -> Row:
     standing = (getattr(row.state, name) for name in Standing.model_fields)
     return (row.fact_id, row.event_id, row.state.state_since, row.until, *standing)
 

@@ -15,7 +15,7 @@ from projections.rows import (
     EventRow,
     FactRow,
     FactState,
-    FormerState,
+    FormerRow,
     KnownFact,
     LogPosition,
     PendingRow,
@@ -120,7 +120,7 @@ class _Draft:
         )
         return together((*self._parts, own))
 
-    def _change(self, event: MemoryEvent, sound: Facts) -> Iterator[FormerState]:
+    def _change(self, event: MemoryEvent, sound: Facts) -> Iterator[FormerRow]:
         """Let the event change its targets; gives how each of those that changed stood before."""
         raised = confirms(event)
         after = changed(event, sound, self._moment, rises=raised not in self._raised)
@@ -132,7 +132,7 @@ class _Draft:
                 continue
             since = max(before.state_since, self._moment.decided_at)  # a clock may have gone back
             self._known[fact_id] = replace(self._fact(fact_id), state=replace(state, state_since=since))
-            yield FormerState(fact_id=fact_id, event_id=event.event_id, state=before, until=since)
+            yield FormerRow(fact_id=fact_id, event_id=event.event_id, state=before, until=since)
 
     def _bring(self, event: MemoryEvent, sound: Facts, *, stale: bool) -> FactRow | None:
         new = brought(event, self._moment)
@@ -165,7 +165,7 @@ class _Draft:
             position=self._position, commit=self._commit, event=event, fact_id=about, targets=others, stale=stale
         )
 
-    def _settlements(self, event: MemoryEvent, former: tuple[FormerState, ...]) -> Iterator[Settled]:
+    def _settlements(self, event: MemoryEvent, former: tuple[FormerRow, ...]) -> Iterator[Settled]:
         """What became of facts that were pending, and which of them are so again."""
         for row in former:
             status = self._fact(row.fact_id).state.status

@@ -98,7 +98,7 @@ class FactRow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FormerState:
+class FormerRow:
     """How a fact stood until event `event_id` changed it at `until`."""
 
     fact_id: UUID
@@ -188,7 +188,7 @@ class Changes:
     events: tuple[EventRow, ...] = ()
     facts: tuple[FactRow, ...] = ()
     updates: tuple[KnownFact, ...] = ()
-    former: tuple[FormerState, ...] = ()
+    former: tuple[FormerRow, ...] = ()
     relations: tuple[RelationRow, ...] = ()
     pending: tuple[PendingRow, ...] = ()
     settlements: tuple[Settled, ...] = ()

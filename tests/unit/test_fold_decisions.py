@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from projections.rows import FactState, FormerState, RelationRow
+from projections.rows import FactState, FormerRow, RelationRow
 from schemas.command import tenant_scope
 from schemas.policy import Policy
 from tests.builders import (
@@ -159,8 +159,8 @@ def test_a_mere_mention_leaves_a_conflict_unresolved(story: Story) -> None:
 def test_every_change_leaves_how_it_stood_before(story: Story) -> None:
     said = story.says("t2", skipped(BERN), replaced("Alice lives in Rome.", BERN, ended_at=day(1.5)))
     assert story.changes.former == (
-        FormerState(fact_id=BERN, event_id=event_of(said), state=stood(state_since=BEGUN), until=DECIDED),
-        FormerState(
+        FormerRow(fact_id=BERN, event_id=event_of(said), state=stood(state_since=BEGUN), until=DECIDED),
+        FormerRow(
             fact_id=BERN,
             event_id=event_of(said, 1),
             state=stood(mention_count=2, last_confirmed_at=day(2)),

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from projections.fold import fold
 from projections.projector import LogRecord, fold_readings, read_commit
-from projections.rows import Changes, FactState, FormerState, LogPosition, together
+from projections.rows import Changes, FactState, FormerRow, LogPosition, together
 from projections.state import State
 from schemas.commit import Commit
 from schemas.events import Reversal, Standing
@@ -198,7 +198,7 @@ def test_a_scope_steps_on_with_every_commit_that_has_events(log: list[LogRecord]
     assert {step.owner: step.commits for step in changes.steps} == with_events
 
 
-def past(changes: Changes) -> Iterator[tuple[list[FormerState], FactState]]:
+def past(changes: Changes) -> Iterator[tuple[list[FormerRow], FactState]]:
     """How each fact of a whole log stood, in order, and how it stands."""
     for row in changes.facts:
         yield [former for former in changes.former if former.fact_id == row.fact.fact_id], row.state
