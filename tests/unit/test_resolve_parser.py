@@ -1,7 +1,7 @@
+import json
 from datetime import UTC, datetime
 from typing import Any, get_args
 
-import orjson
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -165,7 +165,7 @@ _JSON = st.recursive(
 
 @given(st.lists(_DECISIONS, max_size=3) | st.lists(_JSON, max_size=3))
 def test_a_reply_touches_candidates_only_and_ends_none_twice(decisions: list[Any]) -> None:
-    parsed = parse_resolution(orjson.dumps({"decisions": decisions}).decode(), SUBJECT)
+    parsed = parse_resolution(json.dumps({"decisions": decisions}), SUBJECT)
     if parsed.value is None:
         assert parsed.complaints
         return
