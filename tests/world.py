@@ -85,16 +85,16 @@ class Person:
         """
         turn = {"turn_id": f"{self.name}-{self.said}", "occurred_at": day(self.said), **turn}
         self.said += 1
-        model, texts = self.world.model, [one["text"] for one in facts]
+        model, asked = self.world.model, " ".join(facts[0]["text"].split()) if facts else ""
         model.reads.setdefault(turn["turn_id"], readings(facts))
         model.rulings.update(ruled or {})
         if answers:
-            model.answers[texts[0]] = deque(answers)
+            model.answers[asked] = deque(answers)
         messages = turn.pop("messages", None) or [{"role": "user", "content": one["excerpt"]} for one in facts]
         accepted = await self.world.memory.add(messages, **self.scope, speaker=self.name.capitalize(), **turn)
         result = await self._end(accepted.turn_id)
         if answers:
-            del model.answers[texts[0]]
+            del model.answers[asked]
         return result
 
     async def orders(self, order: str, *arguments: Any, **named: Any) -> WriteResult:

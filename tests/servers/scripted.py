@@ -1,13 +1,12 @@
 """A model that says what a test has told it to: readings by turn, rulings by the words of the new fact."""
 
+import json
 import re
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
-
-import orjson
 
 from schemas.provenance import Verdict
 from tests.servers.replies import ChatRequest, fact
@@ -71,7 +70,7 @@ def decision(number: int, action: str, *known: int, **fields: Any) -> dict[str, 
 
 
 def decisions(*made: Mapping[str, Any]) -> str:
-    return orjson.dumps({"decisions": made}).decode()
+    return json.dumps({"decisions": made}, default=datetime.isoformat)
 
 
 def reading(text: str, about: str | None = None, **fields: Any) -> dict[str, Any]:
@@ -80,7 +79,7 @@ def reading(text: str, about: str | None = None, **fields: Any) -> dict[str, Any
 
 
 def readings(facts: Iterable[Mapping[str, Any]]) -> str:
-    return orjson.dumps({"facts": list(facts)}).decode()
+    return json.dumps({"facts": list(facts)}, default=datetime.isoformat)
 
 
 @dataclass(slots=True)

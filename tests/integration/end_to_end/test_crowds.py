@@ -21,7 +21,7 @@ from tests.pipeline import turn
 from tests.servers.scripted import reading
 from tests.world import World
 
-pytestmark = [pytest.mark.kafka, pytest.mark.postgres, pytest.mark.asyncio(loop_scope="module")]
+pytestmark = [pytest.mark.kafka, pytest.mark.postgres, pytest.mark.asyncio(loop_scope="package")]
 
 PUBLISHERS: Final = 200
 PRODUCERS: Final = 10
@@ -99,7 +99,7 @@ class Crowd:
 Crowds = dict[Case, Crowd]
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
+@pytest_asyncio.fixture(scope="package", loop_scope="package")
 async def crowds(world: World) -> Crowds:
     """All publishers of all cases at once, and then a look at the tables."""
     told = {case: stream(*case) for case in CASES}
@@ -107,7 +107,8 @@ async def crowds(world: World) -> Crowds:
     await publish_at_once(world, chain.from_iterable(zip(*told.values(), strict=True)))
 
     async def all_have_ended() -> bool:
-        (row,) = await world.rows("SELECT count(*) AS n FROM commits WHERE source_kind = 'turn'")
+        query = "SELECT count(*) AS n FROM commits WHERE source_kind = 'turn' AND tenant = ANY(%s)"
+        (row,) = await world.rows(query, list(map(tenant_of, CASES)))
         return bool(row["n"] == PUBLISHERS * len(CASES))
 
     await until(all_have_ended)

@@ -1,7 +1,7 @@
-"""Servers and a worker that the tests of a module share."""
+"""One running pipeline for all tests of this folder: a worker takes seconds to start."""
 
 import uuid
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 
 import psycopg
 import pytest
@@ -15,9 +15,9 @@ from tests.world import World
 pytest.register_assert_rewrite("tests.scenes.stage", "tests.scenes.statements", "tests.scenes.settlements")
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
+@pytest_asyncio.fixture(scope="package", loop_scope="package")
 async def world(bootstrap: str, postgres_admin_url: str, template_database: str) -> AsyncIterator[World]:
-    """A running pipeline in a database of the module's own; its tests tell of different people."""
+    """A running pipeline in a database of its own; each test tells of different people."""
     name = f"test_{uuid.uuid4().hex[:12]}"
     with psycopg.connect(postgres_admin_url, autocommit=True) as admin:
         template = sql.Identifier(template_database)
@@ -28,3 +28,12 @@ async def world(bootstrap: str, postgres_admin_url: str, template_database: str)
                 yield running
         finally:
             admin.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))
+
+
+@pytest.fixture(autouse=True)
+def asked_nothing_unforeseen(world: World) -> Iterator[None]:
+    """Fails a test in which the model was asked about a fact that nobody ruled on."""
+    yield
+    surprises = list(world.model.surprises)
+    world.model.surprises.clear()
+    assert surprises == []

