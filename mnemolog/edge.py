@@ -28,7 +28,7 @@ async def check_limits(reader: Reader, turn: Turn, now: datetime) -> None:
         async with asyncio.timeout(PATIENCE_SECONDS):
             hit = await _hit(reader, turn, now)
     except (ServerUnavailableError, SettingsError, TimeoutError) as error:
-        _log.debug("limits_not_checked", turn_id=turn.turn_id, error=str(error))
+        _log.debug("limits_not_checked", turn_id=turn.turn_id, error=str(error) or type(error).__name__)
         return
     if hit is not None:
         raise LimitExceededError(turn.turn_id, hit)

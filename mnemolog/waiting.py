@@ -10,6 +10,9 @@ from projections.results import WriteResult
 
 FIRST_PAUSE: Final = 0.02
 LONGEST_PAUSE: Final = 0.5
+_UNSEEN: Final = (
+    "the journal has not read it, or it is a command under way; was it published in this tenant, and does a worker run?"
+)
 
 
 async def waited(
@@ -38,10 +41,7 @@ async def _look(status: Callable[[], Awaitable[WriteResult]]) -> tuple[WriteResu
     try:
         result = await status()
     except UnknownTurnError:
-        return (
-            None,
-            "the journal has not read it, or it is a command under way; was it published, and does a worker run?",
-        )
+        return None, _UNSEEN
     except ServerUnavailableError as error:
         return None, str(error)
     if result.status != "pending":
