@@ -14,7 +14,7 @@ from projections.queries import texts
 from projections.query_errors import UnknownFactError
 from projections.results import Fact
 from projections.sql import queries
-from projections.traces import Decided, decided, new_fact
+from projections.traces import Decided, decided, new_fact, weighed_by
 from projections.wording import Account, Extraction, Source, in_words
 from schemas.commit import Commit
 from schemas.events import MemoryEvent
@@ -121,8 +121,7 @@ def _extraction(commit: Commit, fact: NewFact | None) -> Extraction | None:
 
 def _named(event: MemoryEvent, later: Iterable[Touch]) -> list[UUID]:
     """Every fact that the story names."""
-    named = [one.fact_id for one in event.decision.candidates]
-    named += [*getattr(event, "targets", ()), *filter(None, [getattr(event, "target", None)])]
+    named = list(weighed_by(event))
     for touch in later:
         named += [*touch.targets, *filter(None, [touch.fact_id])]
     return list(dict.fromkeys(named))

@@ -1,6 +1,6 @@
 """How a turn came to its end, step by step: read off its commit, and the texts of the facts that it looked at."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -142,16 +142,15 @@ def decided(event: MemoryEvent, texts: Texts) -> Decided:
 
 def weighed_facts(commit: Commit) -> list[UUID]:
     """The facts that a commit's decisions looked at or are about, each once."""
-    named = (
-        fact_id
-        for event in commit.events
-        for fact_id in (
-            *(one.fact_id for one in event.decision.candidates),
-            *affected_by(event),
-            *filter(None, [subject_of(event)]),
-        )
-    )
-    return list(dict.fromkeys(named))
+    return list(dict.fromkeys(fact_id for event in commit.events for fact_id in weighed_by(event)))
+
+
+def weighed_by(event: MemoryEvent) -> Iterator[UUID]:
+    """The facts that one decision looked at or is about."""
+    yield from (one.fact_id for one in event.decision.candidates)
+    yield from affected_by(event)
+    if (subject := subject_of(event)) is not None:
+        yield subject
 
 
 def new_fact(event: MemoryEvent) -> NewFact | None:
