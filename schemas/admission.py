@@ -48,7 +48,7 @@ class Refusal:
 
     @property
     def outcome(self) -> Literal["rejected", "failed"]:
-        """A guard rejects what is understood and not wanted; what is not understood has failed."""
+        """What is understood and not wanted is rejected; what is not understood has failed."""
         return "rejected" if self.reason in _REJECTED else "failed"
 
 

@@ -1,4 +1,4 @@
-"""What stages hand to one another: one record a turn, which carries the turn to its end whatever happens to it."""
+"""What stages hand to one another: one record a source, which carries it to its end whatever happens to it."""
 
 from typing import Literal
 
@@ -18,7 +18,7 @@ Outcome = Literal["facts", "no_facts", "rejected", "failed", "done"]
 
 
 class End(Record):
-    """The end a stage has already found for a turn; later stages pass it on and the resolver commits it."""
+    """The end a stage has already found for a source; later stages pass it on and the resolver commits it."""
 
     outcome: Literal["no_facts", "rejected", "failed"]
     reason: Text
@@ -27,7 +27,7 @@ class End(Record):
 
 
 class Envelope(Versioned):
-    """The part that every hop carries. `published_at` is the broker's time of the turn, `size` its bytes.
+    """The part that every hop carries. `published_at` is the broker's time of the record, `size` its bytes.
 
     A command travels like a turn: its `order` goes along, its wordings are the facts.
     """
@@ -50,7 +50,7 @@ class Envelope(Versioned):
 
     @property
     def owner(self) -> str:
-        """Whose turn it is; a record without a scope is its own owner."""
+        """Whose source it is; a record without a scope is its own owner."""
         return self.scope.owner if self.scope else self.source_id
 
     @property

@@ -1,6 +1,7 @@
 """What a commit can say happened: a discriminated union, one class an event, named in the past tense.
 
-A new event is a new class here, an example under `examples/`, and a case in the fold.
+A new event is a new class here, an example under `examples/`, a case in `projections.effects`, and its words in
+`projections.vocabulary`.
 """
 
 from typing import Annotated, Literal
