@@ -75,7 +75,10 @@ REPROMPTS: Final = CATALOGUE.counter(
     "mnemolog_reprompts", "questions asked again because the reply was invalid", labels=("purpose",)
 )
 FACTS_DROPPED: Final = CATALOGUE.counter(
-    "mnemolog_facts_dropped", "statements that became no fact before matching", unit="facts", labels=("reason",)
+    "mnemolog_facts_dropped",
+    "statements that became no fact before anything was decided about them",
+    unit="facts",
+    labels=("reason",),
 )
 UNRESOLVED: Final = CATALOGUE.counter(
     "mnemolog_unresolved", "contested facts kept beside the known ones for want of a valid decision", unit="facts"
@@ -84,7 +87,7 @@ WRONG_KEYS: Final = CATALOGUE.counter(
     "mnemolog_wrong_keys", "turns published without their owner's key, or with another one"
 )
 ALREADY_COMMITTED: Final = CATALOGUE.counter(
-    "mnemolog_already_committed", "turns that reached resolve again after their commit"
+    "mnemolog_already_committed", "turns and commands that reached resolve again after their commit"
 )
 PROJECTION_LAG: Final = CATALOGUE.gauge(
     "mnemolog_projection_lag",
