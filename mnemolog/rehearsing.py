@@ -11,8 +11,9 @@ from mnemolog.settings import Settings
 from mnemolog.turns import Draft, Messages, compose
 from projections import queries
 from projections.results import WriteResult
-from projections.traces import Texts, new_fact, weighed_facts
+from projections.traces import Texts, weighed_facts
 from projections.writes import write_result
+from schemas.events import new_fact
 from schemas.turn import Overrides, Turn
 
 if TYPE_CHECKING:

@@ -26,6 +26,7 @@ from schemas.events import (
     PendingConfirmed,
     PendingRejected,
     Reversal,
+    new_fact,
 )
 from schemas.facts import FactStatus, NewFact
 
@@ -73,7 +74,7 @@ def required(event: MemoryEvent, fact_id: UUID) -> frozenset[FactStatus]:
 
 def brought(event: MemoryEvent, moment: Moment) -> tuple[NewFact, FactState] | None:
     """The fact that an event brings and how it stands at first, or None."""
-    fact: NewFact | None = getattr(event, "fact", None)
+    fact = new_fact(event)
     if fact is None:
         return None
     at = moment.decided_at

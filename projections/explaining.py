@@ -14,10 +14,10 @@ from projections.queries import texts
 from projections.query_errors import UnknownFactError
 from projections.results import Fact
 from projections.sql import queries
-from projections.traces import Decided, decided, new_fact, weighed_by
+from projections.traces import Decided, decided, weighed_by
 from projections.wording import Account, Extraction, Source, in_words
 from schemas.commit import Commit
-from schemas.events import MemoryEvent
+from schemas.events import MemoryEvent, new_fact
 from schemas.facts import NewFact
 from schemas.provenance import Thresholds
 from schemas.scope import DIMENSIONS, Scope

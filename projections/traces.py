@@ -19,8 +19,9 @@ from schemas.events import (
     PendingConfirmed,
     PendingRejected,
     PolicySet,
+    new_fact,
 )
-from schemas.facts import NewFact, Statement
+from schemas.facts import Statement
 from schemas.provenance import Before
 
 Texts = Mapping[UUID, str]
@@ -151,12 +152,6 @@ def weighed_by(event: MemoryEvent) -> Iterator[UUID]:
     yield from affected_by(event)
     if (subject := subject_of(event)) is not None:
         yield subject
-
-
-def new_fact(event: MemoryEvent) -> NewFact | None:
-    """The fact that an event brings, if any."""
-    fact: NewFact | None = getattr(event, "fact", None)
-    return fact
 
 
 def statement_of(event: MemoryEvent) -> Statement | None:

@@ -9,7 +9,7 @@ from psycopg import AsyncConnection
 from psycopg.rows import TupleRow
 
 from projections.queries import texts, turn_commit
-from projections.traces import Texts, new_fact, statement_of, subject_of, weighed_facts
+from projections.traces import Texts, statement_of, subject_of, weighed_facts
 from schemas.commit import Commit
 from schemas.events import (
     FactConfirmed,
@@ -18,6 +18,7 @@ from schemas.events import (
     MemoryEvent,
     PendingConfirmed,
     PendingRejected,
+    new_fact,
 )
 from schemas.provenance import Dropped, DropReason
 

@@ -5,7 +5,7 @@ from typing import Final
 from uuid import UUID
 
 from projections.results import Limit, Memory, StageCost, Tokens, WriteResult
-from projections.traces import Texts, affected_by, new_fact, statement_of, subject_of, trace
+from projections.traces import Texts, affected_by, statement_of, subject_of, trace
 from projections.vocabulary import WORDS
 from schemas.commit import Commit
 from schemas.events import (
@@ -23,6 +23,7 @@ from schemas.events import (
     MemoryEvent,
     PendingConfirmed,
     PendingRejected,
+    new_fact,
 )
 from schemas.provenance import Decision, Step
 

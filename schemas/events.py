@@ -253,3 +253,9 @@ MemoryEvent = Annotated[
     | PolicySet,
     Field(discriminator="event"),
 ]
+
+
+def new_fact(event: MemoryEvent) -> NewFact | None:
+    """The fact that an event brings, if any."""
+    fact: NewFact | None = getattr(event, "fact", None)
+    return fact
