@@ -20,7 +20,6 @@ from schemas.commit import Commit
 from schemas.events import MemoryEvent, new_fact
 from schemas.facts import NewFact
 from schemas.provenance import Thresholds
-from schemas.scope import DIMENSIONS, Scope
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,7 +60,7 @@ async def explain(conn: AsyncConnection[TupleRow], tenant: str, fact_id: UUID) -
     touched = await touches(conn, fact, [fact_id])
     later = [touch for touch in touched if touch.event_id != origin.event_id]
     relations = await fetch(conn, Relation, queries("history")["relations"], {"fact_ids": [fact_id]})
-    known = await texts(conn, _scope_of(fact), _named(event, later))
+    known = await texts(conn, fact.scope, _named(event, later))
     account = Account(
         fact=fact,
         source=_source(commit, origin.messages),
@@ -125,7 +124,3 @@ def _named(event: MemoryEvent, later: Iterable[Touch]) -> list[UUID]:
     for touch in later:
         named += [*touch.targets, *filter(None, [touch.fact_id])]
     return list(dict.fromkeys(named))
-
-
-def _scope_of(fact: Fact) -> Scope:
-    return Scope(**{name: getattr(fact, name) for name in DIMENSIONS})

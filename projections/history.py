@@ -73,12 +73,5 @@ async def history(conn: AsyncConnection[TupleRow], tenant: str, fact_id: UUID) -
 
 async def touches(conn: AsyncConnection[TupleRow], one: Fact, fact_ids: list[UUID]) -> list[Touch]:
     """The events of the scope of `one` that made, touched or challenged any of these facts."""
-    parameters = {
-        "tenant": one.tenant,
-        "user_id": one.user_id or "",
-        "agent_id": one.agent_id or "",
-        "app_id": one.app_id or "",
-        "run_id": one.run_id or "",
-        "fact_ids": fact_ids,
-    }
+    parameters = {**one.scope.columns, "fact_ids": fact_ids}
     return await fetch(conn, Touch, queries("history")["events"], parameters)

@@ -8,6 +8,7 @@ from uuid import UUID
 from projections.traces import Trace
 from projections.vocabulary import Word
 from schemas.envelopes import Outcome, SourceKind
+from schemas.scope import DIMENSIONS, Scope
 
 Status = Literal["pending"] | Outcome
 
@@ -56,6 +57,11 @@ class Fact:
     source_id: str
     embedding_model: str
     metadata: dict[str, Any]
+
+    @property
+    def scope(self) -> Scope:
+        """The scope that it lives in."""
+        return Scope(**{name: getattr(self, name) for name in DIMENSIONS})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
