@@ -55,7 +55,7 @@ def undo(given: Given, taken: Sequence[PastEvent], past: Past) -> Events:
             f"; and {len(later) - MAX_TOLD} more" if later[MAX_TOLD:] else ""
         )
         advice = "take those back first, or all of them with cascade"
-        raise CommandRefusedError("built_upon", f"{len(later)} later events build on it, {advice}: {told}")
+        raise CommandRefusedError("built_upon", f"later events ({len(later)}) build on it, {advice}: {told}")
     return tuple(
         _undone(given, ordinal, event, undoing.take_back(event), past)
         for ordinal, event in enumerate(reversed(in_order(taken)))
