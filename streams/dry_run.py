@@ -97,9 +97,9 @@ class DryRun:
         """The commit that `turn` would have, published now, if nothing of its owner were under way."""
         record = _record(turn, self._clock())
         admitted = read_source(record, max_bytes=self._settings.max_turn_bytes, commands=MEMORY_COMMANDS.name)
-        extracted = await _worked(self._extract, finish_extract, admitted, record)
-        embedded = await _worked(self._embed, finish_embed, Received(extracted), record)
-        matched = await _worked(self._match, finish_match, Received(embedded), record)
+        extracted = await worked(self._extract, finish_extract, admitted, record)
+        embedded = await worked(self._embed, finish_embed, Received(extracted), record)
+        matched = await worked(self._match, finish_match, Received(embedded), record)
         return await self._resolve.decide(await self._looked_again(matched))
 
     def _resolver(self) -> Resolver:
@@ -136,7 +136,7 @@ async def _empty(_partition: int) -> int:
     return 0
 
 
-async def _worked(
+async def worked(
     work: Callable[[G, Record], Awaitable[W]], finish: Callable[[G, End, Step | None], W], given: G, record: Record
 ) -> W:
     """One stage's output, also where the turn ends there."""

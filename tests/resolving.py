@@ -71,7 +71,7 @@ class Near:
         return None
 
 
-class _AlwaysFresh(Freshness):
+class AlwaysFresh(Freshness):
     """Each turn is projected before the next one is decided."""
 
     def __init__(self) -> None:
@@ -100,7 +100,7 @@ class Memory:
             matching=Matching(matcher, standards.thresholds_for, standards.rules_for),
             model=self._chat,
             embedder=self._embedder,
-            freshness=_AlwaysFresh(),
+            freshness=AlwaysFresh(),
             thresholds_for=standards.thresholds_for,
             configured=Rules(min_importance=configured.min_importance),
             rules_for=standards.rules_for,

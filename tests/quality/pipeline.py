@@ -1,45 +1,39 @@
 """The pipeline's own functions one after another in this process: all stages but Kafka, over a real Postgres."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from contextvars import ContextVar
 from datetime import datetime
-from functools import partial
-from typing import Final, TypeVar
+from typing import Final
 
 from projections.known import KnownFacts
 from projections.limits import Reservations
 from projections.matching import Matcher
 from projections.past import PastReader
+from projections.policies import Policies
 from projections.pools import Pool, open_pool
 from projections.projector import LogRecord, Projector
 from projections.replies import Replies
 from schemas.commit import Commit
-from schemas.envelopes import EmbeddedFacts, End, ExtractedFacts, MatchedFacts
-from schemas.policy import Rules
-from schemas.provenance import Step, Thresholds
-from schemas.scope import Scope
-from schemas.turn import Overrides, Turn
+from schemas.turn import Turn
+from streams.dry_run import worked
 from streams.providers.base import ChatModel, Embedder
-from streams.providers.thresholds import thresholds_for
 from streams.recording import ChatRecorder, EmbeddingRecorder
 from streams.records import Record
 from streams.settings import StreamsSettings, default_rules
 from streams.stages.commanding import Commanding
 from streams.stages.embed import Embedding, finish_embed
-from streams.stages.errors import TurnEndedError
 from streams.stages.extract import Extractor, finish_extract, read_source
-from streams.stages.freshness import Freshness
 from streams.stages.limiting import Limiting
 from streams.stages.match import Matching, finish_match
 from streams.stages.reading import Received
 from streams.stages.resolve import Resolver
+from streams.standards import Standards
+from tests.resolving import AlwaysFresh
 
 TOPIC: Final = "conversation_turns"
 _POOL: Final = 8
 _now: ContextVar[datetime] = ContextVar("now")
-I = TypeVar("I")  # noqa: E741 -- the usual name of an input
-O = TypeVar("O")  # noqa: E741 -- the usual name of an output
 
 
 class Pipeline:
@@ -47,19 +41,18 @@ class Pipeline:
 
     def __init__(self, settings: StreamsSettings, pool: Pool, chat: ChatRecorder, embedder: EmbeddingRecorder) -> None:
         matcher = Matcher(pool, limit=settings.candidates)
-        for_model = partial(_thresholds, settings)
-        rules_for = partial(_rules, settings)
+        standards = Standards(settings, Policies(pool))
         limiting = Limiting(Reservations(pool))
-        matching = Matching(matcher, for_model, rules_for)
+        matching = Matching(matcher, standards.thresholds_for, standards.rules_for)
         self.pool = pool
         self._max_bytes = settings.max_turn_bytes
         self._extract = Extractor(
             chat,
             categories=settings.categories,
-            rules_for=rules_for,
+            rules_for=standards.rules_for,
             precheck=limiting.precheck,
         )
-        self._embed = Embedding(embedder, for_model)
+        self._embed = Embedding(embedder, standards.thresholds_for)
         self._match = matching
         known = KnownFacts(pool)
         self._resolver = Resolver(
@@ -67,10 +60,10 @@ class Pipeline:
             matching=matching,
             model=chat,
             embedder=embedder,
-            freshness=_AlwaysFresh(),
-            thresholds_for=for_model,
+            freshness=AlwaysFresh(),
+            thresholds_for=standards.thresholds_for,
             configured=default_rules(settings),
-            rules_for=rules_for,
+            rules_for=standards.rules_for,
             limiting=limiting,
             commanding=Commanding(known=known, past=PastReader(pool, known), clock=_now.get),
             lookups=known,
@@ -98,45 +91,10 @@ class Pipeline:
 
     async def _decided(self, record: Record) -> Commit:
         admitted = read_source(record, max_bytes=self._max_bytes, commands="")
-        extracted: ExtractedFacts = await _worked(self._extract, finish_extract, admitted, record)
-        embedded: EmbeddedFacts = await _worked(self._embed, finish_embed, Received(extracted), record)
-        matched: MatchedFacts = await _worked(self._match, finish_match, Received(embedded), record)
+        extracted = await worked(self._extract, finish_extract, admitted, record)
+        embedded = await worked(self._embed, finish_embed, Received(extracted), record)
+        matched = await worked(self._match, finish_match, Received(embedded), record)
         return await self._resolver.decide(matched)
-
-
-async def _worked(
-    work: Callable[[I, Record], Awaitable[O]], finish: Callable[[I, End, Step | None], O], given: I, record: Record
-) -> O:
-    """A stage's output, also where the turn ends in it, as a hop has it."""
-    try:
-        return await work(given, record)
-    except TurnEndedError as error:
-        return finish(given, error.end, error.step)
-
-
-class _AlwaysFresh(Freshness):
-    """Every turn is in the tables before the next one of its owner is taken."""
-
-    def __init__(self) -> None:
-        """Nothing is waited for."""
-
-    async def reached(self, owner: str, partition: int) -> None:
-        """At once."""
-
-
-async def _rules(settings: StreamsSettings, _scope: Scope, _overrides: Overrides) -> Rules:
-    return default_rules(settings)
-
-
-def _thresholds(settings: StreamsSettings, model: str, overrides: Overrides) -> Thresholds:
-    configured = Overrides(
-        duplicate=settings.duplicate_threshold,
-        raw_duplicate=settings.raw_duplicate_threshold,
-        conflict=settings.conflict_threshold,
-        near_duplicate=settings.near_duplicate_threshold,
-        ending=settings.ending_threshold,
-    )
-    return thresholds_for(model, configured.model_copy(update=overrides.model_dump(exclude_none=True)))
 
 
 @asynccontextmanager
