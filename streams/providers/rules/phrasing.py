@@ -92,7 +92,7 @@ _PREPOSITION = re.compile(r"\b(?:in|at|on|from|with|for|to|by|of|as)\b", re.IGNO
 
 
 def _affirmed(put_right: re.Match[str]) -> str:
-    """As was not born in Zurich but in Bern" as "was born in Bern"."""
+    """Of "was not born in Zurich but in Bern" it is "was born in Bern"."""
     start, wrong, true = put_right["start"], put_right["wrong"], put_right["true"]
     shared = _PREPOSITION.match(true)
     place = re.search(rf"\b{shared[0]}\b", wrong, re.IGNORECASE) if shared else None
