@@ -13,7 +13,7 @@ from schemas.scope import Scope
 
 MAX_ITEMS = 100
 FactIds = Annotated[tuple[UUID, ...], Field(min_length=1, max_length=MAX_ITEMS)]
-Wording = Annotated[Text, Field(min_length=1, max_length=8000)]
+Wording = Annotated[Text, Field(min_length=1, max_length=8000, pattern=r"\S", json_schema_extra={"pattern": r"\S"})]
 
 
 class Edit(Record):

@@ -82,12 +82,16 @@ def _updated(
 def _version(
     given: Given, ordinal: int, old: StoredFact, edited: tuple[Edit, EmbeddedFact], since: datetime | None = None
 ) -> NewFact:
-    """A fact as before, in other words; true `since` then, or for as long as the old one is said to have been."""
+    """A fact as before, in other words; true `since` then, or for as long as the old one is said to have been.
+
+    An end that is still to come is the end of the new one as well, also one that was only announced.
+    """
     edit, wording = edited
     stated = {name: getattr(old.fact, name) for name in ExtractedFact.model_fields}
     changed = {"text": edit.text, "excerpt": edit.text, "search_text": wording.fact.search_text}
     slot = {name: value for name, value in (("key", edit.key), ("value", edit.value)) if value is not None}
-    timed = {} if since is None else {"event_time": None}
+    until = old.ends_at if old.ends_at is None or since is None or since < old.ends_at else None
+    timed = {"valid_until": until} | ({} if since is None else {"event_time": None})
     return NewFact(
         **stated | changed | slot | timed,
         fact_id=ids.fact_id(given.owner, given.source_id, ordinal),
