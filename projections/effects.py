@@ -42,14 +42,19 @@ Facts = Mapping[UUID, FactState]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Moment:
-    """When a commit was decided, and when its source occurred."""
+    """When a commit was decided, and when its source occurred: for a command not later, however fast its clock was.
+
+    What was mentioned in the future would make everything that is said until then older than it.
+    """
 
     decided_at: datetime
     occurred_at: datetime
 
     @classmethod
     def of(cls, commit: Commit) -> "Moment":
-        return cls(decided_at=commit.decided_at, occurred_at=commit.occurred_at)
+        is_command = commit.source_kind == "command"
+        occurred_at = min(commit.occurred_at, commit.decided_at) if is_command else commit.occurred_at
+        return cls(decided_at=commit.decided_at, occurred_at=occurred_at)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

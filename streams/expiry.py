@@ -7,7 +7,7 @@ import asyncio
 import hashlib
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import suppress
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from itertools import groupby
 from typing import Final
 from uuid import UUID
@@ -33,8 +33,8 @@ log = structlog.get_logger(__name__)
 class Expiry:
     """Orders ended facts to expire. `mine` says for which scopes; every other worker asks for its own.
 
-    `publish` returns when the broker has the command. An order that is given twice has the same id, so it is
-    carried out once.
+    `publish` returns when the broker has the command. An order that is given twice on a day has the same id, so it is
+    carried out once. The next day it has another: who carried it out may have been behind by more than `MARGIN`.
     """
 
     def __init__(
@@ -87,19 +87,23 @@ class Expiry:
 
 
 def expire_commands(due: Sequence[Ending], now: datetime) -> Iterator[Command]:
-    """One command for up to a hundred facts of a scope. Its id follows from the facts and their ends."""
+    """One command for up to a hundred facts of a scope. Its id follows from the facts, their ends and the day."""
     for scope, endings in groupby(sorted(due, key=_by_scope), key=lambda ending: ending.scope):
         of_scope = list(endings)
         for start in range(0, len(of_scope), MAX_ITEMS):
             share = of_scope[start : start + MAX_ITEMS]
             order = Expire(fact_ids=tuple(ending.fact_id for ending in share))
-            yield Command(command_id=_command_id(scope, share), scope=scope, issued_at=now, order=order)
+            yield Command(command_id=_command_id(scope, share, now), scope=scope, issued_at=now, order=order)
 
 
 def _by_scope(ending: Ending) -> tuple[tuple[str, ...], datetime, UUID]:
     return tuple(ending.scope.columns.values()), ending.ends_at, ending.fact_id
 
 
-def _command_id(scope: Scope, endings: Sequence[Ending]) -> str:
-    named = [scope.columns, *((str(ending.fact_id), ending.ends_at.isoformat()) for ending in endings)]
+def _command_id(scope: Scope, endings: Sequence[Ending], now: datetime) -> str:
+    named = [
+        scope.columns,
+        f"{now.astimezone(UTC):%Y-%m-%d}",
+        *((str(ending.fact_id), ending.ends_at.isoformat()) for ending in endings),
+    ]
     return f"expire-{hashlib.sha256(orjson.dumps(named)).hexdigest()[:32]}"

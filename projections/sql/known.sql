@@ -37,16 +37,41 @@ FROM facts
 WHERE fact_id = ANY(%(fact_ids)s::uuid []);
 
 -- name: pending_cases
--- The overwrites that these facts are still held back from.
+-- The overwrites that these facts are still held back from. What was merged or corrected since is challenged as what it
+-- became, and what has ended is no more; where a human's word took its place, only a human confirms the challenge.
+WITH RECURSIVE challenged AS (
+    SELECT
+        pending.fact_id,
+        target.fact_id AS target_id
+    FROM pending_confirmations AS pending
+    CROSS JOIN LATERAL unnest(pending.targets) AS target (fact_id)
+    WHERE pending.settled_at IS NULL AND pending.fact_id = ANY(%(fact_ids)s::uuid [])
+    UNION
+    SELECT
+        challenged.fact_id,
+        old.superseded_by
+    FROM challenged
+    INNER JOIN facts AS old ON challenged.target_id = old.fact_id
+    WHERE old.status = 'superseded' AND old.believed_to IS NOT NULL AND old.superseded_by <> challenged.fact_id
+)
+
 SELECT
     pending.fact_id,
-    pending.targets,
+    coalesce(held.targets, '{}') AS targets,
     pending.action,
     pending.ended_at,
-    pending.needs_human,
+    pending.needs_human OR coalesce(held.is_human, false) AS needs_human,
     happened.occurred_at AS said_at
 FROM pending_confirmations AS pending
 INNER JOIN memory_events AS happened ON pending.event_id = happened.event_id
+LEFT JOIN LATERAL (
+    SELECT
+        array_agg(DISTINCT facts.fact_id) AS targets,
+        bool_or(facts.authority = 'human') AS is_human
+    FROM challenged
+    INNER JOIN facts ON challenged.target_id = facts.fact_id
+    WHERE challenged.fact_id = pending.fact_id AND facts.status IN ('active', 'pending_confirmation')
+) AS held ON true
 WHERE pending.settled_at IS NULL AND pending.fact_id = ANY(%(fact_ids)s::uuid []);
 
 -- name: successors
@@ -115,7 +140,7 @@ LIMIT %(limit)s;
 
 -- name: ending
 -- Facts that are held although their end has passed, in the order of their ends, from a place on.
--- One that the timer has closed before is none: somebody took that back.
+-- One that the timer has closed since then is none: somebody took that back.
 SELECT
     ending.fact_id,
     ending.tenant,
@@ -135,7 +160,10 @@ WHERE
     )
     AND NOT EXISTS (
         SELECT FROM memory_events AS happened
-        WHERE happened.fact_id = ending.fact_id AND happened.decided_by = 'timer'
+        WHERE
+            happened.fact_id = ending.fact_id
+            AND happened.decided_by = 'timer'
+            AND happened.decided_at >= least(ending.valid_until, ending.true_to)
     )
 ORDER BY least(ending.valid_until, ending.true_to), ending.fact_id
 LIMIT %(limit)s;

@@ -41,12 +41,17 @@ def delete_all(given: Given, fact_ids: Sequence[UUID], facts: Facts) -> Events:
 def confirm(given: Given, order: Confirm, facts: Facts, cases: Mapping[UUID, PendingCase]) -> Events:
     """Pending facts stand and do what they were held back from; active ones are confirmed."""
     refuse_faults(open_fault(given, fact_id, facts) for fact_id in order.fact_ids)
-    return tuple(
-        _pending_confirmed(given, ordinal, facts, cases[fact_id])
-        if fact_id in cases
-        else _confirmed(given, ordinal, facts[fact_id])
-        for ordinal, fact_id in enumerate(dict.fromkeys(order.fact_ids))
-    )
+    _refuse_opposed(order, cases)
+    made: list[PendingConfirmed | FactConfirmed] = []
+    ended: set[UUID] = set()
+    for ordinal, fact_id in enumerate(dict.fromkeys(order.fact_ids)):
+        if case := cases.get(fact_id):
+            targets = tuple(held for held in case.targets if held not in ended and is_open(given, held, facts))
+            made.append(_pending_confirmed(given, ordinal, facts, case, targets))
+            ended.update(targets)
+        else:
+            made.append(_confirmed(given, ordinal, facts[fact_id]))
+    return tuple(made)
 
 
 def reject(given: Given, order: Reject, facts: Facts) -> Events:
@@ -86,8 +91,21 @@ def expire(given: Given, order: Expire, facts: Facts) -> Events:
     )
 
 
-def _pending_confirmed(given: Given, ordinal: int, facts: Facts, case: PendingCase) -> PendingConfirmed:
-    targets = tuple(fact_id for fact_id in case.targets if is_open(given, fact_id, facts))
+def _refuse_opposed(order: Confirm, cases: Mapping[UUID, PendingCase]) -> None:
+    """Raise `CommandRefusedError` where one fact to be confirmed would be ended by another one."""
+    opposed = [
+        f"{fact_id} is one that {case.fact_id} would end"
+        for case in cases.values()
+        for fact_id in dict.fromkeys(order.fact_ids)
+        if fact_id in case.targets and fact_id != case.fact_id
+    ]
+    if opposed:
+        raise CommandRefusedError("invalid_command", f"{'; '.join(opposed)}: confirm the one that stands")
+
+
+def _pending_confirmed(
+    given: Given, ordinal: int, facts: Facts, case: PendingCase, targets: tuple[UUID, ...]
+) -> PendingConfirmed:
     decision = given.decision("human", "confirmed it", [facts[fact_id] for fact_id in (case.fact_id, *targets)])
     return PendingConfirmed(
         **given.head(ordinal, decision),

@@ -85,12 +85,33 @@ async def test_the_clock_of_another_may_be_behind(desk: Desk) -> None:
 async def test_the_same_order_has_the_same_id_whoever_gives_it(desk: Desk) -> None:
     await desk.stored.apply(TERMS)
     one, other = Timer(desk), Timer(desk)
-    (first,), (second,) = await one.sweep(day(3)), await other.sweep(day(4))
+    (first,), (second,) = await one.sweep(day(3)), await other.sweep(day(3) + MARGIN)
     assert first.command_id == second.command_id
     await one.carry_out()
     await other.carry_out()
     assert await desk.stored.rows("SELECT reason FROM rejections") == [("duplicate_source",)]
     assert await desk.statuses(GUEST) == ["expired"]
+
+
+async def test_an_order_that_a_clock_behind_made_nothing_of_is_given_again_the_next_day(desk: Desk) -> None:
+    await desk.stored.apply(TERMS)
+    (command,) = await Timer(desk).sweep(day(2) + MARGIN)
+    await desk.stored.apply(await desk.commit(command, day(2) - MARGIN))
+    assert await desk.statuses(GUEST) == ["active"]
+    timer = Timer(desk)
+    await timer.sweep(day(3))
+    await timer.carry_out()
+    assert await desk.statuses(GUEST) == ["expired"]
+
+
+async def test_an_end_that_is_announced_after_one_was_taken_back_comes(desk: Desk) -> None:
+    await desk.stored.apply(TERMS, commit("t2", retracted(LEASE, ended_at=day(1), text="The lease ends."), at=day(0)))
+    timer = Timer(desk)
+    await timer.sweep(day(1) + MARGIN)
+    await timer.carry_out()
+    await desk.give("c1", Undo(source_id="t2", cascade=True), at=day(4))
+    await desk.stored.apply(commit("t3", retracted(LEASE, ended_at=day(7), text="The lease ends later."), at=day(6)))
+    assert [fact_ids(command) for command in await timer.sweep(day(8))] == [[GUEST, LEASE]]
 
 
 async def test_an_order_is_given_again_after_some_patience(desk: Desk) -> None:

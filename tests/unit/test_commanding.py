@@ -191,6 +191,7 @@ def test_many_deleted_facts_share_events() -> None:
 
 def test_a_confirmed_fact_ends_what_is_still_open_of_what_it_challenged() -> None:
     one, closed, waiting = stored(), stored(status="retracted"), stored(status="pending_confirmation")
+    other = stored()
     case = PendingCase(
         fact_id=waiting.fact_id,
         targets=(one.fact_id, closed.fact_id),
@@ -199,8 +200,8 @@ def test_a_confirmed_fact_ends_what_is_still_open_of_what_it_challenged() -> Non
         needs_human=True,
         said_at=day(1),
     )
-    order = Confirm(fact_ids=(waiting.fact_id, one.fact_id))
-    pending, active = orders.confirm(GIVEN, order, known(one, closed, waiting), {waiting.fact_id: case})
+    order = Confirm(fact_ids=(waiting.fact_id, other.fact_id))
+    pending, active = orders.confirm(GIVEN, order, known(one, other, closed, waiting), {waiting.fact_id: case})
     assert isinstance(pending, PendingConfirmed)
     assert (pending.targets, pending.action, pending.ended_at) == ((one.fact_id,), "replace", day(2))
     assert active.event == "fact_confirmed"
