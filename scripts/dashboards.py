@@ -4,7 +4,8 @@ import json
 from collections.abc import Iterator
 from typing import Any, Final
 
-from scripts.panels import ROWS, Panel, Row
+from scripts.panel import Panel, Row
+from scripts.panels import ROWS
 
 DATASOURCE: Final = {"type": "prometheus", "uid": "prometheus"}
 COLUMNS: Final = 24

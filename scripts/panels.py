@@ -1,45 +1,15 @@
 """What the dashboard asks of Prometheus, in the order in which it is read."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Final
 
-from scripts.promql import mean, per, quantile, rate, shares, total
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Panel:
-    """One graph or number; `unit` is Grafana's name of it, `meaning` its help text.
-
-    `queries` gives PromQL by what Grafana calls the series, `{{label}}` being a label's value.
-    """
-
-    title: str
-    meaning: str
-    queries: Mapping[str, str]
-    unit: str = "short"
-    kind: Literal["stat", "timeseries"] = "timeseries"
-    width: int = 8
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
-    """Panels under one heading."""
-
-    title: str
-    panels: tuple[Panel, ...]
-
+from scripts.decision_panels import DECISIONS, WRONG_OVERWRITES
+from scripts.panel import Panel, Row
+from scripts.promql import mean, per, quantile, rate, total
 
 CALL: Final = ("purpose", "model")
 BATCH_RECORDS: Final = "mnemolog_projection_batch_records"
 BATCH_SECONDS: Final = "mnemolog_projection_seconds"
 TURN_TO_FACT: Final = "mnemolog_turn_to_fact_seconds"
-
-OVERWRITTEN: Final = "max by (result) (mnemolog_recent_overwrites)"
-WRONG_OVERWRITES: Final = per(
-    'sum(max by (result) (mnemolog_recent_overwrites{result!="kept"}))', f"sum({OVERWRITTEN})"
-)
-HELD: Final = "max by (settlement) (mnemolog_recent_held)"
 
 OVERVIEW: Final = Row(
     title="Overview",
@@ -146,90 +116,6 @@ WINDOWS: Final = Row(
             unit="s",
             queries={"{{stage}}": "max by (stage) (mnemolog_window_stalled_seconds)"},
             width=6,
-        ),
-    ),
-)
-
-DECISIONS: Final = Row(
-    title="Decisions",
-    panels=(
-        Panel(
-            title="Decisions by kind",
-            meaning="Events folded into the tables.",
-            unit="cps",
-            queries={"{{event}}": rate("mnemolog_events_projected_total", "event")},
-        ),
-        Panel(
-            title="Overwrites",
-            meaning="Decisions that ended at least one known fact, by who decided.",
-            unit="cps",
-            queries={"{{event}} by {{by}}": rate("mnemolog_overwrites_total", "event", "by")},
-        ),
-        Panel(
-            title="Overwrite rate",
-            meaning="Overwrites divided by decisions. A step after a change of model or prompt asks for a look at it.",
-            unit="percentunit",
-            queries={"overwritten": per(rate("mnemolog_overwrites_total"), rate("mnemolog_events_projected_total"))},
-        ),
-        Panel(
-            title="Wrong-overwrite rate",
-            meaning="Of what models decided to overwrite in the last 30 days, the share taken back since, by how.",
-            unit="percentunit",
-            queries={
-                "all": WRONG_OVERWRITES,
-                "{{result}}": shares(
-                    'max by (result) (mnemolog_recent_overwrites{result!="kept"})', f"sum({OVERWRITTEN})"
-                ),
-            },
-        ),
-        Panel(
-            title="Taken back",
-            meaning="Overwrites undone, rejected while they were pending, or corrected by a human.",
-            unit="cps",
-            queries={"{{how}}": rate("mnemolog_overwrites_taken_back_total", "how")},
-        ),
-        Panel(
-            title="Waiting for a word",
-            meaning="Overwrites that wait for a confirmation, and facts whose conflict nobody could decide.",
-            queries={"pending": "max(mnemolog_pending)", "unresolved": "max(mnemolog_unresolved_facts)"},
-        ),
-        Panel(
-            title="Age of pending facts",
-            meaning="The oldest that waits, and the median time until one was settled in the last 30 days.",
-            unit="s",
-            queries={
-                "oldest": "max(mnemolog_pending_oldest_seconds)",
-                "median until settled": "max(mnemolog_pending_median_seconds)",
-            },
-        ),
-        Panel(
-            title="What became of pending facts",
-            meaning="Of the overwrites held back in the last 30 days, the share by settlement; confirmed and rejected "
-            "together are the resolution rate.",
-            unit="percentunit",
-            queries={"{{settlement}}": shares(HELD, f"sum({HELD})")},
-        ),
-        Panel(
-            title="Ends of turns",
-            meaning="Commits folded into the tables, by outcome.",
-            unit="cps",
-            queries={"{{outcome}}": rate("mnemolog_commits_projected_total", "outcome")},
-        ),
-        Panel(
-            title="Statements that became no fact",
-            meaning="Dropped before matching, by reason.",
-            unit="cps",
-            queries={"{{reason}}": rate("mnemolog_facts_dropped_total", "reason")},
-        ),
-        Panel(
-            title="Doubtful decisions",
-            meaning="Unresolved: kept beside the known fact for want of a valid decision. Stale: met a target that had "
-            "changed.",
-            unit="cps",
-            queries={
-                "unresolved": rate("mnemolog_unresolved_total"),
-                "stale": rate("mnemolog_stale_decisions_total"),
-            },
         ),
     ),
 )

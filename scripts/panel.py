@@ -1,0 +1,28 @@
+"""What a dashboard is made of."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Panel:
+    """One graph or number; `unit` is Grafana's name of it, `meaning` its help text.
+
+    `queries` gives PromQL by what Grafana calls the series, `{{label}}` being a label's value.
+    """
+
+    title: str
+    meaning: str
+    queries: Mapping[str, str]
+    unit: str = "short"
+    kind: Literal["stat", "timeseries"] = "timeseries"
+    width: int = 8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """Panels under one heading."""
+
+    title: str
+    panels: tuple[Panel, ...]
