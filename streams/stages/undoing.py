@@ -11,6 +11,7 @@ from itertools import pairwise
 from typing import Final
 from uuid import UUID
 
+from projections.effects import OPEN
 from projections.past import Past, PastEvent
 from schemas.command import MAX_ITEMS
 from schemas.events import DecisionUndone, Reversal, Standing
@@ -18,7 +19,6 @@ from streams.stages.given import Events, Given
 from streams.stages.refusals import CommandRefusedError
 
 MENTIONS: Final = ("fact_skipped", "fact_confirmed")
-OPEN: Final = ("active", "pending_confirmation")
 MAX_TOLD: Final = 12
 MAX_SAID: Final = 60  # characters of a text in a refusal
 _COUNTED: Final = {"mention_count", "last_confirmed_at", "confidence"}
