@@ -23,6 +23,10 @@ _STATED: Final = (
 STANDING: Final = tuple(Standing.model_fields)
 """The columns of everything of a fact that events can change, in their order."""
 
+MAX_BYGONES: Final = 100
+"""How many values that have ended are looked up at once, the first to end first: the next newer one is among them."""
+_BYGONE: Final = ("fact_id", "key", "subject", "event_time", "true_from", "true_to", "said_at")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredFact:
@@ -67,6 +71,19 @@ class PendingCase:
     action: Overwrite
     ended_at: datetime | None
     needs_human: bool
+    said_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bygone:
+    """What a key held from `true_from` until `true_to`; `said_at` is when it was said last, at the latest its end."""
+
+    fact_id: UUID
+    key: str
+    subject: str | None
+    event_time: datetime | None
+    true_from: datetime
+    true_to: datetime
     said_at: datetime
 
 
@@ -117,6 +134,12 @@ class KnownFacts:
         """Per fact since when it has been true, and every version before it, all the way back; the oldest first."""
         rows = await self._rows("successors", {"fact_ids": list(fact_ids)}) if fact_ids else []
         return {fact_id: tuple(since) for fact_id, since in rows}
+
+    async def bygones(self, scope: Scope, keys: Sequence[str], *, after: datetime) -> tuple[Bygone, ...]:
+        """What these keys held in exactly `scope` until a time after `after`; the first `MAX_BYGONES` that ended."""
+        parameters = {**scope.columns, "keys": list(keys), "after": after, "limit": MAX_BYGONES}
+        rows = await self._rows("bygones", parameters) if keys else []
+        return tuple(Bygone(**dict(zip(_BYGONE, row, strict=True))) for row in rows)
 
     async def conflict_of(self, fact_id: UUID) -> tuple[UUID, ...]:
         """What an unresolved fact was weighed against when it was added beside it, the most similar first."""

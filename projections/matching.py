@@ -54,14 +54,15 @@ class Standing:
     """How a source and its scope stand.
 
     `attempt` counts the commits of the source; the last one was made of the record at `origin`, and may be followed by
-    another where it is `retryable`. `scope_version` counts the commits with events of the scope, `policies` are those
-    that hold for it.
+    another where it is `retryable`. `scope_version` counts the commits with events of the scope, `last_end` is the
+    latest time at which one of its facts with a key ceased to be true, `policies` are those that hold for it.
     """
 
     scope_version: int
     attempt: int = 0
     retryable: bool = False
     origin: Origin | None = None
+    last_end: datetime | None = None
     policies: SetPolicies = NO_POLICIES
 
     @property
@@ -111,12 +112,13 @@ class Matcher:
         ((version, attempt, retryable, *rest),) = await persistently(
             partial(self._rows, "standing", parameters), name="standing"
         )
-        topic, partition, offset, *policies = rest
+        topic, partition, offset, last_end, *policies = rest
         return Standing(
             scope_version=version,
             attempt=attempt,
             retryable=retryable,
             origin=Origin(topic=topic, partition=partition, offset=offset) if attempt else None,
+            last_end=last_end,
             policies=read_policies(*policies),
         )
 

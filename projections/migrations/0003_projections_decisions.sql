@@ -75,6 +75,8 @@ DROP INDEX facts_changes;
 CREATE INDEX facts_scope ON facts (tenant, user_id, agent_id, app_id, run_id, recorded_at);
 CREATE INDEX facts_key ON facts (tenant, user_id, agent_id, app_id, run_id, key)
 WHERE key IS NOT NULL AND status IN ('active', 'pending_confirmation');
+CREATE INDEX facts_bygone ON facts (tenant, user_id, agent_id, app_id, run_id, true_to, key)
+WHERE key IS NOT NULL AND status IN ('superseded', 'retracted', 'expired') AND believed_to IS NULL;
 CREATE INDEX facts_pending ON facts (tenant, user_id, agent_id, app_id, run_id) WHERE status = 'pending_confirmation';
 CREATE INDEX facts_superseded_by ON facts (superseded_by) WHERE superseded_by IS NOT NULL;
 CREATE INDEX facts_unresolved ON facts (tenant, user_id, agent_id, app_id, run_id) WHERE unresolved;

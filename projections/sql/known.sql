@@ -112,6 +112,31 @@ SELECT
 FROM chain
 GROUP BY asked_id;
 
+-- name: bygones
+-- What these keys held in one scope and has ended after a time, the first to end first. Merged and denied facts are
+-- none. What was said again after its end counts as said at the end.
+SELECT
+    fact_id,
+    key,
+    subject,
+    event_time,
+    true_from,
+    true_to,
+    least(greatest(said_at, last_confirmed_at), true_to) AS said_at
+FROM facts
+WHERE
+    tenant = %(tenant)s
+    AND user_id = %(user_id)s
+    AND agent_id = %(agent_id)s
+    AND app_id = %(app_id)s
+    AND run_id = %(run_id)s
+    AND status IN ('superseded', 'retracted', 'expired')
+    AND believed_to IS NULL
+    AND key = ANY(%(keys)s::text [])
+    AND true_to > %(after)s
+ORDER BY true_to, fact_id
+LIMIT %(limit)s;
+
 -- name: conflict_of
 -- The known facts that were weighed when an unresolved fact was added, the most similar first.
 SELECT (candidate ->> 'fact_id')::uuid AS fact_id

@@ -76,24 +76,7 @@ LEFT JOIN LATERAL (
         ) AS rank_of_key
     FROM (
         SELECT
-            known.fact_id,
-            known.text,
-            known.content_hash,
-            known.key,
-            known.value,
-            known.confidence,
-            known.true_from,
-            known.true_to,
-            known.valid_until,
-            known.category,
-            known.subject,
-            known.excerpt,
-            known.status,
-            known.authority,
-            known.unresolved,
-            known.single_valued,
-            known.event_time,
-            known.said_at,
+            known.*,
             coalesce(known.key = asked.key, false) AS is_of_key,
             coalesce(
                 known.content_hash = asked.content_hash OR compared.distance <= 1 - asked.floor, false
@@ -188,8 +171,8 @@ LEFT JOIN LATERAL (
 ORDER BY asked.place, found.similarity DESC, found.fact_id;
 
 -- name: standing
--- How often a source was committed and how the last time ended, how many commits with events its scope has seen, and
--- the policies of its tenant and of its scope.
+-- How often a source was committed and how the last time ended, how many commits with events its scope has seen, when
+-- the last of its facts ended, and the policies of its tenant and of its scope.
 SELECT
     coalesce((
         SELECT version FROM scopes
@@ -205,6 +188,21 @@ SELECT
     last.origin_topic,
     last.origin_partition,
     last.origin_offset,
+    (
+        SELECT facts.true_to FROM facts
+        WHERE
+            facts.tenant = %(tenant)s
+            AND facts.user_id = %(user_id)s
+            AND facts.agent_id = %(agent_id)s
+            AND facts.app_id = %(app_id)s
+            AND facts.run_id = %(run_id)s
+            AND facts.key IS NOT NULL
+            AND facts.status IN ('superseded', 'retracted', 'expired')
+            AND facts.believed_to IS NULL
+            AND facts.true_to IS NOT NULL
+        ORDER BY facts.true_to DESC
+        LIMIT 1
+    ) AS last_end,
     (
         SELECT policy::text FROM policies
         WHERE tenant = %(tenant)s AND user_id = '' AND agent_id = '' AND app_id = '' AND run_id = ''
