@@ -1,19 +1,23 @@
 """What a turn's statements mean for the known facts: pure functions from weights and verdicts to events."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
+from typing import Final
 
 from schemas.events import FactAdded, FactExtended, FactsRelated, MemoryEvent
 from schemas.facts import Candidate, MatchedFact
-from schemas.provenance import Decision
+from schemas.provenance import Decision, Verdict
+from streams.stages.guarding import older, parted
 from streams.stages.in_turn import SoFar, place_id
-from streams.stages.making import Circumstances, Judgement, Maker, Unjudged, said
-from streams.stages.overwriting import HELD_BACK, overwritten
+from streams.stages.making import Circumstances, Judgement, Maker, Unjudged, before, said
+from streams.stages.overwriting import HELD_BACK, history, overwritten
 from streams.stages.repeating import repeated
 from streams.stages.settling import Settling, settled
-from streams.stages.weighing import Contested, Duplicate, Fresh, Weight
+from streams.stages.weighing import Contested, Duplicate, Fresh, Overtaken, Weight, of_its_slot
 
 Events = tuple[MemoryEvent, ...]
 
+_SAYS_IT_TOO: Final[frozenset[Verdict]] = frozenset({"KEEP", "MERGE"})
 _NEVER_ASKED = Unjudged(complaint="the turn has more conflicts than one question holds")
 
 
@@ -58,6 +62,8 @@ def _decided(maker: Maker, weight: Weight, judgement: Judgement | Unjudged, so_f
             return _added(maker, _fresh(maker, weight))
         case Duplicate():
             return _duplicate(maker, weight, so_far)
+        case Overtaken():
+            return _overtaken(maker, weight, so_far)
         case Contested() if isinstance(judgement, Judgement):
             return _judged(maker, judgement, so_far)
         case Contested():
@@ -71,10 +77,26 @@ def _fresh(maker: Maker, weight: Fresh) -> Decision:
     return maker.decision("threshold", f"no known fact reaches similarity {maker.given.thresholds.conflict:g}")
 
 
+def _overtaken(maker: Maker, weight: Overtaken, so_far: SoFar) -> Events:
+    saying, rules = maker.saying, maker.given.rules
+    of_slot = (known for known in maker.candidates if of_its_slot(maker.fact, known, rules))
+    held = [known for known in so_far.currents(of_slot) if older(saying.true_from, saying, known)]
+    decision = maker.decision("policy", "its slot held a newer value, which has ended as well", guard="late_news")
+    return (history(maker, [*weight.by, *held], decision, so_far),)
+
+
+def _parted(maker: Maker, known: Candidate, so_far: SoFar, judgement: Judgement | None = None) -> Events:
+    reason = f"something else was so between it and what it meets: {HELD_BACK['late_news']}"
+    decision = maker.decision("policy", reason, judgement, guard="late_news", before=(before(known),))
+    return (history(maker, [known], decision, so_far),)
+
+
 def _duplicate(maker: Maker, weight: Duplicate, so_far: SoFar) -> Events:
     known = so_far.current(weight.candidate)
     if known is None:
         return _added(maker, maker.decision(weight.by, "what it repeats has been ended by this very turn"))
+    if parted(maker.saying, known, so_far.chains):
+        return _parted(maker, known, so_far)
     near = f"similarity {weight.candidate.similarity:.3f} is that of a duplicate"
     decision = maker.decision(weight.by, "the same words are known" if weight.by == "hash" else near)
     return repeated(maker, known, decision, so_far, raises=False)
@@ -87,6 +109,9 @@ def _judged(maker: Maker, judgement: Judgement, so_far: SoFar) -> Events:
         targets = tuple(known for known in targets if known.status == "active")
     if not targets:
         return _added(maker, decision)
+    gap = next((known for known in targets if parted(maker.saying, known, so_far.chains)), None)
+    if gap is not None and verdict.action in _SAYS_IT_TOO:
+        return _parted(maker, gap, so_far, judgement)
     match verdict.action:
         case "ADD":
             return _added(maker, decision)
@@ -106,4 +131,14 @@ def _added(maker: Maker, decision: Decision, *, unresolved: bool = False) -> Eve
 def _beside(maker: Maker, judgement: Judgement, targets: Sequence[Candidate], decision: Decision) -> Events:
     kind = FactExtended if judgement.verdict.action == "EXTEND" else FactsRelated
     target_ids = tuple(known.fact_id for known in targets)
-    return (kind(**maker.head(decision), targets=target_ids, fact=maker.new_fact()),)
+    fact = maker.new_fact()
+    ends = [end for end in (fact.valid_until, *_announced(maker, targets)) if end is not None]
+    told = fact.model_copy(update={"valid_until": min(ends, default=None)})
+    return (kind(**maker.head(decision), targets=target_ids, fact=told),)
+
+
+def _announced(maker: Maker, targets: Sequence[Candidate]) -> Iterator[datetime | None]:
+    """The ends that were announced of newer values of a statement's slot: what is older ends with them."""
+    for known in targets:
+        if of_its_slot(maker.fact, known, maker.given.rules) and older(maker.saying.true_from, maker.saying, known):
+            yield known.true_to

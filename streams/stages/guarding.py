@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Final
+from typing import Final, Protocol
 from uuid import UUID
 
 from schemas.events import Overwrite
@@ -29,6 +29,19 @@ class Saying:
     true_from: datetime
     said_at: datetime
     revises: bool = False
+
+
+class Dated(Protocol):
+    """A known fact by its times: since when it is true, when it was said last, and the time that it names itself."""
+
+    @property
+    def fact_id(self) -> UUID: ...
+    @property
+    def true_from(self) -> datetime: ...
+    @property
+    def said_at(self) -> datetime | None: ...
+    @property
+    def event_time(self) -> datetime | None: ...
 
 
 def confidence_of(fact: ExtractedFact, rules: Rules) -> float:
@@ -69,11 +82,13 @@ def is_late(verdict: Verdict, held: Sequence[Candidate], saying: Saying) -> bool
     if verdict == "MERGE":
         return False
     told = max(saying.true_from, saying.said_at) if verdict == "CONTRADICT" else saying.true_from
-    return any(_older(told, saying, known) for known in held)
+    return any(older(told, saying, known) for known in held)
 
 
-def _older(told: datetime, saying: Saying, known: Candidate) -> bool:
-    """Said before the known fact was said last, it is older if it began before that as well.
+def older(told: datetime, saying: Saying, known: Dated) -> bool:
+    """Whether a statement about a time comes before a known fact.
+
+    Said before the known fact was said last, it is older if it began before that as well.
 
     Said later, "I moved last weekend" is news even for one who said on that Sunday that he lives elsewhere: that was
     not the day on which he began to. But nothing told of 2019 ends what is told to have begun in 2021.
@@ -86,8 +101,17 @@ def _older(told: datetime, saying: Saying, known: Candidate) -> bool:
     return told < known.true_from
 
 
+def parted(saying: Saying, known: Dated, chains: Mapping[UUID, Sequence[datetime]]) -> bool:
+    """Whether something else was so between a statement and a known fact that was not yet so when it was said.
+
+    Then it says nothing about that fact, in however equal words: "I live in Rome" of before the year in Oslo.
+    """
+    between = (began for began in chains.get(known.fact_id, ()) if saying.true_from < began < known.true_from)
+    return saying.said_at < known.true_from and any(between)
+
+
 def ended_by(
-    held: Sequence[Candidate], true_from: datetime, chains: Mapping[UUID, Sequence[datetime]]
+    held: Sequence[Dated], true_from: datetime, chains: Mapping[UUID, Sequence[datetime]]
 ) -> tuple[datetime, UUID]:
     """When what is true from `true_from` on ended, and the fact that tells: the next newer one that is known.
 

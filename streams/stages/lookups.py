@@ -8,6 +8,7 @@ from uuid import UUID
 from schemas.envelopes import MatchedFacts
 from schemas.events import Overwrite
 from schemas.policy import LimitHit, Rules
+from schemas.scope import Scope
 
 
 class PendingCase(Protocol):
@@ -27,8 +28,27 @@ class PendingCase(Protocol):
     def said_at(self) -> datetime: ...
 
 
+class Bygone(Protocol):
+    """A value of a slot that was true from `true_from` until `true_to`, and said last, as far as that counts, then."""
+
+    @property
+    def fact_id(self) -> UUID: ...
+    @property
+    def key(self) -> str: ...
+    @property
+    def subject(self) -> str | None: ...
+    @property
+    def event_time(self) -> datetime | None: ...
+    @property
+    def true_from(self) -> datetime: ...
+    @property
+    def true_to(self) -> datetime: ...
+    @property
+    def said_at(self) -> datetime: ...
+
+
 class Lookups(Protocol):
-    """Reads of known facts by id; each is one round trip, and waits while Postgres is away."""
+    """Reads of known facts; each is one round trip, and waits while Postgres is away."""
 
     async def pending_cases(self, fact_ids: Sequence[UUID]) -> Mapping[UUID, PendingCase]:
         """The open cases among `fact_ids`; what is not pending has none."""
@@ -36,6 +56,10 @@ class Lookups(Protocol):
 
     async def successors(self, fact_ids: Sequence[UUID]) -> Mapping[UUID, tuple[datetime, ...]]:
         """For each fact the `true_from` of itself and of the versions that it superseded, all the way back."""
+        ...
+
+    async def bygones(self, scope: Scope, keys: Sequence[str], *, after: datetime) -> Sequence[Bygone]:
+        """The values that these keys held in exactly `scope` and whose truth ended after `after`, bounded."""
         ...
 
 

@@ -18,7 +18,7 @@ from schemas.events import (
 )
 from schemas.facts import Candidate, NewFact
 from schemas.provenance import Decision, Guard
-from streams.stages.guarding import OVERWRITES, ended_by, guard_of
+from streams.stages.guarding import OVERWRITES, Dated, ended_by, guard_of
 from streams.stages.in_turn import SoFar
 from streams.stages.making import Judgement, Maker, before
 from streams.stages.repeating import confirmed_by
@@ -50,7 +50,7 @@ def overwritten(
     if guard == "add_only":
         return (FactAdded(**maker.head(decision), fact=maker.new_fact()),)
     if guard == "late_news":
-        return (_history(maker, targets, decision, so_far),)
+        return (history(maker, _held(targets), decision, so_far),)
     return (_pending(maker, judgement, targets, guard, decision),)
 
 
@@ -82,17 +82,21 @@ def end_of(maker: Maker, judgement: Judgement, targets: Sequence[Candidate]) -> 
 
 def history_of(maker: Maker, targets: Sequence[Candidate], so_far: SoFar) -> tuple[datetime, UUID]:
     """When a statement that is older than one of `targets` ceased to hold, and the fact that tells."""
-    held = [known for known in targets if known.status == "active"]
-    return ended_by(held, maker.saying.true_from, so_far.chains)
+    return ended_by(_held(targets), maker.saying.true_from, so_far.chains)
+
+
+def history(maker: Maker, newer: Sequence[Dated], decision: Decision, so_far: SoFar) -> FactAdded:
+    """The event of a statement that is older than one of `newer`."""
+    ended_at, fact_id = ended_by(newer, maker.saying.true_from, so_far.chains)
+    return FactAdded(**maker.head(decision), fact=maker.new_fact(), ended_at=ended_at, ended_by=fact_id)
 
 
 def _brought(maker: Maker, judgement: Judgement, targets: Sequence[Candidate]) -> NewFact:
     return maker.merged_fact(judgement, targets) if judgement.verdict.action == "MERGE" else maker.new_fact()
 
 
-def _history(maker: Maker, targets: Sequence[Candidate], decision: Decision, so_far: SoFar) -> FactAdded:
-    ended_at, fact_id = history_of(maker, targets, so_far)
-    return FactAdded(**maker.head(decision), fact=maker.new_fact(), ended_at=ended_at, ended_by=fact_id)
+def _held(targets: Sequence[Candidate]) -> list[Candidate]:
+    return [known for known in targets if known.status == "active"]
 
 
 def _pending(

@@ -5,7 +5,7 @@ has moved since `match` looked.
 """
 
 from collections.abc import Callable, Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from time import perf_counter
 from typing import Any, Final
 from uuid import UUID
@@ -29,15 +29,16 @@ from streams.stages.embed import ThresholdsFor
 from streams.stages.freshness import Freshness
 from streams.stages.in_turn import with_earlier
 from streams.stages.judging import Judging
-from streams.stages.lookups import Limiting, Lookups
-from streams.stages.making import Circumstances
+from streams.stages.lookups import Bygone, Limiting, Lookups
+from streams.stages.making import Circumstances, said
 from streams.stages.match import Matching, RulesFor
 from streams.stages.reading import Received
 from streams.stages.settling import unsettled
-from streams.stages.weighing import weigh
+from streams.stages.weighing import fills_slot, overtaken, weigh
 
 Clock = Callable[[], datetime]
 _REMEMBERED_ATTEMPTS: Final = 1000  # more than are ever under way
+_UNKNOWN: Final = datetime.max.replace(tzinfo=UTC)
 _NO_SCOPE: Final = End(outcome="failed", reason="no_scope")
 
 
@@ -97,13 +98,15 @@ class Resolver:
         if facts and envelope.source_kind == "turn" and version != envelope.scope_version:
             facts, version = await self._matching.matched(envelope, envelope.scope, facts, rules)
         current = envelope.model_copy(update={"facts": facts, "scope_version": version})
-        return await self._decide(current, rules, attempt)
+        return await self._decide(current, rules, attempt, last_end=standing.last_end)
 
     async def decide(self, envelope: MatchedFacts, *, attempt: int = 1) -> Commit:
         """What would be committed, by the candidates that `envelope` brings; nothing is waited for or sent."""
         if envelope.scope is None:
             return self.ended(envelope, envelope.end or _NO_SCOPE, attempt=attempt)
-        return await self._decide(envelope, await self._rules_for(envelope.scope, envelope.overrides), attempt)
+        return await self._decide(
+            envelope, await self._rules_for(envelope.scope, envelope.overrides), attempt, last_end=_UNKNOWN
+        )
 
     def ended(self, envelope: MatchedFacts, end: End, step: Step | None = None, *, attempt: int = 1) -> Commit:
         """The commit of a source that has come to its end without a decision."""
@@ -128,13 +131,14 @@ class Resolver:
         if len(self._attempts) > _REMEMBERED_ATTEMPTS:
             del self._attempts[next(iter(self._attempts))]
 
-    async def _decide(self, envelope: MatchedFacts, rules: Rules, attempt: int) -> Commit:
+    async def _decide(self, envelope: MatchedFacts, rules: Rules, attempt: int, *, last_end: datetime | None) -> Commit:
         if envelope.end is not None:
             return self.ended(envelope, await self._allowed(envelope, envelope.end, rules), attempt=attempt)
         if envelope.source_kind == "command":
             return await self._carried(envelope, attempt)
         thresholds = self._thresholds_for(self._embedding_model, envelope.overrides)
-        made, step = await self._events(envelope, rules, thresholds)
+        is_late = last_end is not None and envelope.occurred_at < last_end
+        made, step = await self._events(envelope, rules, thresholds, is_late=is_late)
         steps = (*envelope.steps, step)
         spent = {"added": added(made), "ended": ended(made, self._clock()), "tokens": tokens(steps)}
         if hit := await self._limiting.refused(envelope, rules, **spent):
@@ -170,18 +174,31 @@ class Resolver:
         )
 
     async def _events(
-        self, envelope: MatchedFacts, rules: Rules, thresholds: Thresholds
+        self, envelope: MatchedFacts, rules: Rules, thresholds: Thresholds, *, is_late: bool
     ) -> tuple[tuple[MemoryEvent, ...], Step]:
         kept, dropped = _important(envelope, rules)
         reads = envelope.infer and not rules.add_only
         told = envelope.model_copy(update={"facts": kept})
         facts = with_earlier(told, rules) if reads else kept
-        weights = [weigh(fact, thresholds, rules, infer=envelope.infer) for fact in facts]
+        given = await self._circumstances(told, rules, thresholds)
+        bygones = await self._bygones(told, rules) if reads and is_late else ()
+        weights = [
+            overtaken(fact, said(fact.fact, given), bygones, rules)
+            or weigh(fact, thresholds, rules, infer=envelope.infer)
+            for fact in facts
+        ]
         again = unsettled(kept, thresholds, rules) if reads else ()
         judged = await self._judging(told, weights, again)
-        given = await self._circumstances(told, rules, thresholds)
         made = events(weights, judged.judgements, given, judged.settlings)
         return made, judged.step.model_copy(update={"dropped": dropped})
+
+    async def _bygones(self, envelope: MatchedFacts, rules: Rules) -> Sequence[Bygone]:
+        """What the slots of a late turn's facts held when it was said, or since, and has ended."""
+        keys = {matched.fact.key: None for matched in envelope.facts if fills_slot(matched.fact, rules)}
+        asked = [key for key in keys if key is not None]
+        if envelope.scope is None or not asked:
+            return ()
+        return await self._lookups.bygones(envelope.scope, asked, after=envelope.occurred_at)
 
     async def _circumstances(self, envelope: MatchedFacts, rules: Rules, thresholds: Thresholds) -> Circumstances:
         reads = envelope.infer and not rules.add_only

@@ -1,6 +1,6 @@
 """From similarities to weights: which new facts are added, which are skipped, and on which somebody has to decide."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
@@ -8,7 +8,9 @@ from schemas.base import normalise
 from schemas.facts import Candidate, ExtractedFact, MatchedFact
 from schemas.policy import Rules
 from schemas.provenance import Guard, Thresholds
+from streams.stages.guarding import Saying, older
 from streams.stages.likeness import vouched
+from streams.stages.lookups import Bygone
 
 MAX_ENDINGS: Final = 3
 """How many known facts below the conflict threshold a statement that ends something is held against."""
@@ -40,7 +42,15 @@ class Contested:
     candidates: tuple[Candidate, ...]
 
 
-Weight = Fresh | Duplicate | Contested
+@dataclass(frozen=True, slots=True)
+class Overtaken:
+    """Its slot held newer values that have ended since: it is history, whatever is near it now."""
+
+    matched: MatchedFact
+    by: tuple[Bygone, ...]
+
+
+Weight = Fresh | Duplicate | Contested | Overtaken
 
 
 def weigh(matched: MatchedFact, thresholds: Thresholds, rules: Rules, *, infer: bool) -> Weight:
@@ -62,9 +72,31 @@ def weigh(matched: MatchedFact, thresholds: Thresholds, rules: Rules, *, infer: 
     return Contested(matched, near) if near else Fresh(matched)
 
 
+def overtaken(matched: MatchedFact, saying: Saying, bygones: Sequence[Bygone], rules: Rules) -> Overtaken | None:
+    """The weight of a fact that is older than a value that its slot held when, or after, it was said.
+
+    What had ended before it was said says nothing about it.
+    """
+    fact = matched.fact
+    newer = tuple(
+        bygone
+        for bygone in bygones
+        if fact.key == bygone.key
+        and _may_be_same(fact.subject, bygone.subject)
+        and saying.said_at < bygone.true_to
+        and older(saying.true_from, saying, bygone)
+    )
+    return Overtaken(matched, newer) if newer and fills_slot(fact, rules) else None
+
+
+def fills_slot(fact: ExtractedFact, rules: Rules) -> bool:
+    """Whether a fact is the one value of its key; one that only ends something fills nothing."""
+    return fact.action_hint != "retract" and (fact.single_valued or rules.has_one_value(fact.key))
+
+
 def conflicting(matched: MatchedFact, thresholds: Thresholds, rules: Rules) -> tuple[Candidate, ...]:
     """The known facts that a fact may conflict with: of its slot, near it, or near what it ends; in this order."""
-    found = dict.fromkeys(known for known in matched.candidates if _of_its_slot(matched.fact, known, rules))
+    found = dict.fromkeys(known for known in matched.candidates if of_its_slot(matched.fact, known, rules))
     found |= dict.fromkeys(known for known in matched.candidates if known.similarity >= thresholds.conflict)
     found |= dict.fromkeys(_endings(matched, thresholds))
     return tuple(found)
@@ -77,7 +109,8 @@ def _endings(matched: MatchedFact, thresholds: Thresholds) -> Iterator[Candidate
     yield from sorted(below, key=lambda known: -known.similarity)[:MAX_ENDINGS]
 
 
-def _of_its_slot(fact: ExtractedFact, known: Candidate, rules: Rules) -> bool:
+def of_its_slot(fact: ExtractedFact, known: Candidate, rules: Rules) -> bool:
+    """Whether both are values of one key that holds one at a time."""
     if fact.key is None or fact.key != known.key:
         return False
     one_value = fact.single_valued or known.single_valued or rules.has_one_value(fact.key)
