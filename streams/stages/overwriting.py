@@ -21,7 +21,7 @@ from schemas.provenance import Decision, Guard
 from streams.stages.guarding import OVERWRITES, Dated, ended_by, guard_of
 from streams.stages.in_turn import SoFar
 from streams.stages.making import Judgement, Maker, before
-from streams.stages.repeating import confirmed_by
+from streams.stages.repeating import bears_out, confirmed_by
 
 HELD_BACK: Final[Mapping[Guard, str]] = {
     "late_news": "it is older than what it meets: kept as history",
@@ -122,14 +122,14 @@ def _said_again(maker: Maker, judgement: Judgement, pending: Candidate, so_far: 
     """
     case, own = maker.given.pending.get(pending.fact_id), so_far.held.get(pending.fact_id)
     decision = maker.decision("model", judgement.verdict.reason, judgement, before=(before(pending),))
-    if case is not None and not case.needs_human:
+    if case is not None and not case.needs_human and bears_out(maker, case):
         confirmed = confirmed_by(maker, case, decision, so_far)
         detail = FactExtended(**maker.head(decision, after=1), targets=(pending.fact_id,), fact=maker.new_fact(after=1))
         return (confirmed, detail)
     held = own or case
     if held is None:
         return (FactAdded(**maker.head(decision), fact=maker.new_fact()),)
-    guard: Guard = own.guard if own else "human_word"
+    guard: Guard = own.guard if own else "human_word" if held.needs_human else "late_news"
     waits = decision.model_copy(update={"by": "policy", "guard": guard})
     return (
         FactPending(

@@ -20,13 +20,14 @@ def repeated(
 ) -> tuple[MemoryEvent, ...]:
     """The events of a statement that says what `known` says; `raises` tells that a reader saw it in other words.
 
-    A pending fact is confirmed by it, and what challenges `known` is rejected, unless only equal words count here.
+    A pending fact is confirmed by it unless it was said before that, and what challenges `known` is rejected, unless
+    only equal words count here.
     """
     given = maker.given
     if not given.infer or given.rules.add_only:
         return (_skipped(maker, known, decision),)
     case = given.pending.get(known.fact_id)
-    if case is not None and known.status == "pending_confirmation":
+    if case is not None and known.status == "pending_confirmation" and bears_out(maker, case):
         return (_stands(maker, case, decision, so_far),)
     if rejected := tuple(_rejected(maker, known, decision, so_far)):
         return rejected
@@ -46,6 +47,11 @@ def confirmed_by(maker: Maker, case: PendingCase, decision: Decision, so_far: So
         ended_at=case.ended_at,
         statement=maker.statement,
     )
+
+
+def bears_out(maker: Maker, case: PendingCase) -> bool:
+    """Whether a statement speaks for what is held back: earlier words would end what was said after them."""
+    return case.said_at <= maker.given.occurred_at
 
 
 def _stands(maker: Maker, case: PendingCase, decision: Decision, so_far: SoFar) -> MemoryEvent:

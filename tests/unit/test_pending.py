@@ -49,6 +49,16 @@ def test_only_a_human_settles_what_a_human_s_word_is_at_stake_for() -> None:
     assert event.decision.guard == "human_word"
 
 
+def test_an_earlier_word_does_not_confirm_what_was_held_back_later() -> None:
+    later = Case(fact_id=MUNICH.fact_id, targets=(BERLIN.fact_id,), said_at=NEXT_YEAR)
+    (mentioned,) = repeated(MUNICH, later)
+    assert isinstance(mentioned, FactSkipped)
+    assert isinstance(decide(matched(MUNICH), judged("KEEP", MUNICH), given(later)), FactConfirmed)
+    richer = decide(matched(MUNICH), judged("MERGE", MUNICH), given(later))
+    assert isinstance(richer, FactPending)
+    assert (richer.targets, richer.guard) == ((BERLIN.fact_id, MUNICH.fact_id), "late_news")
+
+
 @pytest.mark.parametrize("action", ["replace", "contradict", "retract"])
 def test_a_later_word_for_the_old_fact_rejects_what_challenges_it(action: Any) -> None:
     (event,) = repeated(DOUBTED, Case(fact_id=MUNICH.fact_id, targets=(BERLIN.fact_id,), action=action))
