@@ -17,7 +17,7 @@ from streams.recording import EmbeddingRecorder, RecordedVectors, Source
 from streams.records import Record
 from streams.stages.carrying import carry, ended
 from streams.stages.errors import TurnEndedError
-from streams.stages.likeness import vouched
+from streams.stages.likeness import told_of_another, vouched
 from streams.stages.reading import Received
 
 ThresholdsFor = Callable[[str, Overrides], Thresholds]
@@ -81,6 +81,8 @@ def without_near_duplicates(
 
 
 def _comparable(one: ExtractedFact, other: ExtractedFact) -> bool:
+    if told_of_another(one, other):
+        return False
     return one.content_hash == other.content_hash or vouched(one.text, other.text)
 
 

@@ -11,12 +11,16 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final, Literal
 
+from schemas.base import normalise
+from schemas.facts import Candidate, ExtractedFact
 from streams.stages.likeness_words import AMBIGUOUS, DATES, NEGATIONS, NUMBERS, STARTERS, TENS, UNITS, UNITS_OF_TEN
 
 READ_CHARACTERS: Final = 1000
 """An embedding model reads the beginning of a text: all-MiniLM-L6-v2 256 tokens, of some four characters each."""
 WEIGHED_WORDS: Final = 20
 """In a longer text one word more or less drowns: "early" for "late" in 41 words is .996 for all-MiniLM-L6-v2."""
+SPEAKERS: Final = frozenset({"user", "the user", "speaker", "the speaker"})
+"""Subjects that name nobody."""
 Difference = Literal["number", "date", "unit", "negation", "name", "length", "script"]
 
 _PLAIN = str.maketrans({"\u2018": "'", "\u2019": "'", "\u02bc": "'", "\u00ad": None})
@@ -86,6 +90,15 @@ def differences(one: str, other: str) -> frozenset[Difference]:
 def vouched(one: str, other: str) -> bool:
     """Whether likeness of vectors may stand for sameness of the texts."""
     return not differences(one, other)
+
+
+def told_of_another(one: ExtractedFact | Candidate, other: ExtractedFact | Candidate) -> bool:
+    """Whether equal words are said of two: "I like tea" names nobody, and their subjects are named and differ."""
+    subjects = (normalise(one.subject or ""), normalise(other.subject or ""))
+    if not all(subjects) or subjects[0] == subjects[1] or SPEAKERS & {*subjects}:
+        return False
+    texts = (normalise(one.text), normalise(other.text))
+    return not any(subject in text for subject in subjects for text in texts)
 
 
 def lost(parents: Iterable[str], merged: str) -> frozenset[str]:

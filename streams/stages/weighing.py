@@ -9,12 +9,11 @@ from schemas.facts import Candidate, ExtractedFact, MatchedFact
 from schemas.policy import Rules
 from schemas.provenance import Guard, Thresholds
 from streams.stages.guarding import Saying, older
-from streams.stages.likeness import vouched
+from streams.stages.likeness import SPEAKERS, told_of_another, vouched
 from streams.stages.lookups import Bygone
 
 MAX_ENDINGS: Final = 3
 """How many known facts below the conflict threshold a statement that ends something is held against."""
-_SPEAKER: Final = frozenset({"user", "the user", "speaker", "the speaker"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,15 +55,14 @@ Weight = Fresh | Duplicate | Contested | Overtaken
 def weigh(matched: MatchedFact, thresholds: Thresholds, rules: Rules, *, infer: bool) -> Weight:
     """Sort a fact into its band. A raw store knows only duplicate and new, `add_only` only equal words and new."""
     fact = matched.fact
-    same = min(
-        (known for known in matched.candidates if known.content_hash == fact.content_hash), key=_held, default=None
-    )
+    known_of_it = [known for known in matched.candidates if not told_of_another(fact, known)]
+    same = min((known for known in known_of_it if known.content_hash == fact.content_hash), key=_held, default=None)
     if same is not None:
         return Duplicate(matched, same, "hash")
     if rules.add_only:
         return Fresh(matched, "add_only" if matched.candidates else None)
     bound = thresholds.duplicate if infer else thresholds.raw_duplicate
-    alike = (known for known in matched.candidates if known.similarity > bound and vouched(fact.text, known.text))
+    alike = (known for known in known_of_it if known.similarity > bound and vouched(fact.text, known.text))
     nearest = max(alike, key=lambda known: known.similarity, default=None)
     if nearest is not None:
         return Duplicate(matched, nearest, "threshold")
@@ -120,7 +118,7 @@ def of_its_slot(fact: ExtractedFact, known: Candidate, rules: Rules) -> bool:
 def _may_be_same(one: str | None, other: str | None) -> bool:
     """Whether two subjects can be the same: unless both are named, and differently. A wrong yes costs a question."""
     named, also = normalise(one or ""), normalise(other or "")
-    return not named or not also or named in _SPEAKER or also in _SPEAKER or named == also
+    return not named or not also or named in SPEAKERS or also in SPEAKERS or named == also
 
 
 def _held(known: Candidate) -> bool:

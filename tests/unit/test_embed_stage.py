@@ -54,6 +54,14 @@ def test_another_number_is_another_fact() -> None:
     ]
 
 
+def test_what_two_say_of_themselves_in_the_same_words_are_two_facts() -> None:
+    anns, bobs = (
+        EmbeddedFact(fact=one.fact.model_copy(update={"subject": name}), vector=one.vector)
+        for one, name in ((at(0, "I like tea."), "Ann"), (at(0, "I like tea."), "Bob"))
+    )
+    assert kept_of(anns, bobs, anns) == ["I like tea.", "I like tea."]
+
+
 def test_the_vectors_of_long_texts_say_nothing_of_their_ends() -> None:
     beginning = "x" * READ_CHARACTERS
     one, other = f"{beginning} to Rome", f"{beginning} to Oslo"

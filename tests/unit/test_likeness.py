@@ -2,7 +2,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streams.stages.likeness import READ_CHARACTERS, WEIGHED_WORDS, Difference, differences, lost, vouched
+from schemas.facts import ExtractedFact
+from streams.stages.likeness import (
+    READ_CHARACTERS,
+    WEIGHED_WORDS,
+    Difference,
+    differences,
+    lost,
+    told_of_another,
+    vouched,
+)
 
 
 @pytest.mark.parametrize(
@@ -90,6 +99,23 @@ def test_what_a_reader_would_mind_is_a_difference(one: str, other: str, found: s
 def test_other_words_for_the_same_are_none(one: str, other: str) -> None:
     assert differences(one, other) == frozenset()
     assert vouched(one, other)
+
+
+@pytest.mark.parametrize(
+    ("text", "one", "other", "of_two"),
+    [
+        ("I like tea.", "Ann", "Bob", True),
+        ("I like tea.", "Ann", "ann", False),
+        ("I like tea.", "Ann", None, False),
+        ("I like tea.", "Ann", "The user", False),
+        ("Ann Lee likes tea.", "Ann", "Ann Lee", False),
+    ],
+)
+def test_equal_words_that_name_nobody_are_said_of_their_subjects(
+    text: str, one: str | None, other: str | None, *, of_two: bool
+) -> None:
+    facts = [ExtractedFact(text=text, excerpt=text, search_text=text, subject=subject) for subject in (one, other)]
+    assert told_of_another(*facts) == told_of_another(*reversed(facts)) == of_two
 
 
 def test_what_was_not_read_whole_is_not_vouched_for() -> None:

@@ -26,6 +26,18 @@ def test_similarity_sorts_a_fact_into_its_band(similarity: float, *, infer: bool
     assert isinstance(weigh(fact, THRESHOLDS, RULES, infer=infer), band)
 
 
+@pytest.mark.parametrize("rules", [RULES, Rules(add_only=True)])
+@pytest.mark.parametrize("infer", [True, False])
+def test_what_somebody_else_says_of_himself_is_no_repetition(rules: Rules, *, infer: bool) -> None:
+    anns = known(1.0, "I like tea.", subject="Ann")
+    assert not isinstance(
+        weigh(matched(anns, text="I like tea.", subject="Bob"), THRESHOLDS, rules, infer=infer), Duplicate
+    )
+    assert isinstance(
+        weigh(matched(anns, text="I like tea!", subject="Ann"), THRESHOLDS, rules, infer=infer), Duplicate
+    )
+
+
 @pytest.mark.parametrize(
     ("said", "before"),
     [
