@@ -177,3 +177,23 @@ def test_a_pending_fact_that_is_undone_is_settled(story: Story, held: UUID) -> N
     assert story.settled == [(held, "undone")]
     story.says("c2", undone(event_of(commit("c1", added(""))), reversal(held, "undone", story.stands(held))), at=day(4))
     assert story.settled == []
+
+
+@pytest.mark.parametrize("settles", [pending_confirmed, pending_rejected])
+def test_what_is_not_pending_is_not_settled(story: Story, settles: Any) -> None:
+    story.says("t2", settles(BERN))
+    assert story.stands(BERN) == stood(state_since=BEGUN)
+    assert [row.reason for row in story.changes.rejections] == ["stale_target"]
+
+
+def test_what_is_rejected_was_never_believed(story: Story, held: UUID) -> None:
+    story.says("t3", pending_rejected(held), at=day(3))
+    assert (story.stands(held).status, story.stands(held).believed_to) == ("archived", None)
+
+
+def test_an_end_comes_with_its_very_moment_and_settles_what_was_unresolved(story: Story) -> None:
+    doubted = fact_of(story.says("t2", added("Alice lives in Rome.", unresolved=True)))
+    story.says("t3", retracted(doubted, ended_at=day(99), text="She will leave."), at=day(3))
+    assert (story.stands(doubted).status, story.stands(doubted).unresolved) == ("active", True)
+    story.says("t4", retracted(doubted, ended_at=LATER, text="She left."), at=day(3))
+    assert (story.stands(doubted).status, story.stands(doubted).unresolved) == ("retracted", False)
