@@ -14,7 +14,16 @@ _HEAD: Final = re.compile(r"^-- name: (\w+)$", re.MULTILINE)
 
 @cache
 def queries(file: str) -> Mapping[str, SQL]:
-    """The queries of `<file>.sql` by name; each starts with `-- name: x` and a line that says what it is for."""
+    """The queries of `<file>.sql` by name; each starts with `-- name: x` and a line that says what it is for.
+
+    They come without comments and indentation: Psycopg keeps the parameters' places of statements of 4096 characters
+    at the most, and looks for them again and again in longer ones.
+    """
     text = files(__name__).joinpath(f"{file}.sql").read_text(encoding="utf-8")
     _, *parts = _HEAD.split(text)
-    return MappingProxyType({name: SQL(body) for name, body in zip(parts[::2], parts[1::2], strict=True)})
+    return MappingProxyType({name: SQL(_bare(body)) for name, body in zip(parts[::2], parts[1::2], strict=True)})
+
+
+def _bare(query: str) -> str:
+    lines = (line.strip() for line in query.splitlines())
+    return "\n".join(line for line in lines if line and not line.startswith("--"))
