@@ -36,17 +36,22 @@ def open_pool(
     application_name: str,
     statement_timeout: float = STATEMENT_SECONDS,
     autocommit: bool = False,
+    generic_plans: bool = False,
 ) -> Pool:
     """Make a pool that its `async with` opens; that does not wait for Postgres.
 
     `statement_timeout` is in seconds. `autocommit` spares single statements the round trips of a transaction, for
-    those who open theirs with `connection.transaction()`. A connection sees the tables of this project, takes a
-    `Vector` for a halfvec and speaks UTC. An operation raises `psycopg.OperationalError` while Postgres is away.
+    those who open theirs with `connection.transaction()`. `generic_plans` is for statements that take longer to plan
+    than to run, and whose best plan is the same for all parameters: each is then planned once a connection.
+
+    A connection sees the tables of this project, takes a `Vector` for a halfvec and speaks UTC. An operation raises
+    `psycopg.OperationalError` while Postgres is away.
     """
+    more = {"plan_cache_mode": "force_generic_plan"} if generic_plans else {}
     pool: Pool = AsyncConnectionPool(
         url,
         kwargs={
-            **connection_settings(url, application_name=application_name, statement_timeout=statement_timeout),
+            **connection_settings(url, application_name=application_name, statement_timeout=statement_timeout, **more),
             "autocommit": autocommit,
         },
         configure=prepare,
@@ -61,9 +66,17 @@ def open_pool(
 
 
 def connection_settings(
-    url: str, *, application_name: str, statement_timeout: float = STATEMENT_SECONDS, search_path: str = SEARCH_PATH
+    url: str,
+    *,
+    application_name: str,
+    statement_timeout: float = STATEMENT_SECONDS,
+    search_path: str = SEARCH_PATH,
+    **more: str,
 ) -> dict[str, Any]:
-    """What every connection of this project is opened with; `url`'s own options stay, and come first."""
+    """What every connection of this project is opened with; `url`'s own options stay, and come first.
+
+    `more` are further parameters of Postgres by their names.
+    """
     milliseconds = round(statement_timeout * 1000)
     options = {
         "search_path": search_path,
@@ -71,6 +84,7 @@ def connection_settings(
         "idle_in_transaction_session_timeout": milliseconds,
         "timezone": "UTC",
         "jit": "off",  # every statement here is short
+        **more,
     }
     given = conninfo_to_dict(url).get("options") or ""
     return {

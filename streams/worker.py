@@ -72,7 +72,8 @@ async def run_worker(
     async with (
         serve_metrics(settings.metrics_host, settings.metrics_port, ready) as metrics_url,
         _tables(settings, settings.postgres) as pool,
-        _parts(settings, settings.kafka, pool) as parts,
+        _matching(settings, settings.postgres) as matching,
+        _parts(settings, settings.kafka, pool, matching) as parts,
     ):
         assembly = Assembly(settings, settings.kafka, parts)
         builders = [assembly.builder(stage) for stage in ALL_STAGES if stage in stages]
@@ -95,20 +96,41 @@ async def run_worker(
 def _tables(settings: StreamsSettings, postgres: str) -> Pool:
     return open_pool(
         postgres,
-        min_size=2,
-        max_size=settings.postgres_pool_size,
+        min_size=1,
+        max_size=settings.postgres_pool_size - _for_matching(settings),
         application_name="mnemolog-worker",
         statement_timeout=settings.postgres_statement_timeout,
         autocommit=True,
     )
 
 
+def _matching(settings: StreamsSettings, postgres: str) -> Pool:
+    """Connections of their own for candidates, whose query takes longer to plan than to run in most scopes.
+
+    The setting that spares the planning is a connection's, and would make others slower: those of a range of times.
+    """
+    return open_pool(
+        postgres,
+        min_size=0,
+        max_size=_for_matching(settings),
+        application_name="mnemolog-matching",
+        statement_timeout=settings.postgres_statement_timeout,
+        autocommit=True,
+        generic_plans=True,
+    )
+
+
+def _for_matching(settings: StreamsSettings) -> int:
+    """Part of the connections that a process may hold; a lookup takes about a millisecond."""
+    return max(1, settings.postgres_pool_size // 4)
+
+
 @asynccontextmanager
-async def _parts(settings: StreamsSettings, kafka: str, pool: Pool) -> AsyncIterator[Parts]:
+async def _parts(settings: StreamsSettings, kafka: str, pool: Pool, matching: Pool) -> AsyncIterator[Parts]:
     projector, known = Projector(pool), KnownFacts(pool)
     parts = Parts(
         journal=Journal(pool),
-        matcher=Matcher(pool, limit=settings.candidates),
+        matcher=Matcher(matching, limit=settings.candidates),
         policies=Policies(pool),
         limiting=Limiting(Reservations(pool)),
         known=known,

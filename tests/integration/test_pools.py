@@ -31,6 +31,16 @@ async def test_a_connection_is_set_up(database: str) -> None:
     }
 
 
+@pytest.mark.parametrize(("generic", "mode"), [(True, "force_generic_plan"), (False, "auto")])
+async def test_statements_are_planned_once_where_that_is_asked_for(database: str, generic: bool, mode: str) -> None:
+    async with (
+        open_pool(database, min_size=1, max_size=1, application_name="mine", generic_plans=generic) as pool,
+        pool.connection() as connection,
+    ):
+        cursor = await connection.execute("SHOW plan_cache_mode")
+        assert await cursor.fetchall() == [(mode,)]
+
+
 def test_options_of_the_url_are_kept() -> None:
     url = "postgresql://host/db?options=-c%20work_mem%3D64MB"
     assert str(connection_settings(url, application_name="x")["options"]).startswith("-c work_mem=64MB -c search_path=")
