@@ -18,7 +18,6 @@ from schemas.events import (
 )
 from schemas.facts import Candidate, ExtractedFact, MatchedFact
 from schemas.policy import Rules
-from schemas.vector import Vector
 from streams.stages.accounting import brings, ends
 from streams.stages.embed import cosine
 from streams.stages.guarding import confidence_of
@@ -26,6 +25,7 @@ from streams.stages.likeness import differences
 
 LOOKED_BACK: Final = 32
 """How many facts before it a fact is compared with: all of them, but for the longest turns."""
+_Values = tuple[str, tuple[float, ...]]  # a vector's model and numbers: read once, as reading is half of comparing
 
 
 def with_earlier(envelope: MatchedFacts, rules: Rules) -> tuple[MatchedFact, ...]:
@@ -33,16 +33,18 @@ def with_earlier(envelope: MatchedFacts, rules: Rules) -> tuple[MatchedFact, ...
 
     `place_id` is the id that these go by.
     """
-    told: list[tuple[Candidate, Vector]] = []
+    if len(envelope.facts) == 1:
+        return envelope.facts
+    told: list[tuple[Candidate, _Values]] = []
     facts: list[MatchedFact] = []
     for place, matched in enumerate(envelope.facts):
-        fact, vector = matched.fact, matched.vector
+        fact, values = matched.fact, (matched.vector.model, matched.vector.values)
         clashing = ((known, other) for known, other in told[-LOOKED_BACK:] if _may_clash(fact, known, rules))
         earlier = tuple(
-            known.model_copy(update={"similarity": _similarity(vector, other)}) for known, other in clashing
+            known.model_copy(update={"similarity": _similarity(values, other)}) for known, other in clashing
         )
         facts.append(matched.model_copy(update={"candidates": (*matched.candidates, *earlier)}))
-        told.append((_told(envelope, place, rules), vector))
+        told.append((_told(envelope, place, rules), values))
     return tuple(facts)
 
 
@@ -61,8 +63,8 @@ def _may_clash(fact: ExtractedFact, earlier: Candidate, rules: Rules) -> bool:
     )
 
 
-def _similarity(one: Vector, other: Vector) -> float:
-    return round(max(-1.0, min(1.0, cosine(one.values, other.values))), 4) if one.model == other.model else 0.0
+def _similarity(one: _Values, other: _Values) -> float:
+    return round(max(-1.0, min(1.0, cosine(one[1], other[1]))), 4) if one[0] == other[0] else 0.0
 
 
 def place_id(owner: str, source_id: str, place: int) -> UUID:
