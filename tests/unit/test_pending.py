@@ -1,5 +1,6 @@
 """What a statement means for an overwrite that is held back."""
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from schemas.events import (
     FactContradicted,
     FactExtended,
     FactPending,
+    FactReplaced,
     FactSkipped,
     PendingConfirmed,
     PendingRejected,
@@ -18,7 +20,20 @@ from schemas.events import (
 from schemas.policy import Rules
 from streams.stages.deciding import events
 from streams.stages.weighing import Duplicate, Weight
-from tests.verdicts import NEXT_YEAR, NOON, OWNER, SOURCE, Case, decide, decide_all, given, judged, known, matched
+from tests.verdicts import (
+    LAST_YEAR,
+    NEXT_YEAR,
+    NOON,
+    OWNER,
+    SOURCE,
+    Case,
+    decide,
+    decide_all,
+    given,
+    judged,
+    known,
+    matched,
+)
 
 BERLIN = known(text="Mira lives in Berlin.")
 MUNICH = known(0.9, "Mira lives in Munich.", status="pending_confirmation", challenges=(BERLIN.fact_id,))
@@ -141,6 +156,22 @@ def test_what_is_pending_can_be_denied() -> None:
     event = decide(matched(MUNICH), judged("CONTRADICT", MUNICH), given(CASE))
     assert isinstance(event, FactContradicted)
     assert event.targets == (MUNICH.fact_id,)
+
+
+def test_a_challenge_that_this_turn_has_denied_is_not_rejected_once_more() -> None:
+    facts = [matched(MUNICH, text="one"), matched(DOUBTED, text="two")]
+    denied, known_already = decide_all(
+        facts, {0: judged("CONTRADICT", MUNICH), 1: judged("KEEP", DOUBTED)}, given(CASE)
+    )
+    assert isinstance(denied, FactContradicted)
+    assert isinstance(known_already, FactConfirmed)
+
+
+def test_nothing_ends_before_it_began() -> None:
+    weekend = matched(BERLIN, event_time=LAST_YEAR - timedelta(days=3), action_hint="update")
+    event = decide(weekend, judged("REPLACE", BERLIN))
+    assert isinstance(event, FactReplaced)
+    assert event.ended_at == BERLIN.true_from
 
 
 @pytest.mark.parametrize("fields", [{"infer": False}, {"rules": Rules(add_only=True)}])
