@@ -6,7 +6,6 @@ from datetime import datetime
 from typing import Any, Literal
 
 from mnemolog.asking import Asking
-from mnemolog.edge import check_limits
 from mnemolog.ordering import Ordering
 from mnemolog.publishing import Letter
 from mnemolog.rehearsing import Rehearsing
@@ -79,7 +78,7 @@ class MemoryClient(Asking, Ordering, Rehearsing):
         )
         turn = compose(draft, max_bytes=self._settings.max_turn_bytes)
         if (reader := self._readable()) is not None:
-            await check_limits(reader, turn, self._now())
+            await self._edge.check(reader, turn, self._now())
         publisher = await self._publishing()
         await publisher.publish(Letter.of(turn))
         return Accepted(turn_id=turn.turn_id)

@@ -9,6 +9,7 @@ from typing import Self
 import uuid_utils
 
 from mnemolog.connection import check, located
+from mnemolog.edge import Edge
 from mnemolog.errors import NotConnectedError
 from mnemolog.publishing import Publisher
 from mnemolog.reading import Reader
@@ -40,6 +41,7 @@ class Connected:
         self._connecting = asyncio.Lock()
         self._publisher: Publisher | None = None
         self._reader: Reader | None = None
+        self._edge = Edge()
         self._embedder = QueryEmbedder(self._settings)
 
     @classmethod

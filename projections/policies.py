@@ -53,6 +53,12 @@ async def policies_for(conn: AsyncConnection[TupleRow], scope: Scope) -> SetPoli
     return read_policies(*(row or (None, None)))
 
 
+async def may_have_limits(conn: AsyncConnection[TupleRow], tenant: str) -> bool:
+    """Whether any policy of a tenant sets a limit, as far as a quick look tells: where it has many, yes."""
+    row = await (await conn.execute(_SQL["may_have_limits"], {"tenant": tenant})).fetchone()
+    return row is None or bool(row[0])
+
+
 def read_policies(tenant: str | None, scope: str | None) -> SetPolicies:
     """The policies in the JSON of the two rows; None is a row that is not there."""
     return SetPolicies(tenant=_policy(tenant), scope=_policy(scope))

@@ -15,3 +15,15 @@ SELECT
             AND run_id = %(run_id)s
             AND (user_id <> '' OR agent_id <> '')
     ) AS scope_policy;
+
+-- name: may_have_limits
+-- Whether one of a tenant's policies sets a limit, or there are too many of them to look at.
+SELECT coalesce(bool_or(one.policy_number > 100 OR jsonb_strip_nulls(one.policy -> 'limits') <> '{}'), false)
+FROM (
+    SELECT
+        policies.policy,
+        row_number() OVER () AS policy_number
+    FROM policies
+    WHERE policies.tenant = %(tenant)s
+    LIMIT 101
+) AS one;

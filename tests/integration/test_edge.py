@@ -1,19 +1,25 @@
 """The quick answer about limits, before a turn is published."""
 
 from collections.abc import AsyncIterator
+from datetime import timedelta
 
 import pytest
 import pytest_asyncio
+from structlog.testing import capture_logs
 
-from mnemolog.edge import check_limits
+from mnemolog.edge import Edge
 from mnemolog.errors import LimitExceededError
 from mnemolog.reading import Reader
 from schemas.policy import LimitHit, Limits, Policy
+from schemas.scope import Scope
 from schemas.turn import Message, Turn
 from tests.builders import ALICE, START, added, commit, policy_set
 from tests.stored import Stored
 
 pytestmark = pytest.mark.postgres
+
+NOWHERE = "postgresql://nobody@127.0.0.1:1/nothing"
+SECOND = timedelta(seconds=1)
 
 
 @pytest_asyncio.fixture
@@ -35,11 +41,11 @@ def turn(text: str = "I moved to Bern.") -> Turn:
 
 
 async def test_a_turn_under_its_limits_is_let_through(db: Stored, reader: Reader) -> None:
-    await check_limits(reader, turn(), START)
+    await Edge().check(reader, turn(), START)
     await db.apply(commit("p1", policy_set(Policy(add_only=True))))
-    await check_limits(reader, turn(), START)
+    await Edge().check(reader, turn(), START)
     await db.apply(commit("p2", policy_set(Policy(limits=Limits(active_facts=1, bytes_per_turn=1000)))))
-    await check_limits(reader, turn(), START)
+    await Edge().check(reader, turn(), START)
 
 
 async def test_a_turn_over_a_limit_is_told_the_count_and_what_to_do(db: Stored, reader: Reader) -> None:
@@ -48,32 +54,72 @@ async def test_a_turn_over_a_limit_is_told_the_count_and_what_to_do(db: Stored, 
     with pytest.raises(
         LimitExceededError, match=r"turn t9 .* active facts of the scope: 1 of 1; .* delete facts"
     ) as full:
-        await check_limits(reader, turn(), START)
+        await Edge().check(reader, turn(), START)
     assert full.value.hit == LimitHit(name="active_facts", level="scope", count=1, limit=1)
     with pytest.raises(LimitExceededError, match=r"bytes per turn of the scope: \d+ of 1000; .* smaller parts"):
-        await check_limits(reader, turn("a" * 1000), START)
+        await Edge().check(reader, turn("a" * 1000), START)
 
 
 async def test_a_second_copy_of_a_turn_is_let_through_unless_the_first_was_refused(db: Stored, reader: Reader) -> None:
     full = commit("p1", policy_set(Policy(limits=Limits(active_facts=1))))
     await db.apply(full, commit("t1", added("one")))
     await db.receive("t9")
-    await check_limits(reader, turn(), START)
+    await Edge().check(reader, turn(), START)
     hit = LimitHit(name="active_facts", level="scope", count=2, limit=1)
     await db.apply(commit("t9", outcome="rejected", reason="limit", limit=hit))
     with pytest.raises(LimitExceededError):
-        await check_limits(reader, turn(), START)
+        await Edge().check(reader, turn(), START)
     await db.apply(commit("t9", added("two"), attempt=2))
-    await check_limits(reader, turn(), START)
+    await Edge().check(reader, turn(), START)
+
+
+async def test_that_a_tenant_has_no_limits_is_remembered_for_a_second(db: Stored, reader: Reader) -> None:
+    edge = Edge()
+    await edge.check(reader, turn(), START)
+    limits = Limits(active_facts=1)
+    await db.apply(commit("p1", policy_set(Policy(limits=limits))), commit("t1", added("one")))
+    await edge.check(reader, turn(), START + 0.9 * SECOND)
+    for late in (START - SECOND, START + SECOND):
+        with pytest.raises(LimitExceededError):
+            await edge.check(reader, turn(), late)
+
+
+async def test_a_limit_that_is_raised_is_seen_at_once(db: Stored, reader: Reader) -> None:
+    edge = Edge()
+    await db.apply(commit("p1", policy_set(Policy(limits=Limits(active_facts=1)))), commit("t1", added("one")))
+    with pytest.raises(LimitExceededError):
+        await edge.check(reader, turn(), START)
+    await db.apply(commit("p2", policy_set(Policy(limits=Limits(active_facts=2)))))
+    await edge.check(reader, turn(), START)
+
+
+async def test_a_tenant_without_limits_needs_no_database_within_the_second(reader: Reader) -> None:
+    edge = Edge()
+    await edge.check(reader, turn(), START)
+    with capture_logs() as logs:
+        await edge.check(Reader(NOWHERE, size=2, statement_timeout=5.0), turn(), START + 0.5 * SECOND)
+    assert logs == []
+
+
+async def test_one_limit_among_very_many_policies_is_found(db: Stored, reader: Reader) -> None:
+    def some_scope(number: int) -> Scope:
+        return Scope(user_id=f"user{number:03}")
+
+    policies = [commit(f"p{n}", policy_set(Policy(add_only=True)), scope=some_scope(n)) for n in range(101)]
+    full = commit("p", policy_set(Policy(limits=Limits(active_facts=0))), scope=some_scope(999))
+    await db.apply(*policies, full)
+    told = turn().model_copy(update={"scope": some_scope(999)})
+    with pytest.raises(LimitExceededError):
+        await Edge().check(reader, told, START)
 
 
 async def test_without_the_database_every_turn_is_let_through() -> None:
-    reader = Reader("postgresql://nobody@127.0.0.1:1/nothing", size=2, statement_timeout=5.0)
-    await check_limits(reader, turn(), START)
+    reader = Reader(NOWHERE, size=2, statement_timeout=5.0)
+    await Edge().check(reader, turn(), START)
     await reader.close()
 
 
 async def test_without_the_tables_every_turn_is_let_through(empty_database: str) -> None:
     reader = Reader(empty_database, size=2, statement_timeout=5.0)
-    await check_limits(reader, turn(), START)
+    await Edge().check(reader, turn(), START)
     await reader.close()
