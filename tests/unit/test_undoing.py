@@ -309,3 +309,15 @@ def assert_alike(one: Standing, other: Standing) -> None:
     """The same but for what rounding does to a confidence."""
     assert one.confidence == pytest.approx(other.confidence)
     assert one.model_copy(update={"confidence": 0.0}) == other.model_copy(update={"confidence": 0.0})
+
+
+def test_an_undo_that_was_taken_back_is_not_taken_back_with_a_later_one() -> None:
+    ledger = Ledger()
+    first = event_of(ledger.add(added("Old.")))
+    undone = event_of(take_back(ledger, first))
+    take_back(ledger, undone)
+    take_back(ledger, first)
+    with pytest.raises(CommandRefusedError) as refused:
+        take_back(ledger, undone)
+    assert refused.value.reason == "already_undone"
+    assert {standing.status for standing in map(ledger.standing, ledger.facts)} == {"undone"}
