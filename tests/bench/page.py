@@ -6,6 +6,7 @@ from string import Template
 from typing import Final
 
 from tests.bench.figures import Rate, Spread
+from tests.bench.ordering import KINDS
 from tests.bench.plan import MODEL_SECONDS, Results
 from tests.bench.storing import IN_FLIGHT, Throughput
 from tests.bench.turns import USERS
@@ -52,6 +53,8 @@ def page(results: Results) -> str:
         "raw_table": _throughputs(results.raw.items()),
         "latency_table": _latencies(results),
         "stage_table": _stages(results),
+        "commands": str(plan.commands),
+        "commands_table": _commands(results),
         "asked_table": _asked(results),
         "rebuild_table": _rebuilt(results),
     }
@@ -87,6 +90,15 @@ def _latencies(results: Results) -> str:
             for one in measured
         ],
     )
+
+
+def _commands(results: Results) -> str:
+    rows = [
+        (name, *(figure for one in measured for figure in (f"{one.waited.p50:.0f}", f"{one.waited.p95:.0f}")))
+        for name, measured in results.commanded.items()
+    ]
+    head = [figure for kind in KINDS for figure in (f"{kind}: p50", "p95")]
+    return table(("workers", *head), rows)
 
 
 def _stages(results: Results) -> str:

@@ -11,6 +11,7 @@ from tests.bench.arena import Arena, Servers, arena, servers
 from tests.bench.asking import Asked, asked
 from tests.bench.figures import Spread
 from tests.bench.machine import Machine, describe
+from tests.bench.ordering import Commanded, commanded
 from tests.bench.processes import model_server
 from tests.bench.storing import MEASURED, WARMING, Latency, Throughput, acknowledgements, latency, throughput
 from tests.bench.turns import turns
@@ -37,6 +38,7 @@ class Plan:
     sizes: tuple[int, ...]
     questions: int
     acknowledgements: int
+    commands: int
 
 
 FULL: Final = Plan(
@@ -47,6 +49,7 @@ FULL: Final = Plan(
     sizes=(10_000, 100_000),
     questions=500,
     acknowledgements=500,
+    commands=100,
 )
 QUICK: Final = Plan(
     warm_up=5,
@@ -56,6 +59,7 @@ QUICK: Final = Plan(
     sizes=(1_000,),
     questions=50,
     acknowledgements=50,
+    commands=20,
 )
 
 
@@ -70,6 +74,7 @@ class Results:
     smart: Mapping[str, Throughput]
     raw: Mapping[str, Throughput]
     latencies: Mapping[str, tuple[Latency, ...]]
+    commanded: Mapping[str, tuple[Commanded, ...]]
     asked: tuple[Asked, ...]
     load_at_the_end: float
 
@@ -88,6 +93,7 @@ async def measure(plan: Plan, tell: Tell) -> Results:
             smart={name: await bench.throughput(name, infer=True) for name in plan.layouts},
             raw={name: await bench.throughput(name, infer=False) for name in plan.layouts},
             latencies={name: tuple([await bench.latency(name, rate) for rate in plan.rates]) for name in plan.layouts},
+            commanded={name: await bench.commanded(name) for name in plan.layouts},
             asked=tuple([await bench.asked(size) for size in plan.sizes]),
             load_at_the_end=describe().load,
         )
@@ -140,6 +146,11 @@ class _Bench:
                 seconds=self._plan.seconds,
                 model_seconds=MODEL_SECONDS,
             )
+
+    async def commanded(self, layout: str) -> tuple[Commanded, ...]:
+        self._tell(f"commands, one after another, {layout}")
+        async with arena(self._servers, _name("commands", layout)) as one:
+            return await commanded(self._asking(one), LAYOUTS[layout], count=self._plan.commands)
 
     async def asked(self, facts: int) -> Asked:
         self._tell(f"{facts} facts: projecting, searching, rebuilding")
