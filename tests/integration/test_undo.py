@@ -187,14 +187,16 @@ async def test_what_a_model_or_a_prompt_version_decided_in_a_window_is_taken_bac
     good = commit("t3", by("good", "resolve-9", replaced("Alice has a dog.", CAT)), at=day(2))
     bad = commit("t4", by("bad", "resolve-9", retracted(fact_of(early), ended_at=day(2))), at=day(3))
     read = commit("t5", added("Alice rows."), added("Alice runs."), at=day(3), steps=[extract])
+    asked = Step(stage="resolve", milliseconds=1, model="bad", prompt_version="resolve-9")
+    beside = commit("t7", added("Alice sings."), at=day(3), steps=[asked])  # it was asked about something else
     elsewhere = commit("t6", by("bad", "resolve-9", added("Alice uses an app.")), at=day(3), scope=APP)
     bobs = commit("b2", by("bad", "resolve-9", added("Bob rows.")), at=day(3), scope=BOB)
-    await desk.stored.apply(early, good, bad, read, elsewhere, bobs)
+    await desk.stored.apply(early, good, bad, read, beside, elsewhere, bobs)
     window = {"since": day(2), "until": day(4)}
     undo = await desk.give("u1", Undo.model_validate({"model": "bad", **window}), at=day(5))
     assert undone_by(undo) == [event_of(read, 1), event_of(read, 0), event_of(bad)]
     assert await desk.texts(scope=ALICE) == [
-        *("Alice has a dog.", "Alice lives in Rome.", "Alice skis.", "Alice uses an app.")
+        *("Alice has a dog.", "Alice lives in Rome.", "Alice sings.", "Alice skis.", "Alice uses an app.")
     ]
     again = await desk.give("u2", Undo.model_validate({"model": "bad", **window}), at=day(5))
     assert again.reason == "nothing_to_undo"
