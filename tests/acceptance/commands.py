@@ -1,15 +1,19 @@
 """The command line as a user runs it: real processes, their output and exit codes."""
 
+import io
 import json
 import os
 import signal
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import chdir, contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
+
+from mnemolog.cli.app import run
 
 MNEMOLOG = Path(sys.executable).with_name("mnemolog")
 SECONDS = 120
@@ -107,3 +111,25 @@ def turn(turn_id: str, content: str, *, user: str = "mira", at: str = "2026-03-0
         "occurred_at": at,
     }
     return json.dumps({**document, **more})
+
+
+class InProcess(Shell):
+    """Runs commands in this process, for tests with so many that starting Python for each would take minutes."""
+
+    def run(self, *arguments: str, stdin: str | bytes = b"", seconds: float = SECONDS) -> Done:  # noqa: ARG002 -- nobody waits for another process
+        data = stdin.encode() if isinstance(stdin, str) else stdin
+        out, err = (io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True) for _ in range(2))
+        with (
+            chdir(self.folder),
+            patch.dict(os.environ, self.environ, clear=True),
+            patch.object(sys, "stdin", io.TextIOWrapper(io.BytesIO(data), encoding="utf-8")),
+            redirect_stdout(out),
+            redirect_stderr(err),
+        ):
+            code = run(arguments)
+        return Done(code=code, out=_written(out), err=_written(err))
+
+
+def _written(stream: io.TextIOWrapper) -> str:
+    assert isinstance(stream.buffer, io.BytesIO)
+    return stream.buffer.getvalue().decode()

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from tests.acceptance.commands import Shell, turn
+from tests.acceptance.commands import InProcess, Shell, turn
 
 pytestmark = [pytest.mark.kafka, pytest.mark.postgres]
 
@@ -18,10 +18,11 @@ STORY = [
 
 @pytest.fixture(scope="module")
 def told(shell: Shell) -> Shell:
-    """The installation after it has been told the story."""
-    tally = shell.json("publish", "-", "--wait", stdin="\n".join(STORY))
+    """The installation after it has been told the story, asked from within this process."""
+    near = InProcess(folder=shell.folder, settings=shell.settings)
+    tally = near.json("publish", "-", "--wait", stdin="\n".join(STORY))
     assert tally["ends"] == {"facts": 4}
-    return shell
+    return near
 
 
 def fact_id(told: Shell, text: str) -> str:

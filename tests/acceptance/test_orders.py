@@ -7,9 +7,15 @@ from uuid import uuid4
 
 import pytest
 
-from tests.acceptance.commands import Done, Shell, turn
+from tests.acceptance.commands import Done, InProcess, Shell, turn
 
 pytestmark = [pytest.mark.kafka, pytest.mark.postgres]
+
+
+@pytest.fixture
+def shell(shell: Shell) -> Shell:
+    """The same installation, asked from within this process."""
+    return InProcess(folder=shell.folder, settings=shell.settings)
 
 
 def tell(shell: Shell, user: str, *contents: str, **dimensions: str) -> None:
@@ -55,18 +61,18 @@ def refused(done: Done, reason: str) -> None:
 
 
 def test_update_and_correct_put_another_text_in_the_place_of_a_fact(shell: Shell) -> None:
-    tell(shell, "ada", "I live in Berlin.", "I own a dog.")
-    berlin = the(facts(shell, "ada"), "Berlin")
-    end = shell.json("update", berlin, "Ada lives in Potsdam.", "--value", "Potsdam", "--user", "ada", "--actor", "Jo")
+    tell(shell, "oda", "I live in Berlin.", "I own a dog.")
+    berlin = the(facts(shell, "oda"), "Berlin")
+    end = shell.json("update", berlin, "Oda lives in Potsdam.", "--value", "Potsdam", "--user", "oda", "--actor", "Jo")
     assert (end["status"], end["success"], end["order"], end["actor"]) == ("done", True, "update", "Jo")
     assert (end["facts_updated"], end["llm_calls"]) == (1, 0)
-    dog = the(facts(shell, "ada"), "dog")
-    end = shell.json("correct", dog, "Ada owns a cat.", "--ended", "2026-03-04", "--user", "ada")
+    dog = the(facts(shell, "oda"), "dog")
+    end = shell.json("correct", dog, "Oda owns a cat.", "--ended", "2026-03-04", "--user", "oda")
     assert end["memories"][0]["event"] == "CORRECT"
-    (cat,) = [fact for fact in facts(shell, "ada") if fact["authority"] == "human"]
-    assert (cat["text"], cat["confidence"]) == ("Ada owns a cat.", 1.0)
-    refused(shell.run("update", cat["fact_id"], "Ada owns a fox.", "--user", "ada", "--json"), "human_word")
-    assert texts(shell, "ada") == {"Ada lives in Potsdam.", "Ada owns a cat."}
+    (cat,) = [fact for fact in facts(shell, "oda") if fact["authority"] == "human"]
+    assert (cat["text"], cat["confidence"]) == ("Oda owns a cat.", 1.0)
+    refused(shell.run("update", cat["fact_id"], "Oda owns a fox.", "--user", "oda", "--json"), "human_word")
+    assert texts(shell, "oda") == {"Oda lives in Potsdam.", "Oda owns a cat."}
 
 
 def test_many_facts_are_updated_at_once_from_a_file(shell: Shell) -> None:
@@ -195,11 +201,11 @@ def test_a_turn_that_comes_again_after_a_limit_is_told_its_new_end(shell: Shell)
 
 
 def test_people_are_told_what_was_done_and_why_not(shell: Shell) -> None:
-    tell(shell, "ida", "I live in Berlin.")
-    berlin = the(facts(shell, "ida"), "Berlin")
-    done = shell.run("delete", berlin, "--user", "ida")
+    tell(shell, "isa", "I live in Berlin.")
+    berlin = the(facts(shell, "isa"), "Berlin")
+    done = shell.run("delete", berlin, "--user", "isa")
     assert (done.code, "RETRACT" in done.out) == (0, True)
-    done = shell.run("delete", berlin, "--user", "ida")
+    done = shell.run("delete", berlin, "--user", "isa")
     assert (done.code, "closed_fact" in done.out) == (1, True)
     done = shell.run("delete-all", "--yes", "--user", "nobody-*", "--wait", "0")
     assert (done.code, "ordered" in done.out) == (0, True)
@@ -215,16 +221,16 @@ def test_an_order_that_is_not_waited_for_is_pending(shell: Shell) -> None:
 @pytest.mark.parametrize(
     ("order", "words"),
     [
-        (("delete", "not-an-id", "--user", "ada"), "UUID"),
+        (("delete", "not-an-id", "--user", "oda"), "UUID"),
         (("delete", str(uuid4())), "name the user_id or the agent_id"),
         (("delete", str(uuid4()), "--user", "*"), "one exact scope"),
-        (("resolve", str(uuid4()), "merge", "--user", "ada"), "needs the merged text"),
-        (("correct", str(uuid4()), "x", "--ended", "soon", "--user", "ada"), "is no time"),
-        (("undo", "--user", "ada"), "say what to undo"),
-        (("undo", "--turn", "t", "--model", "m", "--user", "ada"), "say what to undo"),
-        (("undo", "--model", "m", "--user", "ada"), "need --since"),
+        (("resolve", str(uuid4()), "merge", "--user", "oda"), "needs the merged text"),
+        (("correct", str(uuid4()), "x", "--ended", "soon", "--user", "oda"), "is no time"),
+        (("undo", "--user", "oda"), "say what to undo"),
+        (("undo", "--turn", "t", "--model", "m", "--user", "oda"), "say what to undo"),
+        (("undo", "--model", "m", "--user", "oda"), "need --since"),
         (("undo", "--turn", "t", "--user", "*"), "one exact scope"),
-        (("policy", "set", "--confidence", "high", "--user", "ada"), "'standard' or 'cautious'"),
+        (("policy", "set", "--confidence", "high", "--user", "oda"), "'standard' or 'cautious'"),
         (("policy", "set", "--app", "chat"), "name one"),
     ],
 )
