@@ -1,6 +1,5 @@
 """Belief at any instant, exactly as it stood then, whatever happened since; on a real Postgres."""
 
-from collections.abc import AsyncIterator
 from datetime import datetime
 
 import pytest
@@ -38,12 +37,6 @@ from tests.stored import Stored
 
 pytestmark = pytest.mark.postgres
 MINE = ScopeFilter.exactly(ALICE)
-
-
-@pytest.fixture
-async def db(database: str) -> AsyncIterator[Stored]:
-    async with Stored.open(database) as stored:
-        yield stored
 
 
 def standing(fact: Fact) -> Standing:

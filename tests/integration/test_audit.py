@@ -1,6 +1,5 @@
 """The books of the tables, on a real Postgres."""
 
-from collections.abc import AsyncIterator
 from datetime import timedelta
 
 import pytest
@@ -26,12 +25,6 @@ from tests.stored import Stored
 
 pytestmark = pytest.mark.postgres
 NOW = START + timedelta(minutes=5)
-
-
-@pytest.fixture
-async def db(database: str) -> AsyncIterator[Stored]:
-    async with Stored.open(database) as stored:
-        yield stored
 
 
 def found(books: Audit) -> list[tuple[str, str]]:

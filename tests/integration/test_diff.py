@@ -1,6 +1,5 @@
 """What changed in belief between two instants, on a real Postgres."""
 
-from collections.abc import AsyncIterator
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -40,12 +39,6 @@ from tests.stored import Stored
 
 pytestmark = pytest.mark.postgres
 MINE = ScopeFilter.exactly(ALICE)
-
-
-@pytest.fixture
-async def db(database: str) -> AsyncIterator[Stored]:
-    async with Stored.open(database) as stored:
-        yield stored
 
 
 def shown(changes: tuple[Change, ...]) -> list[tuple[list[str], str | None]]:

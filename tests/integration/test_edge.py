@@ -23,12 +23,6 @@ SECOND = timedelta(seconds=1)
 
 
 @pytest_asyncio.fixture
-async def db(database: str) -> AsyncIterator[Stored]:
-    async with Stored.open(database) as stored:
-        yield stored
-
-
-@pytest_asyncio.fixture
 async def reader(db: Stored) -> AsyncIterator[Reader]:
     reader = Reader(db.url, size=2, statement_timeout=5.0)
     yield reader

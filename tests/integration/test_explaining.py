@@ -1,6 +1,5 @@
 """Why a fact is what it is, on a real Postgres: as values, as JSON and in words."""
 
-from collections.abc import AsyncIterator
 from uuid import UUID
 
 import orjson
@@ -28,12 +27,6 @@ from tests.builders import (
 from tests.stored import Stored
 
 pytestmark = pytest.mark.postgres
-
-
-@pytest.fixture
-async def db(database: str) -> AsyncIterator[Stored]:
-    async with Stored.open(database) as stored:
-        yield stored
 
 
 async def test_tells_turn_excerpt_extraction_candidates_decision_and_what_followed(db: Stored) -> None:

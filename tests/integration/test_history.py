@@ -1,6 +1,5 @@
 """The way of a fact through its versions, on a real Postgres."""
 
-from collections.abc import AsyncIterator
 from uuid import UUID
 
 import pytest
@@ -31,12 +30,6 @@ from tests.builders import (
 from tests.stored import Stored
 
 pytestmark = pytest.mark.postgres
-
-
-@pytest.fixture
-async def db(database: str) -> AsyncIterator[Stored]:
-    async with Stored.open(database) as stored:
-        yield stored
 
 
 async def test_tells_every_version_and_what_touched_it(db: Stored) -> None:

@@ -1,13 +1,11 @@
 """Limits hold by themselves at each level, under any number of publishers, and never by one too many or too few."""
 
 import asyncio
-from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
-import pytest_asyncio
 
 from projections.limits import LEVELS, Reservations
 from projections.pools import open_pool
@@ -26,12 +24,6 @@ pytestmark = pytest.mark.postgres
 PUBLISHERS = 200
 WORKERS = 2
 MINUTE = timedelta(minutes=1)
-
-
-@pytest_asyncio.fixture
-async def db(database: str) -> AsyncIterator[Stored]:
-    async with Stored.open(database) as stored:
-        yield stored
 
 
 @pytest.fixture

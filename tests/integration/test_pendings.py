@@ -1,7 +1,5 @@
 """What waits for somebody's word, on a real Postgres."""
 
-from collections.abc import AsyncIterator
-
 import pytest
 
 from projections.pendings import pending as waiting_in
@@ -27,12 +25,6 @@ from tests.stored import Stored
 
 pytestmark = pytest.mark.postgres
 MINE = ScopeFilter.exactly(ALICE)
-
-
-@pytest.fixture
-async def db(database: str) -> AsyncIterator[Stored]:
-    async with Stored.open(database) as stored:
-        yield stored
 
 
 async def test_tells_old_and_new_the_excerpt_why_and_for_how_long(db: Stored) -> None:

@@ -1,9 +1,6 @@
 """Which rules hold: the turn's before the scope's before the tenant's before the configured ones."""
 
-from collections.abc import AsyncIterator
-
 import pytest
-import pytest_asyncio
 from pydantic import ValidationError
 
 from projections.policies import Policies, with_overrides
@@ -16,12 +13,6 @@ from tests.builders import ALICE, BOB, commit, day, policy_set
 from tests.stored import Stored
 
 pytestmark = pytest.mark.postgres
-
-
-@pytest_asyncio.fixture
-async def db(database: str) -> AsyncIterator[Stored]:
-    async with Stored.open(database) as stored:
-        yield stored
 
 
 async def test_a_scope_s_word_comes_before_its_tenant_s_before_the_configured(db: Stored) -> None:

@@ -1,6 +1,5 @@
 """The profile of a scope, on a real Postgres."""
 
-from collections.abc import AsyncIterator
 from datetime import timedelta
 
 import pytest
@@ -11,12 +10,6 @@ from tests.stored import Stored
 from tests.stories import decisions
 
 pytestmark = pytest.mark.postgres
-
-
-@pytest.fixture
-async def db(database: str) -> AsyncIterator[Stored]:
-    async with Stored.open(database) as stored:
-        yield stored
 
 
 def overwritten() -> list[Commit]:

@@ -1,6 +1,5 @@
 """What decisions leave in the tables beside facts, on a real Postgres."""
 
-from collections.abc import AsyncIterator
 from datetime import timedelta
 
 import pytest
@@ -21,12 +20,6 @@ from tests.stories import decisions
 pytestmark = pytest.mark.postgres
 FIRST = commit("t1", added("Alice lives in Bern."), at=day(1))
 BERN = fact_of(FIRST)
-
-
-@pytest.fixture
-async def db(database: str) -> AsyncIterator[Stored]:
-    async with Stored.open(database) as stored:
-        yield stored
 
 
 async def test_what_was_decided_is_written(db: Stored) -> None:

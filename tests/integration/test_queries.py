@@ -1,7 +1,5 @@
 """Facts, profiles and the ends of turns, asked of a real Postgres."""
 
-from collections.abc import AsyncIterator
-
 import orjson
 import pytest
 
@@ -36,12 +34,6 @@ from tests.stored import Stored
 
 pytestmark = pytest.mark.postgres
 MINE = ScopeFilter.exactly(ALICE)
-
-
-@pytest.fixture
-async def db(database: str) -> AsyncIterator[Stored]:
-    async with Stored.open(database) as stored:
-        yield stored
 
 
 def texts(found: list[Fact]) -> list[str]:

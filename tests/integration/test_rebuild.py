@@ -43,12 +43,6 @@ TABLES = [
 DORA = Scope(user_id="dora")
 
 
-@pytest.fixture
-async def db(database: str) -> AsyncIterator[Stored]:
-    async with Stored.open(database) as stored:
-        yield stored
-
-
 def story(scope: Scope = ALICE) -> list[Commit | bytes]:
     """Every kind of event, a repeated source, a stale target, bytes that are no commit, turns without facts."""
     first = commit("1", added("Lives in Bern.", category="identity"), added("Tea."), added("A cat."), scope=scope)

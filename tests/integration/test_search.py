@@ -1,6 +1,5 @@
 """Hybrid search on a real Postgres."""
 
-from collections.abc import AsyncIterator
 from datetime import datetime
 
 import pytest
@@ -32,12 +31,6 @@ pytestmark = pytest.mark.postgres
 MINE = ScopeFilter.exactly(ALICE)
 NOW = day(100)
 ASKED = similar(1)
-
-
-@pytest.fixture
-async def db(database: str) -> AsyncIterator[Stored]:
-    async with Stored.open(database) as stored:
-        yield stored
 
 
 async def found(
