@@ -15,8 +15,8 @@ from schemas.events import (
     MemoryEvent,
     PendingConfirmed,
     PendingRejected,
+    new_fact,
 )
-from schemas.facts import NewFact
 from schemas.provenance import Step
 
 
@@ -35,15 +35,9 @@ def ends(event: MemoryEvent) -> tuple[UUID, ...]:
             return ()
 
 
-def brings(event: MemoryEvent) -> NewFact | None:
-    """The fact that an event brings."""
-    fact: NewFact | None = getattr(event, "fact", None)
-    return fact
-
-
 def added(events: Iterable[MemoryEvent]) -> int:
     """How many facts come, history included."""
-    return sum(brings(event) is not None for event in events)
+    return sum(new_fact(event) is not None for event in events)
 
 
 def ended(events: Iterable[MemoryEvent], at: datetime) -> int:

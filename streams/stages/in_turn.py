@@ -15,10 +15,11 @@ from schemas.events import (
     MemoryEvent,
     PendingConfirmed,
     PendingRejected,
+    new_fact,
 )
 from schemas.facts import Candidate, ExtractedFact, MatchedFact
 from schemas.policy import Rules
-from streams.stages.accounting import brings, ends
+from streams.stages.accounting import ends
 from streams.stages.embed import cosine
 from streams.stages.guarding import confidence_of
 from streams.stages.likeness import differences
@@ -135,7 +136,7 @@ class SoFar:
                 self.held[event.fact.fact_id] = event
             if isinstance(event, FactReplaced):
                 self.chains[event.fact.fact_id] = self._beginnings(event.targets)
-            if (fact := brings(event)) is not None:
+            if (fact := new_fact(event)) is not None:
                 self.confirmed.add(fact.fact_id)  # no turn is its own witness
                 status = "pending_confirmation" if isinstance(event, FactPending) else "active"
                 self._known[fact.fact_id] = _candidate(
@@ -162,7 +163,7 @@ def _confirmed(event: MemoryEvent) -> tuple[UUID, ...]:
 
 def _left(events: Sequence[MemoryEvent]) -> UUID:
     """The fact that stands for a statement after the events it led to: its own, or the one that it repeats."""
-    own = [fact.fact_id for event in events if (fact := brings(event)) is not None]
+    own = [fact.fact_id for event in events if (fact := new_fact(event)) is not None]
     match events[0]:
         case _ if own:
             return own[-1]
