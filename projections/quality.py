@@ -1,7 +1,7 @@
 """How often memory is overwritten, how often wrongly, and what waits for somebody's word: counted from the tables."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final
 
@@ -30,16 +30,13 @@ class Overwrites:
     rejected: int
     corrected: int
 
-    @property
-    def wrong(self) -> int:
-        return self.undone + self.rejected + self.corrected
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Held:
     """Overwrites held back for a confirmation; `overtaken` ones were deleted, undone or ended by something newer.
 
-    `open` and `oldest_seconds` are of all that wait now, `median_seconds` of those settled is from being held to being
+    `resolution_rate` is the share that a confirmation or a rejection has settled, None where nothing was held. `open`
+    and `oldest_seconds` are of all that wait now, `median_seconds` of those settled is from being held to being
     settled.
     """
 
@@ -50,16 +47,18 @@ class Held:
     open: int
     oldest_seconds: float
     median_seconds: float
+    resolution_rate: float | None = field(init=False)
 
-    @property
-    def resolution_rate(self) -> float | None:
-        """The share of what was held that a confirmation or a rejection has settled; None where nothing was held."""
-        return (self.confirmed + self.rejected) / self.held if self.held else None
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "resolution_rate", _share(self.confirmed + self.rejected, self.held))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DecisionQuality:
-    """The figures of an interval; `unresolved` is as of now."""
+    """The figures of an interval; `unresolved` is as of now.
+
+    `wrong_overwrite_rate`: of all overwrites those later undone, rejected or corrected; None where there were none.
+    """
 
     since: datetime
     until: datetime
@@ -67,12 +66,11 @@ class DecisionQuality:
     held: Held
     unresolved: int
     stale: int
+    wrong_overwrite_rate: float | None = field(init=False)
 
-    @property
-    def wrong_overwrite_rate(self) -> float | None:
-        """Overwrites later undone, rejected or corrected, of all overwrites; None where there were none."""
-        total = sum(one.overwrites for one in self.overwrites)
-        return sum(one.wrong for one in self.overwrites) / total if total else None
+    def __post_init__(self) -> None:
+        wrong = sum(one.undone + one.rejected + one.corrected for one in self.overwrites)
+        object.__setattr__(self, "wrong_overwrite_rate", _share(wrong, sum(one.overwrites for one in self.overwrites)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,3 +104,7 @@ async def decision_quality(
         unresolved=unresolved.facts,
         stale=stale.decisions,
     )
+
+
+def _share(part: int, whole: int) -> float | None:
+    return part / whole if whole else None

@@ -45,7 +45,8 @@ def show_quality(figures: "DecisionQuality") -> None:
     )
     held = figures.held
     stdout().print(
-        f"held back: {held.held}, confirmed {held.confirmed}, rejected {held.rejected}, overtaken {held.overtaken}; "
+        f"held back: {held.held}, confirmed {held.confirmed}, rejected {held.rejected}, overtaken {held.overtaken} "
+        f"(resolution rate {cell(held.resolution_rate) or 'none'}); "
         f"{held.open} wait now, the oldest for {held.oldest_seconds:.0f} s"
     )
     stdout().print(f"unresolved: {figures.unresolved}; decisions on what had changed (stale): {figures.stale}")
