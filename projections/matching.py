@@ -22,7 +22,7 @@ _SQL: Final = queries("matching")
 _CANDIDATE: Final = (
     *("fact_id", "similarity", "text", "content_hash", "key", "value", "confidence", "true_from", "true_to"),
     *("valid_until", "category", "subject", "excerpt", "status", "authority", "unresolved", "single_valued"),
-    *("event_time", "said_at", "challenges", "challenged_by"),
+    *("event_time", "said_at", "challenged_by"),
 )
 
 

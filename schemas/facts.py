@@ -95,8 +95,8 @@ class EmbeddedFact(Record):
 class Candidate(Record):
     """A known fact near a new one, or of the same key, as it stood when it was looked up.
 
-    `similarity` is cosine, -1..1; `said_at` is when any turn said it last. A pending one names in `challenges` the
-    facts that it would overwrite; `challenged_by` names the pending facts that would overwrite this one.
+    `similarity` is cosine, -1..1; `said_at` is when any turn said it last. `challenged_by` names the pending facts that
+    would overwrite this one.
     """
 
     fact_id: UUID
@@ -118,7 +118,6 @@ class Candidate(Record):
     single_valued: bool = False
     event_time: Timestamp | None = None
     said_at: Timestamp | None = None
-    challenges: tuple[UUID, ...] = ()
     challenged_by: tuple[UUID, ...] = ()
 
 

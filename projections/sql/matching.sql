@@ -49,10 +49,6 @@ SELECT
     found.single_valued,
     found.event_time,
     found.said_at,
-    coalesce((
-        SELECT held_back.targets FROM held_back
-        WHERE held_back.fact_id = found.fact_id
-    ), '{}') AS challenges,
     array(
         SELECT held_back.fact_id FROM held_back
         WHERE found.fact_id = ANY(held_back.targets)

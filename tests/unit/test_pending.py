@@ -36,7 +36,7 @@ from tests.verdicts import (
 )
 
 BERLIN = known(text="Mira lives in Berlin.")
-MUNICH = known(0.9, "Mira lives in Munich.", status="pending_confirmation", challenges=(BERLIN.fact_id,))
+MUNICH = known(0.9, "Mira lives in Munich.", status="pending_confirmation")
 DOUBTED = BERLIN.model_copy(update={"challenged_by": (MUNICH.fact_id,)})
 CASE = Case(fact_id=MUNICH.fact_id, targets=(BERLIN.fact_id,))
 
