@@ -15,7 +15,7 @@ from mnemolog.settings import Settings
 from projections.pools import Pool, open_pool
 from projections.results import WriteResult
 from streams.settings import StreamsSettings
-from tests.pipeline import running
+from tests.pipeline import DONE_SECONDS, running
 from tests.servers.openai_server import OpenAiServer
 from tests.servers.scripted import Answer, Question, Ruling, ScriptedModel, readings
 
@@ -132,4 +132,4 @@ class Person:
 
     async def _end(self, name: str) -> WriteResult:
         user, tenant = self.scope["user_id"], self.scope.get("tenant")
-        return await self.world.memory.wait(name, user_id=user, tenant=tenant, verbose=True)
+        return await self.world.memory.wait(name, user_id=user, tenant=tenant, verbose=True, timeout=DONE_SECONDS)

@@ -17,7 +17,7 @@ from schemas.scope import Scope
 from schemas.turn import Turn
 from streams.topics import CONVERSATION_TURNS, topic_name
 from tests.kafka import producer, until
-from tests.pipeline import turn
+from tests.pipeline import DONE_SECONDS, turn
 from tests.servers.scripted import reading
 from tests.world import World
 
@@ -78,7 +78,8 @@ async def limited(world: World, case: Case, most: int, tenant: str | None = None
 
 async def ended(world: World, turn: Turn, attempt: int = 1) -> WriteResult:
     scope = turn.scope
-    return await world.memory.wait(turn.turn_id, user_id=scope.user_id, tenant=scope.tenant, attempt=attempt)
+    whose: dict[str, Any] = {"user_id": scope.user_id, "tenant": scope.tenant}
+    return await world.memory.wait(turn.turn_id, **whose, attempt=attempt, timeout=DONE_SECONDS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,7 +168,8 @@ async def test_with_a_higher_limit_the_very_same_turns_go_through(world: World, 
     known = [one for one in crowd.turns if one not in crowd.refused][:1]
     await limited(world, case, crowd.active + more)
     again = crowd.refused[: 2 * more]
-    await publish_at_once(world, [*known, *again])
+    await publish_at_once(world, known)
+    await publish_at_once(world, again)
     results = await asyncio.gather(*(ended(world, one, attempt=2) for one in again))
     through = [result for result in results if result.status == "facts"]
     if case[1] == "active_facts":
@@ -177,6 +179,7 @@ async def test_with_a_higher_limit_the_very_same_turns_go_through(world: World, 
     assert await active(world, case) == crowd.active + len(through)
     assert {result.attempt for result in results} == {2}
     assert (await ended(world, known[0])).attempt == 1
+    assert await world.rows("SELECT * FROM rejections WHERE owner LIKE %s", f"{crowd.tenant}/%") == []
 
 
 @pytest.mark.parametrize("level", LEVELS)
