@@ -81,8 +81,10 @@ def is_late(verdict: Verdict, held: Sequence[Candidate], saying: Saying) -> bool
     """
     if verdict == "MERGE":
         return False
-    told = max(saying.true_from, saying.said_at) if verdict == "CONTRADICT" else saying.true_from
-    return any(older(told, saying, known) for known in held)
+    if verdict != "CONTRADICT":
+        return any(older(saying.true_from, saying, known) for known in held)
+    told = max(saying.true_from, saying.said_at)
+    return any(older(told, saying, known) for known in held if not planned(known, saying))
 
 
 def older(told: datetime, saying: Saying, known: Dated) -> bool:
@@ -91,14 +93,21 @@ def older(told: datetime, saying: Saying, known: Dated) -> bool:
     Said before the known fact was said last, it is older if it began before that as well.
 
     Said later, "I moved last weekend" is news even for one who said on that Sunday that he lives elsewhere: that was
-    not the day on which he began to. But nothing told of 2019 ends what is told to have begun in 2021.
+    not the day on which he began to. But nothing told of 2019 ends what is told to have begun in 2021. What is to
+    begin can be called off until then.
     """
     last_said = known.said_at or saying.said_at
     if saying.said_at < last_said:
         return told < last_said
-    if saying.revises and known.event_time is None:
+    if saying.revises and (known.event_time is None or planned(known, saying)):
         return False
     return told < known.true_from
+
+
+def planned(known: Dated, saying: Saying) -> bool:
+    """Whether a known fact, said before, is told to begin only after a statement was made."""
+    said_before = known.said_at is not None and known.said_at <= saying.said_at
+    return said_before and known.event_time is not None and known.true_from > saying.said_at
 
 
 def parted(saying: Saying, known: Dated, chains: Mapping[UUID, Sequence[datetime]]) -> bool:

@@ -18,7 +18,7 @@ from schemas.events import (
 )
 from schemas.facts import Candidate, NewFact
 from schemas.provenance import Decision, Guard
-from streams.stages.guarding import OVERWRITES, Dated, ended_by, guard_of
+from streams.stages.guarding import OVERWRITES, Dated, ended_by, guard_of, planned
 from streams.stages.in_turn import SoFar
 from streams.stages.making import Judgement, Maker, before
 from streams.stages.repeating import bears_out, confirmed_by
@@ -55,19 +55,20 @@ def overwritten(
 
 
 def carried_out(maker: Maker, judgement: Judgement, targets: Sequence[Candidate], decision: Decision) -> MemoryEvent:
-    """The event of a verdict that nothing stands in the way of."""
+    """The event of a verdict that nothing stands in the way of. A plan that is called off never was true."""
     common = {**maker.head(decision), "targets": tuple(known.fact_id for known in targets)}
     fact = _brought(maker, judgement, targets)
     ended_at = end_of(maker, judgement, targets)
+    never_began = all(planned(known, maker.saying) for known in targets)
     match judgement.verdict.action:
         case "MERGE":
             return FactsMerged(**common, statement=maker.statement, fact=fact)
-        case "REPLACE":
+        case "REPLACE" if not never_began:
             return FactReplaced(**common, ended_at=ended_at, fact=fact)
-        case "CONTRADICT":
+        case "CONTRADICT" | "REPLACE":
             return FactContradicted(**common, fact=fact)
         case "RETRACT":
-            return FactRetracted(**common, ended_at=ended_at, fact=fact)
+            return FactRetracted(**common, ended_at=None if never_began else ended_at, fact=fact)
         case "EXPIRE":
             return FactExpired(**common, ended_at=ended_at, fact=fact)
         case action:

@@ -92,6 +92,14 @@ def test_a_fact_ends_when_the_new_one_began_or_when_it_is_told(verdict: Verdict)
     assert (event.ended_at, event.fact.true_from) == (february - DAY, february)
 
 
+def test_a_plan_that_is_called_off_never_was_true() -> None:
+    plan = known(true_from=NEXT_YEAR, event_time=NEXT_YEAR, said_at=LAST_YEAR)
+    retracted = decide(matched(plan, action_hint="retract"), judged("RETRACT", plan))
+    assert isinstance(retracted, FactRetracted)
+    assert retracted.ended_at is None
+    assert isinstance(decide(matched(plan, action_hint="update"), judged("REPLACE", plan)), FactContradicted)
+
+
 def test_an_announced_end_is_the_one_that_is_told() -> None:
     old = known()
     assert decide(matched(old), judged("EXPIRE", old, ended_at=NEXT_YEAR)).ended_at == NEXT_YEAR

@@ -137,3 +137,15 @@ def test_history_ends_at_the_next_newer_beginning_that_is_known() -> None:
 def test_what_was_said_again_ends_what_was_said_in_between() -> None:
     berlin = known(true_from=LAST_YEAR, said_at=NEXT_YEAR)
     assert ended_by([berlin], NOON, {}) == (NEXT_YEAR, berlin.fact_id)
+
+
+@pytest.mark.parametrize("verdict", ["RETRACT", "CONTRADICT", "REPLACE"])
+def test_a_plan_can_be_called_off_before_its_day(verdict: Verdict) -> None:
+    plan = known(text="Mira moves to Paris.", true_from=NEXT_YEAR, event_time=NEXT_YEAR, said_at=LAST_YEAR)
+    called_off = Saying(confidence=0.95, true_from=NOON, said_at=NOON, revises=True)
+    assert guard_of(verdict, [plan], called_off, Rules()) is None
+
+
+def test_what_does_not_speak_of_a_change_leaves_a_plan_alone() -> None:
+    plan = known(text="Mira moves to Paris.", true_from=NEXT_YEAR, event_time=NEXT_YEAR, said_at=LAST_YEAR)
+    assert guard_of("REPLACE", [plan], SURE, Rules()) == "late_news"
