@@ -142,7 +142,8 @@ async def test_a_turn_does_not_confirm_its_own_words(world: World) -> None:
     again = "Ben said that steak is what Ben loves."
     facts = [reading(NEW, STEAK), reading(again, "meat on the spoon")]
     ruled = {NEW: Ruling("CONTRADICT", (OLD,)), again: Ruling("KEEP", (NEW,))}
-    await ben.says(*facts, ruled=ruled, overrides={"conflict": 0.1, "ending": 0.1})
+    result = await ben.says(*facts, ruled=ruled, overrides={"conflict": 0.1, "ending": 0.1})
+    assert [memory.event for memory in result.memories] == ["PENDING", "SKIP"]
     assert await ben.standing() == {OLD: "active", NEW: "pending_confirmation"}
 
 
