@@ -158,6 +158,17 @@ async def test_two_thousand_deleted_facts_can_be_taken_back(desk: Desk) -> None:
     assert await as_it_stands(desk) == before
 
 
+async def test_more_than_one_command_can_take_back_is_refused_whole(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("streams.stages.commanding.MAX_FACTS", 2)
+    before = await as_it_stands(desk)
+    refused = await desk.give("u1", Undo(source_id="t1"), at=day(1))
+    assert (refused.outcome, refused.events) == ("rejected", ())
+    assert "more than the 2 events that one command can take back" in refused.detail
+    assert await as_it_stands(desk) == before
+
+
 async def test_what_later_decisions_build_on_is_refused_with_the_list_and_taken_back_with_cascade(desk: Desk) -> None:
     before = await as_it_stands(desk)
     rome = commit("t2", replaced("Alice lives in Rome.", BERN), at=day(1))
