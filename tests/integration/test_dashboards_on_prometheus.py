@@ -21,6 +21,8 @@ NEEDS_TROUBLE = {
     "mnemolog_drain_redone_total",
     "mnemolog_facts_dropped_total",
     "mnemolog_model_errors_total",
+    "mnemolog_overwrites_taken_back_total",
+    "mnemolog_recent_held",
     "mnemolog_rejections_total",
     "mnemolog_repeats_dropped_total",
     "mnemolog_reprompts_total",
@@ -46,9 +48,10 @@ def _needs_trouble(question: str) -> bool:
 @pytest.mark.kafka
 @pytest.mark.postgres
 async def test_every_question_of_the_dashboard_is_answered(
-    bootstrap: str, database: str, topic_suffix: str, tmp_path: Path
+    bootstrap: str, database: str, topic_suffix: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     installed("prometheus", "prometheus")
+    monkeypatch.setattr("streams.quality_watch.WATCH_SECONDS", 1.0)
     settings = settings_for(bootstrap, database, f"{topic_suffix}-")
     async with running(settings) as worker, prometheus_of(worker.metrics_url, tmp_path) as prometheus:
         await _a_first_look(settings, database, prometheus)
