@@ -4,20 +4,20 @@ from datetime import datetime, timedelta
 from uuid import UUID
 
 from mnemolog.connected import Connected
+from mnemolog.projections import diffing, explaining, pendings, queries
+from mnemolog.projections import history as histories
+from mnemolog.projections import search as searches
+from mnemolog.projections import why_not as why_nots
+from mnemolog.projections.diffing import Axis, Diff
+from mnemolog.projections.explaining import Explanation
+from mnemolog.projections.history import History
+from mnemolog.projections.pendings import Pending, Unresolved
+from mnemolog.projections.quality import DecisionQuality, decision_quality
+from mnemolog.projections.query_errors import check_unicode
+from mnemolog.projections.results import Fact, Profile, WriteResult
+from mnemolog.projections.why_not import WhyNot
 from mnemolog.searching import SearchResult
 from mnemolog.waiting import waited
-from projections import diffing, explaining, pendings, queries
-from projections import history as histories
-from projections import search as searches
-from projections import why_not as why_nots
-from projections.diffing import Axis, Diff
-from projections.explaining import Explanation
-from projections.history import History
-from projections.pendings import Pending, Unresolved
-from projections.quality import DecisionQuality, decision_quality
-from projections.query_errors import check_unicode
-from projections.results import Fact, Profile, WriteResult
-from projections.why_not import WhyNot
 
 
 class Asking(Connected):

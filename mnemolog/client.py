@@ -9,8 +9,8 @@ from mnemolog.asking import Asking
 from mnemolog.ordering import Ordering
 from mnemolog.publishing import Letter
 from mnemolog.rehearsing import Rehearsing
+from mnemolog.schemas.turn import Overrides, Turn
 from mnemolog.turns import Draft, Messages, checked, compose
-from schemas.turn import Overrides, Turn
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,7 +54,7 @@ class MemoryClient(Asking, Ordering, Rehearsing):
 
         `messages` is a text of the user or a list of `{role, content, name}`. `infer=False` stores the user's messages
         as they are, without a model. `occurred_at` (with a zone) is now unless given. `recalled` is memory that was in
-        the prompt: context, never evidence. `overrides` hold for this turn only (`schemas.turn.Overrides` names them).
+        the prompt: context, never evidence. `overrides` hold for this turn only (`Overrides` names them).
         Raises `InvalidTurnError` before anything is sent, `LimitExceededError` where it is known that the turn would be
         refused for a limit, and `PublishError` when no acknowledgement came in time: publish again with the same
         `turn_id`, a second copy does nothing.

@@ -11,10 +11,10 @@ import orjson
 from pydantic import BaseModel, ValidationError
 
 from mnemolog.errors import InvalidOrderError
-from projections.scoping import ANY
-from schemas.admission import Refusal, admit_command
-from schemas.command import Command
-from schemas.scope import DIMENSIONS, Scope
+from mnemolog.projections.scoping import ANY
+from mnemolog.schemas.admission import Refusal, admit_command
+from mnemolog.schemas.command import Command
+from mnemolog.schemas.scope import DIMENSIONS, Scope
 
 FactId = UUID | str
 FactIds = FactId | Sequence[FactId]

@@ -11,11 +11,11 @@ import uuid_utils
 from mnemolog.connection import check, located
 from mnemolog.edge import Edge
 from mnemolog.errors import NotConnectedError
+from mnemolog.projections.scoping import ScopeFilter
 from mnemolog.publishing import Publisher
 from mnemolog.reading import Reader
 from mnemolog.searching import QueryEmbedder
 from mnemolog.settings import Settings, load_settings
-from projections.scoping import ScopeFilter
 
 
 class Connected:

@@ -10,11 +10,11 @@ from psycopg import AsyncConnection
 from psycopg.rows import TupleRow
 
 from mnemolog.errors import LimitExceededError, ServerUnavailableError, SettingsError
+from mnemolog.projections.limits import is_received, too_large, used_up_before
+from mnemolog.projections.policies import may_have_limits, policies_for
 from mnemolog.reading import Reader
-from projections.limits import is_received, too_large, used_up_before
-from projections.policies import may_have_limits, policies_for
-from schemas.policy import LimitHit, Rules
-from schemas.turn import Turn
+from mnemolog.schemas.policy import LimitHit, Rules
+from mnemolog.schemas.turn import Turn
 
 PATIENCE_SECONDS: Final = 1.0
 REMEMBERED: Final = timedelta(seconds=1)

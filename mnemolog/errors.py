@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from schemas.policy import WAYS_OUT, LimitHit
+from mnemolog.schemas.policy import WAYS_OUT, LimitHit
 
 
 class MnemologError(Exception):

@@ -8,12 +8,12 @@ from typing import Any, Literal, TypedDict, Unpack, overload
 from mnemolog.commands import Draft, FactId, FactIds, composed, exact_scope, listed
 from mnemolog.connected import Connected
 from mnemolog.errors import InvalidOrderError
+from mnemolog.projections.concerned import scopes_of
+from mnemolog.projections.policies import SetPolicies, policies_for
 from mnemolog.publishing import Letter
-from projections.concerned import scopes_of
-from projections.policies import SetPolicies, policies_for
-from schemas.command import POLICY_AGENT, Command, DeleteAll, Edit, Undo
-from schemas.policy import Policy
-from schemas.scope import Scope
+from mnemolog.schemas.command import POLICY_AGENT, Command, DeleteAll, Edit, Undo
+from mnemolog.schemas.policy import Policy
+from mnemolog.schemas.scope import Scope
 
 Action = Literal["keep_both", "keep_old", "replace", "contradict", "merge"]
 ANYBODY = Scope(user_id="anybody")

@@ -9,9 +9,9 @@ from aiokafka import AIOKafkaProducer  # type: ignore[import-untyped] # aiokafka
 from aiokafka.errors import KafkaError, KafkaTimeoutError  # type: ignore[import-untyped] # the same
 
 from mnemolog.errors import PartlyPublishedError, PublishError, ServerUnavailableError
-from schemas.command import Command
-from schemas.turn import Turn
-from streams.topics import CONVERSATION_TURNS, MEMORY_COMMANDS, Topic, topic_name
+from mnemolog.schemas.command import Command
+from mnemolog.schemas.turn import Turn
+from mnemolog.streams.topics import CONVERSATION_TURNS, MEMORY_COMMANDS, Topic, topic_name
 
 
 class Position(Protocol):

@@ -10,7 +10,7 @@ from psycopg.errors import QueryCanceled, UndefinedTable
 from psycopg.rows import TupleRow
 
 from mnemolog.errors import ServerUnavailableError, SettingsError
-from projections.pools import connection_settings, open_pool, prepare
+from mnemolog.projections.pools import connection_settings, open_pool, prepare
 
 NAME = "mnemolog-client"
 

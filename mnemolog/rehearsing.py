@@ -7,18 +7,18 @@ from typing import TYPE_CHECKING, Any
 
 from mnemolog.connected import Connected
 from mnemolog.errors import WaitTimeoutError
+from mnemolog.projections import queries
+from mnemolog.projections.results import WriteResult
+from mnemolog.projections.traces import Texts, weighed_facts
+from mnemolog.projections.writes import write_result
+from mnemolog.schemas.events import new_fact
+from mnemolog.schemas.turn import Overrides, Turn
 from mnemolog.settings import Settings
 from mnemolog.turns import Draft, Messages, compose
-from projections import queries
-from projections.results import WriteResult
-from projections.traces import Texts, weighed_facts
-from projections.writes import write_result
-from schemas.events import new_fact
-from schemas.turn import Overrides, Turn
 
 if TYPE_CHECKING:
-    from schemas.commit import Commit
-    from streams.dry_run import DryRun
+    from mnemolog.schemas.commit import Commit
+    from mnemolog.streams.dry_run import DryRun
 
 
 class Rehearsing(Connected):
@@ -108,6 +108,6 @@ class Rehearsing(Connected):
 
 def _stages(settings: Settings, now: Callable[[], datetime]) -> "DryRun":
     # Only here: who runs nothing dry does not wait for the libraries.
-    from streams.dry_run import DryRun  # noqa: PLC0415
+    from mnemolog.streams.dry_run import DryRun  # noqa: PLC0415
 
     return DryRun(settings, clock=now)

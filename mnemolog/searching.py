@@ -4,11 +4,11 @@ import asyncio
 from dataclasses import dataclass
 from typing import Final
 
-from projections.search import Hit, Mode
-from schemas.vector import Vector
-from streams.providers.base import Embedder
-from streams.providers.errors import ProviderError
-from streams.settings import StreamsSettings
+from mnemolog.projections.search import Hit, Mode
+from mnemolog.schemas.vector import Vector
+from mnemolog.streams.providers.base import Embedder
+from mnemolog.streams.providers.errors import ProviderError
+from mnemolog.streams.settings import StreamsSettings
 
 EMBEDDING_SECONDS: Final = 5.0
 """How long a query waits for its vector before its words must do."""
@@ -66,6 +66,6 @@ class QueryEmbedder:
 
 def _build(settings: StreamsSettings) -> Embedder:
     # Only here: who does not search does not wait for the libraries.
-    from streams.providers.build import build_embedder  # noqa: PLC0415
+    from mnemolog.streams.providers.build import build_embedder  # noqa: PLC0415
 
     return build_embedder(settings)

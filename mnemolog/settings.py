@@ -11,9 +11,9 @@ from pydantic import AfterValidator, Field, ValidationError
 from pydantic_settings import SettingsError as UnreadableError
 
 from mnemolog.errors import SettingsError
-from schemas.base import Identifier
-from schemas.scope import one_segment
-from streams.settings import StreamsSettings
+from mnemolog.schemas.base import Identifier
+from mnemolog.schemas.scope import one_segment
+from mnemolog.streams.settings import StreamsSettings
 
 PREFIX = "MNEMOLOG_"
 _NOT_SETTINGS = ("MNEMOLOG_TEST_", "MNEMOLOG_CHAOS_", "MNEMOLOG_BENCH_", "MNEMOLOG_CI")

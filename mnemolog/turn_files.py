@@ -8,11 +8,11 @@ from typing import IO, Final
 
 from mnemolog.client import MemoryClient
 from mnemolog.errors import InvalidTurnError
+from mnemolog.projections.results import WriteResult
 from mnemolog.publishing import Letter, Publisher, Receipt
+from mnemolog.schemas.admission import Refusal, admit
 from mnemolog.settings import Settings
 from mnemolog.turns import read_turn
-from projections.results import WriteResult
-from schemas.admission import Refusal, admit
 
 WAITS_AT_ONCE: Final = 16
 READ_BYTES: Final = 1 << 20

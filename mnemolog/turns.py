@@ -9,10 +9,10 @@ from pydantic import ValidationError
 from pydantic_core import PydanticSerializationError
 
 from mnemolog.errors import InvalidTurnError
-from schemas.admission import Refusal, admit
-from schemas.base import explain
-from schemas.scope import Scope
-from schemas.turn import Message, Overrides, Turn
+from mnemolog.schemas.admission import Refusal, admit
+from mnemolog.schemas.base import explain
+from mnemolog.schemas.scope import Scope
+from mnemolog.schemas.turn import Message, Overrides, Turn
 
 Messages = str | Sequence[Message | Mapping[str, str]]
 

@@ -11,9 +11,9 @@ from mnemolog.embedded.folder import is_free
 from mnemolog.embedded.jars import Progress
 from mnemolog.embedded.stack import EmbeddedStack
 from mnemolog.settings import Settings
+from mnemolog.streams.assembly import ALL_STAGES
+from mnemolog.streams.worker import WorkerReport, run_worker
 from mnemolog.upkeep import create_topics, migrate_tables
-from streams.assembly import ALL_STAGES
-from streams.worker import WorkerReport, run_worker
 
 EMBEDDED_PARTITIONS: Final = 4
 DRAIN_WITHOUT_SERVER: Final = 15.0

@@ -12,17 +12,17 @@ from aiokafka.errors import KafkaError  # type: ignore[import-untyped] # aiokafk
 from sqlalchemy.exc import OperationalError
 
 from mnemolog.errors import ServerUnavailableError
+from mnemolog.projections import audit as books
+from mnemolog.projections import migrate
+from mnemolog.projections import rebuild as tables
+from mnemolog.projections.log_source import TableLog
+from mnemolog.projections.pools import open_pool
+from mnemolog.projections.rebuild import Progress, RebuildReport
+from mnemolog.projections.sql import queries
 from mnemolog.reading import Reader
 from mnemolog.settings import Settings
-from projections import audit as books
-from projections import migrate
-from projections import rebuild as tables
-from projections.log_source import TableLog
-from projections.pools import open_pool
-from projections.rebuild import Progress, RebuildReport
-from projections.sql import queries
-from streams.admin import TopicState, describe_topics, ensure_topics
-from streams.log_source import KafkaLog
+from mnemolog.streams.admin import TopicState, describe_topics, ensure_topics
+from mnemolog.streams.log_source import KafkaLog
 
 log = structlog.get_logger(__name__)
 

@@ -5,8 +5,8 @@ from collections.abc import Awaitable, Callable
 from typing import Final
 
 from mnemolog.errors import ServerUnavailableError, WaitTimeoutError
-from projections.query_errors import UnknownTurnError
-from projections.results import WriteResult
+from mnemolog.projections.query_errors import UnknownTurnError
+from mnemolog.projections.results import WriteResult
 
 FIRST_PAUSE: Final = 0.02
 LONGEST_PAUSE: Final = 0.5

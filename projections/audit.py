@@ -8,8 +8,8 @@ from typing import Final, Literal
 from psycopg import AsyncConnection, IsolationLevel
 from psycopg.rows import TupleRow
 
-from projections.fetching import fetch
-from projections.sql import queries
+from mnemolog.projections.fetching import fetch
+from mnemolog.projections.sql import queries
 
 OVERDUE: Final = timedelta(minutes=15)
 _REBUILD: Final = "rebuild the projections from the log"

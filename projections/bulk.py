@@ -1,7 +1,7 @@
 """Many rows at once: what a fold needs from the tables, and what it made into them.
 
 Works in the schema that comes first in the connection's search_path, so that a rebuild uses it as well.
-The connection has to know halfvec (`projections.pools.prepare`).
+The connection has to know halfvec (`mnemolog.projections.pools.prepare`).
 """
 
 from collections.abc import Iterable, Sequence
@@ -12,7 +12,7 @@ from psycopg.rows import TupleRow
 from psycopg.types.json import Jsonb
 from pydantic_core import to_json
 
-from projections.rows import (
+from mnemolog.projections.rows import (
     Changes,
     CommitRow,
     EventRow,
@@ -28,11 +28,11 @@ from projections.rows import (
     Settled,
     UndoneRow,
 )
-from projections.sql import queries
-from projections.state import Attempt, State, named_facts, scope_columns, source_of
-from schemas.commit import Commit
-from schemas.events import DecisionUndone, Standing
-from schemas.scope import DIMENSIONS
+from mnemolog.projections.sql import queries
+from mnemolog.projections.state import Attempt, State, named_facts, scope_columns, source_of
+from mnemolog.schemas.commit import Commit
+from mnemolog.schemas.events import DecisionUndone, Standing
+from mnemolog.schemas.scope import DIMENSIONS
 
 Connection = AsyncConnection[TupleRow]
 Row = tuple[Any, ...]

@@ -5,10 +5,10 @@ from typing import Any
 from psycopg import AsyncConnection
 from psycopg.rows import TupleRow, dict_row
 
-from projections.scoping import ScopeFilter
-from projections.sql import queries
-from schemas.command import DeleteAll, Undo
-from schemas.scope import Scope
+from mnemolog.projections.scoping import ScopeFilter
+from mnemolog.projections.sql import queries
+from mnemolog.schemas.command import DeleteAll, Undo
+from mnemolog.schemas.scope import Scope
 
 
 async def scopes_of(conn: AsyncConnection[TupleRow], order: DeleteAll | Undo, within: ScopeFilter) -> list[Scope]:

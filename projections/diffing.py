@@ -9,13 +9,13 @@ from uuid import UUID
 from psycopg import AsyncConnection
 from psycopg.rows import TupleRow
 
-from projections.fetching import fetch, fetch_bounded
-from projections.queries import facts_as_of
-from projections.query_errors import QueryError, check_interval
-from projections.results import Fact
-from projections.scoping import ScopeFilter
-from projections.sql import queries
-from projections.vocabulary import WORDS
+from mnemolog.projections.fetching import fetch, fetch_bounded
+from mnemolog.projections.queries import facts_as_of
+from mnemolog.projections.query_errors import QueryError, check_interval
+from mnemolog.projections.results import Fact
+from mnemolog.projections.scoping import ScopeFilter
+from mnemolog.projections.sql import queries
+from mnemolog.projections.vocabulary import WORDS
 
 Axis = Literal["believed", "true"]
 Kind = Literal[

@@ -8,8 +8,8 @@ from psycopg import AsyncConnection
 from psycopg.rows import TupleRow
 from psycopg.sql import SQL, Composable, Identifier
 
-from projections.fetching import fetch
-from projections.sql import queries
+from mnemolog.projections.fetching import fetch
+from mnemolog.projections.sql import queries
 
 EXAMPLES: Final = 10
 

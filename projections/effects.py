@@ -6,9 +6,9 @@ from datetime import datetime
 from typing import Final
 from uuid import UUID
 
-from projections.rows import FactState
-from schemas.commit import Commit
-from schemas.events import (
+from mnemolog.projections.rows import FactState
+from mnemolog.schemas.commit import Commit
+from mnemolog.schemas.events import (
     ConflictResolved,
     DecisionUndone,
     FactAdded,
@@ -28,7 +28,7 @@ from schemas.events import (
     Reversal,
     new_fact,
 )
-from schemas.facts import FactStatus, NewFact
+from mnemolog.schemas.facts import FactStatus, NewFact
 
 CONFIRMATION_GAIN: Final = 0.25
 """The part of the remaining doubt that a confirmation takes away: c + .25 (1 - c)."""

@@ -8,18 +8,18 @@ from uuid import UUID
 from psycopg import AsyncConnection
 from psycopg.rows import TupleRow
 
-from projections.fetching import fetch, with_fact_columns
-from projections.history import Relation, Touch, touches
-from projections.queries import texts
-from projections.query_errors import UnknownFactError
-from projections.results import Fact
-from projections.sql import queries
-from projections.traces import Decided, decided, weighed_by
-from projections.wording import Account, Extraction, Source, in_words
-from schemas.commit import Commit
-from schemas.events import MemoryEvent, new_fact
-from schemas.facts import NewFact
-from schemas.provenance import Thresholds
+from mnemolog.projections.fetching import fetch, with_fact_columns
+from mnemolog.projections.history import Relation, Touch, touches
+from mnemolog.projections.queries import texts
+from mnemolog.projections.query_errors import UnknownFactError
+from mnemolog.projections.results import Fact
+from mnemolog.projections.sql import queries
+from mnemolog.projections.traces import Decided, decided, weighed_by
+from mnemolog.projections.wording import Account, Extraction, Source, in_words
+from mnemolog.schemas.commit import Commit
+from mnemolog.schemas.events import MemoryEvent, new_fact
+from mnemolog.schemas.facts import NewFact
+from mnemolog.schemas.provenance import Thresholds
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,8 +7,8 @@ from psycopg import AsyncConnection
 from psycopg.rows import TupleRow, class_row
 from psycopg.sql import SQL, Composed, Identifier
 
-from projections.query_errors import QueryError
-from projections.sql import queries
+from mnemolog.projections.query_errors import QueryError
+from mnemolog.projections.sql import queries
 
 MAX_ROWS: Final = 10_000
 
@@ -17,7 +17,7 @@ Query = SQL | Composed
 
 
 def with_fact_columns(query: SQL, *, standing: str = "f") -> Composed:
-    """Put the columns of `projections.results.Fact` in the place that the query leaves for them.
+    """Put the columns of `mnemolog.projections.results.Fact` in the place that the query leaves for them.
 
     What events can change is read from `standing`: the facts themselves, or how they stood.
     """

@@ -1,15 +1,15 @@
 """What a commit does to the tables: a pure function. The projector and the rebuild both live on it.
 
 No clock, no randomness, no input or output: the same log gives the same rows, today and in ten years. What each event
-does to the facts it names is in `projections.effects`; here is which of them it may touch, and the rows of it all.
+does to the facts it names is in `effects`; here is which of them it may touch, and the rows of it all.
 """
 
 from collections.abc import Iterator
 from dataclasses import replace
 from uuid import UUID
 
-from projections.effects import Facts, Moment, brought, changed, confirms, required, supersedes
-from projections.rows import (
+from mnemolog.projections.effects import Facts, Moment, brought, changed, confirms, required, supersedes
+from mnemolog.projections.rows import (
     Changes,
     CommitRow,
     EventRow,
@@ -29,10 +29,10 @@ from projections.rows import (
     UndoneRow,
     together,
 )
-from projections.state import State, attempt_of, scope_columns, source_of, targets_of
-from schemas.command import tenant_scope
-from schemas.commit import Commit
-from schemas.events import (
+from mnemolog.projections.state import State, attempt_of, scope_columns, source_of, targets_of
+from mnemolog.schemas.command import tenant_scope
+from mnemolog.schemas.commit import Commit
+from mnemolog.schemas.events import (
     DecisionUndone,
     FactExpired,
     FactExtended,

@@ -10,8 +10,8 @@ from psycopg import AsyncConnection
 from psycopg.adapt import Buffer
 from psycopg.types import TypeInfo
 
-from projections.errors import SchemaMissingError
-from schemas.vector import Vector
+from mnemolog.projections.errors import SchemaMissingError
+from mnemolog.schemas.vector import Vector
 
 
 async def register_halfvec(connection: AsyncConnection[Any]) -> None:

@@ -8,10 +8,10 @@ from uuid import UUID
 from psycopg import AsyncConnection
 from psycopg.rows import TupleRow
 
-from projections.fetching import fetch, with_fact_columns
-from projections.query_errors import UnknownFactError
-from projections.results import Fact
-from projections.sql import queries
+from mnemolog.projections.fetching import fetch, with_fact_columns
+from mnemolog.projections.query_errors import UnknownFactError
+from mnemolog.projections.results import Fact
+from mnemolog.projections.sql import queries
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,12 +9,12 @@ from typing import Any, Final
 import orjson
 from pydantic_core import to_json
 
-from projections.pools import Pool, persistently
-from projections.sql import queries
-from projections.state import scope_columns
-from schemas.admission import Refusal
-from schemas.scope import DIMENSIONS
-from schemas.turn import Turn
+from mnemolog.projections.pools import Pool, persistently
+from mnemolog.projections.sql import queries
+from mnemolog.projections.state import scope_columns
+from mnemolog.schemas.admission import Refusal
+from mnemolog.schemas.scope import DIMENSIONS
+from mnemolog.schemas.turn import Turn
 
 _SQL: Final = queries("journal")
 

@@ -7,13 +7,13 @@ from functools import partial
 from typing import Any, Final
 from uuid import UUID
 
-from projections.pools import Pool, persistently
-from projections.rows import ScopeColumns
-from projections.sql import queries
-from schemas.events import Overwrite, Standing
-from schemas.facts import Authority, ExtractedFact
-from schemas.provenance import Before
-from schemas.scope import DIMENSIONS, Scope
+from mnemolog.projections.pools import Pool, persistently
+from mnemolog.projections.rows import ScopeColumns
+from mnemolog.projections.sql import queries
+from mnemolog.schemas.events import Overwrite, Standing
+from mnemolog.schemas.facts import Authority, ExtractedFact
+from mnemolog.schemas.provenance import Before
+from mnemolog.schemas.scope import DIMENSIONS, Scope
 
 _SQL: Final = queries("known")
 _STATED: Final = (

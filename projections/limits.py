@@ -13,10 +13,10 @@ from typing import Any, Final
 from psycopg import AsyncConnection
 from psycopg.rows import TupleRow
 
-from projections.pools import Pool, persistently
-from projections.sql import queries
-from schemas.policy import Level, LimitHit, LimitName, Limits, Rules
-from schemas.scope import Scope
+from mnemolog.projections.pools import Pool, persistently
+from mnemolog.projections.sql import queries
+from mnemolog.schemas.policy import Level, LimitHit, LimitName, Limits, Rules
+from mnemolog.schemas.scope import Scope
 
 LIMIT_LOCK: Final = 0x6D6E_0003
 """First half of the advisory locks under which a tenant's turns reserve; the second is a hash of the tenant."""

@@ -3,9 +3,9 @@
 from collections.abc import AsyncIterator
 from typing import Final, Protocol
 
-from projections.pools import Pool
-from projections.projector import LogRecord
-from projections.sql import queries
+from mnemolog.projections.pools import Pool
+from mnemolog.projections.projector import LogRecord
+from mnemolog.projections.sql import queries
 
 PAGE: Final = 500
 
@@ -24,7 +24,7 @@ class LogSource(Protocol):
     def read(self, partition: int, start: int, stop: int) -> AsyncIterator[LogRecord]:
         """The records from offset `start` on and before `stop`, in order.
 
-        Raises `projections.query_errors.LogUnreadableError` where they cannot be had in time.
+        Raises `mnemolog.projections.query_errors.LogUnreadableError` where they cannot be had in time.
         """
         ...
 

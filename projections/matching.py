@@ -6,14 +6,14 @@ from datetime import datetime
 from functools import partial
 from typing import Any, Final
 
-from projections.policies import NO_POLICIES, SetPolicies, read_policies
-from projections.pools import Pool, persistently
-from projections.sql import queries
-from projections.state import scope_columns
-from schemas.facts import Candidate
-from schemas.provenance import Origin
-from schemas.scope import DIMENSIONS, Scope
-from schemas.vector import Vector
+from mnemolog.projections.policies import NO_POLICIES, SetPolicies, read_policies
+from mnemolog.projections.pools import Pool, persistently
+from mnemolog.projections.sql import queries
+from mnemolog.projections.state import scope_columns
+from mnemolog.schemas.facts import Candidate
+from mnemolog.schemas.provenance import Origin
+from mnemolog.schemas.scope import DIMENSIONS, Scope
+from mnemolog.schemas.vector import Vector
 
 CANDIDATES_OF_KEY: Final = 5
 """How many facts of an equal key are candidates on top of the nearest ones."""

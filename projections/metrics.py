@@ -4,10 +4,10 @@ from collections import Counter
 from datetime import datetime
 from typing import Final
 
-from projections.catalogue import Catalogue
-from projections.quality import DecisionQuality
-from projections.rows import Changes
-from schemas.events import (
+from mnemolog.projections.catalogue import Catalogue
+from mnemolog.projections.quality import DecisionQuality
+from mnemolog.projections.rows import Changes
+from mnemolog.schemas.events import (
     DecisionUndone,
     FactContradicted,
     FactCorrected,

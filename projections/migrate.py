@@ -46,13 +46,13 @@ async def create_projection_schema(connection: AsyncConnection[TupleRow], name: 
 
 def projection_files() -> list[str]:
     """The migrations that make the tables of the projections, in their order."""
-    names = (entry.name for entry in files("projections.migrations").iterdir())
+    names = (entry.name for entry in files("mnemolog.projections.migrations").iterdir())
     return sorted(name for name in names if name.endswith(".sql") and PROJECTION_FILES in name)
 
 
 def migration_text(file: str) -> str:
     """The SQL of one migration."""
-    return files("projections.migrations").joinpath(file).read_text(encoding="utf-8")
+    return files("mnemolog.projections.migrations").joinpath(file).read_text(encoding="utf-8")
 
 
 def _upgrade(url: str) -> None:

@@ -7,12 +7,12 @@ from functools import partial
 from typing import Any, Final
 from uuid import UUID
 
-from projections.known import STANDING, KnownFacts, StoredFact
-from projections.pools import Pool, persistently
-from projections.sql import queries
-from schemas.command import Undo
-from schemas.events import Standing
-from schemas.scope import Scope
+from mnemolog.projections.known import STANDING, KnownFacts, StoredFact
+from mnemolog.projections.pools import Pool, persistently
+from mnemolog.projections.sql import queries
+from mnemolog.schemas.command import Undo
+from mnemolog.schemas.events import Standing
+from mnemolog.schemas.scope import Scope
 
 _SQL: Final = queries("past")
 LogPlace = tuple[int, int, int]

@@ -9,11 +9,11 @@ from uuid import UUID
 from psycopg import AsyncConnection
 from psycopg.rows import TupleRow, dict_row
 
-from projections.fetching import MAX_ROWS, with_fact_columns
-from projections.query_errors import QueryError
-from projections.results import Fact
-from projections.scoping import ScopeFilter
-from projections.sql import queries
+from mnemolog.projections.fetching import MAX_ROWS, with_fact_columns
+from mnemolog.projections.query_errors import QueryError
+from mnemolog.projections.results import Fact
+from mnemolog.projections.scoping import ScopeFilter
+from mnemolog.projections.sql import queries
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,11 +7,11 @@ from typing import Final
 from psycopg import AsyncConnection
 from psycopg.rows import TupleRow
 
-from projections.pools import Pool, persistently
-from projections.sql import queries
-from schemas.policy import Policy, Rules
-from schemas.scope import Scope
-from schemas.turn import Overrides
+from mnemolog.projections.pools import Pool, persistently
+from mnemolog.projections.sql import queries
+from mnemolog.schemas.policy import Policy, Rules
+from mnemolog.schemas.scope import Scope
+from mnemolog.schemas.turn import Overrides
 
 _SQL: Final = queries("policies")
 

@@ -12,8 +12,8 @@ from psycopg.conninfo import conninfo_to_dict
 from psycopg.rows import TupleRow
 from psycopg_pool import AsyncConnectionPool, PoolClosed
 
-from projections import metrics
-from projections.halfvec import register_halfvec
+from mnemolog.projections import metrics
+from mnemolog.projections.halfvec import register_halfvec
 
 T = TypeVar("T")
 Pool = AsyncConnectionPool[AsyncConnection[TupleRow]]

@@ -12,16 +12,16 @@ import structlog
 from psycopg import AsyncCursor
 from psycopg.rows import TupleRow
 
-from projections import metrics
-from projections.bulk import Connection, copy_rows, load_state, refresh_profiles, update_rows
-from projections.errors import LogChangedError, LogGapError, ProjectionError
-from projections.fold import fold, refused
-from projections.pools import Pool, persistently
-from projections.rows import Changes, LogPosition, together
-from projections.sql import queries
-from projections.state import State
-from schemas.commit import Commit
-from schemas.errors import InvalidRecordError
+from mnemolog.projections import metrics
+from mnemolog.projections.bulk import Connection, copy_rows, load_state, refresh_profiles, update_rows
+from mnemolog.projections.errors import LogChangedError, LogGapError, ProjectionError
+from mnemolog.projections.fold import fold, refused
+from mnemolog.projections.pools import Pool, persistently
+from mnemolog.projections.rows import Changes, LogPosition, together
+from mnemolog.projections.sql import queries
+from mnemolog.projections.state import State
+from mnemolog.schemas.commit import Commit
+from mnemolog.schemas.errors import InvalidRecordError
 
 # No word of a library's enters a row: the rows have to be the same under its next version.
 NOT_A_COMMIT: Final = "these bytes are no commit of a version that this program knows"
@@ -73,7 +73,7 @@ class Projector:
 
         Records that were folded before are skipped. Waits while Postgres is away. Raises `LogGapError` where
         records are missing before or between these, `LogChangedError` where one had other bytes when it was
-        folded, and `schemas.errors.UnsupportedVersionError` for a commit of a newer program: each stops the
+        folded, and `mnemolog.schemas.errors.UnsupportedVersionError` for a commit of a newer program: each stops the
         projection, and nothing of the batch is written.
         """
         started = perf_counter()

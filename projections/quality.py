@@ -8,11 +8,11 @@ from typing import Final
 from psycopg import AsyncConnection
 from psycopg.rows import TupleRow
 
-from projections.fetching import fetch
-from projections.query_errors import check_interval
-from projections.scoping import ScopeFilter
-from projections.sql import queries
-from schemas.scope import DIMENSIONS
+from mnemolog.projections.fetching import fetch
+from mnemolog.projections.query_errors import check_interval
+from mnemolog.projections.scoping import ScopeFilter
+from mnemolog.projections.sql import queries
+from mnemolog.schemas.scope import DIMENSIONS
 
 EVERYWHERE: Final[Mapping[str, None]] = dict.fromkeys(DIMENSIONS)
 """The parameters of a question about all tenants."""

@@ -8,15 +8,21 @@ from uuid import UUID
 from psycopg import AsyncConnection
 from psycopg.rows import TupleRow
 
-from projections.fetching import fetch, fetch_bounded, with_fact_columns
-from projections.query_errors import AmbiguousTurnError, QueryError, UnknownTurnError, check_unicode, check_zones
-from projections.results import Fact, Profile, WriteResult
-from projections.scoping import ScopeFilter
-from projections.sql import queries
-from projections.traces import weighed_facts
-from projections.writes import write_result
-from schemas.commit import Commit
-from schemas.scope import Scope
+from mnemolog.projections.fetching import fetch, fetch_bounded, with_fact_columns
+from mnemolog.projections.query_errors import (
+    AmbiguousTurnError,
+    QueryError,
+    UnknownTurnError,
+    check_unicode,
+    check_zones,
+)
+from mnemolog.projections.results import Fact, Profile, WriteResult
+from mnemolog.projections.scoping import ScopeFilter
+from mnemolog.projections.sql import queries
+from mnemolog.projections.traces import weighed_facts
+from mnemolog.projections.writes import write_result
+from mnemolog.schemas.commit import Commit
+from mnemolog.schemas.scope import Scope
 
 SECTIONS = (
     "identity",

@@ -3,7 +3,7 @@
 from datetime import datetime
 from uuid import UUID
 
-from projections.errors import ProjectionError
+from mnemolog.projections.errors import ProjectionError
 
 
 class QueryError(ProjectionError, ValueError):

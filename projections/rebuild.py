@@ -12,15 +12,15 @@ from typing import Final
 import structlog
 from psycopg import AsyncConnection, IsolationLevel
 
-from projections.bulk import Connection, refresh_all_profiles
-from projections.digest import TableComparison, compare
-from projections.log_source import LogSource
-from projections.migrate import LIVE_SCHEMA
-from projections.pools import connection_settings, prepare
-from projections.query_errors import SwapRefusedError
-from projections.refolding import BATCH, Refolding
-from projections.sql import queries
-from projections.swapping import (
+from mnemolog.projections.bulk import Connection, refresh_all_profiles
+from mnemolog.projections.digest import TableComparison, compare
+from mnemolog.projections.log_source import LogSource
+from mnemolog.projections.migrate import LIVE_SCHEMA
+from mnemolog.projections.pools import connection_settings, prepare
+from mnemolog.projections.query_errors import SwapRefusedError
+from mnemolog.projections.refolding import BATCH, Refolding
+from mnemolog.projections.sql import queries
+from mnemolog.projections.swapping import (
     NEXT_SCHEMA,
     OLD_SCHEMA,
     analyze,
@@ -78,7 +78,7 @@ async def rebuild(
     Projectors pause for moments, readers never. Commits that arrive meanwhile are in the new tables. Interrupted,
     it leaves the live tables as they were. `progress` is told of every batch; what it raises ends the rebuild.
 
-    Raises `projections.query_errors.RebuildError` and `projections.errors.LogGapError`, each of which says what to do.
+    Raises `mnemolog.projections.query_errors.RebuildError` and `LogGapError`, each of which says what to do.
     """
     started = perf_counter()
     async with _connection(url, "rebuild") as connection, _connection(url, "rebuild-compare") as reader:

@@ -3,13 +3,13 @@
 from collections.abc import AsyncIterator, Callable, Mapping
 from typing import Final
 
-from projections.bulk import Connection, load_state, write_changes
-from projections.errors import LogGapError
-from projections.log_source import LogSource
-from projections.projector import UNSTORABLE, LogRecord, Reading, fold_readings, project, read_commit
-from projections.query_errors import LogTooShortError
-from projections.sql import queries
-from schemas.commit import Commit
+from mnemolog.projections.bulk import Connection, load_state, write_changes
+from mnemolog.projections.errors import LogGapError
+from mnemolog.projections.log_source import LogSource
+from mnemolog.projections.projector import UNSTORABLE, LogRecord, Reading, fold_readings, project, read_commit
+from mnemolog.projections.query_errors import LogTooShortError
+from mnemolog.projections.sql import queries
+from mnemolog.schemas.commit import Commit
 
 BATCH: Final = 400
 _SQL: Final = queries("projector")
@@ -34,7 +34,7 @@ class Refolding:
     async def fill(self, targets: Mapping[int, int]) -> None:
         """Fold up to `targets` in bulk; the profiles are left to the caller.
 
-        Raises `LogTooShortError` or `projections.errors.LogGapError` where the log lacks records.
+        Raises `LogTooShortError` or `mnemolog.projections.errors.LogGapError` where the log lacks records.
         """
         for partition, target in targets.items():
             await self._connection.execute(_SQL["open_partition"], {"partition": partition})

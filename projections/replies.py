@@ -9,8 +9,8 @@ from itertools import groupby
 from operator import attrgetter
 from typing import Final
 
-from projections.pools import Pool, persistently
-from projections.sql import queries
+from mnemolog.projections.pools import Pool, persistently
+from mnemolog.projections.sql import queries
 
 Key = tuple[str, str, str, str]
 """Owner, source id, stage and version of the prompt and model."""

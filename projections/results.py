@@ -5,10 +5,10 @@ from datetime import datetime
 from typing import Any, Literal
 from uuid import UUID
 
-from projections.traces import Trace
-from projections.vocabulary import Word
-from schemas.envelopes import Outcome, SourceKind
-from schemas.scope import DIMENSIONS, Scope
+from mnemolog.projections.traces import Trace
+from mnemolog.projections.vocabulary import Word
+from mnemolog.schemas.envelopes import Outcome, SourceKind
+from mnemolog.schemas.scope import DIMENSIONS, Scope
 
 Status = Literal["pending"] | Outcome
 

@@ -6,9 +6,9 @@ from datetime import datetime
 from typing import Literal, Self
 from uuid import UUID
 
-from schemas.commit import Commit
-from schemas.events import FactPending, MemoryEvent, PolicySet, Standing
-from schemas.facts import FactStatus, NewFact
+from mnemolog.schemas.commit import Commit
+from mnemolog.schemas.events import FactPending, MemoryEvent, PolicySet, Standing
+from mnemolog.schemas.facts import FactStatus, NewFact
 
 ScopeColumns = tuple[str, str, str, str, str]
 """tenant, user, agent, app and run; what is not set is the empty string."""

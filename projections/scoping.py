@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from typing import Final, Self
 
-from projections.query_errors import QueryError, check_unicode
-from schemas.scope import DIMENSIONS, Scope
+from mnemolog.projections.query_errors import QueryError, check_unicode
+from mnemolog.schemas.scope import DIMENSIONS, Scope
 
 ANY: Final = "*"
 

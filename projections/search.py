@@ -9,12 +9,12 @@ from psycopg import AsyncConnection
 from psycopg.rows import RowMaker, TupleRow
 from psycopg.sql import Composed
 
-from projections.fetching import with_fact_columns
-from projections.query_errors import QueryError
-from projections.results import Fact
-from projections.scoping import ScopeFilter
-from projections.sql import queries
-from schemas.vector import Vector
+from mnemolog.projections.fetching import with_fact_columns
+from mnemolog.projections.query_errors import QueryError
+from mnemolog.projections.results import Fact
+from mnemolog.projections.scoping import ScopeFilter
+from mnemolog.projections.sql import queries
+from mnemolog.schemas.vector import Vector
 
 K: Final = 10
 """The constant of reciprocal rank fusion. On real dialogues 5 to 10 finds more than the customary 60."""

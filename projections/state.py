@@ -5,9 +5,9 @@ from dataclasses import dataclass, field
 from typing import Self
 from uuid import UUID
 
-from projections.rows import NO_SCOPE, Changes, KnownFact, ScopeColumns
-from schemas.commit import Commit
-from schemas.events import (
+from mnemolog.projections.rows import NO_SCOPE, Changes, KnownFact, ScopeColumns
+from mnemolog.schemas.commit import Commit
+from mnemolog.schemas.events import (
     ConflictResolved,
     DecisionUndone,
     FactAdded,
@@ -19,7 +19,7 @@ from schemas.events import (
     PendingRejected,
     PolicySet,
 )
-from schemas.scope import Scope
+from mnemolog.schemas.scope import Scope
 
 Source = tuple[str, str]
 """Owner and source id."""

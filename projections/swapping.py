@@ -8,12 +8,12 @@ from typing import Final, LiteralString, cast
 from psycopg.errors import LockNotAvailable
 from psycopg.sql import SQL, Composed, Identifier
 
-from projections.bulk import Connection
-from projections.digest import tables_of
-from projections.migrate import LIVE_SCHEMA, create_projection_schema
-from projections.projector import SWAP_LOCK
-from projections.query_errors import DependentViewsError, RebuildRunningError, SwapRefusedError
-from projections.sql import queries
+from mnemolog.projections.bulk import Connection
+from mnemolog.projections.digest import tables_of
+from mnemolog.projections.migrate import LIVE_SCHEMA, create_projection_schema
+from mnemolog.projections.projector import SWAP_LOCK
+from mnemolog.projections.query_errors import DependentViewsError, RebuildRunningError, SwapRefusedError
+from mnemolog.projections.sql import queries
 
 NEXT_SCHEMA: Final = "mnemolog_next"
 OLD_SCHEMA: Final = "mnemolog_old"

@@ -6,9 +6,9 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from projections.vocabulary import WORDS, Word
-from schemas.commit import Commit
-from schemas.events import (
+from mnemolog.projections.vocabulary import WORDS, Word
+from mnemolog.schemas.commit import Commit
+from mnemolog.schemas.events import (
     ConflictResolved,
     DecisionUndone,
     FactAdded,
@@ -21,8 +21,8 @@ from schemas.events import (
     PolicySet,
     new_fact,
 )
-from schemas.facts import Statement
-from schemas.provenance import Before
+from mnemolog.schemas.facts import Statement
+from mnemolog.schemas.provenance import Before
 
 Texts = Mapping[UUID, str]
 """What facts say, by their ids."""

@@ -8,10 +8,10 @@ from uuid import UUID
 from psycopg import AsyncConnection
 from psycopg.rows import TupleRow
 
-from projections.queries import texts, turn_commit
-from projections.traces import Texts, statement_of, subject_of, weighed_facts
-from schemas.commit import Commit
-from schemas.events import (
+from mnemolog.projections.queries import texts, turn_commit
+from mnemolog.projections.traces import Texts, statement_of, subject_of, weighed_facts
+from mnemolog.schemas.commit import Commit
+from mnemolog.schemas.events import (
     FactConfirmed,
     FactPending,
     FactSkipped,
@@ -20,7 +20,7 @@ from schemas.events import (
     PendingRejected,
     new_fact,
 )
-from schemas.provenance import Dropped, DropReason
+from mnemolog.schemas.provenance import Dropped, DropReason
 
 Reason = (
     DropReason

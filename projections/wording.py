@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from projections.history import Relation, Touch
-from projections.results import Fact
-from projections.traces import Decided, Texts
+from mnemolog.projections.history import Relation, Touch
+from mnemolog.projections.results import Fact
+from mnemolog.projections.traces import Decided, Texts
 
 _LONGEST: Final = 300  # characters of a text that is quoted: a raw store keeps messages of any length
 

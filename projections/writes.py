@@ -4,11 +4,11 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 from uuid import UUID
 
-from projections.results import Limit, Memory, StageCost, Tokens, WriteResult
-from projections.traces import Texts, affected_by, statement_of, subject_of, trace
-from projections.vocabulary import WORDS
-from schemas.commit import Commit
-from schemas.events import (
+from mnemolog.projections.results import Limit, Memory, StageCost, Tokens, WriteResult
+from mnemolog.projections.traces import Texts, affected_by, statement_of, subject_of, trace
+from mnemolog.projections.vocabulary import WORDS
+from mnemolog.schemas.commit import Commit
+from mnemolog.schemas.events import (
     ConflictResolved,
     DecisionUndone,
     FactConfirmed,
@@ -25,7 +25,7 @@ from schemas.events import (
     PendingRejected,
     new_fact,
 )
-from schemas.provenance import Decision, Step
+from mnemolog.schemas.provenance import Decision, Step
 
 _WEIGHED_BY: Final = ("model", "fallback")
 _SUCCESS: Final = ("facts", "no_facts", "done")

@@ -11,11 +11,11 @@ from typing import Any, Final, Generic, Literal, TypeVar
 from pydantic import TypeAdapter, ValidationError
 from pydantic_core import ErrorDetails
 
-from schemas.base import Identifier, Versioned, explain
-from schemas.command import Command
-from schemas.errors import UnsupportedVersionError
-from schemas.scope import Scope
-from schemas.turn import Turn
+from mnemolog.schemas.base import Identifier, Versioned, explain
+from mnemolog.schemas.command import Command
+from mnemolog.schemas.errors import UnsupportedVersionError
+from mnemolog.schemas.scope import Scope
+from mnemolog.schemas.turn import Turn
 
 DEFAULT_MAX_TURN_BYTES: Final = 256 * 1024
 MAX_COMMAND_BYTES: Final = 128 * 1024

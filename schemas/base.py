@@ -10,7 +10,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field, ValidationError
 from pydantic_core import ErrorDetails
 
-from schemas.errors import InvalidRecordError, UnsupportedVersionError
+from mnemolog.schemas.errors import InvalidRecordError, UnsupportedVersionError
 
 MAX_TEXT = 1_000_000
 MAX_IDENTIFIER_BYTES = 256

@@ -6,10 +6,10 @@ from uuid import UUID
 
 from pydantic import Field, model_validator
 
-from schemas.base import Identifier, Place, Record, Text, Timestamp, Versioned
-from schemas.facts import Slot
-from schemas.policy import Level, Limits, Policy
-from schemas.scope import Scope
+from mnemolog.schemas.base import Identifier, Place, Record, Text, Timestamp, Versioned
+from mnemolog.schemas.facts import Slot
+from mnemolog.schemas.policy import Level, Limits, Policy
+from mnemolog.schemas.scope import Scope
 
 MAX_ITEMS = 100
 FactIds = Annotated[tuple[UUID, ...], Field(min_length=1, max_length=MAX_ITEMS)]

@@ -4,13 +4,13 @@ from typing import Annotated
 
 from pydantic import Field
 
-from schemas.base import Count, Identifier, Metadata, Text, Timestamp, Versioned
-from schemas.command import Order
-from schemas.envelopes import Outcome, SourceKind
-from schemas.events import MemoryEvent
-from schemas.policy import LimitHit
-from schemas.provenance import Origin, Provenance
-from schemas.scope import Scope
+from mnemolog.schemas.base import Count, Identifier, Metadata, Text, Timestamp, Versioned
+from mnemolog.schemas.command import Order
+from mnemolog.schemas.envelopes import Outcome, SourceKind
+from mnemolog.schemas.events import MemoryEvent
+from mnemolog.schemas.policy import LimitHit
+from mnemolog.schemas.provenance import Origin, Provenance
+from mnemolog.schemas.scope import Scope
 
 
 class Commit(Versioned):

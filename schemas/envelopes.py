@@ -4,13 +4,13 @@ from typing import Literal
 
 from pydantic import Field
 
-from schemas.base import Count, Identifier, Metadata, Record, Text, Timestamp, Versioned
-from schemas.command import Order
-from schemas.facts import EmbeddedFact, ExtractedFact, MatchedFact
-from schemas.policy import LimitHit
-from schemas.provenance import Origin, Step
-from schemas.scope import Scope
-from schemas.turn import Overrides
+from mnemolog.schemas.base import Count, Identifier, Metadata, Record, Text, Timestamp, Versioned
+from mnemolog.schemas.command import Order
+from mnemolog.schemas.facts import EmbeddedFact, ExtractedFact, MatchedFact
+from mnemolog.schemas.policy import LimitHit
+from mnemolog.schemas.provenance import Origin, Step
+from mnemolog.schemas.scope import Scope
+from mnemolog.schemas.turn import Overrides
 
 SourceKind = Literal["turn", "command"]
 Outcome = Literal["facts", "no_facts", "rejected", "failed", "done"]

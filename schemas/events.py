@@ -1,7 +1,7 @@
 """What a commit can say happened: a discriminated union, one class an event, named in the past tense.
 
 A new event is a new class here, an example under `examples/`, a case in `projections.effects`, and its words in
-`projections.vocabulary`.
+`mnemolog.projections.vocabulary`.
 """
 
 from typing import Annotated, Literal
@@ -9,10 +9,10 @@ from uuid import UUID
 
 from pydantic import Field
 
-from schemas.base import Count, Fraction, Record, Text, Timestamp
-from schemas.facts import FactStatus, NewFact, Statement
-from schemas.policy import Level, Policy
-from schemas.provenance import Decision, Guard
+from mnemolog.schemas.base import Count, Fraction, Record, Text, Timestamp
+from mnemolog.schemas.facts import FactStatus, NewFact, Statement
+from mnemolog.schemas.policy import Level, Policy
+from mnemolog.schemas.provenance import Decision, Guard
 
 Targets = Annotated[tuple[UUID, ...], Field(min_length=1)]
 Overwrite = Literal["merge", "replace", "contradict", "retract", "expire"]

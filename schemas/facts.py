@@ -6,8 +6,8 @@ from uuid import UUID
 
 from pydantic import Field
 
-from schemas.base import Fraction, Record, Text, Timestamp, normalise
-from schemas.vector import Vector
+from mnemolog.schemas.base import Fraction, Record, Text, Timestamp, normalise
+from mnemolog.schemas.vector import Vector
 
 Certainty = Literal["explicit", "strong", "weak", "speculation"]
 CONFIDENCE: dict[Certainty, float] = {"explicit": 0.95, "strong": 0.80, "weak": 0.60, "speculation": 0.40}

@@ -6,8 +6,8 @@ from typing import Annotated, Final, Literal
 
 from pydantic import Field
 
-from schemas.base import Count, Fraction, Record, Text
-from schemas.facts import ConfidencePreset, Slot
+from mnemolog.schemas.base import Count, Fraction, Record, Text
+from mnemolog.schemas.facts import ConfidencePreset, Slot
 
 Level = Literal["tenant", "scope"]
 LimitName = Literal["active_facts", "turns_per_minute", "bytes_per_turn", "tokens_per_day"]

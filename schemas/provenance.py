@@ -5,8 +5,8 @@ from uuid import UUID
 
 from pydantic import Field
 
-from schemas.base import Count, Fraction, Record, Text, Timestamp
-from schemas.facts import Slot
+from mnemolog.schemas.base import Count, Fraction, Record, Text, Timestamp
+from mnemolog.schemas.facts import Slot
 
 Stage = Literal["journal", "extract", "embed", "match", "resolve", "project"]
 DropReason = Literal["excerpt_not_found", "near_duplicate", "recalled", "below_importance"]

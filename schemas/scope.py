@@ -4,7 +4,7 @@ from typing import Annotated, Self
 
 from pydantic import AfterValidator, ConfigDict, JsonValue, field_validator, model_validator
 
-from schemas.base import Identifier, Record
+from mnemolog.schemas.base import Identifier, Record
 
 DIMENSIONS = ("tenant", "user_id", "agent_id", "app_id", "run_id")
 

@@ -6,9 +6,9 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import ConfigDict, Field, model_validator
 
-from schemas.base import Fraction, Identifier, Metadata, Place, Record, Text, Timestamp, Versioned
-from schemas.facts import ConfidencePreset
-from schemas.scope import Scope
+from mnemolog.schemas.base import Fraction, Identifier, Metadata, Place, Record, Text, Timestamp, Versioned
+from mnemolog.schemas.facts import ConfidencePreset
+from mnemolog.schemas.scope import Scope
 
 Role = Literal["system", "user", "assistant", "tool"]
 

@@ -7,7 +7,7 @@ from typing import Self
 
 from pydantic import Field, model_validator
 
-from schemas.base import Identifier, Record
+from mnemolog.schemas.base import Identifier, Record
 
 MAX_DIMENSIONS = 4000  # what one halfvec row of pgvector can hold of an indexable vector
 _BYTES = 2

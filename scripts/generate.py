@@ -12,15 +12,15 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import projections.metrics
-import streams.metrics
+import mnemolog.projections.metrics
+import mnemolog.streams.metrics
+from mnemolog.projections.vocabulary import VOCABULARY
+from mnemolog.schemas.base import Versioned
+from mnemolog.schemas.command import Command
+from mnemolog.schemas.commit import Commit
+from mnemolog.schemas.envelopes import EmbeddedFacts, ExtractedFacts, MatchedFacts
+from mnemolog.schemas.turn import Turn
 from mnemolog.settings import PREFIX, Settings
-from projections.vocabulary import VOCABULARY
-from schemas.base import Versioned
-from schemas.command import Command
-from schemas.commit import Commit
-from schemas.envelopes import EmbeddedFacts, ExtractedFacts, MatchedFacts
-from schemas.turn import Turn
 from scripts.dashboards import dashboard
 from scripts.locks import build_lock, runtime_lock
 
@@ -65,7 +65,8 @@ def metrics_page() -> str:
     rows = [
         (f"`{metric.name}`", metric.kind, metric.unit, ", ".join(metric.labels) or "none", metric.meaning)
         for metric in sorted(
-            [*streams.metrics.CATALOGUE, *projections.metrics.CATALOGUE], key=lambda metric: metric.name
+            [*mnemolog.streams.metrics.CATALOGUE, *mnemolog.projections.metrics.CATALOGUE],
+            key=lambda metric: metric.name,
         )
     ]
     return _page(

@@ -14,8 +14,8 @@ from aiokafka.admin.config_resource import (  # type: ignore[import-untyped] # a
     ConfigResourceType,
 )
 
-from streams.errors import PartitionCountDiffers, RetentionTooShort, TopicNotCreated
-from streams.topics import TOPICS, Topic, topic_name
+from mnemolog.streams.errors import PartitionCountDiffers, RetentionTooShort, TopicNotCreated
+from mnemolog.streams.topics import TOPICS, Topic, topic_name
 
 TOPIC_EXISTS: Final = 36
 NO_ERROR: Final = 0

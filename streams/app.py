@@ -17,14 +17,14 @@ import structlog
 from faust.exceptions import ConsumerNotStarted
 from faust.types import TP
 
-from streams import metrics
-from streams.base_window import Delivery, Window
-from streams.merging import EndOf, Merge, in_order
-from streams.records import Record
-from streams.send import Enqueue, Headers, Position, Sender
-from streams.topics import Topic, size_limits, topic_name
-from streams.transport import StartOffsets, Transport
-from streams.tuning import KafkaTuning
+from mnemolog.streams import metrics
+from mnemolog.streams.base_window import Delivery, Window
+from mnemolog.streams.merging import EndOf, Merge, in_order
+from mnemolog.streams.records import Record
+from mnemolog.streams.send import Enqueue, Headers, Position, Sender
+from mnemolog.streams.topics import Topic, size_limits, topic_name
+from mnemolog.streams.transport import StartOffsets, Transport
+from mnemolog.streams.tuning import KafkaTuning
 
 log = structlog.get_logger(__name__)
 

@@ -6,37 +6,37 @@ from datetime import UTC, datetime
 from functools import partial
 from time import monotonic
 
-from projections.journal import Journal
-from projections.known import KnownFacts
-from projections.log_source import TableLog
-from projections.matching import Matcher
-from projections.past import PastReader
-from projections.policies import Policies
-from projections.projector import Projector
-from schemas.envelopes import EmbeddedFacts, ExtractedFacts, MatchedFacts
-from schemas.provenance import Stage
-from streams.app import StageApp, StageSpec, build_app
-from streams.base_window import Window
-from streams.batches import BatchWindow
-from streams.dead_letters import DeadLetters
-from streams.log_source import KafkaLog
-from streams.models import Models
-from streams.seen import Seen
-from streams.send import Sender
-from streams.settings import StreamsSettings, default_rules
-from streams.stages.commanding import Commanding
-from streams.stages.embed import Embedding, finish_embed
-from streams.stages.extract import Extractor, finish_extract, read_source
-from streams.stages.freshness import Freshness
-from streams.stages.hop import Hop, I, O, Steps
-from streams.stages.journal import Journalling
-from streams.stages.limiting import Limiting
-from streams.stages.match import Matching, finish_match
-from streams.stages.project import Projecting, start_offsets
-from streams.stages.reading import reader
-from streams.stages.resolve import Resolver
-from streams.standards import Standards
-from streams.topics import (
+from mnemolog.projections.journal import Journal
+from mnemolog.projections.known import KnownFacts
+from mnemolog.projections.log_source import TableLog
+from mnemolog.projections.matching import Matcher
+from mnemolog.projections.past import PastReader
+from mnemolog.projections.policies import Policies
+from mnemolog.projections.projector import Projector
+from mnemolog.schemas.envelopes import EmbeddedFacts, ExtractedFacts, MatchedFacts
+from mnemolog.schemas.provenance import Stage
+from mnemolog.streams.app import StageApp, StageSpec, build_app
+from mnemolog.streams.base_window import Window
+from mnemolog.streams.batches import BatchWindow
+from mnemolog.streams.dead_letters import DeadLetters
+from mnemolog.streams.log_source import KafkaLog
+from mnemolog.streams.models import Models
+from mnemolog.streams.seen import Seen
+from mnemolog.streams.send import Sender
+from mnemolog.streams.settings import StreamsSettings, default_rules
+from mnemolog.streams.stages.commanding import Commanding
+from mnemolog.streams.stages.embed import Embedding, finish_embed
+from mnemolog.streams.stages.extract import Extractor, finish_extract, read_source
+from mnemolog.streams.stages.freshness import Freshness
+from mnemolog.streams.stages.hop import Hop, I, O, Steps
+from mnemolog.streams.stages.journal import Journalling
+from mnemolog.streams.stages.limiting import Limiting
+from mnemolog.streams.stages.match import Matching, finish_match
+from mnemolog.streams.stages.project import Projecting, start_offsets
+from mnemolog.streams.stages.reading import reader
+from mnemolog.streams.stages.resolve import Resolver
+from mnemolog.streams.standards import Standards
+from mnemolog.streams.topics import (
     CONVERSATION_TURNS,
     EMBEDDED_FACTS,
     EXTRACTED_FACTS,
@@ -46,9 +46,9 @@ from streams.topics import (
     Topic,
     topic_name,
 )
-from streams.tuning import KafkaTuning
-from streams.watermark import Watermark
-from streams.window import KeyedWindow
+from mnemolog.streams.tuning import KafkaTuning
+from mnemolog.streams.watermark import Watermark
+from mnemolog.streams.window import KeyedWindow
 
 ALL_STAGES: tuple[Stage, ...] = ("journal", "extract", "embed", "match", "resolve", "project")
 BATCH_RECORDS = 256

@@ -14,8 +14,8 @@ from enum import Enum, auto
 from itertools import count
 from typing import Final
 
-from streams.errors import OffsetsWentBack
-from streams.records import Record
+from mnemolog.streams.errors import OffsetsWentBack
+from mnemolog.streams.records import Record
 
 Partition = tuple[str, int]
 Fail = Callable[[BaseException], Awaitable[None]]

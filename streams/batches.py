@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Generic, TypeVar
 
-from streams.base_window import Entry, Partition, Window
-from streams.errors import BatcherClosed, ResultsMissing
-from streams.records import Record
+from mnemolog.streams.base_window import Entry, Partition, Window
+from mnemolog.streams.errors import BatcherClosed, ResultsMissing
+from mnemolog.streams.records import Record
 
 T = TypeVar("T")
 R = TypeVar("R")

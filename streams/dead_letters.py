@@ -7,11 +7,11 @@ from typing import Final
 
 import structlog
 
-from streams import metrics
-from streams.errors import RecordTooLarge
-from streams.records import Record
-from streams.send import Sender
-from streams.topics import DEAD_LETTERS, topic_name
+from mnemolog.streams import metrics
+from mnemolog.streams.errors import RecordTooLarge
+from mnemolog.streams.records import Record
+from mnemolog.streams.send import Sender
+from mnemolog.streams.topics import DEAD_LETTERS, topic_name
 
 log = structlog.get_logger(__name__)
 

@@ -9,32 +9,32 @@ from typing import Final, TypeVar
 
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
-from projections.known import KnownFacts
-from projections.limits import Reservations
-from projections.matching import Matcher
-from projections.past import PastReader
-from projections.policies import Policies
-from projections.pools import open_pool
-from projections.replies import Key, Replies, StoredReply
-from schemas.commit import Commit
-from schemas.envelopes import End, MatchedFacts
-from schemas.provenance import Step
-from schemas.turn import Turn
-from streams.models import Models
-from streams.records import Record
-from streams.settings import StreamsSettings, default_rules
-from streams.stages.commanding import Commanding
-from streams.stages.embed import Embedding, finish_embed
-from streams.stages.errors import TurnEndedError
-from streams.stages.extract import Extractor, finish_extract, read_source
-from streams.stages.freshness import Freshness
-from streams.stages.limiting import Limiting
-from streams.stages.match import Matching, finish_match
-from streams.stages.reading import Received
-from streams.stages.resolve import Resolver
-from streams.standards import Standards
-from streams.topics import CONVERSATION_TURNS, MEMORY_COMMANDS
-from streams.watermark import Watermark
+from mnemolog.projections.known import KnownFacts
+from mnemolog.projections.limits import Reservations
+from mnemolog.projections.matching import Matcher
+from mnemolog.projections.past import PastReader
+from mnemolog.projections.policies import Policies
+from mnemolog.projections.pools import open_pool
+from mnemolog.projections.replies import Key, Replies, StoredReply
+from mnemolog.schemas.commit import Commit
+from mnemolog.schemas.envelopes import End, MatchedFacts
+from mnemolog.schemas.provenance import Step
+from mnemolog.schemas.turn import Turn
+from mnemolog.streams.models import Models
+from mnemolog.streams.records import Record
+from mnemolog.streams.settings import StreamsSettings, default_rules
+from mnemolog.streams.stages.commanding import Commanding
+from mnemolog.streams.stages.embed import Embedding, finish_embed
+from mnemolog.streams.stages.errors import TurnEndedError
+from mnemolog.streams.stages.extract import Extractor, finish_extract, read_source
+from mnemolog.streams.stages.freshness import Freshness
+from mnemolog.streams.stages.limiting import Limiting
+from mnemolog.streams.stages.match import Matching, finish_match
+from mnemolog.streams.stages.reading import Received
+from mnemolog.streams.stages.resolve import Resolver
+from mnemolog.streams.standards import Standards
+from mnemolog.streams.topics import CONVERSATION_TURNS, MEMORY_COMMANDS
+from mnemolog.streams.watermark import Watermark
 
 NAME: Final = "mnemolog-dry-run"
 POOL_SIZE: Final = 2

@@ -15,10 +15,10 @@ from uuid import UUID
 import orjson
 import structlog
 
-from projections.known import Ending, KnownFacts
-from schemas.command import MAX_ITEMS, Command, Expire
-from schemas.scope import Scope
-from streams.errors import StreamsError
+from mnemolog.projections.known import Ending, KnownFacts
+from mnemolog.schemas.command import MAX_ITEMS, Command, Expire
+from mnemolog.schemas.scope import Scope
+from mnemolog.streams.errors import StreamsError
 
 BATCH: Final = 500
 MARGIN: Final = timedelta(seconds=30)

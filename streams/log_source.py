@@ -9,10 +9,10 @@ from aiokafka import AIOKafkaConsumer, TopicPartition  # type: ignore[import-unt
 from aiokafka.admin import AIOKafkaAdminClient  # type: ignore[import-untyped] # as above
 from aiokafka.errors import KafkaError  # type: ignore[import-untyped] # as above
 
-from projections.errors import LogGapError
-from projections.projector import LogRecord
-from projections.query_errors import LogUnreadableError
-from streams.topics import MEMORY_EVENTS, Topic, topic_name
+from mnemolog.projections.errors import LogGapError
+from mnemolog.projections.projector import LogRecord
+from mnemolog.projections.query_errors import LogUnreadableError
+from mnemolog.streams.topics import MEMORY_EVENTS, Topic, topic_name
 
 T = TypeVar("T")
 PATIENCE_SECONDS: Final = 60.0
@@ -21,7 +21,7 @@ RETRY_SECONDS: Final = 0.5
 
 
 class KafkaLog:
-    """`projections.log_source.LogSource` over Kafka: the log, or another `topic`.
+    """`mnemolog.projections.log_source.LogSource` over Kafka: the log, or another `topic`.
 
     Every call waits up to `patience` seconds without progress and then raises `LogUnreadableError`.
     """
@@ -58,7 +58,7 @@ class KafkaLog:
         return await self._asked(ask)
 
     async def read(self, partition: int, start: int, stop: int) -> AsyncIterator[LogRecord]:
-        """Also raises `projections.errors.LogGapError` where the topic no longer holds `start`."""
+        """Also raises `mnemolog.projections.errors.LogGapError` where the topic no longer holds `start`."""
         if start >= stop:
             return
         place = TopicPartition(self._topic, partition)

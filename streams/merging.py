@@ -12,7 +12,7 @@ from typing import Final
 
 import structlog
 
-from streams.base_window import Delivery, Partition
+from mnemolog.streams.base_window import Delivery, Partition
 
 log = structlog.get_logger(__name__)
 

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from projections.catalogue import Catalogue
+from mnemolog.projections.catalogue import Catalogue
 
 CATALOGUE: Final = Catalogue()
 

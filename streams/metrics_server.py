@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 from aiohttp import web
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 
-from streams.errors import StartRefused
+from mnemolog.streams.errors import StartRefused
 
 
 @asynccontextmanager

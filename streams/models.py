@@ -2,11 +2,11 @@
 
 from functools import cached_property
 
-from projections.replies import Replies
-from schemas.provenance import Stage
-from streams.providers.build import build_chat_model, build_embedder
-from streams.recording import ChatRecorder, EmbeddingRecorder
-from streams.settings import StreamsSettings
+from mnemolog.projections.replies import Replies
+from mnemolog.schemas.provenance import Stage
+from mnemolog.streams.providers.build import build_chat_model, build_embedder
+from mnemolog.streams.recording import ChatRecorder, EmbeddingRecorder
+from mnemolog.streams.settings import StreamsSettings
 
 
 class Models:

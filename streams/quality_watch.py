@@ -9,9 +9,9 @@ import structlog
 from psycopg import OperationalError
 from psycopg_pool import PoolTimeout
 
-from projections import metrics
-from projections.pools import Pool
-from projections.quality import decision_quality
+from mnemolog.projections import metrics
+from mnemolog.projections.pools import Pool
+from mnemolog.projections.quality import decision_quality
 
 WINDOW: Final = timedelta(days=30)
 WATCH_SECONDS: Final = 30.0

@@ -6,15 +6,15 @@ from dataclasses import dataclass
 from itertools import islice
 from time import perf_counter
 
-from projections.replies import Replies, StoredReply
-from schemas.base import Record
-from schemas.provenance import Stage
-from schemas.vector import Vector
-from streams import metrics
-from streams.batches import MicroBatcher
-from streams.providers.base import ChatModel, Embedder, Prompt, RecordedReply, Usage
-from streams.providers.errors import PromptRefusedError
-from streams.shared_replies import SharedReplies
+from mnemolog.projections.replies import Replies, StoredReply
+from mnemolog.schemas.base import Record
+from mnemolog.schemas.provenance import Stage
+from mnemolog.schemas.vector import Vector
+from mnemolog.streams import metrics
+from mnemolog.streams.batches import MicroBatcher
+from mnemolog.streams.providers.base import ChatModel, Embedder, Prompt, RecordedReply, Usage
+from mnemolog.streams.providers.errors import PromptRefusedError
+from mnemolog.streams.shared_replies import SharedReplies
 
 Ask = Callable[[Prompt, int], Awaitable[RecordedReply]]
 

@@ -10,9 +10,9 @@ from typing import Any, Final
 import structlog
 from faust.contrib.asgi import bind_to_running_loop
 
-from streams import metrics
-from streams.app import StageApp
-from streams.errors import NoProgress, StartRefused
+from mnemolog.streams import metrics
+from mnemolog.streams.app import StageApp
+from mnemolog.streams.errors import NoProgress, StartRefused
 
 log = structlog.get_logger(__name__)
 

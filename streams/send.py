@@ -15,8 +15,8 @@ from aiokafka.errors import (  # type: ignore[import-untyped] # aiokafka ships n
 )
 from faust.exceptions import NotReady, ProducerSendError
 
-from streams import metrics
-from streams.errors import ProducerDead, RecordTooLarge
+from mnemolog.streams import metrics
+from mnemolog.streams.errors import ProducerDead, RecordTooLarge
 
 log = structlog.get_logger(__name__)
 

@@ -4,11 +4,11 @@ from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, Field, SecretStr, model_validator
 
-from projections.settings import PostgresSettings, Seconds
-from schemas.admission import DEFAULT_MAX_TURN_BYTES
-from schemas.base import Fraction
-from schemas.facts import CATEGORIES, ConfidencePreset, Slot
-from schemas.policy import CONFIRM_BELOW, HIGH_RISK, Rules
+from mnemolog.projections.settings import PostgresSettings, Seconds
+from mnemolog.schemas.admission import DEFAULT_MAX_TURN_BYTES
+from mnemolog.schemas.base import Fraction
+from mnemolog.schemas.facts import CATEGORIES, ConfidencePreset, Slot
+from mnemolog.schemas.policy import CONFIRM_BELOW, HIGH_RISK, Rules
 
 ProviderName = Literal["offline", "openai"]
 

@@ -5,8 +5,8 @@ from typing import Final
 
 import psycopg
 
-from projections.replies import Key, Replies, StoredReply
-from streams.batches import MicroBatcher
+from mnemolog.projections.replies import Key, Replies, StoredReply
+from mnemolog.streams.batches import MicroBatcher
 
 TOGETHER: Final = 256
 CALLS_AT_ONCE: Final = 2

@@ -1,12 +1,12 @@
 """What holds for one turn: its own word before the policies that were set before what is configured."""
 
-from projections.policies import Policies, with_overrides
-from schemas.policy import Rules
-from schemas.provenance import Thresholds
-from schemas.scope import Scope
-from schemas.turn import Overrides
-from streams.providers.thresholds import thresholds_for
-from streams.settings import StreamsSettings, default_rules
+from mnemolog.projections.policies import Policies, with_overrides
+from mnemolog.schemas.policy import Rules
+from mnemolog.schemas.provenance import Thresholds
+from mnemolog.schemas.scope import Scope
+from mnemolog.schemas.turn import Overrides
+from mnemolog.streams.providers.thresholds import thresholds_for
+from mnemolog.streams.settings import StreamsSettings, default_rules
 
 
 class Standards:

@@ -11,13 +11,13 @@ from aiokafka import AIOKafkaProducer  # type: ignore[import-untyped] # aiokafka
 from aiokafka.errors import KafkaError  # type: ignore[import-untyped] # as above
 from aiokafka.partitioner import murmur2  # type: ignore[import-untyped] # as above
 
-from projections.known import KnownFacts
-from schemas.command import Command
-from schemas.scope import Scope
-from streams.expiry import Expiry
-from streams.send import Headers, Position, Sender
-from streams.settings import StreamsSettings
-from streams.topics import MEMORY_COMMANDS, size_limits, topic_name
+from mnemolog.projections.known import KnownFacts
+from mnemolog.schemas.command import Command
+from mnemolog.schemas.scope import Scope
+from mnemolog.streams.expiry import Expiry
+from mnemolog.streams.send import Headers, Position, Sender
+from mnemolog.streams.settings import StreamsSettings
+from mnemolog.streams.topics import MEMORY_COMMANDS, size_limits, topic_name
 
 RETRY_SECONDS: Final = 5.0
 

@@ -8,8 +8,8 @@ import structlog
 from faust.transport.drivers import aiokafka as driver
 from faust.types import TP
 
-from streams.base_window import Partition
-from streams.merging import Reading
+from mnemolog.streams.base_window import Partition
+from mnemolog.streams.merging import Reading
 
 log = structlog.get_logger(__name__)
 

@@ -5,8 +5,8 @@ import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Hashable, Sequence
 
-from streams.base_window import Delivery, Drained, Entry, Fail, Partition, Progress, Window
-from streams.records import Record
+from mnemolog.streams.base_window import Delivery, Drained, Entry, Fail, Partition, Progress, Window
+from mnemolog.streams.records import Record
 
 __all__ = ["Delivery", "Drained", "Fail", "KeyedWindow", "Partition", "Progress", "Window", "order_key"]
 

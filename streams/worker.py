@@ -10,32 +10,32 @@ from typing import Any
 
 import structlog
 
-from projections.journal import Journal
-from projections.known import KnownFacts
-from projections.limits import Reservations
-from projections.log_source import TableLog
-from projections.matching import Matcher
-from projections.past import PastReader
-from projections.policies import Policies
-from projections.pools import Pool, open_pool
-from projections.projector import Projector
-from projections.query_errors import LogUnreadableError
-from projections.replies import Replies
-from schemas.provenance import Stage
-from streams import metrics
-from streams.assembly import ALL_STAGES, Assembly, Parts, now
-from streams.errors import StartRefused
-from streams.log_source import KafkaLog
-from streams.metrics_server import serve_metrics
-from streams.models import Models
-from streams.quality_watch import watch_quality
-from streams.runner import Supervision, run_apps
-from streams.settings import StreamsSettings
-from streams.stages.limiting import Limiting
-from streams.stages.project import lag
-from streams.timer import run_timer
-from streams.topics import CONVERSATION_TURNS
-from streams.watermark import Watermark
+from mnemolog.projections.journal import Journal
+from mnemolog.projections.known import KnownFacts
+from mnemolog.projections.limits import Reservations
+from mnemolog.projections.log_source import TableLog
+from mnemolog.projections.matching import Matcher
+from mnemolog.projections.past import PastReader
+from mnemolog.projections.policies import Policies
+from mnemolog.projections.pools import Pool, open_pool
+from mnemolog.projections.projector import Projector
+from mnemolog.projections.query_errors import LogUnreadableError
+from mnemolog.projections.replies import Replies
+from mnemolog.schemas.provenance import Stage
+from mnemolog.streams import metrics
+from mnemolog.streams.assembly import ALL_STAGES, Assembly, Parts, now
+from mnemolog.streams.errors import StartRefused
+from mnemolog.streams.log_source import KafkaLog
+from mnemolog.streams.metrics_server import serve_metrics
+from mnemolog.streams.models import Models
+from mnemolog.streams.quality_watch import watch_quality
+from mnemolog.streams.runner import Supervision, run_apps
+from mnemolog.streams.settings import StreamsSettings
+from mnemolog.streams.stages.limiting import Limiting
+from mnemolog.streams.stages.project import lag
+from mnemolog.streams.timer import run_timer
+from mnemolog.streams.topics import CONVERSATION_TURNS
+from mnemolog.streams.watermark import Watermark
 
 log = structlog.get_logger(__name__)
 

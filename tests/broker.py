@@ -6,8 +6,8 @@ from zlib import crc32
 
 from aiokafka.errors import MessageSizeTooLargeError  # type: ignore[import-untyped]  # ships no types
 
-from streams.records import Record
-from streams.send import Sent
+from mnemolog.streams.records import Record
+from mnemolog.streams.send import Sent
 
 
 @dataclass

@@ -8,12 +8,12 @@ from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
-from schemas.command import Order
-from schemas.commit import Commit
-from schemas.envelopes import Outcome
-from schemas.ids import event_id, fact_id
-from schemas.provenance import Origin, Provenance, Step
-from schemas.scope import Scope
+from mnemolog.schemas.command import Order
+from mnemolog.schemas.commit import Commit
+from mnemolog.schemas.envelopes import Outcome
+from mnemolog.schemas.ids import event_id, fact_id
+from mnemolog.schemas.provenance import Origin, Provenance, Step
+from mnemolog.schemas.scope import Scope
 from tests.drafts import (
     Draft,
     added,

@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from projections.results import WriteResult
+from mnemolog.projections.results import WriteResult
 from tests.world import Person
 
 OPEN: Final = ("active", "pending_confirmation")

@@ -6,10 +6,10 @@ from uuid import UUID
 
 import orjson
 
-from schemas.facts import CATEGORIES, Candidate, ExtractedFact, content_hash
-from schemas.scope import Scope
-from schemas.turn import Message, Turn
-from streams.providers.base import Conflicts, Extraction
+from mnemolog.schemas.facts import CATEGORIES, Candidate, ExtractedFact, content_hash
+from mnemolog.schemas.scope import Scope
+from mnemolog.schemas.turn import Message, Turn
+from mnemolog.streams.providers.base import Conflicts, Extraction
 
 MONDAY = datetime(2023, 5, 8, 13, 57, tzinfo=UTC)
 

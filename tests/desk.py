@@ -5,15 +5,15 @@ from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
-from projections.known import KnownFacts
-from projections.past import PastReader
-from schemas.command import Command, Order, wordings
-from schemas.commit import Commit
-from schemas.envelopes import MatchedFacts
-from schemas.facts import ExtractedFact, MatchedFact
-from schemas.provenance import Origin
-from schemas.scope import Scope
-from streams.stages.commanding import Commanding
+from mnemolog.projections.known import KnownFacts
+from mnemolog.projections.past import PastReader
+from mnemolog.schemas.command import Command, Order, wordings
+from mnemolog.schemas.commit import Commit
+from mnemolog.schemas.envelopes import MatchedFacts
+from mnemolog.schemas.facts import ExtractedFact, MatchedFact
+from mnemolog.schemas.provenance import Origin
+from mnemolog.schemas.scope import Scope
+from mnemolog.streams.stages.commanding import Commanding
 from tests.builders import ALICE, noise
 from tests.stored import Stored
 

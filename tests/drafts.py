@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from schemas.events import (
+from mnemolog.schemas.events import (
     ConflictResolved,
     DecisionUndone,
     FactAdded,
@@ -26,9 +26,9 @@ from schemas.events import (
     PolicySet,
     Reversal,
 )
-from schemas.facts import Statement
-from schemas.ids import event_id
-from schemas.policy import Level, Policy
+from mnemolog.schemas.facts import Statement
+from mnemolog.schemas.ids import event_id
+from mnemolog.schemas.policy import Level, Policy
 from tests.values import Place, decision, new_fact, weighed
 
 Draft = Callable[[Place], MemoryEvent]

@@ -9,8 +9,8 @@ from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition  # type:
 from aiokafka.admin import AIOKafkaAdminClient  # type: ignore[import-untyped] # as above
 from aiokafka.errors import GroupCoordinatorNotAvailableError  # type: ignore[import-untyped] # as above
 
-from streams.records import Record
-from streams.tuning import KafkaTuning
+from mnemolog.streams.records import Record
+from mnemolog.streams.tuning import KafkaTuning
 from tests.support import eventually
 
 T = TypeVar("T")

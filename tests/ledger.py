@@ -4,14 +4,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from uuid import UUID
 
-from projections.fold import fold
-from projections.known import StoredFact
-from projections.past import FormerState, LogPlace, Past, PastEvent, Root
-from projections.rows import EventRow, FactRow, LogPosition
-from projections.state import State
-from schemas.commit import Commit
-from schemas.events import DecisionUndone, Standing
-from schemas.facts import ExtractedFact
+from mnemolog.projections.fold import fold
+from mnemolog.projections.known import StoredFact
+from mnemolog.projections.past import FormerState, LogPlace, Past, PastEvent, Root
+from mnemolog.projections.rows import EventRow, FactRow, LogPosition
+from mnemolog.projections.state import State
+from mnemolog.schemas.commit import Commit
+from mnemolog.schemas.events import DecisionUndone, Standing
+from mnemolog.schemas.facts import ExtractedFact
 from tests.builders import Draft, commit, day
 
 

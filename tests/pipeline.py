@@ -9,15 +9,15 @@ from typing import Any
 import psycopg
 from psycopg.rows import dict_row
 
-from schemas.command import Command
-from schemas.provenance import Stage
-from schemas.scope import Scope
-from schemas.turn import Message, Turn
-from streams.admin import ensure_topics
-from streams.assembly import ALL_STAGES
-from streams.settings import StreamsSettings
-from streams.topics import CONVERSATION_TURNS, MEMORY_COMMANDS, topic_name
-from streams.worker import WorkerReport, run_worker
+from mnemolog.schemas.command import Command
+from mnemolog.schemas.provenance import Stage
+from mnemolog.schemas.scope import Scope
+from mnemolog.schemas.turn import Message, Turn
+from mnemolog.streams.admin import ensure_topics
+from mnemolog.streams.assembly import ALL_STAGES
+from mnemolog.streams.settings import StreamsSettings
+from mnemolog.streams.topics import CONVERSATION_TURNS, MEMORY_COMMANDS, topic_name
+from mnemolog.streams.worker import WorkerReport, run_worker
 from tests.kafka import PARTITIONS, publish
 from tests.support import eventually
 

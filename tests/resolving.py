@@ -7,29 +7,29 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
-from projections.known import KnownFacts
-from projections.limits import Reservations
-from projections.matching import Matcher
-from projections.past import PastReader
-from projections.policies import Policies
-from projections.replies import Replies
-from schemas.commit import Commit
-from schemas.envelopes import MatchedFacts
-from schemas.facts import ExtractedFact, MatchedFact, content_hash
-from schemas.policy import Rules
-from schemas.provenance import Origin
-from schemas.vector import Vector
-from streams.providers.base import Embeddings, Prompt, Reply, Usage
-from streams.recording import ChatRecorder, EmbeddingRecorder
-from streams.records import Record
-from streams.settings import StreamsSettings
-from streams.stages.commanding import Commanding
-from streams.stages.freshness import Freshness
-from streams.stages.limiting import Limiting
-from streams.stages.match import Matching
-from streams.stages.reading import Received
-from streams.stages.resolve import Resolver
-from streams.standards import Standards
+from mnemolog.projections.known import KnownFacts
+from mnemolog.projections.limits import Reservations
+from mnemolog.projections.matching import Matcher
+from mnemolog.projections.past import PastReader
+from mnemolog.projections.policies import Policies
+from mnemolog.projections.replies import Replies
+from mnemolog.schemas.commit import Commit
+from mnemolog.schemas.envelopes import MatchedFacts
+from mnemolog.schemas.facts import ExtractedFact, MatchedFact, content_hash
+from mnemolog.schemas.policy import Rules
+from mnemolog.schemas.provenance import Origin
+from mnemolog.schemas.vector import Vector
+from mnemolog.streams.providers.base import Embeddings, Prompt, Reply, Usage
+from mnemolog.streams.recording import ChatRecorder, EmbeddingRecorder
+from mnemolog.streams.records import Record
+from mnemolog.streams.settings import StreamsSettings
+from mnemolog.streams.stages.commanding import Commanding
+from mnemolog.streams.stages.freshness import Freshness
+from mnemolog.streams.stages.limiting import Limiting
+from mnemolog.streams.stages.match import Matching
+from mnemolog.streams.stages.reading import Received
+from mnemolog.streams.stages.resolve import Resolver
+from mnemolog.streams.standards import Standards
 from tests.builders import ALICE, MODEL, day, vector
 from tests.conversations import decisions_reply
 from tests.stored import Stored

@@ -8,12 +8,12 @@ from typing import LiteralString, Self
 from psycopg import AsyncConnection
 from psycopg.rows import TupleRow
 
-from projections.journal import Journal, JournalEntry
-from projections.pools import Pool, open_pool
-from projections.projector import LogRecord, Projector
-from schemas.commit import Commit
-from schemas.scope import Scope
-from schemas.turn import Message, Turn
+from mnemolog.projections.journal import Journal, JournalEntry
+from mnemolog.projections.pools import Pool, open_pool
+from mnemolog.projections.projector import LogRecord, Projector
+from mnemolog.schemas.commit import Commit
+from mnemolog.schemas.scope import Scope
+from mnemolog.schemas.turn import Message, Turn
 from tests.builders import ALICE, START
 
 

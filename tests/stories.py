@@ -3,12 +3,12 @@
 from functools import partial
 from uuid import UUID
 
-from schemas.command import SetPolicy, Undo
-from schemas.commit import Commit
-from schemas.events import Reversal, Standing
-from schemas.facts import FactStatus
-from schemas.policy import Policy
-from schemas.scope import Scope
+from mnemolog.schemas.command import SetPolicy, Undo
+from mnemolog.schemas.commit import Commit
+from mnemolog.schemas.events import Reversal, Standing
+from mnemolog.schemas.facts import FactStatus
+from mnemolog.schemas.policy import Policy
+from mnemolog.schemas.scope import Scope
 from tests import builders
 from tests.builders import (
     ALICE,

@@ -4,12 +4,12 @@ from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
-from projections.fold import fold
-from projections.rows import Changes, FactState, LogPosition
-from projections.state import State
-from schemas.commit import Commit
-from schemas.events import Reversal
-from schemas.facts import FactStatus
+from mnemolog.projections.fold import fold
+from mnemolog.projections.rows import Changes, FactState, LogPosition
+from mnemolog.projections.state import State
+from mnemolog.schemas.commit import Commit
+from mnemolog.schemas.events import Reversal
+from mnemolog.schemas.facts import FactStatus
 from tests.builders import (
     Draft,
     added,

@@ -7,10 +7,10 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
 
-from schemas.facts import CONFIDENCE, NewFact
-from schemas.ids import fact_id
-from schemas.provenance import Decision, Weighed
-from schemas.vector import Vector
+from mnemolog.schemas.facts import CONFIDENCE, NewFact
+from mnemolog.schemas.ids import fact_id
+from mnemolog.schemas.provenance import Decision, Weighed
+from mnemolog.schemas.vector import Vector
 
 MODEL = "test-embedder"
 START = datetime(2026, 1, 1, 9, 0, tzinfo=UTC)

@@ -6,16 +6,16 @@ from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID, uuid4
 
-from schemas.events import MemoryEvent, Overwrite
-from schemas.facts import Candidate, ExtractedFact, MatchedFact, content_hash
-from schemas.policy import Rules
-from schemas.provenance import Thresholds
-from schemas.provenance import Verdict as Action
-from schemas.vector import Vector
-from streams.prompts.resolve import Verdict
-from streams.stages.deciding import events
-from streams.stages.making import Circumstances, Judgement
-from streams.stages.weighing import Contested
+from mnemolog.schemas.events import MemoryEvent, Overwrite
+from mnemolog.schemas.facts import Candidate, ExtractedFact, MatchedFact, content_hash
+from mnemolog.schemas.policy import Rules
+from mnemolog.schemas.provenance import Thresholds
+from mnemolog.schemas.provenance import Verdict as Action
+from mnemolog.schemas.vector import Vector
+from mnemolog.streams.prompts.resolve import Verdict
+from mnemolog.streams.stages.deciding import events
+from mnemolog.streams.stages.making import Circumstances, Judgement
+from mnemolog.streams.stages.weighing import Contested
 
 OWNER, SOURCE = "default/mira", "t1"
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)

@@ -11,10 +11,10 @@ from uuid import UUID
 from psycopg.rows import dict_row
 
 from mnemolog.client import MemoryClient
+from mnemolog.projections.pools import Pool, open_pool
+from mnemolog.projections.results import WriteResult
 from mnemolog.settings import Settings
-from projections.pools import Pool, open_pool
-from projections.results import WriteResult
-from streams.settings import StreamsSettings
+from mnemolog.streams.settings import StreamsSettings
 from tests.pipeline import DONE_SECONDS, running
 from tests.servers.openai_server import OpenAiServer
 from tests.servers.scripted import Answer, Question, Ruling, ScriptedModel, readings

@@ -17,7 +17,7 @@ from mnemolog.cli.running import ask
 if TYPE_CHECKING:
     from mnemolog.client import MemoryClient
     from mnemolog.ordering import Ordered, Whose
-    from projections.results import WriteResult
+    from mnemolog.projections.results import WriteResult
 
     Order = Callable[[MemoryClient, Whose], Awaitable[Ordered | list[Ordered]]]
 

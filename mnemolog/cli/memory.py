@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 
     from rich.text import Text
 
+    from mnemolog.projections.results import Fact, Profile
     from mnemolog.searching import SearchResult
-    from projections.results import Fact, Profile
 
 
 def status(
@@ -142,7 +142,7 @@ def show_facts(found: "Sequence[Fact]") -> None:
 
 
 def show_profile(known: "Profile") -> None:
-    from projections.queries import SECTIONS  # noqa: PLC0415 - loaded by whoever has a profile
+    from mnemolog.projections.queries import SECTIONS  # noqa: PLC0415 - loaded by whoever has a profile
 
     rows = [
         (section, entry.get("text"), entry.get("confidence"), str(entry.get("at"))[:10])

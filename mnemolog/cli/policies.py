@@ -11,8 +11,8 @@ from mnemolog.cli.running import ask
 
 if TYPE_CHECKING:
     from mnemolog.cli.giving import Order
-    from projections.policies import SetPolicies
-    from schemas.policy import Policy
+    from mnemolog.projections.policies import SetPolicies
+    from mnemolog.schemas.policy import Policy
 
 policy = typer.Typer(
     help="What holds for a tenant, or for a scope where a user or an agent is named.", no_args_is_help=True

@@ -9,7 +9,7 @@ from mnemolog.cli.output import cell, emit, stdout, table
 from mnemolog.cli.running import ask
 
 if TYPE_CHECKING:
-    from projections.quality import DecisionQuality
+    from mnemolog.projections.quality import DecisionQuality
 
 
 def quality(

@@ -7,8 +7,8 @@ from mnemolog.cli.output import cell, escape, stacked, stdout, table
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from projections.results import WriteResult
-    from projections.traces import Decided, Trace
+    from mnemolog.projections.results import WriteResult
+    from mnemolog.projections.traces import Decided, Trace
 
 
 def show_status(result: "WriteResult") -> None:

@@ -52,9 +52,9 @@ def worker(
     as_json: options.AsJson = False,
 ) -> None:
     """Run all stages, or some, against the Kafka and Postgres that are set. The tables have to be there."""
+    from mnemolog.streams.assembly import ALL_STAGES  # noqa: PLC0415 - the same
+    from mnemolog.streams.worker import WorkerReport, run_worker  # noqa: PLC0415 - the same
     from mnemolog.upkeep import create_topics, require_tables  # noqa: PLC0415 - loads every driver
-    from streams.assembly import ALL_STAGES  # noqa: PLC0415 - the same
-    from streams.worker import WorkerReport, run_worker  # noqa: PLC0415 - the same
 
     if unknown := sorted(set(stages or []) - set(ALL_STAGES)):
         raise typer.BadParameter(f"{', '.join(unknown)} is no stage: choose among {', '.join(ALL_STAGES)}")

@@ -12,11 +12,11 @@ from mnemolog.cli.running import ask
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from projections.diffing import Change, Diff
-    from projections.explaining import Explanation
-    from projections.history import History
-    from projections.results import Fact
-    from projections.why_not import WhyNot
+    from mnemolog.projections.diffing import Change, Diff
+    from mnemolog.projections.explaining import Explanation
+    from mnemolog.projections.history import History
+    from mnemolog.projections.results import Fact
+    from mnemolog.projections.why_not import WhyNot
 
 _LEAVES_OLD = frozenset({"EXTEND", "SIMILAR", "PENDING", "REJECT"})
 
@@ -115,7 +115,7 @@ def show_why_not(answer: "WhyNot") -> None:
 
 
 def show_diff(changes: "Diff") -> None:
-    from projections.diffing import KINDS  # noqa: PLC0415 - loaded by whoever has a diff
+    from mnemolog.projections.diffing import KINDS  # noqa: PLC0415 - loaded by whoever has a diff
 
     rows = [
         (change.at, kind, stacked(change.text, *_below(change))) for kind in KINDS for change in getattr(changes, kind)

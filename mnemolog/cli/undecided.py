@@ -9,7 +9,7 @@ from mnemolog.cli.running import ask
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from projections.pendings import Pending, Unresolved
+    from mnemolog.projections.pendings import Pending, Unresolved
 
 
 def pending(

@@ -11,8 +11,8 @@ from mnemolog.cli.output import cell, emit, escape, stdout, table
 from mnemolog.cli.running import located_settings, run
 
 if TYPE_CHECKING:
-    from projections.audit import Audit
-    from projections.rebuild import RebuildReport
+    from mnemolog.projections.audit import Audit
+    from mnemolog.projections.rebuild import RebuildReport
 
 _DIGEST = 12
 

@@ -5,9 +5,9 @@ import asyncio
 from aiokafka import AIOKafkaConsumer  # type: ignore[import-untyped] # aiokafka ships no types
 
 from mnemolog.settings import Settings
-from streams.dead_letters import DeadLetter
-from streams.records import Record
-from streams.topics import DEAD_LETTERS, topic_name
+from mnemolog.streams.dead_letters import DeadLetter
+from mnemolog.streams.records import Record
+from mnemolog.streams.topics import DEAD_LETTERS, topic_name
 
 
 async def first_dead_letter(settings: Settings, *, within: float) -> DeadLetter:

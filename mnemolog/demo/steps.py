@@ -15,11 +15,11 @@ from mnemolog.demo.conversation import lines
 from mnemolog.demo.letters import first_dead_letter
 from mnemolog.errors import MnemologError
 from mnemolog.ordering import Ordered
+from mnemolog.projections.results import Memory, WriteResult
 from mnemolog.settings import Settings
+from mnemolog.streams.dead_letters import DeadLetter
 from mnemolog.turn_files import Followed, Tally, TurnFile
 from mnemolog.upkeep import Source, audit, rebuild
-from projections.results import Memory, WriteResult
-from streams.dead_letters import DeadLetter
 
 PATIENCE: Final = 60.0
 """Seconds until a turn has its end at the most."""

@@ -4,8 +4,8 @@ from typing import NoReturn
 
 from alembic import op
 
-from projections.errors import DowngradeRefusedError
-from projections.migrate import LIVE_SCHEMA, PROJECTION_FILES, migration_text
+from mnemolog.projections.errors import DowngradeRefusedError
+from mnemolog.projections.migrate import LIVE_SCHEMA, PROJECTION_FILES, migration_text
 
 
 def run(file: str) -> None:

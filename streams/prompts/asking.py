@@ -4,10 +4,10 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from typing import Generic, TypeVar
 
-from schemas.provenance import Dropped
-from streams.prompts.errors import ReplyInvalidError
-from streams.prompts.parsing import Parsed
-from streams.providers.base import ChatMessage, Prompt, RecordedReply, Reply
+from mnemolog.schemas.provenance import Dropped
+from mnemolog.streams.prompts.errors import ReplyInvalidError
+from mnemolog.streams.prompts.parsing import Parsed
+from mnemolog.streams.providers.base import ChatMessage, Prompt, RecordedReply, Reply
 
 _REPEATED = 20_000  # characters of a faulty reply that are shown back: a run-away reply is not paid for twice
 

@@ -6,9 +6,9 @@ from datetime import datetime, time
 from typing import Final
 from uuid import UUID
 
-from schemas.facts import Candidate, ExtractedFact
-from streams.prompts.parsing import one_line
-from streams.providers.base import Conflict, Conflicts
+from mnemolog.schemas.facts import Candidate, ExtractedFact
+from mnemolog.streams.prompts.parsing import one_line
+from mnemolog.streams.providers.base import Conflict, Conflicts
 
 MAX_CANDIDATES: Final = 8
 MAX_CHARACTERS: Final = 48_000

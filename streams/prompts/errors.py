@@ -1,7 +1,7 @@
 """What asking a model can end in, besides an answer."""
 
-from streams.errors import StreamsError
-from streams.providers.base import RecordedReply
+from mnemolog.streams.errors import StreamsError
+from mnemolog.streams.providers.base import RecordedReply
 
 
 class ReplyInvalidError(StreamsError):

@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any, Self
 
-from schemas.base import Timestamp
-from schemas.facts import IMPORTANCE, ActionHint, Certainty, ExtractedFact, ImportanceCategory, Slot
-from schemas.provenance import Dropped
-from schemas.turn import Message, Turn
-from streams.prompts.parsing import (
+from mnemolog.schemas.base import Timestamp
+from mnemolog.schemas.facts import IMPORTANCE, ActionHint, Certainty, ExtractedFact, ImportanceCategory, Slot
+from mnemolog.schemas.provenance import Dropped
+from mnemolog.schemas.turn import Message, Turn
+from mnemolog.streams.prompts.parsing import (
     FilledLine,
     Line,
     Parsed,
@@ -20,7 +20,7 @@ from streams.prompts.parsing import (
     read_reply,
     reply_schema,
 )
-from streams.providers.base import ChatMessage, Extraction, Prompt
+from mnemolog.streams.providers.base import ChatMessage, Extraction, Prompt
 
 PROMPT_VERSION = "extract-2"
 MAX_FACTS = 100

@@ -7,8 +7,8 @@ from typing import Annotated, Any, Generic, TypeVar
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
-from schemas.base import Text, normalise
-from schemas.provenance import Dropped
+from mnemolog.schemas.base import Text, normalise
+from mnemolog.schemas.provenance import Dropped
 
 MAX_LINE = 2000
 MAX_COMPLAINTS = 10

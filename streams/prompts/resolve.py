@@ -10,12 +10,12 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator
 
-from schemas.base import Timestamp
-from schemas.provenance import Verdict as Action
-from streams.prompts.conflicts import conflicts_text, named
-from streams.prompts.parsing import FilledLine, Line, Parsed, ReplyModel, bounded, read_reply, reply_schema
-from streams.providers.base import ChatMessage, Conflict, Conflicts, Prompt
-from streams.stages.likeness import lost
+from mnemolog.schemas.base import Timestamp
+from mnemolog.schemas.provenance import Verdict as Action
+from mnemolog.streams.prompts.conflicts import conflicts_text, named
+from mnemolog.streams.prompts.parsing import FilledLine, Line, Parsed, ReplyModel, bounded, read_reply, reply_schema
+from mnemolog.streams.providers.base import ChatMessage, Conflict, Conflicts, Prompt
+from mnemolog.streams.stages.likeness import lost
 
 PROMPT_VERSION = "resolve-2"
 _ENDING: frozenset[Action] = frozenset({"MERGE", "REPLACE", "CONTRADICT", "RETRACT", "EXPIRE"})

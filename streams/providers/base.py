@@ -6,9 +6,9 @@ from datetime import datetime
 from typing import Any, Literal, Protocol
 from uuid import UUID
 
-from schemas.facts import Candidate, ExtractedFact
-from schemas.turn import Turn
-from schemas.vector import Vector
+from mnemolog.schemas.facts import Candidate, ExtractedFact
+from mnemolog.schemas.turn import Turn
+from mnemolog.schemas.vector import Vector
 
 Purpose = Literal["extract", "resolve"]
 

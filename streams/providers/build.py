@@ -1,19 +1,19 @@
 """From settings to the models that the stages ask. The offline packages are loaded only where they are wanted."""
 
-from streams import metrics
-from streams.providers.base import ChatModel, Embedder, Usage
-from streams.providers.openai_calls import CallPurpose, Endpoint
-from streams.providers.pacing import Pace
-from streams.settings import StreamsSettings
+from mnemolog.streams import metrics
+from mnemolog.streams.providers.base import ChatModel, Embedder, Usage
+from mnemolog.streams.providers.openai_calls import CallPurpose, Endpoint
+from mnemolog.streams.providers.pacing import Pace
+from mnemolog.streams.settings import StreamsSettings
 
 
 def build_chat_model(settings: StreamsSettings) -> ChatModel:
     """The model that extracts and resolves. Raises `ProviderConfigurationError`."""
     if settings.provider == "offline":
-        from streams.providers.rules import RuleModel  # noqa: PLC0415 -- see above
+        from mnemolog.streams.providers.rules import RuleModel  # noqa: PLC0415 -- see above
 
         return RuleModel()
-    from streams.providers.openai import OpenAiChat  # noqa: PLC0415 -- see above
+    from mnemolog.streams.providers.openai import OpenAiChat  # noqa: PLC0415 -- see above
 
     return OpenAiChat(
         _endpoint(settings, timeout=settings.llm_timeout, concurrency=settings.llm_concurrency),
@@ -26,10 +26,10 @@ def build_chat_model(settings: StreamsSettings) -> ChatModel:
 def build_embedder(settings: StreamsSettings) -> Embedder:
     """The model that embeds; a client must embed its queries with the same one. Raises `ProviderConfigurationError`."""
     if (settings.embedding_provider or settings.provider) == "offline":
-        from streams.providers.minilm import MiniLmEmbedder  # noqa: PLC0415 -- see above
+        from mnemolog.streams.providers.minilm import MiniLmEmbedder  # noqa: PLC0415 -- see above
 
         return MiniLmEmbedder()
-    from streams.providers.openai import OpenAiEmbedder  # noqa: PLC0415 -- see above
+    from mnemolog.streams.providers.openai import OpenAiEmbedder  # noqa: PLC0415 -- see above
 
     return OpenAiEmbedder(
         _endpoint(settings, timeout=settings.embedding_timeout, concurrency=settings.embedding_concurrency),

@@ -5,12 +5,12 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Final
 
-from schemas.vector import Vector
-from streams.providers.base import Embeddings, Usage
-from streams.providers.errors import ProviderConfigurationError
+from mnemolog.schemas.vector import Vector
+from mnemolog.streams.providers.base import Embeddings, Usage
+from mnemolog.streams.providers.errors import ProviderConfigurationError
 
 if TYPE_CHECKING:
-    from streams.providers.minilm_model import MiniLmModel
+    from mnemolog.streams.providers.minilm_model import MiniLmModel
 
 MODEL: Final = "all-MiniLM-L6-v2-int8"
 _BATCH: Final = 32  # larger ones are no faster on two cores and hold the thread for longer
@@ -62,7 +62,7 @@ def _by_length(lengths: Sequence[int]) -> Iterator[list[int]]:
 def _load(threads: int) -> "MiniLmModel":
     try:
         # Only here: its packages are an extra.
-        from streams.providers.minilm_model import MiniLmModel  # noqa: PLC0415
+        from mnemolog.streams.providers.minilm_model import MiniLmModel  # noqa: PLC0415
 
         return MiniLmModel(threads)
     except ImportError as error:

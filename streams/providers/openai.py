@@ -13,10 +13,18 @@ from typing import Any, Final, Literal
 import openai
 from pydantic import BaseModel
 
-from schemas.vector import Vector
-from streams.providers.base import Embeddings, Prompt, Reply, Usage
-from streams.providers.openai_calls import Caller, CallObserver, Endpoint, ReplyBody, connect, ignore_calls, read_body
-from streams.providers.pacing import Fault, Pacer
+from mnemolog.schemas.vector import Vector
+from mnemolog.streams.providers.base import Embeddings, Prompt, Reply, Usage
+from mnemolog.streams.providers.openai_calls import (
+    Caller,
+    CallObserver,
+    Endpoint,
+    ReplyBody,
+    connect,
+    ignore_calls,
+    read_body,
+)
+from mnemolog.streams.providers.pacing import Fault, Pacer
 
 StructuredOutput = Literal["json_schema", "json_object", "none"]
 MAX_TEXTS: Final = 256

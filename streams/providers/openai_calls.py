@@ -11,9 +11,9 @@ from typing import Any, Final, Literal, Protocol, TypeVar
 import openai
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from streams.providers.base import Usage
-from streams.providers.errors import ProviderConfigurationError
-from streams.providers.pacing import Fault, Kind, Pace
+from mnemolog.streams.providers.base import Usage
+from mnemolog.streams.providers.errors import ProviderConfigurationError
+from mnemolog.streams.providers.pacing import Fault, Kind, Pace
 
 CallPurpose = Literal["extract", "resolve", "embed"]
 _CONNECT_SECONDS: Final = 10.0

@@ -13,7 +13,7 @@ from typing import Literal, TypeVar
 
 import structlog
 
-from streams.providers.errors import PromptRefusedError
+from mnemolog.streams.providers.errors import PromptRefusedError
 
 T = TypeVar("T")
 Kind = Literal["unavailable", "suspect", "faulty", "refused"]

@@ -6,8 +6,8 @@ from typing import Final
 
 import structlog
 
-from schemas.provenance import Thresholds
-from schemas.turn import Overrides
+from mnemolog.schemas.provenance import Thresholds
+from mnemolog.schemas.turn import Overrides
 
 _log = structlog.get_logger(__name__)
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 from uuid import UUID
 
-from schemas.events import (
+from mnemolog.schemas.events import (
     ConflictResolved,
     FactAdded,
     FactContradicted,
@@ -17,7 +17,7 @@ from schemas.events import (
     PendingRejected,
     new_fact,
 )
-from schemas.provenance import Step
+from mnemolog.schemas.provenance import Step
 
 
 def ends(event: MemoryEvent) -> tuple[UUID, ...]:

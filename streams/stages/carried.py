@@ -4,8 +4,8 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Literal
 
-from schemas.envelopes import MatchedFacts
-from schemas.events import MemoryEvent
+from mnemolog.schemas.envelopes import MatchedFacts
+from mnemolog.schemas.events import MemoryEvent
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

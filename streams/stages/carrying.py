@@ -3,13 +3,13 @@
 from datetime import UTC, datetime
 from typing import Any, TypeVar
 
-from schemas.admission import Refusal
-from schemas.command import Command
-from schemas.envelopes import End, Envelope, ExtractedFacts, SourceKind
-from schemas.policy import WAYS_OUT, LimitHit
-from schemas.provenance import Origin, Step
-from schemas.turn import Turn
-from streams.records import Record
+from mnemolog.schemas.admission import Refusal
+from mnemolog.schemas.command import Command
+from mnemolog.schemas.envelopes import End, Envelope, ExtractedFacts, SourceKind
+from mnemolog.schemas.policy import WAYS_OUT, LimitHit
+from mnemolog.schemas.provenance import Origin, Step
+from mnemolog.schemas.turn import Turn
+from mnemolog.streams.records import Record
 
 E = TypeVar("E", bound=Envelope)
 

@@ -8,10 +8,10 @@ from datetime import datetime
 from typing import Final
 from uuid import UUID
 
-from projections.known import KnownFacts
-from projections.past import PastEvent, PastReader
-from projections.state import scope_columns
-from schemas.command import (
+from mnemolog.projections.known import KnownFacts
+from mnemolog.projections.past import PastEvent, PastReader
+from mnemolog.projections.state import scope_columns
+from mnemolog.schemas.command import (
     MAX_ITEMS,
     Confirm,
     Correct,
@@ -24,12 +24,12 @@ from schemas.command import (
     Undo,
     Update,
 )
-from schemas.envelopes import MatchedFacts
-from streams.stages import edits, orders, undoing
-from streams.stages.carried import Carried
-from streams.stages.given import Events, Given
-from streams.stages.refusals import CommandRefusedError
-from streams.topics import MEMORY_EVENTS
+from mnemolog.schemas.envelopes import MatchedFacts
+from mnemolog.streams.stages import edits, orders, undoing
+from mnemolog.streams.stages.carried import Carried
+from mnemolog.streams.stages.given import Events, Given
+from mnemolog.streams.stages.refusals import CommandRefusedError
+from mnemolog.streams.topics import MEMORY_EVENTS
 
 # One commit has to hold all that a command does, and another one all that its undo does.
 MAX_FACTS: Final = 2000

@@ -4,16 +4,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Final
 
-from schemas.events import FactAdded, FactExtended, FactsRelated, MemoryEvent
-from schemas.facts import Candidate, MatchedFact
-from schemas.provenance import Decision, Verdict
-from streams.stages.guarding import older, parted
-from streams.stages.in_turn import SoFar, place_id
-from streams.stages.making import Circumstances, Judgement, Maker, Unjudged, before, said
-from streams.stages.overwriting import HELD_BACK, history, overwritten
-from streams.stages.repeating import repeated
-from streams.stages.settling import Settling, settled
-from streams.stages.weighing import Contested, Duplicate, Fresh, Overtaken, Weight, of_its_slot
+from mnemolog.schemas.events import FactAdded, FactExtended, FactsRelated, MemoryEvent
+from mnemolog.schemas.facts import Candidate, MatchedFact
+from mnemolog.schemas.provenance import Decision, Verdict
+from mnemolog.streams.stages.guarding import older, parted
+from mnemolog.streams.stages.in_turn import SoFar, place_id
+from mnemolog.streams.stages.making import Circumstances, Judgement, Maker, Unjudged, before, said
+from mnemolog.streams.stages.overwriting import HELD_BACK, history, overwritten
+from mnemolog.streams.stages.repeating import repeated
+from mnemolog.streams.stages.settling import Settling, settled
+from mnemolog.streams.stages.weighing import Contested, Duplicate, Fresh, Overtaken, Weight, of_its_slot
 
 Events = tuple[MemoryEvent, ...]
 

@@ -2,10 +2,10 @@
 
 from collections.abc import Sequence
 
-from schemas.facts import ExtractedFact
-from schemas.provenance import Dropped
-from schemas.turn import Turn
-from streams.prompts.parsing import comparable
+from mnemolog.schemas.facts import ExtractedFact
+from mnemolog.schemas.provenance import Dropped
+from mnemolog.schemas.turn import Turn
+from mnemolog.streams.prompts.parsing import comparable
 
 
 def without_echoes(facts: Sequence[ExtractedFact], turn: Turn) -> tuple[tuple[ExtractedFact, ...], tuple[Dropped, ...]]:

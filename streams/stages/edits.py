@@ -4,13 +4,13 @@ from collections.abc import Sequence
 from datetime import datetime
 from uuid import UUID
 
-from projections.known import StoredFact
-from schemas import ids
-from schemas.command import Correct, Edit, Resolve, Update
-from schemas.events import ConflictResolved, FactContradicted, FactCorrected, FactReplaced, FactsMerged
-from schemas.facts import EmbeddedFact, ExtractedFact, NewFact, Statement
-from streams.stages.given import Events, Facts, Given
-from streams.stages.refusals import (
+from mnemolog.projections.known import StoredFact
+from mnemolog.schemas import ids
+from mnemolog.schemas.command import Correct, Edit, Resolve, Update
+from mnemolog.schemas.events import ConflictResolved, FactContradicted, FactCorrected, FactReplaced, FactsMerged
+from mnemolog.schemas.facts import EmbeddedFact, ExtractedFact, NewFact, Statement
+from mnemolog.streams.stages.given import Events, Facts, Given
+from mnemolog.streams.stages.refusals import (
     CommandRefusedError,
     edit_fault,
     is_open,

@@ -7,18 +7,18 @@ import math
 from collections.abc import Callable, Sequence
 from operator import mul
 
-from schemas.envelopes import EmbeddedFacts, End, ExtractedFacts
-from schemas.facts import EmbeddedFact, ExtractedFact
-from schemas.provenance import Dropped, Step, Thresholds
-from schemas.turn import Overrides
-from streams import metrics
-from streams.providers.errors import PromptRefusedError
-from streams.recording import EmbeddingRecorder, RecordedVectors, Source
-from streams.records import Record
-from streams.stages.carrying import carry, ended
-from streams.stages.errors import TurnEndedError
-from streams.stages.likeness import told_of_another, vouched
-from streams.stages.reading import Received
+from mnemolog.schemas.envelopes import EmbeddedFacts, End, ExtractedFacts
+from mnemolog.schemas.facts import EmbeddedFact, ExtractedFact
+from mnemolog.schemas.provenance import Dropped, Step, Thresholds
+from mnemolog.schemas.turn import Overrides
+from mnemolog.streams import metrics
+from mnemolog.streams.providers.errors import PromptRefusedError
+from mnemolog.streams.recording import EmbeddingRecorder, RecordedVectors, Source
+from mnemolog.streams.records import Record
+from mnemolog.streams.stages.carrying import carry, ended
+from mnemolog.streams.stages.errors import TurnEndedError
+from mnemolog.streams.stages.likeness import told_of_another, vouched
+from mnemolog.streams.stages.reading import Received
 
 ThresholdsFor = Callable[[str, Overrides], Thresholds]
 

@@ -2,9 +2,9 @@
 
 from typing import Literal
 
-from schemas.envelopes import End
-from schemas.provenance import Step
-from streams.errors import StreamsError
+from mnemolog.schemas.envelopes import End
+from mnemolog.schemas.provenance import Step
+from mnemolog.streams.errors import StreamsError
 
 
 class TurnEndedError(StreamsError):

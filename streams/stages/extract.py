@@ -9,26 +9,26 @@ from datetime import datetime
 from functools import partial
 from typing import Final
 
-from schemas.admission import Refusal, admit, admit_command
-from schemas.command import Command, Order, wordings
-from schemas.envelopes import End, ExtractedFacts
-from schemas.facts import ExtractedFact
-from schemas.policy import LimitHit, Rules
-from schemas.provenance import Dropped, Origin, Step
-from schemas.scope import Scope
-from schemas.turn import Turn
-from streams import metrics
-from streams.prompts.asking import Answer, ask
-from streams.prompts.errors import ReplyInvalidError
-from streams.prompts.extract import PROMPT_VERSION, extraction_prompt, parse_extraction
-from streams.providers.base import Extraction, RecordedReply
-from streams.providers.errors import PromptRefusedError
-from streams.recording import ChatRecorder, Source
-from streams.records import Record
-from streams.stages.carrying import carry, ended, opened, over_limit
-from streams.stages.echoes import without_echoes
-from streams.stages.errors import TurnEndedError
-from streams.stages.match import RulesFor
+from mnemolog.schemas.admission import Refusal, admit, admit_command
+from mnemolog.schemas.command import Command, Order, wordings
+from mnemolog.schemas.envelopes import End, ExtractedFacts
+from mnemolog.schemas.facts import ExtractedFact
+from mnemolog.schemas.policy import LimitHit, Rules
+from mnemolog.schemas.provenance import Dropped, Origin, Step
+from mnemolog.schemas.scope import Scope
+from mnemolog.schemas.turn import Turn
+from mnemolog.streams import metrics
+from mnemolog.streams.prompts.asking import Answer, ask
+from mnemolog.streams.prompts.errors import ReplyInvalidError
+from mnemolog.streams.prompts.extract import PROMPT_VERSION, extraction_prompt, parse_extraction
+from mnemolog.streams.providers.base import Extraction, RecordedReply
+from mnemolog.streams.providers.errors import PromptRefusedError
+from mnemolog.streams.recording import ChatRecorder, Source
+from mnemolog.streams.records import Record
+from mnemolog.streams.stages.carrying import carry, ended, opened, over_limit
+from mnemolog.streams.stages.echoes import without_echoes
+from mnemolog.streams.stages.errors import TurnEndedError
+from mnemolog.streams.stages.match import RulesFor
 
 REPROMPTS: Final = 2
 Precheck = Callable[[Scope, Rules, int, datetime], Awaitable[LimitHit | None]]

@@ -8,7 +8,7 @@ import asyncio
 from collections.abc import Callable, Coroutine
 from typing import Any
 
-from streams.watermark import Watermark
+from mnemolog.streams.watermark import Watermark
 
 REMEMBERED_OWNERS = 100_000
 

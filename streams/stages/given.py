@@ -6,12 +6,12 @@ from datetime import datetime
 from typing import Any, Final
 from uuid import UUID
 
-from projections.known import StoredFact
-from projections.rows import ScopeColumns
-from schemas import ids
-from schemas.events import MemoryEvent
-from schemas.provenance import DecidedBy, Decision
-from schemas.scope import Scope
+from mnemolog.projections.known import StoredFact
+from mnemolog.projections.rows import ScopeColumns
+from mnemolog.schemas import ids
+from mnemolog.schemas.events import MemoryEvent
+from mnemolog.schemas.provenance import DecidedBy, Decision
+from mnemolog.schemas.scope import Scope
 
 Facts = Mapping[UUID, StoredFact]
 Events = tuple[MemoryEvent, ...]

@@ -6,10 +6,10 @@ from datetime import datetime
 from typing import Final, Protocol
 from uuid import UUID
 
-from schemas.events import Overwrite
-from schemas.facts import CAUTIOUS, CONFIDENCE, Candidate, ExtractedFact
-from schemas.policy import Rules
-from schemas.provenance import Guard, Verdict
+from mnemolog.schemas.events import Overwrite
+from mnemolog.schemas.facts import CAUTIOUS, CONFIDENCE, Candidate, ExtractedFact
+from mnemolog.schemas.policy import Rules
+from mnemolog.schemas.provenance import Guard, Verdict
 
 OVERWRITES: Final[Mapping[Verdict, Overwrite]] = {
     "MERGE": "merge",

@@ -13,15 +13,15 @@ from typing import Generic, Protocol, TypeVar
 import psycopg
 import structlog
 
-from schemas.envelopes import End
-from schemas.provenance import Origin, Stage, Step
-from streams import metrics
-from streams.dead_letters import DeadLetters
-from streams.errors import RecordTooLarge, StageBroken
-from streams.records import Record
-from streams.seen import Seen
-from streams.send import Sender, Sent
-from streams.stages.errors import TurnEndedError
+from mnemolog.schemas.envelopes import End
+from mnemolog.schemas.provenance import Origin, Stage, Step
+from mnemolog.streams import metrics
+from mnemolog.streams.dead_letters import DeadLetters
+from mnemolog.streams.errors import RecordTooLarge, StageBroken
+from mnemolog.streams.records import Record
+from mnemolog.streams.seen import Seen
+from mnemolog.streams.send import Sender, Sent
+from mnemolog.streams.stages.errors import TurnEndedError
 
 log = structlog.get_logger(__name__)
 

@@ -5,9 +5,9 @@ from datetime import datetime
 from typing import Any, Final
 from uuid import UUID
 
-from schemas import ids
-from schemas.envelopes import MatchedFacts
-from schemas.events import (
+from mnemolog.schemas import ids
+from mnemolog.schemas.envelopes import MatchedFacts
+from mnemolog.schemas.events import (
     FactConfirmed,
     FactPending,
     FactReplaced,
@@ -17,12 +17,12 @@ from schemas.events import (
     PendingRejected,
     new_fact,
 )
-from schemas.facts import Candidate, ExtractedFact, MatchedFact
-from schemas.policy import Rules
-from streams.stages.accounting import ends
-from streams.stages.embed import cosine
-from streams.stages.guarding import confidence_of
-from streams.stages.likeness import differences
+from mnemolog.schemas.facts import Candidate, ExtractedFact, MatchedFact
+from mnemolog.schemas.policy import Rules
+from mnemolog.streams.stages.accounting import ends
+from mnemolog.streams.stages.embed import cosine
+from mnemolog.streams.stages.guarding import confidence_of
+from mnemolog.streams.stages.likeness import differences
 
 LOOKED_BACK: Final = 32
 """How many facts before it a fact is compared with: all of them, but for the longest turns."""

@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from time import perf_counter
 
-from projections.journal import Journal, JournalEntry
-from schemas.admission import admit
-from streams import metrics
-from streams.records import Record
+from mnemolog.projections.journal import Journal, JournalEntry
+from mnemolog.schemas.admission import admit
+from mnemolog.streams import metrics
+from mnemolog.streams.records import Record
 
 
 class Journalling:

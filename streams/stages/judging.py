@@ -6,22 +6,22 @@ from functools import partial
 from time import perf_counter
 from typing import Final
 
-from schemas.envelopes import MatchedFacts
-from schemas.provenance import Step
-from schemas.vector import Vector
-from streams import metrics
-from streams.prompts.asking import Answer, ask
-from streams.prompts.conflicts import number
-from streams.prompts.errors import ReplyInvalidError
-from streams.prompts.resolve import PROMPT_VERSION, Verdict, parse_resolution, resolution_prompt
-from streams.providers.base import Conflict, Conflicts
-from streams.providers.errors import PromptRefusedError
-from streams.recording import ChatRecorder, EmbeddingRecorder, RecordedVectors, Source
-from streams.stages.carrying import MAX_DETAIL
-from streams.stages.in_turn import place_id
-from streams.stages.making import Judgement, Unjudged
-from streams.stages.settling import Again, Settling
-from streams.stages.weighing import Contested, Weight
+from mnemolog.schemas.envelopes import MatchedFacts
+from mnemolog.schemas.provenance import Step
+from mnemolog.schemas.vector import Vector
+from mnemolog.streams import metrics
+from mnemolog.streams.prompts.asking import Answer, ask
+from mnemolog.streams.prompts.conflicts import number
+from mnemolog.streams.prompts.errors import ReplyInvalidError
+from mnemolog.streams.prompts.resolve import PROMPT_VERSION, Verdict, parse_resolution, resolution_prompt
+from mnemolog.streams.providers.base import Conflict, Conflicts
+from mnemolog.streams.providers.errors import PromptRefusedError
+from mnemolog.streams.recording import ChatRecorder, EmbeddingRecorder, RecordedVectors, Source
+from mnemolog.streams.stages.carrying import MAX_DETAIL
+from mnemolog.streams.stages.in_turn import place_id
+from mnemolog.streams.stages.making import Judgement, Unjudged
+from mnemolog.streams.stages.settling import Again, Settling
+from mnemolog.streams.stages.weighing import Contested, Weight
 
 REPROMPTS: Final = 2
 

@@ -11,9 +11,18 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final, Literal
 
-from schemas.base import normalise
-from schemas.facts import Candidate, ExtractedFact
-from streams.stages.likeness_words import AMBIGUOUS, DATES, NEGATIONS, NUMBERS, STARTERS, TENS, UNITS, UNITS_OF_TEN
+from mnemolog.schemas.base import normalise
+from mnemolog.schemas.facts import Candidate, ExtractedFact
+from mnemolog.streams.stages.likeness_words import (
+    AMBIGUOUS,
+    DATES,
+    NEGATIONS,
+    NUMBERS,
+    STARTERS,
+    TENS,
+    UNITS,
+    UNITS_OF_TEN,
+)
 
 READ_CHARACTERS: Final = 1000
 """An embedding model reads the beginning of a text: all-MiniLM-L6-v2 256 tokens, of some four characters each."""

@@ -2,10 +2,10 @@
 
 from datetime import datetime
 
-from projections.limits import Claim, Reservations, too_large
-from schemas.envelopes import MatchedFacts
-from schemas.policy import LimitHit, Rules
-from schemas.scope import Scope
+from mnemolog.projections.limits import Claim, Reservations, too_large
+from mnemolog.schemas.envelopes import MatchedFacts
+from mnemolog.schemas.policy import LimitHit, Rules
+from mnemolog.schemas.scope import Scope
 
 
 class Limiting:

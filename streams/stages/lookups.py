@@ -5,10 +5,10 @@ from datetime import datetime
 from typing import Protocol
 from uuid import UUID
 
-from schemas.envelopes import MatchedFacts
-from schemas.events import Overwrite
-from schemas.policy import LimitHit, Rules
-from schemas.scope import Scope
+from mnemolog.schemas.envelopes import MatchedFacts
+from mnemolog.schemas.events import Overwrite
+from mnemolog.schemas.policy import LimitHit, Rules
+from mnemolog.schemas.scope import Scope
 
 
 class PendingCase(Protocol):

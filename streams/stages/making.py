@@ -6,14 +6,14 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from schemas import ids
-from schemas.facts import Candidate, ExtractedFact, NewFact, Statement
-from schemas.policy import Rules
-from schemas.provenance import Before, DecidedBy, Decision, Thresholds, Weighed
-from schemas.vector import Vector
-from streams.prompts.resolve import Verdict
-from streams.stages.guarding import Saying, confidence_of
-from streams.stages.lookups import PendingCase
+from mnemolog.schemas import ids
+from mnemolog.schemas.facts import Candidate, ExtractedFact, NewFact, Statement
+from mnemolog.schemas.policy import Rules
+from mnemolog.schemas.provenance import Before, DecidedBy, Decision, Thresholds, Weighed
+from mnemolog.schemas.vector import Vector
+from mnemolog.streams.prompts.resolve import Verdict
+from mnemolog.streams.stages.guarding import Saying, confidence_of
+from mnemolog.streams.stages.lookups import PendingCase
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,17 +4,17 @@ from collections.abc import Awaitable, Callable, Sequence
 from time import perf_counter
 from typing import Final
 
-from projections.matching import Matcher, Wanted
-from schemas.envelopes import EmbeddedFacts, End, MatchedFacts
-from schemas.facts import EmbeddedFact, ExtractedFact, MatchedFact
-from schemas.policy import Rules, is_single_valued
-from schemas.provenance import Step, Thresholds
-from schemas.scope import Scope
-from schemas.turn import Overrides
-from streams.records import Record
-from streams.stages.carrying import carry, ended
-from streams.stages.embed import ThresholdsFor
-from streams.stages.reading import Received
+from mnemolog.projections.matching import Matcher, Wanted
+from mnemolog.schemas.envelopes import EmbeddedFacts, End, MatchedFacts
+from mnemolog.schemas.facts import EmbeddedFact, ExtractedFact, MatchedFact
+from mnemolog.schemas.policy import Rules, is_single_valued
+from mnemolog.schemas.provenance import Step, Thresholds
+from mnemolog.schemas.scope import Scope
+from mnemolog.schemas.turn import Overrides
+from mnemolog.streams.records import Record
+from mnemolog.streams.stages.carrying import carry, ended
+from mnemolog.streams.stages.embed import ThresholdsFor
+from mnemolog.streams.stages.reading import Received
 
 RulesFor = Callable[[Scope, Overrides], Awaitable[Rules]]
 

@@ -6,11 +6,18 @@ An order is carried out as a whole or not at all, and touches facts of exactly i
 from collections.abc import Mapping, Sequence
 from uuid import UUID
 
-from projections.known import PendingCase, StoredFact
-from schemas.command import MAX_ITEMS, Confirm, Delete, Expire, Reject, SetPolicy, tenant_scope
-from schemas.events import FactConfirmed, FactExpired, FactRetracted, PendingConfirmed, PendingRejected, PolicySet
-from streams.stages.given import Events, Facts, Given
-from streams.stages.refusals import CommandRefusedError, is_open, open_fault, pending_fault, refuse_faults
+from mnemolog.projections.known import PendingCase, StoredFact
+from mnemolog.schemas.command import MAX_ITEMS, Confirm, Delete, Expire, Reject, SetPolicy, tenant_scope
+from mnemolog.schemas.events import (
+    FactConfirmed,
+    FactExpired,
+    FactRetracted,
+    PendingConfirmed,
+    PendingRejected,
+    PolicySet,
+)
+from mnemolog.streams.stages.given import Events, Facts, Given
+from mnemolog.streams.stages.refusals import CommandRefusedError, is_open, open_fault, pending_fault, refuse_faults
 
 
 def delete(given: Given, order: Delete, facts: Facts) -> Events:

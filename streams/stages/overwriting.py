@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Final
 from uuid import UUID
 
-from schemas.events import (
+from mnemolog.schemas.events import (
     FactAdded,
     FactContradicted,
     FactExpired,
@@ -16,12 +16,12 @@ from schemas.events import (
     FactsMerged,
     MemoryEvent,
 )
-from schemas.facts import Candidate, NewFact
-from schemas.provenance import Decision, Guard
-from streams.stages.guarding import OVERWRITES, Dated, ended_by, guard_of, planned
-from streams.stages.in_turn import SoFar
-from streams.stages.making import Judgement, Maker, before
-from streams.stages.repeating import bears_out, confirmed_by
+from mnemolog.schemas.facts import Candidate, NewFact
+from mnemolog.schemas.provenance import Decision, Guard
+from mnemolog.streams.stages.guarding import OVERWRITES, Dated, ended_by, guard_of, planned
+from mnemolog.streams.stages.in_turn import SoFar
+from mnemolog.streams.stages.making import Judgement, Maker, before
+from mnemolog.streams.stages.repeating import bears_out, confirmed_by
 
 HELD_BACK: Final[Mapping[Guard, str]] = {
     "late_news": "it is older than what it meets: kept as history",

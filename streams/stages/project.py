@@ -4,12 +4,12 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from time import perf_counter
 
-from projections.log_source import LogSource
-from projections.projector import LogRecord, Projector
-from streams import metrics
-from streams.errors import LogMismatch
-from streams.records import Record
-from streams.transport import StartOffsets
+from mnemolog.projections.log_source import LogSource
+from mnemolog.projections.projector import LogRecord, Projector
+from mnemolog.streams import metrics
+from mnemolog.streams.errors import LogMismatch
+from mnemolog.streams.records import Record
+from mnemolog.streams.transport import StartOffsets
 
 
 class Projecting:

@@ -4,13 +4,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from schemas.admission import Refusal
-from schemas.envelopes import Envelope
-from schemas.errors import InvalidRecordError
-from schemas.provenance import Origin
-from streams.records import Record
-from streams.stages.carrying import carry, opened
-from streams.stages.errors import TurnEndedError
+from mnemolog.schemas.admission import Refusal
+from mnemolog.schemas.envelopes import Envelope
+from mnemolog.schemas.errors import InvalidRecordError
+from mnemolog.schemas.provenance import Origin
+from mnemolog.streams.records import Record
+from mnemolog.streams.stages.carrying import carry, opened
+from mnemolog.streams.stages.errors import TurnEndedError
 
 E = TypeVar("E", bound=Envelope)
 

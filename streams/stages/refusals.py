@@ -4,9 +4,9 @@ from collections.abc import Iterable
 from typing import Final, Literal
 from uuid import UUID
 
-from schemas.command import Edit
-from streams.errors import StreamsError
-from streams.stages.given import Facts, Given
+from mnemolog.schemas.command import Edit
+from mnemolog.streams.errors import StreamsError
+from mnemolog.streams.stages.given import Facts, Given
 
 RefusalReason = Literal[
     "invalid_command",

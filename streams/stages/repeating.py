@@ -3,12 +3,19 @@
 from collections.abc import Iterator
 from typing import Final
 
-from schemas.events import FactConfirmed, FactSkipped, MemoryEvent, Overwrite, PendingConfirmed, PendingRejected
-from schemas.facts import Candidate
-from schemas.provenance import Decision
-from streams.stages.in_turn import SoFar
-from streams.stages.lookups import PendingCase
-from streams.stages.making import Maker, before
+from mnemolog.schemas.events import (
+    FactConfirmed,
+    FactSkipped,
+    MemoryEvent,
+    Overwrite,
+    PendingConfirmed,
+    PendingRejected,
+)
+from mnemolog.schemas.facts import Candidate
+from mnemolog.schemas.provenance import Decision
+from mnemolog.streams.stages.in_turn import SoFar
+from mnemolog.streams.stages.lookups import PendingCase
+from mnemolog.streams.stages.making import Maker, before
 
 _DENIED_BY_REPETITION: Final[frozenset[Overwrite]] = frozenset({"replace", "contradict", "retract"})
 """Who says the old again, after it was said to be over or wrong, speaks against that; an announced end or a richer

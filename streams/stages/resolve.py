@@ -10,31 +10,31 @@ from time import perf_counter
 from typing import Any, Final
 from uuid import UUID
 
-from projections.matching import Matcher, Standing
-from projections.policies import with_overrides
-from schemas.commit import Commit
-from schemas.envelopes import End, MatchedFacts
-from schemas.events import MemoryEvent
-from schemas.facts import MatchedFact
-from schemas.policy import Rules
-from schemas.provenance import Dropped, Provenance, Step, Thresholds
-from streams import metrics
-from streams.recording import ChatRecorder, EmbeddingRecorder
-from streams.records import Record
-from streams.stages.accounting import added, ended, tokens
-from streams.stages.carried import Commanding
-from streams.stages.carrying import MAX_DETAIL, over_limit
-from streams.stages.deciding import events
-from streams.stages.embed import ThresholdsFor
-from streams.stages.freshness import Freshness
-from streams.stages.in_turn import with_earlier
-from streams.stages.judging import Judging
-from streams.stages.lookups import Bygone, Limiting, Lookups
-from streams.stages.making import Circumstances, said
-from streams.stages.match import Matching, RulesFor
-from streams.stages.reading import Received
-from streams.stages.settling import unsettled
-from streams.stages.weighing import fills_slot, overtaken, weigh
+from mnemolog.projections.matching import Matcher, Standing
+from mnemolog.projections.policies import with_overrides
+from mnemolog.schemas.commit import Commit
+from mnemolog.schemas.envelopes import End, MatchedFacts
+from mnemolog.schemas.events import MemoryEvent
+from mnemolog.schemas.facts import MatchedFact
+from mnemolog.schemas.policy import Rules
+from mnemolog.schemas.provenance import Dropped, Provenance, Step, Thresholds
+from mnemolog.streams import metrics
+from mnemolog.streams.recording import ChatRecorder, EmbeddingRecorder
+from mnemolog.streams.records import Record
+from mnemolog.streams.stages.accounting import added, ended, tokens
+from mnemolog.streams.stages.carried import Commanding
+from mnemolog.streams.stages.carrying import MAX_DETAIL, over_limit
+from mnemolog.streams.stages.deciding import events
+from mnemolog.streams.stages.embed import ThresholdsFor
+from mnemolog.streams.stages.freshness import Freshness
+from mnemolog.streams.stages.in_turn import with_earlier
+from mnemolog.streams.stages.judging import Judging
+from mnemolog.streams.stages.lookups import Bygone, Limiting, Lookups
+from mnemolog.streams.stages.making import Circumstances, said
+from mnemolog.streams.stages.match import Matching, RulesFor
+from mnemolog.streams.stages.reading import Received
+from mnemolog.streams.stages.settling import unsettled
+from mnemolog.streams.stages.weighing import fills_slot, overtaken, weigh
 
 Clock = Callable[[], datetime]
 _REMEMBERED_ATTEMPTS: Final = 1000  # more than are ever under way

@@ -5,16 +5,16 @@ from dataclasses import dataclass
 from typing import Final
 from uuid import UUID
 
-from schemas.events import ConflictResolved, FactExpired, FactRetracted, MemoryEvent
-from schemas.facts import Candidate, MatchedFact
-from schemas.policy import Rules
-from schemas.provenance import Decision, Thresholds
-from streams.prompts.conflicts import stated
-from streams.stages.guarding import Saying, guard_of
-from streams.stages.in_turn import SoFar
-from streams.stages.making import Circumstances, Judgement, Maker, Unjudged, before
-from streams.stages.overwriting import HELD_BACK, carried_out, end_of, history_of
-from streams.stages.weighing import conflicting
+from mnemolog.schemas.events import ConflictResolved, FactExpired, FactRetracted, MemoryEvent
+from mnemolog.schemas.facts import Candidate, MatchedFact
+from mnemolog.schemas.policy import Rules
+from mnemolog.schemas.provenance import Decision, Thresholds
+from mnemolog.streams.prompts.conflicts import stated
+from mnemolog.streams.stages.guarding import Saying, guard_of
+from mnemolog.streams.stages.in_turn import SoFar
+from mnemolog.streams.stages.making import Circumstances, Judgement, Maker, Unjudged, before
+from mnemolog.streams.stages.overwriting import HELD_BACK, carried_out, end_of, history_of
+from mnemolog.streams.stages.weighing import conflicting
 
 MAX_AGAIN: Final = 3
 """How many unresolved facts one call asks about again: a turn is not to pay for all that went wrong before."""

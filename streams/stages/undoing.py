@@ -11,12 +11,12 @@ from itertools import pairwise
 from typing import Final
 from uuid import UUID
 
-from projections.effects import OPEN
-from projections.past import Past, PastEvent
-from schemas.command import MAX_ITEMS
-from schemas.events import DecisionUndone, Reversal, Standing
-from streams.stages.given import Events, Given
-from streams.stages.refusals import CommandRefusedError
+from mnemolog.projections.effects import OPEN
+from mnemolog.projections.past import Past, PastEvent
+from mnemolog.schemas.command import MAX_ITEMS
+from mnemolog.schemas.events import DecisionUndone, Reversal, Standing
+from mnemolog.streams.stages.given import Events, Given
+from mnemolog.streams.stages.refusals import CommandRefusedError
 
 MENTIONS: Final = ("fact_skipped", "fact_confirmed")
 MAX_TOLD: Final = 12

@@ -4,13 +4,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from schemas.base import normalise
-from schemas.facts import Candidate, ExtractedFact, MatchedFact
-from schemas.policy import Rules
-from schemas.provenance import Guard, Thresholds
-from streams.stages.guarding import Saying, older
-from streams.stages.likeness import SPEAKERS, told_of_another, vouched
-from streams.stages.lookups import Bygone
+from mnemolog.schemas.base import normalise
+from mnemolog.schemas.facts import Candidate, ExtractedFact, MatchedFact
+from mnemolog.schemas.policy import Rules
+from mnemolog.schemas.provenance import Guard, Thresholds
+from mnemolog.streams.stages.guarding import Saying, older
+from mnemolog.streams.stages.likeness import SPEAKERS, told_of_another, vouched
+from mnemolog.streams.stages.lookups import Bygone
 
 MAX_ENDINGS: Final = 3
 """How many known facts below the conflict threshold a statement that ends something is held against."""

@@ -16,10 +16,10 @@ from mnemolog import (
     SyncMemoryClient,
     WaitTimeoutError,
 )
+from mnemolog.projections.query_errors import AmbiguousTurnError, QueryError, UnknownFactError, UnknownTurnError
+from mnemolog.schemas.scope import Scope
+from mnemolog.schemas.turn import Message, Turn
 from mnemolog.settings import Settings
-from projections.query_errors import AmbiguousTurnError, QueryError, UnknownFactError, UnknownTurnError
-from schemas.scope import Scope
-from schemas.turn import Message, Turn
 from tests.acceptance.commands import Shell
 
 pytestmark = [pytest.mark.kafka, pytest.mark.postgres]

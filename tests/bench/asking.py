@@ -10,10 +10,10 @@ from typing import Final
 from psycopg import AsyncConnection
 
 from mnemolog.client import MemoryClient
+from mnemolog.projections.pools import connection_settings, prepare
+from mnemolog.projections.scoping import ScopeFilter
+from mnemolog.projections.search import search
 from mnemolog.upkeep import Source, rebuild
-from projections.pools import connection_settings, prepare
-from projections.scoping import ScopeFilter
-from projections.search import search
 from tests.bench.arena import Arena
 from tests.bench.figures import Spread
 from tests.bench.filling import FACTS_OF_A_COMMIT, FACTS_OF_A_USER, fill_log, noise

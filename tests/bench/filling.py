@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import Final
 
-from schemas.commit import Commit
-from schemas.facts import CATEGORIES
-from schemas.scope import Scope
-from schemas.vector import Vector
-from streams.topics import MEMORY_EVENTS, topic_name
+from mnemolog.schemas.commit import Commit
+from mnemolog.schemas.facts import CATEGORIES
+from mnemolog.schemas.scope import Scope
+from mnemolog.schemas.vector import Vector
+from mnemolog.streams.topics import MEMORY_EVENTS, topic_name
 from tests.bench.arena import Arena
 from tests.bench.turns import sentence
 from tests.builders import added, commit, day

@@ -10,7 +10,7 @@ from psycopg.rows import TupleRow
 
 from mnemolog.client import MemoryClient
 from mnemolog.ordering import Ordered
-from schemas.provenance import Stage
+from mnemolog.schemas.provenance import Stage
 from tests.bench.arena import Arena
 from tests.bench.figures import Spread
 from tests.bench.processes import workers

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from mnemolog.client import MemoryClient
-from schemas.provenance import Stage
-from streams.assembly import ALL_STAGES
+from mnemolog.schemas.provenance import Stage
+from mnemolog.streams.assembly import ALL_STAGES
 from tests.bench.arena import Arena, Servers, arena, servers
 from tests.bench.asking import Asked, asked
 from tests.bench.figures import Spread

@@ -10,8 +10,8 @@ from typing import Final
 
 import psutil
 
-from schemas.provenance import Stage
-from streams.settings import StreamsSettings
+from mnemolog.schemas.provenance import Stage
+from mnemolog.streams.settings import StreamsSettings
 
 ROOT: Final = Path(__file__).parents[2]
 READY_SECONDS: Final = 60

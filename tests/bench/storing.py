@@ -13,8 +13,8 @@ from psycopg.rows import TupleRow
 
 from mnemolog.client import MemoryClient
 from mnemolog.publishing import Letter, Publisher, each
-from schemas.provenance import Stage
-from schemas.turn import Turn
+from mnemolog.schemas.provenance import Stage
+from mnemolog.schemas.turn import Turn
 from tests.bench.arena import Arena
 from tests.bench.figures import Rate, Sample, Spread, between, due
 from tests.bench.processes import cpu_seconds, workers

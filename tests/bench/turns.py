@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from itertools import count
 
-from schemas.scope import Scope
-from schemas.turn import Message, Turn
+from mnemolog.schemas.scope import Scope
+from mnemolog.schemas.turn import Message, Turn
 
 USERS = 2000
 UPDATED = 5

@@ -8,7 +8,7 @@ from typing import Final
 from aiokafka import AIOKafkaConsumer  # type: ignore[import-untyped] # aiokafka ships no types
 from psycopg import AsyncConnection
 
-from streams.topics import DEAD_LETTERS, topic_name
+from mnemolog.streams.topics import DEAD_LETTERS, topic_name
 from tests.bench.arena import PARTITIONS, Arena
 from tests.bench.figures import Spread
 from tests.kafka import producer

@@ -16,13 +16,13 @@ from pathlib import Path
 
 import pytest
 
-from schemas.commit import Commit
-from schemas.provenance import Stage
-from schemas.turn import Turn
-from streams.admin import ensure_topics
-from streams.assembly import ALL_STAGES
-from streams.settings import StreamsSettings
-from streams.topics import MEMORY_EVENTS, topic_name
+from mnemolog.schemas.commit import Commit
+from mnemolog.schemas.provenance import Stage
+from mnemolog.schemas.turn import Turn
+from mnemolog.streams.admin import ensure_topics
+from mnemolog.streams.assembly import ALL_STAGES
+from mnemolog.streams.settings import StreamsSettings
+from mnemolog.streams.topics import MEMORY_EVENTS, topic_name
 from tests.kafka import read_all
 from tests.pipeline import ends, rows, say, settings_for, turn
 from tests.servers.openai_server import OpenAiServer

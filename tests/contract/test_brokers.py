@@ -5,12 +5,12 @@ from dataclasses import dataclass
 
 import pytest
 
-from streams.admin import ensure_topics
-from streams.dead_letters import DeadLetter, DeadLetters
-from streams.errors import RecordTooLarge
-from streams.records import Record
-from streams.send import Enqueue, Sender
-from streams.topics import DEAD_LETTERS, EXTRACTED_FACTS, topic_name
+from mnemolog.streams.admin import ensure_topics
+from mnemolog.streams.dead_letters import DeadLetter, DeadLetters
+from mnemolog.streams.errors import RecordTooLarge
+from mnemolog.streams.records import Record
+from mnemolog.streams.send import Enqueue, Sender
+from mnemolog.streams.topics import DEAD_LETTERS, EXTRACTED_FACTS, topic_name
 from tests.broker import MemoryBroker
 from tests.kafka import PARTITIONS, producer, read_all
 

@@ -8,13 +8,13 @@ from collections.abc import AsyncIterator
 import pytest
 import pytest_asyncio
 
-from streams.prompts.conflicts import number
-from streams.prompts.extract import extraction_prompt, parse_extraction
-from streams.prompts.resolve import parse_resolution, resolution_prompt
-from streams.providers.base import ChatModel
-from streams.providers.openai import OpenAiChat
-from streams.providers.openai_calls import Endpoint
-from streams.providers.rules import RuleModel
+from mnemolog.streams.prompts.conflicts import number
+from mnemolog.streams.prompts.extract import extraction_prompt, parse_extraction
+from mnemolog.streams.prompts.resolve import parse_resolution, resolution_prompt
+from mnemolog.streams.providers.base import ChatModel
+from mnemolog.streams.providers.openai import OpenAiChat
+from mnemolog.streams.providers.openai_calls import Endpoint
+from mnemolog.streams.providers.rules import RuleModel
 from tests.conversations import MONDAY, extraction, fact, known, user
 from tests.servers.openai_server import OpenAiServer
 

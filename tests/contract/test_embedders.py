@@ -9,11 +9,11 @@ from collections.abc import AsyncIterator, Sequence
 import pytest
 import pytest_asyncio
 
-from streams.providers.base import Embedder
-from streams.providers.errors import ProviderConfigurationError
-from streams.providers.minilm import MiniLmEmbedder
-from streams.providers.openai import OpenAiEmbedder
-from streams.providers.openai_calls import Endpoint
+from mnemolog.streams.providers.base import Embedder
+from mnemolog.streams.providers.errors import ProviderConfigurationError
+from mnemolog.streams.providers.minilm import MiniLmEmbedder
+from mnemolog.streams.providers.openai import OpenAiEmbedder
+from mnemolog.streams.providers.openai_calls import Endpoint
 from tests.servers.openai_server import OpenAiServer
 
 TEXTS = ["Alice lives in Berlin.", "", " ", "🎈👩‍👩‍👧", "我住在柏林", "word " * 20_000, "Bob has a dog called Rex."]
@@ -81,7 +81,7 @@ async def test_like_texts_are_nearer_than_others(embedder: Embedder) -> None:
 
 
 async def test_an_installation_without_the_extra_is_told_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delitem(sys.modules, "streams.providers.minilm_model", raising=False)
+    monkeypatch.delitem(sys.modules, "mnemolog.streams.providers.minilm_model", raising=False)
     monkeypatch.setitem(sys.modules, "onnxruntime", None)
     with pytest.raises(ProviderConfigurationError, match=r"pip install 'mnemolog\[offline\]'"):
         MiniLmEmbedder()

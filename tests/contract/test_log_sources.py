@@ -5,10 +5,10 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from projections.log_source import LogSource, TableLog
-from projections.rebuild import rebuild
-from streams.admin import ensure_topics
-from streams.log_source import KafkaLog
+from mnemolog.projections.log_source import LogSource, TableLog
+from mnemolog.projections.rebuild import rebuild
+from mnemolog.streams.admin import ensure_topics
+from mnemolog.streams.log_source import KafkaLog
 from tests.builders import ALICE, BOB, added, commit, fact_of, replaced
 from tests.kafka import PARTITIONS, producer
 from tests.stored import Stored

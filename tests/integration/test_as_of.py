@@ -4,12 +4,12 @@ from datetime import datetime
 
 import pytest
 
-from projections.queries import facts, facts_as_of
-from projections.query_errors import QueryError
-from projections.results import Fact
-from projections.scoping import ScopeFilter
-from schemas.commit import Commit
-from schemas.events import Reversal, Standing
+from mnemolog.projections.queries import facts, facts_as_of
+from mnemolog.projections.query_errors import QueryError
+from mnemolog.projections.results import Fact
+from mnemolog.projections.scoping import ScopeFilter
+from mnemolog.schemas.commit import Commit
+from mnemolog.schemas.events import Reversal, Standing
 from tests.builders import (
     ALICE,
     BOB,

@@ -4,9 +4,9 @@ from datetime import timedelta
 
 import pytest
 
-from projections.audit import Audit, audit
-from schemas.command import DeleteAll, SetPolicy
-from schemas.policy import LimitHit, Policy
+from mnemolog.projections.audit import Audit, audit
+from mnemolog.schemas.command import DeleteAll, SetPolicy
+from mnemolog.schemas.policy import LimitHit, Policy
 from tests.builders import (
     START,
     added,

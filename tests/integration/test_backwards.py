@@ -10,9 +10,9 @@ import pytest
 from hypothesis import HealthCheck, assume, example, given, settings
 from hypothesis import strategies as st
 
-from schemas.scope import Scope
-from schemas.turn import Message, Turn
-from streams.settings import StreamsSettings
+from mnemolog.schemas.scope import Scope
+from mnemolog.schemas.turn import Message, Turn
+from mnemolog.streams.settings import StreamsSettings
 from tests.quality.models import models
 from tests.quality.pipeline import Pipeline, pipeline
 

@@ -6,10 +6,10 @@ from datetime import datetime
 import pytest
 import pytest_asyncio
 
-from projections.known import MAX_BYGONES, KnownFacts
-from projections.matching import Matcher
-from schemas.events import FactAdded
-from schemas.facts import ExtractedFact
+from mnemolog.projections.known import MAX_BYGONES, KnownFacts
+from mnemolog.projections.matching import Matcher
+from mnemolog.schemas.events import FactAdded
+from mnemolog.schemas.facts import ExtractedFact
 from tests.builders import (
     ALICE,
     BOB,

@@ -10,17 +10,28 @@ import pytest
 
 from mnemolog.client import MemoryClient
 from mnemolog.errors import PublishError
+from mnemolog.projections.audit import audit
+from mnemolog.projections.log_source import TableLog
+from mnemolog.projections.pools import open_pool
+from mnemolog.projections.rebuild import rebuild
+from mnemolog.schemas.command import (
+    Command,
+    Correct,
+    Delete,
+    DeleteAll,
+    Edit,
+    Order,
+    SetPolicy,
+    Undo,
+    Update,
+    tenant_scope,
+)
+from mnemolog.schemas.ids import fact_id
+from mnemolog.schemas.policy import Limits, Policy
+from mnemolog.schemas.scope import Scope
 from mnemolog.settings import Settings
-from projections.audit import audit
-from projections.log_source import TableLog
-from projections.pools import open_pool
-from projections.rebuild import rebuild
-from schemas.command import Command, Correct, Delete, DeleteAll, Edit, Order, SetPolicy, Undo, Update, tenant_scope
-from schemas.ids import fact_id
-from schemas.policy import Limits, Policy
-from schemas.scope import Scope
-from streams.settings import StreamsSettings
-from streams.topics import DEAD_LETTERS, MEMORY_COMMANDS, topic_name
+from mnemolog.streams.settings import StreamsSettings
+from mnemolog.streams.topics import DEAD_LETTERS, MEMORY_COMMANDS, topic_name
 from tests.kafka import publish, read_all, until
 from tests.pipeline import MONDAY, ends, order, rows, running, say, settings_for, turn
 

@@ -6,7 +6,7 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from schemas.command import (
+from mnemolog.schemas.command import (
     Confirm,
     Correct,
     Delete,
@@ -20,8 +20,8 @@ from schemas.command import (
     Update,
     tenant_scope,
 )
-from schemas.policy import Policy
-from schemas.scope import Scope
+from mnemolog.schemas.policy import Policy
+from mnemolog.schemas.scope import Scope
 from tests.builders import (
     BOB,
     added,

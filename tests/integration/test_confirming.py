@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from schemas.command import Confirm, Correct, Edit, Undo
+from mnemolog.schemas.command import Confirm, Correct, Edit, Undo
 from tests.builders import added, commit, day, fact_of, merged, pending, replaced
 from tests.desk import Desk
 from tests.stored import Stored

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from streams.settings import StreamsSettings
-from streams.topics import CONVERSATION_TURNS, topic_name
+from mnemolog.streams.settings import StreamsSettings
+from mnemolog.streams.topics import CONVERSATION_TURNS, topic_name
 from tests.deployment import ROOT
 from tests.kafka import publish, until
 from tests.pipeline import ends, running, say, settings_for, turn
@@ -51,7 +51,7 @@ async def test_every_question_of_the_dashboard_is_answered(
     bootstrap: str, database: str, topic_suffix: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     installed("prometheus", "prometheus")
-    monkeypatch.setattr("streams.quality_watch.WATCH_SECONDS", 1.0)
+    monkeypatch.setattr("mnemolog.streams.quality_watch.WATCH_SECONDS", 1.0)
     settings = settings_for(bootstrap, database, f"{topic_suffix}-")
     async with running(settings) as worker, prometheus_of(worker.metrics_url, tmp_path) as prometheus:
         await _a_first_look(settings, database, prometheus)

@@ -6,13 +6,13 @@ from datetime import UTC, datetime
 import orjson
 import pytest
 
-from projections.audit import audit
-from projections.pools import open_pool
-from projections.rebuild import rebuild
-from schemas.scope import Scope
-from schemas.turn import Message, Turn
-from streams.log_source import KafkaLog
-from streams.settings import StreamsSettings
+from mnemolog.projections.audit import audit
+from mnemolog.projections.pools import open_pool
+from mnemolog.projections.rebuild import rebuild
+from mnemolog.schemas.scope import Scope
+from mnemolog.schemas.turn import Message, Turn
+from mnemolog.streams.log_source import KafkaLog
+from mnemolog.streams.settings import StreamsSettings
 from tests.pipeline import ends, rows, running, say, settings_for
 from tests.servers.openai_server import OpenAiServer
 from tests.servers.replies import LocomoReplies, locomo_folder

@@ -6,9 +6,9 @@ from uuid import UUID
 
 import pytest
 
-from projections.diffing import Change, Diff, diff
-from projections.query_errors import QueryError
-from projections.scoping import ScopeFilter
+from mnemolog.projections.diffing import Change, Diff, diff
+from mnemolog.projections.query_errors import QueryError
+from mnemolog.projections.scoping import ScopeFilter
 from tests.builders import (
     ALICE,
     BOB,

@@ -13,14 +13,14 @@ from psycopg.errors import ReadOnlySqlTransaction
 
 from mnemolog.client import MemoryClient
 from mnemolog.errors import InvalidTurnError
+from mnemolog.projections.results import WriteResult
+from mnemolog.schemas.command import tenant_scope
+from mnemolog.schemas.policy import Limits, Policy
+from mnemolog.schemas.turn import Turn
 from mnemolog.settings import Settings
-from projections.results import WriteResult
-from schemas.command import tenant_scope
-from schemas.policy import Limits, Policy
-from schemas.turn import Turn
-from streams.dry_run import DryRun
-from streams.settings import StreamsSettings
-from streams.topics import TOPICS, topic_name
+from mnemolog.streams.dry_run import DryRun
+from mnemolog.streams.settings import StreamsSettings
+from mnemolog.streams.topics import TOPICS, topic_name
 from tests.builders import added, commit, policy_set
 from tests.pipeline import MONDAY, ends, running, say, settings_for, turn
 from tests.stored import Stored

@@ -10,9 +10,9 @@ from structlog.testing import capture_logs
 from mnemolog.edge import Edge
 from mnemolog.errors import LimitExceededError
 from mnemolog.reading import Reader
-from schemas.policy import LimitHit, Limits, Policy
-from schemas.scope import Scope
-from schemas.turn import Message, Turn
+from mnemolog.schemas.policy import LimitHit, Limits, Policy
+from mnemolog.schemas.scope import Scope
+from mnemolog.schemas.turn import Message, Turn
 from tests.builders import ALICE, START, added, commit, policy_set
 from tests.stored import Stored
 

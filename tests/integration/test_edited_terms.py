@@ -6,8 +6,8 @@ from uuid import UUID
 
 import pytest
 
-from schemas.admission import Refusal, admit_command
-from schemas.command import Correct, Edit, Order, Update
+from mnemolog.schemas.admission import Refusal, admit_command
+from mnemolog.schemas.command import Correct, Edit, Order, Update
 from tests.builders import ALICE, added, commit, day, expired, fact_of
 from tests.desk import Desk
 from tests.stored import Stored

@@ -6,11 +6,11 @@ from datetime import datetime
 
 import pytest
 
-from schemas.command import MAX_ITEMS, Command, Expire, Undo
-from schemas.commit import Commit
-from schemas.scope import Scope
-from streams.errors import RecordTooLarge
-from streams.expiry import BATCH, MARGIN, PATIENCE, Expiry
+from mnemolog.schemas.command import MAX_ITEMS, Command, Expire, Undo
+from mnemolog.schemas.commit import Commit
+from mnemolog.schemas.scope import Scope
+from mnemolog.streams.errors import RecordTooLarge
+from mnemolog.streams.expiry import BATCH, MARGIN, PATIENCE, Expiry
 from tests.builders import ALICE, BOB, added, commit, day, event_of, fact_of, noise, retracted
 from tests.desk import Desk
 from tests.stored import Stored

@@ -5,11 +5,11 @@ from uuid import UUID
 import orjson
 import pytest
 
-from projections.explaining import explain
-from projections.query_errors import UnknownFactError
-from projections.why_not import why_not
-from schemas.command import Correct, Edit
-from schemas.provenance import Before, Provenance, Step, Thresholds
+from mnemolog.projections.explaining import explain
+from mnemolog.projections.query_errors import UnknownFactError
+from mnemolog.projections.why_not import why_not
+from mnemolog.schemas.command import Correct, Edit
+from mnemolog.schemas.provenance import Before, Provenance, Step, Thresholds
 from tests.builders import (
     added,
     commit,

@@ -3,8 +3,8 @@
 import psycopg
 import pytest
 
-from projections.halfvec import register_halfvec
-from schemas.vector import Vector
+from mnemolog.projections.halfvec import register_halfvec
+from mnemolog.schemas.vector import Vector
 
 pytestmark = pytest.mark.postgres
 

@@ -4,9 +4,9 @@ from uuid import UUID
 
 import pytest
 
-from projections.history import history
-from projections.query_errors import UnknownFactError
-from schemas.events import Reversal, Standing
+from mnemolog.projections.history import history
+from mnemolog.projections.query_errors import UnknownFactError
+from mnemolog.schemas.events import Reversal, Standing
 from tests.builders import (
     BOB,
     added,

@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from projections.journal import Journal, JournalEntry
-from projections.pools import Pool, open_pool
-from schemas.admission import Refusal, admit
-from schemas.scope import Scope
-from schemas.turn import Message, Turn
+from mnemolog.projections.journal import Journal, JournalEntry
+from mnemolog.projections.pools import Pool, open_pool
+from mnemolog.schemas.admission import Refusal, admit
+from mnemolog.schemas.scope import Scope
+from mnemolog.schemas.turn import Message, Turn
 from tests.builders import START, day
 
 pytestmark = pytest.mark.postgres

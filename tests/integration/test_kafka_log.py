@@ -6,10 +6,10 @@ import pytest
 from aiokafka import TopicPartition  # type: ignore[import-untyped] # aiokafka ships no types
 from aiokafka.admin import AIOKafkaAdminClient, RecordsToDelete  # type: ignore[import-untyped] # as above
 
-from projections.errors import LogGapError
-from projections.query_errors import LogUnreadableError
-from streams.admin import ensure_topics
-from streams.log_source import KafkaLog
+from mnemolog.projections.errors import LogGapError
+from mnemolog.projections.query_errors import LogUnreadableError
+from mnemolog.streams.admin import ensure_topics
+from mnemolog.streams.log_source import KafkaLog
 from tests.kafka import PARTITIONS, producer
 
 pytestmark = pytest.mark.kafka

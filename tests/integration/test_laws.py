@@ -8,26 +8,26 @@ from functools import partial
 
 import pytest
 
-from projections.audit import audit
-from projections.log_source import LogSource, TableLog
-from projections.pools import open_pool
-from projections.rebuild import rebuild
-from schemas.commit import Commit
-from schemas.envelopes import ExtractedFacts
-from schemas.scope import Scope
-from streams.base_window import Delivery
-from streams.dead_letters import DeadLetters
-from streams.errors import ProducerDead
-from streams.log_source import KafkaLog
-from streams.records import Record
-from streams.seen import Seen
-from streams.send import Sender, Sent
-from streams.settings import StreamsSettings
-from streams.stages.carrying import carry, ended
-from streams.stages.hop import Hop, Steps
-from streams.stages.reading import Received, reader
-from streams.topics import CONVERSATION_TURNS, MEMORY_EVENTS, TOPICS, topic_name
-from streams.window import KeyedWindow
+from mnemolog.projections.audit import audit
+from mnemolog.projections.log_source import LogSource, TableLog
+from mnemolog.projections.pools import open_pool
+from mnemolog.projections.rebuild import rebuild
+from mnemolog.schemas.commit import Commit
+from mnemolog.schemas.envelopes import ExtractedFacts
+from mnemolog.schemas.scope import Scope
+from mnemolog.streams.base_window import Delivery
+from mnemolog.streams.dead_letters import DeadLetters
+from mnemolog.streams.errors import ProducerDead
+from mnemolog.streams.log_source import KafkaLog
+from mnemolog.streams.records import Record
+from mnemolog.streams.seen import Seen
+from mnemolog.streams.send import Sender, Sent
+from mnemolog.streams.settings import StreamsSettings
+from mnemolog.streams.stages.carrying import carry, ended
+from mnemolog.streams.stages.hop import Hop, Steps
+from mnemolog.streams.stages.reading import Received, reader
+from mnemolog.streams.topics import CONVERSATION_TURNS, MEMORY_EVENTS, TOPICS, topic_name
+from mnemolog.streams.window import KeyedWindow
 from tests.builders import added, commit, day, replaced
 from tests.kafka import publish, read_all, until
 from tests.pipeline import ends, rows, running, say, settings_for, turn

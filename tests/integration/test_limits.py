@@ -7,15 +7,15 @@ from typing import Any
 
 import pytest
 
-from projections.limits import LEVELS, Reservations
-from projections.pools import open_pool
-from schemas.command import DeleteAll
-from schemas.commit import Commit
-from schemas.envelopes import MatchedFacts
-from schemas.policy import Level, LimitHit, LimitName, Limits, Policy, Rules
-from schemas.provenance import Origin, Step
-from schemas.scope import Scope
-from streams.stages.limiting import Limiting
+from mnemolog.projections.limits import LEVELS, Reservations
+from mnemolog.projections.pools import open_pool
+from mnemolog.schemas.command import DeleteAll
+from mnemolog.schemas.commit import Commit
+from mnemolog.schemas.envelopes import MatchedFacts
+from mnemolog.schemas.policy import Level, LimitHit, LimitName, Limits, Policy, Rules
+from mnemolog.schemas.provenance import Origin, Step
+from mnemolog.schemas.scope import Scope
+from mnemolog.streams.stages.limiting import Limiting
 from tests.builders import ALICE, BOB, START, added, commit, day, fact_of, pending, replaced
 from tests.stored import Stored
 

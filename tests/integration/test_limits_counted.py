@@ -4,12 +4,12 @@ from datetime import datetime, timedelta, timezone
 
 import pytest
 
-from projections.limits import Claim, Reservations
-from schemas.command import DeleteAll
-from schemas.commit import Commit
-from schemas.policy import Level, LimitHit, Limits, Policy, Rules
-from schemas.provenance import Step
-from schemas.scope import Scope
+from mnemolog.projections.limits import Claim, Reservations
+from mnemolog.schemas.command import DeleteAll
+from mnemolog.schemas.commit import Commit
+from mnemolog.schemas.policy import Level, LimitHit, Limits, Policy, Rules
+from mnemolog.schemas.provenance import Step
+from mnemolog.schemas.scope import Scope
 from tests.builders import ALICE, BOB, START, added, commit, day, ordered
 from tests.stored import Stored
 

@@ -6,17 +6,17 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from projections.matching import CANDIDATES_OF_KEY, Matcher, Standing, Wanted
-from projections.policies import SetPolicies
-from projections.pools import Pool, open_pool
-from projections.projector import LogRecord, Projector
-from schemas.command import tenant_scope
-from schemas.commit import Commit
-from schemas.facts import content_hash
-from schemas.policy import LimitHit, Policy
-from schemas.provenance import Origin
-from schemas.scope import Scope
-from schemas.vector import Vector
+from mnemolog.projections.matching import CANDIDATES_OF_KEY, Matcher, Standing, Wanted
+from mnemolog.projections.policies import SetPolicies
+from mnemolog.projections.pools import Pool, open_pool
+from mnemolog.projections.projector import LogRecord, Projector
+from mnemolog.schemas.command import tenant_scope
+from mnemolog.schemas.commit import Commit
+from mnemolog.schemas.facts import content_hash
+from mnemolog.schemas.policy import LimitHit, Policy
+from mnemolog.schemas.provenance import Origin
+from mnemolog.schemas.scope import Scope
+from mnemolog.schemas.vector import Vector
 from tests.builders import (
     ALICE,
     BOB,

@@ -9,16 +9,16 @@ from typing import Any
 
 import pytest
 
-from projections.query_errors import LogUnreadableError
-from streams.admin import ensure_topics
-from streams.app import StageApp, StageSpec, build_app
-from streams.log_source import KafkaLog
-from streams.merging import EndOf
-from streams.records import Record
-from streams.runner import Supervision, run_apps
-from streams.send import Sender
-from streams.topics import CONVERSATION_TURNS, MEMORY_COMMANDS, Topic, topic_name
-from streams.window import KeyedWindow, Window
+from mnemolog.projections.query_errors import LogUnreadableError
+from mnemolog.streams.admin import ensure_topics
+from mnemolog.streams.app import StageApp, StageSpec, build_app
+from mnemolog.streams.log_source import KafkaLog
+from mnemolog.streams.merging import EndOf
+from mnemolog.streams.records import Record
+from mnemolog.streams.runner import Supervision, run_apps
+from mnemolog.streams.send import Sender
+from mnemolog.streams.topics import CONVERSATION_TURNS, MEMORY_COMMANDS, Topic, topic_name
+from mnemolog.streams.window import KeyedWindow, Window
 from tests.kafka import PARTITIONS, QUICK, producer
 from tests.support import eventually
 

@@ -10,13 +10,13 @@ import pytest_asyncio
 from psycopg import sql
 from psycopg.rows import TupleRow
 
-from projections.errors import DowngradeRefusedError
-from projections.log_source import TableLog
-from projections.migrate import create_projection_schema, migrate, migration_text
-from projections.migrations import running
-from projections.rebuild import rebuild
-from projections.sql import queries
-from schemas.commit import Commit
+from mnemolog.projections.errors import DowngradeRefusedError
+from mnemolog.projections.log_source import TableLog
+from mnemolog.projections.migrate import create_projection_schema, migrate, migration_text
+from mnemolog.projections.migrations import running
+from mnemolog.projections.rebuild import rebuild
+from mnemolog.projections.sql import queries
+from mnemolog.schemas.commit import Commit
 from tests.builders import added, commit, confirmed, contradicted, day, decided, fact_of, merged, replaced, skipped
 from tests.stored import Stored
 

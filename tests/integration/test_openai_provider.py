@@ -12,12 +12,12 @@ from typing import Any
 
 import pytest
 
-from streams.prompts.extract import extraction_prompt, parse_extraction
-from streams.providers.base import Prompt, Usage
-from streams.providers.errors import PromptRefusedError, ProviderConfigurationError
-from streams.providers.openai import MAX_CHARACTERS, MAX_TEXTS, OpenAiChat, OpenAiEmbedder
-from streams.providers.openai_calls import CallPurpose, Endpoint, connect, retry_after
-from streams.providers.pacing import Pace
+from mnemolog.streams.prompts.extract import extraction_prompt, parse_extraction
+from mnemolog.streams.providers.base import Prompt, Usage
+from mnemolog.streams.providers.errors import PromptRefusedError, ProviderConfigurationError
+from mnemolog.streams.providers.openai import MAX_CHARACTERS, MAX_TEXTS, OpenAiChat, OpenAiEmbedder
+from mnemolog.streams.providers.openai_calls import CallPurpose, Endpoint, connect, retry_after
+from mnemolog.streams.providers.pacing import Pace
 from tests.conversations import extraction, user
 from tests.servers.openai_server import OpenAiServer
 from tests.support import eventually

@@ -10,12 +10,12 @@ from urllib.request import Request, urlopen
 
 import pytest
 
-from streams.prompts.conflicts import number
-from streams.prompts.extract import extraction_prompt, parse_extraction
-from streams.prompts.resolve import parse_resolution, resolution_prompt
-from streams.providers.openai import OpenAiChat
-from streams.providers.openai_calls import Endpoint
-from streams.providers.pacing import Pace
+from mnemolog.streams.prompts.conflicts import number
+from mnemolog.streams.prompts.extract import extraction_prompt, parse_extraction
+from mnemolog.streams.prompts.resolve import parse_resolution, resolution_prompt
+from mnemolog.streams.providers.openai import OpenAiChat
+from mnemolog.streams.providers.openai_calls import Endpoint
+from mnemolog.streams.providers.pacing import Pace
 from tests.conversations import MONDAY, extraction, fact, known, turn, user
 from tests.servers.openai_server import OpenAiServer
 from tests.servers.replies import LocomoReplies, locomo_folder

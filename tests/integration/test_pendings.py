@@ -2,9 +2,9 @@
 
 import pytest
 
-from projections.pendings import pending as waiting_in
-from projections.pendings import unresolved
-from projections.scoping import ANY, ScopeFilter
+from mnemolog.projections.pendings import pending as waiting_in
+from mnemolog.projections.pendings import unresolved
+from mnemolog.projections.scoping import ANY, ScopeFilter
 from tests.builders import (
     ALICE,
     BOB,

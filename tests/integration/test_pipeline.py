@@ -5,12 +5,12 @@ import json
 import pytest
 from prometheus_client import REGISTRY
 
-from schemas.scope import Scope
-from schemas.turn import Overrides
-from streams.assembly import ALL_STAGES
-from streams.dead_letters import DeadLetter
-from streams.settings import StreamsSettings
-from streams.topics import CONVERSATION_TURNS, DEAD_LETTERS, MEMORY_EVENTS, topic_name
+from mnemolog.schemas.scope import Scope
+from mnemolog.schemas.turn import Overrides
+from mnemolog.streams.assembly import ALL_STAGES
+from mnemolog.streams.dead_letters import DeadLetter
+from mnemolog.streams.settings import StreamsSettings
+from mnemolog.streams.topics import CONVERSATION_TURNS, DEAD_LETTERS, MEMORY_EVENTS, topic_name
 from tests.kafka import publish, read_all
 from tests.pipeline import ends, rows, running, say, settings_for, turn
 

@@ -3,12 +3,12 @@
 import pytest
 from pydantic import ValidationError
 
-from projections.policies import Policies, with_overrides
-from schemas.command import tenant_scope
-from schemas.policy import CONFIRM_BELOW, HIGH_RISK, Limits, Policy, Rules
-from schemas.scope import Scope
-from schemas.turn import Overrides
-from streams.settings import StreamsSettings, default_rules
+from mnemolog.projections.policies import Policies, with_overrides
+from mnemolog.schemas.command import tenant_scope
+from mnemolog.schemas.policy import CONFIRM_BELOW, HIGH_RISK, Limits, Policy, Rules
+from mnemolog.schemas.scope import Scope
+from mnemolog.schemas.turn import Overrides
+from mnemolog.streams.settings import StreamsSettings, default_rules
 from tests.builders import ALICE, BOB, commit, day, policy_set
 from tests.stored import Stored
 

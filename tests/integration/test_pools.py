@@ -5,8 +5,8 @@ import pytest
 from prometheus_client import REGISTRY
 from psycopg_pool import PoolClosed
 
-from projections.errors import SchemaMissingError
-from projections.pools import connection_settings, open_pool, persistently, prepare
+from mnemolog.projections.errors import SchemaMissingError
+from mnemolog.projections.pools import connection_settings, open_pool, persistently, prepare
 
 pytestmark = pytest.mark.postgres
 

@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from schemas.commit import Commit
+from mnemolog.schemas.commit import Commit
 from tests.builders import BOB, added, commit, contradicted, day, expired, fact_of, merged, pending, replaced
 from tests.stored import Stored
 from tests.stories import decisions

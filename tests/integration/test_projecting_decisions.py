@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from schemas.policy import LimitHit
+from mnemolog.schemas.policy import LimitHit
 from tests.builders import (
     added,
     commit,

@@ -12,15 +12,15 @@ import pytest_asyncio
 from prometheus_client import REGISTRY
 from psycopg import sql
 
-from projections.bulk import refresh_all_profiles
-from projections.errors import LogChangedError, LogGapError
-from projections.pools import Pool, open_pool
-from projections.projector import SWAP_LOCK, LogRecord, Projector
-from schemas.commit import Commit
-from schemas.errors import UnsupportedVersionError
-from schemas.facts import content_hash
-from schemas.provenance import Step
-from schemas.scope import Scope
+from mnemolog.projections.bulk import refresh_all_profiles
+from mnemolog.projections.errors import LogChangedError, LogGapError
+from mnemolog.projections.pools import Pool, open_pool
+from mnemolog.projections.projector import SWAP_LOCK, LogRecord, Projector
+from mnemolog.schemas.commit import Commit
+from mnemolog.schemas.errors import UnsupportedVersionError
+from mnemolog.schemas.facts import content_hash
+from mnemolog.schemas.provenance import Step
+from mnemolog.schemas.scope import Scope
 from tests.builders import (
     ALICE,
     BOB,

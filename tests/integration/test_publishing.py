@@ -10,7 +10,7 @@ from mnemolog.client import MemoryClient
 from mnemolog.errors import PublishError
 from mnemolog.publishing import Letter, Publisher
 from mnemolog.settings import Settings
-from streams.topics import CONVERSATION_TURNS, topic_name
+from mnemolog.streams.topics import CONVERSATION_TURNS, topic_name
 from tests.kafka import PARTITIONS, read_all, until
 
 pytestmark = pytest.mark.kafka

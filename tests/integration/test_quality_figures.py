@@ -6,12 +6,12 @@ from datetime import timedelta
 import pytest
 from prometheus_client import REGISTRY
 
-from projections.pools import open_pool
-from projections.quality import DecisionQuality, decision_quality
-from projections.query_errors import QueryError
-from projections.scoping import ScopeFilter
-from schemas.events import Reversal
-from streams.quality_watch import show_quality
+from mnemolog.projections.pools import open_pool
+from mnemolog.projections.quality import DecisionQuality, decision_quality
+from mnemolog.projections.query_errors import QueryError
+from mnemolog.projections.scoping import ScopeFilter
+from mnemolog.schemas.events import Reversal
+from mnemolog.streams.quality_watch import show_quality
 from tests.builders import (
     ALICE,
     BOB,

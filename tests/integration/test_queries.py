@@ -3,14 +3,14 @@
 import orjson
 import pytest
 
-from projections.queries import facts, facts_as_of, profile, turn_status
-from projections.query_errors import AmbiguousTurnError, QueryError, UnknownTurnError
-from projections.results import Fact, Profile, Tokens, WriteResult
-from projections.scoping import ANY, ScopeFilter
-from schemas.command import Delete
-from schemas.policy import LimitHit
-from schemas.provenance import Step
-from schemas.scope import Scope
+from mnemolog.projections.queries import facts, facts_as_of, profile, turn_status
+from mnemolog.projections.query_errors import AmbiguousTurnError, QueryError, UnknownTurnError
+from mnemolog.projections.results import Fact, Profile, Tokens, WriteResult
+from mnemolog.projections.scoping import ANY, ScopeFilter
+from mnemolog.schemas.command import Delete
+from mnemolog.schemas.policy import LimitHit
+from mnemolog.schemas.provenance import Step
+from mnemolog.schemas.scope import Scope
 from tests.builders import (
     ALICE,
     BOB,
@@ -60,7 +60,7 @@ async def test_facts_are_those_that_hold_and_all_versions_on_demand(db: Stored) 
 
 
 async def test_an_answer_is_bounded(db: Stored, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("projections.fetching.MAX_ROWS", 2)
+    monkeypatch.setattr("mnemolog.projections.fetching.MAX_ROWS", 2)
     await db.apply(commit("1", added("A."), added("B.")))
     assert len(await facts(db.conn, MINE, at=day(1))) == 2
     await db.apply(commit("2", added("C.")))

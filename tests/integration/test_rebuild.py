@@ -11,13 +11,13 @@ from typing import LiteralString
 
 import pytest
 
-from projections.errors import LogGapError
-from projections.log_source import TableLog
-from projections.projector import LogRecord
-from projections.query_errors import DependentViewsError, LogTooShortError, RebuildRunningError
-from projections.rebuild import Progress, rebuild
-from schemas.commit import Commit
-from schemas.scope import Scope
+from mnemolog.projections.errors import LogGapError
+from mnemolog.projections.log_source import TableLog
+from mnemolog.projections.projector import LogRecord
+from mnemolog.projections.query_errors import DependentViewsError, LogTooShortError, RebuildRunningError
+from mnemolog.projections.rebuild import Progress, rebuild
+from mnemolog.schemas.commit import Commit
+from mnemolog.schemas.scope import Scope
 from tests.builders import (
     ALICE,
     BOB,
@@ -278,9 +278,9 @@ async def test_an_interrupted_rebuild_leaves_the_live_tables_and_the_next_one_su
 
 KILLED = """
 import asyncio, sys, time
-from projections.log_source import TableLog
-from projections.pools import open_pool
-from projections.rebuild import rebuild
+from mnemolog.projections.log_source import TableLog
+from mnemolog.projections.pools import open_pool
+from mnemolog.projections.rebuild import rebuild
 
 def halt(progress):
     if progress.step == "comparing":
@@ -360,7 +360,7 @@ async def test_a_commit_that_no_table_can_hold_is_rejected_alike(db: Stored) -> 
 def test_a_rebuild_knows_no_provider() -> None:
     """Law 4: no model is called; the modules that could are not even imported."""
     code = (
-        "import sys, projections.rebuild\n"
+        "import sys, mnemolog.projections.rebuild\n"
         "providers = {'streams', 'openai', 'onnxruntime', 'httpx', 'aiokafka'}\n"
         "print(sorted(providers & {name.split('.')[0] for name in sys.modules}))"
     )

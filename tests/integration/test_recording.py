@@ -7,12 +7,12 @@ from dataclasses import replace
 import pytest
 import pytest_asyncio
 
-from projections.pools import open_pool
-from projections.replies import Replies
-from schemas.vector import Vector
-from streams.providers.base import ChatMessage, Embeddings, Prompt, Reply, Usage
-from streams.providers.errors import PromptRefusedError
-from streams.recording import ChatRecorder, EmbeddingRecorder, RecordedVectors, Source
+from mnemolog.projections.pools import open_pool
+from mnemolog.projections.replies import Replies
+from mnemolog.schemas.vector import Vector
+from mnemolog.streams.providers.base import ChatMessage, Embeddings, Prompt, Reply, Usage
+from mnemolog.streams.providers.errors import PromptRefusedError
+from mnemolog.streams.recording import ChatRecorder, EmbeddingRecorder, RecordedVectors, Source
 from tests.conversations import extraction, user
 
 pytestmark = pytest.mark.postgres

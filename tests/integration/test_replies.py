@@ -8,8 +8,8 @@ from datetime import timedelta
 import pytest
 import pytest_asyncio
 
-from projections.pools import Pool, open_pool
-from projections.replies import Key, Replies, StoredReply
+from mnemolog.projections.pools import Pool, open_pool
+from mnemolog.projections.replies import Key, Replies, StoredReply
 
 pytestmark = pytest.mark.postgres
 

@@ -7,14 +7,14 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from schemas.command import Delete, SetPolicy
-from schemas.commit import Commit
-from schemas.envelopes import End
-from schemas.events import ConflictResolved, FactAdded, FactPending, FactReplaced, FactSkipped
-from schemas.facts import NewFact
-from schemas.policy import Limits, Policy
-from schemas.turn import Overrides
-from streams.providers.base import Prompt
+from mnemolog.schemas.command import Delete, SetPolicy
+from mnemolog.schemas.commit import Commit
+from mnemolog.schemas.envelopes import End
+from mnemolog.schemas.events import ConflictResolved, FactAdded, FactPending, FactReplaced, FactSkipped
+from mnemolog.schemas.facts import NewFact
+from mnemolog.schemas.policy import Limits, Policy
+from mnemolog.schemas.turn import Overrides
+from mnemolog.streams.providers.base import Prompt
 from tests.builders import day
 from tests.conversations import decided, decisions_reply
 from tests.resolving import Memory, envelope, stated

@@ -7,14 +7,14 @@ from collections.abc import Callable
 
 import pytest
 
-from streams import metrics
-from streams.admin import ensure_topics
-from streams.app import StageApp, StageSpec, build_app
-from streams.records import Record
-from streams.runner import Supervision, run_apps
-from streams.send import Sender
-from streams.topics import CONVERSATION_TURNS, topic_name
-from streams.window import KeyedWindow, Window
+from mnemolog.streams import metrics
+from mnemolog.streams.admin import ensure_topics
+from mnemolog.streams.app import StageApp, StageSpec, build_app
+from mnemolog.streams.records import Record
+from mnemolog.streams.runner import Supervision, run_apps
+from mnemolog.streams.send import Sender
+from mnemolog.streams.topics import CONVERSATION_TURNS, topic_name
+from mnemolog.streams.window import KeyedWindow, Window
 from tests.kafka import PARTITIONS, QUICK, publish
 from tests.support import eventually
 

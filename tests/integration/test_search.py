@@ -4,11 +4,11 @@ from datetime import datetime
 
 import pytest
 
-from projections.query_errors import QueryError
-from projections.scoping import ANY, ScopeFilter
-from projections.search import K, search
-from schemas.scope import Scope
-from schemas.vector import Vector
+from mnemolog.projections.query_errors import QueryError
+from mnemolog.projections.scoping import ANY, ScopeFilter
+from mnemolog.projections.search import K, search
+from mnemolog.schemas.scope import Scope
+from mnemolog.schemas.vector import Vector
 from tests.builders import (
     ALICE,
     BOB,

@@ -12,12 +12,12 @@ from aiokafka.errors import (  # type: ignore[import-untyped] # aiokafka ships n
     OutOfOrderSequenceNumber,
 )
 
-from streams.admin import ensure_topics
-from streams.dead_letters import DeadLetter, DeadLetters
-from streams.errors import ProducerDead, RecordTooLarge
-from streams.records import Record
-from streams.send import Headers, Position, Sender, Sent
-from streams.topics import CONVERSATION_TURNS, DEAD_LETTERS, MIB, size_limits, topic_name
+from mnemolog.streams.admin import ensure_topics
+from mnemolog.streams.dead_letters import DeadLetter, DeadLetters
+from mnemolog.streams.errors import ProducerDead, RecordTooLarge
+from mnemolog.streams.records import Record
+from mnemolog.streams.send import Headers, Position, Sender, Sent
+from mnemolog.streams.topics import CONVERSATION_TURNS, DEAD_LETTERS, MIB, size_limits, topic_name
 from tests.kafka import PARTITIONS, producer, read_all
 
 pytestmark = pytest.mark.kafka

@@ -8,9 +8,9 @@ import psycopg
 import pytest
 import pytest_asyncio
 
-from projections.pools import open_pool
-from projections.replies import Replies
-from streams.shared_replies import SharedReplies
+from mnemolog.projections.pools import open_pool
+from mnemolog.projections.replies import Replies
+from mnemolog.streams.shared_replies import SharedReplies
 from tests.integration.test_replies import REPLY
 
 pytestmark = pytest.mark.postgres

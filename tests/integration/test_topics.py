@@ -7,9 +7,9 @@ from datetime import timedelta
 import pytest
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic  # type: ignore[import-untyped] # aiokafka ships no types
 
-from streams.admin import describe_topics, ensure_topics
-from streams.errors import PartitionCountDiffers, RetentionTooShort, TopicNotCreated
-from streams.topics import CONVERSATION_TURNS, DEAD_LETTERS, MEMORY_EVENTS, TOPICS, topic_name
+from mnemolog.streams.admin import describe_topics, ensure_topics
+from mnemolog.streams.errors import PartitionCountDiffers, RetentionTooShort, TopicNotCreated
+from mnemolog.streams.topics import CONVERSATION_TURNS, DEAD_LETTERS, MEMORY_EVENTS, TOPICS, topic_name
 from tests.kafka import PARTITIONS, producer, publish, read_all
 
 pytestmark = pytest.mark.kafka

@@ -7,13 +7,13 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from projections.log_source import TableLog
-from projections.rebuild import rebuild
-from schemas.command import Delete, DeleteAll, Edit, Order, Resolve, SetPolicy, Undo, Update
-from schemas.commit import Commit
-from schemas.policy import Policy
-from schemas.provenance import Step
-from schemas.scope import Scope
+from mnemolog.projections.log_source import TableLog
+from mnemolog.projections.rebuild import rebuild
+from mnemolog.schemas.command import Delete, DeleteAll, Edit, Order, Resolve, SetPolicy, Undo, Update
+from mnemolog.schemas.commit import Commit
+from mnemolog.schemas.policy import Policy
+from mnemolog.schemas.provenance import Step
+from mnemolog.schemas.scope import Scope
 from tests.builders import (
     ALICE,
     BOB,
@@ -161,7 +161,7 @@ async def test_two_thousand_deleted_facts_can_be_taken_back(desk: Desk) -> None:
 async def test_more_than_one_command_can_take_back_is_refused_whole(
     desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("streams.stages.commanding.MAX_FACTS", 2)
+    monkeypatch.setattr("mnemolog.streams.stages.commanding.MAX_FACTS", 2)
     before = await as_it_stands(desk)
     refused = await desk.give("u1", Undo(source_id="t1"), at=day(1))
     assert (refused.outcome, refused.events) == ("rejected", ())

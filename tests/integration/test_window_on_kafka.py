@@ -9,14 +9,14 @@ from contextlib import asynccontextmanager, suppress
 import pytest
 from aiokafka import AIOKafkaConsumer, TopicPartition  # type: ignore[import-untyped] # aiokafka ships no types
 
-from streams.admin import ensure_topics
-from streams.app import StageApp, StageSpec, build_app, group_id
-from streams.batches import BatchWindow
-from streams.records import Record
-from streams.runner import Supervision, run_apps
-from streams.send import Sender
-from streams.topics import CONVERSATION_TURNS, EXTRACTED_FACTS, topic_name
-from streams.window import KeyedWindow, Partition, Window
+from mnemolog.streams.admin import ensure_topics
+from mnemolog.streams.app import StageApp, StageSpec, build_app, group_id
+from mnemolog.streams.batches import BatchWindow
+from mnemolog.streams.records import Record
+from mnemolog.streams.runner import Supervision, run_apps
+from mnemolog.streams.send import Sender
+from mnemolog.streams.topics import CONVERSATION_TURNS, EXTRACTED_FACTS, topic_name
+from mnemolog.streams.window import KeyedWindow, Partition, Window
 from tests.kafka import PARTITIONS, QUICK, committed, publish, read_all, until
 from tests.support import eventually
 

@@ -5,20 +5,20 @@ import urllib.request
 
 import pytest
 
-from projections.log_source import TableLog
-from projections.pools import open_pool
-from projections.projector import LogRecord, Projector
-from projections.replies import Replies
-from streams.admin import ensure_topics
-from streams.assembly import ALL_STAGES
-from streams.errors import LogMismatch
-from streams.log_source import KafkaLog
-from streams.models import Models
-from streams.providers.errors import ProviderConfigurationError
-from streams.settings import StreamsSettings
-from streams.stages.project import lag, start_offsets
-from streams.topics import MEMORY_EVENTS, topic_name
-from streams.worker import run_worker
+from mnemolog.projections.log_source import TableLog
+from mnemolog.projections.pools import open_pool
+from mnemolog.projections.projector import LogRecord, Projector
+from mnemolog.projections.replies import Replies
+from mnemolog.streams.admin import ensure_topics
+from mnemolog.streams.assembly import ALL_STAGES
+from mnemolog.streams.errors import LogMismatch
+from mnemolog.streams.log_source import KafkaLog
+from mnemolog.streams.models import Models
+from mnemolog.streams.providers.errors import ProviderConfigurationError
+from mnemolog.streams.settings import StreamsSettings
+from mnemolog.streams.stages.project import lag, start_offsets
+from mnemolog.streams.topics import MEMORY_EVENTS, topic_name
+from mnemolog.streams.worker import run_worker
 from tests.builders import added, commit
 from tests.kafka import publish, until
 from tests.pipeline import ends, rows, running, say, settings_for, turn

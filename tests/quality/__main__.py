@@ -16,9 +16,9 @@ from typing import Final
 import orjson
 
 from mnemolog.embedded.stack import EmbeddedStack
-from projections.migrate import migrate
-from streams.providers.errors import ProviderConfigurationError
-from streams.settings import StreamsSettings
+from mnemolog.projections.migrate import migrate
+from mnemolog.streams.providers.errors import ProviderConfigurationError
+from mnemolog.streams.settings import StreamsSettings
 from tests.quality import baseline
 from tests.quality.cases import FAMILIES, LANGUAGES, Case, load
 from tests.quality.figures import Scored

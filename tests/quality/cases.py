@@ -6,8 +6,8 @@ from typing import Annotated, Final, Literal, Self, get_args
 
 from pydantic import Field, model_validator
 
-from schemas.base import Count, Record, Text, Timestamp
-from schemas.provenance import Verdict
+from mnemolog.schemas.base import Count, Record, Text, Timestamp
+from mnemolog.schemas.provenance import Verdict
 
 FOLDER: Final = Path(__file__).with_name("conflicts")
 

@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
-from streams.providers.base import ChatModel, Embedder
-from streams.providers.build import build_chat_model, build_embedder
-from streams.settings import StreamsSettings
+from mnemolog.streams.providers.base import ChatModel, Embedder
+from mnemolog.streams.providers.build import build_chat_model, build_embedder
+from mnemolog.streams.settings import StreamsSettings
 from tests.quality.tape import TapedChat, TapedEmbedder, label, labelled
 
 

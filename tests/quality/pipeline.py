@@ -6,29 +6,29 @@ from contextvars import ContextVar
 from datetime import datetime
 from typing import Final
 
-from projections.known import KnownFacts
-from projections.limits import Reservations
-from projections.matching import Matcher
-from projections.past import PastReader
-from projections.policies import Policies
-from projections.pools import Pool, open_pool
-from projections.projector import LogRecord, Projector
-from projections.replies import Replies
-from schemas.commit import Commit
-from schemas.turn import Turn
-from streams.dry_run import worked
-from streams.providers.base import ChatModel, Embedder
-from streams.recording import ChatRecorder, EmbeddingRecorder
-from streams.records import Record
-from streams.settings import StreamsSettings, default_rules
-from streams.stages.commanding import Commanding
-from streams.stages.embed import Embedding, finish_embed
-from streams.stages.extract import Extractor, finish_extract, read_source
-from streams.stages.limiting import Limiting
-from streams.stages.match import Matching, finish_match
-from streams.stages.reading import Received
-from streams.stages.resolve import Resolver
-from streams.standards import Standards
+from mnemolog.projections.known import KnownFacts
+from mnemolog.projections.limits import Reservations
+from mnemolog.projections.matching import Matcher
+from mnemolog.projections.past import PastReader
+from mnemolog.projections.policies import Policies
+from mnemolog.projections.pools import Pool, open_pool
+from mnemolog.projections.projector import LogRecord, Projector
+from mnemolog.projections.replies import Replies
+from mnemolog.schemas.commit import Commit
+from mnemolog.schemas.turn import Turn
+from mnemolog.streams.dry_run import worked
+from mnemolog.streams.providers.base import ChatModel, Embedder
+from mnemolog.streams.recording import ChatRecorder, EmbeddingRecorder
+from mnemolog.streams.records import Record
+from mnemolog.streams.settings import StreamsSettings, default_rules
+from mnemolog.streams.stages.commanding import Commanding
+from mnemolog.streams.stages.embed import Embedding, finish_embed
+from mnemolog.streams.stages.extract import Extractor, finish_extract, read_source
+from mnemolog.streams.stages.limiting import Limiting
+from mnemolog.streams.stages.match import Matching, finish_match
+from mnemolog.streams.stages.reading import Received
+from mnemolog.streams.stages.resolve import Resolver
+from mnemolog.streams.standards import Standards
 from tests.resolving import AlwaysFresh
 
 TOPIC: Final = "conversation_turns"

@@ -6,9 +6,9 @@ from datetime import datetime, timedelta
 from time import perf_counter
 from typing import Final, LiteralString
 
-from schemas.commit import Commit
-from schemas.scope import Scope
-from schemas.turn import Message, Turn
+from mnemolog.schemas.commit import Commit
+from mnemolog.schemas.scope import Scope
+from mnemolog.schemas.turn import Message, Turn
 from tests.quality.cases import Case, Said
 from tests.quality.pipeline import Pipeline
 from tests.quality.scoring import Cost, Observed, Row

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import Final
 from uuid import UUID
 
-from schemas.base import Record
-from schemas.commit import Commit
-from schemas.events import (
+from mnemolog.schemas.base import Record
+from mnemolog.schemas.commit import Commit
+from mnemolog.schemas.events import (
     ConflictResolved,
     FactAdded,
     FactConfirmed,

@@ -11,9 +11,9 @@ from typing import Any, Final
 
 import orjson
 
-from schemas.vector import Vector
-from streams.providers.base import ChatModel, Embedder, Embeddings, Prompt, Reply, Usage
-from streams.providers.errors import PromptRefusedError
+from mnemolog.schemas.vector import Vector
+from mnemolog.streams.providers.base import ChatModel, Embedder, Embeddings, Prompt, Reply, Usage
+from mnemolog.streams.providers.errors import PromptRefusedError
 
 CHAT: Final = "chat.jsonl"
 EMBEDDINGS: Final = "embeddings.jsonl"

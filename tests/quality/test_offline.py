@@ -2,7 +2,7 @@
 
 import pytest
 
-from streams.settings import StreamsSettings
+from mnemolog.streams.settings import StreamsSettings
 from tests.quality import baseline
 from tests.quality.cases import load
 from tests.quality.figures import Scored

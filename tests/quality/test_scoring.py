@@ -6,7 +6,7 @@ from uuid import UUID
 
 import pytest
 
-from schemas.commit import Commit
+from mnemolog.schemas.commit import Commit
 from tests.builders import (
     START,
     added,

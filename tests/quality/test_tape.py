@@ -7,7 +7,7 @@ import orjson
 import pytest
 from pydantic import SecretStr
 
-from streams.settings import StreamsSettings
+from mnemolog.streams.settings import StreamsSettings
 from tests.quality.cases import Case, load
 from tests.quality.models import models
 from tests.quality.pipeline import pipeline

@@ -2,8 +2,8 @@
 
 import pytest
 
-from projections.effects import HUMAN_CONFIRMATION
-from schemas.policy import Policy
+from mnemolog.projections.effects import HUMAN_CONFIRMATION
+from mnemolog.schemas.policy import Policy
 from tests.changes import Change
 from tests.scenes.stage import answered, both, new, old, said, scene, shown
 from tests.servers.scripted import Ruling

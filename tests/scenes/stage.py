@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from projections.results import WriteResult
+from mnemolog.projections.results import WriteResult
 from tests.changes import Change, changed
 from tests.servers.scripted import Ruling, reading
 from tests.world import Person

@@ -6,7 +6,7 @@ from typing import Final
 
 import pytest
 
-from projections.results import WriteResult
+from mnemolog.projections.results import WriteResult
 from tests.changes import Change, changed
 from tests.kafka import until
 from tests.scenes.stage import answered, both, new, old, said, scene, shown

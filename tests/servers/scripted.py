@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from schemas.provenance import Verdict
+from mnemolog.schemas.provenance import Verdict
 from tests.servers.replies import ChatRequest, fact
 
 _KNOWN = re.compile(r"^K(\d+) \((.*?)\): (.+)$", re.MULTILINE)

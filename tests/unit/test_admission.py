@@ -9,12 +9,12 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from schemas.admission import DEFAULT_MAX_TURN_BYTES, Reason, Refusal, admit
-from schemas.commit import Commit
-from schemas.envelopes import End
-from schemas.provenance import Origin
-from schemas.scope import Scope
-from schemas.turn import Turn
+from mnemolog.schemas.admission import DEFAULT_MAX_TURN_BYTES, Reason, Refusal, admit
+from mnemolog.schemas.commit import Commit
+from mnemolog.schemas.envelopes import End
+from mnemolog.schemas.provenance import Origin
+from mnemolog.schemas.scope import Scope
+from mnemolog.schemas.turn import Turn
 
 POSITION = "conversation_turns/3/1208"
 SCOPE = Scope(user_id="nadia", app_id="diary")

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from schemas.admission import MAX_COMMAND_BYTES, Reason, Refusal, admit_command
-from schemas.command import Command, Delete, Undo, Update, wordings
-from schemas.scope import Scope
+from mnemolog.schemas.admission import MAX_COMMAND_BYTES, Reason, Refusal, admit_command
+from mnemolog.schemas.command import Command, Delete, Undo, Update, wordings
+from mnemolog.schemas.scope import Scope
 
 POSITION = "memory_commands/1/7"
 SCOPE = Scope(user_id="nadia", app_id="diary")

@@ -3,12 +3,12 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from schemas.provenance import Dropped
-from streams.prompts.asking import Answer, ask
-from streams.prompts.errors import ReplyInvalidError
-from streams.prompts.extract import extraction_prompt
-from streams.prompts.parsing import Parsed
-from streams.providers.base import Prompt, RecordedReply
+from mnemolog.schemas.provenance import Dropped
+from mnemolog.streams.prompts.asking import Answer, ask
+from mnemolog.streams.prompts.errors import ReplyInvalidError
+from mnemolog.streams.prompts.extract import extraction_prompt
+from mnemolog.streams.prompts.parsing import Parsed
+from mnemolog.streams.providers.base import Prompt, RecordedReply
 from tests.conversations import extraction, user
 
 PROMPT = extraction_prompt(extraction(user("hello")))

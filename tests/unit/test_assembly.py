@@ -5,15 +5,15 @@ from datetime import UTC, datetime
 from types import SimpleNamespace
 from typing import Any
 
-from projections.matching import Standing
-from schemas.envelopes import MatchedFacts
-from schemas.provenance import Origin
-from schemas.scope import Scope
-from streams.assembly import Assembly
-from streams.base_window import Delivery, Window
-from streams.records import Record
-from streams.settings import StreamsSettings
-from streams.watermark import Watermark
+from mnemolog.projections.matching import Standing
+from mnemolog.schemas.envelopes import MatchedFacts
+from mnemolog.schemas.provenance import Origin
+from mnemolog.schemas.scope import Scope
+from mnemolog.streams.assembly import Assembly
+from mnemolog.streams.base_window import Delivery, Window
+from mnemolog.streams.records import Record
+from mnemolog.streams.settings import StreamsSettings
+from mnemolog.streams.watermark import Watermark
 from tests.support import eventually
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)

@@ -6,10 +6,10 @@ from functools import partial
 
 import pytest
 
-from streams.batches import BatchWindow, MicroBatcher
-from streams.errors import BatcherClosed, ResultsMissing
-from streams.records import Record
-from streams.window import Delivery
+from mnemolog.streams.batches import BatchWindow, MicroBatcher
+from mnemolog.streams.errors import BatcherClosed, ResultsMissing
+from mnemolog.streams.records import Record
+from mnemolog.streams.window import Delivery
 from tests.support import eventually
 
 

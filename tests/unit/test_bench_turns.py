@@ -1,9 +1,9 @@
 from itertools import islice
 
-from schemas.turn import Turn
-from streams.providers.openai import unit
-from streams.providers.thresholds import MEMLIB
-from streams.stages.embed import cosine
+from mnemolog.schemas.turn import Turn
+from mnemolog.streams.providers.openai import unit
+from mnemolog.streams.providers.thresholds import MEMLIB
+from mnemolog.streams.stages.embed import cosine
 from tests.bench.filling import commits
 from tests.bench.turns import UPDATED, turns
 from tests.servers.bodies import hashed

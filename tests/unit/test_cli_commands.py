@@ -9,8 +9,8 @@ import pytest
 
 from mnemolog.cli.settings import rows_of
 from mnemolog.demo.conversation import LAST_DAY, lines
+from mnemolog.schemas.admission import Refusal, admit
 from mnemolog.settings import Settings
-from schemas.admission import Refusal, admit
 
 
 def test_help_loads_no_driver() -> None:

@@ -15,9 +15,9 @@ from mnemolog.errors import (
     ServerUnavailableError,
     WaitTimeoutError,
 )
-from projections.errors import LogGapError, SchemaMissingError
-from projections.query_errors import LogUnreadableError, QueryError, RebuildRunningError, UnknownTurnError
-from streams.errors import PartitionCountDiffers
+from mnemolog.projections.errors import LogGapError, SchemaMissingError
+from mnemolog.projections.query_errors import LogUnreadableError, QueryError, RebuildRunningError, UnknownTurnError
+from mnemolog.streams.errors import PartitionCountDiffers
 
 
 @pytest.mark.parametrize(

@@ -13,9 +13,7 @@ from mnemolog.commands import Draft, composed
 from mnemolog.errors import InvalidOrderError
 from mnemolog.ordering import Ordered
 from mnemolog.publishing import Letter
-from mnemolog.settings import Settings
-from mnemolog.sync import SyncMemoryClient
-from schemas.command import (
+from mnemolog.schemas.command import (
     POLICY_AGENT,
     Command,
     Confirm,
@@ -30,9 +28,11 @@ from schemas.command import (
     Undo,
     Update,
 )
-from schemas.policy import Limits, Policy
-from schemas.scope import Scope
-from streams.topics import MEMORY_COMMANDS
+from mnemolog.schemas.policy import Limits, Policy
+from mnemolog.schemas.scope import Scope
+from mnemolog.settings import Settings
+from mnemolog.streams.topics import MEMORY_COMMANDS
+from mnemolog.sync import SyncMemoryClient
 
 AT = datetime(2026, 3, 1, 9, tzinfo=UTC)
 F1, F2 = UUID(int=1), UUID(int=2)

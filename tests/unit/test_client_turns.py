@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from mnemolog.errors import InvalidTurnError
+from mnemolog.schemas.admission import Refusal, admit
+from mnemolog.schemas.turn import Message, Overrides
 from mnemolog.turns import Draft, checked, compose, read_turn
-from schemas.admission import Refusal, admit
-from schemas.turn import Message, Overrides
 
 AT = datetime(2026, 3, 1, 9, tzinfo=UTC)
 LIMIT = 4096

@@ -7,9 +7,9 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from projections.known import PendingCase, StoredFact
-from projections.state import scope_columns
-from schemas.command import (
+from mnemolog.projections.known import PendingCase, StoredFact
+from mnemolog.projections.state import scope_columns
+from mnemolog.schemas.command import (
     Confirm,
     Correct,
     Delete,
@@ -21,7 +21,7 @@ from schemas.command import (
     Update,
     tenant_scope,
 )
-from schemas.events import (
+from mnemolog.schemas.events import (
     ConflictResolved,
     FactCorrected,
     FactExpired,
@@ -31,13 +31,13 @@ from schemas.events import (
     PendingConfirmed,
     Standing,
 )
-from schemas.facts import EmbeddedFact, ExtractedFact, FactStatus
-from schemas.ids import event_id, fact_id
-from schemas.policy import Policy
-from schemas.scope import Scope
-from streams.stages import edits, orders
-from streams.stages.given import Given
-from streams.stages.refusals import CommandRefusedError
+from mnemolog.schemas.facts import EmbeddedFact, ExtractedFact, FactStatus
+from mnemolog.schemas.ids import event_id, fact_id
+from mnemolog.schemas.policy import Policy
+from mnemolog.schemas.scope import Scope
+from mnemolog.streams.stages import edits, orders
+from mnemolog.streams.stages.given import Given
+from mnemolog.streams.stages.refusals import CommandRefusedError
 from tests.builders import ALICE, BOB, day, noise
 
 GIVEN = Given(

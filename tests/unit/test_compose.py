@@ -11,8 +11,8 @@ from jsonschema.validators import validator_for
 from mnemolog.cli.app import app
 from mnemolog.embedded import kafka
 from mnemolog.settings import PREFIX, Settings, load_settings
-from streams.assembly import ALL_STAGES
-from streams.tuning import KafkaTuning
+from mnemolog.streams.assembly import ALL_STAGES
+from mnemolog.streams.tuning import KafkaTuning
 from tests.deployment import ROOT, compose, compose_schema, ours, read_yaml, services, workers
 
 VARIABLE = re.compile(r"\$\{(?P<name>\w+)(?P<rest>[^}]*)\}")

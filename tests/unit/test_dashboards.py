@@ -8,13 +8,15 @@ from typing import Any
 
 import pytest
 
-import projections.metrics
-import streams.metrics
+import mnemolog.projections.metrics
+import mnemolog.streams.metrics
 from scripts.dashboards import COLUMNS, DATASOURCE, dashboard
 from tests.deployment import ROOT, read_yaml
 
 DASHBOARDS = sorted((ROOT / "grafana/dashboards").glob("*.json"))
-METRICS = {metric.name: metric for metric in [*streams.metrics.CATALOGUE, *projections.metrics.CATALOGUE]}
+METRICS = {
+    metric.name: metric for metric in [*mnemolog.streams.metrics.CATALOGUE, *mnemolog.projections.metrics.CATALOGUE]
+}
 NAME = re.compile(r"\bmnemolog_\w+")
 SUFFIXES = ("_bucket", "_sum", "_count")
 

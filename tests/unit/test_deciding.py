@@ -3,8 +3,8 @@ from typing import Any
 
 import pytest
 
-from schemas import ids
-from schemas.events import (
+from mnemolog.schemas import ids
+from mnemolog.schemas.events import (
     FactAdded,
     FactConfirmed,
     FactContradicted,
@@ -17,12 +17,12 @@ from schemas.events import (
     FactsMerged,
     FactsRelated,
 )
-from schemas.policy import Rules
-from schemas.provenance import Verdict
-from streams.stages.deciding import events
-from streams.stages.guarding import OVERWRITES
-from streams.stages.making import Unjudged
-from streams.stages.weighing import Contested, Duplicate, Fresh
+from mnemolog.schemas.policy import Rules
+from mnemolog.schemas.provenance import Verdict
+from mnemolog.streams.stages.deciding import events
+from mnemolog.streams.stages.guarding import OVERWRITES
+from mnemolog.streams.stages.making import Unjudged
+from mnemolog.streams.stages.weighing import Contested, Duplicate, Fresh
 from tests.verdicts import (
     LAST_YEAR,
     MERGED,

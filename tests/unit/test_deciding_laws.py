@@ -9,12 +9,12 @@ from hypothesis import given as drawn
 from hypothesis import settings
 from hypothesis import strategies as st
 
-from projections.fold import fold
-from projections.rows import FactState, KnownFact, LogPosition
-from projections.state import State, scope_columns, targets_of
-from schemas import ids
-from schemas.commit import Commit
-from schemas.events import (
+from mnemolog.projections.fold import fold
+from mnemolog.projections.rows import FactState, KnownFact, LogPosition
+from mnemolog.projections.state import State, scope_columns, targets_of
+from mnemolog.schemas import ids
+from mnemolog.schemas.commit import Commit
+from mnemolog.schemas.events import (
     FactAdded,
     FactExpired,
     FactPending,
@@ -24,17 +24,17 @@ from schemas.events import (
     MemoryEvent,
     PendingConfirmed,
 )
-from schemas.facts import Candidate, MatchedFact
-from schemas.policy import Rules
-from schemas.provenance import Origin, Verdict
-from schemas.scope import Scope
-from streams.stages.accounting import ends
-from streams.stages.deciding import events
-from streams.stages.guarding import OVERWRITES
-from streams.stages.in_turn import place_id
-from streams.stages.making import Circumstances, Judgement, Unjudged
-from streams.stages.settling import Settling, unsettled
-from streams.stages.weighing import Contested, Weight, weigh
+from mnemolog.schemas.facts import Candidate, MatchedFact
+from mnemolog.schemas.policy import Rules
+from mnemolog.schemas.provenance import Origin, Verdict
+from mnemolog.schemas.scope import Scope
+from mnemolog.streams.stages.accounting import ends
+from mnemolog.streams.stages.deciding import events
+from mnemolog.streams.stages.guarding import OVERWRITES
+from mnemolog.streams.stages.in_turn import place_id
+from mnemolog.streams.stages.making import Circumstances, Judgement, Unjudged
+from mnemolog.streams.stages.settling import Settling, unsettled
+from mnemolog.streams.stages.weighing import Contested, Weight, weigh
 from tests.verdicts import LAST_YEAR, NEXT_YEAR, NOON, OWNER, SOURCE, THRESHOLDS, Case, given, judged, known, matched
 
 MIRA = Scope(user_id="mira")

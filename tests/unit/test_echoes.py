@@ -2,9 +2,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from schemas.facts import ExtractedFact
-from schemas.turn import Message
-from streams.stages.echoes import without_echoes
+from mnemolog.schemas.facts import ExtractedFact
+from mnemolog.schemas.turn import Message
+from mnemolog.streams.stages.echoes import without_echoes
 from tests.conversations import fact, turn, user
 
 BERLIN = "Alice lives in Berlin."

@@ -5,19 +5,19 @@ from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
-from schemas.command import Edit, Update
-from schemas.envelopes import ExtractedFacts
-from schemas.facts import EmbeddedFact, ExtractedFact
-from schemas.provenance import Origin, Thresholds
-from schemas.scope import Scope
-from schemas.turn import Overrides
-from schemas.vector import Vector
-from streams.providers.thresholds import thresholds_for
-from streams.recording import RecordedVectors, Source
-from streams.records import Record
-from streams.stages.embed import Embedding, without_near_duplicates
-from streams.stages.likeness import READ_CHARACTERS
-from streams.stages.reading import Received
+from mnemolog.schemas.command import Edit, Update
+from mnemolog.schemas.envelopes import ExtractedFacts
+from mnemolog.schemas.facts import EmbeddedFact, ExtractedFact
+from mnemolog.schemas.provenance import Origin, Thresholds
+from mnemolog.schemas.scope import Scope
+from mnemolog.schemas.turn import Overrides
+from mnemolog.schemas.vector import Vector
+from mnemolog.streams.providers.thresholds import thresholds_for
+from mnemolog.streams.recording import RecordedVectors, Source
+from mnemolog.streams.records import Record
+from mnemolog.streams.stages.embed import Embedding, without_near_duplicates
+from mnemolog.streams.stages.likeness import READ_CHARACTERS
+from mnemolog.streams.stages.reading import Received
 
 
 def at(degrees: float, text: str, length: float = 1.0) -> EmbeddedFact:

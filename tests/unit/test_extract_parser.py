@@ -5,10 +5,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from schemas.facts import IMPORTANCE
-from schemas.turn import Message
-from streams.prompts.extract import MAX_FACTS, parse_extraction
-from streams.prompts.parsing import MAX_COMPLAINTS
+from mnemolog.schemas.facts import IMPORTANCE
+from mnemolog.schemas.turn import Message
+from mnemolog.streams.prompts.extract import MAX_FACTS, parse_extraction
+from mnemolog.streams.prompts.parsing import MAX_COMPLAINTS
 from tests.conversations import answered, extraction, facts_reply, user
 
 SUBJECT = extraction(user("Hello. I live in Berlin, since 2019."))

@@ -6,18 +6,18 @@ from uuid import UUID
 import pytest
 from prometheus_client import REGISTRY
 
-from schemas.command import Command, Correct, DeleteAll, Edit, Order, Update
-from schemas.envelopes import ExtractedFacts
-from schemas.facts import CATEGORIES
-from schemas.policy import LimitHit, Limits, Rules
-from schemas.scope import Scope
-from schemas.turn import Message, Overrides, Turn
-from streams.providers.base import Prompt, RecordedReply, Usage
-from streams.providers.errors import PromptRefusedError
-from streams.recording import Ask, Source
-from streams.records import Record
-from streams.stages.errors import TurnEndedError
-from streams.stages.extract import Extractor, raw_facts, read_source
+from mnemolog.schemas.command import Command, Correct, DeleteAll, Edit, Order, Update
+from mnemolog.schemas.envelopes import ExtractedFacts
+from mnemolog.schemas.facts import CATEGORIES
+from mnemolog.schemas.policy import LimitHit, Limits, Rules
+from mnemolog.schemas.scope import Scope
+from mnemolog.schemas.turn import Message, Overrides, Turn
+from mnemolog.streams.providers.base import Prompt, RecordedReply, Usage
+from mnemolog.streams.providers.errors import PromptRefusedError
+from mnemolog.streams.recording import Ask, Source
+from mnemolog.streams.records import Record
+from mnemolog.streams.stages.errors import TurnEndedError
+from mnemolog.streams.stages.extract import Extractor, raw_facts, read_source
 from tests.servers.replies import fact
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)

@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from projections.fold import fold
-from projections.rows import Changes, FactState, KnownFact, LogPosition
-from projections.state import State, scope_columns
-from schemas.commit import Commit
-from schemas.policy import LimitHit
+from mnemolog.projections.fold import fold
+from mnemolog.projections.rows import Changes, FactState, KnownFact, LogPosition
+from mnemolog.projections.state import State, scope_columns
+from mnemolog.schemas.commit import Commit
+from mnemolog.schemas.policy import LimitHit
 from tests.builders import (
     ALICE,
     BOB,

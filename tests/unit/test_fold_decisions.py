@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from projections.rows import FactState, FormerRow, RelationRow
-from schemas.command import tenant_scope
-from schemas.policy import Policy
+from mnemolog.projections.rows import FactState, FormerRow, RelationRow
+from mnemolog.schemas.command import tenant_scope
+from mnemolog.schemas.policy import Policy
 from tests.builders import (
     ALICE,
     BOB,

@@ -9,14 +9,14 @@ from uuid import UUID
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from projections.fold import fold
-from projections.projector import LogRecord, fold_readings, read_commit
-from projections.rows import Changes, FactState, FormerRow, LogPosition, together
-from projections.state import State
-from schemas.commit import Commit
-from schemas.events import Reversal, Standing
-from schemas.ids import event_id, fact_id
-from schemas.policy import LimitHit, Policy
+from mnemolog.projections.fold import fold
+from mnemolog.projections.projector import LogRecord, fold_readings, read_commit
+from mnemolog.projections.rows import Changes, FactState, FormerRow, LogPosition, together
+from mnemolog.projections.state import State
+from mnemolog.schemas.commit import Commit
+from mnemolog.schemas.events import Reversal, Standing
+from mnemolog.schemas.ids import event_id, fact_id
+from mnemolog.schemas.policy import LimitHit, Policy
 from tests.builders import (
     ALICE,
     BOB,

@@ -5,7 +5,7 @@ from uuid import UUID
 
 import pytest
 
-from projections.rows import FactState, UndoneRow
+from mnemolog.projections.rows import FactState, UndoneRow
 from tests.builders import (
     added,
     commit,

@@ -3,9 +3,9 @@ from collections import Counter
 
 import pytest
 
-from streams.stages import freshness
-from streams.stages.freshness import Freshness
-from streams.watermark import Watermark
+from mnemolog.streams.stages import freshness
+from mnemolog.streams.stages.freshness import Freshness
+from mnemolog.streams.watermark import Watermark
 from tests.support import eventually
 
 

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from schemas.policy import Rules
-from schemas.provenance import Guard, Verdict
-from streams.stages.guarding import OVERWRITES, Saying, confidence_of, ended_by, guard_of
+from mnemolog.schemas.policy import Rules
+from mnemolog.schemas.provenance import Guard, Verdict
+from mnemolog.streams.stages.guarding import OVERWRITES, Saying, confidence_of, ended_by, guard_of
 from tests.verdicts import LAST_YEAR, NEXT_YEAR, NOON, known, matched
 
 SURE = Saying(confidence=0.95, true_from=NOON, said_at=NOON)

@@ -5,20 +5,20 @@ from datetime import UTC, datetime
 import psycopg
 import pytest
 
-from schemas.envelopes import EmbeddedFacts, End, ExtractedFacts
-from schemas.errors import UnsupportedVersionError
-from schemas.provenance import Step
-from schemas.scope import Scope
-from schemas.turn import Message, Turn
-from streams.dead_letters import DeadLetter, DeadLetters
-from streams.errors import StageBroken
-from streams.records import Record
-from streams.seen import Seen
-from streams.send import Enqueue, Sender, Sent
-from streams.stages.carrying import carry, ended, opened
-from streams.stages.errors import TurnEndedError
-from streams.stages.hop import POISON_LIMIT, Hop, Steps
-from streams.stages.reading import Received, reader
+from mnemolog.schemas.envelopes import EmbeddedFacts, End, ExtractedFacts
+from mnemolog.schemas.errors import UnsupportedVersionError
+from mnemolog.schemas.provenance import Step
+from mnemolog.schemas.scope import Scope
+from mnemolog.schemas.turn import Message, Turn
+from mnemolog.streams.dead_letters import DeadLetter, DeadLetters
+from mnemolog.streams.errors import StageBroken
+from mnemolog.streams.records import Record
+from mnemolog.streams.seen import Seen
+from mnemolog.streams.send import Enqueue, Sender, Sent
+from mnemolog.streams.stages.carrying import carry, ended, opened
+from mnemolog.streams.stages.errors import TurnEndedError
+from mnemolog.streams.stages.hop import POISON_LIMIT, Hop, Steps
+from mnemolog.streams.stages.reading import Received, reader
 from tests.broker import MemoryBroker
 
 Work = Callable[[Received[ExtractedFacts], Record], Awaitable[EmbeddedFacts | None]]

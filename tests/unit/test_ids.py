@@ -3,7 +3,7 @@ from uuid import UUID
 from hypothesis import given
 from hypothesis import strategies as st
 
-from schemas.ids import event_id, fact_id
+from mnemolog.schemas.ids import event_id, fact_id
 
 NAMES = st.text(min_size=1, max_size=20, alphabet=st.characters(exclude_categories=["Cs", "Cc"]))
 SOURCES = st.tuples(NAMES, NAMES, st.integers(0, 1000))

@@ -2,11 +2,11 @@ from typing import Any
 
 import pytest
 
-from schemas.envelopes import MatchedFacts
-from schemas.facts import MatchedFact
-from schemas.policy import Rules
-from schemas.vector import Vector
-from streams.stages.in_turn import LOOKED_BACK, place_id, with_earlier
+from mnemolog.schemas.envelopes import MatchedFacts
+from mnemolog.schemas.facts import MatchedFact
+from mnemolog.schemas.policy import Rules
+from mnemolog.schemas.vector import Vector
+from mnemolog.streams.stages.in_turn import LOOKED_BACK, place_id, with_earlier
 from tests.resolving import envelope, stated
 from tests.verdicts import LAST_YEAR, NOON, known
 

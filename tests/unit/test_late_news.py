@@ -7,14 +7,14 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from schemas.events import FactAdded, FactConfirmed, FactExtended, FactSkipped, FactsMerged, FactsRelated
-from schemas.facts import MatchedFact
-from schemas.policy import Rules
-from schemas.provenance import Verdict
-from streams.stages.deciding import events
-from streams.stages.guarding import Saying
-from streams.stages.making import said
-from streams.stages.weighing import Duplicate, Overtaken, overtaken
+from mnemolog.schemas.events import FactAdded, FactConfirmed, FactExtended, FactSkipped, FactsMerged, FactsRelated
+from mnemolog.schemas.facts import MatchedFact
+from mnemolog.schemas.policy import Rules
+from mnemolog.schemas.provenance import Verdict
+from mnemolog.streams.stages.deciding import events
+from mnemolog.streams.stages.guarding import Saying
+from mnemolog.streams.stages.making import said
+from mnemolog.streams.stages.weighing import Duplicate, Overtaken, overtaken
 from tests.verdicts import LAST_YEAR, NEXT_YEAR, NOON, decide, given, judged, known, matched
 
 DAY = timedelta(days=1)

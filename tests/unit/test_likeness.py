@@ -2,8 +2,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from schemas.facts import ExtractedFact
-from streams.stages.likeness import (
+from mnemolog.schemas.facts import ExtractedFact
+from mnemolog.streams.stages.likeness import (
     READ_CHARACTERS,
     WEIGHED_WORDS,
     Difference,

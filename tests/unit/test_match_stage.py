@@ -6,19 +6,19 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from projections.matching import Matches, Wanted
-from schemas.command import Correct, Edit
-from schemas.envelopes import EmbeddedFacts, MatchedFacts
-from schemas.facts import Candidate, EmbeddedFact, ExtractedFact
-from schemas.policy import Rules
-from schemas.provenance import Origin
-from schemas.scope import Scope
-from schemas.turn import Overrides
-from schemas.vector import Vector
-from streams.providers.thresholds import MEMLIB, thresholds_for
-from streams.records import Record
-from streams.stages.match import MAX_CANDIDATE_BYTES, Matching
-from streams.stages.reading import Received
+from mnemolog.projections.matching import Matches, Wanted
+from mnemolog.schemas.command import Correct, Edit
+from mnemolog.schemas.envelopes import EmbeddedFacts, MatchedFacts
+from mnemolog.schemas.facts import Candidate, EmbeddedFact, ExtractedFact
+from mnemolog.schemas.policy import Rules
+from mnemolog.schemas.provenance import Origin
+from mnemolog.schemas.scope import Scope
+from mnemolog.schemas.turn import Overrides
+from mnemolog.schemas.vector import Vector
+from mnemolog.streams.providers.thresholds import MEMLIB, thresholds_for
+from mnemolog.streams.records import Record
+from mnemolog.streams.stages.match import MAX_CANDIDATE_BYTES, Matching
+from mnemolog.streams.stages.reading import Received
 
 MOMENT = datetime(2026, 3, 1, tzinfo=UTC)
 FLOOR = MEMLIB.conflict

@@ -5,9 +5,9 @@ from collections.abc import Iterable
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streams.base_window import Delivery
-from streams.merging import Merge, Reading
-from streams.records import Record
+from mnemolog.streams.base_window import Delivery
+from mnemolog.streams.merging import Merge, Reading
+from mnemolog.streams.records import Record
 
 TURNS, COMMANDS = "turns", "commands"
 

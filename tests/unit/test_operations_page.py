@@ -6,8 +6,8 @@ from uuid import UUID
 
 from typer.main import get_group
 
-import projections.metrics
-import streams.metrics
+import mnemolog.projections.metrics
+import mnemolog.streams.metrics
 from mnemolog.cli.app import app
 from mnemolog.settings import PREFIX, Settings
 from tests.deployment import ROOT, ours, services
@@ -19,7 +19,7 @@ CODE = "\n".join(path.read_text() for path in (ROOT / "streams").rglob("*.py")) 
 
 
 def test_its_metrics_exist() -> None:
-    known = {metric.name for metric in [*streams.metrics.CATALOGUE, *projections.metrics.CATALOGUE]}
+    known = {metric.name for metric in [*mnemolog.streams.metrics.CATALOGUE, *mnemolog.projections.metrics.CATALOGUE]}
     assert set(re.findall(r"`(mnemolog_\w+)`", PAGE)) <= known
 
 

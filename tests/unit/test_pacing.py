@@ -4,8 +4,8 @@ from collections.abc import Callable, Iterator
 import pytest
 import structlog
 
-from streams.providers.errors import PromptRefusedError
-from streams.providers.pacing import Fault, Pace, Pacer
+from mnemolog.streams.providers.errors import PromptRefusedError
+from mnemolog.streams.providers.pacing import Fault, Pace, Pacer
 from tests.support import eventually
 
 AWAY = Fault(kind="unavailable", code="http_503")

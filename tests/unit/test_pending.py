@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from schemas import ids
-from schemas.events import (
+from mnemolog.schemas import ids
+from mnemolog.schemas.events import (
     FactAdded,
     FactConfirmed,
     FactContradicted,
@@ -17,9 +17,9 @@ from schemas.events import (
     PendingConfirmed,
     PendingRejected,
 )
-from schemas.policy import Rules
-from streams.stages.deciding import events
-from streams.stages.weighing import Duplicate, Weight
+from mnemolog.schemas.policy import Rules
+from mnemolog.streams.stages.deciding import events
+from mnemolog.streams.stages.weighing import Duplicate, Weight
 from tests.verdicts import (
     LAST_YEAR,
     NEXT_YEAR,

@@ -11,8 +11,8 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-import projections.metrics
-import streams.metrics
+import mnemolog.projections.metrics
+import mnemolog.streams.metrics
 
 ROOT = Path(__file__).parents[2]
 MAX_FUNCTION_LINES = 60
@@ -182,7 +182,9 @@ def test_each_migration_is_numbered_and_says_what_it_is_for() -> None:
 
 def test_no_metric_has_a_label_for_a_person_or_a_record() -> None:
     labels = {
-        label for metric in (*streams.metrics.CATALOGUE, *projections.metrics.CATALOGUE) for label in metric.labels
+        label
+        for metric in (*mnemolog.streams.metrics.CATALOGUE, *mnemolog.projections.metrics.CATALOGUE)
+        for label in metric.labels
     }
     assert labels <= KNOWN_LABELS
 

@@ -4,10 +4,10 @@ import jsonschema
 import pytest
 from inline_snapshot import snapshot
 
-from schemas.turn import Message
-from streams.prompts.conflicts import MAX_CHARACTERS, number
-from streams.prompts.extract import extraction_prompt
-from streams.prompts.resolve import resolution_prompt
+from mnemolog.schemas.turn import Message
+from mnemolog.streams.prompts.conflicts import MAX_CHARACTERS, number
+from mnemolog.streams.prompts.extract import extraction_prompt
+from mnemolog.streams.prompts.resolve import resolution_prompt
 from tests.conversations import MONDAY, answered, decided, extraction, fact, known, user
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from projections.sql import queries
+from mnemolog.projections.sql import queries
 
 REMEMBERED = 4096  # characters; Psycopg looks for the parameters of longer statements at each call
 EACH_TURN = ("limits", "matching", "policies", "replies", "search")

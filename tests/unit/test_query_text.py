@@ -1,7 +1,7 @@
 import pytest
 
-from projections.query_errors import QueryError, check_unicode
-from projections.scoping import ScopeFilter
+from mnemolog.projections.query_errors import QueryError, check_unicode
+from mnemolog.projections.scoping import ScopeFilter
 
 
 @pytest.mark.parametrize("text", ["", "plain", "Zürich 💩", "語" * 1000])

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from schemas.provenance import Verdict
-from streams.prompts.conflicts import number
-from streams.prompts.resolve import parse_resolution
-from streams.stages.guarding import OVERWRITES
+from mnemolog.schemas.provenance import Verdict
+from mnemolog.streams.prompts.conflicts import number
+from mnemolog.streams.prompts.resolve import parse_resolution
+from mnemolog.streams.stages.guarding import OVERWRITES
 from tests.conversations import MONDAY, decided, decisions_reply, fact, known, labels
 
 BERLIN = known(1, "Alice lives in Berlin since 2019.")

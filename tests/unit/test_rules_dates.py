@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streams.providers.rules.dates import find_time
+from mnemolog.streams.providers.rules.dates import find_time
 
 MONDAY = datetime(2023, 5, 8, 13, 57, tzinfo=UTC)
 

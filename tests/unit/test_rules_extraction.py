@@ -4,11 +4,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from schemas.facts import ExtractedFact
-from schemas.turn import Message
-from streams.prompts.extract import extraction_prompt, parse_extraction
-from streams.providers.base import Extraction
-from streams.providers.rules import RuleModel
+from mnemolog.schemas.facts import ExtractedFact
+from mnemolog.schemas.turn import Message
+from mnemolog.streams.prompts.extract import extraction_prompt, parse_extraction
+from mnemolog.streams.providers.base import Extraction
+from mnemolog.streams.providers.rules import RuleModel
 from tests.conversations import extraction, user
 
 

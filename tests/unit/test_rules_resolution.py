@@ -2,11 +2,11 @@ from datetime import UTC, datetime
 
 import pytest
 
-from schemas.facts import Candidate, ExtractedFact
-from streams.prompts.conflicts import number
-from streams.prompts.resolve import Verdict, parse_resolution, resolution_prompt
-from streams.providers.rules import RuleModel
-from streams.providers.rules.reading import read_turn
+from mnemolog.schemas.facts import Candidate, ExtractedFact
+from mnemolog.streams.prompts.conflicts import number
+from mnemolog.streams.prompts.resolve import Verdict, parse_resolution, resolution_prompt
+from mnemolog.streams.providers.rules import RuleModel
+from mnemolog.streams.providers.rules.reading import read_turn
 from tests.conversations import MONDAY, fact, known, turn, user
 
 

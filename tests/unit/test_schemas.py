@@ -10,14 +10,14 @@ import jsonschema
 import pytest
 from pydantic import TypeAdapter, ValidationError
 
-from schemas import ids
-from schemas.base import Record, Versioned
-from schemas.command import Command, Order
-from schemas.commit import Commit
-from schemas.envelopes import EmbeddedFacts, ExtractedFacts, MatchedFacts
-from schemas.errors import InvalidRecordError, UnsupportedVersionError
-from schemas.events import EVENTS, MemoryEvent
-from schemas.turn import Turn
+from mnemolog.schemas import ids
+from mnemolog.schemas.base import Record, Versioned
+from mnemolog.schemas.command import Command, Order
+from mnemolog.schemas.commit import Commit
+from mnemolog.schemas.envelopes import EmbeddedFacts, ExtractedFacts, MatchedFacts
+from mnemolog.schemas.errors import InvalidRecordError, UnsupportedVersionError
+from mnemolog.schemas.events import EVENTS, MemoryEvent
+from mnemolog.schemas.turn import Turn
 
 FOLDER = Path(__file__).parents[2] / "schemas"
 EXAMPLES = sorted((FOLDER / "examples").glob("*/*/*.json"))

@@ -6,12 +6,12 @@ from uuid import UUID
 import pytest
 from pydantic import TypeAdapter
 
-from projections.effects import required
-from projections.fold import fold
-from projections.rows import Changes, FactState, KnownFact, LogPosition
-from projections.state import State, scope_columns, targets_of
-from schemas.commit import Commit
-from schemas.events import (
+from mnemolog.projections.effects import required
+from mnemolog.projections.fold import fold
+from mnemolog.projections.rows import Changes, FactState, KnownFact, LogPosition
+from mnemolog.projections.state import State, scope_columns, targets_of
+from mnemolog.schemas.commit import Commit
+from mnemolog.schemas.events import (
     EVENTS,
     ConflictResolved,
     FactExtended,
@@ -20,8 +20,8 @@ from schemas.events import (
     MemoryEvent,
     PendingRejected,
 )
-from schemas.facts import NewFact
-from schemas.scope import Scope
+from mnemolog.schemas.facts import NewFact
+from mnemolog.schemas.scope import Scope
 from tests.builders import commit, day
 
 FOLDER = Path(__file__).parents[2] / "schemas" / "examples"

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from schemas.base import MAX_DEPTH
-from schemas.command import (
+from mnemolog.schemas.base import MAX_DEPTH
+from mnemolog.schemas.command import (
     Command,
     Confirm,
     Correct,
@@ -26,14 +26,14 @@ from schemas.command import (
     Undo,
     Update,
 )
-from schemas.commit import Commit
-from schemas.events import EVENTS, MemoryEvent, Reversal, Standing
-from schemas.facts import NewFact, Statement
-from schemas.policy import LimitHit, Limits, Policy
-from schemas.provenance import Decision, Origin, Provenance, Step, Weighed
-from schemas.scope import Scope
-from schemas.turn import Message, Overrides, Turn
-from schemas.vector import Vector
+from mnemolog.schemas.commit import Commit
+from mnemolog.schemas.events import EVENTS, MemoryEvent, Reversal, Standing
+from mnemolog.schemas.facts import NewFact, Statement
+from mnemolog.schemas.policy import LimitHit, Limits, Policy
+from mnemolog.schemas.provenance import Decision, Origin, Provenance, Step, Weighed
+from mnemolog.schemas.scope import Scope
+from mnemolog.schemas.turn import Message, Overrides, Turn
+from mnemolog.schemas.vector import Vector
 
 JSON_FOLDER = Path(__file__).parents[2] / "schemas" / "json"
 CHARACTERS = st.characters(exclude_categories=["Cs"], exclude_characters="\x00")

@@ -1,7 +1,7 @@
 import pytest
 from pydantic import ValidationError
 
-from schemas.scope import DIMENSIONS, Scope
+from mnemolog.schemas.scope import DIMENSIONS, Scope
 
 
 def test_the_owner_is_the_user_whoever_else_is_named() -> None:

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streams.seen import Seen
+from mnemolog.streams.seen import Seen
 
 ORIGINS = st.lists(st.integers(0, 20).map(lambda n: f"turns/0/{n}"))
 

@@ -4,14 +4,14 @@ from typing import Any
 
 import pytest
 
-from schemas.events import ConflictResolved, FactExpired, FactRetracted, FactsMerged
-from schemas.facts import Candidate
-from schemas.policy import Rules
-from schemas.provenance import Verdict
-from streams.stages.deciding import events
-from streams.stages.making import Judgement, Unjudged
-from streams.stages.settling import MAX_AGAIN, Again, Settling, unsettled
-from streams.stages.weighing import Contested, Fresh
+from mnemolog.schemas.events import ConflictResolved, FactExpired, FactRetracted, FactsMerged
+from mnemolog.schemas.facts import Candidate
+from mnemolog.schemas.policy import Rules
+from mnemolog.schemas.provenance import Verdict
+from mnemolog.streams.stages.deciding import events
+from mnemolog.streams.stages.making import Judgement, Unjudged
+from mnemolog.streams.stages.settling import MAX_AGAIN, Again, Settling, unsettled
+from mnemolog.streams.stages.weighing import Contested, Fresh
 from tests.verdicts import LAST_YEAR, MERGED, NEXT_YEAR, NOON, THRESHOLDS, given, judged, known, matched
 
 BERLIN = known()

@@ -5,12 +5,12 @@ from typing import Any
 
 import pytest
 
-from streams.app import StageSpec, build_app
-from streams.batches import BatchWindow
-from streams.records import Record
-from streams.send import Sender
-from streams.topics import CONVERSATION_TURNS
-from streams.tuning import KafkaTuning
+from mnemolog.streams.app import StageSpec, build_app
+from mnemolog.streams.batches import BatchWindow
+from mnemolog.streams.records import Record
+from mnemolog.streams.send import Sender
+from mnemolog.streams.topics import CONVERSATION_TURNS
+from mnemolog.streams.tuning import KafkaTuning
 
 
 def window(_: Sender) -> BatchWindow:

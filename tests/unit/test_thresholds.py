@@ -2,10 +2,10 @@ from pathlib import Path
 
 import structlog
 
-from schemas.provenance import Thresholds
-from schemas.turn import Overrides
-from streams.providers.minilm import MODEL, MiniLmEmbedder
-from streams.providers.thresholds import KNOWN, MEMLIB, MINILM, thresholds_for
+from mnemolog.schemas.provenance import Thresholds
+from mnemolog.schemas.turn import Overrides
+from mnemolog.streams.providers.minilm import MODEL, MiniLmEmbedder
+from mnemolog.streams.providers.thresholds import KNOWN, MEMLIB, MINILM, thresholds_for
 from tests.unit.pairs import BESIDE, CLASH, ENDING, OTHER, SAME, pairs
 
 

@@ -3,8 +3,8 @@
 import pytest
 from aiokafka.partitioner import DefaultPartitioner  # type: ignore[import-untyped] # aiokafka ships no types
 
-from schemas.scope import Scope
-from streams.timer import partition_of
+from mnemolog.schemas.scope import Scope
+from mnemolog.streams.timer import partition_of
 
 
 @pytest.mark.parametrize("count", [1, 4, 12])

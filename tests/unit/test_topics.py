@@ -2,7 +2,7 @@
 
 import pytest
 
-from streams.topics import DEAD_LETTERS, MEMORY_EVENTS, TOPICS, Topic, size_limits, topic_name
+from mnemolog.streams.topics import DEAD_LETTERS, MEMORY_EVENTS, TOPICS, Topic, size_limits, topic_name
 
 
 @pytest.mark.parametrize("topic", TOPICS, ids=lambda topic: topic.name)

@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from projections.state import scope_columns
-from schemas.commit import Commit
-from schemas.events import Standing
-from streams.stages.given import Given
-from streams.stages.refusals import CommandRefusedError
-from streams.stages.undoing import Undoing, to_take_back, undo
+from mnemolog.projections.state import scope_columns
+from mnemolog.schemas.commit import Commit
+from mnemolog.schemas.events import Standing
+from mnemolog.streams.stages.given import Given
+from mnemolog.streams.stages.refusals import CommandRefusedError
+from mnemolog.streams.stages.undoing import Undoing, to_take_back, undo
 from tests.builders import (
     ALICE,
     Draft,

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from schemas.vector import MAX_DIMENSIONS, Vector
+from mnemolog.schemas.vector import MAX_DIMENSIONS, Vector
 
 HALVES = st.lists(st.floats(width=16, allow_nan=False, allow_infinity=False), min_size=1, max_size=64)
 

@@ -4,7 +4,7 @@ from typing import get_args
 
 import pytest
 
-from projections.vocabulary import (
+from mnemolog.projections.vocabulary import (
     VOCABULARY,
     WORDS,
     Arbitration,
@@ -13,7 +13,7 @@ from projections.vocabulary import (
     Resolution,
     Word,
 )
-from schemas.events import EVENTS
+from mnemolog.schemas.events import EVENTS
 
 
 def test_every_event_has_a_word_of_its_own_and_an_effect() -> None:

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from streams.watermark import Watermark
+from mnemolog.streams.watermark import Watermark
 from tests.support import eventually
 
 

@@ -2,8 +2,8 @@ from typing import Any
 
 import pytest
 
-from schemas.policy import Rules
-from streams.stages.weighing import MAX_ENDINGS, Contested, Duplicate, Fresh, weigh
+from mnemolog.schemas.policy import Rules
+from mnemolog.streams.stages.weighing import MAX_ENDINGS, Contested, Duplicate, Fresh, weigh
 from tests.verdicts import THRESHOLDS, known, matched
 
 RULES = Rules()

@@ -6,9 +6,9 @@ from functools import partial
 
 import pytest
 
-from streams.errors import OffsetsWentBack
-from streams.records import Record
-from streams.window import Delivery, KeyedWindow
+from mnemolog.streams.errors import OffsetsWentBack
+from mnemolog.streams.records import Record
+from mnemolog.streams.window import Delivery, KeyedWindow
 from tests.support import eventually
 
 
@@ -174,7 +174,7 @@ async def test_a_drain_begins_what_holds_back_acknowledgements_and_nothing_newer
 async def test_a_task_that_outlives_its_cancellation_does_not_hold_up_the_drain(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("streams.base_window.CANCEL_SECONDS", 0.01)
+    monkeypatch.setattr("mnemolog.streams.base_window.CANCEL_SECONDS", 0.01)
     release = asyncio.Event()
     acked: list[int] = []
 

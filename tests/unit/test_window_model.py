@@ -11,8 +11,8 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from streams.records import Record
-from streams.window import Delivery, Drained, KeyedWindow
+from mnemolog.streams.records import Record
+from mnemolog.streams.window import Delivery, Drained, KeyedWindow
 
 T = TypeVar("T")
 

@@ -7,15 +7,15 @@ from uuid import UUID
 import orjson
 import pytest
 
-from projections.results import Limit, Tokens, WriteResult
-from projections.traces import weighed_facts
-from projections.vocabulary import WORDS
-from projections.why_not import told
-from projections.writes import write_result
-from schemas.command import Delete
-from schemas.events import Reversal, Standing
-from schemas.policy import LimitHit, Policy
-from schemas.provenance import Before, Dropped, Provenance, Step, Thresholds
+from mnemolog.projections.results import Limit, Tokens, WriteResult
+from mnemolog.projections.traces import weighed_facts
+from mnemolog.projections.vocabulary import WORDS
+from mnemolog.projections.why_not import told
+from mnemolog.projections.writes import write_result
+from mnemolog.schemas.command import Delete
+from mnemolog.schemas.events import Reversal, Standing
+from mnemolog.schemas.policy import LimitHit, Policy
+from mnemolog.schemas.provenance import Before, Dropped, Provenance, Step, Thresholds
 from tests.builders import (
     Draft,
     added,

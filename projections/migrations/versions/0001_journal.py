@@ -1,6 +1,6 @@
 """Runs 0001_journal.sql."""
 
-from projections.migrations.running import refuse, run
+from mnemolog.projections.migrations.running import refuse, run
 
 revision = "0001"
 down_revision = None

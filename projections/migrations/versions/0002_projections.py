@@ -1,6 +1,6 @@
 """Runs 0002_projections.sql."""
 
-from projections.migrations.running import refuse, run
+from mnemolog.projections.migrations.running import refuse, run
 
 revision = "0002"
 down_revision = "0001"

@@ -1,6 +1,6 @@
 """Runs 0003_projections_decisions.sql."""
 
-from projections.migrations.running import refuse, run
+from mnemolog.projections.migrations.running import refuse, run
 
 revision = "0003"
 down_revision = "0002"

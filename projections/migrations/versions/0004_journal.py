@@ -1,6 +1,6 @@
 """Runs 0004_journal_limits.sql."""
 
-from projections.migrations.running import refuse, run
+from mnemolog.projections.migrations.running import refuse, run
 
 revision = "0004"
 down_revision = "0003"

@@ -1,6 +1,6 @@
 """Runs 0005_projections_quality.sql."""
 
-from projections.migrations.running import refuse, run
+from mnemolog.projections.migrations.running import refuse, run
 
 revision = "0005"
 down_revision = "0004"

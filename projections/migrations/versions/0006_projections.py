@@ -1,6 +1,6 @@
 """Runs 0006_projections_limits.sql."""
 
-from projections.migrations.running import refuse, run
+from mnemolog.projections.migrations.running import refuse, run
 
 revision = "0006"
 down_revision = "0005"

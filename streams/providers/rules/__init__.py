@@ -1,5 +1,5 @@
 """The offline provider: deterministic rules in the place of a language model."""
 
-from streams.providers.rules.model import RuleModel
+from mnemolog.streams.providers.rules.model import RuleModel
 
 __all__ = ["RuleModel"]

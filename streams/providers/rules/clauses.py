@@ -4,8 +4,8 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from streams.providers.rules.earnest import is_meant, is_taken_back
-from streams.providers.rules.marks import Mark, marks, marks_in
+from mnemolog.streams.providers.rules.earnest import is_meant, is_taken_back
+from mnemolog.streams.providers.rules.marks import Mark, marks, marks_in
 
 MAX_MESSAGE = 20_000  # characters of a message that are read: the rest of a document is no talk
 MAX_CLAUSE = 300  # longer sentences are not what these rules understand, and would only cost time

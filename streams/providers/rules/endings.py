@@ -1,6 +1,6 @@
 """Rules on what has ended with nothing in its place, and on ends that are announced."""
 
-from streams.providers.rules.rule import NAME, Rule, rule
+from mnemolog.streams.providers.rules.rule import NAME, Rule, rule
 
 _AGREEMENT = (
     "contract|lease|tenancy|membership|subscription|internship|insurance|warranty|trial|visa|licen[cs]e|permit|pass"

@@ -4,7 +4,7 @@
 
 import re
 
-from streams.providers.rules.vocabulary import HABITS
+from mnemolog.streams.providers.rules.vocabulary import HABITS
 
 VERBS: dict[str, tuple[str, str]] = {
     "is": ("be", "was"),

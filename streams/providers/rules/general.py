@@ -1,7 +1,7 @@
 """Rules of last resort: plain statements of a habit or a state, whatever they are about."""
 
-from streams.providers.rules.rule import NAME, Rule, rule
-from streams.providers.rules.vocabulary import HABITS, STATES
+from mnemolog.streams.providers.rules.rule import NAME, Rule, rule
+from mnemolog.streams.providers.rules.vocabulary import HABITS, STATES
 
 _STRICTER = {
     "have",

@@ -5,13 +5,13 @@ A clause comes without contractions, fillers and time words, in the first person
 
 import re
 
-from streams.providers.rules.endings import ANNOUNCED, OVER
-from streams.providers.rules.general import GENERAL, WHEREABOUTS
-from streams.providers.rules.habits import LIFE, TASTES
-from streams.providers.rules.occupations import MONEY, PLANS, WORK
-from streams.providers.rules.persons import FAMILY, HEALTH, IDENTITY
-from streams.providers.rules.rule import NAME, Rule
-from streams.providers.rules.vocabulary import ANIMAL, KIN
+from mnemolog.streams.providers.rules.endings import ANNOUNCED, OVER
+from mnemolog.streams.providers.rules.general import GENERAL, WHEREABOUTS
+from mnemolog.streams.providers.rules.habits import LIFE, TASTES
+from mnemolog.streams.providers.rules.occupations import MONEY, PLANS, WORK
+from mnemolog.streams.providers.rules.persons import FAMILY, HEALTH, IDENTITY
+from mnemolog.streams.providers.rules.rule import NAME, Rule
+from mnemolog.streams.providers.rules.vocabulary import ANIMAL, KIN
 
 OWN: tuple[Rule, ...] = (*OVER, *ANNOUNCED, *IDENTITY, *WORK, *HEALTH, *FAMILY, *MONEY, *PLANS, *TASTES, *LIFE)
 OF_PEOPLE: tuple[Rule, ...] = (*OWN, *GENERAL)

@@ -1,7 +1,7 @@
 """Rules on tastes, routines, possessions and what happened."""
 
-from streams.providers.rules.rule import Rule, rule
-from streams.providers.rules.vocabulary import FOOD, HABITS, POINTED, SLOT, TOO_COMMON, VAGUE
+from mnemolog.streams.providers.rules.rule import Rule, rule
+from mnemolog.streams.providers.rules.vocabulary import FOOD, HABITS, POINTED, SLOT, TOO_COMMON, VAGUE
 
 _HABIT = "|".join(sorted(HABITS))
 

@@ -2,11 +2,11 @@
 
 import orjson
 
-from schemas.facts import ExtractedFact
-from streams.providers.base import Conflicts, Extraction, Prompt, Reply
-from streams.providers.errors import PromptRefusedError
-from streams.providers.rules.reading import read_turn
-from streams.providers.rules.updates import Judgement, judge
+from mnemolog.schemas.facts import ExtractedFact
+from mnemolog.streams.providers.base import Conflicts, Extraction, Prompt, Reply
+from mnemolog.streams.providers.errors import PromptRefusedError
+from mnemolog.streams.providers.rules.reading import read_turn
+from mnemolog.streams.providers.rules.updates import Judgement, judge
 
 MAX_FACTS = 100
 _OWN_FIELDS = frozenset({"importance"})  # follows from importance_category; a reply does not carry it

@@ -1,7 +1,7 @@
 """Rules on work, money and plans."""
 
-from streams.providers.rules.rule import NAME, Rule, rule
-from streams.providers.rules.vocabulary import JOB, MEETING
+from mnemolog.streams.providers.rules.rule import NAME, Rule, rule
+from mnemolog.streams.providers.rules.vocabulary import JOB, MEETING
 
 WORK: tuple[Rule, ...] = (
     rule(

@@ -5,8 +5,8 @@
 import re
 from typing import Final
 
-from streams.providers.rules.pairs import OF_HAVING, Pair, Relation
-from streams.providers.rules.senses import Sense
+from mnemolog.streams.providers.rules.pairs import OF_HAVING, Pair, Relation
+from mnemolog.streams.providers.rules.senses import Sense
 
 _NEVER_WAS: Final = re.compile(r"\b(?:was|were|has|have) never\b|\bnever (?:\w+ed|had|was|went|spoke|drove|took)\b")
 _TASTES: Final = frozenset({"soft_preference", "hard_preference"})

@@ -4,8 +4,8 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
-from streams.providers.rules.english import first_person
-from streams.providers.rules.vocabulary import HABITS
+from mnemolog.streams.providers.rules.english import first_person
+from mnemolog.streams.providers.rules.vocabulary import HABITS
 
 _NAME: Final = r"(?-i:[A-Z][\w-]+(?: [A-Z][\w-]+)?)"
 _TITLED: Final = rf"(?:(?:Mr|Mrs|Ms|Dr)\.? )?{_NAME}"

@@ -3,11 +3,11 @@
 from dataclasses import dataclass
 from typing import Final
 
-from schemas.facts import Candidate, ExtractedFact
-from schemas.policy import is_single_valued
-from schemas.provenance import Verdict
-from streams.providers.rules.marks import marks
-from streams.providers.rules.senses import Sense
+from mnemolog.schemas.facts import Candidate, ExtractedFact
+from mnemolog.schemas.policy import is_single_valued
+from mnemolog.schemas.provenance import Verdict
+from mnemolog.streams.providers.rules.marks import marks
+from mnemolog.streams.providers.rules.senses import Sense
 
 GENERAL: Final = frozenset({"like", "live", "work", "has", "use", "study", "call", "called", "name", "goe", "take"})
 """Words that many texts share: two facts are not about the same for them."""

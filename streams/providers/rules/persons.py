@@ -1,7 +1,7 @@
 """Rules on who somebody is, on health and on family."""
 
-from streams.providers.rules.rule import NAME, Rule, rule
-from streams.providers.rules.vocabulary import ANIMAL, DIET, ILLNESS, KIN, PET, PLACE, TONGUE, TONGUES
+from mnemolog.streams.providers.rules.rule import NAME, Rule, rule
+from mnemolog.streams.providers.rules.vocabulary import ANIMAL, DIET, ILLNESS, KIN, PET, PLACE, TONGUE, TONGUES
 
 IDENTITY: tuple[Rule, ...] = (
     rule(

@@ -3,9 +3,9 @@
 import re
 from typing import Final
 
-from streams.providers.rules.english import from_gerund
-from streams.providers.rules.rule import NAME
-from streams.providers.rules.vocabulary import MEETING
+from mnemolog.streams.providers.rules.english import from_gerund
+from mnemolog.streams.providers.rules.rule import NAME
+from mnemolog.streams.providers.rules.vocabulary import MEETING
 
 _DWELLING = "home|place|flat|apartment|house"
 _TIRED = "over(?! (?:the moon|here|there|\\d))|done with|sick of|tired of|fed up with"

@@ -5,18 +5,26 @@ from collections.abc import Iterator
 from dataclasses import replace
 from datetime import datetime
 
-from schemas.facts import IMPORTANCE, Certainty, ExtractedFact
-from schemas.policy import is_single_valued
-from schemas.turn import Message, Turn
-from streams.providers.rules.clauses import Clause, clauses, plain
-from streams.providers.rules.dates import When, find_time
-from streams.providers.rules.english import affirmed, denied, in_plural, others_pronouns, slug, third_person, tool_slot
-from streams.providers.rules.general import GENERAL, ITSELF
-from streams.providers.rules.grammar import APPOSITION, OF_PEOPLE, OF_STRANGERS, OF_THINGS, OWN
-from streams.providers.rules.others import Other, about_other
-from streams.providers.rules.phrasing import rephrased
-from streams.providers.rules.rule import Rule
-from streams.providers.rules.vocabulary import ANIMAL, KIN
+from mnemolog.schemas.facts import IMPORTANCE, Certainty, ExtractedFact
+from mnemolog.schemas.policy import is_single_valued
+from mnemolog.schemas.turn import Message, Turn
+from mnemolog.streams.providers.rules.clauses import Clause, clauses, plain
+from mnemolog.streams.providers.rules.dates import When, find_time
+from mnemolog.streams.providers.rules.english import (
+    affirmed,
+    denied,
+    in_plural,
+    others_pronouns,
+    slug,
+    third_person,
+    tool_slot,
+)
+from mnemolog.streams.providers.rules.general import GENERAL, ITSELF
+from mnemolog.streams.providers.rules.grammar import APPOSITION, OF_PEOPLE, OF_STRANGERS, OF_THINGS, OWN
+from mnemolog.streams.providers.rules.others import Other, about_other
+from mnemolog.streams.providers.rules.phrasing import rephrased
+from mnemolog.streams.providers.rules.rule import Rule
+from mnemolog.streams.providers.rules.vocabulary import ANIMAL, KIN
 
 UNKNOWN_SPEAKER = "The user"
 _AHEAD = re.compile(

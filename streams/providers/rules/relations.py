@@ -3,12 +3,12 @@
 from collections.abc import Callable, Iterator
 from typing import Final
 
-from schemas.base import normalise
-from schemas.facts import Candidate, ExtractedFact
-from streams.providers.rules.opposites import ended, opposed
-from streams.providers.rules.pairs import OF_HAVING, Pair, Relation
-from streams.providers.rules.senses import sense, stems
-from streams.providers.rules.values import beside, corrected, counted, richer, same, slot, switched
+from mnemolog.schemas.base import normalise
+from mnemolog.schemas.facts import Candidate, ExtractedFact
+from mnemolog.streams.providers.rules.opposites import ended, opposed
+from mnemolog.streams.providers.rules.pairs import OF_HAVING, Pair, Relation
+from mnemolog.streams.providers.rules.senses import sense, stems
+from mnemolog.streams.providers.rules.values import beside, corrected, counted, richer, same, slot, switched
 
 _READINGS: Final[tuple[Callable[[Pair], Relation | None], ...]] = (
     same,

@@ -3,7 +3,7 @@
 import re
 from dataclasses import dataclass
 
-from schemas.facts import ActionHint, ImportanceCategory
+from mnemolog.schemas.facts import ActionHint, ImportanceCategory
 
 NAME = r"(?-i:[A-Z][\w'-]+(?: [A-Z][\w'-]+){0,3})"
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final, Literal
 
-from schemas.base import normalise
+from mnemolog.schemas.base import normalise
 
 Stance = Literal["holds", "denied", "over", "ending"]
 """It is so; it is not or never was; it has ended; its end is announced."""

@@ -4,10 +4,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
-from schemas.provenance import Verdict
-from streams.providers.base import Conflict, Conflicts
-from streams.providers.rules.pairs import Relation
-from streams.providers.rules.relations import relations
+from mnemolog.schemas.provenance import Verdict
+from mnemolog.streams.providers.base import Conflict, Conflicts
+from mnemolog.streams.providers.rules.pairs import Relation
+from mnemolog.streams.providers.rules.relations import relations
 
 _ORDER: Final[tuple[Verdict, ...]] = (
     "KEEP",

@@ -3,11 +3,11 @@
 import re
 from typing import Final
 
-from schemas.base import normalise
-from streams.providers.rules.marks import marks
-from streams.providers.rules.pairs import GENERAL, OF_HAVING, Pair, Relation
-from streams.providers.rules.senses import Sense
-from streams.stages.likeness import differences, lost
+from mnemolog.schemas.base import normalise
+from mnemolog.streams.providers.rules.marks import marks
+from mnemolog.streams.providers.rules.pairs import GENERAL, OF_HAVING, Pair, Relation
+from mnemolog.streams.providers.rules.senses import Sense
+from mnemolog.streams.stages.likeness import differences, lost
 
 _FOR_EVER: Final = frozenset(
     {"birthday", "birth_date", "birth_place", "native_language", "blood_type", "mother", "father", "home_town"}

@@ -7,10 +7,10 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from projections.results import WriteResult
-from schemas.command import Command, DeleteAll
-from schemas.scope import Scope
-from streams.topics import CONVERSATION_TURNS, MEMORY_COMMANDS, topic_name
+from mnemolog.projections.results import WriteResult
+from mnemolog.schemas.command import Command, DeleteAll
+from mnemolog.schemas.scope import Scope
+from mnemolog.streams.topics import CONVERSATION_TURNS, MEMORY_COMMANDS, topic_name
 from tests.kafka import publish, until
 from tests.pipeline import turn
 from tests.servers.scripted import Answer, Ruling, decision, decisions, reading, readings

@@ -11,11 +11,11 @@ import pytest
 import pytest_asyncio
 
 from mnemolog.errors import LimitExceededError
-from projections.results import Limit, WriteResult
-from schemas.policy import Level, LimitName
-from schemas.scope import Scope
-from schemas.turn import Turn
-from streams.topics import CONVERSATION_TURNS, topic_name
+from mnemolog.projections.results import Limit, WriteResult
+from mnemolog.schemas.policy import Level, LimitName
+from mnemolog.schemas.scope import Scope
+from mnemolog.schemas.turn import Turn
+from mnemolog.streams.topics import CONVERSATION_TURNS, topic_name
 from tests.kafka import producer, until
 from tests.pipeline import DONE_SECONDS, turn
 from tests.servers.scripted import reading

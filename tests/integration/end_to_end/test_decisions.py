@@ -4,7 +4,7 @@ from typing import Any, Final
 
 import pytest
 
-from schemas.policy import Policy
+from mnemolog.schemas.policy import Policy
 from tests.servers.scripted import Ruling, reading
 from tests.world import Person, World, day
 

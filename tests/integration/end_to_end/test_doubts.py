@@ -6,9 +6,9 @@ from typing import Any, Final
 import pytest
 
 from mnemolog.client import MemoryClient
-from projections.results import WriteResult
-from schemas.facts import CAUTIOUS, CONFIDENCE
-from schemas.policy import Policy
+from mnemolog.projections.results import WriteResult
+from mnemolog.schemas.facts import CAUTIOUS, CONFIDENCE
+from mnemolog.schemas.policy import Policy
 from tests.servers.scripted import Ruling, reading
 from tests.world import Person, World, day
 

@@ -8,7 +8,7 @@ from typing import Any, Final, get_args
 
 import pytest
 
-from schemas.provenance import Verdict
+from mnemolog.schemas.provenance import Verdict
 from tests.servers.scripted import Question, decision, decisions, reading
 from tests.world import Person, World, day
 

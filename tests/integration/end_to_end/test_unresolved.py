@@ -9,7 +9,7 @@ from typing import Any, Final
 import pytest
 import pytest_asyncio
 
-from projections.results import WriteResult
+from mnemolog.projections.results import WriteResult
 from tests.servers.scripted import Answer, Question, Ruling, decision, decisions, reading
 from tests.world import Person, World, day
 

@@ -8,12 +8,12 @@ from typing import Any, get_args
 import pytest
 import pytest_asyncio
 
-from projections import vocabulary
-from projections.log_source import LogSource, TableLog
-from projections.rebuild import rebuild
-from projections.vocabulary import VOCABULARY, WORDS, Entry
-from schemas.events import EVENTS
-from streams.log_source import KafkaLog
+from mnemolog.projections import vocabulary
+from mnemolog.projections.log_source import LogSource, TableLog
+from mnemolog.projections.rebuild import rebuild
+from mnemolog.projections.vocabulary import VOCABULARY, WORDS, Entry
+from mnemolog.schemas.events import EVENTS
+from mnemolog.streams.log_source import KafkaLog
 from tests.changes import MEANING, Change
 from tests.scenes import settlements, statements
 from tests.scenes.stage import SCENES, Scene
