@@ -10,9 +10,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from mnemolog.client import Accepted, MemoryClient
+    from mnemolog.client import MemoryClient, TurnReceipt
     from mnemolog.errors import (
-        InvalidOrderError,
+        InvalidCommandError,
         InvalidTurnError,
         LimitExceededError,
         MnemologError,
@@ -22,25 +22,25 @@ if TYPE_CHECKING:
         SettingsError,
         WaitTimeoutError,
     )
-    from mnemolog.ordering import Ordered
+    from mnemolog.ordering import CommandReceipt
     from mnemolog.sync import SyncMemoryClient
 
 __all__ = [
-    "Accepted",
-    "InvalidOrderError",
+    "CommandReceipt",
+    "InvalidCommandError",
     "InvalidTurnError",
     "LimitExceededError",
     "MemoryClient",
     "MnemologError",
-    "Ordered",
     "PartlyPublishedError",
     "PublishError",
     "ServerUnavailableError",
     "SettingsError",
     "SyncMemoryClient",
+    "TurnReceipt",
     "WaitTimeoutError",
 ]
-_MODULES = {"Accepted": "client", "MemoryClient": "client", "Ordered": "ordering", "SyncMemoryClient": "sync"}
+_MODULES = {"CommandReceipt": "ordering", "MemoryClient": "client", "TurnReceipt": "client", "SyncMemoryClient": "sync"}
 
 
 def __getattr__(name: str) -> Any:

@@ -3,7 +3,7 @@
 from datetime import datetime, timedelta
 from uuid import UUID
 
-from mnemolog.connected import Connected
+from mnemolog.connected import ClientBase
 from mnemolog.projections import diffing, explaining, pendings, queries
 from mnemolog.projections import history as histories
 from mnemolog.projections import search as searches
@@ -11,16 +11,16 @@ from mnemolog.projections import why_not as why_nots
 from mnemolog.projections.diffing import Axis, Diff
 from mnemolog.projections.explaining import Explanation
 from mnemolog.projections.history import History
-from mnemolog.projections.pendings import Pending, Unresolved
+from mnemolog.projections.pendings import PendingFact, UnresolvedFact
 from mnemolog.projections.quality import DecisionQuality, decision_quality
 from mnemolog.projections.query_errors import check_unicode
 from mnemolog.projections.results import Fact, Profile, WriteResult
 from mnemolog.projections.why_not import WhyNot
 from mnemolog.searching import SearchResult
-from mnemolog.waiting import waited
+from mnemolog.waiting import wait_for_end
 
 
-class Asking(Connected):
+class QueryMixin(ClientBase):
     """Questions to the tables. Nothing here needs Kafka."""
 
     async def status(
@@ -33,7 +33,7 @@ class Asking(Connected):
         turn of this id: give `user_id`.
         """
         named = tenant or self._settings.tenant
-        async with self._reading().connection() as connection:
+        async with self._open_read_pool().connection() as connection:
             return await queries.turn_status(connection, named, turn_id, user_id, verbose=verbose)
 
     async def wait(
@@ -51,10 +51,10 @@ class Asking(Connected):
         A turn that was refused for a limit and is published again has another end: wait for `attempt` 2, and so on.
         Raises `WaitTimeoutError` that says how far the turn is; it goes on without us.
         """
-        return await waited(
+        return await wait_for_end(
             lambda: self.status(turn_id, user_id=user_id, tenant=tenant, verbose=verbose),
             turn_id,
-            within=timeout,
+            timeout_seconds=timeout,
             attempt=attempt,
         )
 
@@ -73,12 +73,12 @@ class Asking(Connected):
 
         One that waits for a confirmation is found as well: its status tells.
         """
-        scope = self._scope(tenant, user_id, agent_id, app_id, run_id)
+        scope = self._scope_filter(tenant, user_id, agent_id, app_id, run_id)
         check_unicode(query)
-        embedded = await self._embedder.embed(query)
-        async with self._reading().connection() as connection:
+        embedded = await self._query_embedder.embed(query)
+        async with self._open_read_pool().connection() as connection:
             hits = await searches.search(connection, scope, query, embedded.vector, limit=limit, at=self._now())
-        mode: searches.Mode = "hybrid" if embedded.vector else "lexical"
+        mode: searches.SearchMode = "hybrid" if embedded.vector else "lexical"
         return SearchResult(hits=tuple(hits), mode=mode, notice=embedded.notice)
 
     async def facts(
@@ -92,8 +92,8 @@ class Asking(Connected):
         all_versions: bool = False,
     ) -> list[Fact]:
         """The facts that hold now, in the order in which they were learned; or every version that ever was."""
-        scope = self._scope(tenant, user_id, agent_id, app_id, run_id)
-        async with self._reading().connection() as connection:
+        scope = self._scope_filter(tenant, user_id, agent_id, app_id, run_id)
+        async with self._open_read_pool().connection() as connection:
             return await queries.facts(connection, scope, all_versions=all_versions, at=self._now())
 
     async def facts_as_of(
@@ -108,9 +108,9 @@ class Asking(Connected):
         tenant: str | None = None,
     ) -> list[Fact]:
         """What was believed at `believed_at` to be so at `true_at` (the same unless given), each as it stood then."""
-        scope = self._scope(tenant, user_id, agent_id, app_id, run_id)
+        scope = self._scope_filter(tenant, user_id, agent_id, app_id, run_id)
         true_at = true_at or believed_at
-        async with self._reading().connection() as connection:
+        async with self._open_read_pool().connection() as connection:
             return await queries.facts_as_of(connection, scope, believed_at=believed_at, true_at=true_at)
 
     async def profile(
@@ -123,13 +123,13 @@ class Asking(Connected):
         tenant: str | None = None,
     ) -> Profile:
         """What is known of exactly one scope, by section; empty where nothing is."""
-        scope = self._scope(tenant, user_id, agent_id, app_id, run_id)
-        async with self._reading().connection() as connection:
+        scope = self._scope_filter(tenant, user_id, agent_id, app_id, run_id)
+        async with self._open_read_pool().connection() as connection:
             return await queries.profile(connection, scope, self._now())
 
     async def history(self, fact_id: UUID, *, tenant: str | None = None) -> History:
         """A fact's versions, and every event that made or touched them. Raises `UnknownFactError`."""
-        async with self._reading().connection() as connection:
+        async with self._open_read_pool().connection() as connection:
             return await histories.history(connection, tenant or self._settings.tenant, fact_id)
 
     async def explain(self, fact_id: UUID, *, tenant: str | None = None) -> Explanation:
@@ -137,12 +137,12 @@ class Asking(Connected):
 
         `words` of the answer tells it in sentences. Raises `UnknownFactError`.
         """
-        async with self._reading().connection() as connection:
+        async with self._open_read_pool().connection() as connection:
             return await explaining.explain(connection, tenant or self._settings.tenant, fact_id)
 
     async def why_not(self, turn_id: str, *, user_id: str | None = None, tenant: str | None = None) -> WhyNot:
         """Every statement of a turn that became no fact, and why. Raises as `status` does."""
-        async with self._reading().connection() as connection:
+        async with self._open_read_pool().connection() as connection:
             return await why_nots.why_not(connection, tenant or self._settings.tenant, turn_id, user_id)
 
     async def pending(
@@ -153,10 +153,10 @@ class Asking(Connected):
         app_id: str | None = None,
         run_id: str | None = None,
         tenant: str | None = None,
-    ) -> list[Pending]:
+    ) -> list[PendingFact]:
         """Overwrites that wait for a confirmation, the oldest first: what would replace what, and why it was held."""
-        scope = self._scope(tenant, user_id, agent_id, app_id, run_id)
-        async with self._reading().connection() as connection:
+        scope = self._scope_filter(tenant, user_id, agent_id, app_id, run_id)
+        async with self._open_read_pool().connection() as connection:
             return await pendings.pending(connection, scope, self._now())
 
     async def unresolved(
@@ -167,10 +167,10 @@ class Asking(Connected):
         app_id: str | None = None,
         run_id: str | None = None,
         tenant: str | None = None,
-    ) -> list[Unresolved]:
+    ) -> list[UnresolvedFact]:
         """Facts that were added beside others because nobody could decide their conflict, the oldest first."""
-        scope = self._scope(tenant, user_id, agent_id, app_id, run_id)
-        async with self._reading().connection() as connection:
+        scope = self._scope_filter(tenant, user_id, agent_id, app_id, run_id)
+        async with self._open_read_pool().connection() as connection:
             return await pendings.unresolved(connection, scope, self._now())
 
     async def diff(
@@ -190,8 +190,8 @@ class Asking(Connected):
         On the axis `believed` what was decided then; on the axis `true` what became or ceased to be true then, as it
         is known now. Either way the answer also compares what was believed at both ends.
         """
-        scope = self._scope(tenant, user_id, agent_id, app_id, run_id)
-        async with self._reading().connection() as connection:
+        scope = self._scope_filter(tenant, user_id, agent_id, app_id, run_id)
+        async with self._open_read_pool().connection() as connection:
             return await diffing.diff(connection, scope, since, until or self._now(), axis=axis)
 
     async def quality(
@@ -206,7 +206,7 @@ class Asking(Connected):
         tenant: str | None = None,
     ) -> DecisionQuality:
         """How often memory was overwritten, how often wrongly, and what waits; by default a tenant's last 30 days."""
-        scope = self._scope(tenant, user_id, agent_id, app_id, run_id)
+        scope = self._scope_filter(tenant, user_id, agent_id, app_id, run_id)
         end = until or self._now()
-        async with self._reading().connection() as connection:
+        async with self._open_read_pool().connection() as connection:
             return await decision_quality(connection, scope, since or end - timedelta(days=30), end)

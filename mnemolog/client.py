@@ -5,23 +5,23 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal
 
-from mnemolog.asking import Asking
-from mnemolog.ordering import Ordering
-from mnemolog.publishing import Letter
-from mnemolog.rehearsing import Rehearsing
+from mnemolog.asking import QueryMixin
+from mnemolog.ordering import CommandMixin
+from mnemolog.publishing import OutgoingRecord
+from mnemolog.rehearsing import DryRunMixin
 from mnemolog.schemas.turn import Overrides, Turn
-from mnemolog.turns import Draft, Messages, checked, compose
+from mnemolog.turns import Messages, TurnDraft, build_turn, validated_turn
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Accepted:
+class TurnReceipt:
     """A turn that the broker has. It will reach exactly one end; `wait` and `status` tell which."""
 
     turn_id: str
     status: Literal["PENDING"] = "PENDING"
 
 
-class MemoryClient(Asking, Ordering, Rehearsing):
+class MemoryClient(QueryMixin, CommandMixin, DryRunMixin):
     """Memory for an application.
 
     `kafka` (host:port) is needed to publish, `postgres` (URL) to ask; each is connected to at its first use. What is
@@ -49,7 +49,7 @@ class MemoryClient(Asking, Ordering, Rehearsing):
         valid_until: datetime | None = None,
         recalled: Sequence[str] = (),
         overrides: Overrides | Mapping[str, Any] | None = None,
-    ) -> Accepted:
+    ) -> TurnReceipt:
         """Publish one turn; returns once the broker has it for good.
 
         `messages` is a text of the user or a list of `{role, content, name}`. `infer=False` stores the user's messages
@@ -60,7 +60,7 @@ class MemoryClient(Asking, Ordering, Rehearsing):
         `turn_id`, a second copy does nothing.
         An own `turn_id` must be new for the user over all agents, apps and runs: the first turn of an id counts.
         """
-        draft = Draft(
+        draft = TurnDraft(
             messages=messages,
             turn_id=turn_id or self._new_id(),
             occurred_at=occurred_at or self._now(),
@@ -76,20 +76,20 @@ class MemoryClient(Asking, Ordering, Rehearsing):
             recalled=recalled,
             overrides=overrides,
         )
-        turn = compose(draft, max_bytes=self._settings.max_turn_bytes)
-        if (reader := self._readable()) is not None:
-            await self._edge.check(reader, turn, self._now())
-        publisher = await self._publishing()
-        await publisher.publish(Letter.of(turn))
-        return Accepted(turn_id=turn.turn_id)
+        turn = build_turn(draft, max_bytes=self._settings.max_turn_bytes)
+        if (reader := self._read_pool_if_configured()) is not None:
+            await self._limit_precheck.check(reader, turn, self._now())
+        publisher = await self._connect_producer()
+        await publisher.publish(OutgoingRecord.of(turn))
+        return TurnReceipt(turn_id=turn.turn_id)
 
-    async def add_many(self, turns: Iterable[Turn]) -> list[Accepted]:
+    async def add_many(self, turns: Iterable[Turn]) -> list[TurnReceipt]:
         """Publish turns in their order, many at a time; returns once the broker has all of them.
 
         Raises `InvalidTurnError` at the first that is none, before anything is sent, and `PartlyPublishedError`
         that names those which were not acknowledged. Limits are not looked at here: a turn over one ends as rejected.
         """
         limit = self._settings.max_turn_bytes
-        letters = [Letter.of(checked(turn, max_bytes=limit)) for turn in turns]
-        publisher = await self._publishing()
-        return [Accepted(turn_id=name) for name in await publisher.publish_every(letters)]
+        letters = [OutgoingRecord.of(validated_turn(turn, max_bytes=limit)) for turn in turns]
+        publisher = await self._connect_producer()
+        return [TurnReceipt(turn_id=name) for name in await publisher.publish_batch(letters)]

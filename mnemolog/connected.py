@@ -8,17 +8,17 @@ from typing import Self
 
 import uuid_utils
 
-from mnemolog.connection import check, located
-from mnemolog.edge import Edge
+from mnemolog.connection import check_addresses, with_discovered_servers
+from mnemolog.edge import LimitPrecheck
 from mnemolog.errors import NotConnectedError
 from mnemolog.projections.scoping import ScopeFilter
-from mnemolog.publishing import Publisher
-from mnemolog.reading import Reader
+from mnemolog.publishing import RecordProducer
+from mnemolog.reading import ReadPool
 from mnemolog.searching import QueryEmbedder
 from mnemolog.settings import Settings, load_settings
 
 
-class Connected:
+class ClientBase:
     """Knows where Kafka and Postgres are, and lets go of them in the end."""
 
     def __init__(
@@ -38,11 +38,11 @@ class Connected:
         self._publish_timeout = publish_timeout
         self._now = now
         self._new_id = new_id
-        self._connecting = asyncio.Lock()
-        self._publisher: Publisher | None = None
-        self._reader: Reader | None = None
-        self._edge = Edge()
-        self._embedder = QueryEmbedder(self._settings)
+        self._connect_lock = asyncio.Lock()
+        self._producer: RecordProducer | None = None
+        self._read_pool: ReadPool | None = None
+        self._limit_precheck = LimitPrecheck()
+        self._query_embedder = QueryEmbedder(self._settings)
 
     @classmethod
     def from_settings(cls, settings: Settings) -> Self:
@@ -58,55 +58,55 @@ class Connected:
 
     async def close(self) -> None:
         """Send what is under way and disconnect."""
-        if self._publisher is not None:
-            await self._publisher.close()
-        if self._reader is not None:
-            await self._reader.close()
-        await self._embedder.close()
-        self._publisher = self._reader = None
+        if self._producer is not None:
+            await self._producer.close()
+        if self._read_pool is not None:
+            await self._read_pool.close()
+        await self._query_embedder.close()
+        self._producer = self._read_pool = None
 
-    def _scope(
+    def _scope_filter(
         self, tenant: str | None, user_id: str | None, agent_id: str | None, app_id: str | None, run_id: str | None
     ) -> ScopeFilter:
         return ScopeFilter(
             tenant=tenant or self._settings.tenant, user_id=user_id, agent_id=agent_id, app_id=app_id, run_id=run_id
         )
 
-    def _located(self, address: str | None) -> Settings:
+    def _with_discovered_servers(self, address: str | None) -> Settings:
         """The settings, with the servers of a running `up` only where the one that is needed is not set."""
         if address is None:
-            return located(self._settings)
-        check(self._settings)
+            return with_discovered_servers(self._settings)
+        check_addresses(self._settings)
         return self._settings
 
-    async def _publishing(self) -> Publisher:
-        async with self._connecting:
-            if self._publisher is not None and self._publisher.worn_out:
-                await self._publisher.close()
-                self._publisher = None
-            if self._publisher is None:
-                settings = self._located(self._settings.kafka)
-                self._publisher = await Publisher.connect(
+    async def _connect_producer(self) -> RecordProducer:
+        async with self._connect_lock:
+            if self._producer is not None and self._producer.needs_reconnect:
+                await self._producer.close()
+                self._producer = None
+            if self._producer is None:
+                settings = self._with_discovered_servers(self._settings.kafka)
+                self._producer = await RecordProducer.connect(
                     settings.kafka or "",
                     prefix=settings.topic_prefix,
                     compression=settings.compression,
-                    within=self._publish_timeout,
+                    timeout_seconds=self._publish_timeout,
                 )
-            return self._publisher
+            return self._producer
 
-    def _reading(self) -> Reader:
-        if self._reader is None:
-            settings = self._located(self._settings.postgres)
-            self._reader = Reader(
+    def _open_read_pool(self) -> ReadPool:
+        if self._read_pool is None:
+            settings = self._with_discovered_servers(self._settings.postgres)
+            self._read_pool = ReadPool(
                 settings.postgres or "",
                 size=settings.postgres_pool_size,
                 statement_timeout=settings.postgres_statement_timeout,
             )
-        return self._reader
+        return self._read_pool
 
-    def _readable(self) -> Reader | None:
+    def _read_pool_if_configured(self) -> ReadPool | None:
         """The tables, or None where nothing says where they are: publishing does without."""
         try:
-            return self._reading()
+            return self._open_read_pool()
         except NotConnectedError:
             return None

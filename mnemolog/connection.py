@@ -13,11 +13,11 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from mnemolog.errors import NotConnectedError, SettingsError
 from mnemolog.settings import Settings
 
-FILE = "connection.json"
+DISCOVERY_FILE = "connection.json"
 _S = TypeVar("_S", bound=Settings)
 
 
-class Connection(BaseModel):
+class ServerAddresses(BaseModel):
     """Where the servers of a running `up` are. The file holds a password and is its owner's alone (0600)."""
 
     model_config = ConfigDict(frozen=True)
@@ -28,15 +28,15 @@ class Connection(BaseModel):
     pid: int
 
 
-def located(settings: _S) -> _S:
+def with_discovered_servers(settings: _S) -> _S:
     """Complete `settings` with the servers of a running `up` on the same data folder, where they name none.
 
     Raises `NotConnectedError` when a server is named nowhere.
     """
-    check(settings)
+    check_addresses(settings)
     if settings.kafka and settings.postgres:
         return settings
-    found = _read(settings.data_dir / FILE)
+    found = _read_discovery_file(settings.data_dir / DISCOVERY_FILE)
     return settings.model_copy(
         update={
             "kafka": settings.kafka or found.kafka,
@@ -46,7 +46,7 @@ def located(settings: _S) -> _S:
     )
 
 
-def check(settings: Settings) -> None:
+def check_addresses(settings: Settings) -> None:
     """Raise `SettingsError` where a server's address is none."""
     try:
         conninfo_to_dict(settings.postgres or "")
@@ -58,33 +58,33 @@ def check(settings: Settings) -> None:
 
 
 @contextmanager
-def announced(folder: Path, connection: Connection) -> Iterator[None]:
+def discovery_file(folder: Path, servers: ServerAddresses) -> Iterator[None]:
     """Leave the file for as long as the block runs."""
-    path = folder / FILE
+    path = folder / DISCOVERY_FILE
     path.unlink(missing_ok=True)
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with os.fdopen(descriptor, "w") as file:
-        file.write(connection.model_dump_json(indent=2))
+        file.write(servers.model_dump_json(indent=2))
     try:
         yield
     finally:
         path.unlink(missing_ok=True)
 
 
-def _read(path: Path) -> Connection:
+def _read_discovery_file(path: Path) -> ServerAddresses:
     advice = "start `mnemolog up` here, or set MNEMOLOG_KAFKA and MNEMOLOG_POSTGRES"
     try:
-        found = Connection.model_validate_json(path.read_bytes())
+        found = ServerAddresses.model_validate_json(path.read_bytes())
     except FileNotFoundError as error:
         raise NotConnectedError(f"no running `mnemolog up` in {path.parent}: {advice}") from error
     except (OSError, ValidationError) as error:
         raise NotConnectedError(f"{path} cannot be read ({error}): {advice}") from error
-    if not _runs(found.pid):
+    if not _is_running(found.pid):
         raise NotConnectedError(f"the `mnemolog up` of {path.parent} (process {found.pid}) has ended: {advice}")
     return found
 
 
-def _runs(pid: int) -> bool:
+def _is_running(pid: int) -> bool:
     try:
         os.kill(pid, 0)
     except ProcessLookupError:

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from mnemolog.schemas.policy import WAYS_OUT, LimitHit
+from mnemolog.schemas.policy import LIMIT_ADVICE, LimitHit
 
 
 class MnemologError(Exception):
@@ -21,7 +21,7 @@ class InvalidTurnError(MnemologError, ValueError):
     """What was given is no turn; the message names the field and what it should be. Nothing was published."""
 
 
-class InvalidOrderError(MnemologError, ValueError):
+class InvalidCommandError(MnemologError, ValueError):
     """What was ordered is no command; the message names the field and what it should be. Nothing was published."""
 
 
@@ -60,7 +60,7 @@ class LimitExceededError(MnemologError):
     """
 
     def __init__(self, turn_id: str, hit: LimitHit) -> None:
-        advice = f"raise the limit with set_policy, or {WAYS_OUT[hit.name]}"
+        advice = f"raise the limit with set_policy, or {LIMIT_ADVICE[hit.name]}"
         super().__init__(f"turn {turn_id} was not published, it is over a limit: {hit}; {advice}")
         self.turn_id = turn_id
         self.hit = hit

@@ -6,11 +6,11 @@ from typing import Literal
 
 import structlog
 
-Level = Literal["debug", "info", "warning", "error"]
-Form = Literal["console", "json"]
+LogLevel = Literal["debug", "info", "warning", "error"]
+LogFormat = Literal["console", "json"]
 
 
-def configure_logs(level: Level, form: Form) -> None:
+def configure_logs(level: LogLevel, log_format: LogFormat) -> None:
     """Set up the logs of this process."""
     shared: list[structlog.typing.Processor] = [
         structlog.contextvars.merge_contextvars,
@@ -20,7 +20,7 @@ def configure_logs(level: Level, form: Form) -> None:
     # Plain tracebacks: others show local variables, which hold texts of users.
     renderer: list[structlog.typing.Processor] = (
         [structlog.processors.format_exc_info, structlog.processors.JSONRenderer()]
-        if form == "json"
+        if log_format == "json"
         else [
             structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty(), exception_formatter=structlog.dev.plain_traceback)
         ]

@@ -5,21 +5,21 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal, TypedDict, Unpack, overload
 
-from mnemolog.commands import Draft, FactId, FactIds, composed, exact_scope, listed
-from mnemolog.connected import Connected
-from mnemolog.errors import InvalidOrderError
-from mnemolog.projections.concerned import scopes_of
-from mnemolog.projections.policies import SetPolicies, policies_for
-from mnemolog.publishing import Letter
-from mnemolog.schemas.command import POLICY_AGENT, Command, DeleteAll, Edit, Undo
+from mnemolog.commands import CommandDraft, FactId, FactIds, as_list, build_command, exact_scope
+from mnemolog.connected import ClientBase
+from mnemolog.errors import InvalidCommandError
+from mnemolog.projections.concerned import matching_scopes
+from mnemolog.projections.policies import StoredPolicies, fetch_policies
+from mnemolog.publishing import OutgoingRecord
+from mnemolog.schemas.command import TENANT_POLICY_AGENT, Command, DeleteAll, Edit, Undo
 from mnemolog.schemas.policy import Policy
 from mnemolog.schemas.scope import Scope
 
 Action = Literal["keep_both", "keep_old", "replace", "contradict", "merge"]
-ANYBODY = Scope(user_id="anybody")
+PLACEHOLDER_SCOPE = Scope(user_id="anybody")
 
 
-class Where(TypedDict, total=False):
+class ScopeArgs(TypedDict, total=False):
     """Exactly one scope: an id that is not given is not set there."""
 
     tenant: str | None
@@ -29,7 +29,7 @@ class Where(TypedDict, total=False):
     run_id: str | None
 
 
-class Whose(Where, total=False):
+class CommandArgs(ScopeArgs, total=False):
     """Whose memory an order is about, and who gives it.
 
     `actor` says by whom, in words. An own `command_id` must be new for the user, among turns too; the same order under
@@ -41,56 +41,64 @@ class Whose(Where, total=False):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ordered:
+class CommandReceipt:
     """A command that the broker has. It will reach exactly one end; `wait` and `status` tell which."""
 
     command_id: str
     status: Literal["PENDING"] = "PENDING"
 
 
-class Ordering(Connected):
+class CommandMixin(ClientBase):
     """Orders to the pipeline, in order with the turns of their owner.
 
-    Every method returns once the broker has the command for good. It raises `InvalidOrderError` before anything is
+    Every method returns once the broker has the command for good. It raises `InvalidCommandError` before anything is
     sent, and `PublishError` when no acknowledgement came in time: give the order again with the same `command_id`.
     What cannot be carried out ends as `rejected`, as a whole, with the reason; facts of other scopes are never touched.
     """
 
     async def update(
-        self, fact_id: FactId, text: str, *, key: str | None = None, value: str | None = None, **whose: Unpack[Whose]
-    ) -> Ordered:
+        self,
+        fact_id: FactId,
+        text: str,
+        *,
+        key: str | None = None,
+        value: str | None = None,
+        **arguments: Unpack[CommandArgs],
+    ) -> CommandReceipt:
         """Put `text` in the place of a fact, from now on. A human's fact is left to `correct`."""
-        return await self.batch_update([{"fact_id": fact_id, "text": text, "key": key, "value": value}], **whose)
+        return await self.batch_update([{"fact_id": fact_id, "text": text, "key": key, "value": value}], **arguments)
 
-    async def batch_update(self, edits: Sequence[Edit | Mapping[str, Any]], **whose: Unpack[Whose]) -> Ordered:
+    async def batch_update(
+        self, edits: Sequence[Edit | Mapping[str, Any]], **arguments: Unpack[CommandArgs]
+    ) -> CommandReceipt:
         """Update up to 100 facts at once, all or none. An edit has fact_id, text, and perhaps key and value."""
-        return await self._order("update", whose, edits=list(edits))
+        return await self._issue("update", arguments, edits=list(edits))
 
-    async def delete(self, fact_id: FactId, **whose: Unpack[Whose]) -> Ordered:
+    async def delete(self, fact_id: FactId, **arguments: Unpack[CommandArgs]) -> CommandReceipt:
         """Hold a fact no longer: it leaves what is believed, and stays in the history."""
-        return await self.batch_delete([fact_id], **whose)
+        return await self.batch_delete([fact_id], **arguments)
 
-    async def batch_delete(self, fact_ids: Sequence[FactId], **whose: Unpack[Whose]) -> Ordered:
+    async def batch_delete(self, fact_ids: Sequence[FactId], **arguments: Unpack[CommandArgs]) -> CommandReceipt:
         """Delete up to 100 facts at once, all or none."""
-        return await self._order("delete", whose, fact_ids=list(fact_ids))
+        return await self._issue("delete", arguments, fact_ids=list(fact_ids))
 
     async def delete_all(
-        self, *, key: str | None = None, category: str | None = None, **whose: Unpack[Whose]
-    ) -> list[Ordered]:
+        self, *, key: str | None = None, category: str | None = None, **arguments: Unpack[CommandArgs]
+    ) -> list[CommandReceipt]:
         """Delete every active or pending fact of a scope, or those of a key or category.
 
         "*" stands for any value of an id: then there is one command for each scope that the tables know now, in the
         list that is returned; with an exact scope it has one.
         """
-        return await self._order_all("delete_all", whose, key=key, category=category)
+        return await self._issue_for_scopes("delete_all", arguments, key=key, category=category)
 
-    async def confirm(self, fact_ids: FactIds, **whose: Unpack[Whose]) -> Ordered:
+    async def confirm(self, fact_ids: FactIds, **arguments: Unpack[CommandArgs]) -> CommandReceipt:
         """Let one or several pending facts stand, with all that they were held back from doing."""
-        return await self._order("confirm", whose, fact_ids=listed(fact_ids))
+        return await self._issue("confirm", arguments, fact_ids=as_list(fact_ids))
 
-    async def reject(self, fact_ids: FactIds, **whose: Unpack[Whose]) -> Ordered:
+    async def reject(self, fact_ids: FactIds, **arguments: Unpack[CommandArgs]) -> CommandReceipt:
         """Close one or several pending facts; what they challenged stays."""
-        return await self._order("reject", whose, fact_ids=listed(fact_ids))
+        return await self._issue("reject", arguments, fact_ids=as_list(fact_ids))
 
     async def correct(
         self,
@@ -100,14 +108,14 @@ class Ordering(Connected):
         key: str | None = None,
         value: str | None = None,
         ended_at: datetime | None = None,
-        **whose: Unpack[Whose],
-    ) -> Ordered:
+        **arguments: Unpack[CommandArgs],
+    ) -> CommandReceipt:
         """Put a human's word in the place of a fact: from then on only a human can change it.
 
         The old one never was true, or, where `ended_at` is given, was true until then.
         """
         edit = {"fact_id": fact_id, "text": text, "key": key, "value": value}
-        return await self._order("correct", whose, edit=edit, ended_at=ended_at)
+        return await self._issue("correct", arguments, edit=edit, ended_at=ended_at)
 
     async def resolve(
         self,
@@ -116,18 +124,22 @@ class Ordering(Connected):
         *,
         targets: FactIds = (),
         text: str | None = None,
-        **whose: Unpack[Whose],
-    ) -> Ordered:
+        **arguments: Unpack[CommandArgs],
+    ) -> CommandReceipt:
         """Settle an unresolved fact against `targets`, by default those that it was added beside.
 
         `text` is the merged text of a `merge`, and of nothing else.
         """
-        return await self._order("resolve", whose, fact_id=fact_id, action=action, targets=listed(targets), text=text)
+        return await self._issue(
+            "resolve", arguments, fact_id=fact_id, action=action, targets=as_list(targets), text=text
+        )
 
     @overload
-    async def undo(self, *, event_id: FactId, cascade: bool = ..., **whose: Unpack[Whose]) -> Ordered: ...
+    async def undo(
+        self, *, event_id: FactId, cascade: bool = ..., **arguments: Unpack[CommandArgs]
+    ) -> CommandReceipt: ...
     @overload
-    async def undo(self, *, turn_id: str, cascade: bool = ..., **whose: Unpack[Whose]) -> Ordered: ...
+    async def undo(self, *, turn_id: str, cascade: bool = ..., **whose: Unpack[CommandArgs]) -> CommandReceipt: ...
     @overload
     async def undo(
         self,
@@ -137,8 +149,8 @@ class Ordering(Connected):
         since: datetime,
         until: datetime,
         cascade: bool = ...,
-        **whose: Unpack[Whose],
-    ) -> list[Ordered]: ...
+        **whose: Unpack[CommandArgs],
+    ) -> list[CommandReceipt]: ...
     async def undo(
         self,
         *,
@@ -149,8 +161,8 @@ class Ordering(Connected):
         since: datetime | None = None,
         until: datetime | None = None,
         cascade: bool = False,
-        **whose: Unpack[Whose],
-    ) -> Ordered | list[Ordered]:
+        **whose: Unpack[CommandArgs],
+    ) -> CommandReceipt | list[CommandReceipt]:
         """Take back an event, a turn (or a command, by its command_id), or all that a model or prompt version decided.
 
         The latter from `since` up to `until`; there "*" stands for any value of an id, as in `delete_all`, and a list
@@ -167,49 +179,51 @@ class Ordering(Connected):
             "cascade": cascade,
         }
         if event_id is None and turn_id is None:
-            return await self._order_all("undo", whose, **order)
-        return await self._order("undo", whose, **order)
+            return await self._issue_for_scopes("undo", whose, **order)
+        return await self._issue("undo", whose, **order)
 
-    async def set_policy(self, policy: Policy | Mapping[str, Any], **whose: Unpack[Whose]) -> Ordered:
+    async def set_policy(self, policy: Policy | Mapping[str, Any], **arguments: Unpack[CommandArgs]) -> CommandReceipt:
         """Let `policy` hold for a scope, or for the whole tenant where neither user nor agent is named.
 
         It takes the place of the one that held at this level: what it does not say is as the level above says.
         """
-        level = "scope" if _names_somebody(whose) else "tenant"
-        named: Whose = {**whose, "agent_id": _agent_of_policy(whose)}
-        return await self._order("set_policy", named, level=level, policy=policy)
+        level = "scope" if _names_owner(arguments) else "tenant"
+        named: CommandArgs = {**arguments, "agent_id": _policy_agent(arguments)}
+        return await self._issue("set_policy", named, level=level, policy=policy)
 
-    async def policies(self, **where: Unpack[Where]) -> SetPolicies:
+    async def policies(self, **scope_args: Unpack[ScopeArgs]) -> StoredPolicies:
         """What has been set for a tenant, and for a scope where a user or an agent is named."""
-        named: Where = {**where, "agent_id": _agent_of_policy(where)}
-        scope = exact_scope(self._draft({}, **named).place)
-        async with self._reading().connection() as connection:
-            return await policies_for(connection, scope)
+        named: ScopeArgs = {**scope_args, "agent_id": _policy_agent(scope_args)}
+        scope = exact_scope(self._draft({}, **named).scope_ids)
+        async with self._open_read_pool().connection() as connection:
+            return await fetch_policies(connection, scope)
 
-    async def _order(self, kind: str, whose: Whose, **fields: Any) -> Ordered:
-        command = composed(self._draft({"kind": kind, **fields}, **whose))
-        publisher = await self._publishing()
-        await publisher.publish(Letter.of(command))
-        return Ordered(command_id=command.command_id)
+    async def _issue(self, kind: str, arguments: CommandArgs, **fields: Any) -> CommandReceipt:
+        command = build_command(self._draft({"kind": kind, **fields}, **arguments))
+        publisher = await self._connect_producer()
+        await publisher.publish(OutgoingRecord.of(command))
+        return CommandReceipt(command_id=command.command_id)
 
-    async def _order_all(self, kind: str, whose: Whose, **fields: Any) -> list[Ordered]:
-        draft = self._draft({"kind": kind, **fields}, **whose)
-        commands = await self._for_each_scope(draft) if draft.is_wide else [composed(draft)]
-        publisher = await self._publishing()
-        names = await publisher.publish_every(map(Letter.of, commands))
-        return [Ordered(command_id=name) for name in names]
+    async def _issue_for_scopes(self, kind: str, arguments: CommandArgs, **fields: Any) -> list[CommandReceipt]:
+        draft = self._draft({"kind": kind, **fields}, **arguments)
+        commands = await self._commands_per_scope(draft) if draft.has_wildcard else [build_command(draft)]
+        publisher = await self._connect_producer()
+        names = await publisher.publish_batch(map(OutgoingRecord.of, commands))
+        return [CommandReceipt(command_id=name) for name in names]
 
-    async def _for_each_scope(self, draft: Draft) -> list[Command]:
-        order = composed(draft.within(ANYBODY)).order  # judged before the tables are asked whom it concerns
+    async def _commands_per_scope(self, draft: CommandDraft) -> list[Command]:
+        order = build_command(
+            draft.for_scope(PLACEHOLDER_SCOPE)
+        ).order  # judged before the tables are asked whom it concerns
         if not isinstance(order, DeleteAll | Undo):
-            raise InvalidOrderError(f"{order.kind} is for one exact scope")
-        async with self._reading().connection() as connection:
-            scopes = await scopes_of(connection, order, self._scope(**draft.place))
-        return [composed(draft.within(scope)) for scope in scopes]
+            raise InvalidCommandError(f"{order.kind} is for one exact scope")
+        async with self._open_read_pool().connection() as connection:
+            scopes = await matching_scopes(connection, order, self._scope_filter(**draft.scope_ids))
+        return [build_command(draft.for_scope(scope)) for scope in scopes]
 
     def _draft(
         self,
-        order: Mapping[str, Any],
+        payload: Mapping[str, Any],
         *,
         tenant: str | None = None,
         user_id: str | None = None,
@@ -218,25 +232,25 @@ class Ordering(Connected):
         run_id: str | None = None,
         actor: str | None = None,
         command_id: str | None = None,
-    ) -> Draft:
+    ) -> CommandDraft:
         place = {"user_id": user_id, "agent_id": agent_id, "app_id": app_id, "run_id": run_id}
-        return Draft(
+        return CommandDraft(
             command_id=command_id or self._new_id(),
-            place={"tenant": tenant or self._settings.tenant, **place},
+            scope_ids={"tenant": tenant or self._settings.tenant, **place},
             issued_at=self._now(),
-            order=order,
+            payload=payload,
             actor=actor,
         )
 
 
-def _names_somebody(where: Where) -> bool:
-    return where.get("user_id") is not None or where.get("agent_id") is not None
+def _names_owner(scope_args: ScopeArgs) -> bool:
+    return scope_args.get("user_id") is not None or scope_args.get("agent_id") is not None
 
 
-def _agent_of_policy(where: Where) -> str | None:
+def _policy_agent(scope_args: ScopeArgs) -> str | None:
     """The agent in whose scope a policy is set: one of its own for that of a whole tenant."""
-    if _names_somebody(where):
-        return where.get("agent_id")
-    if where.get("app_id") is not None or where.get("run_id") is not None:
-        raise InvalidOrderError("a policy is for a tenant, or for a scope with a user_id or an agent_id: name one")
-    return POLICY_AGENT
+    if _names_owner(scope_args):
+        return scope_args.get("agent_id")
+    if scope_args.get("app_id") is not None or scope_args.get("run_id") is not None:
+        raise InvalidCommandError("a policy is for a tenant, or for a scope with a user_id or an agent_id: name one")
+    return TENANT_POLICY_AGENT

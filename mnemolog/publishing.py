@@ -14,7 +14,7 @@ from mnemolog.schemas.turn import Turn
 from mnemolog.streams.topics import CONVERSATION_TURNS, MEMORY_COMMANDS, Topic, topic_name
 
 
-class Position(Protocol):
+class RecordMetadata(Protocol):
     """Where the broker put a record."""
 
     topic: str
@@ -22,13 +22,13 @@ class Position(Protocol):
     offset: int
 
 
-_IDENTITY: Final = {CONVERSATION_TURNS.name: "turn_id", MEMORY_COMMANDS.name: "command_id"}
-OUTSTANDING: Final = 1000
+_ID_FIELDS: Final = {CONVERSATION_TURNS.name: "turn_id", MEMORY_COMMANDS.name: "command_id"}
+MAX_UNACKNOWLEDGED: Final = 1000
 """Records that wait for their acknowledgement at the most; bounds the memory of publishing a long file."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Letter:
+class OutgoingRecord:
     """One record for a topic. `name` is what errors call it: the id of the turn or command, or its line."""
 
     name: str
@@ -47,7 +47,7 @@ class Letter:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Receipt:
+class DeliveryReport:
     """The broker's word for one record: its `position` (topic/partition/offset), or the `error`."""
 
     name: str
@@ -55,23 +55,25 @@ class Receipt:
     error: PublishError | None = None
 
 
-class Publisher:
+class RecordProducer:
     """Sends records through one idempotent producer with acks=all. Make it with `connect`; close it."""
 
-    def __init__(self, producer: AIOKafkaProducer, *, prefix: str, within: float) -> None:
+    def __init__(self, producer: AIOKafkaProducer, *, prefix: str, timeout_seconds: float) -> None:
         self._producer = producer
         self._prefix = prefix
-        self._within = within
-        self._refused = False
+        self._timeout_seconds = timeout_seconds
+        self._sequence_broken = False
 
     @property
-    def worn_out(self) -> bool:
+    def needs_reconnect(self) -> bool:
         """Whether the broker has refused a record: its number is missing then, and all that follows is refused too."""
-        return self._refused
+        return self._sequence_broken
 
     @classmethod
-    async def connect(cls, kafka: str, *, prefix: str = "", compression: str = "zstd", within: float = 30.0) -> Self:
-        """Connect to the brokers at `kafka`; each acknowledgement has `within` seconds.
+    async def connect(
+        cls, kafka: str, *, prefix: str = "", compression: str = "zstd", timeout_seconds: float = 30.0
+    ) -> Self:
+        """Connect to the brokers at `kafka`; each acknowledgement has `timeout_seconds` seconds.
 
         Raises `ServerUnavailableError`.
         """
@@ -82,10 +84,10 @@ class Publisher:
             compression_type=None if compression == "none" else compression,
             linger_ms=2,
             max_request_size=CONVERSATION_TURNS.max_message_bytes,
-            request_timeout_ms=round(within * 1000),
+            request_timeout_ms=round(timeout_seconds * 1000),
         )
         try:
-            await asyncio.wait_for(producer.start(), within)
+            await asyncio.wait_for(producer.start(), timeout_seconds)
         except (KafkaError, TimeoutError) as error:
             await producer.stop()
             raise ServerUnavailableError(
@@ -94,25 +96,25 @@ class Publisher:
         except BaseException:
             await producer.stop()
             raise
-        return cls(producer, prefix=prefix, within=within)
+        return cls(producer, prefix=prefix, timeout_seconds=timeout_seconds)
 
     async def close(self) -> None:
         await self._producer.stop()
 
-    async def publish(self, letter: Letter) -> Receipt:
+    async def publish(self, record: OutgoingRecord) -> DeliveryReport:
         """Send one record and wait for its acknowledgement. Raises `PublishError` when none comes in time."""
-        receipt = await (await self._enqueue(letter))
+        receipt = await (await self._enqueue(record))
         if receipt.error:
             raise receipt.error
         return receipt
 
-    async def publish_all(self, letters: AsyncIterable[Letter]) -> AsyncIterator[Receipt]:
+    async def publish_stream(self, records: AsyncIterable[OutgoingRecord]) -> AsyncIterator[DeliveryReport]:
         """Send records in their order, many at a time; yields one receipt for each, in the same order."""
-        waiting: asyncio.Queue[asyncio.Task[Receipt] | None] = asyncio.Queue()
-        room = asyncio.Semaphore(OUTSTANDING)
+        waiting: asyncio.Queue[asyncio.Task[DeliveryReport] | None] = asyncio.Queue()
+        room = asyncio.Semaphore(MAX_UNACKNOWLEDGED)
 
         async def feed() -> None:
-            async for letter in letters:
+            async for letter in records:
                 await room.acquire()
                 waiting.put_nowait(await self._enqueue(letter))
 
@@ -126,53 +128,57 @@ class Publisher:
         finally:
             feeder.cancel()
 
-    async def publish_every(self, letters: Iterable[Letter]) -> list[str]:
+    async def publish_batch(self, records: Iterable[OutgoingRecord]) -> list[str]:
         """Send records in their order; their names, once all are acknowledged. Raises `PartlyPublishedError`."""
-        receipts = [receipt async for receipt in self.publish_all(each(letters))]
+        receipts = [receipt async for receipt in self.publish_stream(as_async(records))]
         failed = {receipt.name: str(receipt.error) for receipt in receipts if receipt.error}
         if failed:
             raise PartlyPublishedError([receipt.name for receipt in receipts if not receipt.error], failed)
         return [receipt.name for receipt in receipts]
 
-    async def _enqueue(self, letter: Letter) -> asyncio.Task[Receipt]:
+    async def _enqueue(self, record: OutgoingRecord) -> asyncio.Task[DeliveryReport]:
         """Hand the record to the producer, so that the order is kept; the task waits for the receipt."""
-        deadline = asyncio.get_running_loop().time() + self._within
+        deadline = asyncio.get_running_loop().time() + self._timeout_seconds
         try:
             async with asyncio.timeout_at(deadline):
-                sent = await self._producer.send(self._topic(letter), key=letter.key, value=letter.value)
+                sent = await self._producer.send(self._topic_name(record), key=record.key, value=record.value)
         except (KafkaError, TimeoutError) as error:
-            return asyncio.create_task(_known(Receipt(name=letter.name, error=self._error(letter, error))))
-        return asyncio.create_task(self._acknowledged(letter, sent, deadline))
+            return asyncio.create_task(
+                _resolved(DeliveryReport(name=record.name, error=self._delivery_error(record, error)))
+            )
+        return asyncio.create_task(self._wait_for_ack(record, sent, deadline))
 
-    async def _acknowledged(self, letter: Letter, sent: Awaitable[Position], deadline: float) -> Receipt:
+    async def _wait_for_ack(
+        self, record: OutgoingRecord, sent: Awaitable[RecordMetadata], deadline: float
+    ) -> DeliveryReport:
         try:
             async with asyncio.timeout_at(deadline):
                 place = await sent
         except (KafkaError, TimeoutError) as error:
-            return Receipt(name=letter.name, error=self._error(letter, error))
-        return Receipt(name=letter.name, position=f"{place.topic}/{place.partition}/{place.offset}")
+            return DeliveryReport(name=record.name, error=self._delivery_error(record, error))
+        return DeliveryReport(name=record.name, position=f"{place.topic}/{place.partition}/{place.offset}")
 
-    def _error(self, letter: Letter, cause: BaseException) -> PublishError:
+    def _delivery_error(self, record: OutgoingRecord, cause: BaseException) -> PublishError:
         late = isinstance(cause, TimeoutError | KafkaTimeoutError)
-        self._refused = self._refused or not late
-        what = f"was not acknowledged within {self._within:g} s" if late else f"was refused ({cause!r})"
+        self._sequence_broken = self._sequence_broken or not late
+        what = f"was not acknowledged within {self._timeout_seconds:g} s" if late else f"was refused ({cause!r})"
         error = PublishError(
-            letter.name,
-            f"{letter.name} {what} by {self._topic(letter)}: check that Kafka runs and the topic exists "
-            f"(`mnemolog topics`), then publish again with the same {_IDENTITY[letter.topic.name]}",
+            record.name,
+            f"{record.name} {what} by {self._topic_name(record)}: check that Kafka runs and the topic exists "
+            f"(`mnemolog topics`), then publish again with the same {_ID_FIELDS[record.topic.name]}",
         )
         error.__cause__ = cause
         return error
 
-    def _topic(self, letter: Letter) -> str:
-        return topic_name(letter.topic, self._prefix)
+    def _topic_name(self, record: OutgoingRecord) -> str:
+        return topic_name(record.topic, self._prefix)
 
 
-async def _known(receipt: Receipt) -> Receipt:
+async def _resolved(receipt: DeliveryReport) -> DeliveryReport:
     return receipt
 
 
-async def each(letters: Iterable[Letter]) -> AsyncIterator[Letter]:
-    """Letters at hand, as `publish_all` takes them."""
-    for letter in letters:
+async def as_async(records: Iterable[OutgoingRecord]) -> AsyncIterator[OutgoingRecord]:
+    """Letters at hand, as `publish_stream` takes them."""
+    for letter in records:
         yield letter

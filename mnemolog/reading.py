@@ -10,12 +10,12 @@ from psycopg.errors import QueryCanceled, UndefinedTable
 from psycopg.rows import TupleRow
 
 from mnemolog.errors import ServerUnavailableError, SettingsError
-from mnemolog.projections.pools import connection_settings, open_pool, prepare
+from mnemolog.projections.pools import connection_settings, open_pool, prepare_connection
 
-NAME = "mnemolog-client"
+APPLICATION_NAME = "mnemolog-client"
 
 
-class Reader:
+class ReadPool:
     """Hands out connections to the tables at `url`."""
 
     def __init__(self, url: str, *, size: int, statement_timeout: float) -> None:
@@ -23,7 +23,7 @@ class Reader:
         self._opening = asyncio.Lock()
         self._opened = False
         self._pool = open_pool(
-            url, min_size=0, max_size=size, application_name=NAME, statement_timeout=statement_timeout
+            url, min_size=0, max_size=size, application_name=APPLICATION_NAME, statement_timeout=statement_timeout
         )
 
     @asynccontextmanager
@@ -35,12 +35,12 @@ class Reader:
                 yield connection
         except QueryCanceled as error:
             advice = "ask for less, or raise MNEMOLOG_POSTGRES_STATEMENT_TIMEOUT"
-            raise ServerUnavailableError(f"Postgres did not answer in time ({_words(error)}): {advice}") from error
+            raise ServerUnavailableError(f"Postgres did not answer in time ({_one_line(error)}): {advice}") from error
         except OperationalError as error:
-            what = f"Postgres at {_place(self._url)} cannot be reached ({_words(error)})"
+            what = f"Postgres at {_host_and_port(self._url)} cannot be reached ({_one_line(error)})"
             raise ServerUnavailableError(f"{what}: start it, or correct MNEMOLOG_POSTGRES") from error
         except UndefinedTable as error:
-            what = f"this database has no tables of Mnemolog ({_words(error)})"
+            what = f"this database has no tables of Mnemolog ({_one_line(error)})"
             raise SettingsError(f"{what}: run `mnemolog migrate` first") from error
 
     async def close(self) -> None:
@@ -49,22 +49,24 @@ class Reader:
     async def _open(self) -> None:
         async with self._opening:
             if not self._opened:
-                await _first_connection(self._url)
+                await _check_connection(self._url)
                 await self._pool.open()
                 self._opened = True
 
 
-async def _first_connection(url: str) -> None:
+async def _check_connection(url: str) -> None:
     """Fail at once and with the reason, where the pool would try on in silence."""
-    async with await AsyncConnection.connect(url, **connection_settings(url, application_name=NAME)) as connection:
-        await prepare(connection)
+    async with await AsyncConnection.connect(
+        url, **connection_settings(url, application_name=APPLICATION_NAME)
+    ) as connection:
+        await prepare_connection(connection)
 
 
-def _words(error: Error) -> str:
+def _one_line(error: Error) -> str:
     return " ".join(str(error).split())
 
 
-def _place(url: str) -> str:
+def _host_and_port(url: str) -> str:
     """Host and port, without the password."""
     parts = conninfo_to_dict(url)
     return f"{parts.get('host', 'localhost')}:{parts.get('port', 5432)}"

@@ -5,26 +5,26 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from mnemolog.connected import Connected
+from mnemolog.connected import ClientBase
 from mnemolog.errors import WaitTimeoutError
 from mnemolog.projections import queries
 from mnemolog.projections.results import WriteResult
-from mnemolog.projections.traces import Texts, weighed_facts
+from mnemolog.projections.traces import FactTexts, fact_ids_of_commit
 from mnemolog.projections.writes import write_result
 from mnemolog.schemas.events import new_fact
 from mnemolog.schemas.turn import Overrides, Turn
 from mnemolog.settings import Settings
-from mnemolog.turns import Draft, Messages, compose
+from mnemolog.turns import Messages, TurnDraft, build_turn
 
 if TYPE_CHECKING:
     from mnemolog.schemas.commit import Commit
     from mnemolog.streams.dry_run import DryRun
 
 
-class Rehearsing(Connected):
+class DryRunMixin(ClientBase):
     """Turns as the stages would take them, in this process."""
 
-    _stages: "DryRun | None" = None
+    _dry_run: "DryRun | None" = None
 
     async def dry_run(
         self,
@@ -53,7 +53,7 @@ class Rehearsing(Connected):
         not Kafka. Raises `InvalidTurnError`, `WaitTimeoutError` where models and tables have not answered within
         `timeout` seconds, and whatever building a model raises.
         """
-        draft = Draft(
+        draft = TurnDraft(
             messages=messages,
             turn_id=turn_id or self._new_id(),
             occurred_at=occurred_at or self._now(),
@@ -69,10 +69,10 @@ class Rehearsing(Connected):
             recalled=recalled,
             overrides=overrides,
         )
-        turn = compose(draft, max_bytes=self._settings.max_turn_bytes)
+        turn = build_turn(draft, max_bytes=self._settings.max_turn_bytes)
         try:
             async with asyncio.timeout(timeout):
-                return await self._rehearsed(turn, verbose=verbose)
+                return await self._run_dry(turn, verbose=verbose)
         except TimeoutError as error:
             raise WaitTimeoutError(
                 f"the models and Postgres had no answer to the dry run within {timeout:g} s: are they reachable?"
@@ -80,33 +80,33 @@ class Rehearsing(Connected):
 
     async def close(self) -> None:
         await super().close()
-        if self._stages is not None:
-            await self._stages.close()
-            self._stages = None
+        if self._dry_run is not None:
+            await self._dry_run.close()
+            self._dry_run = None
 
-    async def _rehearsed(self, turn: Turn, *, verbose: bool) -> WriteResult:
-        async with self._reading().connection():
+    async def _run_dry(self, turn: Turn, *, verbose: bool) -> WriteResult:
+        async with self._open_read_pool().connection():
             pass  # the tables are there: what follows would wait for a server that is away
-        commit = await (await self._rehearsing()).decide(turn)
+        commit = await (await self._open_dry_run()).decide(turn)
         return write_result(commit, await self._texts(commit) if verbose else None)
 
-    async def _texts(self, commit: "Commit") -> Texts:
+    async def _texts(self, commit: "Commit") -> FactTexts:
         """The texts of what was looked at: known facts, and those that the turn itself brings."""
         fresh = {fact.fact_id: fact.text for event in commit.events if (fact := new_fact(event)) is not None}
-        async with self._reading().connection() as connection:
-            return fresh | await queries.texts(connection, commit.scope, weighed_facts(commit))
+        async with self._open_read_pool().connection() as connection:
+            return fresh | await queries.fact_texts(connection, commit.scope, fact_ids_of_commit(commit))
 
-    async def _rehearsing(self) -> "DryRun":
+    async def _open_dry_run(self) -> "DryRun":
         """The stages, made at the first dry run and kept; a model is loaded in a thread."""
-        async with self._connecting:
-            if self._stages is None:
-                settings = self._located(self._settings.postgres)
-                self._stages = await asyncio.to_thread(_stages, settings, self._now)
-                await self._stages.open()
-            return self._stages
+        async with self._connect_lock:
+            if self._dry_run is None:
+                settings = self._with_discovered_servers(self._settings.postgres)
+                self._dry_run = await asyncio.to_thread(_build_dry_run, settings, self._now)
+                await self._dry_run.open()
+            return self._dry_run
 
 
-def _stages(settings: Settings, now: Callable[[], datetime]) -> "DryRun":
+def _build_dry_run(settings: Settings, now: Callable[[], datetime]) -> "DryRun":
     # Only here: who runs nothing dry does not wait for the libraries.
     from mnemolog.streams.dry_run import DryRun  # noqa: PLC0415
 

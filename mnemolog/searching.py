@@ -4,13 +4,13 @@ import asyncio
 from dataclasses import dataclass
 from typing import Final
 
-from mnemolog.projections.search import Hit, Mode
+from mnemolog.projections.search import Hit, SearchMode
 from mnemolog.schemas.vector import Vector
 from mnemolog.streams.providers.base import Embedder
 from mnemolog.streams.providers.errors import ProviderError
 from mnemolog.streams.settings import StreamsSettings
 
-EMBEDDING_SECONDS: Final = 5.0
+EMBEDDING_TIMEOUT_SECONDS: Final = 5.0
 """How long a query waits for its vector before its words must do."""
 
 
@@ -19,7 +19,7 @@ class SearchResult:
     """Hits, best first. `mode` is lexical where the query could not be embedded; `notice` says why."""
 
     hits: tuple[Hit, ...]
-    mode: Mode
+    mode: SearchMode
     notice: str | None = None
 
 
@@ -34,20 +34,22 @@ class EmbeddedQuery:
 class QueryEmbedder:
     """Embeds queries with the configured embedder, which is made at the first query and kept."""
 
-    def __init__(self, settings: StreamsSettings, *, within: float = EMBEDDING_SECONDS) -> None:
+    def __init__(self, settings: StreamsSettings, *, timeout_seconds: float = EMBEDDING_TIMEOUT_SECONDS) -> None:
         self._settings = settings
-        self._within = within
+        self._timeout_seconds = timeout_seconds
         self._embedder: Embedder | None = None
-        self._building = asyncio.Lock()
+        self._build_lock = asyncio.Lock()
 
     async def embed(self, text: str) -> EmbeddedQuery:
         """Embed one query; never raises for an embedder that is missing, away or unwilling."""
         try:
-            embedder = await self._built()
-            async with asyncio.timeout(self._within):
+            embedder = await self._get_embedder()
+            async with asyncio.timeout(self._timeout_seconds):
                 embeddings = await embedder.embed([text])
         except TimeoutError:
-            return EmbeddedQuery(notice=f"by words only: no vector within {self._within:g} s, is the model reachable?")
+            return EmbeddedQuery(
+                notice=f"by words only: no vector within {self._timeout_seconds:g} s, is the model reachable?"
+            )
         except ProviderError as error:
             return EmbeddedQuery(notice=f"by words only: {error}")
         return EmbeddedQuery(vector=embeddings.vectors[0])
@@ -56,15 +58,15 @@ class QueryEmbedder:
         if self._embedder is not None:
             await self._embedder.close()
 
-    async def _built(self) -> Embedder:
+    async def _get_embedder(self) -> Embedder:
         """The embedder; a model is loaded once, in a thread, and its time is not counted against the query."""
-        async with self._building:
+        async with self._build_lock:
             if self._embedder is None:
-                self._embedder = await asyncio.to_thread(_build, self._settings)
+                self._embedder = await asyncio.to_thread(_build_embedder, self._settings)
         return self._embedder
 
 
-def _build(settings: StreamsSettings) -> Embedder:
+def _build_embedder(settings: StreamsSettings) -> Embedder:
     # Only here: who does not search does not wait for the libraries.
     from mnemolog.streams.providers.build import build_embedder  # noqa: PLC0415
 

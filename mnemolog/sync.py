@@ -15,13 +15,13 @@ from mnemolog.settings import Settings
 
 P = ParamSpec("P")
 R = TypeVar("R")
-_Async = Callable[Concatenate[MemoryClient, P], Coroutine[Any, Any, R]]
+_AsyncMethod = Callable[Concatenate[MemoryClient, P], Coroutine[Any, Any, R]]
 
 
-def _blocking(method: _Async[P, R]) -> "Callable[Concatenate[SyncMemoryClient, P], R]":
+def _blocking(method: _AsyncMethod[P, R]) -> "Callable[Concatenate[SyncMemoryClient, P], R]":
     @wraps(method)
     def call(self: "SyncMemoryClient", /, *args: P.args, **kwargs: P.kwargs) -> R:
-        return self._finish(method(self._client, *args, **kwargs))
+        return self._run(method(self._client, *args, **kwargs))
 
     return call
 
@@ -94,7 +94,7 @@ class SyncMemoryClient:
         """Send what is under way, disconnect and end the thread."""
         if self._loop.is_closed():
             return
-        self._finish(self._client.close())
+        self._run(self._client.close())
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
         self._loop.close()
@@ -107,5 +107,5 @@ class SyncMemoryClient:
     ) -> None:
         self.close()
 
-    def _finish(self, work: Coroutine[Any, Any, R]) -> R:
-        return asyncio.run_coroutine_threadsafe(work, self._loop).result()
+    def _run(self, coroutine: Coroutine[Any, Any, R]) -> R:
+        return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result()

@@ -9,20 +9,20 @@ from typing import IO, Final
 from mnemolog.client import MemoryClient
 from mnemolog.errors import InvalidTurnError
 from mnemolog.projections.results import WriteResult
-from mnemolog.publishing import Letter, Publisher, Receipt
-from mnemolog.schemas.admission import Refusal, admit
+from mnemolog.publishing import DeliveryReport, OutgoingRecord, RecordProducer
+from mnemolog.schemas.admission import Refusal, parse_turn
 from mnemolog.settings import Settings
 from mnemolog.turns import read_turn
 
-WAITS_AT_ONCE: Final = 16
-READ_BYTES: Final = 1 << 20
+MAX_CONCURRENT_WAITS: Final = 16
+READ_HINT_BYTES: Final = 1 << 20
 
-Report = Callable[[str, int, int], None]
+ProgressCallback = Callable[[str, int, int], None]
 """Called with a step, how much of it is done, and of how much."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Followed:
+class PublishedRecord:
     """By what the end of a published record is found: the turn's id, or the position of what is no turn."""
 
     turn_id: str
@@ -32,7 +32,7 @@ class Followed:
 
 
 @dataclass(slots=True, kw_only=True)
-class Tally:
+class PublishReport:
     """What became of the lines; the faults by line number."""
 
     read: int = 0
@@ -47,107 +47,109 @@ class Tally:
         return not (self.refused or self.unacknowledged or self.unfinished)
 
 
-class TurnFile:
+class TurnFilePublisher:
     """One input on its way. With `raw`, lines are sent as they are, even those that are no turn."""
 
-    def __init__(self, settings: Settings, *, raw: bool, report: Report) -> None:
-        self.tally = Tally()
+    def __init__(self, settings: Settings, *, raw: bool, progress: ProgressCallback) -> None:
+        self.report = PublishReport()
         self._settings = settings
         self._raw = raw
-        self._report = report
-        self._sent: deque[tuple[int, Letter]] = deque()
+        self._progress = progress
+        self._awaiting_delivery: deque[tuple[int, OutgoingRecord]] = deque()
 
-    async def publish(self, stream: IO[bytes]) -> list[Followed]:
+    async def publish(self, stream: IO[bytes]) -> list[PublishedRecord]:
         """Send every line that is a turn; returns when the broker has answered for all of them."""
         settings = self._settings
-        publisher = await Publisher.connect(
+        publisher = await RecordProducer.connect(
             settings.kafka or "", prefix=settings.topic_prefix, compression=settings.compression
         )
         try:
-            receipts = publisher.publish_all(self._letters(stream))
-            return [followed async for receipt in receipts if (followed := self._noted(receipt))]
+            receipts = publisher.publish_stream(self._records(stream))
+            return [followed async for receipt in receipts if (followed := self._count_delivery(receipt))]
         finally:
             await publisher.close()
 
-    async def follow(self, turns: Sequence[Followed], *, seconds: float) -> None:
-        """Wait until all `turns` have their ends, `seconds` at the most, and count the ends."""
+    async def wait_for_ends(self, records: Sequence[PublishedRecord], *, seconds: float) -> None:
+        """Wait until all `records` have their ends, `seconds` at the most, and count the ends."""
         deadline = asyncio.get_running_loop().time() + seconds
-        at_once = asyncio.Semaphore(WAITS_AT_ONCE)
+        at_once = asyncio.Semaphore(MAX_CONCURRENT_WAITS)
 
-        async def one(client: MemoryClient, turn: Followed) -> None:
+        async def one(client: MemoryClient, turn: PublishedRecord) -> None:
             async with at_once:
-                await self._end(client, turn, max(0.0, deadline - asyncio.get_running_loop().time()))
-            self._report("reached their end", self.tally.ends.total(), len(turns))
+                await self._wait_for_end(client, turn, max(0.0, deadline - asyncio.get_running_loop().time()))
+            self._progress("reached their end", self.report.ends.total(), len(records))
 
         async with MemoryClient.from_settings(self._settings) as client, asyncio.TaskGroup() as group:
-            for turn in turns:
+            for turn in records:
                 group.create_task(one(client, turn))
 
-    async def _letters(self, stream: IO[bytes]) -> AsyncIterator[Letter]:
+    async def _records(self, stream: IO[bytes]) -> AsyncIterator[OutgoingRecord]:
         async for number, content in _lines(stream):
-            self.tally.read += 1
+            self.report.read += 1
             try:
-                letter = self._letter(number, content)
+                letter = self._record(number, content)
             except InvalidTurnError as error:
-                self.tally.refused[number] = str(error)
+                self.report.refused[number] = str(error)
                 continue
-            self._sent.append((number, letter))
+            self._awaiting_delivery.append((number, letter))
             yield letter
 
-    def _letter(self, number: int, content: bytes) -> Letter:
+    def _record(self, number: int, content: bytes) -> OutgoingRecord:
         if not self._raw:
-            return Letter.of(read_turn(content, max_bytes=self._settings.max_turn_bytes))
-        scope = admit(content, position="").scope
-        return Letter(name=f"line {number}", key=scope.key if scope else None, value=content)
+            return OutgoingRecord.of(read_turn(content, max_bytes=self._settings.max_turn_bytes))
+        scope = parse_turn(content, position="").scope
+        return OutgoingRecord(name=f"line {number}", key=scope.key if scope else None, value=content)
 
-    def _noted(self, receipt: Receipt) -> Followed | None:
-        number, letter = self._sent.popleft()
-        if receipt.position is None:
-            self.tally.unacknowledged[number] = str(receipt.error)
+    def _count_delivery(self, delivery: DeliveryReport) -> PublishedRecord | None:
+        number, letter = self._awaiting_delivery.popleft()
+        if delivery.position is None:
+            self.report.unacknowledged[number] = str(delivery.error)
             return None
-        self.tally.acknowledged += 1
-        self._report("acknowledged by the broker", self.tally.acknowledged, self.tally.read)
-        return self._followed(letter, receipt.position)
+        self.report.acknowledged += 1
+        self._progress("acknowledged by the broker", self.report.acknowledged, self.report.read)
+        return self._published_record(letter, delivery.position)
 
-    def _followed(self, letter: Letter, position: str) -> Followed:
-        judged = admit(letter.value, position=position, max_bytes=self._settings.max_turn_bytes)
+    def _published_record(self, record: OutgoingRecord, position: str) -> PublishedRecord:
+        judged = parse_turn(record.value, position=position, max_bytes=self._settings.max_turn_bytes)
         turn_id = judged.source_id if isinstance(judged, Refusal) else judged.turn_id
         if judged.scope is None:
-            return Followed(turn_id=turn_id, position=position)
-        return Followed(turn_id=turn_id, position=position, tenant=judged.scope.tenant, user_id=judged.scope.user_id)
+            return PublishedRecord(turn_id=turn_id, position=position)
+        return PublishedRecord(
+            turn_id=turn_id, position=position, tenant=judged.scope.tenant, user_id=judged.scope.user_id
+        )
 
-    async def _end(self, client: MemoryClient, turn: Followed, seconds: float) -> None:
+    async def _wait_for_end(self, client: MemoryClient, record: PublishedRecord, seconds: float) -> None:
         try:
             async with asyncio.timeout(seconds):
-                result = await _own_end(client, turn, seconds)
+                result = await _end_of_record(client, record, seconds)
         except TimeoutError:
-            self.tally.unfinished.append(turn.turn_id)
+            self.report.unfinished.append(record.turn_id)
         else:
-            self.tally.ends[result.status] += 1
+            self.report.ends[result.status] += 1
 
 
-async def _own_end(client: MemoryClient, turn: Followed, seconds: float) -> WriteResult:
+async def _end_of_record(client: MemoryClient, record: PublishedRecord, seconds: float) -> WriteResult:
     """The end of this very record: that of a copy before it which was refused for a limit is another one."""
     attempt = 1
     while True:
         result = await client.wait(
-            turn.turn_id, timeout=seconds, user_id=turn.user_id, tenant=turn.tenant, attempt=attempt
+            record.turn_id, timeout=seconds, user_id=record.user_id, tenant=record.tenant, attempt=attempt
         )
-        if result.limit is None or not _came_before(result.position, turn.position):
+        if result.limit is None or not _precedes(result.position, record.position):
             return result
         attempt = result.attempt + 1
 
 
-def _came_before(one: str | None, other: str) -> bool:
+def _precedes(position: str | None, later: str) -> bool:
     """Whether a record lies before another one of the same partition."""
-    where, _, offset = (one or "").rpartition("/")
-    place, _, bound = other.rpartition("/")
+    where, _, offset = (position or "").rpartition("/")
+    place, _, bound = later.rpartition("/")
     return where == place and int(offset) < int(bound)
 
 
 async def _lines(stream: IO[bytes]) -> AsyncIterator[tuple[int, bytes]]:
     """Numbered lines that hold anything. Read in a thread: a pipe may be slow, and what was sent awaits answers."""
-    hint = READ_BYTES if stream.seekable() else 1
+    hint = READ_HINT_BYTES if stream.seekable() else 1
     number = 0
     while lines := await asyncio.to_thread(stream.readlines, hint):
         for line in lines:

@@ -9,8 +9,8 @@ from pydantic import ValidationError
 from pydantic_core import PydanticSerializationError
 
 from mnemolog.errors import InvalidTurnError
-from mnemolog.schemas.admission import Refusal, admit
-from mnemolog.schemas.base import explain
+from mnemolog.schemas.admission import Refusal, parse_turn
+from mnemolog.schemas.base import validation_error
 from mnemolog.schemas.scope import Scope
 from mnemolog.schemas.turn import Message, Overrides, Turn
 
@@ -18,7 +18,7 @@ Messages = str | Sequence[Message | Mapping[str, str]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Draft:
+class TurnDraft:
     """A turn as a caller words it; `occurred_at` and `turn_id` are decided by then."""
 
     messages: Messages
@@ -37,9 +37,9 @@ class Draft:
     overrides: Overrides | Mapping[str, Any] | None = None
 
 
-def compose(draft: Draft, *, max_bytes: int) -> Turn:
+def build_turn(draft: TurnDraft, *, max_bytes: int) -> Turn:
     """Make a turn of `draft`. Raises `InvalidTurnError` that names the field at fault and the remedy."""
-    _refuse_naive(occurred_at=draft.occurred_at, valid_until=draft.valid_until)
+    _require_zones(occurred_at=draft.occurred_at, valid_until=draft.valid_until)
     scope = {name: getattr(draft, name) for name in Scope.model_fields}
     overrides = draft.overrides or Overrides()
     document = {
@@ -57,11 +57,11 @@ def compose(draft: Draft, *, max_bytes: int) -> Turn:
     try:
         turn = Turn.model_validate(document)
     except ValidationError as error:
-        raise InvalidTurnError(f"{explain(Turn, error)}: nothing was published") from error
-    return checked(turn, max_bytes=max_bytes)
+        raise InvalidTurnError(f"{validation_error(Turn, error)}: nothing was published") from error
+    return validated_turn(turn, max_bytes=max_bytes)
 
 
-def checked(turn: Turn, *, max_bytes: int) -> Turn:
+def validated_turn(turn: Turn, *, max_bytes: int) -> Turn:
     """Give `turn` back if the pipeline will accept its bytes; raises `InvalidTurnError` if it will not."""
     try:
         data = turn.to_bytes()
@@ -72,7 +72,7 @@ def checked(turn: Turn, *, max_bytes: int) -> Turn:
 
 def read_turn(data: bytes, *, max_bytes: int) -> Turn:
     """Read one turn document. Raises `InvalidTurnError` with the reason the pipeline would give."""
-    judged = admit(data, position="", max_bytes=max_bytes)
+    judged = parse_turn(data, position="", max_bytes=max_bytes)
     if isinstance(judged, Refusal):
         raise InvalidTurnError(f"{judged.reason}: {judged.detail}")
     return judged
@@ -82,7 +82,7 @@ def _messages(messages: Messages) -> Sequence[Message | Mapping[str, str]]:
     return [{"role": "user", "content": messages}] if isinstance(messages, str) else messages
 
 
-def _refuse_naive(**times: datetime | None) -> None:
+def _require_zones(**times: datetime | None) -> None:
     for name, time in times.items():
         if time is not None and time.tzinfo is None:
             raise InvalidTurnError(f"{name} has no zone: use datetime.now(UTC), or give it one by .replace(tzinfo=...)")

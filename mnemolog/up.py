@@ -1,4 +1,4 @@
-"""`mnemolog up`: servers where none are given, topics, tables and all stages, until told to stop."""
+"""`mnemolog run_all_in_one`: servers where none are given, topics, tables and all stages, until told to stop."""
 
 import asyncio
 import os
@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any, Final, TypeVar
 
-from mnemolog.connection import Connection, announced, check
+from mnemolog.connection import ServerAddresses, check_addresses, discovery_file
 from mnemolog.embedded.folder import is_free
 from mnemolog.embedded.jars import Progress
 from mnemolog.embedded.stack import EmbeddedStack
@@ -16,21 +16,21 @@ from mnemolog.streams.worker import WorkerReport, run_worker
 from mnemolog.upkeep import create_topics, migrate_tables
 
 EMBEDDED_PARTITIONS: Final = 4
-DRAIN_WITHOUT_SERVER: Final = 15.0
+DRAIN_SECONDS_WITHOUT_SERVER: Final = 15.0
 """Seconds the stages get to end when a server has gone from under them."""
 
 R = TypeVar("R")
 
 
-class _Stopped(Exception):  # noqa: N818 - not an error: the user stopped the start
+class _StopRequested(Exception):  # noqa: N818 - not an error: the user stopped the start
     """Told to stop before everything ran."""
 
 
-async def up(
+async def run_all_in_one(
     settings: Settings,
     *,
     stop: asyncio.Event,
-    announce: Callable[[Connection], None],
+    announce: Callable[[ServerAddresses], None],
     progress: Progress | None = None,
     test: bool = False,
 ) -> None:
@@ -39,17 +39,19 @@ async def up(
     Kafka and Postgres are started only where `settings` name none. `announce` is called once all stages run.
     Raises `SettingsError`, `EmbeddedError`, `StartRefused`, `ServerUnavailableError`; nothing is left running then.
     """
-    check(settings)
+    check_addresses(settings)
     try:
         async with AsyncExitStack() as held:
             running, stack = await held.enter_async_context(_servers(settings, stop, progress, test=test))
-            await _unless(stop, prepare(running))
-            await _work(running, stack, stop, _announcer(running, held, announce, embedded=stack is not None))
-    except _Stopped:
+            await _cancel_on_stop(stop, create_topics_and_tables(running))
+            await _run_stages(
+                running, stack, stop, _ready_callback(running, held, announce, embedded=stack is not None)
+            )
+    except _StopRequested:
         return
 
 
-async def prepare(settings: Settings) -> None:
+async def create_topics_and_tables(settings: Settings) -> None:
     """Create what is missing: topics and tables. Raises `StartRefused` and `ServerUnavailableError`."""
     await create_topics(settings)
     await migrate_tables(settings)
@@ -65,11 +67,11 @@ async def _servers(
     start = EmbeddedStack.start(
         settings.data_dir, kafka=not settings.kafka, postgres=not settings.postgres, test=test, progress=progress
     )
-    async with await _unless(stop, start) as stack:
-        yield _beside(settings, stack), stack
+    async with await _cancel_on_stop(stop, start) as stack:
+        yield _embedded_settings(settings, stack), stack
 
 
-def _beside(settings: Settings, stack: EmbeddedStack) -> Settings:
+def _embedded_settings(settings: Settings, stack: EmbeddedStack) -> Settings:
     """The settings over servers of our own: few partitions, and any free port where the usual one is taken."""
     update: dict[str, Any] = {"postgres": settings.postgres or stack.postgres_url}
     if not settings.kafka:
@@ -81,11 +83,11 @@ def _beside(settings: Settings, stack: EmbeddedStack) -> Settings:
     return settings.model_copy(update=update)
 
 
-def _announcer(
-    settings: Settings, held: AsyncExitStack, announce: Callable[[Connection], None], *, embedded: bool
+def _ready_callback(
+    settings: Settings, held: AsyncExitStack, announce: Callable[[ServerAddresses], None], *, embedded: bool
 ) -> Callable[[WorkerReport], None]:
     def on_ready(report: WorkerReport) -> None:
-        connection = Connection(
+        connection = ServerAddresses(
             kafka=settings.kafka or "",
             postgres=settings.postgres or "",
             topic_prefix=settings.topic_prefix,
@@ -93,13 +95,13 @@ def _announcer(
             pid=os.getpid(),
         )
         if embedded:
-            held.enter_context(announced(settings.data_dir, connection))
+            held.enter_context(discovery_file(settings.data_dir, connection))
         announce(connection)
 
     return on_ready
 
 
-async def _work(
+async def _run_stages(
     settings: Settings, stack: EmbeddedStack | None, stop: asyncio.Event, on_ready: Callable[[WorkerReport], None]
 ) -> None:
     """Run the stages until `stop`, or until a server ends by itself, which is raised."""
@@ -110,7 +112,7 @@ async def _work(
     try:
         await asyncio.wait({worker, watch, stopped}, return_when=asyncio.FIRST_COMPLETED)
         ending.set()
-        await asyncio.wait({worker}, timeout=DRAIN_WITHOUT_SERVER if watch.done() else None)
+        await asyncio.wait({worker}, timeout=DRAIN_SECONDS_WITHOUT_SERVER if watch.done() else None)
     finally:
         for task in (worker, watch, stopped):
             task.cancel()
@@ -120,9 +122,9 @@ async def _work(
             raise end
 
 
-async def _unless(stop: asyncio.Event, work: Coroutine[Any, Any, R]) -> R:
-    """Do `work`, or give it up when `stop` is set first."""
-    task = asyncio.create_task(work)
+async def _cancel_on_stop(stop: asyncio.Event, coroutine: Coroutine[Any, Any, R]) -> R:
+    """Do `coroutine`, or give it up when `stop` is set first."""
+    task = asyncio.create_task(coroutine)
     stopped = asyncio.create_task(stop.wait())
     try:
         await asyncio.wait({task, stopped}, return_when=asyncio.FIRST_COMPLETED)
@@ -133,5 +135,5 @@ async def _unless(stop: asyncio.Event, work: Coroutine[Any, Any, R]) -> R:
         return await task
     except asyncio.CancelledError:
         if stop.is_set():
-            raise _Stopped from None
+            raise _StopRequested from None
         raise

@@ -15,14 +15,14 @@ from mnemolog.errors import ServerUnavailableError
 from mnemolog.projections import audit as books
 from mnemolog.projections import migrate
 from mnemolog.projections import rebuild as tables
-from mnemolog.projections.log_source import TableLog
+from mnemolog.projections.log_source import TableLogSource
 from mnemolog.projections.pools import open_pool
 from mnemolog.projections.rebuild import Progress, RebuildReport
 from mnemolog.projections.sql import queries
-from mnemolog.reading import Reader
+from mnemolog.reading import ReadPool
 from mnemolog.settings import Settings
 from mnemolog.streams.admin import TopicState, describe_topics, ensure_topics
-from mnemolog.streams.log_source import KafkaLog
+from mnemolog.streams.log_source import KafkaLogReader
 
 log = structlog.get_logger(__name__)
 
@@ -33,25 +33,25 @@ COORDINATOR_POLL_SECONDS: Final = 0.1
 
 async def create_topics(settings: Settings) -> list[str]:
     """Create what is missing; the names. Raises `StartRefused` where what is there differs from what is declared."""
-    with _kafka(settings):
+    with _translated_kafka_errors(settings):
         created = await ensure_topics(
             settings.kafka or "",
             partitions=settings.partitions,
             replication_factor=settings.replication_factor,
             prefix=settings.topic_prefix,
         )
-        await _coordinator(settings)
+        await _wait_for_coordinator(settings)
     return created
 
 
-async def _coordinator(settings: Settings) -> None:
+async def _wait_for_coordinator(settings: Settings) -> None:
     """Wait until Kafka can coordinate groups: a new one makes what it needs for that at the first request."""
     admin = AIOKafkaAdminClient(bootstrap_servers=settings.kafka)
     await admin.start()
     try:
         async with asyncio.timeout(COORDINATOR_SECONDS):
             while True:
-                if await _coordinates(admin):
+                if await _has_coordinator(admin):
                     return
                 await asyncio.sleep(COORDINATOR_POLL_SECONDS)
     except TimeoutError as error:
@@ -62,7 +62,7 @@ async def _coordinator(settings: Settings) -> None:
         await admin.close()
 
 
-async def _coordinates(admin: Any) -> bool:
+async def _has_coordinator(admin: Any) -> bool:
     try:
         await admin.find_coordinator("mnemolog")
     except KafkaError as error:
@@ -72,8 +72,8 @@ async def _coordinates(admin: Any) -> bool:
     return True
 
 
-async def look_at_topics(settings: Settings) -> list[TopicState]:
-    with _kafka(settings):
+async def topic_states(settings: Settings) -> list[TopicState]:
+    with _translated_kafka_errors(settings):
         return await describe_topics(settings.kafka or "", prefix=settings.topic_prefix)
 
 
@@ -88,7 +88,7 @@ async def migrate_tables(settings: Settings) -> None:
 
 async def require_tables(settings: Settings) -> None:
     """Raise `SettingsError` where a database has no tables; one that is away is waited for by the stages."""
-    reader = Reader(settings.postgres or "", size=1, statement_timeout=settings.postgres_statement_timeout)
+    reader = ReadPool(settings.postgres or "", size=1, statement_timeout=settings.postgres_statement_timeout)
     try:
         async with reader.connection() as connection:
             await connection.execute(queries("projector")["next_offsets"])
@@ -100,7 +100,7 @@ async def require_tables(settings: Settings) -> None:
 
 async def audit(settings: Settings) -> books.Audit:
     """Balance the books of all tenants."""
-    reader = Reader(settings.postgres or "", size=1, statement_timeout=settings.postgres_statement_timeout)
+    reader = ReadPool(settings.postgres or "", size=1, statement_timeout=settings.postgres_statement_timeout)
     try:
         async with reader.connection() as connection:
             return await books.audit(connection, now=datetime.now(UTC))
@@ -109,7 +109,7 @@ async def audit(settings: Settings) -> books.Audit:
 
 
 async def rebuild(
-    settings: Settings, source: Source, *, verify_only: bool, report: Callable[[str, int, int], None]
+    settings: Settings, source: Source, *, verify_only: bool, on_progress: Callable[[str, int, int], None]
 ) -> RebuildReport:
     """Make all tables anew from the log, compare, and swap unless `verify_only`.
 
@@ -117,13 +117,13 @@ async def rebuild(
     """
 
     def told(progress: Progress) -> None:
-        report(progress.step, progress.done, progress.total)
+        on_progress(progress.step, progress.done, progress.total)
 
     url = settings.postgres or ""
     if source == "table":
         async with open_pool(url, min_size=1, max_size=2, application_name="mnemolog-rebuild") as pool:
-            return await tables.rebuild(url, TableLog(pool), verify_only=verify_only, progress=told)
-    log = KafkaLog(settings.kafka or "", prefix=settings.topic_prefix)
+            return await tables.rebuild(url, TableLogSource(pool), verify_only=verify_only, progress=told)
+    log = KafkaLogReader(settings.kafka or "", prefix=settings.topic_prefix)
     try:
         return await tables.rebuild(url, log, verify_only=verify_only, progress=told)
     finally:
@@ -131,7 +131,7 @@ async def rebuild(
 
 
 @contextmanager
-def _kafka(settings: Settings) -> Iterator[None]:
+def _translated_kafka_errors(settings: Settings) -> Iterator[None]:
     try:
         yield
     except KafkaError as error:

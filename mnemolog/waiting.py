@@ -10,38 +10,38 @@ from mnemolog.projections.results import WriteResult
 
 FIRST_PAUSE: Final = 0.02
 LONGEST_PAUSE: Final = 0.5
-_UNSEEN: Final = (
+_NOT_FOUND_YET: Final = (
     "the journal has not read it, or it is a command under way; was it published in this tenant, and does a worker run?"
 )
 
 
-async def waited(
-    status: Callable[[], Awaitable[WriteResult]], turn_id: str, *, within: float, attempt: int = 1
+async def wait_for_end(
+    status: Callable[[], Awaitable[WriteResult]], turn_id: str, *, timeout_seconds: float, attempt: int = 1
 ) -> WriteResult:
-    """The result of a turn that has its end, asked for up to `within` seconds.
+    """The result of a turn that has its end, asked for up to `timeout_seconds` seconds.
 
     A turn that is not known yet, an end of an earlier `attempt`, and a Postgres that is away are waited for as well.
     Raises `WaitTimeoutError` that says how far the turn is.
     """
     so_far, pause = "nothing is known of it", FIRST_PAUSE
     try:
-        async with asyncio.timeout(within):
+        async with asyncio.timeout(timeout_seconds):
             while True:
-                result, so_far = await _look(status)
+                result, so_far = await _poll(status)
                 if result and result.status != "pending" and result.attempt >= attempt:
                     return result
                 await asyncio.sleep(pause)
                 pause = min(pause * 1.5, LONGEST_PAUSE)
     except TimeoutError as error:
-        raise WaitTimeoutError(f"turn {turn_id} had no end within {within:g} s: {so_far}") from error
+        raise WaitTimeoutError(f"turn {turn_id} had no end within {timeout_seconds:g} s: {so_far}") from error
 
 
-async def _look(status: Callable[[], Awaitable[WriteResult]]) -> tuple[WriteResult | None, str]:
+async def _poll(status: Callable[[], Awaitable[WriteResult]]) -> tuple[WriteResult | None, str]:
     """The state of a turn, and in words how far it is."""
     try:
         result = await status()
     except UnknownTurnError:
-        return None, _UNSEEN
+        return None, _NOT_FOUND_YET
     except ServerUnavailableError as error:
         return None, str(error)
     if result.status != "pending":

@@ -8,11 +8,11 @@ from typing import Final, Literal
 from psycopg import AsyncConnection, IsolationLevel
 from psycopg.rows import TupleRow
 
-from mnemolog.projections.fetching import fetch
+from mnemolog.projections.fetching import fetch_rows
 from mnemolog.projections.sql import queries
 
-OVERDUE: Final = timedelta(minutes=15)
-_REBUILD: Final = "rebuild the projections from the log"
+OVERDUE_AFTER: Final = timedelta(minutes=15)
+_REBUILD_ADVICE: Final = "rebuild the projections from the log"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,7 +25,7 @@ class Finding:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Partition:
+class PartitionAudit:
     """One partition of the log in the tables; whole where each offset below `next_offset` has exactly one record."""
 
     partition: int
@@ -43,7 +43,7 @@ class Audit:
     ends: dict[str, int]
     in_flight: int
     oldest_in_flight: timedelta | None
-    partitions: tuple[Partition, ...]
+    partitions: tuple[PartitionAudit, ...]
     findings: tuple[Finding, ...]
 
     @property
@@ -62,7 +62,7 @@ class _Accounts:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _End:
+class _OutcomeCount:
     outcome: str
     turns: int
 
@@ -78,7 +78,7 @@ class _Links:
     undone_astray: int
 
 
-async def audit(conn: AsyncConnection[TupleRow], *, now: datetime, overdue: timedelta = OVERDUE) -> Audit:
+async def audit(conn: AsyncConnection[TupleRow], *, now: datetime, overdue: timedelta = OVERDUE_AFTER) -> Audit:
     """Balance the books of all tenants in one snapshot. Reads the tables whole; `conn` is in no transaction.
 
     A turn in flight for longer than `overdue` is an error.
@@ -87,32 +87,32 @@ async def audit(conn: AsyncConnection[TupleRow], *, now: datetime, overdue: time
     await conn.set_isolation_level(IsolationLevel.REPEATABLE_READ)
     try:
         async with conn.transaction():
-            return await _balance(conn, now, overdue)
+            return await _audit_snapshot(conn, now, overdue)
     finally:
         await conn.set_isolation_level(before)
 
 
-async def _balance(conn: AsyncConnection[TupleRow], now: datetime, overdue: timedelta) -> Audit:
+async def _audit_snapshot(conn: AsyncConnection[TupleRow], now: datetime, overdue: timedelta) -> Audit:
     sql = queries("audit")
-    (accounts,) = await fetch(conn, _Accounts, sql["accounts"], {"overdue_before": now - overdue})
-    ends = {end.outcome: end.turns for end in await fetch(conn, _End, sql["ends"], {})}
-    partitions = tuple(await fetch(conn, Partition, sql["partitions"], {}))
-    (links,) = await fetch(conn, _Links, sql["broken_links"], {})
+    (accounts,) = await fetch_rows(conn, _Accounts, sql["accounts"], {"overdue_before": now - overdue})
+    ends = {end.outcome: end.turns for end in await fetch_rows(conn, _OutcomeCount, sql["ends"], {})}
+    partitions = tuple(await fetch_rows(conn, PartitionAudit, sql["partitions"], {}))
+    (links,) = await fetch_rows(conn, _Links, sql["broken_links"], {})
     return Audit(
         accepted=accounts.journaled + accounts.unjournaled,
         ends=ends,
         in_flight=accounts.in_flight,
         oldest_in_flight=now - accounts.oldest if accounts.oldest else None,
         partitions=partitions,
-        findings=(*_of_turns(accounts, ends, overdue), *_of_log(partitions), *_of_links(links)),
+        findings=(*_turn_findings(accounts, ends, overdue), *_log_findings(partitions), *_link_findings(links)),
     )
 
 
-def _of_turns(accounts: _Accounts, ends: dict[str, int], overdue: timedelta) -> Iterator[Finding]:
+def _turn_findings(accounts: _Accounts, ends: dict[str, int], overdue: timedelta) -> Iterator[Finding]:
     accepted, ended = accounts.journaled + accounts.unjournaled, sum(ends.values())
     if accepted != ended + accounts.in_flight:
         what = f"{accepted} turns were accepted, but {ended} ended and {accounts.in_flight} are in flight"
-        yield Finding(severity="error", what=what, advice=f"a turn has two ends or none: {_REBUILD}")
+        yield Finding(severity="error", what=what, advice=f"a turn has two ends or none: {_REBUILD_ADVICE}")
     if accounts.overdue:
         what = f"{accounts.overdue} turns have been in flight for more than {overdue}"
         advice = "check that every stage runs, its lag, and the dead letters; the turns go on when the stage does"
@@ -126,23 +126,25 @@ def _of_turns(accounts: _Accounts, ends: dict[str, int], overdue: timedelta) -> 
         yield Finding(severity="warning", what=what, advice="the journal is behind: look again in a while")
 
 
-def _of_log(partitions: tuple[Partition, ...]) -> Iterator[Finding]:
+def _log_findings(partitions: tuple[PartitionAudit, ...]) -> Iterator[Finding]:
     for one in partitions:
         place = f"partition {one.partition} of the log"
         below = one.offsets - one.beyond
         if below < one.next_offset:
             missing = one.next_offset - below
             what = f"{place}: {missing} of {one.next_offset} offsets have neither a commit nor a rejection"
-            yield Finding(severity="error", what=what, advice=f"the tables have lost rows: {_REBUILD} in Kafka")
+            yield Finding(severity="error", what=what, advice=f"the tables have lost rows: {_REBUILD_ADVICE} in Kafka")
         if one.records > one.offsets:
             what = f"{place}: {one.records - one.offsets} offsets have both a commit and a rejection"
-            yield Finding(severity="error", what=what, advice=_REBUILD)
+            yield Finding(severity="error", what=what, advice=_REBUILD_ADVICE)
         if one.beyond:
             what = f"{place}: {one.beyond} records lie at or beyond the next offset {one.next_offset}"
-            yield Finding(severity="error", what=what, advice=f"someone moved projection_offsets back: {_REBUILD}")
+            yield Finding(
+                severity="error", what=what, advice=f"someone moved projection_offsets back: {_REBUILD_ADVICE}"
+            )
 
 
-def _of_links(links: _Links) -> Iterator[Finding]:
+def _link_findings(links: _Links) -> Iterator[Finding]:
     counts = {
         "events belong to no commit": links.events_without_commit,
         "commits that brought facts have no event": links.commits_without_events,
@@ -154,4 +156,4 @@ def _of_links(links: _Links) -> Iterator[Finding]:
     }
     for what, count in counts.items():
         if count:
-            yield Finding(severity="error", what=f"{count} {what}", advice=_REBUILD)
+            yield Finding(severity="error", what=f"{count} {what}", advice=_REBUILD_ADVICE)

@@ -17,27 +17,27 @@ from mnemolog.projections.rows import (
     CommitRow,
     EventRow,
     FactRow,
-    FactState,
-    FormerRow,
+    FormerStateRow,
     KnownFact,
     PendingRow,
     PolicyRow,
-    Rejection,
+    RejectionRow,
     RelationRow,
     ScopeColumns,
-    Settled,
+    SettlementRow,
+    TimedFactState,
     UndoneRow,
 )
 from mnemolog.projections.sql import queries
-from mnemolog.projections.state import Attempt, State, named_facts, scope_columns, source_of
+from mnemolog.projections.state import FoldState, LastAttempt, fact_ids_of_commits, scope_columns, source_of
 from mnemolog.schemas.commit import Commit
-from mnemolog.schemas.events import DecisionUndone, Standing
-from mnemolog.schemas.scope import DIMENSIONS
+from mnemolog.schemas.events import DecisionUndone, FactState
+from mnemolog.schemas.scope import SCOPE_FIELDS
 
 Connection = AsyncConnection[TupleRow]
 Row = tuple[Any, ...]
 
-PROFILES_AT_ONCE: Final = 500
+PROFILE_BATCH: Final = 500
 WITHOUT_VECTOR_DATA: Final[Any] = {"fact": {"vector": {"data"}}}
 _SQL: Final = queries("projector")
 _SCOPE_TYPES: Final = ["text"] * 5
@@ -61,7 +61,7 @@ _FACT_TYPES: Final = [
     *["timestamptz", "int4", "timestamptz", "uuid[]", "uuid", "text", "bool", "text", "text", "halfvec", "jsonb"],
     *["text", "bool", "timestamptz", "timestamptz", "timestamptz"],
 ]
-_FORMER_TYPES: Final = [
+_FORMER_STATE_TYPES: Final = [
     *["uuid", "uuid", "timestamptz", "timestamptz", "text", "float8", "int4"],
     *["timestamptz", "timestamptz", "timestamptz", "timestamptz", "timestamptz", "uuid", "bool"],
 ]
@@ -74,17 +74,17 @@ _PENDING_TYPES: Final = [
 _REJECTION_TYPES: Final = ["int4", "int8", "int4", "text", "text", "text", "text", "bytea"]
 
 
-async def load_state(connection: Connection, commits: Sequence[Commit]) -> State:
+async def load_state(connection: Connection, commits: Sequence[Commit]) -> FoldState:
     """What a fold of `commits` has to know; inside a pipeline that is one round trip."""
     sources = [source_of(commit) for commit in commits]
     owners, source_ids = [owner for owner, _ in sources], [source_id for _, source_id in sources]
     asked = {"owners": owners, "source_ids": source_ids}
     applied = await connection.execute(_SQL["applied"], asked, binary=True)
-    facts = await connection.execute(_SQL["known_facts"], {"fact_ids": named_facts(commits)}, binary=True)
-    known = [_known(row) for row in await facts.fetchall()]
-    return State(
+    facts = await connection.execute(_SQL["known_facts"], {"fact_ids": fact_ids_of_commits(commits)}, binary=True)
+    known = [_known_fact(row) for row in await facts.fetchall()]
+    return FoldState(
         applied={
-            (owner, source_id): Attempt(number=number, retryable=retryable)
+            (owner, source_id): LastAttempt(number=number, retryable=retryable)
             for owner, source_id, number, retryable in await applied.fetchall()
         },
         facts={fact.fact_id: fact for fact in known},
@@ -103,7 +103,7 @@ async def copy_rows(connection: Connection, changes: Changes) -> None:
     await _copy(connection, "copy_commits", _COMMIT_TYPES, map(_commit_row, changes.commits))
     await _copy(connection, "copy_events", _EVENT_TYPES, map(_event_row, changes.events))
     await _copy(connection, "copy_facts", _FACT_TYPES, map(_fact_row, changes.facts))
-    await _copy(connection, "copy_former_states", _FORMER_TYPES, map(_former_row, changes.former))
+    await _copy(connection, "copy_former_states", _FORMER_STATE_TYPES, map(_former_state_row, changes.former_states))
     await _copy(connection, "copy_relations", _RELATION_TYPES, map(_relation_row, changes.relations))
     await _copy(connection, "copy_pending", _PENDING_TYPES, map(_pending_row, changes.pending))
     await _copy(connection, "copy_rejections", _REJECTION_TYPES, map(_rejection_row, changes.rejections))
@@ -121,9 +121,14 @@ async def update_rows(connection: Connection, changes: Changes) -> None:
         await connection.execute(_SQL["reinstate_events"], {"event_id": reinstated})
     if changes.policies:
         await connection.execute(_SQL["set_policies"], _policies(changes.policies))
-    if changes.steps:
-        steps = {"owner": [step.owner for step in changes.steps], "commits": [step.commits for step in changes.steps]}
-        await connection.execute(_SQL["step_scopes"], steps | _scopes([step.scope for step in changes.steps]))
+    if changes.scope_increments:
+        steps = {
+            "owner": [step.owner for step in changes.scope_increments],
+            "commits": [step.commits for step in changes.scope_increments],
+        }
+        await connection.execute(
+            _SQL["step_scopes"], steps | _scopes([step.scope for step in changes.scope_increments])
+        )
 
 
 async def refresh_profiles(connection: Connection, scopes: Sequence[ScopeColumns]) -> None:
@@ -136,8 +141,8 @@ async def refresh_all_profiles(connection: Connection) -> None:
     """Derive every profile anew, some hundred at a time."""
     cursor = await connection.execute(_SQL["all_scopes"])
     scopes = await cursor.fetchall()
-    for start in range(0, len(scopes), PROFILES_AT_ONCE):
-        await refresh_profiles(connection, [_five(row) for row in scopes[start : start + PROFILES_AT_ONCE]])
+    for start in range(0, len(scopes), PROFILE_BATCH):
+        await refresh_profiles(connection, [_scope_columns(row) for row in scopes[start : start + PROFILE_BATCH]])
 
 
 async def _copy(connection: Connection, name: str, types: Sequence[str], rows: Iterable[Row]) -> None:
@@ -198,8 +203,8 @@ def _fact_row(row: FactRow) -> Row:
     )
 
 
-def _former_row(row: FormerRow) -> Row:
-    standing = (getattr(row.state, name) for name in Standing.model_fields)
+def _former_state_row(row: FormerStateRow) -> Row:
+    standing = (getattr(row.state, name) for name in FactState.model_fields)
     return (row.fact_id, row.event_id, row.state.state_since, row.until, *standing)
 
 
@@ -208,7 +213,7 @@ def _relation_row(row: RelationRow) -> Row:
 
 
 def _pending_row(row: PendingRow) -> Row:
-    commit, event, settled = row.commit, row.event, row.settled
+    commit, event, settled = row.commit, row.event, row.settlement_row
     closed = settled is not None and settled.settlement is not None
     return (
         *(event.fact.fact_id, commit.owner),
@@ -219,18 +224,18 @@ def _pending_row(row: PendingRow) -> Row:
     )
 
 
-def _rejection_row(row: Rejection) -> Row:
+def _rejection_row(row: RejectionRow) -> Row:
     where = (row.position.partition, row.position.offset, row.item)
     return (*where, row.owner, row.source_id, row.reason, row.detail, row.record)
 
 
 def _updates(updates: Sequence[KnownFact]) -> dict[str, list[Any]]:
-    names = FactState.__slots__
+    names = TimedFactState.__slots__
     columns: dict[str, list[Any]] = {name: [getattr(known.state, name) for known in updates] for name in names}
     return {"fact_id": [known.fact_id for known in updates], **columns}
 
 
-def _settlements(settlements: Sequence[Settled]) -> dict[str, list[Any]]:
+def _settlements(settlements: Sequence[SettlementRow]) -> dict[str, list[Any]]:
     return {
         "fact_id": [row.fact_id for row in settlements],
         "settled_at": [row.at if row.settlement else None for row in settlements],
@@ -252,25 +257,25 @@ def _policies(rows: Sequence[PolicyRow]) -> dict[str, list[Any]]:
     return said | _scopes([row.scope for row in rows])
 
 
-def _known(row: TupleRow) -> KnownFact:
+def _known_fact(row: TupleRow) -> KnownFact:
     fact_id, tenant, user_id, agent_id, app_id, run_id, *state = row
-    fields = dict(zip(FactState.__slots__, state, strict=True))
-    return KnownFact(fact_id=fact_id, scope=(tenant, user_id, agent_id, app_id, run_id), state=FactState(**fields))
+    fields = dict(zip(TimedFactState.__slots__, state, strict=True))
+    return KnownFact(fact_id=fact_id, scope=(tenant, user_id, agent_id, app_id, run_id), state=TimedFactState(**fields))
 
 
 def _scopes(scopes: Sequence[ScopeColumns]) -> dict[str, list[str]]:
-    return {name: [scope[place] for scope in scopes] for place, name in enumerate(DIMENSIONS)}
+    return {name: [scope[place] for scope in scopes] for place, name in enumerate(SCOPE_FIELDS)}
 
 
-def _five(row: TupleRow) -> ScopeColumns:
+def _scope_columns(row: TupleRow) -> ScopeColumns:
     tenant, user_id, agent_id, app_id, run_id = row
     return tenant, user_id, agent_id, app_id, run_id
 
 
 def _jsonb(text: str | bytes) -> Jsonb:
     """JSON that is text already."""
-    return Jsonb(text, dumps=_as_it_is)
+    return Jsonb(text, dumps=_identity)
 
 
-def _as_it_is(text: Any) -> Any:
+def _identity(text: Any) -> Any:
     return text

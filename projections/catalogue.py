@@ -9,7 +9,7 @@ SECONDS_BUCKETS: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Definition:
+class MetricDefinition:
     """One metric as the catalogue shows it; `labels` are label names with few values."""
 
     name: str
@@ -20,16 +20,16 @@ class Definition:
     buckets: tuple[float, ...] = SECONDS_BUCKETS
 
 
-class Catalogue(list[Definition]):
+class MetricCatalogue(list[MetricDefinition]):
     """The metrics of one package; making one adds it."""
 
     def counter(self, name: str, meaning: str, *, unit: str = "1", labels: tuple[str, ...] = ()) -> Counter:
         """Add a counter; Prometheus shows its name with `_total`."""
-        self.append(Definition(name=f"{name}_total", kind="counter", unit=unit, meaning=meaning, labels=labels))
+        self.append(MetricDefinition(name=f"{name}_total", kind="counter", unit=unit, meaning=meaning, labels=labels))
         return Counter(name, meaning, labels)
 
     def gauge(self, name: str, meaning: str, *, unit: str = "1", labels: tuple[str, ...] = ()) -> Gauge:
-        self.append(Definition(name=name, kind="gauge", unit=unit, meaning=meaning, labels=labels))
+        self.append(MetricDefinition(name=name, kind="gauge", unit=unit, meaning=meaning, labels=labels))
         return Gauge(name, meaning, labels)
 
     def histogram(
@@ -41,6 +41,8 @@ class Catalogue(list[Definition]):
         labels: tuple[str, ...] = (),
         buckets: tuple[float, ...] = SECONDS_BUCKETS,
     ) -> Histogram:
-        definition = Definition(name=name, kind="histogram", unit=unit, meaning=meaning, labels=labels, buckets=buckets)
+        definition = MetricDefinition(
+            name=name, kind="histogram", unit=unit, meaning=meaning, labels=labels, buckets=buckets
+        )
         self.append(definition)
         return Histogram(name, meaning, labels, buckets=buckets)

@@ -11,10 +11,12 @@ from mnemolog.schemas.command import DeleteAll, Undo
 from mnemolog.schemas.scope import Scope
 
 
-async def scopes_of(conn: AsyncConnection[TupleRow], order: DeleteAll | Undo, within: ScopeFilter) -> list[Scope]:
+async def matching_scopes(
+    conn: AsyncConnection[TupleRow], payload: DeleteAll | Undo, within: ScopeFilter
+) -> list[Scope]:
     """The scopes of `within` that hold facts to delete, or in which the model or prompt version to undo decided."""
     async with conn.cursor(row_factory=dict_row) as cursor:
-        await cursor.execute(queries("concerned")[order.kind], {**order.model_dump(), **within.parameters})
+        await cursor.execute(queries("concerned")[payload.kind], {**payload.model_dump(), **within.parameters})
         return [_scope(row) for row in await cursor.fetchall()]
 
 

@@ -9,16 +9,16 @@ from uuid import UUID
 from psycopg import AsyncConnection
 from psycopg.rows import TupleRow
 
-from mnemolog.projections.fetching import fetch, fetch_bounded
+from mnemolog.projections.fetching import fetch_bounded_rows, fetch_rows
 from mnemolog.projections.queries import facts_as_of
 from mnemolog.projections.query_errors import QueryError, check_interval
 from mnemolog.projections.results import Fact
 from mnemolog.projections.scoping import ScopeFilter
 from mnemolog.projections.sql import queries
-from mnemolog.projections.vocabulary import WORDS
+from mnemolog.projections.vocabulary import LABEL_OF_EVENT
 
 Axis = Literal["believed", "true"]
-Kind = Literal[
+ChangeKind = Literal[
     "added",
     "replaced",
     "contradicted",
@@ -34,9 +34,9 @@ Kind = Literal[
     "resolved",
     "undone",
 ]
-KINDS: Final[tuple[Kind, ...]] = get_args(Kind)
+CHANGE_KINDS: Final[tuple[ChangeKind, ...]] = get_args(ChangeKind)
 
-_KIND_OF_EVENT: Final[dict[str, Kind]] = {
+_KIND_OF_EVENT: Final[dict[str, ChangeKind]] = {
     "fact_added": "added",
     "fact_confirmed": "confirmed",
     "facts_merged": "merged",
@@ -51,7 +51,7 @@ _KIND_OF_EVENT: Final[dict[str, Kind]] = {
     "fact_corrected": "corrected",
     "decision_undone": "undone",
 }
-_KIND_OF_ACTION: Final[dict[str, Kind]] = {
+_KIND_OF_ACTION: Final[dict[str, ChangeKind]] = {
     "merge": "merged",
     "replace": "replaced",
     "contradict": "contradicted",
@@ -61,7 +61,7 @@ _KIND_OF_ACTION: Final[dict[str, Kind]] = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OldFact:
+class ChangedFact:
     """A fact that a change ended or touched."""
 
     fact_id: UUID
@@ -81,7 +81,7 @@ class Change:
     event: str
     fact_id: UUID | None
     text: str | None
-    old: tuple[OldFact, ...]
+    old: tuple[ChangedFact, ...]
     reason: str
     decided_by: str
     stale: bool = False
@@ -119,7 +119,7 @@ class Diff:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Event:
+class _DecidedEvent:
     event_id: UUID
     event: str
     action: str | None
@@ -134,7 +134,7 @@ class _Event:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Turning:
+class _TurningPoint:
     fact_id: UUID
     text: str
     true_from: datetime
@@ -154,7 +154,7 @@ class _Skipped:
     skipped: int
 
 
-_Changes = list[tuple[Kind, Change]]
+_Changes = list[tuple[ChangeKind, Change]]
 
 
 async def diff(
@@ -173,34 +173,34 @@ async def diff(
     then = await facts_as_of(conn, scope, believed_at=since, true_at=since)
     now = await facts_as_of(conn, scope, believed_at=until, true_at=until)
     if axis == "true":
-        turning = await fetch_bounded(conn, _Turning, queries("history")["turning_points"], parameters)
-        changes, skipped = _turned(turning, since, until), 0
+        turning = await fetch_bounded_rows(conn, _TurningPoint, queries("history")["turning_points"], parameters)
+        changes, skipped = _truth_changes(turning, since, until), 0
     else:
-        events = await fetch_bounded(conn, _Event, queries("history")["changes"], parameters)
-        changes = [(_kind(event.event, event.action), _decided(event)) for event in events]
-        skipped = (await fetch(conn, _Skipped, queries("history")["count_skipped"], parameters))[0].skipped
+        events = await fetch_bounded_rows(conn, _DecidedEvent, queries("history")["changes"], parameters)
+        changes = [(_kind(event.event, event.action), _belief_change(event)) for event in events]
+        skipped = (await fetch_rows(conn, _Skipped, queries("history")["count_skipped"], parameters))[0].skipped
     return Diff(
         since=since,
         until=until,
         axis=axis,
-        **{kind: tuple(change for of, change in changes if of == kind) for kind in KINDS},
+        **{kind: tuple(change for of, change in changes if of == kind) for kind in CHANGE_KINDS},
         skipped=skipped,
-        gained=_without(now, then),
-        lost=_without(then, now),
+        gained=_facts_not_in(now, then),
+        lost=_facts_not_in(then, now),
     )
 
 
-def _kind(event: str, action: str | None) -> Kind:
+def _kind(event: str, action: str | None) -> ChangeKind:
     return _KIND_OF_EVENT.get(event) or _KIND_OF_ACTION.get(action or "", "resolved")
 
 
-def _decided(row: _Event) -> Change:
+def _belief_change(row: _DecidedEvent) -> Change:
     return Change(
         at=row.at,
-        event=WORDS[row.event],
+        event=LABEL_OF_EVENT[row.event],
         fact_id=row.fact_id,
         text=row.text,
-        old=tuple(OldFact(fact_id=UUID(old["fact_id"]), text=old["text"]) for old in row.old),
+        old=tuple(ChangedFact(fact_id=UUID(old["fact_id"]), text=old["text"]) for old in row.old),
         reason=row.reason,
         decided_by=row.decided_by,
         stale=row.stale,
@@ -208,39 +208,39 @@ def _decided(row: _Event) -> Change:
     )
 
 
-def _turned(rows: Sequence[_Turning], since: datetime, until: datetime) -> _Changes:
+def _truth_changes(rows: Sequence[_TurningPoint], since: datetime, until: datetime) -> _Changes:
     """The ends of facts with what took their place, and the begins of those that took nobody's, in order of time."""
     ends = [(row.ends_at, row) for row in rows if row.ends_at is not None and since <= row.ends_at < until]
-    changes = [(_end_kind(row), _ended(row, at)) for at, row in ends]
+    changes = [(_kind_of_end(row), _truth_end(row, at)) for at, row in ends]
     successors = {row.newer_id for _, row in ends}
     begun = [row for row in rows if since <= row.true_from < until and row.fact_id not in successors]
-    changes += [("added", _begun(row)) for row in begun]
+    changes += [("added", _truth_begin(row)) for row in begun]
     return sorted(changes, key=lambda change: (change[1].at, str(change[1].fact_id)))
 
 
-def _end_kind(row: _Turning) -> Kind:
+def _kind_of_end(row: _TurningPoint) -> ChangeKind:
     """Where no event told of the end, it is that of late news, which the newer fact replaced, or of a term."""
     if row.told_by is None:
         return "replaced" if row.newer_id else "expired"
     return _kind(row.told_by, row.action)
 
 
-def _ended(row: _Turning, at: datetime) -> Change:
+def _truth_end(row: _TurningPoint, at: datetime) -> Change:
     return Change(
         at=at,
-        event=WORDS[row.told_by or ("fact_added" if row.newer_id else "fact_expired")],
+        event=LABEL_OF_EVENT[row.told_by or ("fact_added" if row.newer_id else "fact_expired")],
         fact_id=row.newer_id,
         text=row.newer_text,
-        old=(OldFact(fact_id=row.fact_id, text=row.text),),
+        old=(ChangedFact(fact_id=row.fact_id, text=row.text),),
         reason=row.reason or "",
         decided_by=row.decided_by or "",
     )
 
 
-def _begun(row: _Turning) -> Change:
+def _truth_begin(row: _TurningPoint) -> Change:
     return Change(
         at=row.true_from,
-        event=WORDS["fact_added"],
+        event=LABEL_OF_EVENT["fact_added"],
         fact_id=row.fact_id,
         text=row.text,
         old=(),
@@ -249,6 +249,6 @@ def _begun(row: _Turning) -> Change:
     )
 
 
-def _without(facts: Iterable[Fact], others: Iterable[Fact]) -> tuple[Fact, ...]:
+def _facts_not_in(facts: Iterable[Fact], others: Iterable[Fact]) -> tuple[Fact, ...]:
     known = {fact.fact_id for fact in others}
     return tuple(fact for fact in facts if fact.fact_id not in known)

@@ -8,10 +8,10 @@ from psycopg import AsyncConnection
 from psycopg.rows import TupleRow
 from psycopg.sql import SQL, Composable, Identifier
 
-from mnemolog.projections.fetching import fetch
+from mnemolog.projections.fetching import fetch_rows
 from mnemolog.projections.sql import queries
 
-EXAMPLES: Final = 10
+MAX_EXAMPLES: Final = 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,7 +47,7 @@ class TableComparison:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Table:
+class ComparedTable:
     """The columns of a table that are compared; those of its primary key identify a row."""
 
     name: str
@@ -58,7 +58,7 @@ class Table:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Row:
+class _ComparisonRow:
     live_rows: int
     rebuilt_rows: int
     live_digest: str
@@ -67,12 +67,12 @@ class _Row:
     examples: list[dict[str, Any]]
 
 
-async def compare(
-    conn: AsyncConnection[TupleRow], live: str, rebuilt: str, *, compared: Callable[[int, int], None]
+async def compare_schemas(
+    conn: AsyncConnection[TupleRow], live: str, rebuilt: str, *, on_progress: Callable[[int, int], None]
 ) -> list[TableComparison]:
     """Compare every table of schema `rebuilt` with its twin in `live`, in the caller's transaction.
 
-    Sets the formats of the transaction and lifts its statement timeout. Reads both schemas whole; `compared` is told
+    Sets the formats of the transaction and lifts its statement timeout. Reads both schemas whole; `on_progress` is told
     how many tables of how many are done.
     """
     await conn.execute(queries("digest")["settings"])
@@ -82,23 +82,25 @@ async def compare(
     for table in tables:
         twin = live if standing.get(table.name) == table else None
         comparisons.append(await _compare(conn, table, twin, rebuilt))
-        compared(len(comparisons), len(tables))
+        on_progress(len(comparisons), len(tables))
     return comparisons
 
 
-async def tables_of(conn: AsyncConnection[TupleRow], schema: str) -> list[Table]:
+async def tables_of(conn: AsyncConnection[TupleRow], schema: str) -> list[ComparedTable]:
     """The tables of a schema by name, views left out."""
-    return await fetch(conn, Table, queries("digest")["tables"], {"schema": schema})
+    return await fetch_rows(conn, ComparedTable, queries("digest")["tables"], {"schema": schema})
 
 
-async def _compare(conn: AsyncConnection[TupleRow], table: Table, live: str | None, rebuilt: str) -> TableComparison:
+async def _compare(
+    conn: AsyncConnection[TupleRow], table: ComparedTable, live: str | None, rebuilt: str
+) -> TableComparison:
     query = queries("digest")["compare_alone" if live is None else "compare"].format(
         live=Identifier(live or rebuilt, table.name),
         rebuilt=Identifier(rebuilt, table.name),
         key=SQL(", ").join(Identifier(name) for name in table.key or table.columns),
-        columns=SQL(", ").join(_comparable(name, table) for name in table.columns),
+        columns=SQL(", ").join(_comparable_column(name, table) for name in table.columns),
     )
-    (row,) = await fetch(conn, _Row, query, {"examples": EXAMPLES})
+    (row,) = await fetch_rows(conn, _ComparisonRow, query, {"examples": MAX_EXAMPLES})
     return TableComparison(
         table=table.name,
         live_rows=row.live_rows,
@@ -110,7 +112,7 @@ async def _compare(conn: AsyncConnection[TupleRow], table: Table, live: str | No
     )
 
 
-def _comparable(column: str, table: Table) -> Composable:
+def _comparable_column(column: str, table: ComparedTable) -> Composable:
     if column in table.vectors:
         return SQL("sha256(halfvec_send({}))").format(Identifier(column))
     if column in table.bytes:

@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Final
 from uuid import UUID
 
-from mnemolog.projections.rows import FactState
+from mnemolog.projections.rows import TimedFactState
 from mnemolog.schemas.commit import Commit
 from mnemolog.schemas.events import (
     ConflictResolved,
@@ -32,16 +32,16 @@ from mnemolog.schemas.facts import FactStatus, NewFact
 
 CONFIRMATION_GAIN: Final = 0.25
 """The part of the remaining doubt that a confirmation takes away: c + .25 (1 - c)."""
-HUMAN_CONFIRMATION: Final = 0.95
+HUMAN_CONFIDENCE: Final = 0.95
 """What a human confirms is at least as sure as what was said explicitly."""
-OPEN: Final[frozenset[FactStatus]] = frozenset({"active", "pending_confirmation"})
+OPEN_STATUSES: Final[frozenset[FactStatus]] = frozenset({"active", "pending_confirmation"})
 
-Facts = Mapping[UUID, FactState]
+FactStates = Mapping[UUID, TimedFactState]
 """The facts that an event names and that stand as its decision saw them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Moment:
+class CommitTimes:
     """When a commit was decided, and when its source occurred: for a command not later, however fast its clock was.
 
     What was mentioned in the future would make everything that is said until then older than it.
@@ -51,22 +51,22 @@ class Moment:
     occurred_at: datetime
 
     @classmethod
-    def of(cls, commit: Commit) -> "Moment":
+    def of_commit(cls, commit: Commit) -> "CommitTimes":
         is_command = commit.source_kind == "command"
         occurred_at = min(commit.occurred_at, commit.decided_at) if is_command else commit.occurred_at
         return cls(decided_at=commit.decided_at, occurred_at=occurred_at)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _End:
+class _TargetEnd:
     """How facts end. Without `ended_at`, and for what never was true, they leave what is believed."""
 
     action: Overwrite
-    by: UUID | None
+    successor_id: UUID | None
     ended_at: datetime | None = None
 
 
-def required(event: MemoryEvent, fact_id: UUID) -> frozenset[FactStatus]:
+def required_statuses(event: MemoryEvent, fact_id: UUID) -> frozenset[FactStatus]:
     """How a fact that the event names has to stand for the event to touch it."""
     match event:
         case PendingConfirmed(target=target) | PendingRejected(target=target) if target == fact_id:
@@ -74,32 +74,32 @@ def required(event: MemoryEvent, fact_id: UUID) -> frozenset[FactStatus]:
         case DecisionUndone():
             return frozenset(reversal.now for reversal in event.reversals if reversal.fact_id == fact_id)
         case _:
-            return OPEN
+            return OPEN_STATUSES
 
 
-def brought(event: MemoryEvent, moment: Moment) -> tuple[NewFact, FactState] | None:
+def initial_state(event: MemoryEvent, moment: CommitTimes) -> tuple[NewFact, TimedFactState] | None:
     """The fact that an event brings and how it stands at first, or None."""
     fact = new_fact(event)
     if fact is None:
         return None
     at = moment.decided_at
-    state = FactState(confidence=fact.confidence, believed_from=at, state_since=at)
+    state = TimedFactState(confidence=fact.confidence, believed_from=at, state_since=at)
     match event:
         case FactPending():
             state = replace(state, status="pending_confirmation", believed_from=None)
         case FactAdded(ended_at=datetime() as ended_at):  # late news: history from the beginning
-            state = _ended(state, "superseded", ended_at, event.ended_by, moment)
+            state = _close(state, "superseded", ended_at, event.ended_by, moment)
         case FactAdded(unresolved=unresolved):
             state = replace(state, unresolved=unresolved)
     return fact, state
 
 
-def supersedes(event: MemoryEvent) -> bool:
+def supersedes_targets(event: MemoryEvent) -> bool:
     """Whether the new fact takes the place of the targets."""
     return isinstance(event, FactsMerged | FactReplaced | FactContradicted | FactCorrected)
 
 
-def confirms(event: MemoryEvent) -> UUID | None:
+def confirmed_fact_id(event: MemoryEvent) -> UUID | None:
     """The fact whose confidence an event raises."""
     match event:
         case FactConfirmed(target=target) | PendingConfirmed(target=target):
@@ -110,58 +110,67 @@ def confirms(event: MemoryEvent) -> UUID | None:
             return None
 
 
-def changed(  # noqa: PLR0911 -- one way out an event
-    event: MemoryEvent, facts: Facts, moment: Moment, *, rises: bool
-) -> dict[UUID, FactState]:
+def states_after(  # noqa: PLR0911 -- one way out an event
+    event: MemoryEvent, facts: FactStates, moment: CommitTimes, *, raises_confidence: bool
+) -> dict[UUID, TimedFactState]:
     """How `facts` stand after the event; those that it leaves alone are not in it.
 
-    `rises` says that the commit has not raised the confidence of the confirmed fact before.
+    `raises_confidence` says that the commit has not raised the confidence of the confirmed fact before.
     """
     match event:
         case FactSkipped():
-            return {fact_id: _mentioned(state, moment) for fact_id, state in facts.items()}
+            return {fact_id: _count_mention(state, moment) for fact_id, state in facts.items()}
         case FactConfirmed():
-            return {fact_id: _confirmed(state, moment, rises=rises) for fact_id, state in facts.items()}
+            return {
+                fact_id: _confirm(state, moment, raises_confidence=raises_confidence)
+                for fact_id, state in facts.items()
+            }
         case PendingConfirmed(target=target):
-            return _stands(event, facts, moment, rises=rises) if target in facts else {}
+            return (
+                _confirm_pending(event, facts, moment, raises_confidence=raises_confidence) if target in facts else {}
+            )
         case PendingRejected(target=target):
-            return _rejected(event, facts, moment, rises=rises) if target in facts else {}
+            return _reject_pending(event, facts, moment, raises_confidence=raises_confidence) if target in facts else {}
         case ConflictResolved(target=target):
-            return _settled(event, facts, moment) if target in facts else {}
+            return _resolve_conflict(event, facts, moment) if target in facts else {}
         case DecisionUndone():
             return {
-                reversal.fact_id: _reversed(facts[reversal.fact_id], reversal, moment)
+                reversal.fact_id: _revert(facts[reversal.fact_id], reversal, moment)
                 for reversal in event.reversals
                 if reversal.fact_id in facts
             }
         case _ if end := _end_of(event):
-            return _over(facts, end, moment)
+            return _end_targets(facts, end, moment)
         case _:
             return {}
 
 
-def _end_of(event: MemoryEvent) -> _End | None:  # noqa: PLR0911 -- one way out an event
+def _end_of(event: MemoryEvent) -> _TargetEnd | None:  # noqa: PLR0911 -- one way out an event
     """How the targets of an event end by the event itself; None where they stay, or more happens."""
     match event:
         case FactsMerged(fact=fact):
-            return _End(action="merge", by=fact.fact_id)
+            return _TargetEnd(action="merge", successor_id=fact.fact_id)
         case FactReplaced(fact=fact):
-            return _End(action="replace", by=fact.fact_id, ended_at=event.ended_at)
+            return _TargetEnd(action="replace", successor_id=fact.fact_id, ended_at=event.ended_at)
         case FactContradicted(fact=fact):
-            return _End(action="contradict", by=fact.fact_id)
+            return _TargetEnd(action="contradict", successor_id=fact.fact_id)
         case FactCorrected(fact=fact):  # without an end it never was so: as a merge leaves its targets
-            return _End(action="replace" if event.ended_at else "merge", by=fact.fact_id, ended_at=event.ended_at)
+            return _TargetEnd(
+                action="replace" if event.ended_at else "merge", successor_id=fact.fact_id, ended_at=event.ended_at
+            )
         case FactRetracted(fact=said):
-            return _End(action="retract", by=said.fact_id if said else None, ended_at=event.ended_at)
+            return _TargetEnd(action="retract", successor_id=said.fact_id if said else None, ended_at=event.ended_at)
         case FactExpired(fact=said):
-            return _End(action="expire", by=said.fact_id if said else None, ended_at=event.ended_at)
+            return _TargetEnd(action="expire", successor_id=said.fact_id if said else None, ended_at=event.ended_at)
         case _:
             return None
 
 
-def _stands(event: PendingConfirmed, facts: Facts, moment: Moment, *, rises: bool) -> dict[UUID, FactState]:
-    state = _confirmed(facts[event.target], moment, rises=rises)
-    least = HUMAN_CONFIRMATION if event.decision.by == "human" else 0.0
+def _confirm_pending(
+    event: PendingConfirmed, facts: FactStates, moment: CommitTimes, *, raises_confidence: bool
+) -> dict[UUID, TimedFactState]:
+    state = _confirm(facts[event.target], moment, raises_confidence=raises_confidence)
+    least = HUMAN_CONFIDENCE if event.decision.by == "human" else 0.0
     state = replace(
         state,
         status="active",
@@ -170,56 +179,64 @@ def _stands(event: PendingConfirmed, facts: Facts, moment: Moment, *, rises: boo
         mention_count=state.mention_count if event.statement else state.mention_count - 1,
         unresolved=False,
     )
-    end = _End(action=event.action, by=event.target, ended_at=event.ended_at)
-    return {**_over(_without(facts, event.target), end, moment), event.target: state}
+    end = _TargetEnd(action=event.action, successor_id=event.target, ended_at=event.ended_at)
+    return {**_end_targets(_without(facts, event.target), end, moment), event.target: state}
 
 
-def _rejected(event: PendingRejected, facts: Facts, moment: Moment, *, rises: bool) -> dict[UUID, FactState]:
+def _reject_pending(
+    event: PendingRejected, facts: FactStates, moment: CommitTimes, *, raises_confidence: bool
+) -> dict[UUID, TimedFactState]:
     after = {event.target: replace(facts[event.target], status="archived", unresolved=False)}
     if event.statement is not None and event.confirmed is not None and event.confirmed in facts:
-        after[event.confirmed] = _confirmed(facts[event.confirmed], moment, rises=rises)
+        after[event.confirmed] = _confirm(facts[event.confirmed], moment, raises_confidence=raises_confidence)
     return after
 
 
-def _settled(event: ConflictResolved, facts: Facts, moment: Moment) -> dict[UUID, FactState]:
+def _resolve_conflict(event: ConflictResolved, facts: FactStates, moment: CommitTimes) -> dict[UUID, TimedFactState]:
     rivals = _without(facts, event.target)
     state = replace(facts[event.target], unresolved=False)
     match event.action:
         case "keep_both":
             return {event.target: state}
         case "keep_old":
-            return {event.target: _disbelieved(state, "archived", next(iter(rivals), None), moment)}
+            return {event.target: _withdraw(state, "archived", next(iter(rivals), None), moment)}
         case action:
-            end = _End(action=action, by=event.target, ended_at=event.ended_at)
-            return {**_over(rivals, end, moment), event.target: state}
+            end = _TargetEnd(action=action, successor_id=event.target, ended_at=event.ended_at)
+            return {**_end_targets(rivals, end, moment), event.target: state}
 
 
-def _reversed(state: FactState, reversal: Reversal, moment: Moment) -> FactState:
+def _revert(state: TimedFactState, reversal: Reversal, moment: CommitTimes) -> TimedFactState:
     if reversal.before is None:
-        return _disbelieved(state, "undone", None, moment)
-    return FactState.of(reversal.before, state.state_since)
+        return _withdraw(state, "undone", None, moment)
+    return TimedFactState.from_state(reversal.before, state.state_since)
 
 
-def _over(facts: Facts, end: _End, moment: Moment) -> dict[UUID, FactState]:
-    return {fact_id: _overwritten(state, end, moment) for fact_id, state in facts.items()}
+def _end_targets(facts: FactStates, end: _TargetEnd, moment: CommitTimes) -> dict[UUID, TimedFactState]:
+    return {fact_id: _end_target(state, end, moment) for fact_id, state in facts.items()}
 
 
-def _overwritten(state: FactState, end: _End, moment: Moment) -> FactState:
+def _end_target(state: TimedFactState, end: _TargetEnd, moment: CommitTimes) -> TimedFactState:
     match end.action:
         case "merge":
-            return _disbelieved(state, "superseded", end.by, moment)
+            return _withdraw(state, "superseded", end.successor_id, moment)
         case "contradict":
-            return _disbelieved(state, "archived", end.by, moment)
+            return _withdraw(state, "archived", end.successor_id, moment)
         case "retract" if end.ended_at is None:
-            return _disbelieved(state, "retracted", end.by, moment)
+            return _withdraw(state, "retracted", end.successor_id, moment)
         case action:
-            return _ended(state, _ENDED[action], end.ended_at or moment.occurred_at, end.by, moment)
+            return _close(state, _STATUS_OF_END[action], end.ended_at or moment.occurred_at, end.successor_id, moment)
 
 
-_ENDED: Final[dict[Overwrite, FactStatus]] = {"replace": "superseded", "retract": "retracted", "expire": "expired"}
+_STATUS_OF_END: Final[dict[Overwrite, FactStatus]] = {
+    "replace": "superseded",
+    "retract": "retracted",
+    "expire": "expired",
+}
 
 
-def _ended(state: FactState, status: FactStatus, ended_at: datetime, by: UUID | None, moment: Moment) -> FactState:
+def _close(
+    state: TimedFactState, status: FactStatus, ended_at: datetime, successor_id: UUID | None, moment: CommitTimes
+) -> TimedFactState:
     """It was so until `ended_at`; an end that is still to come is noted, and the timer closes it."""
     has_come = ended_at <= moment.decided_at
     return replace(
@@ -227,22 +244,24 @@ def _ended(state: FactState, status: FactStatus, ended_at: datetime, by: UUID | 
         status=status if has_come else state.status,
         true_to=ended_at,
         closed_at=moment.decided_at,
-        superseded_by=by or state.superseded_by,
+        superseded_by=successor_id or state.superseded_by,
         unresolved=state.unresolved and not has_come,
     )
 
 
-def _disbelieved(state: FactState, status: FactStatus, by: UUID | None, moment: Moment) -> FactState:
+def _withdraw(
+    state: TimedFactState, status: FactStatus, successor_id: UUID | None, moment: CommitTimes
+) -> TimedFactState:
     return replace(
         state,
         status=status,
         believed_to=moment.decided_at if state.believed_from else None,
-        superseded_by=by or state.superseded_by,
+        superseded_by=successor_id or state.superseded_by,
         unresolved=False,
     )
 
 
-def _mentioned(state: FactState, moment: Moment) -> FactState:
+def _count_mention(state: TimedFactState, moment: CommitTimes) -> TimedFactState:
     return replace(
         state,
         mention_count=state.mention_count + 1,
@@ -250,10 +269,10 @@ def _mentioned(state: FactState, moment: Moment) -> FactState:
     )
 
 
-def _confirmed(state: FactState, moment: Moment, *, rises: bool) -> FactState:
-    gain = CONFIRMATION_GAIN * (1 - state.confidence) if rises else 0.0
-    return replace(_mentioned(state, moment), confidence=state.confidence + gain)
+def _confirm(state: TimedFactState, moment: CommitTimes, *, raises_confidence: bool) -> TimedFactState:
+    gain = CONFIRMATION_GAIN * (1 - state.confidence) if raises_confidence else 0.0
+    return replace(_count_mention(state, moment), confidence=state.confidence + gain)
 
 
-def _without(facts: Facts, fact_id: UUID) -> dict[UUID, FactState]:
+def _without(facts: FactStates, fact_id: UUID) -> dict[UUID, TimedFactState]:
     return {other: state for other, state in facts.items() if other != fact_id}

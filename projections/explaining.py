@@ -8,14 +8,14 @@ from uuid import UUID
 from psycopg import AsyncConnection
 from psycopg.rows import TupleRow
 
-from mnemolog.projections.fetching import fetch, with_fact_columns
-from mnemolog.projections.history import Relation, Touch, touches
-from mnemolog.projections.queries import texts
+from mnemolog.projections.fetching import fetch_rows, with_fact_columns
+from mnemolog.projections.history import FactEvent, FactRelation, fact_events
+from mnemolog.projections.queries import fact_texts
 from mnemolog.projections.query_errors import UnknownFactError
 from mnemolog.projections.results import Fact
 from mnemolog.projections.sql import queries
-from mnemolog.projections.traces import Decided, decided, weighed_by
-from mnemolog.projections.wording import Account, Extraction, Source, in_words
+from mnemolog.projections.traces import TracedDecision, fact_ids_of_event, traced_decision
+from mnemolog.projections.wording import ExplanationFacts, FactExtraction, FactSource, explanation_sentences
 from mnemolog.schemas.commit import Commit
 from mnemolog.schemas.events import MemoryEvent, new_fact
 from mnemolog.schemas.facts import NewFact
@@ -31,17 +31,17 @@ class Explanation:
     """
 
     fact: Fact
-    source: Source
-    extraction: Extraction | None
-    decision: Decided
+    source: FactSource
+    extraction: FactExtraction | None
+    decision: TracedDecision
     thresholds: dict[str, Any] | None
-    later: list[Touch]
-    relations: list[Relation]
+    later: list[FactEvent]
+    relations: list[FactRelation]
     words: list[str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Origin:
+class _OriginEvent:
     event_id: UUID
     record: bytes
     messages: list[dict[str, Any]] | None
@@ -50,30 +50,30 @@ class _Origin:
 async def explain(conn: AsyncConnection[TupleRow], tenant: str, fact_id: UUID) -> Explanation:
     """Everything that is known of how a fact came about. Raises `UnknownFactError`."""
     named = {"tenant": tenant, "fact_id": fact_id}
-    facts = await fetch(conn, Fact, with_fact_columns(queries("explaining")["fact"]), named)
+    facts = await fetch_rows(conn, Fact, with_fact_columns(queries("explaining")["fact"]), named)
     if not facts:
         raise UnknownFactError(tenant, fact_id)
     (fact,) = facts
-    (origin,) = await fetch(conn, _Origin, queries("explaining")["origin"], named)
+    (origin,) = await fetch_rows(conn, _OriginEvent, queries("explaining")["origin"], named)
     commit = Commit.from_bytes(origin.record)
     event = next(event for event in commit.events if event.event_id == origin.event_id)
-    touched = await touches(conn, fact, [fact_id])
+    touched = await fact_events(conn, fact, [fact_id])
     later = [touch for touch in touched if touch.event_id != origin.event_id]
-    relations = await fetch(conn, Relation, queries("history")["relations"], {"fact_ids": [fact_id]})
-    known = await texts(conn, fact.scope, _named(event, later))
-    account = Account(
+    relations = await fetch_rows(conn, FactRelation, queries("history")["relations"], {"fact_ids": [fact_id]})
+    known = await fact_texts(conn, fact.scope, _named_fact_ids(event, later))
+    account = ExplanationFacts(
         fact=fact,
         source=_source(commit, origin.messages),
         extraction=_extraction(commit, new_fact(event)),
-        decision=decided(event, known),
+        decision=traced_decision(event, known),
         later=later,
         relations=relations,
-        known=known,
+        texts=known,
     )
     return _explanation(account, commit.provenance.thresholds)
 
 
-def _explanation(account: Account, thresholds: Thresholds | None) -> Explanation:
+def _explanation(account: ExplanationFacts, thresholds: Thresholds | None) -> Explanation:
     return Explanation(
         fact=account.fact,
         source=account.source,
@@ -82,12 +82,12 @@ def _explanation(account: Account, thresholds: Thresholds | None) -> Explanation
         thresholds=thresholds.model_dump() if thresholds else None,
         later=account.later,
         relations=account.relations,
-        words=in_words(account),
+        words=explanation_sentences(account),
     )
 
 
-def _source(commit: Commit, messages: list[dict[str, Any]] | None) -> Source:
-    return Source(
+def _source(commit: Commit, messages: list[dict[str, Any]] | None) -> FactSource:
+    return FactSource(
         source_id=commit.source_id,
         kind=commit.source_kind,
         occurred_at=commit.occurred_at,
@@ -100,13 +100,13 @@ def _source(commit: Commit, messages: list[dict[str, Any]] | None) -> Source:
     )
 
 
-def _extraction(commit: Commit, fact: NewFact | None) -> Extraction | None:
+def _extraction(commit: Commit, fact: NewFact | None) -> FactExtraction | None:
     """How the statement was read; nothing for a command, whose words are taken as they are."""
     if fact is None or commit.source_kind == "command":
         return None
     steps = [step for step in commit.provenance.steps if step.stage == "extract"]
     last = steps[-1] if steps else None
-    return Extraction(
+    return FactExtraction(
         excerpt=fact.excerpt,
         certainty=fact.certainty,
         confidence=fact.confidence,
@@ -118,9 +118,9 @@ def _extraction(commit: Commit, fact: NewFact | None) -> Extraction | None:
     )
 
 
-def _named(event: MemoryEvent, later: Iterable[Touch]) -> list[UUID]:
+def _named_fact_ids(event: MemoryEvent, later: Iterable[FactEvent]) -> list[UUID]:
     """Every fact that the story names."""
-    named = list(weighed_by(event))
+    named = list(fact_ids_of_event(event))
     for touch in later:
         named += [*touch.targets, *filter(None, [touch.fact_id])]
     return list(dict.fromkeys(named))

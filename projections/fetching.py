@@ -16,15 +16,15 @@ Row = TypeVar("Row")
 Query = SQL | Composed
 
 
-def with_fact_columns(query: SQL, *, standing: str = "f") -> Composed:
+def with_fact_columns(query: SQL, *, state_alias: str = "f") -> Composed:
     """Put the columns of `mnemolog.projections.results.Fact` in the place that the query leaves for them.
 
-    What events can change is read from `standing`: the facts themselves, or how they stood.
+    What events can change is read from `state_alias`: the facts themselves, or how they stood.
     """
-    return query.format(fact=queries("reading")["fact_columns"].format(standing=Identifier(standing)))
+    return query.format(fact=queries("reading")["fact_columns"].format(standing=Identifier(state_alias)))
 
 
-async def fetch(
+async def fetch_rows(
     conn: AsyncConnection[TupleRow], row: type[Row], query: Query, parameters: Mapping[str, Any]
 ) -> list[Row]:
     """Run `query` and make a `row` of each of its rows, by the names of its columns."""
@@ -33,11 +33,11 @@ async def fetch(
         return await cursor.fetchall()
 
 
-async def fetch_bounded(
+async def fetch_bounded_rows(
     conn: AsyncConnection[TupleRow], row: type[Row], query: Query, parameters: Mapping[str, Any]
 ) -> list[Row]:
-    """As `fetch`, for a query with a `bound`. Raises `QueryError` where more than `MAX_ROWS` rows are there."""
-    found = await fetch(conn, row, query, {**parameters, "bound": MAX_ROWS + 1})
+    """As `fetch_rows`, for a query with a `bound`. Raises `QueryError` where more than `MAX_ROWS` rows are there."""
+    found = await fetch_rows(conn, row, query, {**parameters, "bound": MAX_ROWS + 1})
     if len(found) > MAX_ROWS:
         raise QueryError(f"the answer has more than {MAX_ROWS} rows: ask for a narrower scope or a shorter time")
     return found

@@ -8,14 +8,14 @@ from uuid import UUID
 from psycopg import AsyncConnection
 from psycopg.rows import TupleRow
 
-from mnemolog.projections.fetching import fetch, with_fact_columns
+from mnemolog.projections.fetching import fetch_rows, with_fact_columns
 from mnemolog.projections.query_errors import UnknownFactError
 from mnemolog.projections.results import Fact
 from mnemolog.projections.sql import queries
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Touch:
+class FactEvent:
     """One event: `candidates` are the known facts that the decision weighed, `[{fact_id, similarity}]`.
 
     `undone` says that it is not in effect any more. An undo is about no single fact.
@@ -39,7 +39,7 @@ class Touch:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Relation:
+class FactRelation:
     """`fact_id` extends, or is similar to, `related_id`; it `holds` while both facts are active."""
 
     fact_id: UUID
@@ -56,22 +56,22 @@ class History:
     """Versions in the order in which they were learned, events in the order of the log."""
 
     versions: list[Fact]
-    events: list[Touch]
-    relations: list[Relation]
+    events: list[FactEvent]
+    relations: list[FactRelation]
 
 
 async def history(conn: AsyncConnection[TupleRow], tenant: str, fact_id: UUID) -> History:
     """The fact, what it came from, what came from it, and why. Raises `UnknownFactError`."""
     named = {"tenant": tenant, "fact_id": fact_id}
-    versions = await fetch(conn, Fact, with_fact_columns(queries("history")["versions"]), named)
+    versions = await fetch_rows(conn, Fact, with_fact_columns(queries("history")["versions"]), named)
     if not versions:
         raise UnknownFactError(tenant, fact_id)
     fact_ids = [version.fact_id for version in versions]
-    relations = await fetch(conn, Relation, queries("history")["relations"], {"fact_ids": fact_ids})
-    return History(versions=versions, events=await touches(conn, versions[0], fact_ids), relations=relations)
+    relations = await fetch_rows(conn, FactRelation, queries("history")["relations"], {"fact_ids": fact_ids})
+    return History(versions=versions, events=await fact_events(conn, versions[0], fact_ids), relations=relations)
 
 
-async def touches(conn: AsyncConnection[TupleRow], one: Fact, fact_ids: list[UUID]) -> list[Touch]:
-    """The events of the scope of `one` that made, touched or challenged any of these facts."""
-    parameters = {**one.scope.columns, "fact_ids": fact_ids}
-    return await fetch(conn, Touch, queries("history")["events"], parameters)
+async def fact_events(conn: AsyncConnection[TupleRow], fact: Fact, fact_ids: list[UUID]) -> list[FactEvent]:
+    """The events of the scope of `fact` that made, touched or challenged any of these facts."""
+    parameters = {**fact.scope.columns, "fact_ids": fact_ids}
+    return await fetch_rows(conn, FactEvent, queries("history")["events"], parameters)

@@ -9,11 +9,11 @@ from typing import Any, Final
 import orjson
 from pydantic_core import to_json
 
-from mnemolog.projections.pools import Pool, persistently
+from mnemolog.projections.pools import Pool, retry_while_unavailable
 from mnemolog.projections.sql import queries
 from mnemolog.projections.state import scope_columns
 from mnemolog.schemas.admission import Refusal
-from mnemolog.schemas.scope import DIMENSIONS
+from mnemolog.schemas.scope import SCOPE_FIELDS
 from mnemolog.schemas.turn import Turn
 
 _SQL: Final = queries("journal")
@@ -26,7 +26,7 @@ class JournalEntry:
     `value` are its bytes; of a refused record they are kept where they are JSON.
     """
 
-    verdict: Turn | Refusal
+    parsed: Turn | Refusal
     topic: str
     partition: int
     offset: int
@@ -43,7 +43,7 @@ class Journal:
     async def record(self, entries: Sequence[JournalEntry]) -> None:
         """Keep `entries`; one whose source is kept already changes nothing. Waits while Postgres is away."""
         if entries:
-            await persistently(partial(self._record, entries), name="journal")
+            await retry_while_unavailable(partial(self._record, entries), name="journal")
 
     async def _record(self, entries: Sequence[JournalEntry]) -> None:
         rows = [_row(entry) for entry in entries]
@@ -53,7 +53,7 @@ class Journal:
 
 
 def _row(entry: JournalEntry) -> dict[str, Any]:
-    verdict = entry.verdict
+    verdict = entry.parsed
     owner, source_id = (
         (verdict.scope.owner, verdict.turn_id)
         if isinstance(verdict, Turn)
@@ -63,16 +63,16 @@ def _row(entry: JournalEntry) -> dict[str, Any]:
     return {
         "owner": owner,
         "source_id": source_id,
-        **dict(zip(DIMENSIONS, scope, strict=True)),
+        **dict(zip(SCOPE_FIELDS, scope, strict=True)),
         "topic": entry.topic,
         "partition": entry.partition,
         "log_offset": entry.offset,
         "published_at": entry.published_at,
-        **(_admitted(verdict) if isinstance(verdict, Turn) else _refused(verdict, entry.value)),
+        **(_turn_columns(verdict) if isinstance(verdict, Turn) else _refusal_columns(verdict, entry.value)),
     }
 
 
-def _admitted(turn: Turn) -> dict[str, Any]:
+def _turn_columns(turn: Turn) -> dict[str, Any]:
     return {
         "occurred_at": turn.occurred_at,
         "infer": turn.infer,
@@ -82,17 +82,17 @@ def _admitted(turn: Turn) -> dict[str, Any]:
     }
 
 
-def _refused(refusal: Refusal, value: bytes | None) -> dict[str, Any]:
+def _refusal_columns(refusal: Refusal, value: bytes | None) -> dict[str, Any]:
     return {
         "occurred_at": None,
         "infer": None,
-        "body": _storable(value or b""),
+        "body": _storable_json(value or b""),
         "refusal": refusal.reason,
         "detail": refusal.detail.replace("\x00", ""),
     }
 
 
-def _storable(value: bytes) -> str | None:
+def _storable_json(value: bytes) -> str | None:
     """The record as JSON that Postgres can hold, or None."""
     try:
         # Read and written again: huge numbers and repeated keys are gone then.

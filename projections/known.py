@@ -7,25 +7,25 @@ from functools import partial
 from typing import Any, Final
 from uuid import UUID
 
-from mnemolog.projections.pools import Pool, persistently
+from mnemolog.projections.pools import Pool, retry_while_unavailable
 from mnemolog.projections.rows import ScopeColumns
 from mnemolog.projections.sql import queries
-from mnemolog.schemas.events import Overwrite, Standing
+from mnemolog.schemas.events import FactState, Overwrite
 from mnemolog.schemas.facts import Authority, ExtractedFact
-from mnemolog.schemas.provenance import Before
-from mnemolog.schemas.scope import DIMENSIONS, Scope
+from mnemolog.schemas.provenance import FactSnapshot
+from mnemolog.schemas.scope import SCOPE_FIELDS, Scope
 
 _SQL: Final = queries("known")
-_STATED: Final = (
+_STATEMENT_COLUMNS: Final = (
     *("text", "excerpt", "search_text", "key", "value", "category", "importance_category", "importance", "certainty"),
     *("subject", "event_time", "valid_until", "single_valued"),
 )
-STANDING: Final = tuple(Standing.model_fields)
+STATE_COLUMNS: Final = tuple(FactState.model_fields)
 """The columns of everything of a fact that events can change, in their order."""
 
-MAX_BYGONES: Final = 100
+MAX_CLOSED_VALUES: Final = 100
 """How many values that have ended are looked up at once, the first to end first: the next newer one is among them."""
-_BYGONE: Final = ("fact_id", "key", "subject", "event_time", "true_from", "true_to", "said_at")
+_CLOSED_VALUE_FIELDS: Final = ("fact_id", "key", "subject", "event_time", "true_from", "true_to", "said_at")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,26 +38,26 @@ class StoredFact:
     true_from: datetime
     speaker: str | None
     authority: Authority
-    standing: Standing
+    state: FactState
 
     @property
     def is_open(self) -> bool:
         """Whether it is held, or waits for a confirmation."""
-        return self.standing.status in ("active", "pending_confirmation")
+        return self.state.status in ("active", "pending_confirmation")
 
     @property
     def ends_at(self) -> datetime | None:
         """When it ends by its own term or an announced end, the earlier of the two."""
-        return min((end for end in (self.fact.valid_until, self.standing.true_to) if end is not None), default=None)
+        return min((end for end in (self.fact.valid_until, self.state.true_to) if end is not None), default=None)
 
     @property
-    def before(self) -> Before:
-        return Before(
+    def snapshot(self) -> FactSnapshot:
+        return FactSnapshot(
             fact_id=self.fact_id,
             text=self.fact.text,
             key=self.fact.key,
             value=self.fact.value,
-            confidence=self.standing.confidence,
+            confidence=self.state.confidence,
             true_from=self.true_from,
         )
 
@@ -75,7 +75,7 @@ class PendingCase:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Bygone:
+class ClosedValue:
     """What a key held from `true_from` until `true_to`; `said_at` is when it was said last, at the latest its end."""
 
     fact_id: UUID
@@ -88,7 +88,7 @@ class Bygone:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class InScope:
+class ScopeFacts:
     """The first facts of a scope, and how many it has."""
 
     total: int
@@ -96,7 +96,7 @@ class InScope:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ending:
+class DueExpiry:
     """A fact that is held although its end has passed."""
 
     ends_at: datetime
@@ -104,7 +104,7 @@ class Ending:
     scope: Scope
 
 
-class KnownFacts:
+class FactStore:
     """Reads by id; each call is one round trip and waits while Postgres is away."""
 
     def __init__(self, pool: Pool) -> None:
@@ -113,7 +113,7 @@ class KnownFacts:
     async def facts(self, fact_ids: Sequence[UUID]) -> dict[UUID, StoredFact]:
         """Those of `fact_ids` that there are, whatever their scope and status."""
         rows = await self._rows("facts", {"fact_ids": list(fact_ids)}) if fact_ids else []
-        return {row[0]: _stored(row) for row in rows}
+        return {row[0]: _stored_fact(row) for row in rows}
 
     async def pending_cases(self, fact_ids: Sequence[UUID]) -> Mapping[UUID, PendingCase]:
         """The open cases among `fact_ids`; what is not pending has none."""
@@ -130,27 +130,27 @@ class KnownFacts:
             for fact_id, targets, action, ended_at, needs_human, said_at in rows
         }
 
-    async def successors(self, fact_ids: Sequence[UUID]) -> Mapping[UUID, tuple[datetime, ...]]:
+    async def version_starts(self, fact_ids: Sequence[UUID]) -> Mapping[UUID, tuple[datetime, ...]]:
         """Per fact since when it has been true, and every version before it, all the way back; the oldest first."""
         rows = await self._rows("successors", {"fact_ids": list(fact_ids)}) if fact_ids else []
         return {fact_id: tuple(since) for fact_id, since in rows}
 
-    async def bygones(self, scope: Scope, keys: Sequence[str], *, after: datetime) -> tuple[Bygone, ...]:
-        """What these keys held in exactly `scope` until a time after `after`; the first `MAX_BYGONES` that ended."""
-        parameters = {**scope.columns, "keys": list(keys), "after": after, "limit": MAX_BYGONES}
+    async def closed_values(self, scope: Scope, keys: Sequence[str], *, after: datetime) -> tuple[ClosedValue, ...]:
+        """What these keys held in exactly `scope` until after `after`; the first `MAX_CLOSED_VALUES` that ended."""
+        parameters = {**scope.columns, "keys": list(keys), "after": after, "limit": MAX_CLOSED_VALUES}
         rows = await self._rows("bygones", parameters) if keys else []
-        return tuple(Bygone(**dict(zip(_BYGONE, row, strict=True))) for row in rows)
+        return tuple(ClosedValue(**dict(zip(_CLOSED_VALUE_FIELDS, row, strict=True))) for row in rows)
 
-    async def conflict_of(self, fact_id: UUID) -> tuple[UUID, ...]:
+    async def conflicting_fact_ids(self, fact_id: UUID) -> tuple[UUID, ...]:
         """What an unresolved fact was weighed against when it was added beside it, the most similar first."""
         return tuple(row[0] for row in await self._rows("conflict_of", {"fact_id": fact_id}))
 
-    async def in_scope(self, scope: Scope, *, key: str | None, category: str | None, limit: int) -> InScope:
+    async def scope_facts(self, scope: Scope, *, key: str | None, category: str | None, limit: int) -> ScopeFacts:
         """The active and pending facts of exactly `scope`, or those of a key or category; at most `limit` of them."""
         rows = await self._rows("in_scope", {**scope.columns, "key": key, "category": category, "limit": limit})
-        return InScope(total=rows[0][0] if rows else 0, fact_ids=tuple(fact_id for _, fact_id in rows))
+        return ScopeFacts(total=rows[0][0] if rows else 0, fact_ids=tuple(fact_id for _, fact_id in rows))
 
-    async def ending(self, now: datetime, *, after: Ending | None, limit: int) -> list[Ending]:
+    async def due_expiries(self, now: datetime, *, after: DueExpiry | None, limit: int) -> list[DueExpiry]:
         """The next `limit` facts after `after` that are held although their end has passed by `now`."""
         parameters = {
             "now": now,
@@ -159,28 +159,30 @@ class KnownFacts:
             "limit": limit,
         }
         rows = await self._rows("ending", parameters)
-        return [Ending(fact_id=fact_id, ends_at=ends_at, scope=_scope(columns)) for fact_id, *columns, ends_at in rows]
+        return [
+            DueExpiry(fact_id=fact_id, ends_at=ends_at, scope=_scope(columns)) for fact_id, *columns, ends_at in rows
+        ]
 
     async def _rows(self, name: str, parameters: dict[str, Any]) -> list[tuple[Any, ...]]:
-        return await persistently(partial(self._fetch, name, parameters), name=name)
+        return await retry_while_unavailable(partial(self._fetch, name, parameters), name=name)
 
     async def _fetch(self, name: str, parameters: dict[str, Any]) -> list[tuple[Any, ...]]:
         async with self._pool.connection() as connection:
             return await (await connection.execute(_SQL[name], parameters, binary=True)).fetchall()
 
 
-def _stored(row: tuple[Any, ...]) -> StoredFact:
+def _stored_fact(row: tuple[Any, ...]) -> StoredFact:
     fact_id, tenant, user_id, agent_id, app_id, run_id, true_from, speaker, authority, *rest = row
     return StoredFact(
         fact_id=fact_id,
         scope=(tenant, user_id, agent_id, app_id, run_id),
-        fact=ExtractedFact(**dict(zip(_STATED, rest[: len(_STATED)], strict=True))),
+        fact=ExtractedFact(**dict(zip(_STATEMENT_COLUMNS, rest[: len(_STATEMENT_COLUMNS)], strict=True))),
         true_from=true_from,
         speaker=speaker,
         authority=authority,
-        standing=Standing(**dict(zip(STANDING, rest[len(_STATED) :], strict=True))),
+        state=FactState(**dict(zip(STATE_COLUMNS, rest[len(_STATEMENT_COLUMNS) :], strict=True))),
     )
 
 
 def _scope(columns: Sequence[str]) -> Scope:
-    return Scope(**{name: value for name, value in zip(DIMENSIONS, columns, strict=True) if value})
+    return Scope(**{name: value for name, value in zip(SCOPE_FIELDS, columns, strict=True) if value})

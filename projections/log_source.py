@@ -7,7 +7,7 @@ from mnemolog.projections.pools import Pool
 from mnemolog.projections.projector import LogRecord
 from mnemolog.projections.sql import queries
 
-PAGE: Final = 500
+PAGE_RECORDS: Final = 500
 
 
 class LogSource(Protocol):
@@ -29,7 +29,7 @@ class LogSource(Protocol):
         ...
 
 
-class TableLog:
+class TableLogSource:
     """The log as the live tables keep it: the exact bytes of every record, applied or rejected."""
 
     def __init__(self, pool: Pool) -> None:
@@ -44,7 +44,7 @@ class TableLog:
     async def read(self, partition: int, start: int, stop: int) -> AsyncIterator[LogRecord]:
         query = queries("rebuild")["log_page"]
         while start < stop:
-            parameters = {"partition": partition, "start": start, "stop": stop, "page": PAGE}
+            parameters = {"partition": partition, "start": start, "stop": stop, "page": PAGE_RECORDS}
             async with self._pool.connection() as conn:
                 rows = await (await conn.execute(query, parameters, binary=True)).fetchall()
             if not rows:

@@ -6,20 +6,20 @@ from datetime import datetime
 from functools import partial
 from typing import Any, Final
 
-from mnemolog.projections.policies import NO_POLICIES, SetPolicies, read_policies
-from mnemolog.projections.pools import Pool, persistently
+from mnemolog.projections.policies import NO_POLICIES, StoredPolicies, parse_policies
+from mnemolog.projections.pools import Pool, retry_while_unavailable
 from mnemolog.projections.sql import queries
 from mnemolog.projections.state import scope_columns
 from mnemolog.schemas.facts import Candidate
 from mnemolog.schemas.provenance import Origin
-from mnemolog.schemas.scope import DIMENSIONS, Scope
+from mnemolog.schemas.scope import SCOPE_FIELDS, Scope
 from mnemolog.schemas.vector import Vector
 
-CANDIDATES_OF_KEY: Final = 5
+MAX_CANDIDATES_OF_KEY: Final = 5
 """How many facts of an equal key are candidates on top of the nearest ones."""
 
 _SQL: Final = queries("matching")
-_CANDIDATE: Final = (
+_CANDIDATE_COLUMNS: Final = (
     *("fact_id", "similarity", "text", "content_hash", "key", "value", "confidence", "true_from", "true_to"),
     *("valid_until", "category", "subject", "excerpt", "status", "authority", "unresolved", "single_valued"),
     *("event_time", "said_at", "challenged_by"),
@@ -27,8 +27,8 @@ _CANDIDATE: Final = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
-    """A new fact to find candidates for: `floor` is the least cosine similarity.
+class CandidateQuery:
+    """A new fact to find candidates for: `min_similarity` is the least cosine similarity.
 
     `key` is given where it holds one value at a time: then facts of that key are candidates however far they are, those
     about the same `subject` first.
@@ -36,13 +36,13 @@ class Wanted:
 
     vector: Vector
     content_hash: str
-    floor: float
+    min_similarity: float
     key: str | None = None
     subject: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Matches:
+class CandidateLists:
     """Per wanted fact its candidates, the nearest first, and the version of the scope they were found in."""
 
     scope_version: int
@@ -50,27 +50,27 @@ class Matches:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Standing:
+class SourceStatus:
     """How a source and its scope stand.
 
     `attempt` counts the commits of the source; the last one was made of the record at `origin`, and may be followed by
-    another where it is `retryable`. `scope_version` counts the commits with events of the scope, `last_end` is the
-    latest time at which one of its facts with a key ceased to be true, `policies` are those that hold for it.
+    another where it is `retryable`. `scope_version` counts the commits with events of the scope, `latest_key_end` is
+    the latest time at which one of its facts with a key ceased to be true, `policies` are those that hold for it.
     """
 
     scope_version: int
     attempt: int = 0
     retryable: bool = False
     origin: Origin | None = None
-    last_end: datetime | None = None
-    policies: SetPolicies = NO_POLICIES
+    latest_key_end: datetime | None = None
+    policies: StoredPolicies = NO_POLICIES
 
     @property
     def committed(self) -> bool:
         return self.attempt > 0
 
 
-class Matcher:
+class CandidateFinder:
     """Looks up to `limit` nearest candidates for each new fact, and some of its key.
 
     Every call waits while Postgres is away.
@@ -80,46 +80,47 @@ class Matcher:
         self._pool = pool
         self._limit = limit
 
-    async def match(self, scope: Scope, wanted: Sequence[Wanted], *, at: datetime) -> Matches:
-        """The candidates of exactly `scope` for each of `wanted`, at least one, in one round trip.
+    async def find(self, scope: Scope, queries: Sequence[CandidateQuery], *, at: datetime) -> CandidateLists:
+        """The candidates of exactly `scope` for each of `queries`, at least one, in one round trip.
 
-        A candidate is an active or pending fact with a cosine similarity of `floor` or more to a vector of the same
+        A candidate is an active or pending fact with a cosine similarity of `min_similarity` or more to a vector of
+        the same
         model, or with equal words, which count as 1, or with the wanted key. One of the latter whose vector cannot be
         compared has similarity 0. Facts that had ended by `at` are none.
         """
         parameters = {
             **_columns(scope),
-            "vectors": [item.vector for item in wanted],
-            "models": [item.vector.model for item in wanted],
-            "content_hashes": [item.content_hash for item in wanted],
-            "keys": [item.key for item in wanted],
-            "subjects": [item.subject for item in wanted],
-            "floors": [item.floor for item in wanted],
+            "vectors": [item.vector for item in queries],
+            "models": [item.vector.model for item in queries],
+            "content_hashes": [item.content_hash for item in queries],
+            "keys": [item.key for item in queries],
+            "subjects": [item.subject for item in queries],
+            "floors": [item.min_similarity for item in queries],
             "at": at,
             "limit": self._limit,
-            "limit_of_key": CANDIDATES_OF_KEY,
+            "limit_of_key": MAX_CANDIDATES_OF_KEY,
         }
-        rows = await persistently(partial(self._rows, "match", parameters), name="match")
-        candidates: list[list[Candidate]] = [[] for _ in wanted]
+        rows = await retry_while_unavailable(partial(self._rows, "match", parameters), name="match")
+        candidates: list[list[Candidate]] = [[] for _ in queries]
         for _, place, *fields in rows:
             if fields[0] is not None:
-                candidates[place - 1].append(Candidate(**dict(zip(_CANDIDATE, fields, strict=True))))
-        return Matches(scope_version=rows[0][0], candidates=tuple(map(tuple, candidates)))
+                candidates[place - 1].append(Candidate(**dict(zip(_CANDIDATE_COLUMNS, fields, strict=True))))
+        return CandidateLists(scope_version=rows[0][0], candidates=tuple(map(tuple, candidates)))
 
-    async def standing(self, owner: str, source_id: str, scope: Scope | None) -> Standing:
+    async def source_status(self, owner: str, source_id: str, scope: Scope | None) -> SourceStatus:
         """How a source and its scope stand, in one round trip."""
         parameters = {"owner": owner, "source_id": source_id, **_columns(scope)}
-        ((version, attempt, retryable, *rest),) = await persistently(
+        ((version, attempt, retryable, *rest),) = await retry_while_unavailable(
             partial(self._rows, "standing", parameters), name="standing"
         )
         topic, partition, offset, last_end, *policies = rest
-        return Standing(
+        return SourceStatus(
             scope_version=version,
             attempt=attempt,
             retryable=retryable,
             origin=Origin(topic=topic, partition=partition, offset=offset) if attempt else None,
-            last_end=last_end,
-            policies=read_policies(*policies),
+            latest_key_end=last_end,
+            policies=parse_policies(*policies),
         )
 
     async def _rows(self, name: str, parameters: dict[str, Any]) -> list[tuple[Any, ...]]:
@@ -129,4 +130,4 @@ class Matcher:
 
 
 def _columns(scope: Scope | None) -> dict[str, str]:
-    return dict(zip(DIMENSIONS, scope_columns(scope), strict=True))
+    return dict(zip(SCOPE_FIELDS, scope_columns(scope), strict=True))

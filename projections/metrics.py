@@ -4,7 +4,7 @@ from collections import Counter
 from datetime import datetime
 from typing import Final
 
-from mnemolog.projections.catalogue import Catalogue
+from mnemolog.projections.catalogue import MetricCatalogue
 from mnemolog.projections.quality import DecisionQuality
 from mnemolog.projections.rows import Changes
 from mnemolog.schemas.events import (
@@ -20,7 +20,7 @@ from mnemolog.schemas.events import (
     PendingRejected,
 )
 
-CATALOGUE: Final = Catalogue()
+CATALOGUE: Final = MetricCatalogue()
 
 COMMITS: Final = CATALOGUE.counter("mnemolog_commits_projected", "commits folded into the tables", labels=("outcome",))
 EVENTS: Final = CATALOGUE.counter("mnemolog_events_projected", "events folded into the tables", labels=("event",))
@@ -30,12 +30,12 @@ OVERWRITES: Final = CATALOGUE.counter(
     "mnemolog_events_projected_total, are the overwrite rate",
     labels=("event", "by"),
 )
-TAKEN_BACK: Final = CATALOGUE.counter(
+OVERWRITES_TAKEN_BACK: Final = CATALOGUE.counter(
     "mnemolog_overwrites_taken_back",
     "overwrites that somebody took back: undone, rejected while they were pending, or their fact corrected by a human",
     labels=("how",),
 )
-RECENT_HELD: Final = CATALOGUE.gauge(
+HELD_OVERWRITES: Final = CATALOGUE.gauge(
     "mnemolog_recent_held",
     "overwrites held back in the last 30 days, from the tables: confirmed, rejected, overtaken or open",
     labels=("settlement",),
@@ -64,7 +64,7 @@ REJECTIONS: Final = CATALOGUE.counter(
     "records and events of the log that were not done as they say; duplicate_source counts repeated commits",
     labels=("reason",),
 )
-REPEATED: Final = CATALOGUE.counter(
+REPEATED_RECORDS: Final = CATALOGUE.counter(
     "mnemolog_projection_repeats", "records that were folded before and are delivered again"
 )
 BATCH_SECONDS: Final = CATALOGUE.histogram(
@@ -78,7 +78,7 @@ BATCH_RECORDS: Final = CATALOGUE.histogram(
     unit="records",
     buckets=(1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024),
 )
-TURN_TO_FACT: Final = CATALOGUE.histogram(
+TURN_TO_FACT_SECONDS: Final = CATALOGUE.histogram(
     "mnemolog_turn_to_fact_seconds",
     "from the broker's time of a turn to its facts standing in the tables",
     buckets=(0.05, 0.1, 0.25, 0.5, 0.75, 1.0, 1.5, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0),
@@ -90,7 +90,7 @@ POOL_WAITING: Final = CATALOGUE.gauge(
     "mnemolog_pool_waiting", "requests that wait for a connection to Postgres", labels=("pool",)
 )
 
-_OVERWRITING: Final = (
+_OVERWRITING_EVENTS: Final = (
     FactReplaced,
     FactContradicted,
     FactsMerged,
@@ -99,12 +99,12 @@ _OVERWRITING: Final = (
     FactCorrected,
     PendingConfirmed,
 )
-_TAKEN_BACK: Final = frozenset(
+_REVERSIBLE_OVERWRITES: Final = frozenset(
     {"facts_merged", "fact_replaced", "fact_contradicted", "fact_retracted", "fact_expired", "fact_pending"}
 )
 
 
-def count(changes: Changes, now: datetime) -> None:
+def count_changes(changes: Changes, now: datetime) -> None:
     """Count what has been committed to the tables; `now` is when it was seen there."""
     for outcome, number in Counter(row.commit.outcome for row in changes.commits).items():
         COMMITS.labels(outcome=outcome).inc(number)
@@ -113,17 +113,17 @@ def count(changes: Changes, now: datetime) -> None:
     for reason, number in Counter(row.reason for row in changes.rejections).items():
         REJECTIONS.labels(reason=reason).inc(number)
     for row in changes.events:
-        if isinstance(row.event, _OVERWRITING) and row.targets and not row.stale:
+        if isinstance(row.event, _OVERWRITING_EVENTS) and row.targets and not row.stale:
             OVERWRITES.labels(event=row.event.event, by=row.event.decision.by).inc()
         if how := _taken_back(row.event):
-            TAKEN_BACK.labels(how=how).inc()
+            OVERWRITES_TAKEN_BACK.labels(how=how).inc()
     STALE.inc(sum(row.stale for row in changes.events))
     for commit in (row.commit for row in changes.commits):
         if commit.outcome == "facts":
-            TURN_TO_FACT.observe(max(0.0, (now - commit.published_at).total_seconds()))
+            TURN_TO_FACT_SECONDS.observe(max(0.0, (now - commit.published_at).total_seconds()))
 
 
-def show(quality: DecisionQuality) -> None:
+def set_quality_gauges(quality: DecisionQuality) -> None:
     """Show the figures of the last 30 days, counted from the tables."""
     results = {how: sum(getattr(one, how) for one in quality.overwrites) for how in ("undone", "rejected", "corrected")}
     total = sum(one.overwrites for one in quality.overwrites)
@@ -132,7 +132,7 @@ def show(quality: DecisionQuality) -> None:
     held = quality.held
     settled = {"confirmed": held.confirmed, "rejected": held.rejected, "overtaken": held.overtaken}
     for settlement, number in {**settled, "open": held.held - sum(settled.values())}.items():
-        RECENT_HELD.labels(settlement=settlement).set(number)
+        HELD_OVERWRITES.labels(settlement=settlement).set(number)
     PENDING.set(held.open)
     PENDING_OLDEST.set(held.oldest_seconds)
     PENDING_MEDIAN.set(held.median_seconds)
@@ -141,7 +141,7 @@ def show(quality: DecisionQuality) -> None:
 
 def _taken_back(event: MemoryEvent) -> str | None:
     match event:
-        case DecisionUndone(undone_event=name) if name in _TAKEN_BACK:
+        case DecisionUndone(undone_event=name) if name in _REVERSIBLE_OVERWRITES:
             return "undone"
         case PendingRejected():
             return "rejected"

@@ -14,9 +14,9 @@ from psycopg.rows import TupleRow
 from psycopg.sql import SQL, Identifier
 
 LIVE_SCHEMA: Final = "mnemolog"
-PROJECTION_FILES: Final = "_projections"
+PROJECTION_FILE_MARK: Final = "_projections"
 """A migration whose name has this in it makes tables that are a function of the log."""
-_ALEMBIC: Final = threading.Lock()  # its context is global to the process
+_ALEMBIC_LOCK: Final = threading.Lock()  # its context is global to the process
 
 
 async def migrate(url: str) -> None:
@@ -47,7 +47,7 @@ async def create_projection_schema(connection: AsyncConnection[TupleRow], name: 
 def projection_files() -> list[str]:
     """The migrations that make the tables of the projections, in their order."""
     names = (entry.name for entry in files("mnemolog.projections.migrations").iterdir())
-    return sorted(name for name in names if name.endswith(".sql") and PROJECTION_FILES in name)
+    return sorted(name for name in names if name.endswith(".sql") and PROJECTION_FILE_MARK in name)
 
 
 def migration_text(file: str) -> str:
@@ -63,6 +63,6 @@ def _upgrade(url: str) -> None:
     engine = sqlalchemy.create_engine(
         "postgresql+psycopg://", connect_args=parameters, poolclass=sqlalchemy.pool.NullPool
     )
-    with _ALEMBIC, engine.connect() as connection:
+    with _ALEMBIC_LOCK, engine.connect() as connection:
         config.attributes["connection"] = connection
         command.upgrade(config, "head")

@@ -17,7 +17,7 @@ from mnemolog.projections.sql import queries
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Opposed:
+class ConflictingFact:
     """A known fact that a new one would overwrite, or stands beside."""
 
     fact_id: UUID
@@ -31,7 +31,7 @@ class Opposed:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Pending:
+class PendingFact:
     """An overwrite that was held back. Until it is settled `fact` is found and flagged, and `challenged` stands.
 
     `action` is what it would do to them, `guard` what holds it, `verdict` what the model said; `needs_human` says that
@@ -39,7 +39,7 @@ class Pending:
     """
 
     fact: Fact
-    challenged: tuple[Opposed, ...]
+    challenged: tuple[ConflictingFact, ...]
     action: str
     ended_at: datetime | None
     guard: str
@@ -54,14 +54,14 @@ class Pending:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Unresolved:
+class UnresolvedFact:
     """A fact that was added beside others because no valid decision on their conflict could be had; `reason` says why.
 
     `beside` are those others as far as they still stand, the most similar first.
     """
 
     fact: Fact
-    beside: tuple[Opposed, ...]
+    beside: tuple[ConflictingFact, ...]
     reason: str
     model: str | None
     since: datetime
@@ -69,15 +69,15 @@ class Unresolved:
     event_id: UUID
 
 
-async def pending(conn: AsyncConnection[TupleRow], scope: ScopeFilter, at: datetime) -> list[Pending]:
+async def pending(conn: AsyncConnection[TupleRow], scope: ScopeFilter, at: datetime) -> list[PendingFact]:
     """What waits for a confirmation, the oldest first, with its age at `at`.
 
     Raises `QueryError` for more than 10 000 of them.
     """
     return [
-        Pending(
+        PendingFact(
             fact=_fact(row),
-            challenged=_opposed(row["challenged"]),
+            challenged=_conflicting_facts(row["challenged"]),
             **{name: row[name] for name in ("action", "ended_at", "guard", "reason", "verdict", "decided_by", "model")},
             needs_human=row["needs_human"],
             since=row["since"],
@@ -88,12 +88,12 @@ async def pending(conn: AsyncConnection[TupleRow], scope: ScopeFilter, at: datet
     ]
 
 
-async def unresolved(conn: AsyncConnection[TupleRow], scope: ScopeFilter, at: datetime) -> list[Unresolved]:
+async def unresolved(conn: AsyncConnection[TupleRow], scope: ScopeFilter, at: datetime) -> list[UnresolvedFact]:
     """The active facts whose conflict is open, the oldest first, with its age at `at`. Raises as `pending` does."""
     return [
-        Unresolved(
+        UnresolvedFact(
             fact=_fact(row),
-            beside=_opposed(row["beside"]),
+            beside=_conflicting_facts(row["beside"]),
             reason=row["reason"],
             model=row["model"],
             since=row["recorded_at"],
@@ -104,7 +104,7 @@ async def unresolved(conn: AsyncConnection[TupleRow], scope: ScopeFilter, at: da
     ]
 
 
-_FACT: Final = tuple(field.name for field in fields(Fact))
+_FACT_FIELDS: Final = tuple(field.name for field in fields(Fact))
 
 
 async def _rows(conn: AsyncConnection[TupleRow], name: str, scope: ScopeFilter) -> list[dict[str, Any]]:
@@ -118,12 +118,12 @@ async def _rows(conn: AsyncConnection[TupleRow], name: str, scope: ScopeFilter) 
 
 
 def _fact(row: Mapping[str, Any]) -> Fact:
-    return Fact(**{name: row[name] for name in _FACT})
+    return Fact(**{name: row[name] for name in _FACT_FIELDS})
 
 
-def _opposed(facts: list[dict[str, Any]]) -> tuple[Opposed, ...]:
+def _conflicting_facts(facts: list[dict[str, Any]]) -> tuple[ConflictingFact, ...]:
     return tuple(
-        Opposed(
+        ConflictingFact(
             **fact | {"fact_id": UUID(fact["fact_id"]), "true_from": datetime.fromisoformat(fact["true_from"])},
         )
         for fact in facts

@@ -22,8 +22,8 @@ SEARCH_PATH: Final = "mnemolog,mnemolog_journal,public"
 STATEMENT_SECONDS: Final = 30.0
 CONNECT_SECONDS: Final = 5
 FIRST_DELAY_SECONDS: Final = 0.05
-LONGEST_DELAY_SECONDS: Final = 5.0
-_LIMIT_EXCEEDED: Final = "54"  # class of SQLSTATE: this very statement is too large or too complex
+MAX_DELAY_SECONDS: Final = 5.0
+_PROGRAM_LIMIT_CLASS: Final = "54"  # class of SQLSTATE: this very statement is too large or too complex
 
 log = structlog.get_logger(__name__)
 
@@ -54,7 +54,7 @@ def open_pool(
             **connection_settings(url, application_name=application_name, statement_timeout=statement_timeout, **more),
             "autocommit": autocommit,
         },
-        configure=prepare,
+        configure=prepare_connection,
         min_size=min_size,
         max_size=max_size,
         open=False,
@@ -94,13 +94,13 @@ def connection_settings(
     }
 
 
-async def prepare(connection: AsyncConnection[Any]) -> None:
+async def prepare_connection(connection: AsyncConnection[Any]) -> None:
     """Teach a new connection about halfvec. Raises `SchemaMissingError` where the database has no pgvector."""
     await register_halfvec(connection)
     await connection.commit()
 
 
-async def persistently(
+async def retry_while_unavailable(
     operation: Callable[[], Awaitable[T]],
     *,
     name: str,
@@ -116,7 +116,7 @@ async def persistently(
         try:
             return await operation()
         except psycopg.OperationalError as error:
-            if not is_passing(error):
+            if not is_temporary(error):
                 raise
             metrics.RETRIES.labels(operation=name).inc()
             log.warning("database_away", operation=name, tries=tries, error=str(error).strip())
@@ -124,11 +124,11 @@ async def persistently(
         tries += 1
 
 
-def is_passing(error: psycopg.OperationalError) -> bool:
+def is_temporary(error: psycopg.OperationalError) -> bool:
     """Whether waiting can help: Postgres is away, busy, starting or stopping."""
-    return not isinstance(error, PoolClosed) and not (error.sqlstate or "").startswith(_LIMIT_EXCEEDED)
+    return not isinstance(error, PoolClosed) and not (error.sqlstate or "").startswith(_PROGRAM_LIMIT_CLASS)
 
 
 def _delay(tries: int, jitter: float) -> float:
-    longest = min(LONGEST_DELAY_SECONDS, FIRST_DELAY_SECONDS * 2.0 ** min(tries, 10))
+    longest = min(MAX_DELAY_SECONDS, FIRST_DELAY_SECONDS * 2.0 ** min(tries, 10))
     return float(longest * (0.5 + jitter / 2))

@@ -8,18 +8,18 @@ from typing import Final
 from psycopg import AsyncConnection
 from psycopg.rows import TupleRow
 
-from mnemolog.projections.fetching import fetch
+from mnemolog.projections.fetching import fetch_rows
 from mnemolog.projections.query_errors import check_interval
 from mnemolog.projections.scoping import ScopeFilter
 from mnemolog.projections.sql import queries
-from mnemolog.schemas.scope import DIMENSIONS
+from mnemolog.schemas.scope import SCOPE_FIELDS
 
-EVERYWHERE: Final[Mapping[str, None]] = dict.fromkeys(DIMENSIONS)
+ALL_TENANTS: Final[Mapping[str, None]] = dict.fromkeys(SCOPE_FIELDS)
 """The parameters of a question about all tenants."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Overwrites:
+class OverwriteCounts:
     """What one model, under one prompt, decided to overwrite in one way, and what of it somebody took back."""
 
     model: str | None
@@ -32,7 +32,7 @@ class Overwrites:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Held:
+class HeldOverwrites:
     """Overwrites held back for a confirmation; `overtaken` ones were deleted, undone or ended by something newer.
 
     `resolution_rate` is the share that a confirmation or a rejection has settled, None where nothing was held. `open`
@@ -62,8 +62,8 @@ class DecisionQuality:
 
     since: datetime
     until: datetime
-    overwrites: tuple[Overwrites, ...]
-    held: Held
+    overwrites: tuple[OverwriteCounts, ...]
+    held: HeldOverwrites
     unresolved: int
     stale: int
     wrong_overwrite_rate: float | None = field(init=False)
@@ -74,12 +74,12 @@ class DecisionQuality:
 
 
 @dataclass(frozen=True, slots=True)
-class _Unresolved:
+class _UnresolvedCount:
     facts: int
 
 
 @dataclass(frozen=True, slots=True)
-class _Stale:
+class _StaleCount:
     decisions: int
 
 
@@ -91,15 +91,15 @@ async def decision_quality(
     Raises `QueryError` for what is no interval.
     """
     check_interval(since, until)
-    parameters = {**(scope.parameters if scope else EVERYWHERE), "since": since, "until": until}
+    parameters = {**(scope.parameters if scope else ALL_TENANTS), "since": since, "until": until}
     sql = queries("quality")
-    (held,) = await fetch(conn, Held, sql["pending"], parameters)
-    (unresolved,) = await fetch(conn, _Unresolved, sql["unresolved"], parameters)
-    (stale,) = await fetch(conn, _Stale, sql["stale"], parameters)
+    (held,) = await fetch_rows(conn, HeldOverwrites, sql["pending"], parameters)
+    (unresolved,) = await fetch_rows(conn, _UnresolvedCount, sql["unresolved"], parameters)
+    (stale,) = await fetch_rows(conn, _StaleCount, sql["stale"], parameters)
     return DecisionQuality(
         since=since,
         until=until,
-        overwrites=tuple(await fetch(conn, Overwrites, sql["overwrites"], parameters)),
+        overwrites=tuple(await fetch_rows(conn, OverwriteCounts, sql["overwrites"], parameters)),
         held=held,
         unresolved=unresolved.facts,
         stale=stale.decisions,

@@ -8,7 +8,7 @@ from uuid import UUID
 from psycopg import AsyncConnection
 from psycopg.rows import TupleRow
 
-from mnemolog.projections.fetching import fetch, fetch_bounded, with_fact_columns
+from mnemolog.projections.fetching import fetch_bounded_rows, fetch_rows, with_fact_columns
 from mnemolog.projections.query_errors import (
     AmbiguousTurnError,
     QueryError,
@@ -19,12 +19,12 @@ from mnemolog.projections.query_errors import (
 from mnemolog.projections.results import Fact, Profile, WriteResult
 from mnemolog.projections.scoping import ScopeFilter
 from mnemolog.projections.sql import queries
-from mnemolog.projections.traces import weighed_facts
+from mnemolog.projections.traces import fact_ids_of_commit
 from mnemolog.projections.writes import write_result
 from mnemolog.schemas.commit import Commit
 from mnemolog.schemas.scope import Scope
 
-SECTIONS = (
+PROFILE_SECTIONS = (
     "identity",
     "hard_preferences",
     "soft_preferences",
@@ -35,7 +35,7 @@ SECTIONS = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _End:
+class _TurnEnd:
     owner: str
     record: bytes | None
 
@@ -55,7 +55,7 @@ async def facts(
     for more than 10 000 of them.
     """
     query = queries("reading")["all_versions" if all_versions else "current_facts"]
-    return await fetch_bounded(conn, Fact, with_fact_columns(query), {**scope.parameters, "at": at})
+    return await fetch_bounded_rows(conn, Fact, with_fact_columns(query), {**scope.parameters, "at": at})
 
 
 async def facts_as_of(
@@ -68,8 +68,8 @@ async def facts_as_of(
     """
     check_zones(believed_at=believed_at, true_at=true_at)
     parameters = {**scope.parameters, "believed_at": believed_at, "true_at": true_at}
-    query = with_fact_columns(queries("reading")["facts_as_of"], standing="s")
-    return await fetch_bounded(conn, Fact, query, parameters)
+    query = with_fact_columns(queries("reading")["facts_as_of"], state_alias="s")
+    return await fetch_bounded_rows(conn, Fact, query, parameters)
 
 
 async def profile(conn: AsyncConnection[TupleRow], scope: ScopeFilter, at: datetime) -> Profile:
@@ -79,8 +79,8 @@ async def profile(conn: AsyncConnection[TupleRow], scope: ScopeFilter, at: datet
     """
     if not scope.is_exact:
         raise QueryError("a profile belongs to one scope: name each id, or leave it out, instead of '*'")
-    found = await fetch(conn, Profile, queries("reading")["profile"], scope.parameters)
-    return _valid(found[0], at) if found else Profile()
+    found = await fetch_rows(conn, Profile, queries("reading")["profile"], scope.parameters)
+    return _valid_at(found[0], at) if found else Profile()
 
 
 async def turn_status(
@@ -92,50 +92,52 @@ async def turn_status(
     by its position, topic/partition/offset. Raises `UnknownTurnError` where neither journal nor log has the turn,
     `AmbiguousTurnError` where several owners of the tenant have one.
     """
-    commit = await turn_commit(conn, tenant, turn_id, user_id)
+    commit = await last_commit(conn, tenant, turn_id, user_id)
     if commit is None:
         return WriteResult(turn_id=turn_id, status="pending")
-    return write_result(commit, await texts(conn, commit.scope, weighed_facts(commit)) if verbose else None)
+    return write_result(commit, await fact_texts(conn, commit.scope, fact_ids_of_commit(commit)) if verbose else None)
 
 
-async def turn_commit(
+async def last_commit(
     conn: AsyncConnection[TupleRow], tenant: str, turn_id: str, user_id: str | None = None
 ) -> Commit | None:
     """The last commit of a turn or a command; None while it has none. Raises as `turn_status` does."""
     for given in (tenant, turn_id, user_id or ""):
         check_unicode(given)
-    parameters = {"tenant": _storable(tenant), "turn_id": _storable(turn_id), "user_id": user_id}
-    ends = await fetch(conn, _End, queries("reading")["turn"], parameters)
+    parameters = {"tenant": _check_storable(tenant), "turn_id": _check_storable(turn_id), "user_id": user_id}
+    ends = await fetch_rows(conn, _TurnEnd, queries("reading")["turn"], parameters)
     match ends:
         case []:
             raise UnknownTurnError(tenant, turn_id)
-        case [_End(record=None)]:
+        case [_TurnEnd(record=None)]:
             return None
-        case [_End(record=bytes(record))]:
+        case [_TurnEnd(record=bytes(record))]:
             return Commit.from_bytes(record)
         case _:
             raise AmbiguousTurnError(turn_id, [end.owner for end in ends])
 
 
-async def texts(conn: AsyncConnection[TupleRow], scope: Scope | None, fact_ids: Iterable[UUID]) -> dict[UUID, str]:
+async def fact_texts(conn: AsyncConnection[TupleRow], scope: Scope | None, fact_ids: Iterable[UUID]) -> dict[UUID, str]:
     """What these facts say, as far as they are of exactly `scope`."""
     if scope is None:
         return {}
     named = {**scope.columns, "fact_ids": list(fact_ids)}
-    return {one.fact_id: one.text for one in await fetch(conn, _Text, queries("reading")["texts"], named)}
+    return {one.fact_id: one.text for one in await fetch_rows(conn, _Text, queries("reading")["texts"], named)}
 
 
-def _storable(identifier: str) -> str:
+def _check_storable(identifier: str) -> str:
     if "\x00" in identifier:
         raise QueryError("an id holds U+0000, which no stored id can")
     return identifier
 
 
-def _valid(known: Profile, at: datetime) -> Profile:
-    sections = {name: [entry for entry in getattr(known, name) if _holds(entry, at)] for name in SECTIONS}
+def _valid_at(known: Profile, at: datetime) -> Profile:
+    sections = {
+        name: [entry for entry in getattr(known, name) if _has_not_ended(entry, at)] for name in PROFILE_SECTIONS
+    }
     return Profile(**sections, updated_at=known.updated_at)
 
 
-def _holds(entry: dict[str, object], at: datetime) -> bool:
+def _has_not_ended(entry: dict[str, object], at: datetime) -> bool:
     ends = (entry.get(name) for name in ("valid_until", "true_to"))
     return all(not isinstance(end, str) or datetime.fromisoformat(end) > at for end in ends)

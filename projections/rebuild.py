@@ -13,27 +13,27 @@ import structlog
 from psycopg import AsyncConnection, IsolationLevel
 
 from mnemolog.projections.bulk import Connection, refresh_all_profiles
-from mnemolog.projections.digest import TableComparison, compare
+from mnemolog.projections.digest import TableComparison, compare_schemas
 from mnemolog.projections.log_source import LogSource
 from mnemolog.projections.migrate import LIVE_SCHEMA
-from mnemolog.projections.pools import connection_settings, prepare
+from mnemolog.projections.pools import connection_settings, prepare_connection
 from mnemolog.projections.query_errors import SwapRefusedError
-from mnemolog.projections.refolding import BATCH, Refolding
+from mnemolog.projections.refolding import BATCH, Replayer
 from mnemolog.projections.sql import queries
 from mnemolog.projections.swapping import (
     NEXT_SCHEMA,
     OLD_SCHEMA,
-    analyze,
-    begin,
-    drop,
+    analyze_tables,
+    begin_rebuild,
+    drop_read_indexes,
+    drop_schema,
     live_offsets,
-    paused,
-    refuse_dependents,
-    shed_indexes,
-    swap,
+    projectors_paused,
+    refuse_dependent_views,
+    swap_schemas,
 )
 
-CATCH_UPS: Final = 20
+MAX_CATCH_UPS: Final = 20
 """Live commits go on meanwhile: so often they are caught up with before the projectors are paused for the rest."""
 
 log = structlog.get_logger(__name__)
@@ -66,11 +66,11 @@ class RebuildReport:
         return all(table.equal for table in self.tables)
 
 
-Told = Callable[[Progress], None]
+ProgressCallback = Callable[[Progress], None]
 
 
 async def rebuild(
-    url: str, source: LogSource, *, verify_only: bool = False, progress: Told | None = None
+    url: str, source: LogSource, *, verify_only: bool = False, progress: ProgressCallback | None = None
 ) -> RebuildReport:
     """Fold the whole log into a new schema, compare every row with the live tables, and swap.
 
@@ -82,17 +82,17 @@ async def rebuild(
     """
     started = perf_counter()
     async with _connection(url, "rebuild") as connection, _connection(url, "rebuild-compare") as reader:
-        await begin(connection)
+        await begin_rebuild(connection)
         if not verify_only:
-            await refuse_dependents(connection)
-        telling = _Telling(progress)
-        refolding = Refolding(connection, source, telling.folded)
+            await refuse_dependent_views(connection)
+        telling = _ProgressReporter(progress)
+        refolding = Replayer(connection, source, telling.on_folded)
         await _fill(connection, refolding, telling)
         tables = await _compare(connection, reader, refolding, telling)
         if verify_only:
-            await drop(connection, NEXT_SCHEMA)
+            await drop_schema(connection, NEXT_SCHEMA)
         else:
-            await _swap(connection, refolding, await _ends(source))
+            await _swap(connection, refolding, await _end_offsets(source))
         return RebuildReport(
             tables=tuple(tables),
             offsets=refolding.offsets,
@@ -102,52 +102,52 @@ async def rebuild(
         )
 
 
-async def _fill(connection: Connection, refolding: Refolding, telling: "_Telling") -> None:
+async def _fill(connection: Connection, replayer: Replayer, progress: "_ProgressReporter") -> None:
     targets = await live_offsets(connection)
-    telling.expect(refolding.behind(targets))
-    indexes = await shed_indexes(connection)
-    await refolding.fill(targets)
+    progress.expect(replayer.missing_records(targets))
+    indexes = await drop_read_indexes(connection)
+    await replayer.replay_in_bulk(targets)
     for statement in indexes:
         await connection.execute(statement)
-    await analyze(connection)
+    await analyze_tables(connection)
     await refresh_all_profiles(connection)
 
 
 async def _compare(
-    connection: Connection, reader: Connection, refolding: Refolding, telling: "_Telling"
+    connection: Connection, reader: Connection, replayer: Replayer, progress: "_ProgressReporter"
 ) -> list[TableComparison]:
     """Compare in a snapshot that sees both schemas at the same offsets, so that the projectors need not wait for it."""
-    await _catch_up(connection, refolding)
+    await _catch_up(connection, replayer)
     await reader.set_isolation_level(IsolationLevel.REPEATABLE_READ)
     async with reader.transaction():
-        async with paused(connection):
-            await refolding.settle(await live_offsets(connection))
+        async with projectors_paused(connection):
+            await replayer.replay_as_projector(await live_offsets(connection))
             await reader.execute(queries("rebuild")["take_snapshot"])
-        return await compare(reader, LIVE_SCHEMA, NEXT_SCHEMA, compared=telling.compared)
+        return await compare_schemas(reader, LIVE_SCHEMA, NEXT_SCHEMA, on_progress=progress.on_compared)
 
 
-async def _swap(connection: Connection, refolding: Refolding, ends: Mapping[int, int]) -> None:
+async def _swap(connection: Connection, replayer: Replayer, ends: Mapping[int, int]) -> None:
     """Swap at the live offsets, or at the end that the log had: tables that lag or were lost are made whole."""
-    await refolding.settle(ends)
-    await _catch_up(connection, refolding)
-    async with paused(connection):
-        await refolding.settle(await live_offsets(connection))
-        await swap(connection)
+    await replayer.replay_as_projector(ends)
+    await _catch_up(connection, replayer)
+    async with projectors_paused(connection):
+        await replayer.replay_as_projector(await live_offsets(connection))
+        await swap_schemas(connection)
     try:
-        await drop(connection, OLD_SCHEMA)
+        await drop_schema(connection, OLD_SCHEMA)
     except SwapRefusedError:
         log.warning("old_tables_kept", schema=OLD_SCHEMA)  # a reader is still in them; the next rebuild drops them
 
 
-async def _catch_up(connection: Connection, refolding: Refolding) -> None:
-    for _ in range(CATCH_UPS):
+async def _catch_up(connection: Connection, replayer: Replayer) -> None:
+    for _ in range(MAX_CATCH_UPS):
         targets = await live_offsets(connection)
-        if refolding.behind(targets) <= BATCH:
+        if replayer.missing_records(targets) <= BATCH:
             return
-        await refolding.settle(targets)
+        await replayer.replay_as_projector(targets)
 
 
-async def _ends(source: LogSource) -> dict[int, int]:
+async def _end_offsets(source: LogSource) -> dict[int, int]:
     return {partition: await source.end_offset(partition) for partition in await source.partitions()}
 
 
@@ -161,29 +161,29 @@ async def _connection(url: str, name: str) -> AsyncIterator[Connection]:
         search_path=f"{NEXT_SCHEMA},mnemolog_journal,public",
     )
     async with await AsyncConnection.connect(url, autocommit=True, **settings) as connection:
-        await prepare(connection)
+        await prepare_connection(connection)
         yield connection
 
 
-class _Telling:
+class _ProgressReporter:
     """Turns what happens into `Progress`."""
 
-    def __init__(self, told: Told | None) -> None:
-        self._told = told
+    def __init__(self, told: ProgressCallback | None) -> None:
+        self._callback = told
         self._expected = 0
         self.records = 0
 
     def expect(self, records: int) -> None:
         self._expected = records
-        self._tell("folding", 0, records)
+        self._report("folding", 0, records)
 
-    def folded(self, records: int) -> None:
+    def on_folded(self, records: int) -> None:
         self.records += records
-        self._tell("folding", self.records, max(self.records, self._expected))
+        self._report("folding", self.records, max(self.records, self._expected))
 
-    def compared(self, done: int, total: int) -> None:
-        self._tell("comparing", done, total)
+    def on_compared(self, done: int, total: int) -> None:
+        self._report("comparing", done, total)
 
-    def _tell(self, step: str, done: int, total: int) -> None:
-        if self._told is not None:
-            self._told(Progress(step=step, done=done, total=total))
+    def _report(self, step: str, done: int, total: int) -> None:
+        if self._callback is not None:
+            self._callback(Progress(step=step, done=done, total=total))

@@ -6,7 +6,14 @@ from typing import Final
 from mnemolog.projections.bulk import Connection, load_state, write_changes
 from mnemolog.projections.errors import LogGapError
 from mnemolog.projections.log_source import LogSource
-from mnemolog.projections.projector import UNSTORABLE, LogRecord, Reading, fold_readings, project, read_commit
+from mnemolog.projections.projector import (
+    UNSTORABLE_ERRORS,
+    LogRecord,
+    ParsedRecord,
+    fold_batch,
+    parse_commit,
+    project_batch,
+)
 from mnemolog.projections.query_errors import LogTooShortError
 from mnemolog.projections.sql import queries
 from mnemolog.schemas.commit import Commit
@@ -15,23 +22,23 @@ BATCH: Final = 400
 _SQL: Final = queries("projector")
 
 
-class Refolding:
-    """How far each partition of `source` is folded through `connection`; `advanced` is told of every batch.
+class Replayer:
+    """How far each partition of `source` is folded through `connection`; `on_progress` is told of every batch.
 
     Holds one batch of records at a time, however long the log is.
     """
 
-    def __init__(self, connection: Connection, source: LogSource, advanced: Callable[[int], None]) -> None:
+    def __init__(self, connection: Connection, source: LogSource, on_progress: Callable[[int], None]) -> None:
         self._connection = connection
         self._source = source
-        self._advanced = advanced
+        self._on_progress = on_progress
         self.offsets: dict[int, int] = {}
 
-    def behind(self, targets: Mapping[int, int]) -> int:
+    def missing_records(self, targets: Mapping[int, int]) -> int:
         """How many records are missing up to `targets`, the next offset of each partition."""
         return sum(max(0, target - self.offsets.get(partition, 0)) for partition, target in targets.items())
 
-    async def fill(self, targets: Mapping[int, int]) -> None:
+    async def replay_in_bulk(self, targets: Mapping[int, int]) -> None:
         """Fold up to `targets` in bulk; the profiles are left to the caller.
 
         Raises `LogTooShortError` or `mnemolog.projections.errors.LogGapError` where the log lacks records.
@@ -40,26 +47,26 @@ class Refolding:
             await self._connection.execute(_SQL["open_partition"], {"partition": partition})
             async for batch in self._batches(partition, target):
                 await self._fold(partition, batch)
-                self._moved(partition, batch)
+                self._advance(partition, batch)
 
-    async def settle(self, targets: Mapping[int, int]) -> None:
-        """Fold up to `targets` as a projector does, each profile kept up. Raises as `fill` does."""
+    async def replay_as_projector(self, targets: Mapping[int, int]) -> None:
+        """Fold up to `targets` as a projector does, each profile kept up. Raises as `replay_in_bulk` does."""
         for partition, target in targets.items():
             async for batch in self._batches(partition, target):
-                await project(self._connection, partition, batch)
-                self._moved(partition, batch)
+                await project_batch(self._connection, partition, batch)
+                self._advance(partition, batch)
 
     async def _fold(self, partition: int, batch: list[LogRecord]) -> None:
         try:
-            await self._fold_at_once(partition, [(record, read_commit(record.value)) for record in batch])
-        except UNSTORABLE:
-            await project(self._connection, partition, batch)  # finds the record that cannot be stored
+            await self._fold_in_bulk(partition, [(record, parse_commit(record.value)) for record in batch])
+        except UNSTORABLE_ERRORS:
+            await project_batch(self._connection, partition, batch)  # finds the record that cannot be stored
 
-    async def _fold_at_once(self, partition: int, readings: list[Reading]) -> None:
+    async def _fold_in_bulk(self, partition: int, readings: list[ParsedRecord]) -> None:
         commits = [commit for _, commit in readings if isinstance(commit, Commit)]
         async with self._connection.transaction():
             state = await load_state(self._connection, commits)
-            await write_changes(self._connection, fold_readings(state, partition, readings))
+            await write_changes(self._connection, fold_batch(state, partition, readings))
             position = {"partition": partition, "next_offset": readings[-1][0].offset + 1}
             await self._connection.execute(_SQL["move_partition"], position)
 
@@ -84,6 +91,6 @@ class Refolding:
         if expected < target:
             raise LogTooShortError(partition, expected, target)
 
-    def _moved(self, partition: int, batch: list[LogRecord]) -> None:
+    def _advance(self, partition: int, batch: list[LogRecord]) -> None:
         self.offsets[partition] = batch[-1].offset + 1
-        self._advanced(len(batch))
+        self._on_progress(len(batch))

@@ -6,9 +6,9 @@ from typing import Any, Literal
 from uuid import UUID
 
 from mnemolog.projections.traces import Trace
-from mnemolog.projections.vocabulary import Word
+from mnemolog.projections.vocabulary import EventLabel
 from mnemolog.schemas.envelopes import Outcome, SourceKind
-from mnemolog.schemas.scope import DIMENSIONS, Scope
+from mnemolog.schemas.scope import SCOPE_FIELDS, Scope
 
 Status = Literal["pending"] | Outcome
 
@@ -61,7 +61,7 @@ class Fact:
     @property
     def scope(self) -> Scope:
         """The scope that it lives in."""
-        return Scope(**{name: getattr(self, name) for name in DIMENSIONS})
+        return Scope(**{name: getattr(self, name) for name in SCOPE_FIELDS})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,7 +82,7 @@ class Profile:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Memory:
+class EventResult:
     """What one event did: `fact_id` is the new fact, or the one that the event is about where it brings none.
 
     `text` is what was said, or, where a command said nothing, the text of that fact. `action` says what a pending,
@@ -91,7 +91,7 @@ class Memory:
 
     fact_id: UUID | None
     text: str | None
-    event: Word
+    event: EventLabel
     targets: tuple[UUID, ...] = ()
     reason: str = ""
     action: str | None = None
@@ -126,7 +126,7 @@ class StageCost:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Limit:
+class LimitReached:
     """The limit that a turn was refused for: `count` is what there was, or what the turn would have made of it."""
 
     name: str
@@ -152,13 +152,13 @@ class WriteResult:
     status: Status
     success: bool = False
     error: str | None = None
-    limit: Limit | None = None
+    limit: LimitReached | None = None
     source_kind: SourceKind = "turn"
     order: str | None = None
     actor: str | None = None
     attempt: int = 1
     position: str | None = None
-    memories: tuple[Memory, ...] = ()
+    memories: tuple[EventResult, ...] = ()
     skipped: int = 0
     conflicts: int = 0
     facts_added: int = 0

@@ -7,14 +7,14 @@ from typing import Literal, Self
 from uuid import UUID
 
 from mnemolog.schemas.commit import Commit
-from mnemolog.schemas.events import FactPending, MemoryEvent, PolicySet, Standing
+from mnemolog.schemas.events import FactPending, FactState, MemoryEvent, PolicySet
 from mnemolog.schemas.facts import FactStatus, NewFact
 
 ScopeColumns = tuple[str, str, str, str, str]
 """tenant, user, agent, app and run; what is not set is the empty string."""
 NO_SCOPE: ScopeColumns = ("", "", "", "", "")
 
-Reason = Literal["duplicate_source", "not_a_commit", "not_storable", "stale_target", "foreign_target"]
+RejectionReason = Literal["duplicate_source", "not_a_commit", "not_storable", "stale_target", "foreign_target"]
 Relation = Literal["extends", "similar"]
 Settlement = Literal["confirmed", "rejected", "overtaken", "deleted", "undone"]
 
@@ -28,7 +28,7 @@ class LogPosition:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FactState:
+class TimedFactState:
     """All of a fact that later commits can change, and since when it stands so."""
 
     status: FactStatus = "active"
@@ -44,12 +44,12 @@ class FactState:
     state_since: datetime
 
     @classmethod
-    def of(cls, standing: Standing, state_since: datetime) -> Self:
-        return cls(**dict(standing), state_since=state_since)
+    def from_state(cls, state: FactState, state_since: datetime) -> Self:
+        return cls(**dict(state), state_since=state_since)
 
     @property
-    def standing(self) -> Standing:
-        return Standing(**{name: getattr(self, name) for name in Standing.model_fields})
+    def event_state(self) -> FactState:
+        return FactState(**{name: getattr(self, name) for name in FactState.model_fields})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,7 +58,7 @@ class KnownFact:
 
     fact_id: UUID
     scope: ScopeColumns
-    state: FactState
+    state: TimedFactState
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,16 +94,16 @@ class FactRow:
     fact: NewFact
     supersedes: tuple[UUID, ...]
     stale: bool
-    state: FactState
+    state: TimedFactState
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FormerRow:
+class FormerStateRow:
     """How a fact stood until event `event_id` changed it at `until`."""
 
     fact_id: UUID
     event_id: UUID
-    state: FactState
+    state: TimedFactState
     until: datetime
 
 
@@ -119,7 +119,7 @@ class RelationRow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Settled:
+class SettlementRow:
     """What became of a pending fact by event `event_id`; without a `settlement` it is pending again."""
 
     fact_id: UUID
@@ -130,11 +130,11 @@ class Settled:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PendingRow:
-    """An overwrite that is held back; `settled` where the same changes settle it."""
+    """An overwrite that is held back; `settlement_row` where the same changes settle it."""
 
     commit: Commit
     event: FactPending
-    settled: Settled | None = None
+    settlement_row: SettlementRow | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -156,20 +156,20 @@ class PolicyRow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rejection:
+class RejectionRow:
     """What was not done, and why. Item 0 is the whole record, kept in `record`; item n is event n - 1."""
 
     position: LogPosition
     item: int
     owner: str | None
     source_id: str | None
-    reason: Reason
+    reason: RejectionReason
     detail: str
     record: bytes | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ScopeStep:
+class ScopeIncrement:
     """How many commits with events a scope has seen more than before."""
 
     scope: ScopeColumns
@@ -188,17 +188,17 @@ class Changes:
     events: tuple[EventRow, ...] = ()
     facts: tuple[FactRow, ...] = ()
     updates: tuple[KnownFact, ...] = ()
-    former: tuple[FormerRow, ...] = ()
+    former_states: tuple[FormerStateRow, ...] = ()
     relations: tuple[RelationRow, ...] = ()
     pending: tuple[PendingRow, ...] = ()
-    settlements: tuple[Settled, ...] = ()
+    settlements: tuple[SettlementRow, ...] = ()
     undone: tuple[UndoneRow, ...] = ()
     policies: tuple[PolicyRow, ...] = ()
-    steps: tuple[ScopeStep, ...] = ()
-    rejections: tuple[Rejection, ...] = ()
+    scope_increments: tuple[ScopeIncrement, ...] = ()
+    rejections: tuple[RejectionRow, ...] = ()
 
 
-def together(parts: Iterable[Changes]) -> Changes:
+def merge_changes(parts: Iterable[Changes]) -> Changes:
     """One set of changes that does what `parts` do one after another: each row is written once, as it ends up."""
     parts = tuple(parts)
     updates = {known.fact_id: known for part in parts for known in part.updates}
@@ -206,31 +206,31 @@ def together(parts: Iterable[Changes]) -> Changes:
     return Changes(
         commits=tuple(row for part in parts for row in part.commits),
         events=tuple(row for part in parts for row in part.events),
-        facts=tuple(_as_it_ends_up(row, updates) for part in parts for row in part.facts),
+        facts=tuple(_with_final_state(row, updates) for part in parts for row in part.facts),
         updates=tuple(updates.values()),
-        former=tuple(row for part in parts for row in part.former),
+        former_states=tuple(row for part in parts for row in part.former_states),
         relations=tuple(row for part in parts for row in part.relations),
-        pending=tuple(_as_it_is_settled(row, settlements) for part in parts for row in part.pending),
+        pending=tuple(_with_settlement(row, settlements) for part in parts for row in part.pending),
         settlements=tuple(settlements.values()),
         undone=tuple({row.event_id: row for part in parts for row in part.undone}.values()),
         policies=tuple({row.scope: row for part in parts for row in part.policies}.values()),
-        steps=_counted(step for part in parts for step in part.steps),
+        scope_increments=_sum_increments(step for part in parts for step in part.scope_increments),
         rejections=tuple(row for part in parts for row in part.rejections),
     )
 
 
-def _as_it_ends_up(row: FactRow, updates: dict[UUID, KnownFact]) -> FactRow:
+def _with_final_state(row: FactRow, updates: dict[UUID, KnownFact]) -> FactRow:
     changed = updates.pop(row.fact.fact_id, None)
     return replace(row, state=changed.state) if changed else row
 
 
-def _as_it_is_settled(row: PendingRow, settlements: dict[UUID, Settled]) -> PendingRow:
+def _with_settlement(row: PendingRow, settlements: dict[UUID, SettlementRow]) -> PendingRow:
     settled = settlements.pop(row.event.fact.fact_id, None)
-    return replace(row, settled=settled) if settled else row
+    return replace(row, settlement_row=settled) if settled else row
 
 
-def _counted(steps: Iterable[ScopeStep]) -> tuple[ScopeStep, ...]:
-    by_scope: dict[ScopeColumns, ScopeStep] = {}
+def _sum_increments(steps: Iterable[ScopeIncrement]) -> tuple[ScopeIncrement, ...]:
+    by_scope: dict[ScopeColumns, ScopeIncrement] = {}
     for step in steps:
         before = by_scope.get(step.scope)
         by_scope[step.scope] = replace(step, commits=step.commits + before.commits) if before else step

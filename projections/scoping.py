@@ -4,9 +4,9 @@ from dataclasses import dataclass
 from typing import Final, Self
 
 from mnemolog.projections.query_errors import QueryError, check_unicode
-from mnemolog.schemas.scope import DIMENSIONS, Scope
+from mnemolog.schemas.scope import SCOPE_FIELDS, Scope
 
-ANY: Final = "*"
+ANY_VALUE: Final = "*"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,20 +23,20 @@ class ScopeFilter:
     run_id: str | None = None
 
     def __post_init__(self) -> None:
-        values = [getattr(self, name) for name in DIMENSIONS]
+        values = [getattr(self, name) for name in SCOPE_FIELDS]
         if any(value == "" or "\x00" in (value or "") for value in values):
             raise QueryError("an id in the scope is empty or holds U+0000: leave it out to mean 'not set'")
         for value in values:
             check_unicode(value or "")
-        if self.tenant == ANY:
+        if self.tenant == ANY_VALUE:
             raise QueryError("a query sees one tenant: name it instead of '*'")
         if self.user_id is None and self.agent_id is None:
             raise QueryError("name a user_id or an agent_id ('*' for any): every fact has at least one of them")
 
     @classmethod
-    def exactly(cls, scope: Scope) -> Self:
+    def of_scope(cls, scope: Scope) -> Self:
         """The rows of this one scope."""
-        return cls(**{name: getattr(scope, name) for name in DIMENSIONS})
+        return cls(**{name: getattr(scope, name) for name in SCOPE_FIELDS})
 
     @property
     def is_exact(self) -> bool:
@@ -45,5 +45,5 @@ class ScopeFilter:
     @property
     def parameters(self) -> dict[str, str | None]:
         """The five parameters of a query: NULL for any value, the empty string for 'not set'."""
-        given = {name: getattr(self, name) for name in DIMENSIONS}
-        return {name: None if value == ANY else value or "" for name, value in given.items()}
+        given = {name: getattr(self, name) for name in SCOPE_FIELDS}
+        return {name: None if value == ANY_VALUE else value or "" for name, value in given.items()}

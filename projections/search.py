@@ -16,14 +16,14 @@ from mnemolog.projections.scoping import ScopeFilter
 from mnemolog.projections.sql import queries
 from mnemolog.schemas.vector import Vector
 
-K: Final = 10
+RRF_K: Final = 10
 """The constant of reciprocal rank fusion. On real dialogues 5 to 10 finds more than the customary 60."""
-CANDIDATES: Final = 50
-MAX_LIMIT: Final = 2 * CANDIDATES
-MAX_CHARACTERS: Final = 10_000
-MAX_LEXEMES: Final = 256
+CANDIDATES_PER_RANKING: Final = 50
+MAX_LIMIT: Final = 2 * CANDIDATES_PER_RANKING
+MAX_QUERY_CHARACTERS: Final = 10_000
+MAX_QUERY_LEXEMES: Final = 256
 
-Mode = Literal["hybrid", "lexical"]
+SearchMode = Literal["hybrid", "lexical"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,7 +33,7 @@ class Score:
     `similarity` is the cosine, -1..1; `text_score` is Postgres' ts_rank of the words in common.
     """
 
-    mode: Mode
+    mode: SearchMode
     total: float
     vector_rank: int | None
     similarity: float | None
@@ -71,18 +71,18 @@ async def search(
         raise QueryError(f"limit is {limit}: choose 1 to {MAX_LIMIT}")
     parameters = {
         **scope.parameters,
-        "text": _plain(text),
+        "text": _storable_query(text),
         "at": at,
-        "vector": _literal(vector),
+        "vector": _vector_literal(vector),
         "model": vector.model if vector else None,
         "dimensions": vector.dimensions if vector else None,
-        "k": K,
-        "candidates": max(CANDIDATES, limit),
-        "max_lexemes": MAX_LEXEMES,
+        "k": RRF_K,
+        "candidates": max(CANDIDATES_PER_RANKING, limit),
+        "max_lexemes": MAX_QUERY_LEXEMES,
         "limit": limit,
     }
-    mode: Mode = "hybrid" if vector else "lexical"
-    async with conn.cursor(row_factory=_hits(mode)) as cursor:
+    mode: SearchMode = "hybrid" if vector else "lexical"
+    async with conn.cursor(row_factory=_hit_factory(mode)) as cursor:
         await cursor.execute(_hybrid(), parameters)
         return await cursor.fetchall()
 
@@ -92,19 +92,19 @@ def _hybrid() -> Composed:
     return with_fact_columns(queries("search")["hybrid"])
 
 
-def _plain(text: str) -> str:
+def _storable_query(text: str) -> str:
     """What Postgres can hold of `text`: no U+0000, no half of a surrogate pair, a bounded length."""
-    shown = text[:MAX_CHARACTERS].replace("\x00", " ").encode("utf-8", "replace").decode().strip()
+    shown = text[:MAX_QUERY_CHARACTERS].replace("\x00", " ").encode("utf-8", "replace").decode().strip()
     if not shown:
         raise QueryError("the text to search for is empty: say in a few words what to look for, or list the facts")
     return shown
 
 
-def _literal(vector: Vector | None) -> str | None:
+def _vector_literal(vector: Vector | None) -> str | None:
     return None if vector is None else f"[{','.join(map(str, vector.values))}]"
 
 
-def _hits(mode: Mode) -> Any:
+def _hit_factory(mode: SearchMode) -> Any:
     """A psycopg row factory: the columns that `Score` names go there, the others make the fact."""
 
     def factory(cursor: Any) -> RowMaker[Hit]:
@@ -112,7 +112,7 @@ def _hits(mode: Mode) -> Any:
 
         def make(values: Any) -> Hit:
             columns = dict(zip(names, values, strict=True))
-            score = {name: columns.pop(name) for name in _SCORED}
+            score = {name: columns.pop(name) for name in _SCORE_COLUMNS}
             return Hit(fact=Fact(**columns), score=Score(mode=mode, **score))
 
         return make
@@ -120,4 +120,4 @@ def _hits(mode: Mode) -> Any:
     return factory
 
 
-_SCORED: Final = ("total", "vector_rank", "similarity", "vector_part", "text_rank", "text_score", "text_part")
+_SCORE_COLUMNS: Final = ("total", "vector_rank", "similarity", "vector_part", "text_rank", "text_score", "text_part")

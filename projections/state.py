@@ -21,12 +21,12 @@ from mnemolog.schemas.events import (
 )
 from mnemolog.schemas.scope import Scope
 
-Source = tuple[str, str]
+SourceKey = tuple[str, str]
 """Owner and source id."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Attempt:
+class LastAttempt:
     """The last commit of a source: how often it was tried, and whether it may be tried again."""
 
     number: int
@@ -34,13 +34,13 @@ class Attempt:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class State:
+class FoldState:
     """Where the sources at hand stand, and the facts that their events name."""
 
-    applied: Mapping[Source, Attempt] = field(default_factory=dict)
+    applied: Mapping[SourceKey, LastAttempt] = field(default_factory=dict)
     facts: Mapping[UUID, KnownFact] = field(default_factory=dict)
 
-    def after(self, changes: Changes) -> Self:
+    def apply(self, changes: Changes) -> Self:
         """The state in which the next commit is folded."""
         applied = {source_of(row.commit): attempt_of(row.commit) for row in changes.commits}
         new = {
@@ -53,15 +53,15 @@ class State:
         return type(self)(applied={**self.applied, **applied}, facts={**self.facts, **new, **changed})
 
 
-def source_of(commit: Commit) -> Source:
+def source_of(commit: Commit) -> SourceKey:
     return (commit.owner, commit.source_id)
 
 
-def attempt_of(commit: Commit) -> Attempt:
-    return Attempt(number=commit.attempt, retryable=commit.retryable)
+def attempt_of(commit: Commit) -> LastAttempt:
+    return LastAttempt(number=commit.attempt, retryable=commit.retryable)
 
 
-def targets_of(event: MemoryEvent) -> tuple[UUID, ...]:
+def named_fact_ids(event: MemoryEvent) -> tuple[UUID, ...]:
     """The known facts that an event names, each once; first the one that it is about."""
     match event:
         case FactAdded() | PolicySet():
@@ -79,9 +79,9 @@ def targets_of(event: MemoryEvent) -> tuple[UUID, ...]:
     return tuple(dict.fromkeys(named))
 
 
-def named_facts(commits: Iterable[Commit]) -> list[UUID]:
+def fact_ids_of_commits(commits: Iterable[Commit]) -> list[UUID]:
     """Every known fact that the commits' events name."""
-    named = (target for commit in commits for event in commit.events for target in targets_of(event))
+    named = (target for commit in commits for event in commit.events for target in named_fact_ids(event))
     return list(dict.fromkeys(named))
 
 

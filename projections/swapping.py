@@ -21,14 +21,14 @@ REBUILD_LOCK: Final = 0x6D6E656D_0003
 """Advisory lock of the one rebuild of a database, held by its session."""
 
 # While a pause waits for a projector that is at work, the others wait behind it: not for long at a time.
-LOCK_MILLISECONDS: Final = 2000
-ATTEMPTS: Final = 30
-REST_SECONDS: Final = 0.2
+LOCK_TIMEOUT_MILLISECONDS: Final = 2000
+LOCK_ATTEMPTS: Final = 30
+LOCK_RETRY_SECONDS: Final = 0.2
 
 _SQL: Final = queries("rebuild")
 
 
-async def begin(connection: Connection) -> None:
+async def begin_rebuild(connection: Connection) -> None:
     """Become the only rebuild, with an empty schema beside the live one; what an interrupted one left is dropped.
 
     Raises `RebuildRunningError` where another one is at work.
@@ -37,12 +37,12 @@ async def begin(connection: Connection) -> None:
     if await cursor.fetchone() != (True,):
         raise RebuildRunningError
     await connection.execute(_SQL["ensure_schema"].format(schema=Identifier(LIVE_SCHEMA)))
-    await drop(connection, NEXT_SCHEMA)
-    await drop(connection, OLD_SCHEMA)
+    await drop_schema(connection, NEXT_SCHEMA)
+    await drop_schema(connection, OLD_SCHEMA)
     await create_projection_schema(connection, NEXT_SCHEMA)
 
 
-async def shed_indexes(connection: Connection) -> list[LiteralString]:
+async def drop_read_indexes(connection: Connection) -> list[LiteralString]:
     """Drop what only readers need of the new tables; gives the statements that make it again."""
     cursor = await connection.execute(_SQL["plain_indexes"], {"schema": NEXT_SCHEMA})
     found = await cursor.fetchall()
@@ -60,18 +60,18 @@ async def live_offsets(connection: Connection) -> dict[int, int]:
     return dict(await (await connection.execute(query)).fetchall())
 
 
-async def analyze(connection: Connection) -> None:
+async def analyze_tables(connection: Connection) -> None:
     for table in await tables_of(connection, NEXT_SCHEMA):
         await connection.execute(_SQL["analyze"].format(table=Identifier(NEXT_SCHEMA, table.name)))
 
 
 @asynccontextmanager
-async def paused(connection: Connection) -> AsyncIterator[None]:
+async def projectors_paused(connection: Connection) -> AsyncIterator[None]:
     """Keep all projectors out, but not the one that works through `connection`. Readers notice nothing.
 
     Raises `SwapRefusedError` where a projector's transaction lasts too long.
     """
-    await _with_patience(connection, _SQL["pause_projectors"])
+    await _execute_with_lock_retries(connection, _SQL["pause_projectors"])
     try:
         yield
     finally:
@@ -79,12 +79,12 @@ async def paused(connection: Connection) -> AsyncIterator[None]:
             await connection.execute(_SQL["resume_projectors"], {"lock": SWAP_LOCK})
 
 
-async def swap(connection: Connection) -> None:
+async def swap_schemas(connection: Connection) -> None:
     """Give the rebuilt tables the live name, with the grants of the live ones, in one transaction.
 
     Raises `DependentViewsError` where views of other schemas would be left with the old tables.
     """
-    await refuse_dependents(connection)
+    await refuse_dependent_views(connection)
     names = {"live": LIVE_SCHEMA, "rebuilt": NEXT_SCHEMA}
     async with connection.transaction():
         for (grant,) in await (await connection.execute(_SQL["grants"], names)).fetchall():
@@ -93,25 +93,25 @@ async def swap(connection: Connection) -> None:
         await connection.execute(_rename(NEXT_SCHEMA, LIVE_SCHEMA))
 
 
-async def refuse_dependents(connection: Connection) -> None:
+async def refuse_dependent_views(connection: Connection) -> None:
     cursor = await connection.execute(_SQL["dependents"], {"live": LIVE_SCHEMA})
     if found := [name for (name,) in await cursor.fetchall()]:
         raise DependentViewsError(found)
 
 
-async def drop(connection: Connection, schema: str) -> None:
+async def drop_schema(connection: Connection, schema: str) -> None:
     """Drop a schema once no reader is in its tables any more. Raises `SwapRefusedError` where one stays too long."""
-    await _with_patience(connection, _SQL["drop_schema"].format(schema=Identifier(schema)))
+    await _execute_with_lock_retries(connection, _SQL["drop_schema"].format(schema=Identifier(schema)))
 
 
-async def _with_patience(connection: Connection, statement: SQL | Composed) -> None:
-    await connection.execute(_SQL["limit_lock_wait"], {"milliseconds": LOCK_MILLISECONDS})
+async def _execute_with_lock_retries(connection: Connection, statement: SQL | Composed) -> None:
+    await connection.execute(_SQL["limit_lock_wait"], {"milliseconds": LOCK_TIMEOUT_MILLISECONDS})
     try:
-        for _ in range(ATTEMPTS):
+        for _ in range(LOCK_ATTEMPTS):
             try:
                 await connection.execute(statement, {"lock": SWAP_LOCK})
             except LockNotAvailable:
-                await asyncio.sleep(REST_SECONDS)
+                await asyncio.sleep(LOCK_RETRY_SECONDS)
             else:
                 return
         raise SwapRefusedError

@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from mnemolog.projections.vocabulary import WORDS, Word
+from mnemolog.projections.vocabulary import LABEL_OF_EVENT, EventLabel
 from mnemolog.schemas.commit import Commit
 from mnemolog.schemas.events import (
     ConflictResolved,
@@ -22,14 +22,14 @@ from mnemolog.schemas.events import (
     new_fact,
 )
 from mnemolog.schemas.facts import Statement
-from mnemolog.schemas.provenance import Before
+from mnemolog.schemas.provenance import FactSnapshot
 
-Texts = Mapping[UUID, str]
+FactTexts = Mapping[UUID, str]
 """What facts say, by their ids."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Retrieved:
+class RetrievedCandidate:
     """A known fact that was looked at, with its similarity (cosine, -1..1); `text` is None where it is gone."""
 
     fact_id: UUID
@@ -38,7 +38,7 @@ class Retrieved:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stood:
+class TracedSnapshot:
     """A fact that a decision ends, or would end, as it stood before."""
 
     fact_id: UUID
@@ -50,14 +50,14 @@ class Stood:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Decided:
+class TracedDecision:
     """One decision: on which words, by whom, and why.
 
     `verdict` is what a model said; `guard` the policy that put something else in its place; `before` what stood at
     the targets.
     """
 
-    event: Word
+    event: EventLabel
     statement: str | None
     excerpt: str | None
     fact_id: UUID | None
@@ -68,12 +68,12 @@ class Decided:
     reason: str
     model: str | None
     prompt_version: str | None
-    retrieved: tuple[Retrieved, ...]
-    before: tuple[Stood, ...]
+    retrieved: tuple[RetrievedCandidate, ...]
+    before: tuple[TracedSnapshot, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reprompt:
+class TracedReprompt:
     """What a model was told of a reply that was not valid."""
 
     stage: str
@@ -81,7 +81,7 @@ class Reprompt:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Omitted:
+class OmittedStatement:
     """A statement that became no fact before it was held against any; `similarity` where another was too near."""
 
     stage: str
@@ -97,20 +97,20 @@ class Trace:
     `thresholds` are the similarities that held; None where the turn ended before they mattered.
     """
 
-    decisions: tuple[Decided, ...]
-    reprompts: tuple[Reprompt, ...]
-    omitted: tuple[Omitted, ...]
+    decisions: tuple[TracedDecision, ...]
+    reprompts: tuple[TracedReprompt, ...]
+    omitted: tuple[OmittedStatement, ...]
     thresholds: dict[str, Any] | None
 
 
-def trace(commit: Commit, texts: Texts) -> Trace:
-    """Everything that a commit tells of its way; `texts` are those of `weighed_facts(commit)`. Pure."""
+def build_trace(commit: Commit, texts: FactTexts) -> Trace:
+    """Everything that a commit tells of its way; `texts` are those of `fact_ids_of_commit(commit)`. Pure."""
     steps, thresholds = commit.provenance.steps, commit.provenance.thresholds
     return Trace(
-        decisions=tuple(decided(event, texts) for event in commit.events),
-        reprompts=tuple(Reprompt(stage=step.stage, complaint=one) for step in steps for one in step.complaints),
+        decisions=tuple(traced_decision(event, texts) for event in commit.events),
+        reprompts=tuple(TracedReprompt(stage=step.stage, complaint=one) for step in steps for one in step.complaints),
         omitted=tuple(
-            Omitted(stage=step.stage, text=one.text, reason=one.reason, similarity=one.similarity)
+            OmittedStatement(stage=step.stage, text=one.text, reason=one.reason, similarity=one.similarity)
             for step in steps
             for one in step.dropped
         ),
@@ -118,11 +118,11 @@ def trace(commit: Commit, texts: Texts) -> Trace:
     )
 
 
-def decided(event: MemoryEvent, texts: Texts) -> Decided:
+def traced_decision(event: MemoryEvent, texts: FactTexts) -> TracedDecision:
     """One event as the decision that it is."""
     decision, said = event.decision, statement_of(event)
-    return Decided(
-        event=WORDS[event.event],
+    return TracedDecision(
+        event=LABEL_OF_EVENT[event.event],
         statement=said.text if said else None,
         excerpt=said.excerpt if said else None,
         fact_id=subject_of(event),
@@ -134,19 +134,22 @@ def decided(event: MemoryEvent, texts: Texts) -> Decided:
         model=decision.model,
         prompt_version=decision.prompt_version,
         retrieved=tuple(
-            Retrieved(fact_id=one.fact_id, similarity=one.similarity, text=texts.get(one.fact_id))
+            RetrievedCandidate(fact_id=one.fact_id, similarity=one.similarity, text=texts.get(one.fact_id))
             for one in decision.candidates
         ),
-        before=tuple(Stood(**{name: getattr(one, name) for name in Before.model_fields}) for one in decision.before),
+        before=tuple(
+            TracedSnapshot(**{name: getattr(one, name) for name in FactSnapshot.model_fields})
+            for one in decision.before
+        ),
     )
 
 
-def weighed_facts(commit: Commit) -> list[UUID]:
+def fact_ids_of_commit(commit: Commit) -> list[UUID]:
     """The facts that a commit's decisions looked at or are about, each once."""
-    return list(dict.fromkeys(fact_id for event in commit.events for fact_id in weighed_by(event)))
+    return list(dict.fromkeys(fact_id for event in commit.events for fact_id in fact_ids_of_event(event)))
 
 
-def weighed_by(event: MemoryEvent) -> Iterator[UUID]:
+def fact_ids_of_event(event: MemoryEvent) -> Iterator[UUID]:
     """The facts that one decision looked at or is about."""
     yield from (one.fact_id for one in event.decision.candidates)
     yield from affected_by(event)

@@ -9,7 +9,7 @@ similar, noop). `docs/vocabulary.md` is written from here.
 from dataclasses import dataclass
 from typing import Final, Literal
 
-Word = Literal[
+EventLabel = Literal[
     "ADD",
     "SKIP",
     "KEEP",
@@ -35,11 +35,11 @@ Classification = Literal["update", "extend", "similar", "noop"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
+class VocabularyEntry:
     """One event. Where it can mean several words of a vocabulary, all are named; where it has none, none is."""
 
     event: str
-    word: Word
+    word: EventLabel
     resolution: tuple[Resolution, ...] = ()
     arbitration: tuple[Arbitration, ...] = ()
     reconciliation: tuple[Reconciliation, ...] = ()
@@ -47,8 +47,8 @@ class Entry:
     effect: str
 
 
-VOCABULARY: Final[tuple[Entry, ...]] = (
-    Entry(
+VOCABULARY: Final[tuple[VocabularyEntry, ...]] = (
+    VocabularyEntry(
         event="fact_added",
         word="ADD",
         resolution=("ADD",),
@@ -57,7 +57,7 @@ VOCABULARY: Final[tuple[Entry, ...]] = (
         effect="a new active row; one that is told late is born ended: superseded, with the newer fact's begin as its "
         "true_to",
     ),
-    Entry(
+    VocabularyEntry(
         event="fact_skipped",
         word="SKIP",
         resolution=("KEEP",),
@@ -66,7 +66,7 @@ VOCABULARY: Final[tuple[Entry, ...]] = (
         classification=("noop",),
         effect="no row; the known fact has one mention more",
     ),
-    Entry(
+    VocabularyEntry(
         event="fact_confirmed",
         word="KEEP",
         resolution=("KEEP",),
@@ -75,7 +75,7 @@ VOCABULARY: Final[tuple[Entry, ...]] = (
         classification=("noop",),
         effect="no row; the known fact has one mention more, and its confidence rises by a quarter of the doubt",
     ),
-    Entry(
+    VocabularyEntry(
         event="facts_merged",
         word="MERGE",
         resolution=("MERGE",),
@@ -84,7 +84,7 @@ VOCABULARY: Final[tuple[Entry, ...]] = (
         classification=("update",),
         effect="a new active row; the old ones superseded, no longer believed from now on (believed_to)",
     ),
-    Entry(
+    VocabularyEntry(
         event="fact_replaced",
         word="REPLACE",
         resolution=("REPLACE",),
@@ -93,7 +93,7 @@ VOCABULARY: Final[tuple[Entry, ...]] = (
         classification=("update",),
         effect="a new active row; the old ones superseded, true until the new one began (true_to)",
     ),
-    Entry(
+    VocabularyEntry(
         event="fact_contradicted",
         word="CONTRADICT",
         resolution=("CONTRADICT",),
@@ -102,7 +102,7 @@ VOCABULARY: Final[tuple[Entry, ...]] = (
         classification=("update",),
         effect="a new active row; the old ones archived: never true, no longer believed from now on (believed_to)",
     ),
-    Entry(
+    VocabularyEntry(
         event="fact_extended",
         word="EXTEND",
         resolution=("ADD",),
@@ -111,7 +111,7 @@ VOCABULARY: Final[tuple[Entry, ...]] = (
         classification=("extend",),
         effect="a new active row with the relation extends to the old ones, which stay as they are",
     ),
-    Entry(
+    VocabularyEntry(
         event="facts_related",
         word="SIMILAR",
         resolution=("ADD",),
@@ -120,7 +120,7 @@ VOCABULARY: Final[tuple[Entry, ...]] = (
         classification=("similar",),
         effect="a new active row with the relation similar to the old ones, which stay as they are",
     ),
-    Entry(
+    VocabularyEntry(
         event="fact_expired",
         word="EXPIRE",
         arbitration=("expire",),
@@ -128,7 +128,7 @@ VOCABULARY: Final[tuple[Entry, ...]] = (
         effect="the old ones expired, true until then (true_to); an end that is still to come is noted and they stay "
         "active until it has; the announcement, where there is one, is a new active row",
     ),
-    Entry(
+    VocabularyEntry(
         event="fact_retracted",
         word="RETRACT",
         arbitration=("expire",),
@@ -136,14 +136,14 @@ VOCABULARY: Final[tuple[Entry, ...]] = (
         effect="the old ones retracted, true until then (true_to); those deleted by a command are no longer believed "
         "(believed_to); the statement, where there is one, is a new active row",
     ),
-    Entry(
+    VocabularyEntry(
         event="fact_pending",
         word="PENDING",
         arbitration=("mark_pending_confirmation",),
         effect="a new row that waits for a confirmation (pending_confirmation), and a row of pending_confirmations; "
         "the old ones stay as they are",
     ),
-    Entry(
+    VocabularyEntry(
         event="pending_confirmed",
         word="CONFIRM",
         resolution=("MERGE", "REPLACE", "CONTRADICT"),
@@ -152,7 +152,7 @@ VOCABULARY: Final[tuple[Entry, ...]] = (
         classification=("update",),
         effect="the waiting row active, believed from now on; the old ones as what was held back would have left them",
     ),
-    Entry(
+    VocabularyEntry(
         event="pending_rejected",
         word="REJECT",
         resolution=("KEEP",),
@@ -161,7 +161,7 @@ VOCABULARY: Final[tuple[Entry, ...]] = (
         classification=("noop",),
         effect="the waiting row archived, never believed; the old one that a statement repeated is confirmed",
     ),
-    Entry(
+    VocabularyEntry(
         event="fact_corrected",
         word="CORRECT",
         resolution=("CONTRADICT", "REPLACE"),
@@ -171,7 +171,7 @@ VOCABULARY: Final[tuple[Entry, ...]] = (
         effect="a new active row with a human's authority; the old one superseded, no longer believed from now on, or "
         "true until the end that the human named",
     ),
-    Entry(
+    VocabularyEntry(
         event="conflict_resolved",
         word="RESOLVE",
         resolution=("KEEP", "REPLACE", "CONTRADICT"),
@@ -180,12 +180,12 @@ VOCABULARY: Final[tuple[Entry, ...]] = (
         classification=("noop", "update"),
         effect="the row is no longer unresolved; keep_old archives it, replace and contradict end the old ones",
     ),
-    Entry(
+    VocabularyEntry(
         event="decision_undone",
         word="UNDO",
         effect="each row that the decision changed stands as before it; the one it brought is undone, no longer "
         "believed",
     ),
-    Entry(event="policy_set", word="POLICY", effect="no row of facts; the policy's row is written"),
+    VocabularyEntry(event="policy_set", word="POLICY", effect="no row of facts; the policy's row is written"),
 )
-WORDS: Final[dict[str, Word]] = {entry.event: entry.word for entry in VOCABULARY}
+LABEL_OF_EVENT: Final[dict[str, EventLabel]] = {entry.event: entry.word for entry in VOCABULARY}

@@ -8,8 +8,8 @@ from uuid import UUID
 from psycopg import AsyncConnection
 from psycopg.rows import TupleRow
 
-from mnemolog.projections.queries import texts, turn_commit
-from mnemolog.projections.traces import Texts, statement_of, subject_of, weighed_facts
+from mnemolog.projections.queries import fact_texts, last_commit
+from mnemolog.projections.traces import FactTexts, fact_ids_of_commit, statement_of, subject_of
 from mnemolog.schemas.commit import Commit
 from mnemolog.schemas.events import (
     FactConfirmed,
@@ -20,9 +20,9 @@ from mnemolog.schemas.events import (
     PendingRejected,
     new_fact,
 )
-from mnemolog.schemas.provenance import Dropped, DropReason
+from mnemolog.schemas.provenance import DroppedStatement, DropReason
 
-Reason = (
+MissingReason = (
     DropReason
     | Literal[
         "duplicate",
@@ -38,7 +38,7 @@ Reason = (
     ]
 )
 
-_OMITTED: Final[dict[DropReason, str]] = {
+_DROP_SENTENCES: Final[dict[DropReason, str]] = {
     "excerpt_not_found": "left out: the excerpt that should prove it does not occur in the turn",
     "near_duplicate": "left out: another statement of the same turn says nearly the same",
     "recalled": "left out: it only echoes memory that was in the prompt, which is no evidence",
@@ -47,7 +47,7 @@ _OMITTED: Final[dict[DropReason, str]] = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Missing:
+class MissingStatement:
     """A statement that became no fact that is believed; without `text` it is about the turn as a whole.
 
     `because` says it in words. `fact_id` and `known` are the fact that stood in its way, `similarity` how near that
@@ -55,7 +55,7 @@ class Missing:
     """
 
     text: str | None
-    reason: Reason
+    reason: MissingReason
     because: str
     stage: str | None = None
     similarity: float | None = None
@@ -70,65 +70,69 @@ class WhyNot:
     turn_id: str
     status: str
     facts: int
-    missing: tuple[Missing, ...]
+    missing: tuple[MissingStatement, ...]
 
 
 async def why_not(conn: AsyncConnection[TupleRow], tenant: str, turn_id: str, user_id: str | None = None) -> WhyNot:
     """Every statement of a turn that became no fact, and why. Raises as `queries.turn_status` does."""
-    commit = await turn_commit(conn, tenant, turn_id, user_id)
+    commit = await last_commit(conn, tenant, turn_id, user_id)
     if commit is None:
-        waiting = Missing(text=None, reason="not_decided_yet", because="the turn has no end yet: its stages work on it")
+        waiting = MissingStatement(
+            text=None, reason="not_decided_yet", because="the turn has no end yet: its stages work on it"
+        )
         return WhyNot(turn_id=turn_id, status="pending", facts=0, missing=(waiting,))
-    return told(commit, await texts(conn, commit.scope, weighed_facts(commit)))
+    return missing_statements(commit, await fact_texts(conn, commit.scope, fact_ids_of_commit(commit)))
 
 
-def told(commit: Commit, known: Texts) -> WhyNot:
+def missing_statements(commit: Commit, known: FactTexts) -> WhyNot:
     """Read it off a commit. Pure."""
-    missing = tuple(_missing(commit, known))
+    missing = tuple(_missing_parts(commit, known))
     brought = sum(new_fact(event) is not None and not isinstance(event, FactPending) for event in commit.events)
     if commit.source_kind == "turn" and not (missing or brought):
-        missing = (Missing(text=None, reason="nothing_to_remember", because="the turn states nothing to remember"),)
+        missing = (
+            MissingStatement(text=None, reason="nothing_to_remember", because="the turn states nothing to remember"),
+        )
     return WhyNot(turn_id=commit.source_id, status=commit.outcome, facts=brought, missing=missing)
 
 
-def _missing(commit: Commit, known: Texts) -> Iterator[Missing]:
+def _missing_parts(commit: Commit, known: FactTexts) -> Iterator[MissingStatement]:
     if commit.outcome in ("rejected", "failed"):
-        yield _ended(commit)
+        yield _missing_turn(commit)
     for step in commit.provenance.steps:
         for dropped in step.dropped:
-            yield _omitted(step.stage, dropped)
+            yield _dropped_statement(step.stage, dropped)
     for event in commit.events:
-        if (one := _decided(event, known)) is not None:
+        if (one := _decided_statement(event, known)) is not None:
             yield one
 
 
-def _ended(commit: Commit) -> Missing:
+def _missing_turn(commit: Commit) -> MissingStatement:
     """The turn as a whole came to nothing."""
     detail = ": ".join(part for part in (commit.reason, commit.detail) if part)
     if commit.limit is not None:
         because = f"refused for a limit, {commit.limit}: raise it and publish the turn again under its id"
-        return Missing(text=None, reason="limit", because=because)
+        return MissingStatement(text=None, reason="limit", because=because)
     if commit.outcome == "rejected":
-        return Missing(text=None, reason="rejected", because=f"refused: {detail}")
-    return Missing(text=None, reason="failed", because=f"failed: {detail}")
+        return MissingStatement(text=None, reason="rejected", because=f"refused: {detail}")
+    return MissingStatement(text=None, reason="failed", because=f"failed: {detail}")
 
 
-def _omitted(stage: str, dropped: Dropped) -> Missing:
-    because = _OMITTED[dropped.reason]
+def _dropped_statement(stage: str, dropped: DroppedStatement) -> MissingStatement:
+    because = _DROP_SENTENCES[dropped.reason]
     if dropped.similarity is not None:
         because += f" (similarity {dropped.similarity:.3f})"
-    return Missing(
+    return MissingStatement(
         text=dropped.text, reason=dropped.reason, because=because, stage=stage, similarity=dropped.similarity
     )
 
 
-def _decided(event: MemoryEvent, known: Texts) -> Missing | None:
+def _decided_statement(event: MemoryEvent, known: FactTexts) -> MissingStatement | None:
     """A statement that only met a known fact, or waits; None for an event that brought a fact, or had no words."""
     said, fact_id = statement_of(event), subject_of(event)
     if said is None or fact_id is None:
         return None
     quoted = f'"{known.get(fact_id, fact_id)}"'
-    reason: Reason
+    reason: MissingReason
     match event:
         case FactSkipped():
             reason, because = "duplicate", f"skipped as a duplicate of {quoted}"
@@ -143,7 +147,7 @@ def _decided(event: MemoryEvent, known: Texts) -> Missing | None:
         case _:
             return None
     near = {one.fact_id: one.similarity for one in event.decision.candidates}
-    return Missing(
+    return MissingStatement(
         text=said.text,
         reason=reason,
         because=f"{because} ({event.decision.reason})",

@@ -5,15 +5,15 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from mnemolog.projections.history import Relation, Touch
+from mnemolog.projections.history import FactEvent, FactRelation
 from mnemolog.projections.results import Fact
-from mnemolog.projections.traces import Decided, Texts
+from mnemolog.projections.traces import FactTexts, TracedDecision
 
-_LONGEST: Final = 300  # characters of a text that is quoted: a raw store keeps messages of any length
+_MAX_QUOTED_CHARACTERS: Final = 300  # characters of a text that is quoted: a raw store keeps messages of any length
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Source:
+class FactSource:
     """The turn or the command that a fact came from; `messages` are None where the journal does not have them."""
 
     source_id: str
@@ -28,7 +28,7 @@ class Source:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Extraction:
+class FactExtraction:
     """How a statement was read from a turn; without `model` it was stored as it was given."""
 
     excerpt: str
@@ -42,32 +42,32 @@ class Extraction:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Account:
-    """All that there is to tell; `known` are the texts of the facts that it names."""
+class ExplanationFacts:
+    """All that there is to tell; `texts` are the texts of the facts that it names."""
 
     fact: Fact
-    source: Source
-    extraction: Extraction | None
-    decision: Decided
-    later: list[Touch]
-    relations: list[Relation]
-    known: Texts
+    source: FactSource
+    extraction: FactExtraction | None
+    decision: TracedDecision
+    later: list[FactEvent]
+    relations: list[FactRelation]
+    texts: FactTexts
 
 
-def in_words(account: Account) -> list[str]:
+def explanation_sentences(account: ExplanationFacts) -> list[str]:
     """One paragraph for each part of the story, in order."""
     return [
-        _standing(account.fact),
-        _origin(account.source, account.extraction, account.fact),
-        *_read(account.extraction),
-        _retrieved(account.decision),
-        _decision(account.decision, account.known),
-        *(_touched(touch, account.fact, account.known) for touch in account.later),
-        *_related(account.relations, account.fact),
+        _status_sentence(account.fact),
+        _source_sentence(account.source, account.extraction, account.fact),
+        *_extraction_sentences(account.extraction),
+        _candidates_sentence(account.decision),
+        _decision_sentence(account.decision, account.texts),
+        *(_event_sentence(touch, account.fact, account.texts) for touch in account.later),
+        *_relation_sentences(account.relations, account.fact),
     ]
 
 
-_STANDINGS: Final[Mapping[str, str]] = {
+_STATUS_PHRASES: Final[Mapping[str, str]] = {
     "active": "is believed",
     "superseded": "has been superseded",
     "archived": "was archived: it is not believed",
@@ -78,28 +78,28 @@ _STANDINGS: Final[Mapping[str, str]] = {
 }
 
 
-def _standing(fact: Fact) -> str:
-    times = f"true from {_day(fact.true_from)}" + (f" to {_day(fact.true_to)}" if fact.true_to else "")
+def _status_sentence(fact: Fact) -> str:
+    times = f"true from {_minute(fact.true_from)}" + (f" to {_minute(fact.true_to)}" if fact.true_to else "")
     if fact.valid_until:
-        times += f", valid until {_day(fact.valid_until)}"
+        times += f", valid until {_minute(fact.valid_until)}"
     flags = "; its conflict is unresolved" if fact.unresolved else ""
     flags += "; it is a human's word" if fact.authority == "human" else ""
     mentions = f"{fact.mention_count} mention{'s' if fact.mention_count > 1 else ''}"
     sure = f"confidence {fact.confidence:.2f}, {mentions}"
-    return f"{_quoted(fact.text)} {_STANDINGS[fact.status]} ({times}; {sure}{flags})."
+    return f"{_quoted(fact.text)} {_STATUS_PHRASES[fact.status]} ({times}; {sure}{flags})."
 
 
-def _origin(source: Source, extraction: Extraction | None, fact: Fact) -> str:
+def _source_sentence(source: FactSource, extraction: FactExtraction | None, fact: Fact) -> str:
     if source.kind == "command":
         by = f" by {source.actor}" if source.actor else ""
-        return f"It comes from command {source.source_id} ({source.order}{by}) of {_day(source.occurred_at)}."
+        return f"It comes from command {source.source_id} ({source.order}{by}) of {_minute(source.occurred_at)}."
     excerpt = extraction.excerpt if extraction else fact.excerpt
     speaker = f" by {fact.speaker}" if fact.speaker else ""
-    turn = f"turn {source.source_id} of {_day(source.occurred_at)}"
+    turn = f"turn {source.source_id} of {_minute(source.occurred_at)}"
     return f"It comes from {turn}, where it says{speaker}: {_quoted(excerpt)}."
 
 
-def _read(extraction: Extraction | None) -> Iterator[str]:
+def _extraction_sentences(extraction: FactExtraction | None) -> Iterator[str]:
     if extraction is None:
         return
     sure = f"{extraction.certainty}, confidence {extraction.confidence:.2f}"
@@ -115,15 +115,15 @@ def _read(extraction: Extraction | None) -> Iterator[str]:
         yield f"It was asked again, because: {complaint}"
 
 
-def _retrieved(decision: Decided) -> str:
+def _candidates_sentence(decision: TracedDecision) -> str:
     if not decision.retrieved:
         return "No known fact was near enough to be looked at."
     seen = (f"{_quoted(one.text or str(one.fact_id))} (similarity {one.similarity:.3f})" for one in decision.retrieved)
     return f"It was held against {', '.join(seen)}."
 
 
-def _decision(decision: Decided, known: Texts) -> str:
-    who = _author(decision.by, decision.model, decision.prompt_version)
+def _decision_sentence(decision: TracedDecision, known: FactTexts) -> str:
+    who = _decider(decision.by, decision.model, decision.prompt_version)
     words = f"{decision.event}, decided by {who}: {decision.reason}."
     if decision.guard:
         words += f" The verdict was {decision.verdict}; the guard {decision.guard} put this in its place."
@@ -132,7 +132,7 @@ def _decision(decision: Decided, known: Texts) -> str:
     return words + (f" It concerned {', '.join(targets)}." if targets else "")
 
 
-_TOUCHES: Final[Mapping[str, str]] = {
+_EVENT_PHRASES: Final[Mapping[str, str]] = {
     "fact_added": "was told late, and this fact ended it",
     "fact_skipped": "was said again",
     "fact_confirmed": "was confirmed",
@@ -150,25 +150,25 @@ _TOUCHES: Final[Mapping[str, str]] = {
     "conflict_resolved": "was part of a conflict that was resolved",
     "decision_undone": "stands again as it did, because a decision was undone",
 }
-_OF_ITSELF: Final[Mapping[str, str]] = {
+_OWN_EVENT_PHRASES: Final[Mapping[str, str]] = {
     "pending_confirmed": "was confirmed and is believed from then on",
     "pending_rejected": "was rejected",
     "conflict_resolved": "its conflict was resolved",
 }
 
 
-def _touched(touch: Touch, fact: Fact, known: Texts) -> str:
-    own = touch.fact_id in (None, fact.fact_id)
-    words = _OF_ITSELF.get(touch.event) if own else None
-    words = words or _TOUCHES.get(touch.event, touch.event)
-    other = "" if own or touch.fact_id is None else f" {_quoted(known.get(touch.fact_id, str(touch.fact_id)))}"
-    who = _author(touch.decided_by, touch.model, touch.prompt_version)
-    notes = " (taken back since)" if touch.undone else ""
-    notes += " (it no longer stood as the decision saw it)" if touch.stale else ""
-    return f"{_day(touch.decided_at)}: {words}{other}, by {who} in {touch.source_id}: {touch.reason}.{notes}"
+def _event_sentence(event: FactEvent, fact: Fact, known: FactTexts) -> str:
+    own = event.fact_id in (None, fact.fact_id)
+    words = _OWN_EVENT_PHRASES.get(event.event) if own else None
+    words = words or _EVENT_PHRASES.get(event.event, event.event)
+    other = "" if own or event.fact_id is None else f" {_quoted(known.get(event.fact_id, str(event.fact_id)))}"
+    who = _decider(event.decided_by, event.model, event.prompt_version)
+    notes = " (taken back since)" if event.undone else ""
+    notes += " (it no longer stood as the decision saw it)" if event.stale else ""
+    return f"{_minute(event.decided_at)}: {words}{other}, by {who} in {event.source_id}: {event.reason}.{notes}"
 
 
-def _related(relations: list[Relation], fact: Fact) -> Iterator[str]:
+def _relation_sentences(relations: list[FactRelation], fact: Fact) -> Iterator[str]:
     for one in relations:
         mine = one.fact_id == fact.fact_id
         other = _quoted(one.related_text if mine else one.text)
@@ -178,15 +178,15 @@ def _related(relations: list[Relation], fact: Fact) -> Iterator[str]:
             yield f"It is about the same as {other}."
 
 
-def _author(by: str, model: str | None, prompt_version: str | None) -> str:
+def _decider(by: str, model: str | None, prompt_version: str | None) -> str:
     if model is None:
         return by
     return f"{model} with prompt {prompt_version}" if prompt_version else model
 
 
 def _quoted(text: str) -> str:
-    return f'"{text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"}"'
+    return f'"{text if len(text) <= _MAX_QUOTED_CHARACTERS else text[: _MAX_QUOTED_CHARACTERS - 1] + "…"}"'
 
 
-def _day(moment: datetime) -> str:
+def _minute(moment: datetime) -> str:
     return f"{moment.astimezone(UTC):%Y-%m-%d %H:%M}"

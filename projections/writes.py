@@ -4,9 +4,9 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 from uuid import UUID
 
-from mnemolog.projections.results import Limit, Memory, StageCost, Tokens, WriteResult
-from mnemolog.projections.traces import Texts, affected_by, statement_of, subject_of, trace
-from mnemolog.projections.vocabulary import WORDS
+from mnemolog.projections.results import EventResult, LimitReached, StageCost, Tokens, WriteResult
+from mnemolog.projections.traces import FactTexts, affected_by, build_trace, statement_of, subject_of
+from mnemolog.projections.vocabulary import LABEL_OF_EVENT
 from mnemolog.schemas.commit import Commit
 from mnemolog.schemas.events import (
     ConflictResolved,
@@ -27,35 +27,35 @@ from mnemolog.schemas.events import (
 )
 from mnemolog.schemas.provenance import Decision, Step
 
-_WEIGHED_BY: Final = ("model", "fallback")
-_SUCCESS: Final = ("facts", "no_facts", "done")
-_UPDATES: Final = ("merge", "replace")
-_ENDS: Final = ("contradict", "retract", "expire")
+_CONFLICT_DECIDERS: Final = ("model", "fallback")
+_SUCCESS_OUTCOMES: Final = ("facts", "no_facts", "done")
+_UPDATE_ACTIONS: Final = ("merge", "replace")
+_END_ACTIONS: Final = ("contradict", "retract", "expire")
 
 
-def write_result(commit: Commit, texts: Texts | None = None) -> WriteResult:
+def write_result(commit: Commit, texts: FactTexts | None = None) -> WriteResult:
     """Read off a commit what its turn or command did and cost; with `texts`, its trace as well. Pure."""
     events, steps = commit.events, commit.provenance.steps
-    success = commit.outcome in _SUCCESS
+    success = commit.outcome in _SUCCESS_OUTCOMES
     stages = _stages(steps)
     return WriteResult(
         turn_id=commit.source_id,
         status=commit.outcome,
         success=success,
         error=None if success else _error(commit),
-        limit=Limit(**commit.limit.model_dump()) if commit.limit else None,
+        limit=LimitReached(**commit.limit.model_dump()) if commit.limit else None,
         source_kind=commit.source_kind,
         order=commit.order.kind if commit.order else None,
         actor=commit.actor,
         attempt=commit.attempt,
         position=commit.origin.position,
-        memories=tuple(map(_memory, events)),
+        memories=tuple(map(_memory_of, events)),
         skipped=sum(isinstance(event, FactSkipped) for event in events),
-        conflicts=sum(_was_weighed(event.decision) for event in events),
-        facts_added=_count(map(_stands, events)),
-        facts_updated=_count(map(_updated, events)),
-        facts_unchanged=_count(map(_unchanged, events)),
-        facts_deleted=_count(map(_ended, events)),
+        conflicts=sum(_is_conflict(event.decision) for event in events),
+        facts_added=_count(map(_added_facts, events)),
+        facts_updated=_count(map(_updated_facts, events)),
+        facts_unchanged=_count(map(_unchanged_facts, events)),
+        facts_deleted=_count(map(_deleted_facts, events)),
         facts_pending=sum(isinstance(event, FactPending) for event in events),
         llm_calls=sum(step.llm_calls for step in steps),
         embedding_calls=sum(step.embedding_calls for step in steps),
@@ -63,17 +63,17 @@ def write_result(commit: Commit, texts: Texts | None = None) -> WriteResult:
         milliseconds={stage.stage: stage.milliseconds for stage in stages},
         duration_ms=(commit.decided_at - commit.published_at).total_seconds() * 1000,
         stages=stages,
-        trace=None if texts is None else trace(commit, texts),
+        trace=None if texts is None else build_trace(commit, texts),
     )
 
 
-def _memory(event: MemoryEvent) -> Memory:
+def _memory_of(event: MemoryEvent) -> EventResult:
     fact, said, before = new_fact(event), statement_of(event), event.decision.before
     shown = fact or said or next(iter(before), None)
-    return Memory(
+    return EventResult(
         fact_id=subject_of(event),
         text=shown.text if shown else None,
-        event=WORDS[event.event],
+        event=LABEL_OF_EVENT[event.event],
         targets=affected_by(event),
         reason=event.decision.reason,
         action=_action(event),
@@ -84,12 +84,12 @@ def _memory(event: MemoryEvent) -> Memory:
 
 def _action(event: MemoryEvent) -> str | None:
     if isinstance(event, DecisionUndone):
-        return WORDS.get(event.undone_event)
+        return LABEL_OF_EVENT.get(event.undone_event)
     action: str | None = getattr(event, "action", None)
     return action
 
 
-def _stands(event: MemoryEvent) -> set[UUID]:
+def _added_facts(event: MemoryEvent) -> set[UUID]:
     """The facts that stand from now on."""
     fact = new_fact(event)
     match event:
@@ -101,13 +101,13 @@ def _stands(event: MemoryEvent) -> set[UUID]:
             return {fact.fact_id} if fact else set()
 
 
-def _updated(event: MemoryEvent) -> set[UUID]:
+def _updated_facts(event: MemoryEvent) -> set[UUID]:
     match event:
         case FactsMerged() | FactReplaced():
             return set(event.targets)
         case FactCorrected():
             return {event.target}
-        case PendingConfirmed() | ConflictResolved() if event.action in _UPDATES:
+        case PendingConfirmed() | ConflictResolved() if event.action in _UPDATE_ACTIONS:
             return set(event.targets)
         case DecisionUndone():
             return {one.fact_id for one in event.reversals if one.before is not None}
@@ -115,7 +115,7 @@ def _updated(event: MemoryEvent) -> set[UUID]:
             return set()
 
 
-def _unchanged(event: MemoryEvent) -> set[UUID]:
+def _unchanged_facts(event: MemoryEvent) -> set[UUID]:
     match event:
         case FactSkipped() | FactConfirmed():
             return {event.target}
@@ -127,11 +127,11 @@ def _unchanged(event: MemoryEvent) -> set[UUID]:
             return set()
 
 
-def _ended(event: MemoryEvent) -> set[UUID]:
+def _deleted_facts(event: MemoryEvent) -> set[UUID]:
     match event:
         case FactContradicted() | FactRetracted() | FactExpired():
             return set(event.targets)
-        case PendingConfirmed() | ConflictResolved() if event.action in _ENDS:
+        case PendingConfirmed() | ConflictResolved() if event.action in _END_ACTIONS:
             return set(event.targets)
         case PendingRejected() | ConflictResolved(action="keep_old"):
             return {event.target}
@@ -146,8 +146,8 @@ def _count(parts: Iterable[set[UUID]]) -> int:
     return len(set[UUID]().union(*parts))
 
 
-def _was_weighed(decision: Decision) -> bool:
-    return decision.by in _WEIGHED_BY or decision.verdict is not None
+def _is_conflict(decision: Decision) -> bool:
+    return decision.by in _CONFLICT_DECIDERS or decision.verdict is not None
 
 
 def _error(commit: Commit) -> str:

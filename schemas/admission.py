@@ -11,7 +11,7 @@ from typing import Any, Final, Generic, Literal, TypeVar
 from pydantic import TypeAdapter, ValidationError
 from pydantic_core import ErrorDetails
 
-from mnemolog.schemas.base import Identifier, Versioned, explain
+from mnemolog.schemas.base import Identifier, Versioned, validation_error
 from mnemolog.schemas.command import Command
 from mnemolog.schemas.errors import UnsupportedVersionError
 from mnemolog.schemas.scope import Scope
@@ -21,7 +21,7 @@ DEFAULT_MAX_TURN_BYTES: Final = 256 * 1024
 MAX_COMMAND_BYTES: Final = 128 * 1024
 """Of one command: its wordings travel several times over, with their vectors, in one record of a megabyte."""
 
-Reason = Literal[
+RefusalReason = Literal[
     "not_a_record",
     "invalid_record",
     "invalid_command",
@@ -31,7 +31,9 @@ Reason = Literal[
     "unknown_role",
     "missing_zone",
 ]
-_REJECTED: frozenset[Reason] = frozenset({"invalid_command", "empty", "oversize", "unknown_role", "missing_zone"})
+_REJECTED: frozenset[RefusalReason] = frozenset(
+    {"invalid_command", "empty", "oversize", "unknown_role", "missing_zone"}
+)
 _IDENTIFIER: TypeAdapter[str] = TypeAdapter(Identifier)
 
 V = TypeVar("V", bound=Versioned)
@@ -43,7 +45,7 @@ class Refusal:
 
     source_id: str
     scope: Scope | None
-    reason: Reason
+    reason: RefusalReason
     detail: str
 
     @property
@@ -52,42 +54,42 @@ class Refusal:
         return "rejected" if self.reason in _REJECTED else "failed"
 
 
-def admit(value: bytes | None, *, position: str, max_bytes: int = DEFAULT_MAX_TURN_BYTES) -> Turn | Refusal:
+def parse_turn(value: bytes | None, *, position: str, max_bytes: int = DEFAULT_MAX_TURN_BYTES) -> Turn | Refusal:
     """Judge the bytes of a turn; `position` is the record's topic/partition/offset. Never raises for bad input."""
-    turn = _TURNS.read(value, position, max_bytes)
+    turn = _TURN_PARSER.parse(value, position, max_bytes)
     if isinstance(turn, Turn) and not any(message.content.strip() for message in turn.messages):
         detail = "no message has any text: publish at least one message with content"
         return Refusal(source_id=turn.turn_id, scope=turn.scope, reason="empty", detail=detail)
     return turn
 
 
-def admit_command(value: bytes | None, *, position: str, max_bytes: int = MAX_COMMAND_BYTES) -> Command | Refusal:
-    """Judge the bytes of a command as `admit` does those of a turn."""
-    return _COMMANDS.read(value, position, max_bytes)
+def parse_command(value: bytes | None, *, position: str, max_bytes: int = MAX_COMMAND_BYTES) -> Command | Refusal:
+    """Judge the bytes of a command as `parse_turn` does those of a turn."""
+    return _COMMAND_PARSER.parse(value, position, max_bytes)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Door(Generic[V]):
-    """How one kind of record is read. `judge` knows the faults that have a reason, and perhaps words, of their own."""
+class _RecordParser(Generic[V]):
+    """How one kind of record is read. `specific_fault` knows the faults that have a reason of their own."""
 
     model: type[V]
-    identity: str
-    too_large: str
-    otherwise: Reason
-    judge: Callable[[ErrorDetails], tuple[Reason, str | None] | None]
+    id_field: str
+    oversize_advice: str
+    default_reason: RefusalReason
+    specific_fault: Callable[[ErrorDetails], tuple[RefusalReason, str | None] | None]
 
-    def read(self, value: bytes | None, position: str, max_bytes: int) -> V | Refusal:
+    def parse(self, value: bytes | None, position: str, max_bytes: int) -> V | Refusal:
         data = value or b""
         if len(data) > max_bytes:
-            detail = f"the record has {len(data)} bytes, the limit is {max_bytes}: {self.too_large}"
+            detail = f"the record has {len(data)} bytes, the limit is {max_bytes}: {self.oversize_advice}"
             return self._refuse(data, position, "oversize", detail)
         try:
             return self.model.model_validate_json(data, strict=True)
         except ValidationError as error:
-            return self._refuse(data, position, *self._reason(error))
+            return self._refuse(data, position, *self._reason_of(error))
 
-    def _reason(self, error: ValidationError) -> tuple[Reason, str]:
-        explained = explain(self.model, error)
+    def _reason_of(self, error: ValidationError) -> tuple[RefusalReason, str]:
+        explained = validation_error(self.model, error)
         if isinstance(explained, UnsupportedVersionError):
             return "unsupported_version", str(explained)
         for fault in error.errors(include_url=False):
@@ -96,17 +98,17 @@ class _Door(Generic[V]):
                     return "not_a_record", explained.detail
                 case (*_, field), "timezone_aware":
                     return "missing_zone", f"{field} needs a zone, for example 2026-01-31T09:30:00+01:00"
-            if reason := self.judge(fault):
+            if reason := self.specific_fault(fault):
                 return reason[0], reason[1] or explained.detail
-        return self.otherwise, explained.detail
+        return self.default_reason, explained.detail
 
-    def _refuse(self, data: bytes, position: str, reason: Reason, detail: str) -> Refusal:
-        source_id, scope = self._identity(data)
+    def _refuse(self, data: bytes, position: str, reason: RefusalReason, detail: str) -> Refusal:
+        source_id, scope = self._read_identity(data)
         if source_id is None or scope is None:
             return Refusal(source_id=position, scope=None, reason=reason, detail=detail)
         return Refusal(source_id=source_id, scope=scope, reason=reason, detail=detail)
 
-    def _identity(self, data: bytes) -> tuple[str | None, Scope | None]:
+    def _read_identity(self, data: bytes) -> tuple[str | None, Scope | None]:
         """Who a broken record says it is, so that its publisher can find its end by its own id.
 
         The standard library's reader is lenient where the strict one gives up, for example on half a surrogate pair
@@ -114,12 +116,12 @@ class _Door(Generic[V]):
         """
         try:
             fields: Any = json.loads(data, parse_int=bool)
-            return _IDENTIFIER.validate_python(fields[self.identity]), Scope.model_validate(fields["scope"])
+            return _IDENTIFIER.validate_python(fields[self.id_field]), Scope.model_validate(fields["scope"])
         except (ValueError, KeyError, TypeError, IndexError, RecursionError):
             return None, None
 
 
-def _turn_fault(fault: ErrorDetails) -> tuple[Reason, str | None] | None:
+def _turn_fault(fault: ErrorDetails) -> tuple[RefusalReason, str | None] | None:
     match fault["loc"], fault["type"]:
         case ("messages", _, "role"), "literal_error":
             return "unknown_role", None
@@ -128,17 +130,17 @@ def _turn_fault(fault: ErrorDetails) -> tuple[Reason, str | None] | None:
     return None
 
 
-_TURNS: Final = _Door(
+_TURN_PARSER: Final = _RecordParser(
     model=Turn,
-    identity="turn_id",
-    too_large="split the turn or raise max_turn_bytes",
-    otherwise="invalid_record",
-    judge=_turn_fault,
+    id_field="turn_id",
+    oversize_advice="split the turn or raise max_turn_bytes",
+    default_reason="invalid_record",
+    specific_fault=_turn_fault,
 )
-_COMMANDS: Final = _Door(
+_COMMAND_PARSER: Final = _RecordParser(
     model=Command,
-    identity="command_id",
-    too_large="give it fewer items, or shorter texts, and the rest in another command",
-    otherwise="invalid_command",
-    judge=lambda _: None,
+    id_field="command_id",
+    oversize_advice="give it fewer items, or shorter texts, and the rest in another command",
+    default_reason="invalid_command",
+    specific_fault=lambda _: None,
 )

@@ -16,7 +16,7 @@ MAX_TEXT = 1_000_000
 MAX_IDENTIFIER_BYTES = 256
 MAX_DEPTH = 64  # of lists and objects inside metadata
 _MAX_FAULTS = 5
-_MAX_FAULT = 300  # characters of one fault in a report
+_MAX_FAULT_CHARACTERS = 300  # characters of one fault in a report
 _INT64 = range(-(2**63), 2**63)
 _YEARS = range(2, 9999)  # a year's margin, so that every zone can show the time
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
@@ -45,28 +45,28 @@ def _identifier(text: str) -> str:
 
 
 def _storable_json(value: dict[str, Any]) -> dict[str, Any]:
-    _walk(value, 0)
+    _check_json(value, 0)
     return value
 
 
-def _walk(value: object, depth: int) -> None:
+def _check_json(value: object, depth: int) -> None:
     if depth > MAX_DEPTH:
         raise ValueError(f"metadata is nested deeper than {MAX_DEPTH} levels; flatten it")
     match value:
         case dict():
             for key, item in value.items():
                 _storable(key)
-                _walk(item, depth + 1)
+                _check_json(item, depth + 1)
         case list():
             for item in value:
-                _walk(item, depth + 1)
+                _check_json(item, depth + 1)
         case str():
             _storable(value)
         case _:
-            _plain(value)
+            _check_json_scalar(value)
 
 
-def _plain(value: object) -> None:
+def _check_json_scalar(value: object) -> None:
     """Refuse what JSON readers disagree about; it would fail far from its source."""
     match value:
         case None | bool():
@@ -81,13 +81,13 @@ def _plain(value: object) -> None:
             raise ValueError(f"metadata holds a {type(value).__name__}, which is no JSON value")
 
 
-def _within_calendar(moment: datetime) -> datetime:
+def _check_year(moment: datetime) -> datetime:
     if moment.year not in _YEARS:
         raise ValueError(f"a time lies in the years {_YEARS.start} to {_YEARS.stop - 1}")
     return moment
 
 
-Place = tuple[int | str, ...]
+FieldPath = tuple[int | str, ...]
 """Where in a record a fault is: names of fields and places in lists."""
 Text = Annotated[str, Field(max_length=MAX_TEXT), AfterValidator(_storable)]
 Identifier = Annotated[
@@ -98,7 +98,7 @@ Identifier = Annotated[
 Metadata = Annotated[dict[str, Any], AfterValidator(_storable_json)]
 Fraction = Annotated[float, Field(ge=0.0, le=1.0)]
 Count = Annotated[int, Field(ge=0)]
-Timestamp = Annotated[AwareDatetime, AfterValidator(_within_calendar)]
+Timestamp = Annotated[AwareDatetime, AfterValidator(_check_year)]
 
 
 class Record(BaseModel):
@@ -130,33 +130,33 @@ class Versioned(Record):
         try:
             return cls.model_validate_json(data or b"", strict=True)
         except ValidationError as error:
-            raise explain(cls, error) from error
+            raise validation_error(cls, error) from error
 
     @classmethod
-    def advice(cls, places: Iterable[Place]) -> str:  # noqa: ARG003 - for records that know more
-        """What else helps where there are faults at `places`, as the end of a sentence; empty where nothing does."""
+    def error_advice(cls, paths: Iterable[FieldPath]) -> str:  # noqa: ARG003 - for records that know more
+        """What else helps where there are faults at `paths`, as the end of a sentence; empty where nothing does."""
         return ""
 
 
-def explain(model: type[Versioned], error: ValidationError) -> InvalidRecordError | UnsupportedVersionError:
+def validation_error(model: type[Versioned], error: ValidationError) -> InvalidRecordError | UnsupportedVersionError:
     """Turn Pydantic's report into this package's errors, first fault first."""
     kind = model.__name__
     faults = error.errors(include_url=False)
     for fault in faults:
         if fault["loc"] == ("schema_version",) and _is_newer(fault["input"], model.VERSION):
             return UnsupportedVersionError(kind, fault["input"], model.VERSION)
-    advice = model.advice(fault["loc"] for fault in faults)
-    return InvalidRecordError(kind, "; ".join(map(_told, faults[:_MAX_FAULTS])) + advice)
+    advice = model.error_advice(fault["loc"] for fault in faults)
+    return InvalidRecordError(kind, "; ".join(map(_describe_fault, faults[:_MAX_FAULTS])) + advice)
 
 
 def _is_newer(version: object, known: int) -> bool:
     return isinstance(version, int) and version > known
 
 
-def _told(fault: ErrorDetails) -> str:
+def _describe_fault(fault: ErrorDetails) -> str:
     """One fault in words. A field's name comes from the publisher: it is cut, and control characters are shown."""
     place = ".".join(map(str, fault["loc"])) or "record"
-    return _CONTROL.sub(lambda found: f"\\x{ord(found[0]):02x}", f"{place}: {fault['msg']}"[:_MAX_FAULT])
+    return _CONTROL.sub(lambda found: f"\\x{ord(found[0]):02x}", f"{place}: {fault['msg']}"[:_MAX_FAULT_CHARACTERS])
 
 
 def normalise(text: str) -> str:

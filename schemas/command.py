@@ -6,21 +6,21 @@ from uuid import UUID
 
 from pydantic import Field, model_validator
 
-from mnemolog.schemas.base import Identifier, Place, Record, Text, Timestamp, Versioned
+from mnemolog.schemas.base import FieldPath, Identifier, Record, Text, Timestamp, Versioned
 from mnemolog.schemas.facts import Slot
 from mnemolog.schemas.policy import Level, Limits, Policy
 from mnemolog.schemas.scope import Scope
 
 MAX_ITEMS = 100
 FactIds = Annotated[tuple[UUID, ...], Field(min_length=1, max_length=MAX_ITEMS)]
-Wording = Annotated[Text, Field(min_length=1, max_length=8000, pattern=r"\S", json_schema_extra={"pattern": r"\S"})]
+CommandText = Annotated[Text, Field(min_length=1, max_length=8000, pattern=r"\S", json_schema_extra={"pattern": r"\S"})]
 
 
 class Edit(Record):
     """A fact and its new text; key, value and all else stay as they are unless given."""
 
     fact_id: UUID
-    text: Wording
+    text: CommandText
     key: Slot | None = None
     value: Text | None = None
 
@@ -76,10 +76,10 @@ class Resolve(Record):
     fact_id: UUID
     action: Literal["keep_both", "keep_old", "replace", "contradict", "merge"]
     targets: Annotated[tuple[UUID, ...], Field(max_length=MAX_ITEMS)] = ()
-    text: Wording | None = None
+    text: CommandText | None = None
 
     @model_validator(mode="after")
-    def _worded(self) -> Self:
+    def _text_only_for_merge(self) -> Self:
         if (self.action == "merge") != (self.text is not None):
             raise ValueError("a merge, and nothing else, needs the merged text")
         return self
@@ -101,7 +101,7 @@ class Undo(Record):
     cascade: bool = False
 
     @model_validator(mode="after")
-    def _one_aim(self) -> Self:
+    def _one_target(self) -> Self:
         by_author = self.model is not None or self.prompt_version is not None
         if sum((self.event_id is not None, self.source_id is not None, by_author)) != 1:
             raise ValueError("undo one of: an event_id, a source_id, or a model and/or prompt_version")
@@ -129,11 +129,11 @@ class Expire(Record):
     fact_ids: FactIds
 
 
-Order = Annotated[
+CommandPayload = Annotated[
     Update | Delete | DeleteAll | Confirm | Reject | Correct | Resolve | Undo | SetPolicy | Expire,
     Field(discriminator="kind"),
 ]
-POLICY_AGENT = "mnemolog-policy"
+TENANT_POLICY_AGENT = "mnemolog-policy"
 """The agent whose scope a policy of a whole tenant is set in: an order has an owner, and a tenant is none."""
 
 
@@ -143,19 +143,19 @@ class Command(Versioned):
     command_id: Identifier
     scope: Scope
     issued_at: Timestamp
-    order: Order
+    order: CommandPayload
     actor: Text | None = None
 
     @classmethod
-    def advice(cls, places: Iterable[Place]) -> str:
-        if any("policy" in place for place in places):
+    def error_advice(cls, paths: Iterable[FieldPath]) -> str:
+        if any("policy" in place for place in paths):
             return f"; a policy has {', '.join(Policy.model_fields)}; limits are {', '.join(Limits.model_fields)}"
         return ""
 
 
-def wordings(order: Order) -> tuple[str, ...]:
+def embedded_texts(payload: CommandPayload) -> tuple[str, ...]:
     """The texts of an order that become facts, in the order of its items: they are embedded on the way."""
-    match order:
+    match payload:
         case Update(edits=edits):
             return tuple(edit.text for edit in edits)
         case Correct(edit=edit):
@@ -168,4 +168,4 @@ def wordings(order: Order) -> tuple[str, ...]:
 
 def tenant_scope(tenant: str) -> Scope:
     """The scope of orders that concern a whole tenant."""
-    return Scope(tenant=tenant, agent_id=POLICY_AGENT)
+    return Scope(tenant=tenant, agent_id=TENANT_POLICY_AGENT)

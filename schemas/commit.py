@@ -5,7 +5,7 @@ from typing import Annotated
 from pydantic import Field
 
 from mnemolog.schemas.base import Count, Identifier, Metadata, Text, Timestamp, Versioned
-from mnemolog.schemas.command import Order
+from mnemolog.schemas.command import CommandPayload
 from mnemolog.schemas.envelopes import Outcome, SourceKind
 from mnemolog.schemas.events import MemoryEvent
 from mnemolog.schemas.policy import LimitHit
@@ -33,7 +33,7 @@ class Commit(Versioned):
     reason: Text | None = None
     detail: Text = ""
     limit: LimitHit | None = None
-    order: Order | None = None
+    order: CommandPayload | None = None
     actor: Text | None = None
     events: tuple[MemoryEvent, ...] = ()
     provenance: Provenance = Provenance()

@@ -5,7 +5,7 @@ from typing import Literal
 from pydantic import Field
 
 from mnemolog.schemas.base import Count, Identifier, Metadata, Record, Text, Timestamp, Versioned
-from mnemolog.schemas.command import Order
+from mnemolog.schemas.command import CommandPayload
 from mnemolog.schemas.facts import EmbeddedFact, ExtractedFact, MatchedFact
 from mnemolog.schemas.policy import LimitHit
 from mnemolog.schemas.provenance import Origin, Step
@@ -43,7 +43,7 @@ class Envelope(Versioned):
     metadata: Metadata = Field(default_factory=dict)
     overrides: Overrides = Overrides()
     size: Count = 0
-    order: Order | None = None
+    order: CommandPayload | None = None
     actor: Text | None = None
     steps: tuple[Step, ...] = ()
     end: End | None = None

@@ -173,7 +173,7 @@ class ConflictResolved(_Event):
     ended_at: Timestamp | None = None
 
 
-class Standing(Record):
+class FactState(Record):
     """All of a fact that events can change."""
 
     status: FactStatus
@@ -193,7 +193,7 @@ class Reversal(Record):
 
     fact_id: UUID
     now: FactStatus
-    before: Standing | None
+    before: FactState | None
 
 
 class DecisionUndone(_Event):

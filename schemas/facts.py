@@ -10,11 +10,11 @@ from mnemolog.schemas.base import Fraction, Record, Text, Timestamp, normalise
 from mnemolog.schemas.vector import Vector
 
 Certainty = Literal["explicit", "strong", "weak", "speculation"]
-CONFIDENCE: dict[Certainty, float] = {"explicit": 0.95, "strong": 0.80, "weak": 0.60, "speculation": 0.40}
+CONFIDENCE_OF_CERTAINTY: dict[Certainty, float] = {"explicit": 0.95, "strong": 0.80, "weak": 0.60, "speculation": 0.40}
 """First confidence by how a fact was stated (Arandu's write pipeline, confidence levels)."""
 
 ConfidencePreset = Literal["standard", "cautious"]
-CAUTIOUS = 0.40
+CAUTIOUS_CONFIDENCE = 0.40
 """First confidence under the preset `cautious`, however a fact was stated (Mem Skill, confidence policy)."""
 
 Authority = Literal["extracted", "human"]
@@ -29,7 +29,7 @@ ImportanceCategory = Literal[
     "routine_activity",
     "conversational",
 ]
-IMPORTANCE: dict[ImportanceCategory, float] = {
+IMPORTANCE_OF_CATEGORY: dict[ImportanceCategory, float] = {
     "biographical_milestone": 0.9,
     "relationship_change": 0.8,
     "stable_preference": 0.6,
@@ -38,7 +38,7 @@ IMPORTANCE: dict[ImportanceCategory, float] = {
     "conversational": 0.1,
 }
 """High, medium, low by kind of fact; the order is Arandu's, the numbers are ours."""
-RAW_IMPORTANCE = 0.5
+DEFAULT_IMPORTANCE = 0.5
 
 ActionHint = Literal["new", "update", "retract"]
 CATEGORIES = (
@@ -74,7 +74,7 @@ class ExtractedFact(Statement):
     value: Text | None = None
     category: Slot = "other"
     importance_category: ImportanceCategory | None = None
-    importance: Fraction = RAW_IMPORTANCE
+    importance: Fraction = DEFAULT_IMPORTANCE
     certainty: Certainty = "explicit"
     subject: Text | None = None
     event_time: Timestamp | None = None

@@ -45,7 +45,7 @@ class Limits(Record):
     tokens_per_day: _Limit = None
 
 
-WAYS_OUT: Final[Mapping[LimitName, str]] = {
+LIMIT_ADVICE: Final[Mapping[LimitName, str]] = {
     "active_facts": "delete facts",
     "turns_per_minute": "publish it again in the next minute",
     "bytes_per_turn": "publish it in smaller parts",
@@ -84,7 +84,7 @@ class Policy(Record):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rules:
+class EffectivePolicy:
     """What holds for one source: every choice made. `limits` are those of the tenant and of the scope, as set."""
 
     add_only: bool = False
@@ -95,16 +95,16 @@ class Rules:
     min_importance: float = 0.0
     limits: Mapping[Level, Limits] = field(default_factory=dict)
 
-    def under(self, policy: Policy, level: Level) -> "Rules":
+    def overlaid_by(self, policy: Policy, level: Level) -> "EffectivePolicy":
         """These rules where `policy` says nothing, and its own words where it does."""
-        said = {name: value for name in CHOICES if (value := getattr(policy, name)) is not None}
+        said = {name: value for name in POLICY_FIELDS if (value := getattr(policy, name)) is not None}
         return replace(self, **said, limits={**self.limits, level: policy.limits})
 
-    def has_one_value(self, key: str | None) -> bool:
+    def is_single_valued(self, key: str | None) -> bool:
         return is_single_valued(key, self.single_valued)
 
     def is_high_risk(self, category: str, key: str | None) -> bool:
         return category in self.high_risk or (key is not None and key in self.high_risk)
 
 
-CHOICES: Final = ("add_only", "confidence", "confirm_below", "high_risk", "single_valued", "min_importance")
+POLICY_FIELDS: Final = ("add_only", "confidence", "confirm_below", "high_risk", "single_valued", "min_importance")

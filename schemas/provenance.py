@@ -28,7 +28,7 @@ class Origin(Record):
         return f"{self.topic}/{self.partition}/{self.offset}"
 
 
-class Dropped(Record):
+class DroppedStatement(Record):
     """A statement that became no fact, and why; `similarity` where another one was too near."""
 
     text: Text
@@ -52,7 +52,7 @@ class Step(Record):
     output_tokens: Count = 0
     reprompts: Count = 0
     complaints: tuple[Text, ...] = ()
-    dropped: tuple[Dropped, ...] = ()
+    dropped: tuple[DroppedStatement, ...] = ()
 
 
 class Thresholds(Record):
@@ -69,14 +69,14 @@ class Thresholds(Record):
     ending: Fraction = 0.40
 
 
-class Weighed(Record):
+class WeighedCandidate(Record):
     """A candidate that was looked at, with its similarity."""
 
     fact_id: UUID
     similarity: float
 
 
-class Before(Record):
+class FactSnapshot(Record):
     """A fact that an event ends, or would end, as it stood before."""
 
     fact_id: UUID
@@ -100,12 +100,12 @@ class Decision(Record):
 
     by: DecidedBy
     reason: Text
-    candidates: tuple[Weighed, ...] = ()
+    candidates: tuple[WeighedCandidate, ...] = ()
     model: Text | None = None
     prompt_version: Text | None = None
     verdict: Verdict | None = None
     guard: Guard | None = None
-    before: tuple[Before, ...] = ()
+    before: tuple[FactSnapshot, ...] = ()
 
 
 class Provenance(Record):

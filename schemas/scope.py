@@ -6,14 +6,14 @@ from pydantic import AfterValidator, ConfigDict, JsonValue, field_validator, mod
 
 from mnemolog.schemas.base import Identifier, Record
 
-DIMENSIONS = ("tenant", "user_id", "agent_id", "app_id", "run_id")
+SCOPE_FIELDS = ("tenant", "user_id", "agent_id", "app_id", "run_id")
 
 
-def _named(dimension: str) -> dict[str, JsonValue]:
-    return {"properties": {dimension: {"type": "string"}}, "required": [dimension]}
+def _required_property(field: str) -> dict[str, JsonValue]:
+    return {"properties": {field: {"type": "string"}}, "required": [field]}
 
 
-def one_segment(tenant: str) -> str:
+def check_tenant(tenant: str) -> str:
     """Give a tenant back; raise ValueError for one that could be read as a tenant and a user."""
     if "/" in tenant:
         raise ValueError("a tenant has no '/'")
@@ -26,9 +26,11 @@ class Scope(Record):
     A tenant has no "/", and a user none in front, so that no two of them have the same owner.
     """
 
-    model_config = ConfigDict(json_schema_extra={"anyOf": [_named("user_id"), _named("agent_id")]})
+    model_config = ConfigDict(
+        json_schema_extra={"anyOf": [_required_property("user_id"), _required_property("agent_id")]}
+    )
 
-    tenant: Annotated[Identifier, AfterValidator(one_segment)] = "default"
+    tenant: Annotated[Identifier, AfterValidator(check_tenant)] = "default"
     user_id: Identifier | None = None
     agent_id: Identifier | None = None
     app_id: Identifier | None = None
@@ -42,7 +44,7 @@ class Scope(Record):
         return user_id
 
     @model_validator(mode="after")
-    def _owned(self) -> Self:
+    def _has_owner(self) -> Self:
         if self.user_id is None and self.agent_id is None:
             raise ValueError("a scope names at least a user_id or an agent_id")
         return self
@@ -60,4 +62,4 @@ class Scope(Record):
     @property
     def columns(self) -> dict[str, str]:
         """The five columns of a row; a dimension that is not set is the empty string, which no id can be."""
-        return {name: getattr(self, name) or "" for name in DIMENSIONS}
+        return {name: getattr(self, name) or "" for name in SCOPE_FIELDS}

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import ConfigDict, Field, model_validator
 
-from mnemolog.schemas.base import Fraction, Identifier, Metadata, Place, Record, Text, Timestamp, Versioned
+from mnemolog.schemas.base import FieldPath, Fraction, Identifier, Metadata, Record, Text, Timestamp, Versioned
 from mnemolog.schemas.facts import ConfidencePreset
 from mnemolog.schemas.scope import Scope
 
@@ -65,8 +65,8 @@ class Turn(Versioned):
     overrides: Overrides = Overrides()
 
     @classmethod
-    def advice(cls, places: Iterable[Place]) -> str:
-        if any(place[:1] == ("overrides",) for place in places):
+    def error_advice(cls, paths: Iterable[FieldPath]) -> str:
+        if any(place[:1] == ("overrides",) for place in paths):
             return f"; overrides are {override_names()}"
         return ""
 

@@ -10,7 +10,7 @@ from pydantic import Field, model_validator
 from mnemolog.schemas.base import Identifier, Record
 
 MAX_DIMENSIONS = 4000  # what one halfvec row of pgvector can hold of an indexable vector
-_BYTES = 2
+_BYTES_PER_VALUE = 2
 # The upper byte of a float16: sign, five bits of exponent, two of mantissa. All exponent bits set is inf or nan.
 _EXPONENT = 0b0_11111_00
 _FINITE = bytes(upper for upper in range(256) if upper & _EXPONENT != _EXPONENT)
@@ -24,16 +24,16 @@ class Vector(Record):
     data: str
 
     @model_validator(mode="after")
-    def _whole(self) -> Self:
+    def _check_data(self) -> Self:
         raw = self.raw
-        if len(raw) != self.dimensions * _BYTES:
+        if len(raw) != self.dimensions * _BYTES_PER_VALUE:
             raise ValueError(f"data holds {len(raw)} bytes, {self.dimensions} float16 need twice as many")
-        if raw[1::_BYTES].translate(None, _FINITE):
+        if raw[1::_BYTES_PER_VALUE].translate(None, _FINITE):
             raise ValueError("data holds a value that is not finite, which Postgres cannot store")
         return self
 
     @classmethod
-    def of(cls, model: str, values: Sequence[float]) -> Self:
+    def from_values(cls, model: str, values: Sequence[float]) -> Self:
         """Round `values` to float16. Raises ValueError for a value that is not finite or beyond 65504."""
         try:
             raw = struct.pack(f"<{len(values)}e", *values)

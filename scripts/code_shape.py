@@ -1,4 +1,4 @@
-"""Figures about the shape of the Python code: lines, modules, functions, how long these are, who calls the private ones.
+"""Figures about the shape of the Python code: lines, modules, functions, their length, private functions.
 
     python scripts/code_shape.py [FOLDER ...]
 

@@ -25,12 +25,12 @@ def dashboard() -> str:
         "refresh": "10s",
         "time": {"from": "now-1h", "to": "now"},
         "timezone": "browser",
-        "panels": [{"id": number, **panel} for number, panel in enumerate(_laid_out(ROWS), start=1)],
+        "panels": [{"id": number, **panel} for number, panel in enumerate(_layout(ROWS), start=1)],
     }
     return json.dumps(content, indent=2) + "\n"
 
 
-def _laid_out(rows: tuple[Row, ...]) -> Iterator[dict[str, Any]]:
+def _layout(rows: tuple[Row, ...]) -> Iterator[dict[str, Any]]:
     y = 0
     for row in rows:
         yield {"type": "row", "title": row.title, "collapsed": False, "panels": [], "gridPos": _at(0, y, COLUMNS, 1)}
@@ -38,7 +38,7 @@ def _laid_out(rows: tuple[Row, ...]) -> Iterator[dict[str, Any]]:
         for panel in row.panels:
             if x + panel.width > COLUMNS:
                 x, y = 0, y + HEIGHT[panel.kind]
-            yield _drawn(panel, _at(x, y, panel.width, HEIGHT[panel.kind]))
+            yield _panel_json(panel, _at(x, y, panel.width, HEIGHT[panel.kind]))
             x += panel.width
         y += HEIGHT[row.panels[-1].kind]
 
@@ -47,11 +47,11 @@ def _at(x: int, y: int, w: int, h: int) -> dict[str, int]:
     return {"x": x, "y": y, "w": w, "h": h}
 
 
-def _drawn(panel: Panel, position: dict[str, int]) -> dict[str, Any]:
+def _panel_json(panel: Panel, position: dict[str, int]) -> dict[str, Any]:
     return {
         "type": panel.kind,
         "title": panel.title,
-        "description": panel.meaning,
+        "description": panel.description,
         "datasource": DATASOURCE,
         "gridPos": position,
         "fieldConfig": {"defaults": {"unit": panel.unit, "min": 0}, "overrides": []},

@@ -3,60 +3,60 @@
 from typing import Final
 
 from scripts.panel import Panel, Row
-from scripts.promql import per, rate, shares
+from scripts.promql import rate, ratio, share_of_each
 
-OVERWRITTEN: Final = "max by (result) (mnemolog_recent_overwrites)"
-WRONG_OVERWRITES: Final = per(
-    'sum(max by (result) (mnemolog_recent_overwrites{result!="kept"}))', f"sum({OVERWRITTEN})"
+RECENT_OVERWRITES: Final = "max by (result) (mnemolog_recent_overwrites)"
+WRONG_OVERWRITES: Final = ratio(
+    'sum(max by (result) (mnemolog_recent_overwrites{result!="kept"}))', f"sum({RECENT_OVERWRITES})"
 )
-HELD: Final = "max by (settlement) (mnemolog_recent_held)"
+RECENT_PENDING: Final = "max by (settlement) (mnemolog_recent_held)"
 
 DECISIONS: Final = Row(
     title="Decisions",
     panels=(
         Panel(
             title="Decisions by kind",
-            meaning="Events folded into the tables.",
+            description="Events folded into the tables.",
             unit="cps",
             queries={"{{event}}": rate("mnemolog_events_projected_total", "event")},
         ),
         Panel(
             title="Overwrites",
-            meaning="Decisions that ended at least one known fact, by who decided.",
+            description="Decisions that ended at least one known fact, by who decided.",
             unit="cps",
             queries={"{{event}} by {{by}}": rate("mnemolog_overwrites_total", "event", "by")},
         ),
         Panel(
             title="Overwrite rate",
-            meaning="Overwrites divided by decisions. A step after a change of model or prompt asks for a look at it.",
+            description="Overwrites divided by decisions. Check it after a change of model or prompt.",
             unit="percentunit",
-            queries={"overwritten": per(rate("mnemolog_overwrites_total"), rate("mnemolog_events_projected_total"))},
+            queries={"overwritten": ratio(rate("mnemolog_overwrites_total"), rate("mnemolog_events_projected_total"))},
         ),
         Panel(
             title="Wrong-overwrite rate",
-            meaning="Of what models decided to overwrite in the last 30 days, the share taken back since, by how.",
+            description="Of what models decided to overwrite in the last 30 days, the share taken back since, by how.",
             unit="percentunit",
             queries={
                 "all": WRONG_OVERWRITES,
-                "{{result}}": shares(
-                    'max by (result) (mnemolog_recent_overwrites{result!="kept"})', f"sum({OVERWRITTEN})"
+                "{{result}}": share_of_each(
+                    'max by (result) (mnemolog_recent_overwrites{result!="kept"})', f"sum({RECENT_OVERWRITES})"
                 ),
             },
         ),
         Panel(
             title="Taken back",
-            meaning="Overwrites undone, rejected while they were pending, or corrected by a human.",
+            description="Overwrites undone, rejected while they were pending, or corrected by a human.",
             unit="cps",
             queries={"{{how}}": rate("mnemolog_overwrites_taken_back_total", "how")},
         ),
         Panel(
             title="Waiting for a word",
-            meaning="Overwrites that wait for a confirmation, and facts whose conflict nobody could decide.",
+            description="Overwrites that wait for a confirmation, and facts whose conflict nobody could decide.",
             queries={"pending": "max(mnemolog_pending)", "unresolved": "max(mnemolog_unresolved_facts)"},
         ),
         Panel(
             title="Age of pending facts",
-            meaning="The oldest that waits, and the median time until one was settled in the last 30 days.",
+            description="The oldest that waits, and the median time until one was settled in the last 30 days.",
             unit="s",
             queries={
                 "oldest": "max(mnemolog_pending_oldest_seconds)",
@@ -65,27 +65,27 @@ DECISIONS: Final = Row(
         ),
         Panel(
             title="What became of pending facts",
-            meaning="Of the overwrites held back in the last 30 days, the share by settlement; confirmed and rejected "
-            "together are the resolution rate.",
+            description="Of the overwrites held back in the last 30 days, the share by settlement; confirmed and "
+            "rejected together are the resolution rate.",
             unit="percentunit",
-            queries={"{{settlement}}": shares(HELD, f"sum({HELD})")},
+            queries={"{{settlement}}": share_of_each(RECENT_PENDING, f"sum({RECENT_PENDING})")},
         ),
         Panel(
             title="Ends of turns",
-            meaning="Commits folded into the tables, by outcome.",
+            description="Commits folded into the tables, by outcome.",
             unit="cps",
             queries={"{{outcome}}": rate("mnemolog_commits_projected_total", "outcome")},
         ),
         Panel(
             title="Statements that became no fact",
-            meaning="Left out before anything was decided about them, by reason.",
+            description="Left out before anything was decided about them, by reason.",
             unit="cps",
             queries={"{{reason}}": rate("mnemolog_facts_dropped_total", "reason")},
         ),
         Panel(
             title="Doubtful decisions",
-            meaning="Unresolved: kept beside the known fact for want of a valid decision. Stale: met a target that had "
-            "changed.",
+            description="Unresolved: kept beside the known fact for want of a valid decision. Stale: met a target that "
+            "had changed.",
             unit="cps",
             queries={
                 "unresolved": rate("mnemolog_unresolved_total"),

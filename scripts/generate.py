@@ -35,7 +35,7 @@ SCHEMAS: Mapping[str, type[Versioned]] = {
     "commit": Commit,
 }
 
-OTHERS: Mapping[str, str] = {
+OTHER_SYSTEMS: Mapping[str, str] = {
     "resolution": "smart store",
     "arbitration": "arbitration",
     "reconciliation": "reconciliation",
@@ -78,11 +78,11 @@ def metrics_page() -> str:
 
 def vocabulary_page() -> str:
     rows = [
-        (f"`{entry.event}`", entry.word, *(", ".join(getattr(entry, column)) or "none" for column in OTHERS))
+        (f"`{entry.event}`", entry.word, *(", ".join(getattr(entry, column)) or "none" for column in OTHER_SYSTEMS))
         for entry in VOCABULARY
     ]
     effects = [(f"`{entry.event}`", entry.effect) for entry in VOCABULARY]
-    words = _table(("event", "here", *OTHERS.values()), rows)
+    words = _table(("event", "here", *OTHER_SYSTEMS.values()), rows)
     return _page(
         "Vocabulary",
         "What each event is called in results, which words other memory layers have for it, and what it does to rows.",

@@ -19,23 +19,23 @@ _PIN = re.compile(r"^(?P<name>[A-Za-z0-9][A-Za-z0-9._-]*)==.*(?:\n[ ]+.*)*\n?", 
 def runtime_lock() -> str:
     """What `mnemolog` with the extra `offline` needs to run."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    return part_of_lock([*project["dependencies"], *project["optional-dependencies"]["offline"]])
+    return lock_subset([*project["dependencies"], *project["optional-dependencies"]["offline"]])
 
 
 def build_lock() -> str:
     """What builds the wheel."""
     build = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["build-system"]
-    return part_of_lock(build["requires"])
+    return lock_subset(build["requires"])
 
 
-def part_of_lock(wanted: Iterable[str]) -> str:
+def lock_subset(wanted: Iterable[str]) -> str:
     """The pins of `wanted` and of all they require, word for word as requirements.lock has them."""
-    needed = closure(Requirement(text) for text in wanted)
+    needed = required_packages(Requirement(text) for text in wanted)
     lock = (ROOT / "requirements.lock").read_text(encoding="utf-8")
     return "".join(pin[0] for pin in _PIN.finditer(lock) if canonicalize_name(pin["name"]) in needed)
 
 
-def closure(wanted: Iterable[Requirement]) -> set[NormalizedName]:
+def required_packages(wanted: Iterable[Requirement]) -> set[NormalizedName]:
     """Every package that installing `wanted` can bring, on any platform."""
     pending = [(canonicalize_name(one.name), frozenset(one.extras)) for one in wanted]
     seen = set(pending)

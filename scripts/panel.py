@@ -7,13 +7,13 @@ from typing import Literal
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Panel:
-    """One graph or number; `unit` is Grafana's name of it, `meaning` its help text.
+    """One graph or number; `unit` is Grafana's name of it, `description` its help text.
 
     `queries` gives PromQL by what Grafana calls the series, `{{label}}` being a label's value.
     """
 
     title: str
-    meaning: str
+    description: str
     queries: Mapping[str, str]
     unit: str = "short"
     kind: Literal["stat", "timeseries"] = "timeseries"

@@ -4,7 +4,7 @@ from typing import Final
 
 from scripts.decision_panels import DECISIONS, WRONG_OVERWRITES
 from scripts.panel import Panel, Row
-from scripts.promql import mean, per, quantile, rate, total
+from scripts.promql import mean, quantile, rate, ratio, total
 
 CALL: Final = ("purpose", "model")
 BATCH_RECORDS: Final = "mnemolog_projection_batch_records"
@@ -16,7 +16,7 @@ OVERVIEW: Final = Row(
     panels=(
         Panel(
             title="Turn to fact",
-            meaning="From the broker's time of a turn to its facts standing in the tables.",
+            description="From the broker's time of a turn to its facts standing in the tables.",
             unit="s",
             queries={"p50": quantile(0.5, TURN_TO_FACT), "p95": quantile(0.95, TURN_TO_FACT)},
             kind="stat",
@@ -24,7 +24,7 @@ OVERVIEW: Final = Row(
         ),
         Panel(
             title="Turns ended",
-            meaning="Turns a second that reached their end, whichever it is.",
+            description="Turns a second that reached their end, whichever it is.",
             unit="cps",
             queries={"turns": rate("mnemolog_commits_projected_total")},
             kind="stat",
@@ -32,15 +32,17 @@ OVERVIEW: Final = Row(
         ),
         Panel(
             title="Overwrite rate",
-            meaning="Of all decisions in the time shown, the share that ended a known fact.",
+            description="Of all decisions in the time shown, the share that ended a known fact.",
             unit="percentunit",
-            queries={"overwritten": per(total("mnemolog_overwrites_total"), total("mnemolog_events_projected_total"))},
+            queries={
+                "overwritten": ratio(total("mnemolog_overwrites_total"), total("mnemolog_events_projected_total"))
+            },
             kind="stat",
             width=4,
         ),
         Panel(
             title="Wrong overwrites",
-            meaning="Of what models decided to overwrite in the last 30 days, the share that was undone, rejected or "
+            description="Of what models decided to overwrite in the last 30 days, the share undone, rejected or "
             "corrected since.",
             unit="percentunit",
             queries={"wrong": WRONG_OVERWRITES},
@@ -49,14 +51,14 @@ OVERVIEW: Final = Row(
         ),
         Panel(
             title="Dead letters",
-            meaning="In the time shown. Each is in the topic dead_letters with its bytes and its reason.",
+            description="In the time shown. Each is in the topic dead_letters with its bytes and its reason.",
             queries={"letters": total("mnemolog_dead_letters_total")},
             kind="stat",
             width=4,
         ),
         Panel(
             title="Stages without a worker",
-            meaning="Stages of which no process takes part in its consumer group: their turns wait.",
+            description="Stages of which no process takes part in its consumer group: their turns wait.",
             queries={"stages": "count(max by (stage) (mnemolog_stage_ready) == 0) or vector(0)"},
             kind="stat",
             width=4,
@@ -69,19 +71,19 @@ LATENCY: Final = Row(
     panels=(
         Panel(
             title="Turn to fact over time",
-            meaning="From the broker's time of a turn to its facts standing in the tables.",
+            description="From the broker's time of a turn to its facts standing in the tables.",
             unit="s",
             queries={"p50": quantile(0.5, TURN_TO_FACT), "p95": quantile(0.95, TURN_TO_FACT)},
         ),
         Panel(
             title="Seconds per stage, median",
-            meaning="From a record's turn in a stage to its durable output.",
+            description="From a record's turn in a stage to its durable output.",
             unit="s",
             queries={"{{stage}}": quantile(0.5, "mnemolog_stage_seconds", "stage")},
         ),
         Panel(
             title="Seconds per stage, p95",
-            meaning="From a record's turn in a stage to its durable output.",
+            description="From a record's turn in a stage to its durable output.",
             unit="s",
             queries={"{{stage}}": quantile(0.95, "mnemolog_stage_seconds", "stage")},
         ),
@@ -93,26 +95,26 @@ WINDOWS: Final = Row(
     panels=(
         Panel(
             title="Running",
-            meaning="Records or batches being processed.",
+            description="Records or batches being processed.",
             queries={"{{stage}}": "sum by (stage) (mnemolog_window_running)"},
             width=6,
         ),
         Panel(
             title="Pending",
-            meaning="Records delivered and not acknowledged. At MNEMOLOG_MAX_PENDING a stage fetches no more.",
+            description="Records delivered and not acknowledged. At MNEMOLOG_MAX_PENDING a stage fetches no more.",
             queries={"{{stage}}": "sum by (stage) (mnemolog_window_pending)"},
             width=6,
         ),
         Panel(
             title="Oldest",
-            meaning="Age of the oldest record that is not acknowledged.",
+            description="Age of the oldest record that is not acknowledged.",
             unit="s",
             queries={"{{stage}}": "max by (stage) (mnemolog_window_oldest_seconds)"},
             width=6,
         ),
         Panel(
             title="Stalled",
-            meaning="Time since a record was last finished while some wait. At MNEMOLOG_WATCHDOG a stage is restarted.",
+            description="Time since a record was last finished while some wait. MNEMOLOG_WATCHDOG restarts a stage.",
             unit="s",
             queries={"{{stage}}": "max by (stage) (mnemolog_window_stalled_seconds)"},
             width=6,
@@ -125,18 +127,18 @@ MODELS: Final = Row(
     panels=(
         Panel(
             title="Calls",
-            meaning="Calls that answered.",
+            description="Calls that answered.",
             unit="cps",
             queries={"{{purpose}} {{model}}": rate("mnemolog_model_calls_total", *CALL)},
         ),
         Panel(
             title="Tokens",
-            meaning="Tokens a second as the provider counted them.",
+            description="Tokens a second as the provider counted them.",
             queries={"{{purpose}} {{model}} {{direction}}": rate("mnemolog_model_tokens_total", *CALL, "direction")},
         ),
         Panel(
             title="Seconds per call",
-            meaning="Until the answer, waits and retries included.",
+            description="Until the answer, waits and retries included.",
             unit="s",
             queries={
                 "{{purpose}} {{model}} p50": quantile(0.5, "mnemolog_model_seconds", *CALL),
@@ -145,19 +147,19 @@ MODELS: Final = Row(
         ),
         Panel(
             title="Errors",
-            meaning="Calls that failed, by kind of failure.",
+            description="Calls that failed, by kind of failure.",
             unit="cps",
             queries={"{{purpose}} {{model}} {{error}}": rate("mnemolog_model_errors_total", *CALL, "error")},
         ),
         Panel(
             title="Re-prompts",
-            meaning="Questions asked again because the reply was invalid.",
+            description="Questions asked again because the reply was invalid.",
             unit="cps",
             queries={"{{purpose}}": rate("mnemolog_reprompts_total", "purpose")},
         ),
         Panel(
             title="Texts per embedding call",
-            meaning="How well texts of many turns share a call.",
+            description="How well texts of many turns share a call.",
             queries={"mean": mean("mnemolog_embedding_texts"), "p95": quantile(0.95, "mnemolog_embedding_texts")},
         ),
     ),
@@ -168,7 +170,7 @@ PROJECTION: Final = Row(
     panels=(
         Panel(
             title="Commits sent and projected",
-            meaning="Where projected stays below sent, the tables fall behind the log.",
+            description="Where projected stays below sent, the tables fall behind the log.",
             unit="cps",
             queries={
                 "sent": rate('mnemolog_records_sent_total{topic=~".*memory_events"}'),
@@ -177,19 +179,19 @@ PROJECTION: Final = Row(
         ),
         Panel(
             title="Lag",
-            meaning="Commits in the log that are not yet in the tables, by partition.",
+            description="Commits in the log that are not yet in the tables, by partition.",
             unit="short",
             queries={"partition {{partition}}": "max by (partition) (mnemolog_projection_lag)"},
         ),
         Panel(
             title="Seconds per batch",
-            meaning="Time to fold one batch of commits into the tables.",
+            description="Time to fold one batch of commits into the tables.",
             unit="s",
             queries={"p50": quantile(0.5, BATCH_SECONDS), "p95": quantile(0.95, BATCH_SECONDS)},
         ),
         Panel(
             title="Records per batch",
-            meaning="Large batches mean that the projector catches up.",
+            description="Large batches mean that the projector catches up.",
             queries={"mean": mean(BATCH_RECORDS), "p95": quantile(0.95, BATCH_RECORDS)},
         ),
     ),
@@ -200,22 +202,22 @@ TROUBLE: Final = Row(
     panels=(
         Panel(
             title="Dead letters by stage and reason",
-            meaning="Since the processes started.",
+            description="Since the processes started.",
             queries={"{{stage}} {{reason}}": "sum by (stage, reason) (mnemolog_dead_letters_total)"},
         ),
         Panel(
             title="Crashes and failed starts",
-            meaning="Since the processes started. Each is followed by a restart of that stage alone.",
+            description="Since the processes started. Each is followed by a restart of that stage alone.",
             queries={"{{stage}}": "sum by (stage) (mnemolog_stage_crashes_total)"},
         ),
         Panel(
             title="Rejections by the log's reader",
-            meaning="Records and events that were not done as they say. duplicate_source is harmless.",
+            description="Records and events that were not done as they say. duplicate_source is harmless.",
             queries={"{{reason}}": "sum by (reason) (mnemolog_rejections_total)"},
         ),
         Panel(
             title="Waiting for servers",
-            meaning="Sends and database operations that were repeated.",
+            description="Sends and database operations that were repeated.",
             unit="cps",
             queries={
                 "send {{topic}}": rate("mnemolog_send_retries_total", "topic"),
@@ -224,12 +226,12 @@ TROUBLE: Final = Row(
         ),
         Panel(
             title="Waiting for a connection",
-            meaning="Requests that wait for a connection to Postgres.",
+            description="Requests that wait for a connection to Postgres.",
             queries={"{{pool}}": "sum by (pool) (mnemolog_pool_waiting)"},
         ),
         Panel(
             title="Work met again",
-            meaning="Repeats after a crash or a rebalance; each was dropped.",
+            description="Repeats after a crash or a rebalance; each was dropped.",
             unit="cps",
             queries={
                 "dropped {{stage}}": rate("mnemolog_repeats_dropped_total", "stage"),

@@ -21,12 +21,12 @@ def mean(metric: str) -> str:
     return f"{rate(f'{metric}_sum')} / {rate(f'{metric}_count')}"
 
 
-def per(part: str, whole: str) -> str:
+def ratio(part: str, whole: str) -> str:
     """A share; nothing where there is no whole."""
     return f"{part} / ({whole} > 0)"
 
 
-def shares(parts: str, whole: str) -> str:
+def share_of_each(parts: str, whole: str) -> str:
     """Each of `parts` as a share of one `whole`; nothing where there is no whole."""
     return f"{parts} / on () group_left () ({whole} > 0)"
 

@@ -60,7 +60,7 @@ async def describe_topics(bootstrap: str, *, prefix: str = "") -> list[TopicStat
         present = [topic for topic in TOPICS if topic_name(topic, prefix) in counts]
         configs = await _configs(admin, [topic_name(topic, prefix) for topic in present])
     ends = await _end_offsets(bootstrap, {name: counts[name] for name in configs})
-    return [_state(topic, topic_name(topic, prefix), counts, configs, ends) for topic in TOPICS]
+    return [_topic_state(topic, topic_name(topic, prefix), counts, configs, ends) for topic in TOPICS]
 
 
 @asynccontextmanager
@@ -166,7 +166,7 @@ async def _end_offsets(bootstrap: str, counts: Mapping[str, int]) -> Mapping[Top
         await consumer.stop()
 
 
-def _state(
+def _topic_state(
     topic: Topic,
     name: str,
     counts: Mapping[str, int],

@@ -20,10 +20,10 @@ from faust.types import TP
 from mnemolog.streams import metrics
 from mnemolog.streams.base_window import Delivery, Window
 from mnemolog.streams.merging import EndOf, Merge, in_order
-from mnemolog.streams.records import Record
-from mnemolog.streams.send import Enqueue, Headers, Position, Sender
-from mnemolog.streams.topics import Topic, size_limits, topic_name
-from mnemolog.streams.transport import StartOffsets, Transport
+from mnemolog.streams.records import KafkaRecord
+from mnemolog.streams.send import EnqueueRecord, Headers, RecordMetadata, Sender
+from mnemolog.streams.topics import Topic, max_record_bytes, topic_name
+from mnemolog.streams.transport import PatchedTransport, StartOffsetLookup
 from mnemolog.streams.tuning import KafkaTuning
 
 log = structlog.get_logger(__name__)
@@ -54,7 +54,7 @@ class StageApp:
     tuning: KafkaTuning
 
     @property
-    def partitions(self) -> frozenset[int]:
+    def assigned_partitions(self) -> frozenset[int]:
         """The partitions of its inputs that it has now; none while it takes no part in its group."""
         app: Any = self.app
         if app.consumer_generation_id <= 0 or app.rebalancing:
@@ -77,7 +77,7 @@ def build_app(
     bootstrap: str,
     prefix: str = "",
     tuning: KafkaTuning | None = None,
-    start_offsets: StartOffsets | None = None,
+    start_offsets: StartOffsetLookup | None = None,
     end_of_first: EndOf | None = None,
 ) -> StageApp:
     """Build a fresh App whose records go through the window that `make_window` makes.
@@ -88,36 +88,38 @@ def build_app(
     read in the order of the broker's clock.
     """
     tuning = tuning or KafkaTuning()
-    app = _App(group_id(spec.name, prefix), **_settings(bootstrap, tuning))
-    window = make_window(Sender(_enqueue_through(app), limits=size_limits(prefix)))
+    app = _StageFaustApp(group_id(spec.name, prefix), **_faust_settings(bootstrap, tuning))
+    window = make_window(Sender(_enqueue_through(app), limits=max_record_bytes(prefix)))
     topics = [topic_name(topic, prefix) for topic in spec.inputs]
-    app.adopt(spec.name, window, tuning, start_offsets)
+    app.configure(spec.name, window, tuning, start_offsets)
     if end_of_first is not None:
         app.merge = Merge(topics, clock=time.monotonic)
-    _consume(app, topics, end_of_first)
+    _attach_agent(app, topics, end_of_first)
     return StageApp(name=spec.name, app=app, window=window, tuning=tuning)
 
 
-class _App(faust.App):
+class _StageFaustApp(faust.App):
     """Drains its window, for a bounded time, when partitions are taken away and when it stops."""
 
     stage: str
     window: Window
     tuning: KafkaTuning
-    start_offsets: StartOffsets | None
+    start_offsets: StartOffsetLookup | None
     merge: Merge | None = None
 
-    def adopt(self, stage: str, window: Window, tuning: KafkaTuning, start_offsets: StartOffsets | None) -> None:
+    def configure(
+        self, stage: str, window: Window, tuning: KafkaTuning, start_offsets: StartOffsetLookup | None
+    ) -> None:
         self.stage = stage
         self.window = window
         self.tuning = tuning
         self.start_offsets = start_offsets
 
     def _new_transport(self) -> Any:
-        return Transport(self.conf.broker_consumer, self)
+        return PatchedTransport(self.conf.broker_consumer, self)
 
     def _new_producer_transport(self) -> Any:
-        return Transport(self.conf.broker_producer, self)
+        return PatchedTransport(self.conf.broker_producer, self)
 
     async def stop(self) -> None:
         """Stop, and close what Faust keeps open when it was never fully started."""
@@ -130,14 +132,14 @@ class _App(faust.App):
 
     async def _consumer_wait_empty(self, consumer: Any, logger: Any) -> None:  # noqa: ARG002 -- Faust's signature
         # A crashed App's consumer thread is gone, and with it the loop that a commit would run on: waiting is no use.
-        drained = await self.window.drain(0 if self.crashed else self.tuning.grace)
-        metrics.DRAIN_REDONE.labels(stage=self.stage).inc(drained.redone)
+        drained = await self.window.drain(0 if self.crashed else self.tuning.drain_timeout)
+        metrics.DRAIN_REDONE.labels(stage=self.stage).inc(drained.started)
         log.info(
             "window_drained",
             stage=self.stage,
             cancelled=drained.cancelled,
             dropped=drained.dropped,
-            redone=drained.redone,
+            redone=drained.started,
         )
         if drained.offsets and not self.crashed:
             await self._commit({TP(*partition): offset for partition, offset in drained.offsets.items()}, consumer)
@@ -151,17 +153,19 @@ class _App(faust.App):
             log.warning("last_commit_timed_out", stage=self.stage, seconds=COMMIT_SECONDS)
 
 
-def _enqueue_through(app: faust.App) -> Enqueue:
-    async def enqueue(topic: str, *, key: bytes | None, value: bytes | None, headers: Headers) -> Awaitable[Position]:
+def _enqueue_through(app: faust.App) -> EnqueueRecord:
+    async def enqueue(
+        topic: str, *, key: bytes | None, value: bytes | None, headers: Headers
+    ) -> Awaitable[RecordMetadata]:
         return await app.producer.send(topic, key, value, None, None, list(headers))
 
     return enqueue
 
 
-def _consume(app: _App, topics: Sequence[str], end_of_first: EndOf | None) -> None:
+def _attach_agent(app: _StageFaustApp, topics: Sequence[str], end_of_first: EndOf | None) -> None:
     async def deliveries(stream: Any) -> AsyncIterator[Delivery]:
         async for event in stream.noack().events():
-            yield Delivery(record=_record(event.message), ack=event.ack)
+            yield Delivery(record=_to_kafka_record(event.message), ack=event.ack)
 
     async def agent(stream: Any) -> None:
         taken = deliveries(stream)
@@ -178,10 +182,10 @@ def _consume(app: _App, topics: Sequence[str], end_of_first: EndOf | None) -> No
     app.agent(channel, name=f"{app.stage}-{'-'.join(topics)}")(agent)
 
 
-def _record(message: Any) -> Record:
+def _to_kafka_record(message: Any) -> KafkaRecord:
     headers = message.headers or ()
     pairs = headers.items() if isinstance(headers, Mapping) else headers
-    return Record(
+    return KafkaRecord(
         topic=message.topic,
         partition=message.partition,
         offset=message.offset,
@@ -192,7 +196,7 @@ def _record(message: Any) -> Record:
     )
 
 
-def _settings(bootstrap: str, tuning: KafkaTuning) -> dict[str, Any]:
+def _faust_settings(bootstrap: str, tuning: KafkaTuning) -> dict[str, Any]:
     return {
         "broker": [f"kafka://{server}" for server in bootstrap.split(",")],
         "datadir": str(Path(tempfile.gettempdir()) / "mnemolog-faust"),
@@ -209,7 +213,7 @@ def _settings(bootstrap: str, tuning: KafkaTuning) -> dict[str, Any]:
         "broker_commit_interval": tuning.commit_interval,
         "broker_commit_every": 1000,
         "broker_session_timeout": tuning.session_timeout,
-        "broker_heartbeat_interval": tuning.heartbeat,
+        "broker_heartbeat_interval": tuning.heartbeat_interval,
         "broker_rebalance_timeout": tuning.rebalance_timeout,
         "broker_request_timeout": max(90.0, tuning.rebalance_timeout + 10.0),
         "consumer_max_fetch_size": 262_144,

@@ -14,11 +14,11 @@ from enum import Enum, auto
 from itertools import count
 from typing import Final
 
-from mnemolog.streams.errors import OffsetsWentBack
-from mnemolog.streams.records import Record
+from mnemolog.streams.errors import OffsetRegression
+from mnemolog.streams.records import KafkaRecord
 
 Partition = tuple[str, int]
-Fail = Callable[[BaseException], Awaitable[None]]
+FailureHandler = Callable[[BaseException], Awaitable[None]]
 
 CANCEL_SECONDS: Final = 1.0
 
@@ -27,53 +27,53 @@ CANCEL_SECONDS: Final = 1.0
 class Delivery:
     """A record and the way to acknowledge it; `ack` must not block."""
 
-    record: Record
+    record: KafkaRecord
     ack: Callable[[], object]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Progress:
+class WindowProgress:
     """How a window stands; ages in seconds, 0 when nothing is pending.
 
-    `pending` counts everything delivered and not acknowledged, `stalled` the time since a record was last finished.
+    `pending` counts everything delivered and not acknowledged, `stalled_for` the time since a record was last finished.
     """
 
     running: int
     pending: int
-    oldest: float
-    stalled: float
+    oldest_age: float
+    stalled_for: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Drained:
+class DrainResult:
     """What a drain left: the offset to commit per partition, and what will be delivered again.
 
-    Of `dropped` records, `redone` were started or even finished and are paid for twice.
+    Of `dropped` records, `started` were started or even finished and are paid for twice.
     """
 
     offsets: Mapping[Partition, int]
     cancelled: int
     dropped: int
-    redone: int
+    started: int
 
 
-class State(Enum):
+class EntryState(Enum):
     WAITING = auto()
     RUNNING = auto()
     DONE = auto()
 
 
 @dataclass(slots=True, eq=False)
-class Entry:
+class WindowEntry:
     """A delivery's place in the window."""
 
     sequence: int
     delivery: Delivery
     admitted_at: float
-    state: State = State.WAITING
+    state: EntryState = EntryState.WAITING
 
     @property
-    def record(self) -> Record:
+    def record(self) -> KafkaRecord:
         return self.delivery.record
 
     @property
@@ -97,14 +97,14 @@ class Window(ABC):
         self._clock = clock
         self._sequence = count()
         self._epoch = 0
-        self._broken = False
-        self._fail: Fail = _raise
+        self._failed = False
+        self._fail: FailureHandler = _raise
         # While draining: the newest offset per partition that is still worth finishing.
         self._horizon: dict[Partition, int] | None
         self._draining = asyncio.Lock()
-        self._begin()
+        self._reset()
 
-    async def run(self, deliveries: AsyncIterable[Delivery], fail: Fail) -> None:
+    async def run(self, deliveries: AsyncIterable[Delivery], fail: FailureHandler) -> None:
         """Take deliveries until the stream ends; wait while `max_pending` are unacknowledged.
 
         May run for several streams at once. An error of the processing is handed to `fail` and the window takes
@@ -115,27 +115,27 @@ class Window(ABC):
         async for delivery in deliveries:
             epoch = self._epoch
             while self._pending >= self.max_pending and epoch == self._epoch:
-                self._room.clear()
-                await self._room.wait()
+                self._has_capacity.clear()
+                await self._has_capacity.wait()
             if epoch == self._epoch and self._horizon is None:
                 await self._admit(delivery)
 
-    async def drain(self, grace: float) -> Drained:
+    async def drain(self, grace: float) -> DrainResult:
         """Finish what is worth finishing within `grace` seconds, cancel the rest, forget everything.
 
         Nothing newer than the newest started record of a partition is begun: what lies before it is, as it would
         hold back acknowledgements. Afterwards no task of before can acknowledge, and the window takes new records.
         """
         async with self._draining:
-            self._horizon = {} if self._broken else self._newest_started()
+            self._horizon = {} if self._failed else self._newest_started()
             self._launch()
             try:
-                async with asyncio.timeout(0 if self._broken else grace):
+                async with asyncio.timeout(0 if self._failed else grace):
                     while self._running:
                         await asyncio.wait(self._running.values(), return_when=asyncio.FIRST_COMPLETED)
             except TimeoutError:
                 pass
-            return await self._abandon()
+            return await self._cancel_and_reset()
 
     @property
     def epoch(self) -> int:
@@ -143,76 +143,76 @@ class Window(ABC):
         return self._epoch
 
     @property
-    def progress(self) -> Progress:
+    def progress(self) -> WindowProgress:
         now = self._clock()
-        heads = [lane[0].admitted_at for lane in self._lanes.values() if lane]
-        return Progress(
+        heads = [lane[0].admitted_at for lane in self._entries_by_partition.values() if lane]
+        return WindowProgress(
             running=len(self._running),
             pending=self._pending,
-            oldest=now - min(heads, default=now),
-            stalled=now - self._moved_at if self._pending else 0.0,
+            oldest_age=now - min(heads, default=now),
+            stalled_for=now - self._last_progress_at if self._pending else 0.0,
         )
 
     @abstractmethod
-    def _enqueue(self, entry: Entry) -> None:
+    def _enqueue(self, entry: WindowEntry) -> None:
         """Remember a new entry."""
 
     @abstractmethod
-    def _next(self) -> Sequence[Entry]:
+    def _take_next(self) -> Sequence[WindowEntry]:
         """Take the entries to work on next, empty if none is free or wanted."""
 
     @abstractmethod
-    async def _work(self, entries: Sequence[Entry]) -> None:
+    async def _process_entries(self, entries: Sequence[WindowEntry]) -> None:
         """Process entries; return when their effect is durable."""
 
     @abstractmethod
-    def _release(self, entries: Sequence[Entry]) -> None:
+    def _release(self, entries: Sequence[WindowEntry]) -> None:
         """Free what waited behind finished entries."""
 
-    def _begin(self) -> None:
-        self._lanes: dict[Partition, deque[Entry]] = {}
-        self._newest: dict[Partition, int] = {}
-        self._acked: dict[Partition, int] = {}
+    def _reset(self) -> None:
+        self._entries_by_partition: dict[Partition, deque[WindowEntry]] = {}
+        self._newest_offsets: dict[Partition, int] = {}
+        self._acked_offsets: dict[Partition, int] = {}
         self._running: dict[int, asyncio.Task[None]] = {}
-        self._horizon = {} if self._broken else None
+        self._horizon = {} if self._failed else None
         self._pending = 0
-        self._moved_at = self._clock()
-        self._room = asyncio.Event()
+        self._last_progress_at = self._clock()
+        self._has_capacity = asyncio.Event()
 
     async def _admit(self, delivery: Delivery) -> None:
-        entry = Entry(next(self._sequence), delivery, self._clock())
-        newest = self._newest.get(entry.partition, -1)
+        entry = WindowEntry(next(self._sequence), delivery, self._clock())
+        newest = self._newest_offsets.get(entry.partition, -1)
         if entry.record.offset <= newest:
-            await self._break(OffsetsWentBack(f"{entry.record.position} came after offset {newest}"))
+            await self._stop_with(OffsetRegression(f"{entry.record.position} came after offset {newest}"))
             return
         if not self._pending:
-            self._moved_at = entry.admitted_at
-        self._newest[entry.partition] = entry.record.offset
-        self._lanes.setdefault(entry.partition, deque()).append(entry)
+            self._last_progress_at = entry.admitted_at
+        self._newest_offsets[entry.partition] = entry.record.offset
+        self._entries_by_partition.setdefault(entry.partition, deque()).append(entry)
         self._pending += 1
         self._enqueue(entry)
         self._launch()
 
-    def _wanted(self, entry: Entry) -> bool:
+    def _is_within_horizon(self, entry: WindowEntry) -> bool:
         return self._horizon is None or entry.record.offset <= self._horizon.get(entry.partition, -1)
 
     def _newest_started(self) -> dict[Partition, int]:
         return {
-            partition: max((e.record.offset for e in lane if e.state is not State.WAITING), default=-1)
-            for partition, lane in self._lanes.items()
+            partition: max((e.record.offset for e in lane if e.state is not EntryState.WAITING), default=-1)
+            for partition, lane in self._entries_by_partition.items()
         }
 
     def _launch(self) -> None:
-        while len(self._running) < self.max_in_flight and (entries := self._next()):
+        while len(self._running) < self.max_in_flight and (entries := self._take_next()):
             for entry in entries:
-                entry.state = State.RUNNING
-            task = asyncio.create_task(self._one(entries, self._epoch))
+                entry.state = EntryState.RUNNING
+            task = asyncio.create_task(self._run_entries(entries, self._epoch))
             self._running[entries[0].sequence] = task
 
-    async def _one(self, entries: Sequence[Entry], epoch: int) -> None:
+    async def _run_entries(self, entries: Sequence[WindowEntry], epoch: int) -> None:
         failure: BaseException | None = None
         try:
-            await self._work(entries)
+            await self._process_entries(entries)
         # A cancellation that no drain asked for is a failure as well: its record would wait for ever.
         except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 -- handed to `fail`
             failure = error
@@ -222,44 +222,44 @@ class Window(ABC):
         if failure is None:
             self._finish(entries)
         else:
-            await self._break(failure)
+            await self._stop_with(failure)
 
-    def _finish(self, entries: Sequence[Entry]) -> None:
+    def _finish(self, entries: Sequence[WindowEntry]) -> None:
         for entry in entries:
-            entry.state = State.DONE
-        self._moved_at = self._clock()
+            entry.state = EntryState.DONE
+        self._last_progress_at = self._clock()
         for partition in {entry.partition for entry in entries}:
             self._acknowledge(partition)
         self._release(entries)
         self._launch()
-        self._room.set()
+        self._has_capacity.set()
 
     def _acknowledge(self, partition: Partition) -> None:
-        lane = self._lanes[partition]
-        while lane and lane[0].state is State.DONE:
+        lane = self._entries_by_partition[partition]
+        while lane and lane[0].state is EntryState.DONE:
             entry = lane.popleft()
             self._pending -= 1
             entry.delivery.ack()
-            self._acked[partition] = entry.record.offset + 1
+            self._acked_offsets[partition] = entry.record.offset + 1
 
-    async def _break(self, error: BaseException) -> None:
-        if self._broken:
+    async def _stop_with(self, error: BaseException) -> None:
+        if self._failed:
             return
-        self._broken = True
+        self._failed = True
         self._horizon = {}
         await self._fail(error)
 
-    async def _abandon(self) -> Drained:
-        left, room = list(self._running.values()), self._room
-        entries = [entry for lane in self._lanes.values() for entry in lane]
-        drained = Drained(
-            offsets=self._acked,
+    async def _cancel_and_reset(self) -> DrainResult:
+        left, room = list(self._running.values()), self._has_capacity
+        entries = [entry for lane in self._entries_by_partition.values() for entry in lane]
+        drained = DrainResult(
+            offsets=self._acked_offsets,
             cancelled=len(left),
             dropped=len(entries),
-            redone=sum(entry.state is not State.WAITING for entry in entries),
+            started=sum(entry.state is not EntryState.WAITING for entry in entries),
         )
         self._epoch += 1
-        self._begin()
+        self._reset()
         room.set()
         for task in left:
             task.cancel()

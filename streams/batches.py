@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Generic, TypeVar
 
-from mnemolog.streams.base_window import Entry, Partition, Window
-from mnemolog.streams.errors import BatcherClosed, ResultsMissing
-from mnemolog.streams.records import Record
+from mnemolog.streams.base_window import Partition, Window, WindowEntry
+from mnemolog.streams.errors import BatcherClosedError, ResultCountMismatch
+from mnemolog.streams.records import KafkaRecord
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -26,7 +26,7 @@ class BatchWindow(Window):
 
     def __init__(
         self,
-        process_batch: Callable[[Sequence[Record]], Awaitable[None]],
+        process_batch: Callable[[Sequence[KafkaRecord]], Awaitable[None]],
         *,
         max_records: int = 500,
         max_in_flight: int = 4,
@@ -37,19 +37,19 @@ class BatchWindow(Window):
         self._max_records = max_records
         super().__init__(max_in_flight=max_in_flight, max_pending=max_pending, clock=clock)
 
-    def _begin(self) -> None:
-        super()._begin()
-        self._waiting: dict[Partition, deque[Entry]] = {}
+    def _reset(self) -> None:
+        super()._reset()
+        self._waiting: dict[Partition, deque[WindowEntry]] = {}
         self._busy: set[Partition] = set()
 
-    def _enqueue(self, entry: Entry) -> None:
+    def _enqueue(self, entry: WindowEntry) -> None:
         self._waiting.setdefault(entry.partition, deque()).append(entry)
 
-    def _next(self) -> Sequence[Entry]:
+    def _take_next(self) -> Sequence[WindowEntry]:
         heads = [
             (entries[0].sequence, partition)
             for partition, entries in self._waiting.items()
-            if entries and partition not in self._busy and self._wanted(entries[0])
+            if entries and partition not in self._busy and self._is_within_horizon(entries[0])
         ]
         if not heads:
             return ()
@@ -58,15 +58,15 @@ class BatchWindow(Window):
         waiting = self._waiting[partition]
         return [waiting.popleft() for _ in range(min(len(waiting), self._max_records))]
 
-    async def _work(self, entries: Sequence[Entry]) -> None:
+    async def _process_entries(self, entries: Sequence[WindowEntry]) -> None:
         await self._process_batch([entry.record for entry in entries])
 
-    def _release(self, entries: Sequence[Entry]) -> None:
+    def _release(self, entries: Sequence[WindowEntry]) -> None:
         self._busy.discard(entries[0].partition)
 
 
 @dataclass(slots=True, eq=False)
-class _Ticket(Generic[T, R]):
+class _BatchItem(Generic[T, R]):
     item: T
     result: asyncio.Future[R]
 
@@ -91,49 +91,49 @@ class MicroBatcher(Generic[T, R]):
         self._max_items = max_items
         self._max_wait = max_wait
         self._slots = asyncio.Semaphore(max_concurrent)
-        self._queue: asyncio.Queue[_Ticket[T, R]] = asyncio.Queue(max_queued)
+        self._queue: asyncio.Queue[_BatchItem[T, R]] = asyncio.Queue(max_queued)
         self._calls: set[asyncio.Task[None]] = set()
-        self._collector: asyncio.Task[None] | None = None
+        self._dispatcher: asyncio.Task[None] | None = None
         self._closed = False
 
     async def submit(self, item: T) -> R:
         """Return this item's result; block while the queue is full.
 
-        Raises what `run` raised for its batch, `ResultsMissing` or `BatcherClosed`.
+        Raises what `run` raised for its batch, `ResultCountMismatch` or `BatcherClosedError`.
         """
-        ticket: _Ticket[T, R] = _Ticket(item, asyncio.get_running_loop().create_future())
+        ticket: _BatchItem[T, R] = _BatchItem(item, asyncio.get_running_loop().create_future())
         if not self._closed:
-            self._collector = self._collector or asyncio.create_task(self._collect())
+            self._dispatcher = self._dispatcher or asyncio.create_task(self._dispatch_batches())
             await self._queue.put(ticket)
         if self._closed:
-            _refuse([ticket])
+            _fail_as_closed([ticket])
         return await ticket.result
 
     async def close(self) -> None:
-        """Cancel running calls and refuse waiting items; their callers get `BatcherClosed`."""
+        """Cancel running calls and refuse waiting items; their callers get `BatcherClosedError`."""
         self._closed = True
-        tasks = [task for task in (self._collector, *self._calls) if task is not None]
+        tasks = [task for task in (self._dispatcher, *self._calls) if task is not None]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         while not self._queue.empty():
-            _refuse([self._queue.get_nowait()])
+            _fail_as_closed([self._queue.get_nowait()])
             await asyncio.sleep(0)  # lets in a caller that the full queue held back
 
-    async def _collect(self) -> None:
+    async def _dispatch_batches(self) -> None:
         while True:
             await self._slots.acquire()
-            tickets: list[_Ticket[T, R]] = []
+            tickets: list[_BatchItem[T, R]] = []
             try:
-                await self._gather(tickets)
+                await self._collect_batch(tickets)
             except asyncio.CancelledError:
-                _refuse(tickets)
+                _fail_as_closed(tickets)
                 raise
-            call = asyncio.create_task(self._call(tickets))
+            call = asyncio.create_task(self._run_batch(tickets))
             self._calls.add(call)
-            call.add_done_callback(partial(self._finished, tickets))
+            call.add_done_callback(partial(self._on_batch_done, tickets))
 
-    async def _gather(self, tickets: list[_Ticket[T, R]]) -> None:
+    async def _collect_batch(self, tickets: list[_BatchItem[T, R]]) -> None:
         tickets.append(await self._queue.get())
         try:
             async with asyncio.timeout(self._max_wait):
@@ -142,36 +142,36 @@ class MicroBatcher(Generic[T, R]):
         except TimeoutError:
             pass
 
-    async def _call(self, tickets: Sequence[_Ticket[T, R]]) -> None:
+    async def _run_batch(self, tickets: Sequence[_BatchItem[T, R]]) -> None:
         wanted = [ticket for ticket in tickets if not ticket.result.done()]
         if not wanted:
             return
         try:
-            results = await self._results([ticket.item for ticket in wanted])
+            results = await self._checked_results([ticket.item for ticket in wanted])
         except Exception as error:  # noqa: BLE001 -- handed to those who asked
-            _settle(wanted, error)
+            _fail_pending(wanted, error)
             return
         for ticket, result in zip(wanted, results, strict=True):
             if not ticket.result.done():
                 ticket.result.set_result(result)
 
-    async def _results(self, items: list[T]) -> list[R]:
+    async def _checked_results(self, items: list[T]) -> list[R]:
         results = await self._run(items)
         if len(results) != len(items):
-            raise ResultsMissing(f"{len(items)} items gave {len(results)} results")
+            raise ResultCountMismatch(f"{len(items)} items gave {len(results)} results")
         return results
 
-    def _finished(self, tickets: Sequence[_Ticket[T, R]], call: asyncio.Task[None]) -> None:
+    def _on_batch_done(self, tickets: Sequence[_BatchItem[T, R]], call: asyncio.Task[None]) -> None:
         self._calls.discard(call)
         self._slots.release()
-        _refuse(tickets)  # those of a cancelled call; the others have their result
+        _fail_as_closed(tickets)  # those of a cancelled call; the others have their result
 
 
-def _settle(tickets: Sequence[_Ticket[T, R]], error: Exception) -> None:
+def _fail_pending(tickets: Sequence[_BatchItem[T, R]], error: Exception) -> None:
     for ticket in tickets:
         if not ticket.result.done():
             ticket.result.set_exception(error)
 
 
-def _refuse(tickets: Sequence[_Ticket[T, R]]) -> None:
-    _settle(tickets, BatcherClosed("the batcher was closed before it had this item's result"))
+def _fail_as_closed(tickets: Sequence[_BatchItem[T, R]]) -> None:
+    _fail_pending(tickets, BatcherClosedError("the batcher was closed before it had this item's result"))

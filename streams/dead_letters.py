@@ -9,7 +9,7 @@ import structlog
 
 from mnemolog.streams import metrics
 from mnemolog.streams.errors import RecordTooLarge
-from mnemolog.streams.records import Record
+from mnemolog.streams.records import KafkaRecord
 from mnemolog.streams.send import Sender
 from mnemolog.streams.topics import DEAD_LETTERS, topic_name
 
@@ -17,16 +17,16 @@ log = structlog.get_logger(__name__)
 
 DETAIL_CHARACTERS: Final = 2000
 # What is left of a value that does not fit beside its headers.
-CUT_BYTES: Final = DEAD_LETTERS.max_message_bytes // 2
+TRUNCATED_BYTES: Final = DEAD_LETTERS.max_message_bytes // 2
 
-STAGE: Final = "mnemolog-stage"
-REASON: Final = "mnemolog-reason"
-DETAIL: Final = "mnemolog-detail"
-ORIGIN: Final = "mnemolog-origin"
-SOURCE: Final = "mnemolog-source"
-TRIES: Final = "mnemolog-tries"
-AT: Final = "mnemolog-at"
-SIZE: Final = "mnemolog-size"
+STAGE_HEADER: Final = "mnemolog-stage"
+REASON_HEADER: Final = "mnemolog-reason"
+DETAIL_HEADER: Final = "mnemolog-detail"
+ORIGIN_HEADER: Final = "mnemolog-origin"
+SOURCE_ID_HEADER: Final = "mnemolog-source"
+ATTEMPTS_HEADER: Final = "mnemolog-tries"
+TIMESTAMP_HEADER: Final = "mnemolog-at"
+SIZE_HEADER: Final = "mnemolog-size"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,24 +48,24 @@ class DeadLetter:
     size: int
 
     @classmethod
-    def from_record(cls, record: Record) -> "DeadLetter":
+    def from_record(cls, record: KafkaRecord) -> "DeadLetter":
         """Read a record of `dead_letters`; raise `KeyError` or `ValueError` if a header is missing or wrong."""
         headers = {name: content.decode() for name, content in record.headers}
         return cls(
             key=record.key,
-            value=record.value if int(headers[SIZE]) >= 0 else None,
-            stage=headers[STAGE],
-            reason=headers[REASON],
-            detail=headers[DETAIL],
-            origin=headers[ORIGIN],
-            source_id=headers[SOURCE],
-            tries=int(headers[TRIES]),
-            at=datetime.fromisoformat(headers[AT]),
-            size=int(headers[SIZE]),
+            value=record.value if int(headers[SIZE_HEADER]) >= 0 else None,
+            stage=headers[STAGE_HEADER],
+            reason=headers[REASON_HEADER],
+            detail=headers[DETAIL_HEADER],
+            origin=headers[ORIGIN_HEADER],
+            source_id=headers[SOURCE_ID_HEADER],
+            tries=int(headers[ATTEMPTS_HEADER]),
+            at=datetime.fromisoformat(headers[TIMESTAMP_HEADER]),
+            size=int(headers[SIZE_HEADER]),
         )
 
 
-class DeadLetters:
+class DeadLetterWriter:
     """Writes dead letters durably; `now` gives the time with its zone."""
 
     def __init__(
@@ -75,8 +75,8 @@ class DeadLetters:
         self._topic = topic_name(DEAD_LETTERS, prefix)
         self._now = now
 
-    async def put(
-        self, record: Record, *, stage: str, reason: str, detail: str, tries: int, source_id: str = ""
+    async def write(
+        self, record: KafkaRecord, *, stage: str, reason: str, detail: str, tries: int, source_id: str = ""
     ) -> None:
         """Put a record away; return when the broker has it.
 
@@ -104,20 +104,20 @@ class DeadLetters:
         try:
             await self._sender.send(self._topic, key=letter.key, value=value, headers=headers)
         except RecordTooLarge:
-            key = (letter.key or b"")[: CUT_BYTES // 2]
-            await self._sender.send(self._topic, key=key, value=value[:CUT_BYTES], headers=headers)
+            key = (letter.key or b"")[: TRUNCATED_BYTES // 2]
+            await self._sender.send(self._topic, key=key, value=value[:TRUNCATED_BYTES], headers=headers)
 
 
 def _headers(letter: DeadLetter) -> tuple[tuple[str, bytes], ...]:
     texts = {
-        STAGE: letter.stage,
-        REASON: letter.reason,
-        DETAIL: letter.detail,
-        ORIGIN: letter.origin,
-        SOURCE: letter.source_id,
-        TRIES: str(letter.tries),
-        AT: letter.at.isoformat(),
-        SIZE: str(letter.size),
+        STAGE_HEADER: letter.stage,
+        REASON_HEADER: letter.reason,
+        DETAIL_HEADER: letter.detail,
+        ORIGIN_HEADER: letter.origin,
+        SOURCE_ID_HEADER: letter.source_id,
+        ATTEMPTS_HEADER: str(letter.tries),
+        TIMESTAMP_HEADER: letter.at.isoformat(),
+        SIZE_HEADER: str(letter.size),
     }
     # Error texts can hold lone surrogates, which UTF-8 cannot.
     return tuple((name, text.encode(errors="backslashreplace")) for name, text in texts.items())

@@ -9,47 +9,47 @@ from typing import Final, TypeVar
 
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
-from mnemolog.projections.known import KnownFacts
-from mnemolog.projections.limits import Reservations
-from mnemolog.projections.matching import Matcher
-from mnemolog.projections.past import PastReader
-from mnemolog.projections.policies import Policies
+from mnemolog.projections.known import FactStore
+from mnemolog.projections.limits import LimitReservations
+from mnemolog.projections.matching import CandidateFinder
+from mnemolog.projections.past import EventHistoryStore
+from mnemolog.projections.policies import PolicyStore
 from mnemolog.projections.pools import open_pool
-from mnemolog.projections.replies import Key, Replies, StoredReply
+from mnemolog.projections.replies import ReplyKey, ReplyStore, StoredReply
 from mnemolog.schemas.commit import Commit
 from mnemolog.schemas.envelopes import End, MatchedFacts
 from mnemolog.schemas.provenance import Step
 from mnemolog.schemas.turn import Turn
-from mnemolog.streams.models import Models
-from mnemolog.streams.records import Record
+from mnemolog.streams.models import StageModels
+from mnemolog.streams.records import KafkaRecord
 from mnemolog.streams.settings import StreamsSettings, default_rules
-from mnemolog.streams.stages.commanding import Commanding
-from mnemolog.streams.stages.embed import Embedding, finish_embed
-from mnemolog.streams.stages.errors import TurnEndedError
-from mnemolog.streams.stages.extract import Extractor, finish_extract, read_source
-from mnemolog.streams.stages.freshness import Freshness
-from mnemolog.streams.stages.limiting import Limiting
-from mnemolog.streams.stages.match import Matching, finish_match
-from mnemolog.streams.stages.reading import Received
-from mnemolog.streams.stages.resolve import Resolver
-from mnemolog.streams.standards import Standards
+from mnemolog.streams.stages.commanding import CommandHandler
+from mnemolog.streams.stages.embed import EmbedStage, finish_embed
+from mnemolog.streams.stages.errors import SourceEndedError
+from mnemolog.streams.stages.extract import ExtractStage, finish_extract, parse_source
+from mnemolog.streams.stages.freshness import ReadYourWrites
+from mnemolog.streams.stages.limiting import LimitEnforcer
+from mnemolog.streams.stages.match import MatchStage, finish_match
+from mnemolog.streams.stages.reading import ReceivedEnvelope
+from mnemolog.streams.stages.resolve import ResolveStage
+from mnemolog.streams.standards import EffectiveSettings
 from mnemolog.streams.topics import CONVERSATION_TURNS, MEMORY_COMMANDS
 from mnemolog.streams.watermark import Watermark
 
-NAME: Final = "mnemolog-dry-run"
+APPLICATION_NAME: Final = "mnemolog-dry-run"
 POOL_SIZE: Final = 2
 
 G = TypeVar("G")
 W = TypeVar("W")
 
 
-class Unrecorded(Replies):
+class NullReplyStore(ReplyStore):
     """Keeps no reply and knows none: each dry run asks anew."""
 
     def __init__(self) -> None:
         """Needs no table."""
 
-    async def get_many(self, keys: Sequence[Key]) -> Mapping[Key, tuple[StoredReply, ...]]:  # noqa: ARG002 - knows none
+    async def get_many(self, keys: Sequence[ReplyKey]) -> Mapping[ReplyKey, tuple[StoredReply, ...]]:  # noqa: ARG002 - knows none
         return {}
 
     async def put_many(self, replies: Sequence[StoredReply]) -> list[StoredReply]:
@@ -69,21 +69,23 @@ class DryRun:
             _read_only(settings.postgres or ""),
             min_size=0,
             max_size=POOL_SIZE,
-            application_name=NAME,
+            application_name=APPLICATION_NAME,
             statement_timeout=settings.postgres_statement_timeout,
         )
-        self._models = Models(settings, Unrecorded())
-        self._standards = Standards(settings, Policies(self._pool))
-        self._matcher = Matcher(self._pool, limit=settings.candidates)
-        self._limiting = Limiting(Reservations(self._pool), reserves=False)
-        self._extract = Extractor(
+        self._models = StageModels(settings, NullReplyStore())
+        self._effective_settings = EffectiveSettings(settings, PolicyStore(self._pool))
+        self._matcher = CandidateFinder(self._pool, limit=settings.candidates)
+        self._limits = LimitEnforcer(LimitReservations(self._pool), reserves=False)
+        self._extract = ExtractStage(
             self._models.chat,
             categories=settings.categories,
-            rules_for=self._standards.rules_for,
-            precheck=self._limiting.precheck,
+            rules_for=self._effective_settings.rules_for,
+            precheck=self._limits.precheck,
         )
-        self._embed = Embedding(self._models.embedder, self._standards.thresholds_for)
-        self._match = Matching(self._matcher, self._standards.thresholds_for, self._standards.rules_for)
+        self._embed = EmbedStage(self._models.embedder, self._effective_settings.thresholds_for)
+        self._match = MatchStage(
+            self._matcher, self._effective_settings.thresholds_for, self._effective_settings.rules_for
+        )
         self._resolve = self._resolver()
 
     async def open(self) -> None:
@@ -96,59 +98,64 @@ class DryRun:
     async def decide(self, turn: Turn) -> Commit:
         """The commit that `turn` would have, published now, if nothing of its owner were under way."""
         record = _record(turn, self._clock())
-        admitted = read_source(record, max_bytes=self._settings.max_turn_bytes, commands=MEMORY_COMMANDS.name)
-        extracted = await worked(self._extract, finish_extract, admitted, record)
-        embedded = await worked(self._embed, finish_embed, Received(extracted), record)
-        matched = await worked(self._match, finish_match, Received(embedded), record)
-        return await self._resolve.decide(await self._looked_again(matched))
+        admitted = parse_source(record, max_bytes=self._settings.max_turn_bytes, commands=MEMORY_COMMANDS.name)
+        extracted = await run_stage(self._extract, finish_extract, admitted, record)
+        embedded = await run_stage(self._embed, finish_embed, ReceivedEnvelope(extracted), record)
+        matched = await run_stage(self._match, finish_match, ReceivedEnvelope(embedded), record)
+        return await self._resolve.decide(await self._with_candidates(matched))
 
-    def _resolver(self) -> Resolver:
+    def _resolver(self) -> ResolveStage:
         """The resolver, of which only `decide` is asked: that waits for nothing, so it is told of no log."""
-        known = KnownFacts(self._pool)
-        return Resolver(
+        known = FactStore(self._pool)
+        return ResolveStage(
             matcher=self._matcher,
-            matching=self._match,
+            match_stage=self._match,
             model=self._models.chat,
             embedder=self._models.embedder,
-            freshness=Freshness(Watermark(_nowhere), _empty, lambda: 0),
-            thresholds_for=self._standards.thresholds_for,
-            configured=default_rules(self._settings),
-            rules_for=self._standards.rules_for,
-            limiting=self._limiting,
-            commanding=Commanding(known=known, past=PastReader(self._pool, known), clock=self._clock),
+            read_your_writes=ReadYourWrites(Watermark(_no_offsets), _zero_offset, lambda: 0),
+            thresholds_for=self._effective_settings.thresholds_for,
+            default_rules=default_rules(self._settings),
+            rules_for=self._effective_settings.rules_for,
+            limits=self._limits,
+            handle_command=CommandHandler(
+                known=known, event_history=EventHistoryStore(self._pool, known), clock=self._clock
+            ),
             lookups=known,
             clock=self._clock,
         )
 
-    async def _looked_again(self, matched: MatchedFacts) -> MatchedFacts:
+    async def _with_candidates(self, matched: MatchedFacts) -> MatchedFacts:
         """With the candidates that were too much for a record, as the resolver would find them."""
         if matched.scope is None or matched.scope_version:
             return matched
-        facts, version = await self._match.matched(matched, matched.scope, matched.facts)
+        facts, version = await self._match.find_candidates(matched, matched.scope, matched.facts)
         return matched.model_copy(update={"facts": facts, "scope_version": version})
 
 
-async def _nowhere() -> Mapping[int, int]:
+async def _no_offsets() -> Mapping[int, int]:
     return {}
 
 
-async def _empty(_partition: int) -> int:
+async def _zero_offset(_partition: int) -> int:
     return 0
 
 
-async def worked(
-    work: Callable[[G, Record], Awaitable[W]], finish: Callable[[G, End, Step | None], W], given: G, record: Record
+async def run_stage(
+    work: Callable[[G, KafkaRecord], Awaitable[W]],
+    finish: Callable[[G, End, Step | None], W],
+    stage_input: G,
+    record: KafkaRecord,
 ) -> W:
     """One stage's output, also where the turn ends there."""
     try:
-        return await work(given, record)
-    except TurnEndedError as error:
-        return finish(given, error.end, error.step)
+        return await work(stage_input, record)
+    except SourceEndedError as error:
+        return finish(stage_input, error.end, error.step)
 
 
-def _record(turn: Turn, now: datetime) -> Record:
+def _record(turn: Turn, now: datetime) -> KafkaRecord:
     """The turn as it would lie in the log, but at no offset of it."""
-    return Record(
+    return KafkaRecord(
         topic=CONVERSATION_TURNS.name,
         partition=0,
         offset=0,

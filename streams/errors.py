@@ -1,8 +1,8 @@
 """What can go wrong on the Kafka side, named by what the caller can do.
 
 `StartRefused`: the operator changes something and starts again.
-`Undeliverable`: the record goes to the dead letters; sending it again cannot help.
-`StageBroken`: nothing is acknowledged, the stage's App is crashed and started anew.
+`UndeliverableRecord`: the record goes to the dead letters; sending it again cannot help.
+`StageCrash`: nothing is acknowledged, the stage's App is crashed and started anew.
 """
 
 # ruff: noqa: N818 -- the names say what happened; "Error" would add nothing
@@ -28,35 +28,35 @@ class TopicNotCreated(StartRefused):
     """The broker refused to create a topic, or did not show it in time."""
 
 
-class Undeliverable(StreamsError):
+class UndeliverableRecord(StreamsError):
     """This record will never be accepted as it is: dead-letter what it came from."""
 
 
-class RecordTooLarge(Undeliverable):
+class RecordTooLarge(UndeliverableRecord):
     """A record exceeds what its topic takes."""
 
 
-class StageBroken(StreamsError):
+class StageCrash(StreamsError):
     """The stage cannot go on in this App: crash it, unacknowledged, and start it anew."""
 
 
-class ProducerDead(StageBroken):
+class ProducerDead(StageCrash):
     """The producer is closed, fenced or out of sequence, and stays so."""
 
 
-class OffsetsWentBack(StageBroken):
+class OffsetRegression(StageCrash):
     """A partition delivered an offset that the window already holds."""
 
 
-class NoProgress(StageBroken):
+class NoProgress(StageCrash):
     """Records are pending and none was finished for too long."""
 
 
-class BatcherClosed(StreamsError):
+class BatcherClosedError(StreamsError):
     """A micro-batcher was closed before it ran this item: the caller's record stays unacknowledged."""
 
 
-class ResultsMissing(StreamsError):
+class ResultCountMismatch(StreamsError):
     """A batch call answered for fewer or more items than it was given: none of its results can be trusted."""
 
 

@@ -15,42 +15,42 @@ from uuid import UUID
 import orjson
 import structlog
 
-from mnemolog.projections.known import Ending, KnownFacts
+from mnemolog.projections.known import DueExpiry, FactStore
 from mnemolog.schemas.command import MAX_ITEMS, Command, Expire
 from mnemolog.schemas.scope import Scope
 from mnemolog.streams.errors import StreamsError
 
-BATCH: Final = 500
-MARGIN: Final = timedelta(seconds=30)
+BATCH_SIZE: Final = 500
+CLOCK_MARGIN: Final = timedelta(seconds=30)
 """By so much the clock of whoever carries the order out may be behind."""
-PATIENCE: Final = timedelta(minutes=15)
+REPEAT_AFTER: Final = timedelta(minutes=15)
 """For so long an order may take its time before it is given again."""
-MAX_ASKED: Final = 100_000
+MAX_REQUESTED: Final = 100_000
 
 log = structlog.get_logger(__name__)
 
 
-class Expiry:
-    """Orders ended facts to expire. `mine` says for which scopes; every other worker asks for its own.
+class ExpirySweep:
+    """Orders ended facts to expire. `owns_scope` says for which scopes; every other worker asks for its own.
 
     `publish` returns when the broker has the command. An order that is given twice on a day has the same id, so it is
-    carried out once. The next day it has another: who carried it out may have been behind by more than `MARGIN`.
+    carried out once. The next day it has another: who carried it out may have been behind by more than `CLOCK_MARGIN`.
     """
 
     def __init__(
         self,
-        known: KnownFacts,
+        known: FactStore,
         *,
         publish: Callable[[Command], Awaitable[object]],
-        mine: Callable[[Scope], bool] = lambda _: True,
-        batch: int = BATCH,
+        owns_scope: Callable[[Scope], bool] = lambda _: True,
+        batch_size: int = BATCH_SIZE,
     ) -> None:
         self._known = known
         self._publish = publish
-        self._mine = mine
-        self._batch = batch
-        self._after: Ending | None = None
-        self._asked: dict[UUID, datetime] = {}
+        self._owns_scope = owns_scope
+        self._batch = batch_size
+        self._after: DueExpiry | None = None
+        self._requested: dict[UUID, datetime] = {}
 
     @property
     def has_more(self) -> bool:
@@ -59,14 +59,14 @@ class Expiry:
 
     async def sweep(self, now: datetime) -> int:
         """Look at the next facts that have ended; give the number of those that were ordered to expire now."""
-        self._asked = {fact_id: asked for fact_id, asked in self._asked.items() if asked > now - PATIENCE}
-        if len(self._asked) >= MAX_ASKED:
+        self._requested = {fact_id: asked for fact_id, asked in self._requested.items() if asked > now - REPEAT_AFTER}
+        if len(self._requested) >= MAX_REQUESTED:
             self._after = None
             return 0
-        page = await self._known.ending(now - MARGIN, after=self._after, limit=self._batch)
-        due = [ending for ending in page if ending.fact_id not in self._asked and self._mine(ending.scope)]
+        page = await self._known.due_expiries(now - CLOCK_MARGIN, after=self._after, limit=self._batch)
+        due = [ending for ending in page if ending.fact_id not in self._requested and self._owns_scope(ending.scope)]
         await asyncio.gather(*(self._publish(command) for command in expire_commands(due, now)))
-        self._asked |= dict.fromkeys((ending.fact_id for ending in due), now)
+        self._requested |= dict.fromkeys((ending.fact_id for ending in due), now)
         self._after = page[-1] if len(page) == self._batch else None
         return len(due)
 
@@ -86,7 +86,7 @@ class Expiry:
                 await asyncio.wait_for(stop.wait(), interval)
 
 
-def expire_commands(due: Sequence[Ending], now: datetime) -> Iterator[Command]:
+def expire_commands(due: Sequence[DueExpiry], now: datetime) -> Iterator[Command]:
     """One command for up to a hundred facts of a scope. Its id follows from the facts, their ends and the day."""
     for scope, endings in groupby(sorted(due, key=_by_scope), key=lambda ending: ending.scope):
         of_scope = list(endings)
@@ -96,11 +96,11 @@ def expire_commands(due: Sequence[Ending], now: datetime) -> Iterator[Command]:
             yield Command(command_id=_command_id(scope, share, now), scope=scope, issued_at=now, order=order)
 
 
-def _by_scope(ending: Ending) -> tuple[tuple[str, ...], datetime, UUID]:
+def _by_scope(ending: DueExpiry) -> tuple[tuple[str, ...], datetime, UUID]:
     return tuple(ending.scope.columns.values()), ending.ends_at, ending.fact_id
 
 
-def _command_id(scope: Scope, endings: Sequence[Ending], now: datetime) -> str:
+def _command_id(scope: Scope, endings: Sequence[DueExpiry], now: datetime) -> str:
     named = [
         scope.columns,
         f"{now.astimezone(UTC):%Y-%m-%d}",

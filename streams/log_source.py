@@ -15,15 +15,15 @@ from mnemolog.projections.query_errors import LogUnreadableError
 from mnemolog.streams.topics import MEMORY_EVENTS, Topic, topic_name
 
 T = TypeVar("T")
-PATIENCE_SECONDS: Final = 60.0
+TIMEOUT_SECONDS: Final = 60.0
 POLL_MILLISECONDS: Final = 1000
 RETRY_SECONDS: Final = 0.5
 
 
-class KafkaLog:
+class KafkaLogReader:
     """`mnemolog.projections.log_source.LogSource` over Kafka: the log, or another `topic`.
 
-    Every call waits up to `patience` seconds without progress and then raises `LogUnreadableError`.
+    Every call waits up to `timeout` seconds without progress and then raises `LogUnreadableError`.
     """
 
     def __init__(
@@ -32,18 +32,18 @@ class KafkaLog:
         *,
         topic: Topic = MEMORY_EVENTS,
         prefix: str = "",
-        patience: float = PATIENCE_SECONDS,
+        timeout: float = TIMEOUT_SECONDS,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._bootstrap = bootstrap
         self._topic = topic_name(topic, prefix)
-        self._patience = patience
+        self._timeout = timeout
         self._clock = clock
         self._consumer: Any = None
         self._starting = asyncio.Lock()
 
     async def partitions(self) -> list[int]:
-        found = await self._patiently(self._described)
+        found = await self._retry_until_timeout(self._describe_partitions)
         if not found:
             raise LogUnreadableError(f"topic {self._topic} does not exist at {self._bootstrap}: check both names")
         return found
@@ -55,7 +55,7 @@ class KafkaLog:
             ends: dict[Any, int] = await consumer.end_offsets([place])
             return ends[place]
 
-        return await self._asked(ask)
+        return await self._with_consumer(ask)
 
     async def read(self, partition: int, start: int, stop: int) -> AsyncIterator[LogRecord]:
         """Also raises `mnemolog.projections.errors.LogGapError` where the topic no longer holds `start`."""
@@ -64,8 +64,8 @@ class KafkaLog:
         place = TopicPartition(self._topic, partition)
         consumer = AIOKafkaConsumer(bootstrap_servers=self._bootstrap, auto_offset_reset="none")
         try:
-            await self._patiently(consumer.start)
-            first: int = (await self._patiently(lambda: consumer.beginning_offsets([place])))[place]
+            await self._retry_until_timeout(consumer.start)
+            first: int = (await self._retry_until_timeout(lambda: consumer.beginning_offsets([place])))[place]
             if first > start:
                 raise LogGapError(partition, start, first)
             consumer.assign([place])
@@ -82,7 +82,7 @@ class KafkaLog:
             if consumer is not None:
                 await consumer.stop()
 
-    async def _described(self) -> list[int]:
+    async def _describe_partitions(self) -> list[int]:
         admin = AIOKafkaAdminClient(bootstrap_servers=self._bootstrap)
         try:
             await admin.start()
@@ -92,34 +92,34 @@ class KafkaLog:
             await admin.close()
 
     async def _records(self, consumer: Any, place: Any, stop: int) -> AsyncIterator[LogRecord]:
-        deadline = self._clock() + self._patience
+        deadline = self._clock() + self._timeout
         while True:
             for message in (await consumer.getmany(timeout_ms=POLL_MILLISECONDS)).get(place, ()):
                 if message.offset < stop:
                     yield LogRecord(offset=message.offset, value=message.value or b"")
-                deadline = self._clock() + self._patience
+                deadline = self._clock() + self._timeout
             if await consumer.position(place) >= stop:
                 return
             if self._clock() > deadline:
-                raise self._unreadable(f"no record of partition {place.partition} came")
+                raise self._unreadable_error(f"no record of partition {place.partition} came")
 
-    async def _asked(self, ask: Callable[[Any], Awaitable[T]]) -> T:
+    async def _with_consumer(self, ask: Callable[[Any], Awaitable[T]]) -> T:
         async with self._starting:
             if self._consumer is None:
                 consumer = AIOKafkaConsumer(bootstrap_servers=self._bootstrap)
                 try:
-                    await self._patiently(consumer.start)
+                    await self._retry_until_timeout(consumer.start)
                 except BaseException:
                     await consumer.stop()
                     raise
                 self._consumer = consumer
-        return await self._patiently(lambda: ask(self._consumer))
+        return await self._retry_until_timeout(lambda: ask(self._consumer))
 
-    async def _patiently(self, call: Callable[[], Awaitable[T]]) -> T:
+    async def _retry_until_timeout(self, call: Callable[[], Awaitable[T]]) -> T:
         """Try again while Kafka is away, until the patience ends."""
         last = "it did not answer"
         try:
-            async with asyncio.timeout(self._patience):
+            async with asyncio.timeout(self._timeout):
                 while True:
                     try:
                         return await call()
@@ -127,10 +127,10 @@ class KafkaLog:
                         last = str(error)
                     await asyncio.sleep(RETRY_SECONDS)
         except TimeoutError as error:
-            raise self._unreadable(last) from error
+            raise self._unreadable_error(last) from error
 
-    def _unreadable(self, what: str) -> LogUnreadableError:
+    def _unreadable_error(self, what: str) -> LogUnreadableError:
         return LogUnreadableError(
-            f"{self._topic} at {self._bootstrap} cannot be read within {self._patience:.0f} s ({what}): "
+            f"{self._topic} at {self._bootstrap} cannot be read within {self._timeout:.0f} s ({what}): "
             "check that Kafka runs and that the address is right, then start again"
         )

@@ -2,9 +2,9 @@
 
 from typing import Final
 
-from mnemolog.projections.catalogue import Catalogue
+from mnemolog.projections.catalogue import MetricCatalogue
 
-CATALOGUE: Final = Catalogue()
+CATALOGUE: Final = MetricCatalogue()
 
 RECORDS_SENT: Final = CATALOGUE.counter(
     "mnemolog_records_sent", "records that the broker has confirmed", labels=("topic",)

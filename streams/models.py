@@ -2,24 +2,24 @@
 
 from functools import cached_property
 
-from mnemolog.projections.replies import Replies
+from mnemolog.projections.replies import ReplyStore
 from mnemolog.schemas.provenance import Stage
 from mnemolog.streams.providers.build import build_chat_model, build_embedder
-from mnemolog.streams.recording import ChatRecorder, EmbeddingRecorder
+from mnemolog.streams.recording import CachedChatModel, CachedEmbedder
 from mnemolog.streams.settings import StreamsSettings
 
 
-class Models:
+class StageModels:
     """The chat model and the embedder, each behind the store of its replies.
 
     Building either may raise `ProviderConfigurationError`.
     """
 
-    def __init__(self, settings: StreamsSettings, replies: Replies) -> None:
+    def __init__(self, settings: StreamsSettings, replies: ReplyStore) -> None:
         self._settings = settings
         self._replies = replies
 
-    def prepare(self, stage: Stage) -> None:
+    def build_for(self, stage: Stage) -> None:
         """Build now what `stage` will ask, so that what is misconfigured stops the start."""
         if stage in ("extract", "resolve"):
             _ = self.chat
@@ -27,17 +27,17 @@ class Models:
             _ = self.embedder
 
     @cached_property
-    def chat(self) -> ChatRecorder:
-        return ChatRecorder(build_chat_model(self._settings), self._replies)
+    def chat(self) -> CachedChatModel:
+        return CachedChatModel(build_chat_model(self._settings), self._replies)
 
     @cached_property
-    def embedder(self) -> EmbeddingRecorder:
+    def embedder(self) -> CachedEmbedder:
         settings = self._settings
-        return EmbeddingRecorder(
+        return CachedEmbedder(
             build_embedder(settings),
             self._replies,
             max_texts=settings.embedding_batch,
-            linger=settings.embedding_linger,
+            max_wait=settings.embedding_linger,
             max_concurrent=settings.embedding_concurrency,
         )
 

@@ -13,23 +13,23 @@ from mnemolog.projections import metrics
 from mnemolog.projections.pools import Pool
 from mnemolog.projections.quality import decision_quality
 
-WINDOW: Final = timedelta(days=30)
-WATCH_SECONDS: Final = 30.0
+QUALITY_PERIOD: Final = timedelta(days=30)
+UPDATE_SECONDS: Final = 30.0
 
 log = structlog.get_logger(__name__)
 
 
-async def watch_quality(pool: Pool, now: Callable[[], datetime]) -> None:
+async def export_quality_metrics(pool: Pool, now: Callable[[], datetime]) -> None:
     """Count from the tables again and again; a Postgres that is away is left to the stages to report."""
     while True:
         try:
-            await show_quality(pool, now())
+            await update_quality_metrics(pool, now())
         except (OperationalError, PoolTimeout) as error:
             log.warning("quality_unknown", error=str(error))
-        await asyncio.sleep(WATCH_SECONDS)
+        await asyncio.sleep(UPDATE_SECONDS)
 
 
-async def show_quality(pool: Pool, at: datetime) -> None:
+async def update_quality_metrics(pool: Pool, at: datetime) -> None:
     """Show the figures of the 30 days before `at`, over all tenants."""
     async with pool.connection() as connection:
-        metrics.show(await decision_quality(connection, None, at - WINDOW, at))
+        metrics.set_quality_gauges(await decision_quality(connection, None, at - QUALITY_PERIOD, at))

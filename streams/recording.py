@@ -6,21 +6,21 @@ from dataclasses import dataclass
 from itertools import islice
 from time import perf_counter
 
-from mnemolog.projections.replies import Replies, StoredReply
+from mnemolog.projections.replies import ReplyStore, StoredReply
 from mnemolog.schemas.base import Record
 from mnemolog.schemas.provenance import Stage
 from mnemolog.schemas.vector import Vector
 from mnemolog.streams import metrics
 from mnemolog.streams.batches import MicroBatcher
-from mnemolog.streams.providers.base import ChatModel, Embedder, Prompt, RecordedReply, Usage
+from mnemolog.streams.providers.base import ChatModel, Embedder, Prompt, TimedReply, Usage
 from mnemolog.streams.providers.errors import PromptRefusedError
-from mnemolog.streams.shared_replies import SharedReplies
+from mnemolog.streams.shared_replies import BatchedReplyStore
 
-Ask = Callable[[Prompt, int], Awaitable[RecordedReply]]
+AskModel = Callable[[Prompt, int], Awaitable[TimedReply]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Source:
+class RequestSource:
     """For whom a model is asked."""
 
     owner: str
@@ -28,28 +28,28 @@ class Source:
     stage: Stage
 
 
-class ChatRecorder:
+class CachedChatModel:
     """Asks a chat model once per source, stage, prompt version and attempt, however often a turn is delivered."""
 
-    def __init__(self, model: ChatModel, replies: Replies) -> None:
+    def __init__(self, model: ChatModel, replies: ReplyStore) -> None:
         self._model = model
-        self._replies = SharedReplies(replies)
+        self._replies = BatchedReplyStore(replies)
 
     @property
     def model(self) -> str:
         return self._model.model
 
-    def for_source(self, source: Source, question: Prompt) -> Ask:
+    def for_source(self, source: RequestSource, question: Prompt) -> AskModel:
         """A way to ask `question`, and to ask it again with complaints, on behalf of `source`."""
         # The digest keeps a stored reply from answering another question: after a rebalance a turn may meet
         # other candidates, and the integers of a reply mean nothing without them.
         said = _digest(*(message.content for message in question.messages))
         version = f"{question.version}/{question.model or self._model.model}/{said}"
 
-        async def ask(prompt: Prompt, attempt: int) -> RecordedReply:
+        async def ask(prompt: Prompt, attempt: int) -> TimedReply:
             stored = await self._replies.get((source.owner, source.source_id, source.stage, version))
             known = next((reply for reply in stored if reply.attempt == attempt), None)
-            return _recorded(known or await self._call(source, version, prompt, attempt))
+            return _to_timed_reply(known or await self._call_model(source, version, prompt, attempt))
 
         return ask
 
@@ -57,10 +57,10 @@ class ChatRecorder:
         await self._replies.close()
         await self._model.close()
 
-    async def _call(self, source: Source, version: str, prompt: Prompt, attempt: int) -> StoredReply:
+    async def _call_model(self, source: RequestSource, version: str, prompt: Prompt, attempt: int) -> StoredReply:
         started = perf_counter()
         reply = await self._model.complete(prompt)
-        _count(prompt.purpose, reply.model, started, reply.usage)
+        _record_call_metrics(prompt.purpose, reply.model, started, reply.usage)
         return await self._replies.put(
             StoredReply(
                 owner=source.owner,
@@ -78,7 +78,7 @@ class ChatRecorder:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RecordedVectors:
+class EmbeddingResult:
     """One vector a text; `calls` is this source's share of the call, `milliseconds` the whole call's."""
 
     vectors: tuple[Vector, ...]
@@ -89,42 +89,42 @@ class RecordedVectors:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Texts:
-    source: Source
+class _EmbeddingRequest:
+    source: RequestSource
     texts: tuple[str, ...]
 
 
-class _Kept(Record):
+class _StoredVectors(Record):
     """What is stored of an embedding call for one source: its share of the call and its vectors."""
 
     share: float
     vectors: tuple[Vector, ...]
 
 
-_Outcome = RecordedVectors | PromptRefusedError
+_EmbeddingOutcome = EmbeddingResult | PromptRefusedError
 
 
-class EmbeddingRecorder:
+class CachedEmbedder:
     """Embeds the texts of many sources in one call and keeps what came back for each source."""
 
     def __init__(
-        self, embedder: Embedder, replies: Replies, *, max_texts: int, linger: float, max_concurrent: int
+        self, embedder: Embedder, replies: ReplyStore, *, max_texts: int, max_wait: float, max_concurrent: int
     ) -> None:
         self._embedder = embedder
         self._replies = replies
-        self._batcher: MicroBatcher[_Texts, _Outcome] = MicroBatcher(
-            self._embed_all, max_items=max_texts, max_wait=linger, max_concurrent=max_concurrent
+        self._batcher: MicroBatcher[_EmbeddingRequest, _EmbeddingOutcome] = MicroBatcher(
+            self._embed_all, max_items=max_texts, max_wait=max_wait, max_concurrent=max_concurrent
         )
 
     @property
     def model(self) -> str:
         return self._embedder.model
 
-    async def embed(self, source: Source, texts: tuple[str, ...]) -> RecordedVectors:
+    async def embed(self, source: RequestSource, texts: tuple[str, ...]) -> EmbeddingResult:
         """Return one vector a text. Waits for company for the linger's time. Raises `PromptRefusedError`."""
         if not texts:
-            return RecordedVectors(vectors=(), model=self.model, calls=0, tokens=0, milliseconds=0)
-        outcome = await self._batcher.submit(_Texts(source=source, texts=texts))
+            return EmbeddingResult(vectors=(), model=self.model, calls=0, tokens=0, milliseconds=0)
+        outcome = await self._batcher.submit(_EmbeddingRequest(source=source, texts=texts))
         if isinstance(outcome, PromptRefusedError):
             raise outcome
         return outcome
@@ -133,41 +133,46 @@ class EmbeddingRecorder:
         await self._batcher.close()
         await self._embedder.close()
 
-    async def _embed_all(self, wanted: list[_Texts]) -> list[_Outcome]:
+    async def _embed_all(self, wanted: list[_EmbeddingRequest]) -> list[_EmbeddingOutcome]:
         stored = await self._replies.get_many([self._key(item) for item in wanted])
         missing = [item for item in wanted if self._key(item) not in stored]
         outcomes = {
             self._key(item): item_outcome
-            for item, item_outcome in zip(missing, await self._fresh(missing), strict=True)
+            for item, item_outcome in zip(missing, await self._embed_missing(missing), strict=True)
         }
-        return [outcomes.get(key) or _vectors(stored[key][0]) for key in map(self._key, wanted)]
+        return [outcomes.get(key) or _to_embedding_result(stored[key][0]) for key in map(self._key, wanted)]
 
-    async def _fresh(self, missing: list[_Texts]) -> list[_Outcome]:
+    async def _embed_missing(self, missing: list[_EmbeddingRequest]) -> list[_EmbeddingOutcome]:
         """Embed in one call; where that is refused, one by one, so that one text spoils no other turn."""
         if not missing:
             return []
         try:
-            return [_vectors(reply) for reply in await self._replies.put_many(await self._call(missing))]
+            return [
+                _to_embedding_result(reply)
+                for reply in await self._replies.put_many(await self._call_embedder(missing))
+            ]
         except PromptRefusedError as error:
             if len(missing) == 1:
                 return [error]
-            return [outcome for item in missing for outcome in await self._fresh([item])]
+            return [outcome for item in missing for outcome in await self._embed_missing([item])]
 
-    async def _call(self, wanted: list[_Texts]) -> list[StoredReply]:
+    async def _call_embedder(self, wanted: list[_EmbeddingRequest]) -> list[StoredReply]:
         started = perf_counter()
         texts = [text for item in wanted for text in item.texts]
         embeddings = await self._embedder.embed(texts)
-        _count("embed", self._embedder.model, started, embeddings.usage)
+        _record_call_metrics("embed", self._embedder.model, started, embeddings.usage)
         metrics.EMBEDDING_TEXTS.observe(len(texts))
         milliseconds = _milliseconds_since(started)
         vectors = iter(embeddings.vectors)
         return [
-            self._stored(item, tuple(islice(vectors, len(item.texts))), embeddings.usage, len(texts), milliseconds)
+            self._to_stored_reply(
+                item, tuple(islice(vectors, len(item.texts))), embeddings.usage, len(texts), milliseconds
+            )
             for item in wanted
         ]
 
-    def _stored(
-        self, item: _Texts, vectors: tuple[Vector, ...], usage: Usage, texts: int, milliseconds: float
+    def _to_stored_reply(
+        self, item: _EmbeddingRequest, vectors: tuple[Vector, ...], usage: Usage, texts: int, milliseconds: float
     ) -> StoredReply:
         share = len(item.texts) / texts
         return StoredReply(
@@ -176,23 +181,23 @@ class EmbeddingRecorder:
             stage=item.source.stage,
             version=self._version(item),
             attempt=0,
-            reply=_Kept(share=round(share, 4), vectors=vectors).model_dump_json(),
+            reply=_StoredVectors(share=round(share, 4), vectors=vectors).model_dump_json(),
             model=self._embedder.model,
             input_tokens=round(usage.input_tokens * share),
             output_tokens=0,
             milliseconds=milliseconds,
         )
 
-    def _version(self, item: _Texts) -> str:
+    def _version(self, item: _EmbeddingRequest) -> str:
         return f"embed/{self._embedder.model}/{_digest(*item.texts)}"
 
-    def _key(self, item: _Texts) -> tuple[str, str, str, str]:
+    def _key(self, item: _EmbeddingRequest) -> tuple[str, str, str, str]:
         return (item.source.owner, item.source.source_id, item.source.stage, self._version(item))
 
 
-def _vectors(reply: StoredReply) -> RecordedVectors:
-    kept = _Kept.model_validate_json(reply.reply)
-    return RecordedVectors(
+def _to_embedding_result(reply: StoredReply) -> EmbeddingResult:
+    kept = _StoredVectors.model_validate_json(reply.reply)
+    return EmbeddingResult(
         vectors=kept.vectors,
         model=reply.model,
         calls=kept.share,
@@ -201,8 +206,8 @@ def _vectors(reply: StoredReply) -> RecordedVectors:
     )
 
 
-def _recorded(reply: StoredReply) -> RecordedReply:
-    return RecordedReply(
+def _to_timed_reply(reply: StoredReply) -> TimedReply:
+    return TimedReply(
         text=reply.reply,
         model=reply.model,
         usage=Usage(input_tokens=reply.input_tokens, output_tokens=reply.output_tokens),
@@ -210,7 +215,7 @@ def _recorded(reply: StoredReply) -> RecordedReply:
     )
 
 
-def _count(purpose: str, model: str, started: float, usage: Usage) -> None:
+def _record_call_metrics(purpose: str, model: str, started: float, usage: Usage) -> None:
     metrics.MODEL_CALLS.labels(purpose=purpose, model=model).inc()
     metrics.MODEL_SECONDS.labels(purpose=purpose, model=model).observe(perf_counter() - started)
     for direction, tokens in (("input", usage.input_tokens), ("output", usage.output_tokens)):

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Record:
+class KafkaRecord:
     """One record; `timestamp` is the broker's or producer's, in seconds since 1970."""
 
     topic: str

@@ -20,18 +20,19 @@ NOISY_LOGGERS: Final = ("faust", "aiokafka", "mode", "kafka", "asyncio")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Supervision:
+class SupervisorSettings:
     """When a stage is restarted; all times in seconds.
 
-    A restart waits `first_delay`, doubled with each crash up to `longest_delay`, and starts over once a stage has run
-    for `steady_after`. A window with pending records that finishes none for `stalled_after` is taken for stuck.
+    A restart waits `initial_restart_delay`, doubled with each crash up to `max_restart_delay`, and starts over once a
+    stage has run
+    for `reset_delay_after`. A window with pending records that finishes none for `stall_timeout` is taken for stuck.
     """
 
-    first_delay: float = 1.0
-    longest_delay: float = 60.0
-    steady_after: float = 60.0
-    stalled_after: float = 600.0
-    look_every: float = 1.0
+    initial_restart_delay: float = 1.0
+    max_restart_delay: float = 60.0
+    reset_delay_after: float = 60.0
+    stall_timeout: float = 600.0
+    check_interval: float = 1.0
 
 
 def quiet_loggers(level: int = logging.WARNING) -> None:
@@ -40,12 +41,12 @@ def quiet_loggers(level: int = logging.WARNING) -> None:
         logging.getLogger(name).setLevel(level)
 
 
-async def run_apps(
+async def run_stages(
     builders: Sequence[Callable[[], StageApp]],
     stop: asyncio.Event,
     *,
     ready: MutableMapping[str, bool] | None = None,
-    supervision: Supervision | None = None,
+    settings: SupervisorSettings | None = None,
 ) -> None:
     """Run one App per builder until `stop` is set, then drain and stop them all.
 
@@ -56,13 +57,13 @@ async def run_apps(
     """
     quiet_loggers()
     ready = ready if ready is not None else {}
-    supervisors = [_Supervisor(build, stop, ready, supervision or Supervision()) for build in builders]
+    supervisors = [_Supervisor(build, stop, ready, settings or SupervisorSettings()) for build in builders]
     async with asyncio.TaskGroup() as group:
         for supervisor in supervisors:
             group.create_task(supervisor.run())
     for supervisor in supervisors:
-        if supervisor.refused is not None:
-            raise supervisor.refused
+        if supervisor.start_error is not None:
+            raise supervisor.start_error
 
 
 class _Supervisor:
@@ -73,36 +74,36 @@ class _Supervisor:
         build: Callable[[], StageApp],
         stop: asyncio.Event,
         ready: MutableMapping[str, bool],
-        supervision: Supervision,
+        supervision: SupervisorSettings,
     ) -> None:
         self._build = build
         self._stop = stop
         self._ready = ready
-        self._supervision = supervision
-        self.refused: StartRefused | None = None
+        self._settings = supervision
+        self.start_error: StartRefused | None = None
 
     async def run(self) -> None:
-        delay = self._supervision.first_delay
+        delay = self._settings.initial_restart_delay
         while not self._stop.is_set():
             stage = self._build()
             began = asyncio.get_running_loop().time()
-            await self._live(stage)
+            await self._run_once(stage)
             if isinstance(stage.app.crash_reason, StartRefused):
-                self.refused = stage.app.crash_reason
+                self.start_error = stage.app.crash_reason
                 self._stop.set()
             if self._stop.is_set():
                 return
-            if asyncio.get_running_loop().time() - began > self._supervision.steady_after:
-                delay = self._supervision.first_delay
+            if asyncio.get_running_loop().time() - began > self._settings.reset_delay_after:
+                delay = self._settings.initial_restart_delay
             metrics.STAGE_CRASHES.labels(stage=stage.name).inc()
             log.error("stage_down", stage=stage.name, restart_in=delay, reason=repr(stage.app.crash_reason))
             await _first_of(self._stop.wait(), timeout=delay)
-            delay = min(delay * 2, self._supervision.longest_delay)
+            delay = min(delay * 2, self._settings.max_restart_delay)
 
-    async def _live(self, stage: StageApp) -> None:
+    async def _run_once(self, stage: StageApp) -> None:
         """Start the App, watch it, and stop it when it crashed or everything ends."""
         try:
-            async with _running(stage):
+            async with _started(stage):
                 crashed = stage.app._crashed.wait()  # noqa: SLF001 - mode has no public name for it
                 await _first_of(self._stop.wait(), crashed, self._watch(stage))
         # An App that crashed, or found no broker, can raise anything from its start and stop.
@@ -113,15 +114,17 @@ class _Supervisor:
 
     async def _watch(self, stage: StageApp) -> None:
         while True:
-            self._set_ready(stage.name, ready=_takes_part(stage.app))
+            self._set_ready(stage.name, ready=_is_group_member(stage.app))
             progress = stage.window.progress
             metrics.WINDOW_RUNNING.labels(stage=stage.name).set(progress.running)
             metrics.WINDOW_PENDING.labels(stage=stage.name).set(progress.pending)
-            metrics.WINDOW_OLDEST.labels(stage=stage.name).set(progress.oldest)
-            metrics.WINDOW_STALLED.labels(stage=stage.name).set(progress.stalled)
-            if progress.stalled > self._supervision.stalled_after:
-                await stage.app.crash(NoProgress(f"{progress.pending} records, none done for {progress.stalled:.0f} s"))
-            await asyncio.sleep(self._supervision.look_every)
+            metrics.WINDOW_OLDEST.labels(stage=stage.name).set(progress.oldest_age)
+            metrics.WINDOW_STALLED.labels(stage=stage.name).set(progress.stalled_for)
+            if progress.stalled_for > self._settings.stall_timeout:
+                await stage.app.crash(
+                    NoProgress(f"{progress.pending} records, none done for {progress.stalled_for:.0f} s")
+                )
+            await asyncio.sleep(self._settings.check_interval)
 
     def _set_ready(self, stage: str, *, ready: bool) -> None:
         if self._ready.get(stage) != ready:
@@ -131,7 +134,7 @@ class _Supervisor:
 
 
 @asynccontextmanager
-async def _running(stage: StageApp) -> AsyncIterator[None]:
+async def _started(stage: StageApp) -> AsyncIterator[None]:
     """Start an App and stop it in the end, even one that was started half-way (Faust's own helper would not)."""
     app: Any = stage.app
     bind_to_running_loop(app)
@@ -145,7 +148,7 @@ async def _running(stage: StageApp) -> AsyncIterator[None]:
             await app.stop()
 
 
-def _takes_part(app: Any) -> bool:
+def _is_group_member(app: Any) -> bool:
     return app.consumer_generation_id > 0 and not app.rebalancing
 
 

@@ -3,10 +3,10 @@
 from collections import OrderedDict
 from typing import Final
 
-REMEMBERED: Final = 65_536
+DEFAULT_SIZE: Final = 65_536
 
 
-class Seen:
+class SeenOrigins:
     """The newest `size` origins, each `topic/partition/offset` of the record that a record came from.
 
     A set and no high-water mark: the origins of one user can come in any order. Add an origin when its output is
@@ -14,7 +14,7 @@ class Seen:
     deterministic ids make that harmless.
     """
 
-    def __init__(self, size: int = REMEMBERED) -> None:
+    def __init__(self, size: int = DEFAULT_SIZE) -> None:
         self._size = size
         self._origins: OrderedDict[str, None] = OrderedDict()
 

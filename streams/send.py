@@ -24,11 +24,11 @@ Headers = Sequence[tuple[str, bytes]]
 
 # What Kafka adds to key, value and headers: batch header 61 bytes, record header at most 40, and per header a few.
 OVERHEAD_BYTES: Final = 512
-FIRST_DELAY_SECONDS: Final = 0.2
-LONGEST_DELAY_SECONDS: Final = 5.0
+INITIAL_DELAY_SECONDS: Final = 0.2
+MAX_DELAY_SECONDS: Final = 5.0
 
 
-class Position(Protocol):
+class RecordMetadata(Protocol):
     """Where the broker put a record."""
 
     @property
@@ -39,16 +39,16 @@ class Position(Protocol):
     def offset(self) -> int: ...
 
 
-class Enqueue(Protocol):
+class EnqueueRecord(Protocol):
     """Hand a record to a producer; the result's result is the broker's answer (`AIOKafkaProducer.send`)."""
 
     async def __call__(
         self, topic: str, *, key: bytes | None, value: bytes | None, headers: Headers
-    ) -> Awaitable[Position]: ...
+    ) -> Awaitable[RecordMetadata]: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sent:
+class SentRecord:
     """Where a record lies, now that it is durable."""
 
     topic: str
@@ -64,7 +64,7 @@ class Sender:
 
     def __init__(
         self,
-        enqueue: Enqueue,
+        enqueue: EnqueueRecord,
         *,
         limits: Mapping[str, int],
         jitter: Callable[[], float] = random.random,
@@ -75,7 +75,7 @@ class Sender:
         self._jitter = jitter
         self._sleep = sleep
 
-    async def send(self, topic: str, *, key: bytes | None, value: bytes | None, headers: Headers = ()) -> Sent:
+    async def send(self, topic: str, *, key: bytes | None, value: bytes | None, headers: Headers = ()) -> SentRecord:
         """Send one record and return its position once the broker has confirmed it.
 
         Blocks for as long as the broker is away. Raises `RecordTooLarge` (dead-letter the origin) and
@@ -88,13 +88,13 @@ class Sender:
                 position = await (await self._enqueue(topic, key=key, value=value, headers=list(headers)))
             except (KafkaError, ProducerSendError, NotReady) as error:
                 cause = error.__cause__ if isinstance(error, ProducerSendError) else error
-                _raise_unless_passing(topic, cause or error)
+                _raise_unless_retriable(topic, cause or error)
                 log.warning("send_retried", topic=topic, tries=tries, error=repr(cause))
             else:
                 metrics.RECORDS_SENT.labels(topic=topic).inc()
-                return Sent(topic=position.topic, partition=position.partition, offset=position.offset)
+                return SentRecord(topic=position.topic, partition=position.partition, offset=position.offset)
             metrics.SEND_RETRIES.labels(topic=topic).inc()
-            await self._sleep(self._delay(tries))
+            await self._sleep(self._retry_delay(tries))
             tries += 1
 
     def _check_size(self, topic: str, key: bytes | None, value: bytes | None, headers: Headers) -> None:
@@ -106,12 +106,12 @@ class Sender:
                 f"a record of {size} bytes does not fit into {topic}, which takes {limit}: dead-letter its origin"
             )
 
-    def _delay(self, tries: int) -> float:
-        longest = min(LONGEST_DELAY_SECONDS, FIRST_DELAY_SECONDS * 2.0 ** min(tries, 10))
+    def _retry_delay(self, tries: int) -> float:
+        longest = min(MAX_DELAY_SECONDS, INITIAL_DELAY_SECONDS * 2.0 ** min(tries, 10))
         return longest * (0.5 + self._jitter() / 2)
 
 
-def _raise_unless_passing(topic: str, error: BaseException) -> None:
+def _raise_unless_retriable(topic: str, error: BaseException) -> None:
     if isinstance(error, MessageSizeTooLargeError | RecordTooLargeError):
         raise RecordTooLarge(f"{topic} refused a record as too large: {error}") from error
     if not (getattr(error, "retriable", False) or isinstance(error, KafkaTimeoutError)):

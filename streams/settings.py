@@ -8,12 +8,12 @@ from mnemolog.projections.settings import PostgresSettings, Seconds
 from mnemolog.schemas.admission import DEFAULT_MAX_TURN_BYTES
 from mnemolog.schemas.base import Fraction
 from mnemolog.schemas.facts import CATEGORIES, ConfidencePreset, Slot
-from mnemolog.schemas.policy import CONFIRM_BELOW, HIGH_RISK, Rules
+from mnemolog.schemas.policy import CONFIRM_BELOW, HIGH_RISK, EffectivePolicy
 
 ProviderName = Literal["offline", "openai"]
 
 
-def _at_least_ours(categories: tuple[str, ...]) -> tuple[str, ...]:
+def _with_known_categories(categories: tuple[str, ...]) -> tuple[str, ...]:
     """The profile is built from the known categories, so configured ones come on top of them."""
     return tuple(dict.fromkeys((*CATEGORIES, *categories)))
 
@@ -61,7 +61,7 @@ class StreamsSettings(PostgresSettings):
     embedding_concurrency: int = Field(default=4, ge=1, description="embedding calls at once")
     embedding_batch: int = Field(default=256, ge=1, le=2048, description="texts in one embedding call at the most")
     embedding_linger: float = Field(default=0.010, ge=0, le=10, description="seconds a text waits for company")
-    categories: Annotated[tuple[Slot, ...], AfterValidator(_at_least_ours)] = Field(
+    categories: Annotated[tuple[Slot, ...], AfterValidator(_with_known_categories)] = Field(
         default=CATEGORIES, description="categories a fact can have; given ones (a JSON list) are added to the known"
     )
 
@@ -113,7 +113,7 @@ class StreamsSettings(PostgresSettings):
     log_format: Literal["console", "json"] = Field(default="console", description="how log lines look")
 
     @model_validator(mode="after")
-    def _go_together(self) -> Self:
+    def _check_consistency(self) -> Self:
         if self.heartbeat_interval >= self.session_timeout:
             raise ValueError(
                 "MNEMOLOG_HEARTBEAT_INTERVAL has to be less than MNEMOLOG_SESSION_TIMEOUT, a third at best"
@@ -126,9 +126,9 @@ class StreamsSettings(PostgresSettings):
         return self
 
 
-def default_rules(settings: StreamsSettings) -> Rules:
+def default_rules(settings: StreamsSettings) -> EffectivePolicy:
     """What holds where no policy says otherwise."""
-    return Rules(
+    return EffectivePolicy(
         add_only=settings.add_only,
         confidence=settings.confidence_preset,
         confirm_below=settings.confirm_below,

@@ -5,31 +5,31 @@ from typing import Final
 
 import psycopg
 
-from mnemolog.projections.replies import Key, Replies, StoredReply
+from mnemolog.projections.replies import ReplyKey, ReplyStore, StoredReply
 from mnemolog.streams.batches import MicroBatcher
 
-TOGETHER: Final = 256
-CALLS_AT_ONCE: Final = 2
+MAX_BATCH: Final = 256
+MAX_CONCURRENT_CALLS: Final = 2
 
-_Kept = StoredReply | psycopg.DataError
+_PutResult = StoredReply | psycopg.DataError
 
 
-class SharedReplies:
+class BatchedReplyStore:
     """What is asked or kept while a call to the database is under way goes there together in the next one.
 
     Nobody waits for company: a lone turn's reply is kept at once.
     """
 
-    def __init__(self, replies: Replies) -> None:
+    def __init__(self, replies: ReplyStore) -> None:
         self._replies = replies
-        self._gets: MicroBatcher[Key, tuple[StoredReply, ...]] = MicroBatcher(
-            self._get_all, max_items=TOGETHER, max_wait=0, max_concurrent=CALLS_AT_ONCE
+        self._gets: MicroBatcher[ReplyKey, tuple[StoredReply, ...]] = MicroBatcher(
+            self._get_all, max_items=MAX_BATCH, max_wait=0, max_concurrent=MAX_CONCURRENT_CALLS
         )
-        self._puts: MicroBatcher[StoredReply, _Kept] = MicroBatcher(
-            self._put_all, max_items=TOGETHER, max_wait=0, max_concurrent=CALLS_AT_ONCE
+        self._puts: MicroBatcher[StoredReply, _PutResult] = MicroBatcher(
+            self._put_all, max_items=MAX_BATCH, max_wait=0, max_concurrent=MAX_CONCURRENT_CALLS
         )
 
-    async def get(self, key: Key) -> tuple[StoredReply, ...]:
+    async def get(self, key: ReplyKey) -> tuple[StoredReply, ...]:
         """The replies to all attempts so far, the first one first."""
         return await self._gets.submit(key)
 
@@ -47,11 +47,11 @@ class SharedReplies:
         await self._gets.close()
         await self._puts.close()
 
-    async def _get_all(self, keys: Sequence[Key]) -> list[tuple[StoredReply, ...]]:
+    async def _get_all(self, keys: Sequence[ReplyKey]) -> list[tuple[StoredReply, ...]]:
         stored = await self._replies.get_many(keys)
         return [stored.get(key, ()) for key in keys]
 
-    async def _put_all(self, replies: Sequence[StoredReply]) -> list[_Kept]:
+    async def _put_all(self, replies: Sequence[StoredReply]) -> list[_PutResult]:
         """Keep replies together; where that fails one by one, so that one that cannot be stored spoils no other."""
         try:
             return list(await self._replies.put_many(replies))

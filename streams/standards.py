@@ -1,7 +1,7 @@
 """What holds for one turn: its own word before the policies that were set before what is configured."""
 
-from mnemolog.projections.policies import Policies, with_overrides
-from mnemolog.schemas.policy import Rules
+from mnemolog.projections.policies import PolicyStore, with_overrides
+from mnemolog.schemas.policy import EffectivePolicy
 from mnemolog.schemas.provenance import Thresholds
 from mnemolog.schemas.scope import Scope
 from mnemolog.schemas.turn import Overrides
@@ -9,10 +9,10 @@ from mnemolog.streams.providers.thresholds import thresholds_for
 from mnemolog.streams.settings import StreamsSettings, default_rules
 
 
-class Standards:
+class EffectiveSettings:
     """The thresholds and rules that the stages ask for."""
 
-    def __init__(self, settings: StreamsSettings, policies: Policies) -> None:
+    def __init__(self, settings: StreamsSettings, policies: PolicyStore) -> None:
         self._settings = settings
         self._policies = policies
         self._rules = default_rules(settings)
@@ -29,6 +29,6 @@ class Standards:
         )
         return thresholds_for(model, configured.model_copy(update=overrides.model_dump(exclude_none=True)))
 
-    async def rules_for(self, scope: Scope, overrides: Overrides) -> Rules:
+    async def rules_for(self, scope: Scope, overrides: Overrides) -> EffectivePolicy:
         """A turn's own choices before those of its scope's and tenant's policies before the configured ones."""
-        return with_overrides(await self._policies.rules(scope, self._rules), overrides)
+        return with_overrides(await self._policies.effective_policy(scope, self._rules), overrides)

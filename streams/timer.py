@@ -11,22 +11,22 @@ from aiokafka import AIOKafkaProducer  # type: ignore[import-untyped] # aiokafka
 from aiokafka.errors import KafkaError  # type: ignore[import-untyped] # as above
 from aiokafka.partitioner import murmur2  # type: ignore[import-untyped] # as above
 
-from mnemolog.projections.known import KnownFacts
+from mnemolog.projections.known import FactStore
 from mnemolog.schemas.command import Command
 from mnemolog.schemas.scope import Scope
-from mnemolog.streams.expiry import Expiry
-from mnemolog.streams.send import Headers, Position, Sender
+from mnemolog.streams.expiry import ExpirySweep
+from mnemolog.streams.send import Headers, RecordMetadata, Sender
 from mnemolog.streams.settings import StreamsSettings
-from mnemolog.streams.topics import MEMORY_COMMANDS, size_limits, topic_name
+from mnemolog.streams.topics import MEMORY_COMMANDS, max_record_bytes, topic_name
 
 RETRY_SECONDS: Final = 5.0
 
 log = structlog.get_logger(__name__)
 
 
-async def run_timer(
+async def run_expiry_timer(
     settings: StreamsSettings,
-    known: KnownFacts,
+    known: FactStore,
     *,
     partitions: Callable[[], frozenset[int]],
     clock: Callable[[], datetime],
@@ -43,10 +43,10 @@ async def run_timer(
                 async def publish(command: Command, sender: Sender = sender) -> None:
                     await sender.send(topic, key=command.scope.key, value=command.to_bytes())
 
-                expiry = Expiry(
+                expiry = ExpirySweep(
                     known,
                     publish=publish,
-                    mine=lambda scope: partition_of(scope, settings.partitions) in partitions(),
+                    owns_scope=lambda scope: partition_of(scope, settings.partitions) in partitions(),
                 )
                 await expiry.run(asyncio.Event(), interval=settings.expiry_interval, clock=clock)
         except KafkaError as error:
@@ -64,12 +64,14 @@ async def _sender(settings: StreamsSettings) -> AsyncIterator[Sender]:
     # Not idempotent: a repeated order has the same id, and a plain producer outlives every refusal.
     producer = AIOKafkaProducer(bootstrap_servers=settings.kafka, acks="all")
 
-    async def enqueue(topic: str, *, key: bytes | None, value: bytes | None, headers: Headers) -> Awaitable[Position]:
-        sent: Awaitable[Position] = await producer.send(topic, key=key, value=value, headers=list(headers))
+    async def enqueue(
+        topic: str, *, key: bytes | None, value: bytes | None, headers: Headers
+    ) -> Awaitable[RecordMetadata]:
+        sent: Awaitable[RecordMetadata] = await producer.send(topic, key=key, value=value, headers=list(headers))
         return sent
 
     try:
         await producer.start()
-        yield Sender(enqueue, limits=size_limits(settings.topic_prefix))
+        yield Sender(enqueue, limits=max_record_bytes(settings.topic_prefix))
     finally:
         await producer.stop()

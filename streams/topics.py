@@ -22,8 +22,8 @@ class Topic:
     """
 
     name: str
-    key: str
-    value: str
+    key_description: str
+    value_description: str
     retention: timedelta | None
     producers: tuple[str, ...]
     consumers: tuple[str, ...]
@@ -47,52 +47,52 @@ class Topic:
         }
 
 
-SCOPE_KEY: Final = "tenant/user, or tenant/agent where a scope has no user"
+OWNER_KEY_DESCRIPTION: Final = "tenant/user, or tenant/agent where a scope has no user"
 
 CONVERSATION_TURNS: Final = Topic(
     name="conversation_turns",
-    key=SCOPE_KEY,
-    value="a turn of a conversation",
+    key_description=OWNER_KEY_DESCRIPTION,
+    value_description="a turn of a conversation",
     retention=timedelta(days=7),
     producers=("application",),
     consumers=("journal", "extract"),
 )
 MEMORY_COMMANDS: Final = Topic(
     name="memory_commands",
-    key=SCOPE_KEY,
-    value="a command of an application or a person (update, delete, confirm, undo), or of the timer (expire)",
+    key_description=OWNER_KEY_DESCRIPTION,
+    value_description="a command of an application, a person (update, delete, confirm, undo) or the timer (expire)",
     retention=timedelta(days=7),
     producers=("application", "resolve"),
     consumers=("extract",),
 )
 EXTRACTED_FACTS: Final = Topic(
     name="extracted_facts",
-    key=SCOPE_KEY,
-    value="one turn's facts as extracted",
+    key_description=OWNER_KEY_DESCRIPTION,
+    value_description="one turn's facts as extracted",
     retention=timedelta(days=7),
     producers=("extract",),
     consumers=("embed",),
 )
 EMBEDDED_FACTS: Final = Topic(
     name="embedded_facts",
-    key=SCOPE_KEY,
-    value="one turn's facts with their vectors",
+    key_description=OWNER_KEY_DESCRIPTION,
+    value_description="one turn's facts with their vectors",
     retention=timedelta(days=7),
     producers=("embed",),
     consumers=("match",),
 )
 MATCHED_FACTS: Final = Topic(
     name="matched_facts",
-    key=SCOPE_KEY,
-    value="one turn's facts with the nearest known ones",
+    key_description=OWNER_KEY_DESCRIPTION,
+    value_description="one turn's facts with the nearest known ones",
     retention=timedelta(days=7),
     producers=("match",),
     consumers=("resolve",),
 )
 MEMORY_EVENTS: Final = Topic(
     name="memory_events",
-    key=SCOPE_KEY,
-    value="a commit: everything that one turn or command did",
+    key_description=OWNER_KEY_DESCRIPTION,
+    value_description="a commit: everything that one turn or command did",
     retention=None,
     producers=("resolve",),
     consumers=("project",),
@@ -100,8 +100,8 @@ MEMORY_EVENTS: Final = Topic(
 )
 DEAD_LETTERS: Final = Topic(
     name="dead_letters",
-    key="the key of the record that failed",
-    value="the bytes of the record that failed; where and why is in the headers",
+    key_description="the key of the record that failed",
+    value_description="the bytes of the record that failed; where and why is in the headers",
     retention=timedelta(days=30),
     producers=("extract", "embed", "match", "resolve", "project"),
     consumers=(),
@@ -125,6 +125,6 @@ def topic_name(topic: Topic, prefix: str = "") -> str:
     return prefix + topic.name
 
 
-def size_limits(prefix: str = "") -> Mapping[str, int]:
+def max_record_bytes(prefix: str = "") -> Mapping[str, int]:
     """Say the largest record, in bytes, by name on the broker."""
     return {topic_name(topic, prefix): topic.max_message_bytes for topic in TOPICS}

@@ -13,12 +13,12 @@ from mnemolog.streams.merging import Reading
 
 log = structlog.get_logger(__name__)
 
-StartOffsets = Callable[[frozenset[Partition]], Awaitable[Mapping[Partition, int]]]
+StartOffsetLookup = Callable[[frozenset[Partition]], Awaitable[Mapping[Partition, int]]]
 
 METADATA_BACKOFF_SECONDS: Final = 0.25
 
 
-class _Consumer(driver.Consumer):
+class _PatchedConsumer(driver.Consumer):
     """Starts where the stage keeps its offsets, in Kafka or elsewhere, and never where its topic does not go."""
 
     async def seek_to_committed(self) -> Mapping[TP, int]:
@@ -30,7 +30,7 @@ class _Consumer(driver.Consumer):
             await app.crash(error)
             raise
 
-    async def _seek_to(self, start_offsets: StartOffsets) -> Mapping[TP, int]:
+    async def _seek_to(self, start_offsets: StartOffsetLookup) -> Mapping[TP, int]:
         assigned = frozenset((tp.topic, tp.partition) for tp in self.assignment())
         offsets = {TP(*partition): offset for partition, offset in (await start_offsets(assigned)).items()}
         await self._thread.seek_wait(offsets)
@@ -44,11 +44,11 @@ class _Consumer(driver.Consumer):
         known = {tp: offset for tp, offset in committed.items() if offset is not None}
         for tp, offset in known.items():
             if offset < first[tp]:
-                log.error("records_expired_unread", stage=app.stage, **_place(tp), count=first[tp] - offset)
+                log.error("records_expired_unread", stage=app.stage, **_partition_labels(tp), count=first[tp] - offset)
         # Faust would silently drop all that is written until the old offset is reached. Repeats are harmless.
         cut = {tp: first[tp] for tp, offset in known.items() if offset > end[tp]}
         for tp in cut:
-            log.error("topic_was_cut", stage=app.stage, **_place(tp), committed=known[tp], end=end[tp])
+            log.error("topic_was_cut", stage=app.stage, **_partition_labels(tp), committed=known[tp], end=end[tp])
         await self._thread.seek_wait(cut)
         if app.merge is not None:
             following = {tp: cut.get(tp, max(known.get(tp, 0), first[tp])) for tp in committed}
@@ -56,7 +56,7 @@ class _Consumer(driver.Consumer):
         return {**committed, **cut}
 
 
-class _Producer(driver.Producer):
+class _PatchedProducer(driver.Producer):
     """Writes each record once although answers get lost, and asks a leaderless broker in moderation."""
 
     def _settings_extra(self) -> Mapping[str, Any]:
@@ -80,10 +80,10 @@ class _Producer(driver.Producer):
         return producer
 
 
-class Transport(driver.Transport):
-    Consumer: ClassVar[Any] = _Consumer
-    Producer: ClassVar[Any] = _Producer
+class PatchedTransport(driver.Transport):
+    Consumer: ClassVar[Any] = _PatchedConsumer
+    Producer: ClassVar[Any] = _PatchedProducer
 
 
-def _place(tp: TP) -> dict[str, Any]:
+def _partition_labels(tp: TP) -> dict[str, Any]:
     return {"topic": tp.topic, "partition": tp.partition}

@@ -10,7 +10,7 @@ import structlog
 
 log = structlog.get_logger(__name__)
 
-LONGEST_DELAY_SECONDS: Final = 1.0
+MAX_DELAY_SECONDS: Final = 1.0
 
 
 class Watermark:
@@ -31,14 +31,14 @@ class Watermark:
         self._read = read
         self._interval = interval
         self._sleep = sleep
-        self._known: dict[int, int] = {}
+        self._projected: dict[int, int] = {}
         self._waiting: dict[int, list[tuple[int, int, asyncio.Future[None]]]] = {}
         self._tickets = count()
         self._poller: asyncio.Task[None] | None = None
 
-    async def reached(self, partition: int, offset: int) -> None:
+    async def wait_for_offset(self, partition: int, offset: int) -> None:
         """Return when the projection's next offset of `partition` is at least `offset`."""
-        if self._known.get(partition, 0) >= offset:
+        if self._projected.get(partition, 0) >= offset:
             return
         done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         heapq.heappush(self._waiting.setdefault(partition, []), (offset, next(self._tickets), done))
@@ -66,14 +66,14 @@ class Watermark:
                 log.warning("watermark_unread", failures=failures, error=repr(error))
             else:
                 failures = 0
-                self._wake(offsets)
+                self._wake_waiters(offsets)
             if self._waiting:
-                await self._sleep(self._delay(failures))
+                await self._sleep(self._poll_delay(failures))
 
-    def _wake(self, offsets: Mapping[int, int]) -> None:
-        self._known.update(offsets)
+    def _wake_waiters(self, offsets: Mapping[int, int]) -> None:
+        self._projected.update(offsets)
         for partition, waiters in list(self._waiting.items()):
-            offset = self._known.get(partition, 0)
+            offset = self._projected.get(partition, 0)
             while waiters and (waiters[0][0] <= offset or waiters[0][2].done()):
                 _, _, done = heapq.heappop(waiters)
                 if not done.done():
@@ -81,7 +81,7 @@ class Watermark:
             if not waiters:
                 del self._waiting[partition]
 
-    def _delay(self, failures: int) -> float:
+    def _poll_delay(self, failures: int) -> float:
         if not failures:
             return self._interval
-        return min(LONGEST_DELAY_SECONDS, max(self._interval, 0.05) * 2.0 ** min(failures, 10))
+        return min(MAX_DELAY_SECONDS, max(self._interval, 0.05) * 2.0 ** min(failures, 10))

@@ -5,13 +5,30 @@ import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Hashable, Sequence
 
-from mnemolog.streams.base_window import Delivery, Drained, Entry, Fail, Partition, Progress, Window
-from mnemolog.streams.records import Record
+from mnemolog.streams.base_window import (
+    Delivery,
+    DrainResult,
+    FailureHandler,
+    Partition,
+    Window,
+    WindowEntry,
+    WindowProgress,
+)
+from mnemolog.streams.records import KafkaRecord
 
-__all__ = ["Delivery", "Drained", "Fail", "KeyedWindow", "Partition", "Progress", "Window", "order_key"]
+__all__ = [
+    "Delivery",
+    "DrainResult",
+    "FailureHandler",
+    "KeyedWindow",
+    "Partition",
+    "Window",
+    "WindowProgress",
+    "ordering_key",
+]
 
 
-def order_key(record: Record) -> Hashable:
+def ordering_key(record: KafkaRecord) -> Hashable:
     """Tell what is handled in order: a record's key, over all topics, or its partition if it has none."""
     return record.key if record.key is not None else (record.topic, record.partition)
 
@@ -24,46 +41,46 @@ class KeyedWindow(Window):
 
     def __init__(
         self,
-        process: Callable[[Record], Awaitable[None]],
+        process: Callable[[KafkaRecord], Awaitable[None]],
         *,
         max_in_flight: int = 256,
         max_pending: int = 1024,
-        key_of: Callable[[Record], Hashable] = order_key,
+        key_of: Callable[[KafkaRecord], Hashable] = ordering_key,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._process = process
         self._key_of = key_of
         super().__init__(max_in_flight=max_in_flight, max_pending=max_pending, clock=clock)
 
-    def _begin(self) -> None:
-        super()._begin()
-        self._behind: dict[Hashable, deque[Entry]] = {}
-        self._free: list[tuple[int, Entry]] = []
+    def _reset(self) -> None:
+        super()._reset()
+        self._waiting_by_key: dict[Hashable, deque[WindowEntry]] = {}
+        self._ready: list[tuple[int, WindowEntry]] = []
 
-    def _enqueue(self, entry: Entry) -> None:
+    def _enqueue(self, entry: WindowEntry) -> None:
         key = self._key_of(entry.record)
-        if key in self._behind:
-            self._behind[key].append(entry)
+        if key in self._waiting_by_key:
+            self._waiting_by_key[key].append(entry)
         else:
-            self._behind[key] = deque()
-            heapq.heappush(self._free, (entry.sequence, entry))
+            self._waiting_by_key[key] = deque()
+            heapq.heappush(self._ready, (entry.sequence, entry))
 
-    def _next(self) -> Sequence[Entry]:
-        while self._free:
-            _, entry = heapq.heappop(self._free)
-            if self._wanted(entry):
+    def _take_next(self) -> Sequence[WindowEntry]:
+        while self._ready:
+            _, entry = heapq.heappop(self._ready)
+            if self._is_within_horizon(entry):
                 return (entry,)
         return ()
 
-    async def _work(self, entries: Sequence[Entry]) -> None:
+    async def _process_entries(self, entries: Sequence[WindowEntry]) -> None:
         for entry in entries:
             await self._process(entry.record)
 
-    def _release(self, entries: Sequence[Entry]) -> None:
+    def _release(self, entries: Sequence[WindowEntry]) -> None:
         for entry in entries:
             key = self._key_of(entry.record)
-            if behind := self._behind[key]:
+            if behind := self._waiting_by_key[key]:
                 following = behind.popleft()
-                heapq.heappush(self._free, (following.sequence, following))
+                heapq.heappush(self._ready, (following.sequence, following))
             else:
-                del self._behind[key]
+                del self._waiting_by_key[key]

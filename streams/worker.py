@@ -11,35 +11,35 @@ from typing import Any
 import structlog
 
 from mnemolog.projections.journal import Journal
-from mnemolog.projections.known import KnownFacts
-from mnemolog.projections.limits import Reservations
-from mnemolog.projections.log_source import TableLog
-from mnemolog.projections.matching import Matcher
-from mnemolog.projections.past import PastReader
-from mnemolog.projections.policies import Policies
+from mnemolog.projections.known import FactStore
+from mnemolog.projections.limits import LimitReservations
+from mnemolog.projections.log_source import TableLogSource
+from mnemolog.projections.matching import CandidateFinder
+from mnemolog.projections.past import EventHistoryStore
+from mnemolog.projections.policies import PolicyStore
 from mnemolog.projections.pools import Pool, open_pool
 from mnemolog.projections.projector import Projector
 from mnemolog.projections.query_errors import LogUnreadableError
-from mnemolog.projections.replies import Replies
+from mnemolog.projections.replies import ReplyStore
 from mnemolog.schemas.provenance import Stage
 from mnemolog.streams import metrics
-from mnemolog.streams.assembly import ALL_STAGES, Assembly, Parts, now
+from mnemolog.streams.assembly import ALL_STAGES, SharedResources, StageFactory, utc_now
 from mnemolog.streams.errors import StartRefused
-from mnemolog.streams.log_source import KafkaLog
+from mnemolog.streams.log_source import KafkaLogReader
 from mnemolog.streams.metrics_server import serve_metrics
-from mnemolog.streams.models import Models
-from mnemolog.streams.quality_watch import watch_quality
-from mnemolog.streams.runner import Supervision, run_apps
+from mnemolog.streams.models import StageModels
+from mnemolog.streams.quality_watch import export_quality_metrics
+from mnemolog.streams.runner import SupervisorSettings, run_stages
 from mnemolog.streams.settings import StreamsSettings
-from mnemolog.streams.stages.limiting import Limiting
-from mnemolog.streams.stages.project import lag
-from mnemolog.streams.timer import run_timer
+from mnemolog.streams.stages.limiting import LimitEnforcer
+from mnemolog.streams.stages.project import projection_lag
+from mnemolog.streams.timer import run_expiry_timer
 from mnemolog.streams.topics import CONVERSATION_TURNS
 from mnemolog.streams.watermark import Watermark
 
 log = structlog.get_logger(__name__)
 
-Work = Coroutine[Any, Any, None]
+BackgroundTask = Coroutine[Any, Any, None]
 
 READY_POLL_SECONDS = 0.1
 PURGE_SECONDS = 3600.0
@@ -71,40 +71,40 @@ async def run_worker(
     ready: dict[str, bool] = dict.fromkeys(stages, False)
     async with (
         serve_metrics(settings.metrics_host, settings.metrics_port, ready) as metrics_url,
-        _tables(settings, settings.postgres) as pool,
-        _matching(settings, settings.postgres) as matching,
-        _parts(settings, settings.kafka, pool, matching) as parts,
+        _main_pool(settings, settings.postgres) as pool,
+        _matching_pool(settings, settings.postgres) as matching,
+        _shared_resources(settings, settings.kafka, pool, matching) as parts,
     ):
-        assembly = Assembly(settings, settings.kafka, parts)
+        assembly = StageFactory(settings, settings.kafka, parts)
         builders = [assembly.builder(stage) for stage in ALL_STAGES if stage in stages]
         report = WorkerReport(stages=tuple(stages), metrics_url=metrics_url)
         log.info("worker_starting", stages=list(stages), metrics_url=metrics_url)
-        async with _background(
-            _announce(report, ready, on_ready),
-            _purge(Replies(pool), timedelta(days=settings.reply_retention_days)),
-            *_chores(settings, stages, pool, parts, assembly),
+        async with _running_in_background(
+            _report_when_ready(report, ready, on_ready),
+            _purge_replies(ReplyStore(pool), timedelta(days=settings.reply_retention_days)),
+            *_background_tasks(settings, stages, pool, parts, assembly),
         ):
-            await run_apps(
+            await run_stages(
                 builders,
                 stop,
                 ready=ready,
-                supervision=Supervision(stalled_after=settings.watchdog),
+                settings=SupervisorSettings(stall_timeout=settings.watchdog),
             )
         log.info("worker_stopped", stages=list(stages))
 
 
-def _tables(settings: StreamsSettings, postgres: str) -> Pool:
+def _main_pool(settings: StreamsSettings, postgres: str) -> Pool:
     return open_pool(
         postgres,
         min_size=1,
-        max_size=settings.postgres_pool_size - _for_matching(settings),
+        max_size=settings.postgres_pool_size - _matching_pool_size(settings),
         application_name="mnemolog-worker",
         statement_timeout=settings.postgres_statement_timeout,
         autocommit=True,
     )
 
 
-def _matching(settings: StreamsSettings, postgres: str) -> Pool:
+def _matching_pool(settings: StreamsSettings, postgres: str) -> Pool:
     """Connections of their own for candidates, whose query takes longer to plan than to run in most scopes.
 
     The setting that spares the planning is a connection's, and would make others slower: those of a range of times.
@@ -112,7 +112,7 @@ def _matching(settings: StreamsSettings, postgres: str) -> Pool:
     return open_pool(
         postgres,
         min_size=0,
-        max_size=_for_matching(settings),
+        max_size=_matching_pool_size(settings),
         application_name="mnemolog-matching",
         statement_timeout=settings.postgres_statement_timeout,
         autocommit=True,
@@ -120,49 +120,53 @@ def _matching(settings: StreamsSettings, postgres: str) -> Pool:
     )
 
 
-def _for_matching(settings: StreamsSettings) -> int:
+def _matching_pool_size(settings: StreamsSettings) -> int:
     """Part of the connections that a process may hold; a lookup takes about a millisecond."""
     return max(1, settings.postgres_pool_size // 4)
 
 
 @asynccontextmanager
-async def _parts(settings: StreamsSettings, kafka: str, pool: Pool, matching: Pool) -> AsyncIterator[Parts]:
-    projector, known = Projector(pool), KnownFacts(pool)
-    parts = Parts(
+async def _shared_resources(
+    settings: StreamsSettings, kafka: str, pool: Pool, matching: Pool
+) -> AsyncIterator[SharedResources]:
+    projector, known = Projector(pool), FactStore(pool)
+    parts = SharedResources(
         journal=Journal(pool),
-        matcher=Matcher(matching, limit=settings.candidates),
-        policies=Policies(pool),
-        limiting=Limiting(Reservations(pool)),
-        known=known,
-        past=PastReader(pool, known),
+        matcher=CandidateFinder(matching, limit=settings.candidates),
+        policies=PolicyStore(pool),
+        limiting=LimitEnforcer(LimitReservations(pool)),
+        known_facts=known,
+        event_history=EventHistoryStore(pool, known),
         projector=projector,
-        models=Models(settings, Replies(pool)),
-        turns=KafkaLog(kafka, topic=CONVERSATION_TURNS, prefix=settings.topic_prefix),
-        log=KafkaLog(kafka, prefix=settings.topic_prefix),
-        folded=TableLog(pool),
+        models=StageModels(settings, ReplyStore(pool)),
+        turns=KafkaLogReader(kafka, topic=CONVERSATION_TURNS, prefix=settings.topic_prefix),
+        kafka_log=KafkaLogReader(kafka, prefix=settings.topic_prefix),
+        table_log=TableLogSource(pool),
         watermark=Watermark(projector.next_offsets),
     )
     try:
         yield parts
     finally:
-        for part in (parts.watermark, parts.models, parts.turns, parts.log):
+        for part in (parts.watermark, parts.models, parts.turns, parts.kafka_log):
             await part.close()
 
 
-def _chores(
-    settings: StreamsSettings, stages: Sequence[Stage], pool: Pool, parts: Parts, assembly: Assembly
-) -> Iterator[Work]:
+def _background_tasks(
+    settings: StreamsSettings, stages: Sequence[Stage], pool: Pool, parts: SharedResources, assembly: StageFactory
+) -> Iterator[BackgroundTask]:
     """What runs beside the stages that it belongs to."""
     if "project" in stages:
         yield _watch_lag(parts)
-        yield watch_quality(pool, now)
+        yield export_quality_metrics(pool, utc_now)
     if "resolve" in stages:
-        yield run_timer(settings, parts.known, partitions=partial(assembly.partitions, "resolve"), clock=now)
+        yield run_expiry_timer(
+            settings, parts.known_facts, partitions=partial(assembly.partitions, "resolve"), clock=utc_now
+        )
 
 
 @asynccontextmanager
-async def _background(*works: Work) -> AsyncIterator[None]:
-    tasks = [asyncio.create_task(_told(work)) for work in works]
+async def _running_in_background(*works: BackgroundTask) -> AsyncIterator[None]:
+    tasks = [asyncio.create_task(_log_failure(work)) for work in works]
     try:
         yield
     finally:
@@ -171,7 +175,7 @@ async def _background(*works: Work) -> AsyncIterator[None]:
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
-async def _told(work: Work) -> None:
+async def _log_failure(work: BackgroundTask) -> None:
     """No stage waits for what runs in the background, so nobody else would hear of its fault."""
     try:
         await work
@@ -180,7 +184,7 @@ async def _told(work: Work) -> None:
         raise
 
 
-async def _announce(
+async def _report_when_ready(
     report: WorkerReport, ready: Mapping[str, bool], on_ready: Callable[[WorkerReport], None] | None
 ) -> None:
     while not all(ready.values()):  # noqa: ASYNC110 -- the runner keeps a mapping, for /health as well
@@ -190,21 +194,21 @@ async def _announce(
         on_ready(report)
 
 
-async def _watch_lag(parts: Parts) -> None:
+async def _watch_lag(parts: SharedResources) -> None:
     """Show how far the tables are behind the log."""
     while True:
         try:
-            for partition, behind in (await lag(parts.projector, parts.log)).items():
+            for partition, behind in (await projection_lag(parts.projector, parts.kafka_log)).items():
                 metrics.PROJECTION_LAG.labels(partition=partition).set(behind)
         except LogUnreadableError as error:
             log.warning("lag_unknown", error=str(error))
         await asyncio.sleep(LAG_SECONDS)
 
 
-async def _purge(replies: Replies, retention: timedelta) -> None:
+async def _purge_replies(replies: ReplyStore, retention: timedelta) -> None:
     """Forget replies that no re-delivery can ask for any more."""
     while True:
-        purged = await replies.purge(now() - retention)
+        purged = await replies.purge(utc_now() - retention)
         if purged:
             log.info("replies_purged", count=purged)
         await asyncio.sleep(PURGE_SECONDS)

@@ -6,8 +6,8 @@ from zlib import crc32
 
 from aiokafka.errors import MessageSizeTooLargeError  # type: ignore[import-untyped]  # ships no types
 
-from mnemolog.streams.records import Record
-from mnemolog.streams.send import Sent
+from mnemolog.streams.records import KafkaRecord
+from mnemolog.streams.send import SentRecord
 
 
 @dataclass
@@ -15,20 +15,20 @@ class MemoryBroker:
     """Topics appear with their first record; equal keys share a partition. Larger values are refused."""
 
     partitions: int = 4
-    largest: int = 1_000_000
-    topics: dict[str, list[list[Record]]] = field(default_factory=dict)
+    max_value_bytes: int = 1_000_000
+    topics: dict[str, list[list[KafkaRecord]]] = field(default_factory=dict)
 
     async def enqueue(
         self, topic: str, *, key: bytes | None, value: bytes | None, headers: Sequence[tuple[str, bytes]]
-    ) -> Awaitable[Sent]:
+    ) -> Awaitable[SentRecord]:
         """As `AIOKafkaProducer.send`: the result's result is the broker's answer."""
-        if len(value or b"") > self.largest:
+        if len(value or b"") > self.max_value_bytes:
             raise MessageSizeTooLargeError(f"{len(value or b'')} bytes")
         lanes = self.topics.setdefault(topic, [[] for _ in range(self.partitions)])
         partition = crc32(key or b"") % self.partitions
         offset = len(lanes[partition])
         lanes[partition].append(
-            Record(
+            KafkaRecord(
                 topic=topic,
                 partition=partition,
                 offset=offset,
@@ -39,11 +39,11 @@ class MemoryBroker:
             )
         )
 
-        async def answer() -> Sent:
-            return Sent(topic=topic, partition=partition, offset=offset)
+        async def answer() -> SentRecord:
+            return SentRecord(topic=topic, partition=partition, offset=offset)
 
         return answer()
 
-    def records(self, topic: str) -> list[Record]:
+    def records(self, topic: str) -> list[KafkaRecord]:
         """Everything in a topic, each partition in order."""
         return [record for lane in self.topics.get(topic, []) for record in lane]

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
-from mnemolog.schemas.command import Order
+from mnemolog.schemas.command import CommandPayload
 from mnemolog.schemas.commit import Commit
 from mnemolog.schemas.envelopes import Outcome
 from mnemolog.schemas.ids import event_id, fact_id
@@ -20,7 +20,6 @@ from tests.drafts import (
     confirmed,
     contradicted,
     corrected,
-    decided,
     expired,
     extended,
     merged,
@@ -34,45 +33,57 @@ from tests.drafts import (
     retracted,
     skipped,
     undone,
+    with_decision,
 )
-from tests.values import MODEL, START, Place, day, decision, new_fact, noise, similar, vector, weighed
+from tests.values import (
+    MODEL,
+    START_TIME,
+    EventPlace,
+    day,
+    decision,
+    new_fact,
+    pseudo_random_vector,
+    vector,
+    vector_with_similarity,
+    weighed_candidate,
+)
 
 __all__ = [
     "ALICE",
     "BOB",
     "MODEL",
-    "START",
+    "START_TIME",
     "Draft",
-    "Place",
+    "EventPlace",
     "added",
+    "command_commit",
     "commit",
     "confirmed",
     "contradicted",
     "corrected",
     "day",
-    "decided",
     "decision",
-    "event_of",
+    "event_id_at",
     "expired",
     "extended",
-    "fact_of",
+    "fact_id_at",
     "merged",
     "new_fact",
-    "noise",
-    "ordered",
     "pending",
     "pending_confirmed",
     "pending_rejected",
     "policy_set",
+    "pseudo_random_vector",
     "related",
     "replaced",
     "resolved",
     "retracted",
-    "similar",
     "skipped",
     "undone",
     "vector",
-    "weighed",
+    "vector_with_similarity",
+    "weighed_candidate",
+    "with_decision",
 ]
 
 ALICE = Scope(user_id="alice")
@@ -83,14 +94,14 @@ def commit(
     source_id: str,
     *drafts: Draft,
     scope: Scope | None = ALICE,
-    at: datetime = START,
+    at: datetime = START_TIME,
     outcome: Outcome | None = None,
     steps: Sequence[Step] = (),
     **fields: Any,
 ) -> Commit:
     """A commit decided three seconds after its turn occurred, published one second after."""
     owner = scope.owner if scope else source_id
-    places = [Place(owner=owner, source_id=source_id, ordinal=ordinal, at=at) for ordinal in range(len(drafts))]
+    places = [EventPlace(owner=owner, source_id=source_id, ordinal=ordinal, at=at) for ordinal in range(len(drafts))]
     defaults: dict[str, Any] = {
         "source_id": source_id,
         "scope": scope,
@@ -105,27 +116,27 @@ def commit(
     return Commit(**defaults | fields)
 
 
-def ordered(source_id: str, order: Order, *drafts: Draft, **fields: Any) -> Commit:
+def command_commit(source_id: str, payload: CommandPayload, *drafts: Draft, **fields: Any) -> Commit:
     """The commit of a command that was carried out; `fields` as for `commit`, `by` among them for its events."""
     by = fields.pop("by", "application")
     return commit(
         source_id,
-        *(decided(draft, by=by) for draft in drafts),
+        *(with_decision(draft, by=by) for draft in drafts),
         **{
             "outcome": "done",
             "source_kind": "command",
-            "order": order,
+            "order": payload,
             "origin": Origin(topic="memory_commands", partition=0, offset=0),
         }
         | fields,
     )
 
 
-def event_of(committed: Commit, ordinal: int = 0) -> UUID:
+def event_id_at(committed: Commit, ordinal: int = 0) -> UUID:
     """The id of event `ordinal` of the commit."""
     return event_id(committed.owner, committed.source_id, ordinal)
 
 
-def fact_of(committed: Commit, ordinal: int = 0) -> UUID:
+def fact_id_at(committed: Commit, ordinal: int = 0) -> UUID:
     """The id of the fact that event `ordinal` of the commit brings."""
     return fact_id(committed.owner, committed.source_id, ordinal)

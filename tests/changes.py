@@ -7,7 +7,7 @@ from typing import Any, Final
 from mnemolog.projections.results import WriteResult
 from tests.world import Person
 
-OPEN: Final = ("active", "pending_confirmation")
+OPEN_STATUSES: Final = ("active", "pending_confirmation")
 Row = Mapping[str, Any]
 
 
@@ -41,14 +41,14 @@ class Change:
         return next((row for row in self.after.values() if row["fact_id"] == self.old["superseded_by"]), None)
 
     @property
-    def brought(self) -> set[str]:
+    def new_texts(self) -> set[str]:
         return set(self.after) - set(self.before)
 
 
-async def changed(person: Person, told: Awaitable[WriteResult], *, old: str, new: str) -> Change:
-    """What comes of a turn or a command that is `told` between two looks at the tables."""
+async def observe_change(person: Person, action: Awaitable[WriteResult], *, old: str, new: str) -> Change:
+    """What comes of a turn or a command that is `action` between two looks at the tables."""
     before = await person.facts()
-    result = await told
+    result = await action
     after = await person.facts()
     texts = {row["fact_id"]: text for text, row in after.items()}
     ids = list(texts)
@@ -59,17 +59,17 @@ async def changed(person: Person, told: Awaitable[WriteResult], *, old: str, new
         events=await person.events(result.turn_id),
         before=before,
         after=after,
-        pending=await person.world.rows(pending, ids),
+        pending=await person.harness.rows(pending, ids),
         relations=[
             (texts[row["fact_id"]], row["relation"], texts[row["related_id"]])
-            for row in await person.world.rows(relations, ids)
+            for row in await person.harness.rows(relations, ids)
         ],
         old_text=old,
         new_text=new,
     )
 
 
-def _stands_as_before(change: Change) -> bool:
+def _old_is_unchanged(change: Change) -> bool:
     """The old one, where there was one, is as true and as much believed as ever."""
     if change.old_text not in change.before:
         return True
@@ -77,17 +77,17 @@ def _stands_as_before(change: Change) -> bool:
 
 
 def _added(change: Change) -> bool:
-    brought = [change.after[text]["status"] for text in change.brought]
-    return brought == ["active"] and _stands_as_before(change)
+    brought = [change.after[text]["status"] for text in change.new_texts]
+    return brought == ["active"] and _old_is_unchanged(change)
 
 
-def _kept(change: Change) -> bool:
+def _only_old_remains(change: Change) -> bool:
     """The old one stays, and what was said about it stands for nothing of its own."""
-    stands = [text for text, row in change.after.items() if row["status"] in OPEN]
-    return change.old_text in change.before and _stands_as_before(change) and stands == [change.old_text]
+    stands = [text for text, row in change.after.items() if row["status"] in OPEN_STATUSES]
+    return change.old_text in change.before and _old_is_unchanged(change) and stands == [change.old_text]
 
 
-def _succeeded(change: Change) -> bool:
+def _old_has_successor(change: Change) -> bool:
     successor = change.successor
     return (
         successor is not None
@@ -101,7 +101,7 @@ def _merged(change: Change) -> bool:
     """One fact says both, and neither was wrong."""
     successor = change.successor
     return (
-        _succeeded(change)
+        _old_has_successor(change)
         and successor is not None
         and successor["text"] not in (change.old_text, change.new_text)
         and change.old["true_to"] is None
@@ -110,23 +110,23 @@ def _merged(change: Change) -> bool:
 
 def _replaced(change: Change) -> bool:
     """It was true until then, and we still believe that it was."""
-    return _succeeded(change) and change.old["true_to"] is not None and change.old["believed_to"] is None
+    return _old_has_successor(change) and change.old["true_to"] is not None and change.old["believed_to"] is None
 
 
 def _contradicted(change: Change) -> bool:
     """It never was true: it leaves what we believe."""
     left = change.old["true_to"] is None and change.old["believed_to"] is not None
-    return _succeeded(change) and left and not _merged(change)
+    return _old_has_successor(change) and left and not _merged(change)
 
 
-def _ended(change: Change) -> bool:
+def _old_has_ended(change: Change) -> bool:
     return change.old["status"] in ("expired", "retracted")
 
 
-def _waits(change: Change) -> bool:
+def _new_is_pending(change: Change) -> bool:
     return (
-        _stands_as_before(change)
-        and change.new_text in change.brought
+        _old_is_unchanged(change)
+        and change.new_text in change.new_texts
         and change.new["status"] == "pending_confirmation"
         and [row["fact_id"] for row in change.pending] == [change.new["fact_id"]]
     )
@@ -139,28 +139,33 @@ def _related(relation: str) -> Callable[[Change], bool]:
     return holds
 
 
-MEANING: Final[Mapping[str, Mapping[str, Callable[[Change], bool]]]] = {
+WORD_CHECKS: Final[Mapping[str, Mapping[str, Callable[[Change], bool]]]] = {
     "resolution": {
         "ADD": _added,
         "MERGE": _merged,
         "REPLACE": _replaced,
-        "KEEP": _kept,
+        "KEEP": _only_old_remains,
         "CONTRADICT": _contradicted,
     },
     "arbitration": {
         "insert": _added,
         "update": _merged,
-        "supersede": lambda change: _succeeded(change) and not _merged(change),
-        "expire": _ended,
-        "noop": _kept,
-        "mark_pending_confirmation": _waits,
+        "supersede": lambda change: _old_has_successor(change) and not _merged(change),
+        "expire": _old_has_ended,
+        "noop": _only_old_remains,
+        "mark_pending_confirmation": _new_is_pending,
     },
-    "reconciliation": {"ADD": _added, "UPDATE": _succeeded, "NOOP": _kept, "DELETE": _ended},
+    "reconciliation": {
+        "ADD": _added,
+        "UPDATE": _old_has_successor,
+        "NOOP": _only_old_remains,
+        "DELETE": _old_has_ended,
+    },
     "classification": {
-        "update": _succeeded,
+        "update": _old_has_successor,
         "extend": _related("extends"),
         "similar": _related("similar"),
-        "noop": _kept,
+        "noop": _only_old_remains,
     },
 }
 """By vocabulary and word whether the word is right for a change. Of a vocabulary's words one at the most is."""

@@ -9,7 +9,7 @@ import orjson
 from mnemolog.schemas.facts import CATEGORIES, Candidate, ExtractedFact, content_hash
 from mnemolog.schemas.scope import Scope
 from mnemolog.schemas.turn import Message, Turn
-from mnemolog.streams.providers.base import Conflicts, Extraction
+from mnemolog.streams.providers.base import ExtractionTask, NumberedConflicts
 
 MONDAY = datetime(2023, 5, 8, 13, 57, tzinfo=UTC)
 
@@ -23,11 +23,11 @@ def turn(*messages: Message, **fields: Any) -> Turn:
     return Turn.model_validate(defaults | fields | {"messages": messages})
 
 
-def extraction(*messages: Message, **fields: Any) -> Extraction:
-    return Extraction(turn=turn(*messages, **fields), categories=CATEGORIES)
+def extraction(*messages: Message, **fields: Any) -> ExtractionTask:
+    return ExtractionTask(turn=turn(*messages, **fields), categories=CATEGORIES)
 
 
-def answered(**fields: Any) -> dict[str, Any]:
+def extracted_json(**fields: Any) -> dict[str, Any]:
     """One fact as a model answers it."""
     defaults = {
         "excerpt": "I live in Berlin",
@@ -51,7 +51,7 @@ def facts_reply(*facts: dict[str, Any]) -> str:
     return orjson.dumps({"facts": facts}).decode()
 
 
-def decided(new: int, action: str, *known: int, **fields: Any) -> dict[str, Any]:
+def decision_json(new: int, action: str, *known: int, **fields: Any) -> dict[str, Any]:
     """One decision as a model answers it."""
     texts = {"text": None, "search_text": None, "ended_at": None}
     return {"new": new, "reason": "so", "action": action, "known": known} | texts | fields
@@ -65,7 +65,7 @@ def fact(text: str, **fields: Any) -> ExtractedFact:
     return ExtractedFact.model_validate({"text": text, "excerpt": text, "search_text": text} | fields)
 
 
-def known(number: int, text: str, **fields: Any) -> Candidate:
+def known_fact(number: int, text: str, **fields: Any) -> Candidate:
     defaults = {
         "fact_id": UUID(int=number),
         "similarity": 0.8,
@@ -77,5 +77,5 @@ def known(number: int, text: str, **fields: Any) -> Candidate:
     return Candidate.model_validate(defaults | fields)
 
 
-def labels(conflicts: Conflicts) -> list[list[int]]:
+def candidate_labels(conflicts: NumberedConflicts) -> list[list[int]]:
     return [[label for label, _ in conflict.candidates] for conflict in conflicts.conflicts]

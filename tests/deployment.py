@@ -27,13 +27,13 @@ def services() -> dict[str, dict[str, Any]]:
     return found
 
 
-def ours() -> dict[str, dict[str, Any]]:
+def own_services() -> dict[str, dict[str, Any]]:
     """The services that run this project's image."""
     return {name: service for name, service in services().items() if service["image"].split(":")[0] == IMAGE}
 
 
-def workers() -> dict[str, dict[str, Any]]:
-    return {name: service for name, service in ours().items() if service["command"][0] == "worker"}
+def worker_services() -> dict[str, dict[str, Any]]:
+    return {name: service for name, service in own_services().items() if service["command"][0] == "worker"}
 
 
 def compose_schema() -> dict[str, Any]:
@@ -50,5 +50,5 @@ def dockerfile() -> list[tuple[str, str]]:
     return [(name, arguments) for name, _, arguments in (line.partition(" ") for line in lines)]
 
 
-def arguments_of(instruction: str) -> list[str]:
+def instruction_arguments(instruction: str) -> list[str]:
     return [arguments for name, arguments in dockerfile() if name == instruction]

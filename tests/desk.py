@@ -5,28 +5,29 @@ from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
-from mnemolog.projections.known import KnownFacts
-from mnemolog.projections.past import PastReader
-from mnemolog.schemas.command import Command, Order, wordings
+from mnemolog.projections.known import FactStore
+from mnemolog.projections.past import EventHistoryStore
+from mnemolog.schemas.command import Command, CommandPayload, embedded_texts
 from mnemolog.schemas.commit import Commit
 from mnemolog.schemas.envelopes import MatchedFacts
 from mnemolog.schemas.facts import ExtractedFact, MatchedFact
 from mnemolog.schemas.provenance import Origin
 from mnemolog.schemas.scope import Scope
-from mnemolog.streams.stages.commanding import Commanding
-from tests.builders import ALICE, noise
-from tests.stored import Stored
+from mnemolog.streams.stages.commanding import CommandHandler
+from tests.builders import ALICE, pseudo_random_vector
+from tests.stored import ProjectedDatabase
 
 ORIGIN = Origin(topic="memory_commands", partition=0, offset=0)
 
 
-def envelope(command: Command) -> MatchedFacts:
+def command_envelope(command: Command) -> MatchedFacts:
     """A command as it reaches the resolver: each of its wordings has become a fact with a vector."""
     facts = tuple(
         MatchedFact(
-            fact=ExtractedFact(text=text, excerpt=text, search_text=f"to find: {text}"[:2000]), vector=noise(text, 3)
+            fact=ExtractedFact(text=text, excerpt=text, search_text=f"to find: {text}"[:2000]),
+            vector=pseudo_random_vector(text, 3),
         )
-        for text in wordings(command.order)
+        for text in embedded_texts(command.order)
     )
     return MatchedFacts(
         source_id=command.command_id,
@@ -41,18 +42,18 @@ def envelope(command: Command) -> MatchedFacts:
     )
 
 
-class Desk:
+class CommandHarness:
     """Takes orders over the tables of `stored`; each is decided three seconds after it was issued, unless told."""
 
-    def __init__(self, stored: Stored) -> None:
+    def __init__(self, stored: ProjectedDatabase) -> None:
         self.stored = stored
-        self.known = KnownFacts(stored.pool)
-        self.past = PastReader(stored.pool, self.known)
+        self.known = FactStore(stored.pool)
+        self.past = EventHistoryStore(stored.pool, self.known)
 
-    async def give(
+    async def execute(
         self,
         command_id: str,
-        order: Order,
+        order: CommandPayload,
         *,
         at: datetime,
         scope: Scope = ALICE,
@@ -61,13 +62,13 @@ class Desk:
     ) -> Commit:
         """Carry an order out, and project its commit; `clock` is the time where that is done."""
         command = Command(command_id=command_id, scope=scope, issued_at=at, order=order, actor=actor)
-        commit = await self.commit(command, clock or at + timedelta(seconds=3))
+        commit = await self.decide(command, clock or at + timedelta(seconds=3))
         await self.stored.apply(commit)
         return commit
 
-    async def commit(self, command: Command, decided_at: datetime) -> Commit:
-        asked = envelope(command)
-        carried = await Commanding(known=self.known, past=self.past, clock=lambda: decided_at)(asked)
+    async def decide(self, command: Command, decided_at: datetime) -> Commit:
+        asked = command_envelope(command)
+        carried = await CommandHandler(known=self.known, event_history=self.past, clock=lambda: decided_at)(asked)
         taken_over = ("source_id", "source_kind", "scope", "origin", "occurred_at", "published_at", "order", "actor")
         return Commit(
             **{name: getattr(asked, name) for name in taken_over},
@@ -78,15 +79,15 @@ class Desk:
             events=carried.events,
         )
 
-    async def standing(self, *fact_ids: UUID) -> list[Any]:
+    async def states(self, *fact_ids: UUID) -> list[Any]:
         """How these facts stand."""
         facts = await self.known.facts(fact_ids)
-        return [facts[fact_id].standing for fact_id in fact_ids]
+        return [facts[fact_id].state for fact_id in fact_ids]
 
     async def statuses(self, *fact_ids: UUID) -> list[str]:
-        return [standing.status for standing in await self.standing(*fact_ids)]
+        return [standing.status for standing in await self.states(*fact_ids)]
 
-    async def texts(self, status: str = "active", scope: Scope = ALICE) -> Sequence[str]:
+    async def texts_with_status(self, status: str = "active", scope: Scope = ALICE) -> Sequence[str]:
         """The texts of the owner's facts of this status, in alphabetical order."""
         rows = await self.stored.rows("SELECT owner, status, text FROM facts ORDER BY text")
         return [text for owner, stands, text in rows if owner == scope.owner and stands == status]

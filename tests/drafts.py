@@ -29,9 +29,9 @@ from mnemolog.schemas.events import (
 from mnemolog.schemas.facts import Statement
 from mnemolog.schemas.ids import event_id
 from mnemolog.schemas.policy import Level, Policy
-from tests.values import Place, decision, new_fact, weighed
+from tests.values import EventPlace, decision, new_fact, weighed_candidate
 
-Draft = Callable[[Place], MemoryEvent]
+Draft = Callable[[EventPlace], MemoryEvent]
 
 
 def added(
@@ -45,9 +45,9 @@ def added(
 ) -> Draft:
     """With `ended_at` and `ended_by` late news."""
 
-    def draft(place: Place) -> MemoryEvent:
+    def draft(place: EventPlace) -> MemoryEvent:
         return FactAdded(
-            **_head(place, reason),
+            **_event_fields(place, reason),
             fact=new_fact(place, text, **fields),
             unresolved=unresolved,
             ended_at=ended_at,
@@ -58,25 +58,25 @@ def added(
 
 
 def skipped(target: UUID, text: str = "the same again", *, reason: str = "equal words") -> Draft:
-    def draft(place: Place) -> MemoryEvent:
+    def draft(place: EventPlace) -> MemoryEvent:
         statement = Statement(text=text, excerpt=text)
-        return FactSkipped(**_head(place, reason, target), target=target, statement=statement)
+        return FactSkipped(**_event_fields(place, reason, target), target=target, statement=statement)
 
     return draft
 
 
 def confirmed(target: UUID, text: str = "the same in other words", *, reason: str = "known already") -> Draft:
-    def draft(place: Place) -> MemoryEvent:
+    def draft(place: EventPlace) -> MemoryEvent:
         statement = Statement(text=text, excerpt=text)
-        return FactConfirmed(**_head(place, reason, target), target=target, statement=statement)
+        return FactConfirmed(**_event_fields(place, reason, target), target=target, statement=statement)
 
     return draft
 
 
 def merged(text: str, *targets: UUID, reason: str = "both are true", **fields: Any) -> Draft:
-    def draft(place: Place) -> MemoryEvent:
+    def draft(place: EventPlace) -> MemoryEvent:
         return FactsMerged(
-            **_head(place, reason, *targets),
+            **_event_fields(place, reason, *targets),
             targets=targets,
             statement=Statement(text=text, excerpt=text),
             fact=new_fact(place, text, **fields),
@@ -88,9 +88,9 @@ def merged(text: str, *targets: UUID, reason: str = "both are true", **fields: A
 def replaced(
     text: str, *targets: UUID, ended_at: datetime | None = None, reason: str = "it has changed", **fields: Any
 ) -> Draft:
-    def draft(place: Place) -> MemoryEvent:
+    def draft(place: EventPlace) -> MemoryEvent:
         return FactReplaced(
-            **_head(place, reason, *targets),
+            **_event_fields(place, reason, *targets),
             targets=targets,
             ended_at=ended_at or place.at,
             fact=new_fact(place, text, **fields),
@@ -100,22 +100,28 @@ def replaced(
 
 
 def contradicted(text: str, *targets: UUID, reason: str = "it never was so", **fields: Any) -> Draft:
-    def draft(place: Place) -> MemoryEvent:
-        return FactContradicted(**_head(place, reason, *targets), targets=targets, fact=new_fact(place, text, **fields))
+    def draft(place: EventPlace) -> MemoryEvent:
+        return FactContradicted(
+            **_event_fields(place, reason, *targets), targets=targets, fact=new_fact(place, text, **fields)
+        )
 
     return draft
 
 
 def extended(text: str, *targets: UUID, reason: str = "it tells more of it", **fields: Any) -> Draft:
-    def draft(place: Place) -> MemoryEvent:
-        return FactExtended(**_head(place, reason, *targets), targets=targets, fact=new_fact(place, text, **fields))
+    def draft(place: EventPlace) -> MemoryEvent:
+        return FactExtended(
+            **_event_fields(place, reason, *targets), targets=targets, fact=new_fact(place, text, **fields)
+        )
 
     return draft
 
 
 def related(text: str, *targets: UUID, reason: str = "it is about the same", **fields: Any) -> Draft:
-    def draft(place: Place) -> MemoryEvent:
-        return FactsRelated(**_head(place, reason, *targets), targets=targets, fact=new_fact(place, text, **fields))
+    def draft(place: EventPlace) -> MemoryEvent:
+        return FactsRelated(
+            **_event_fields(place, reason, *targets), targets=targets, fact=new_fact(place, text, **fields)
+        )
 
     return draft
 
@@ -125,9 +131,9 @@ def expired(
 ) -> Draft:
     """By the timer, or with `text` by an announcement."""
 
-    def draft(place: Place) -> MemoryEvent:
+    def draft(place: EventPlace) -> MemoryEvent:
         return FactExpired(
-            **_head(place, reason, *targets),
+            **_event_fields(place, reason, *targets),
             targets=targets,
             ended_at=ended_at or place.at,
             fact=None if text is None else new_fact(place, text, **fields),
@@ -141,9 +147,9 @@ def retracted(
 ) -> Draft:
     """Without `ended_at` deleted; `text` is the statement that says so."""
 
-    def draft(place: Place) -> MemoryEvent:
+    def draft(place: EventPlace) -> MemoryEvent:
         return FactRetracted(
-            **_head(place, reason, *targets),
+            **_event_fields(place, reason, *targets),
             targets=targets,
             ended_at=ended_at,
             fact=None if text is None else new_fact(place, text, **fields),
@@ -161,9 +167,9 @@ def pending(
     needs_human: bool = False,
     **fields: Any,
 ) -> Draft:
-    def draft(place: Place) -> MemoryEvent:
+    def draft(place: EventPlace) -> MemoryEvent:
         return FactPending(
-            **_head(place, "it is to be confirmed", *targets),
+            **_event_fields(place, "it is to be confirmed", *targets),
             targets=targets,
             action=action,
             ended_at=ended_at,
@@ -182,9 +188,9 @@ def pending_confirmed(
     ended_at: datetime | None = None,
     text: str | None = None,
 ) -> Draft:
-    def draft(place: Place) -> MemoryEvent:
+    def draft(place: EventPlace) -> MemoryEvent:
         return PendingConfirmed(
-            **_head(place, "said again", target, *targets),
+            **_event_fields(place, "said again", target, *targets),
             target=target,
             targets=targets,
             action=action,
@@ -196,9 +202,9 @@ def pending_confirmed(
 
 
 def pending_rejected(target: UUID, *, confirmed: UUID | None = None, text: str | None = None) -> Draft:
-    def draft(place: Place) -> MemoryEvent:
+    def draft(place: EventPlace) -> MemoryEvent:
         return PendingRejected(
-            **_head(place, "the old fact was said again", target),
+            **_event_fields(place, "the old fact was said again", target),
             target=target,
             confirmed=confirmed,
             statement=_statement(text),
@@ -210,17 +216,17 @@ def pending_rejected(target: UUID, *, confirmed: UUID | None = None, text: str |
 def corrected(text: str, target: UUID, *, ended_at: datetime | None = None, **fields: Any) -> Draft:
     """A human's word."""
 
-    def draft(place: Place) -> MemoryEvent:
+    def draft(place: EventPlace) -> MemoryEvent:
         fact = new_fact(place, text, **{"authority": "human", "confidence": 1.0} | fields)
-        return FactCorrected(**_head(place, "corrected", target), target=target, ended_at=ended_at, fact=fact)
+        return FactCorrected(**_event_fields(place, "corrected", target), target=target, ended_at=ended_at, fact=fact)
 
     return draft
 
 
 def resolved(target: UUID, *targets: UUID, action: Any = "replace", ended_at: datetime | None = None) -> Draft:
-    def draft(place: Place) -> MemoryEvent:
+    def draft(place: EventPlace) -> MemoryEvent:
         return ConflictResolved(
-            **_head(place, "settled", target, *targets),
+            **_event_fields(place, "settled", target, *targets),
             target=target,
             targets=targets,
             action=action,
@@ -235,9 +241,9 @@ def undone(
 ) -> Draft:
     """Takes event `event` back; `reversals` are what it did."""
 
-    def draft(place: Place) -> MemoryEvent:
+    def draft(place: EventPlace) -> MemoryEvent:
         return DecisionUndone(
-            **_head(place, "taken back"),
+            **_event_fields(place, "taken back"),
             undone=event,
             undone_event=undone_event,
             reinstated=reinstated,
@@ -248,16 +254,16 @@ def undone(
 
 
 def policy_set(policy: Policy, *, level: Level = "scope") -> Draft:
-    def draft(place: Place) -> MemoryEvent:
-        return PolicySet(**_head(place, "policy set"), level=level, policy=policy)
+    def draft(place: EventPlace) -> MemoryEvent:
+        return PolicySet(**_event_fields(place, "policy set"), level=level, policy=policy)
 
     return draft
 
 
-def decided(draft: Draft, **fields: Any) -> Draft:
+def with_decision(draft: Draft, **fields: Any) -> Draft:
     """`draft` with these fields of its decision: `decided(added("..."), by="model", model="m", prompt_version="p")`."""
 
-    def with_decision(place: Place) -> MemoryEvent:
+    def with_decision(place: EventPlace) -> MemoryEvent:
         event = draft(place)
         return event.model_copy(update={"decision": event.decision.model_copy(update=fields)})
 
@@ -268,8 +274,8 @@ def _statement(text: str | None) -> Statement | None:
     return None if text is None else Statement(text=text, excerpt=text)
 
 
-def _head(place: Place, reason: str, *targets: UUID) -> dict[str, Any]:
-    candidates = tuple(weighed(target) for target in targets)
+def _event_fields(place: EventPlace, reason: str, *targets: UUID) -> dict[str, Any]:
+    candidates = tuple(weighed_candidate(target) for target in targets)
     return {
         "event_id": event_id(place.owner, place.source_id, place.ordinal),
         "ordinal": place.ordinal,

@@ -9,16 +9,16 @@ from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition  # type:
 from aiokafka.admin import AIOKafkaAdminClient  # type: ignore[import-untyped] # as above
 from aiokafka.errors import GroupCoordinatorNotAvailableError  # type: ignore[import-untyped] # as above
 
-from mnemolog.streams.records import Record
+from mnemolog.streams.records import KafkaRecord
 from mnemolog.streams.tuning import KafkaTuning
 from tests.support import eventually
 
 T = TypeVar("T")
 PARTITIONS: Final = 4
-QUICK: Final = KafkaTuning(session_timeout=2.0, heartbeat=0.3, commit_interval=0.3, grace=10.0)
+QUICK_TUNING: Final = KafkaTuning(session_timeout=2.0, heartbeat_interval=0.3, commit_interval=0.3, drain_timeout=10.0)
 
 
-async def until(condition: Callable[[], Awaitable[T]]) -> T:
+async def wait_until(condition: Callable[[], Awaitable[T]]) -> T:
     """Poll an async condition until its value is true; a minute is for a machine that is busy."""
     poll: Callable[[], T | Awaitable[T]] = condition
     return await eventually(poll, timeout=60)
@@ -26,7 +26,7 @@ async def until(condition: Callable[[], Awaitable[T]]) -> T:
 
 @asynccontextmanager
 async def producer(bootstrap: str) -> AsyncIterator[Any]:
-    size = QUICK.max_request_bytes
+    size = QUICK_TUNING.max_request_bytes
     client = AIOKafkaProducer(bootstrap_servers=bootstrap, enable_idempotence=True, max_request_size=size)
     await client.start()
     try:
@@ -41,7 +41,7 @@ async def publish(bootstrap: str, topic: str, records: Sequence[tuple[bytes | No
         await asyncio.gather(*sent)
 
 
-async def read_all(bootstrap: str, topic: str) -> list[Record]:
+async def read_all(bootstrap: str, topic: str) -> list[KafkaRecord]:
     """Everything that is in a topic now, each partition in order."""
     consumer = AIOKafkaConsumer(bootstrap_servers=bootstrap)
     await consumer.start()
@@ -50,7 +50,7 @@ async def read_all(bootstrap: str, topic: str) -> list[Record]:
         consumer.assign(partitions)
         await consumer.seek_to_beginning(*partitions)
         ends = await consumer.end_offsets(partitions)
-        records: list[Record] = []
+        records: list[KafkaRecord] = []
         while any([await consumer.position(tp) < end for tp, end in ends.items()]):
             for batch in (await consumer.getmany(timeout_ms=500)).values():
                 records.extend(_record(message) for message in batch)
@@ -59,7 +59,7 @@ async def read_all(bootstrap: str, topic: str) -> list[Record]:
         await consumer.stop()
 
 
-async def committed(bootstrap: str, group: str, topic: str) -> int:
+async def committed_offset(bootstrap: str, group: str, topic: str) -> int:
     """The sum of a group's committed offsets over a topic's partitions."""
     admin = AIOKafkaAdminClient(bootstrap_servers=bootstrap)
     await admin.start()
@@ -73,8 +73,8 @@ async def committed(bootstrap: str, group: str, topic: str) -> int:
         await admin.close()
 
 
-def _record(message: Any) -> Record:
-    return Record(
+def _record(message: Any) -> KafkaRecord:
+    return KafkaRecord(
         topic=message.topic,
         partition=message.partition,
         offset=message.offset,

@@ -22,11 +22,11 @@ from tests.kafka import PARTITIONS, publish
 from tests.support import eventually
 
 READY_SECONDS = 60
-DONE_SECONDS = 60
+OUTCOME_SECONDS = 60
 MONDAY = datetime(2026, 3, 2, 9, tzinfo=UTC)
 
 
-def settings_for(bootstrap: str, database: str, prefix: str, **more: Any) -> StreamsSettings:
+def worker_settings(bootstrap: str, database: str, prefix: str, **more: Any) -> StreamsSettings:
     """Settings of a worker that a test starts and kills: quick to notice, on a free port."""
     given: dict[str, Any] = {
         "kafka": bootstrap,
@@ -42,7 +42,9 @@ def settings_for(bootstrap: str, database: str, prefix: str, **more: Any) -> Str
 
 
 @asynccontextmanager
-async def running(settings: StreamsSettings, stages: Sequence[Stage] = ALL_STAGES) -> AsyncIterator[WorkerReport]:
+async def running_worker(
+    settings: StreamsSettings, stages: Sequence[Stage] = ALL_STAGES
+) -> AsyncIterator[WorkerReport]:
     """A worker that takes part in its groups; drained and stopped afterwards."""
     assert settings.kafka is not None
     await ensure_topics(settings.kafka, partitions=settings.partitions, prefix=settings.topic_prefix)
@@ -59,7 +61,7 @@ async def running(settings: StreamsSettings, stages: Sequence[Stage] = ALL_STAGE
         await worker
 
 
-def turn(turn_id: str, *contents: str, user: str = "mira", **fields: Any) -> Turn:
+def user_turn(turn_id: str, *contents: str, user: str = "mira", **fields: Any) -> Turn:
     """What `user` said; `scope`, `occurred_at` and the rest as given."""
     return Turn(
         turn_id=turn_id,
@@ -71,29 +73,29 @@ def turn(turn_id: str, *contents: str, user: str = "mira", **fields: Any) -> Tur
     )
 
 
-async def say(settings: StreamsSettings, *turns: Turn) -> None:
+async def publish_turns(settings: StreamsSettings, *turns: Turn) -> None:
     assert settings.kafka is not None
     topic = topic_name(CONVERSATION_TURNS, settings.topic_prefix)
     await publish(settings.kafka, topic, [(turn.scope.key, turn.to_bytes()) for turn in turns])
 
 
-async def order(settings: StreamsSettings, *commands: Command) -> None:
+async def publish_commands(settings: StreamsSettings, *commands: Command) -> None:
     assert settings.kafka is not None
     topic = topic_name(MEMORY_COMMANDS, settings.topic_prefix)
     await publish(settings.kafka, topic, [(command.scope.key, command.to_bytes()) for command in commands])
 
 
-async def rows(database: str, query: str, *parameters: Any) -> list[dict[str, Any]]:
+async def query_rows(database: str, query: str, *parameters: Any) -> list[dict[str, Any]]:
     """What `query` finds, as an SQL user would see it."""
     async with await psycopg.AsyncConnection.connect(database, row_factory=dict_row) as connection:
         return await (await connection.execute(query, parameters)).fetchall()
 
 
-async def ends(database: str, count: int, seconds: float = DONE_SECONDS) -> dict[str, str]:
+async def wait_for_outcomes(database: str, count: int, seconds: float = OUTCOME_SECONDS) -> dict[str, str]:
     """Wait until `count` sources have their end; the outcome of each by source id."""
 
     async def outcomes() -> dict[str, str]:
-        found = await rows(database, "SELECT source_id, outcome FROM commits")
+        found = await query_rows(database, "SELECT source_id, outcome FROM commits")
         return {row["source_id"]: row["outcome"] for row in found} if len(found) >= count else {}
 
     poll: Callable[[], dict[str, str] | Awaitable[dict[str, str]]] = outcomes

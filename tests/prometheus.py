@@ -11,8 +11,8 @@ import aiohttp
 import yaml
 
 from tests.deployment import read_yaml
-from tests.kafka import until
-from tests.support import installed
+from tests.kafka import wait_until
+from tests.support import required_program
 
 SCRAPE_SECONDS: Final = 1
 
@@ -24,7 +24,7 @@ class Prometheus:
         self._url = url
         self._session = session
 
-    async def ask(self, expr: str) -> list[dict[str, Any]]:
+    async def query(self, expr: str) -> list[dict[str, Any]]:
         """The series that `expr` gives now; fails on an expression that Prometheus does not take."""
         async with self._session.get(f"{self._url}/api/v1/query", params={"query": expr}) as response:
             answer = await response.json()
@@ -41,14 +41,14 @@ class Prometheus:
 
 
 @asynccontextmanager
-async def prometheus_of(worker_url: str, folder: Path) -> AsyncIterator[Prometheus]:
+async def running_prometheus(worker_url: str, folder: Path) -> AsyncIterator[Prometheus]:
     """A Prometheus that reads one worker every second; stopped afterwards."""
     config = folder / "prometheus.yml"
     config.write_text(yaml.safe_dump(_configuration(worker_url.removeprefix("http://"))))
     address = f"127.0.0.1:{_free_port()}"
     with (folder / "prometheus.log").open("wb") as log:
         process = await asyncio.create_subprocess_exec(
-            installed("prometheus", "prometheus"),
+            required_program("prometheus", "prometheus"),
             f"--config.file={config}",
             f"--storage.tsdb.path={folder / 'data'}",
             f"--web.listen-address={address}",
@@ -58,7 +58,7 @@ async def prometheus_of(worker_url: str, folder: Path) -> AsyncIterator[Promethe
     try:
         async with aiohttp.ClientSession() as session:
             prometheus = Prometheus(f"http://{address}", session)
-            await until(prometheus.is_ready)
+            await wait_until(prometheus.is_ready)
             yield prometheus
     finally:
         process.terminate()

@@ -14,10 +14,10 @@ from mnemolog.projections.projector import LogRecord, Projector
 from mnemolog.schemas.commit import Commit
 from mnemolog.schemas.scope import Scope
 from mnemolog.schemas.turn import Message, Turn
-from tests.builders import ALICE, START
+from tests.builders import ALICE, START_TIME
 
 
-class Stored:
+class ProjectedDatabase:
     """A migrated database that is filled as the projector fills it; `conn` is an autocommit connection for reading."""
 
     def __init__(self, url: str, pool: Pool, conn: AsyncConnection[TupleRow]) -> None:
@@ -41,12 +41,12 @@ class Stored:
         records = [LogRecord(offset=offset, value=value) for offset, value in enumerate(values, start)]
         await self.projector.apply(partition, records)
 
-    async def receive(self, *turn_ids: str, scope: Scope = ALICE, at: datetime = START) -> None:
+    async def journal_turns(self, *turn_ids: str, scope: Scope = ALICE, at: datetime = START_TIME) -> None:
         """Put turns into the journal, as published at `at`."""
         said = (Message(role="user", content="Hello."),)
         entries = [
             JournalEntry(
-                verdict=Turn(turn_id=turn_id, scope=scope, messages=said, occurred_at=at),
+                parsed=Turn(turn_id=turn_id, scope=scope, messages=said, occurred_at=at),
                 topic="conversation_turns",
                 partition=0,
                 offset=offset,

@@ -5,7 +5,7 @@ from uuid import UUID
 
 from mnemolog.schemas.command import SetPolicy, Undo
 from mnemolog.schemas.commit import Commit
-from mnemolog.schemas.events import Reversal, Standing
+from mnemolog.schemas.events import FactState, Reversal
 from mnemolog.schemas.facts import FactStatus
 from mnemolog.schemas.policy import Policy
 from mnemolog.schemas.scope import Scope
@@ -15,11 +15,10 @@ from tests.builders import (
     added,
     corrected,
     day,
-    decided,
-    event_of,
+    event_id_at,
     expired,
     extended,
-    fact_of,
+    fact_id_at,
     pending,
     pending_confirmed,
     pending_rejected,
@@ -29,10 +28,11 @@ from tests.builders import (
     resolved,
     retracted,
     undone,
+    with_decision,
 )
 
 POLICY = Policy(add_only=True, note="for now")
-ONCE = Standing(
+ACTIVE_STATE = FactState(
     status="active",
     confidence=0.95,
     mention_count=1,
@@ -46,11 +46,11 @@ ONCE = Standing(
 )
 
 
-def decisions(scope: Scope = ALICE) -> list[Commit]:
+def every_decision_log(scope: Scope = ALICE) -> list[Commit]:
     """Every event beyond adding and replacing, one after another, with an undo that is undone."""
-    commit, ordered = partial(builders.commit, scope=scope), partial(builders.ordered, scope=scope)
+    commit, ordered = partial(builders.commit, scope=scope), partial(builders.command_commit, scope=scope)
     first = commit("d1", *(added(f"Fact {number}.", category="identity") for number in range(8)), at=day(1))
-    facts = [fact_of(first, number) for number in range(8)]
+    facts = [fact_id_at(first, number) for number in range(8)]
     beside = commit("d2", extended("More.", facts[0]), related("Like.", facts[0]), at=day(2))
     ends = commit(
         "d3",
@@ -62,24 +62,28 @@ def decisions(scope: Scope = ALICE) -> list[Commit]:
     held = commit("d4", pending("B.", facts[4], category="identity"), pending("C.", facts[5]), at=day(4))
     settled = commit(
         "d5",
-        pending_confirmed(fact_of(held), facts[4], text="B again."),
-        pending_rejected(fact_of(held, 1), confirmed=facts[5], text="5 again."),
+        pending_confirmed(fact_id_at(held), facts[4], text="B again."),
+        pending_rejected(fact_id_at(held, 1), confirmed=facts[5], text="5 again."),
         at=day(5),
     )
     beside_it = commit("d6", added("Or so.", unresolved=True), at=day(6))
-    resolution = commit("d7", resolved(fact_of(beside_it), facts[6]), at=day(7))
-    replacing = commit("d8", decided(replaced("New.", facts[7]), by="model", model="m", prompt_version="p"), at=day(8))
-    back = [reversal(facts[7], "superseded", ONCE), reversal(fact_of(replacing), "active", None)]
+    resolution = commit("d7", resolved(fact_id_at(beside_it), facts[6]), at=day(7))
+    replacing = commit(
+        "d8", with_decision(replaced("New.", facts[7]), by="model", model="m", prompt_version="p"), at=day(8)
+    )
+    back = [reversal(facts[7], "superseded", ACTIVE_STATE), reversal(fact_id_at(replacing), "active", None)]
     again = [
-        reversal(facts[7], "active", ONCE.model_copy(update={"status": "superseded", "superseded_by": facts[0]})),
-        reversal(fact_of(replacing), "undone", ONCE),
+        reversal(
+            facts[7], "active", ACTIVE_STATE.model_copy(update={"status": "superseded", "superseded_by": facts[0]})
+        ),
+        reversal(fact_id_at(replacing), "undone", ACTIVE_STATE),
     ]
-    undo = ordered("c1", Undo(source_id="d8"), undone(event_of(replacing), *back), at=day(9))
-    redo = undone(event_of(undo), *again, undone_event="decision_undone", reinstated=event_of(replacing))
+    undo = ordered("c1", Undo(source_id="d8"), undone(event_id_at(replacing), *back), at=day(9))
+    redo = undone(event_id_at(undo), *again, undone_event="decision_undone", reinstated=event_id_at(replacing))
     policy = ordered("c3", SetPolicy(level="scope", policy=POLICY), policy_set(POLICY), at=day(11), actor="ops")
     redone = ordered("c2", Undo(source_id="c1"), redo, at=day(10))
     return [first, beside, ends, held, settled, beside_it, resolution, replacing, undo, redone, policy]
 
 
-def reversal(fact_id: UUID, now: FactStatus, before: Standing | None) -> Reversal:
+def reversal(fact_id: UUID, now: FactStatus, before: FactState | None) -> Reversal:
     return Reversal(fact_id=fact_id, now=now, before=before)

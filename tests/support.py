@@ -33,7 +33,7 @@ async def eventually(condition: Callable[[], T | Awaitable[T]], timeout: float =
         await asyncio.sleep(POLL_SECONDS)
 
 
-def installed(name: str, package: str) -> str:
+def required_program(name: str, package: str) -> str:
     """The path of a program of Debian's. Skips the test where it is missing, which in CI is a failure."""
     found = shutil.which(name)
     if found is None:

@@ -5,8 +5,8 @@ from typing import Any
 from uuid import UUID
 
 from mnemolog.projections.fold import fold
-from mnemolog.projections.rows import Changes, FactState, LogPosition
-from mnemolog.projections.state import State
+from mnemolog.projections.rows import Changes, LogPosition, TimedFactState
+from mnemolog.projections.state import FoldState
 from mnemolog.schemas.commit import Commit
 from mnemolog.schemas.events import Reversal
 from mnemolog.schemas.facts import FactStatus
@@ -15,44 +15,44 @@ from tests.builders import (
     added,
     commit,
     day,
-    fact_of,
+    fact_id_at,
 )
 
-SECOND = day(2)
-BEGUN, DECIDED, LATER = (day(number) + timedelta(seconds=3) for number in (1, 2, 3))
-FIRST = commit("t1", added("Alice lives in Bern.", confidence=0.8), added("Alice likes tea."), at=day(1))
-BERN, TEA = fact_of(FIRST), fact_of(FIRST, 1)
+SECOND_DAY = day(2)
+FIRST_DECIDED_AT, SECOND_DECIDED_AT, THIRD_DECIDED_AT = (day(number) + timedelta(seconds=3) for number in (1, 2, 3))
+FIRST_COMMIT = commit("t1", added("Alice lives in Bern.", confidence=0.8), added("Alice likes tea."), at=day(1))
+BERN, TEA = fact_id_at(FIRST_COMMIT), fact_id_at(FIRST_COMMIT, 1)
 
 
-class Story:
+class FoldHarness:
     """A log of Alice's, folded commit by commit; the first one is known."""
 
     def __init__(self) -> None:
-        self.state = State()
+        self.state = FoldState()
         self.changes = Changes()
-        self.happens(FIRST)
+        self.apply(FIRST_COMMIT)
 
-    def happens(self, committed: Commit) -> Commit:
+    def apply(self, committed: Commit) -> Commit:
         self.changes = fold(self.state, committed, LogPosition(partition=0, offset=0), committed.to_bytes())
-        self.state = self.state.after(self.changes)
+        self.state = self.state.apply(self.changes)
         return committed
 
-    def says(self, source_id: str, *drafts: Draft, at: datetime = SECOND) -> Commit:
-        return self.happens(commit(source_id, *drafts, at=at))
+    def commit(self, source_id: str, *drafts: Draft, at: datetime = SECOND_DAY) -> Commit:
+        return self.apply(commit(source_id, *drafts, at=at))
 
-    def stands(self, fact_id: UUID) -> FactState:
+    def state_of(self, fact_id: UUID) -> TimedFactState:
         return self.state.facts[fact_id].state
 
     @property
-    def settled(self) -> list[tuple[UUID, str | None]]:
+    def settlements(self) -> list[tuple[UUID, str | None]]:
         return [(row.fact_id, row.settlement) for row in self.changes.settlements]
 
 
-def stood(**fields: Any) -> FactState:
+def expected_state(**fields: Any) -> TimedFactState:
     """The fact of Bern, changed in the second commit."""
-    defaults: dict[str, Any] = {"confidence": 0.8, "believed_from": BEGUN, "state_since": DECIDED}
-    return FactState(**defaults | fields)
+    defaults: dict[str, Any] = {"confidence": 0.8, "believed_from": FIRST_DECIDED_AT, "state_since": SECOND_DECIDED_AT}
+    return TimedFactState(**defaults | fields)
 
 
-def reversal(fact_id: UUID, now: FactStatus, before: FactState | None = None) -> Reversal:
-    return Reversal(fact_id=fact_id, now=now, before=before.standing if before else None)
+def reversal(fact_id: UUID, now: FactStatus, before: TimedFactState | None = None) -> Reversal:
+    return Reversal(fact_id=fact_id, now=now, before=before.event_state if before else None)

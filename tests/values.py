@@ -7,17 +7,17 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
 
-from mnemolog.schemas.facts import CONFIDENCE, NewFact
+from mnemolog.schemas.facts import CONFIDENCE_OF_CERTAINTY, NewFact
 from mnemolog.schemas.ids import fact_id
-from mnemolog.schemas.provenance import Decision, Weighed
+from mnemolog.schemas.provenance import Decision, WeighedCandidate
 from mnemolog.schemas.vector import Vector
 
 MODEL = "test-embedder"
-START = datetime(2026, 1, 1, 9, 0, tzinfo=UTC)
+START_TIME = datetime(2026, 1, 1, 9, 0, tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class EventPlace:
     """Where an event stands: what its ids and times follow from."""
 
     owner: str
@@ -28,21 +28,21 @@ class Place:
 
 def day(number: float) -> datetime:
     """`number` days after the start of all tests' time."""
-    return START + timedelta(days=number)
+    return START_TIME + timedelta(days=number)
 
 
 def vector(*values: float, model: str = MODEL) -> Vector:
     """A unit vector in the direction of `values`."""
     length = math.hypot(*values)
-    return Vector.of(model, [value / length for value in values])
+    return Vector.from_values(model, [value / length for value in values])
 
 
-def similar(cosine: float, model: str = MODEL) -> Vector:
-    """A vector with this similarity to `similar(1)`, which is the direction of the first of three axes."""
+def vector_with_similarity(cosine: float, model: str = MODEL) -> Vector:
+    """A vector with this similarity to `vector_with_similarity(1)`, the direction of the first of three axes."""
     return vector(cosine, math.sqrt(1 - cosine * cosine), 0.0, model=model)
 
 
-def noise(seed: object, dimensions: int = 384, model: str = MODEL) -> Vector:
+def pseudo_random_vector(seed: object, dimensions: int = 384, model: str = MODEL) -> Vector:
     """A direction of its own for each seed: two of them are nearly orthogonal."""
     source = random.Random(repr(seed))
     return vector(*(source.gauss(0, 1) for _ in range(dimensions)), model=model)
@@ -52,19 +52,19 @@ def decision(reason: str = "said so", **fields: Any) -> Decision:
     return Decision(**{"by": "threshold", "reason": reason, **fields})
 
 
-def weighed(target: UUID, similarity: float = 0.8) -> Weighed:
-    return Weighed(fact_id=target, similarity=similarity)
+def weighed_candidate(target: UUID, similarity: float = 0.8) -> WeighedCandidate:
+    return WeighedCandidate(fact_id=target, similarity=similarity)
 
 
-def new_fact(place: Place, text: str, **fields: Any) -> NewFact:
+def new_fact(place: EventPlace, text: str, **fields: Any) -> NewFact:
     """A fact with every field filled in; `fields` overrides any of them."""
     defaults: dict[str, Any] = {
         "fact_id": fact_id(place.owner, place.source_id, place.ordinal),
         "text": text,
         "excerpt": text,
         "search_text": text,
-        "confidence": CONFIDENCE["explicit"],
+        "confidence": CONFIDENCE_OF_CERTAINTY["explicit"],
         "true_from": place.at,
-        "vector": noise(text, 3),
+        "vector": pseudo_random_vector(text, 3),
     }
     return NewFact(**defaults | fields)

@@ -15,9 +15,9 @@ from mnemolog.projections.pools import Pool, open_pool
 from mnemolog.projections.results import WriteResult
 from mnemolog.settings import Settings
 from mnemolog.streams.settings import StreamsSettings
-from tests.pipeline import DONE_SECONDS, running
+from tests.pipeline import OUTCOME_SECONDS, running_worker
 from tests.servers.openai_server import OpenAiServer
-from tests.servers.scripted import Answer, Question, Ruling, ScriptedModel, readings
+from tests.servers.scripted import ResolutionPrompt, ScriptedAnswer, ScriptedDecision, ScriptedModel, extraction_reply
 
 START = datetime(2026, 3, 2, 9, tzinfo=UTC)
 
@@ -26,7 +26,7 @@ def day(number: int) -> datetime:
     return START + timedelta(days=number)
 
 
-class World:
+class PipelineHarness:
     """A worker with all stages over real servers, a client of it, and the model behind HTTP that both talk to."""
 
     def __init__(
@@ -40,14 +40,14 @@ class World:
 
     @classmethod
     @asynccontextmanager
-    async def started(cls, settings: StreamsSettings) -> AsyncIterator["World"]:
+    async def started(cls, settings: StreamsSettings) -> AsyncIterator["PipelineHarness"]:
         model = ScriptedModel()
         with OpenAiServer(model) as server:
             ours = {"provider": "openai", "base_url": server.base_url, "expiry_interval": 0.2}
             whole = Settings(**settings.model_dump() | ours)
             assert whole.postgres is not None
             async with (
-                running(whole),
+                running_worker(whole),
                 MemoryClient(settings=whole) as memory,
                 open_pool(whole.postgres, min_size=1, max_size=8, application_name="test") as pool,
             ):
@@ -66,41 +66,41 @@ class World:
 class Person:
     """Somebody who says things, in a scope of their own; one thing a day."""
 
-    world: World
+    harness: PipelineHarness
     name: str
     scope: dict[str, Any]
-    said: int = field(default=0)
+    turns_said: int = field(default=0)
 
-    async def says(
+    async def say(
         self,
         *facts: Mapping[str, Any],
-        ruled: Mapping[str, Ruling] | None = None,
-        answers: Sequence[Answer] = (),
+        decisions: Mapping[str, ScriptedDecision] | None = None,
+        answers: Sequence[ScriptedAnswer] = (),
         **turn: Any,
     ) -> WriteResult:
         """Publish one turn and wait for its end.
 
-        `facts` is what the model reads in it, `ruled` what it says of each that it is asked about by its text;
+        `facts` is what the model reads in it, `decisions` what it says of each that it is asked about by its text;
         `answers` are replies, one after the other, to what is asked about the first fact.
         """
-        turn = {"turn_id": f"{self.name}-{self.said}", "occurred_at": day(self.said), **turn}
-        self.said += 1
-        model, asked = self.world.model, " ".join(facts[0]["text"].split()) if facts else ""
-        model.reads.setdefault(turn["turn_id"], readings(facts))
-        model.rulings.update(ruled or {})
+        turn = {"turn_id": f"{self.name}-{self.turns_said}", "occurred_at": day(self.turns_said), **turn}
+        self.turns_said += 1
+        model, asked = self.harness.model, " ".join(facts[0]["text"].split()) if facts else ""
+        model.extractions.setdefault(turn["turn_id"], extraction_reply(facts))
+        model.decisions.update(decisions or {})
         if answers:
             model.answers[asked] = deque(answers)
         messages = turn.pop("messages", None) or [{"role": "user", "content": one["excerpt"]} for one in facts]
-        accepted = await self.world.memory.add(messages, **self.scope, speaker=self.name.capitalize(), **turn)
-        result = await self._end(accepted.turn_id)
+        accepted = await self.harness.memory.add(messages, **self.scope, speaker=self.name.capitalize(), **turn)
+        result = await self._wait_for_end(accepted.turn_id)
         if answers:
             del model.answers[asked]
         return result
 
-    async def orders(self, order: str, *arguments: Any, **named: Any) -> WriteResult:
+    async def run_command(self, name: str, *arguments: Any, **named: Any) -> WriteResult:
         """Give an order of `MemoryClient` by its name, and wait for its end."""
-        ordered = await getattr(self.world.memory, order)(*arguments, **self.scope, **named)
-        return await self._end((ordered[0] if isinstance(ordered, list) else ordered).command_id)
+        ordered = await getattr(self.harness.memory, name)(*arguments, **self.scope, **named)
+        return await self._wait_for_end((ordered[0] if isinstance(ordered, list) else ordered).command_id)
 
     async def facts(self) -> dict[str, dict[str, Any]]:
         """Every fact of the scope as it stands, by its text."""
@@ -110,10 +110,10 @@ class Person:
         )
         names = ("tenant", "user_id", "agent_id", "app_id", "run_id")
         own = {"tenant": "default"} | self.scope
-        found = await self.world.rows(query, *(own.get(name, "") for name in names))
+        found = await self.harness.rows(query, *(own.get(name, "") for name in names))
         return {row["text"]: row for row in found}
 
-    async def standing(self) -> dict[str, str]:
+    async def statuses(self) -> dict[str, str]:
         """The status of each fact by its text."""
         return {text: row["status"] for text, row in (await self.facts()).items()}
 
@@ -124,12 +124,14 @@ class Person:
     async def events(self, turn_id: str) -> list[str]:
         query = "SELECT event FROM memory_events WHERE owner = %s AND source_id = %s ORDER BY ordinal"
         owner = f"{self.scope.get('tenant', 'default')}/{self.scope['user_id']}"
-        return [row["event"] for row in await self.world.rows(query, owner, turn_id)]
+        return [row["event"] for row in await self.harness.rows(query, owner, turn_id)]
 
-    def asked(self, text: str) -> list[Question]:
+    def questions_about(self, text: str) -> list[ResolutionPrompt]:
         """What the model was asked about the new fact `text`, re-prompts too."""
-        return [Question.of(request) for request in self.world.model.asked(text)]
+        return [ResolutionPrompt.of(request) for request in self.harness.model.requests_about(text)]
 
-    async def _end(self, name: str) -> WriteResult:
+    async def _wait_for_end(self, source_id: str) -> WriteResult:
         user, tenant = self.scope["user_id"], self.scope.get("tenant")
-        return await self.world.memory.wait(name, user_id=user, tenant=tenant, verbose=True, timeout=DONE_SECONDS)
+        return await self.harness.memory.wait(
+            source_id, user_id=user, tenant=tenant, verbose=True, timeout=OUTCOME_SECONDS
+        )

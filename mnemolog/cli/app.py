@@ -17,7 +17,7 @@ from mnemolog.cli import (
     undecided,
     upkeep,
 )
-from mnemolog.cli.failures import report
+from mnemolog.cli.failures import print_error
 
 app = typer.Typer(
     name="mnemolog",
@@ -72,5 +72,5 @@ def run(arguments: Sequence[str] | None) -> int:
         return end.code if isinstance(end.code, int) else 0
     # Whatever a command fails with is told as what and what to do; a traceback is for log level debug.
     except Exception as error:  # noqa: BLE001
-        return report(error)
+        return print_error(error)
     return 0

@@ -4,17 +4,17 @@ import os
 import traceback
 from typing import Final, NamedTuple
 
-from mnemolog.cli.output import clean, stderr
+from mnemolog.cli.output import stderr, without_control_characters
 
 FAILED: Final = 1
 USAGE: Final = 2
 UNAVAILABLE: Final = 3
 INTERRUPTED: Final = 130
 
-_SERVERS = "`mnemolog up` starts Kafka and Postgres here; MNEMOLOG_KAFKA and MNEMOLOG_POSTGRES name others"
+_SERVERS_ADVICE = "`mnemolog up` starts Kafka and Postgres here; MNEMOLOG_KAFKA and MNEMOLOG_POSTGRES name others"
 
 
-class Verdict(NamedTuple):
+class ExitStatus(NamedTuple):
     """The exit code of a class of errors, and the advice where the error carries none itself."""
 
     code: int
@@ -22,40 +22,40 @@ class Verdict(NamedTuple):
 
 
 # By qualified name, so that a command need not import every driver to tell their errors apart.
-_VERDICTS: Final[dict[str, Verdict]] = {
-    "mnemolog.errors.SettingsError": Verdict(USAGE),
-    "mnemolog.errors.InvalidTurnError": Verdict(USAGE),
-    "mnemolog.errors.InvalidOrderError": Verdict(USAGE),
-    "mnemolog.errors.ServerUnavailableError": Verdict(UNAVAILABLE),
-    "mnemolog.errors.PublishError": Verdict(UNAVAILABLE),
-    "mnemolog.errors.MnemologError": Verdict(FAILED),
-    "mnemolog.embedded.errors.MissingExtraError": Verdict(USAGE),
-    "mnemolog.embedded.errors.ServerFailedError": Verdict(UNAVAILABLE),
-    "mnemolog.embedded.errors.JarsUnavailableError": Verdict(UNAVAILABLE),
-    "mnemolog.embedded.errors.EmbeddedError": Verdict(FAILED),
-    "mnemolog.projections.query_errors.QueryError": Verdict(USAGE),
-    "mnemolog.projections.query_errors.LogUnreadableError": Verdict(UNAVAILABLE),
-    "mnemolog.projections.errors.SchemaMissingError": Verdict(USAGE),
-    "mnemolog.projections.errors.ProjectionError": Verdict(FAILED),
-    "mnemolog.streams.errors.StartRefused": Verdict(USAGE),
-    "mnemolog.streams.providers.errors.ProviderConfigurationError": Verdict(USAGE),
-    "aiokafka.errors.KafkaError": Verdict(UNAVAILABLE, _SERVERS),
-    "psycopg.errors.UndefinedTable": Verdict(USAGE, "run `mnemolog migrate` first"),
-    "psycopg.errors.InsufficientPrivilege": Verdict(USAGE, "give the account of MNEMOLOG_POSTGRES these rights"),
-    "psycopg.OperationalError": Verdict(UNAVAILABLE, _SERVERS),
-    "sqlalchemy.exc.OperationalError": Verdict(UNAVAILABLE, _SERVERS),
-    "builtins.FileNotFoundError": Verdict(USAGE, "check the path"),
-    "builtins.OSError": Verdict(FAILED, "check the path, its rights and the space left"),
+_EXIT_STATUSES: Final[dict[str, ExitStatus]] = {
+    "mnemolog.errors.SettingsError": ExitStatus(USAGE),
+    "mnemolog.errors.InvalidTurnError": ExitStatus(USAGE),
+    "mnemolog.errors.InvalidCommandError": ExitStatus(USAGE),
+    "mnemolog.errors.ServerUnavailableError": ExitStatus(UNAVAILABLE),
+    "mnemolog.errors.PublishError": ExitStatus(UNAVAILABLE),
+    "mnemolog.errors.MnemologError": ExitStatus(FAILED),
+    "mnemolog.embedded.errors.MissingExtraError": ExitStatus(USAGE),
+    "mnemolog.embedded.errors.ServerFailedError": ExitStatus(UNAVAILABLE),
+    "mnemolog.embedded.errors.JarsUnavailableError": ExitStatus(UNAVAILABLE),
+    "mnemolog.embedded.errors.EmbeddedError": ExitStatus(FAILED),
+    "mnemolog.projections.query_errors.QueryError": ExitStatus(USAGE),
+    "mnemolog.projections.query_errors.LogUnreadableError": ExitStatus(UNAVAILABLE),
+    "mnemolog.projections.errors.SchemaMissingError": ExitStatus(USAGE),
+    "mnemolog.projections.errors.ProjectionError": ExitStatus(FAILED),
+    "mnemolog.streams.errors.StartRefused": ExitStatus(USAGE),
+    "mnemolog.streams.providers.errors.ProviderConfigurationError": ExitStatus(USAGE),
+    "aiokafka.errors.KafkaError": ExitStatus(UNAVAILABLE, _SERVERS_ADVICE),
+    "psycopg.errors.UndefinedTable": ExitStatus(USAGE, "run `mnemolog migrate` first"),
+    "psycopg.errors.InsufficientPrivilege": ExitStatus(USAGE, "give the account of MNEMOLOG_POSTGRES these rights"),
+    "psycopg.OperationalError": ExitStatus(UNAVAILABLE, _SERVERS_ADVICE),
+    "sqlalchemy.exc.OperationalError": ExitStatus(UNAVAILABLE, _SERVERS_ADVICE),
+    "builtins.FileNotFoundError": ExitStatus(USAGE, "check the path"),
+    "builtins.OSError": ExitStatus(FAILED, "check the path, its rights and the space left"),
 }
-_UNEXPECTED = Verdict(FAILED, "this is a fault of Mnemolog; MNEMOLOG_LOG_LEVEL=debug shows where it happened")
+_UNEXPECTED = ExitStatus(FAILED, "this is a fault of Mnemolog; MNEMOLOG_LOG_LEVEL=debug shows where it happened")
 
 
-def report(error: BaseException) -> int:
+def print_error(error: BaseException) -> int:
     """Write `error` to stderr; the exit code of the command."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
-    verdict = judge(error)
-    words = clean(str(error)).strip() or type(error).__name__
+    verdict = exit_status_of(error)
+    words = without_control_characters(str(error)).strip() or type(error).__name__
     console = stderr()
     console.print("[bold red]error:[/] ", end="")
     console.print(words if verdict is not _UNEXPECTED else f"{type(error).__name__}: {words}", markup=False)
@@ -66,9 +66,9 @@ def report(error: BaseException) -> int:
     return verdict.code
 
 
-def judge(error: BaseException) -> Verdict:
+def exit_status_of(error: BaseException) -> ExitStatus:
     """What an error means for the user: the first class of its line that is known."""
     for kind in type(error).__mro__:
-        if verdict := _VERDICTS.get(f"{kind.__module__}.{kind.__qualname__}"):
+        if verdict := _EXIT_STATUSES.get(f"{kind.__module__}.{kind.__qualname__}"):
             return verdict
     return _UNEXPECTED

@@ -12,23 +12,23 @@ from typing import Any, NoReturn, Self
 import uvloop
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
-from mnemolog.cli.failures import INTERRUPTED, report
+from mnemolog.cli.failures import INTERRUPTED, print_error
 from mnemolog.cli.output import stderr
 
 
-def host(work: Coroutine[Any, Any, int]) -> NoReturn:
-    """Run `work` and end the process with the exit code that it returns.
+def run_and_exit(coroutine: Coroutine[Any, Any, int]) -> NoReturn:
+    """Run `coroutine` and end the process with the exit code that it returns.
 
     At once, without Python's own clean-up: what a crashed stage leaves behind (a consumer's thread) could block that.
     """
     runner = asyncio.Runner(loop_factory=uvloop.new_event_loop)
     try:
-        code = runner.run(work)
+        code = runner.run(coroutine)
     except (KeyboardInterrupt, asyncio.CancelledError):
         code = INTERRUPTED
     # Told as everywhere else; only the way out is another.
     except BaseException as error:  # noqa: BLE001
-        code = report(error)
+        code = print_error(error)
     logging.shutdown()
     sys.stdout.flush()
     sys.stderr.flush()
@@ -36,7 +36,7 @@ def host(work: Coroutine[Any, Any, int]) -> NoReturn:
 
 
 @asynccontextmanager
-async def stopped_by_signals() -> AsyncIterator[asyncio.Event]:
+async def stop_on_signals() -> AsyncIterator[asyncio.Event]:
     """An event that the first Ctrl-C or SIGTERM sets; the second one gives up waiting."""
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()

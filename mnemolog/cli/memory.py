@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from mnemolog.cli import options
-from mnemolog.cli.output import cell, emit, escape, stacked, stderr, table
+from mnemolog.cli.output import cell, escape, print_json, print_table, stacked, stderr
 from mnemolog.cli.results import show_status
-from mnemolog.cli.running import ask
+from mnemolog.cli.running import call_client
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -34,13 +34,13 @@ def status(
 ) -> None:
     """Tell how a turn or a command ended and what it did."""
     if wait:
-        result = ask(
+        result = call_client(
             lambda client: client.wait(turn_id, timeout=wait, user_id=user, verbose=verbose, attempt=attempt),
             tenant=tenant,
         )
     else:
-        result = ask(lambda client: client.status(turn_id, user_id=user, verbose=verbose), tenant=tenant)
-    emit(result) if as_json else show_status(result)
+        result = call_client(lambda client: client.status(turn_id, user_id=user, verbose=verbose), tenant=tenant)
+    print_json(result) if as_json else show_status(result)
 
 
 def search(
@@ -55,11 +55,11 @@ def search(
     as_json: options.AsJson = False,
 ) -> None:
     """Find the facts nearest to a query in meaning and in words."""
-    found = ask(
+    found = call_client(
         lambda client: client.search(query, user_id=user, agent_id=agent, app_id=app, run_id=run, limit=limit),
         tenant=tenant,
     )
-    emit(found) if as_json else show_search(found)
+    print_json(found) if as_json else show_search(found)
 
 
 def facts(
@@ -69,15 +69,15 @@ def facts(
     app: options.App = None,
     run: options.Run = None,
     tenant: options.Tenant = None,
-    every: Annotated[bool, typer.Option("--all", help="every version that ever was")] = False,
+    all_versions: Annotated[bool, typer.Option("--all", help="every version that ever was")] = False,
     as_json: options.AsJson = False,
 ) -> None:
     """List the facts of a scope that hold now."""
-    found = ask(
-        lambda client: client.facts(user_id=user, agent_id=agent, app_id=app, run_id=run, all_versions=every),
+    found = call_client(
+        lambda client: client.facts(user_id=user, agent_id=agent, app_id=app, run_id=run, all_versions=all_versions),
         tenant=tenant,
     )
-    emit(found) if as_json else show_facts(found)
+    print_json(found) if as_json else show_facts(found)
 
 
 def as_of(
@@ -94,12 +94,12 @@ def as_of(
     as_json: options.AsJson = False,
 ) -> None:
     """List what was believed at one instant to be so at another, each fact as it stood then."""
-    believed, true = options.moment(believed_at), options.moment(true_at) if true_at else None
-    found = ask(
+    believed, true = options.parse_time(believed_at), options.parse_time(true_at) if true_at else None
+    found = call_client(
         lambda client: client.facts_as_of(believed, true, user_id=user, agent_id=agent, app_id=app, run_id=run),
         tenant=tenant,
     )
-    emit(found) if as_json else show_facts(found)
+    print_json(found) if as_json else show_facts(found)
 
 
 def profile(
@@ -112,13 +112,15 @@ def profile(
     as_json: options.AsJson = False,
 ) -> None:
     """Show what is known of one scope, by section."""
-    known = ask(lambda client: client.profile(user_id=user, agent_id=agent, app_id=app, run_id=run), tenant=tenant)
-    emit(known) if as_json else show_profile(known)
+    known = call_client(
+        lambda client: client.profile(user_id=user, agent_id=agent, app_id=app, run_id=run), tenant=tenant
+    )
+    print_json(known) if as_json else show_profile(known)
 
 
 def show_search(found: "SearchResult") -> None:
     rows = [(hit.score.total, hit.score.similarity, _flagged(hit.fact), hit.fact.true_from) for hit in found.hits]
-    table(f"{len(rows)} facts ({found.mode})", ("score", "similar", "text and fact", "true from"), rows)
+    print_table(f"{len(rows)} facts ({found.mode})", ("score", "similar", "text and fact", "true from"), rows)
     if found.notice:
         stderr().print(f"[yellow]note:[/] {escape(found.notice)}")
 
@@ -138,15 +140,15 @@ def show_facts(found: "Sequence[Fact]") -> None:
         )
         for fact in found
     ]
-    table(f"{len(rows)} facts", ("whose", "text and fact", "category, status", "true from, to"), rows)
+    print_table(f"{len(rows)} facts", ("whose", "text and fact", "category, status", "true from, to"), rows)
 
 
 def show_profile(known: "Profile") -> None:
-    from mnemolog.projections.queries import SECTIONS  # noqa: PLC0415 - loaded by whoever has a profile
+    from mnemolog.projections.queries import PROFILE_SECTIONS  # noqa: PLC0415 - loaded by whoever has a profile
 
     rows = [
         (section, entry.get("text"), entry.get("confidence"), str(entry.get("at"))[:10])
-        for section in SECTIONS
+        for section in PROFILE_SECTIONS
         for entry in getattr(known, section)
     ]
-    table(f"profile of {cell(known.updated_at) or 'nothing'}", ("section", "text", "sure", "since"), rows)
+    print_table(f"profile of {cell(known.updated_at) or 'nothing'}", ("section", "text", "sure", "since"), rows)

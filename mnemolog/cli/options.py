@@ -17,7 +17,7 @@ TurnOwner = Annotated[
 ]
 
 
-def moment(text: str) -> datetime:
+def parse_time(text: str) -> datetime:
     """Read a time as people write it: a day, or ISO 8601; UTC where it names no zone."""
     try:
         time = datetime.fromisoformat(text)

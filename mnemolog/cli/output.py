@@ -16,7 +16,7 @@ from rich.table import Table
 from rich.text import Text
 
 _WIDTH = 160  # of output that goes to no terminal, where rich would take 80
-_LONGEST = 500  # characters of a cell: a raw store keeps messages of any length; JSON shows all of them
+_MAX_CELL_CHARACTERS = 500  # characters of a cell: a raw store keeps messages of any length; JSON shows all of them
 
 
 def stdout() -> Console:
@@ -27,23 +27,23 @@ def stderr() -> Console:
     return _console(stderr=True)
 
 
-def emit(document: object) -> None:
+def print_json(document: object) -> None:
     """Write one JSON document on one line."""
     # Not through rich, which would wrap it.
-    print(orjson.dumps(document, default=_plain, option=orjson.OPT_NON_STR_KEYS).decode(), flush=True)  # noqa: T201
+    print(orjson.dumps(document, default=_json_default, option=orjson.OPT_NON_STR_KEYS).decode(), flush=True)  # noqa: T201
 
 
-def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
+def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
     """Write a table; None is an empty cell."""
     shown = Table(*columns, title=title, title_justify="left", header_style="bold", box=SIMPLE_HEAD, pad_edge=False)
     for row in rows:
-        shown.add_row(*(value if isinstance(value, Text) else _fitting(value) for value in row))
+        shown.add_row(*(value if isinstance(value, Text) else _truncated(value) for value in row))
     stdout().print(shown, markup=False)
 
 
 def stacked(first: object, *below: object) -> Text:
     """A cell of several lines, the first one bright: so that tables fit into 80 columns."""
-    return Text("\n").join([Text(_fitting(first)), *(Text(_fitting(one), style="dim") for one in below)])
+    return Text("\n").join([Text(_truncated(first)), *(Text(_truncated(one), style="dim") for one in below)])
 
 
 def cell(value: object) -> str:
@@ -61,12 +61,12 @@ def cell(value: object) -> str:
             return str(value)
 
 
-def _fitting(value: object) -> str:
-    text = clean(cell(value))
-    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
+def _truncated(value: object) -> str:
+    text = without_control_characters(cell(value))
+    return text if len(text) <= _MAX_CELL_CHARACTERS else f"{text[: _MAX_CELL_CHARACTERS - 1]}…"
 
 
-def program() -> str:
+def program_name() -> str:
     """How this program is typed here: by its name where the shell finds it, else by its path."""
     if shutil.which("mnemolog"):
         return "mnemolog"
@@ -75,14 +75,14 @@ def program() -> str:
     return f"./{own.relative_to(here)}" if own.is_relative_to(here) else str(own)
 
 
-def clean(text: str) -> str:
+def without_control_characters(text: str) -> str:
     """Text of users without control sequences, which a terminal would obey."""
     return "".join(sign for sign in text if sign.isprintable() or sign == "\n")
 
 
 def escape(text: str) -> str:
     """The same where rich reads markup: it is shown, not taken for markup."""
-    return markup.escape(clean(text))
+    return markup.escape(without_control_characters(text))
 
 
 def _console(*, stderr: bool) -> Console:
@@ -90,7 +90,7 @@ def _console(*, stderr: bool) -> Console:
     return console if console.is_terminal else Console(stderr=stderr, highlight=False, width=_WIDTH)
 
 
-def _plain(value: Any) -> object:
+def _json_default(value: Any) -> object:
     if isinstance(value, bytes):
         return value.decode(errors="backslashreplace")
     if hasattr(value, "model_dump"):

@@ -5,13 +5,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from mnemolog.cli import options
-from mnemolog.cli.giving import Agent, App, Run, User, order
-from mnemolog.cli.output import cell, emit, table
-from mnemolog.cli.running import ask
+from mnemolog.cli.giving import ExactAgent, ExactApp, ExactRun, ExactUser, memory_command
+from mnemolog.cli.output import cell, print_json, print_table
+from mnemolog.cli.running import call_client
 
 if TYPE_CHECKING:
-    from mnemolog.cli.giving import Order
-    from mnemolog.projections.policies import SetPolicies
+    from mnemolog.cli.giving import IssueCommand
+    from mnemolog.projections.policies import StoredPolicies
     from mnemolog.schemas.policy import Policy
 
 policy = typer.Typer(
@@ -19,20 +19,20 @@ policy = typer.Typer(
 )
 
 
-def _count(meaning: str) -> Any:
+def _count_option(meaning: str) -> Any:
     return typer.Option(min=0, help=meaning, show_default=False)
 
 
-def _fraction(meaning: str) -> Any:
+def _fraction_option(meaning: str) -> Any:
     return typer.Option(min=0, max=1, help=meaning, show_default=False)
 
 
-def _several(meaning: str) -> Any:
+def _list_option(meaning: str) -> Any:
     return typer.Option(help=f"{meaning}; several times", show_default=False)
 
 
 @policy.command("set")
-@order()
+@memory_command()
 def set_policy(
     *,
     add_only: Annotated[
@@ -41,16 +41,16 @@ def set_policy(
     confidence: Annotated[
         str | None, typer.Option("--confidence", help="`standard`, or `cautious`: .40 for all", show_default=False)
     ] = None,
-    confirm_below: Annotated[float | None, _fraction("confidence below which a risky overwrite waits")] = None,
-    high_risk: Annotated[list[str] | None, _several("a category or key whose overwrite is risky")] = None,
-    single_valued: Annotated[list[str] | None, _several("a key that holds one value at a time")] = None,
-    min_importance: Annotated[float | None, _fraction("importance below which a fact is not kept")] = None,
-    active_facts: Annotated[int | None, _count("the most facts that are active at once")] = None,
-    turns_per_minute: Annotated[int | None, _count("the most turns in a minute")] = None,
-    bytes_per_turn: Annotated[int | None, _count("the most bytes of one turn")] = None,
-    tokens_per_day: Annotated[int | None, _count("the most tokens in a day (UTC)")] = None,
+    confirm_below: Annotated[float | None, _fraction_option("confidence below which a risky overwrite waits")] = None,
+    high_risk: Annotated[list[str] | None, _list_option("a category or key whose overwrite is risky")] = None,
+    single_valued: Annotated[list[str] | None, _list_option("a key that holds one value at a time")] = None,
+    min_importance: Annotated[float | None, _fraction_option("importance below which a fact is not kept")] = None,
+    active_facts: Annotated[int | None, _count_option("the most facts that are active at once")] = None,
+    turns_per_minute: Annotated[int | None, _count_option("the most turns in a minute")] = None,
+    bytes_per_turn: Annotated[int | None, _count_option("the most bytes of one turn")] = None,
+    tokens_per_day: Annotated[int | None, _count_option("the most tokens in a day (UTC)")] = None,
     note: Annotated[str | None, typer.Option(help="why, for the record", show_default=False)] = None,
-) -> "Order":
+) -> "IssueCommand":
     """Set the policy of a tenant or a scope in place of the one before: what is not given here no longer holds."""
     limits = {
         "active_facts": active_facts,
@@ -74,28 +74,28 @@ def set_policy(
 @policy.command("show")
 def show_policy(
     *,
-    user: User = None,
-    agent: Agent = None,
-    app: App = None,
-    run: Run = None,
+    user: ExactUser = None,
+    agent: ExactAgent = None,
+    app: ExactApp = None,
+    run: ExactRun = None,
     tenant: options.Tenant = None,
     as_json: options.AsJson = False,
 ) -> None:
     """Show what has been set for a tenant, and for a scope where one is named; the rest is as configured."""
-    known = ask(
+    known = call_client(
         lambda client: client.policies(user_id=user, agent_id=agent, app_id=app, run_id=run),
         tenant=tenant,
     )
-    emit(known) if as_json else _show(known)
+    print_json(known) if as_json else _show(known)
 
 
-def _show(known: "SetPolicies") -> None:
-    tenant, scope = _rows(known.tenant), _rows(known.scope)
+def _show(known: "StoredPolicies") -> None:
+    tenant, scope = _rule_rows(known.tenant), _rule_rows(known.scope)
     rows = [(name, tenant.get(name), scope.get(name)) for name in dict.fromkeys((*tenant, *scope))]
-    table(f"{len(rows)} rules are set", ("rule", "for the tenant", "for the scope"), rows)
+    print_table(f"{len(rows)} rules are set", ("rule", "for the tenant", "for the scope"), rows)
 
 
-def _rows(policy: "Policy | None") -> dict[str, str]:
+def _rule_rows(policy: "Policy | None") -> dict[str, str]:
     if policy is None:
         return {}
     fields = policy.model_dump(exclude_none=True)

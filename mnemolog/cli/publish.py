@@ -10,13 +10,13 @@ import typer
 from mnemolog.cli import options
 from mnemolog.cli.failures import FAILED
 from mnemolog.cli.hosting import ProgressBars
-from mnemolog.cli.output import emit, escape, stderr, stdout
-from mnemolog.cli.running import located_settings, run
+from mnemolog.cli.output import escape, print_json, stderr, stdout
+from mnemolog.cli.running import discovered_settings, run_async
 
 if TYPE_CHECKING:
-    from mnemolog.turn_files import Tally
+    from mnemolog.turn_files import PublishReport
 
-_SHOWN = 10
+_MAX_ERRORS_SHOWN = 10
 
 
 def publish(
@@ -32,21 +32,21 @@ def publish(
     Every turn names its turn_id: publishing a file again is harmless, a second copy of a turn does nothing.
     """
 
-    async def work() -> "Tally":
-        from mnemolog.turn_files import TurnFile  # noqa: PLC0415 - loads the drivers
+    async def work() -> "PublishReport":
+        from mnemolog.turn_files import TurnFilePublisher  # noqa: PLC0415 - loads the drivers
 
         with _opened(file) as stream, ProgressBars() as progress:
-            turns = TurnFile(located_settings(), raw=raw, report=progress)
+            turns = TurnFilePublisher(discovered_settings(), raw=raw, progress=progress)
             followed = await turns.publish(stream)
             if wait:
-                await turns.follow(followed, seconds=timeout)
-        return turns.tally
+                await turns.wait_for_ends(followed, seconds=timeout)
+        return turns.report
 
-    tally = run(work())
+    tally = run_async(work())
     if as_json:
-        emit(tally)
+        print_json(tally)
     else:
-        _tell(tally, waited=wait)
+        _show_report(tally, waited=wait)
     if not tally.complete:
         raise typer.Exit(FAILED)
 
@@ -60,22 +60,22 @@ def _opened(file: str) -> Iterator[IO[bytes]]:
             yield stream
 
 
-def _tell(tally: "Tally", *, waited: bool) -> None:
+def _show_report(report: "PublishReport", *, waited: bool) -> None:
     show = stdout().print
-    show(f"{tally.read} lines read, {tally.acknowledged} acknowledged by the broker")
+    show(f"{report.read} lines read, {report.acknowledged} acknowledged by the broker")
     if waited:
-        show("ends: " + (", ".join(f"{count} {end}" for end, count in sorted(tally.ends.items())) or "none"))
-    _warn("refused", tally.refused)
-    _warn("not acknowledged", tally.unacknowledged)
-    if tally.unfinished:
+        show("ends: " + (", ".join(f"{count} {end}" for end, count in sorted(report.ends.items())) or "none"))
+    _show_line_errors("refused", report.refused)
+    _show_line_errors("not acknowledged", report.unacknowledged)
+    if report.unfinished:
         stderr().print(
-            f"[red]{len(tally.unfinished)} turns had no end in time[/], the first is {escape(tally.unfinished[0])}: "
+            f"[red]{len(report.unfinished)} turns had no end in time[/], the first is {escape(report.unfinished[0])}: "
             "`mnemolog status` tells of each; check that all stages run"
         )
 
 
-def _warn(what: str, faults: Mapping[int, str]) -> None:
-    for number, words in list(faults.items())[:_SHOWN]:
+def _show_line_errors(what: str, errors: Mapping[int, str]) -> None:
+    for number, words in list(errors.items())[:_MAX_ERRORS_SHOWN]:
         stderr().print(f"[red]line {number} {what}:[/] {escape(words)}")
-    if len(faults) > _SHOWN:
-        stderr().print(f"[red]... and {len(faults) - _SHOWN} more lines {what}[/]")
+    if len(errors) > _MAX_ERRORS_SHOWN:
+        stderr().print(f"[red]... and {len(errors) - _MAX_ERRORS_SHOWN} more lines {what}[/]")

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from mnemolog.cli import options
-from mnemolog.cli.output import cell, emit, stdout, table
-from mnemolog.cli.running import ask
+from mnemolog.cli.output import cell, print_json, print_table, stdout
+from mnemolog.cli.running import call_client
 
 if TYPE_CHECKING:
     from mnemolog.projections.quality import DecisionQuality
@@ -26,11 +26,11 @@ def quality(
     as_json: options.AsJson = False,
 ) -> None:
     """Show how often memory was overwritten, how often wrongly, and what waits for somebody's word."""
-    begin, end = (options.moment(given) if given else None for given in (since, until))
-    figures = ask(
+    begin, end = (options.parse_time(given) if given else None for given in (since, until))
+    figures = call_client(
         lambda client: client.quality(begin, end, user_id=user, agent_id=agent, app_id=app, run_id=run), tenant=tenant
     )
-    emit(figures) if as_json else show_quality(figures)
+    print_json(figures) if as_json else show_quality(figures)
 
 
 def show_quality(figures: "DecisionQuality") -> None:
@@ -38,7 +38,7 @@ def show_quality(figures: "DecisionQuality") -> None:
         (one.model, one.prompt_version, one.event, one.overwrites, one.undone, one.rejected, one.corrected)
         for one in figures.overwrites
     ]
-    table(
+    print_table(
         f"overwrites by models, {cell(figures.wrong_overwrite_rate) or 'none'} of them wrong",
         ("model", "prompt", "event", "number", "undone", "rejected", "corrected"),
         rows,

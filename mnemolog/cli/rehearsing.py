@@ -6,9 +6,9 @@ from typing import Annotated, Any
 import typer
 
 from mnemolog.cli import options
-from mnemolog.cli.output import emit
+from mnemolog.cli.output import print_json
 from mnemolog.cli.results import show_status
-from mnemolog.cli.running import ask
+from mnemolog.cli.running import call_client
 
 
 def dry_run(
@@ -34,9 +34,9 @@ def dry_run(
     as_json: options.AsJson = False,
 ) -> None:
     """Tell what a text would do and cost if it were stored now. Nothing is stored."""
-    occurred_at = options.moment(at) if at else None
+    occurred_at = options.parse_time(at) if at else None
     overrides = dict(map(_override, override or []))
-    result = ask(
+    result = call_client(
         lambda client: client.dry_run(
             text,
             user_id=user,
@@ -50,7 +50,7 @@ def dry_run(
         ),
         tenant=tenant,
     )
-    emit(result) if as_json else show_status(result)
+    print_json(result) if as_json else show_status(result)
 
 
 def _override(text: str) -> tuple[str, Any]:

@@ -2,13 +2,13 @@
 
 from typing import TYPE_CHECKING
 
-from mnemolog.cli.output import cell, escape, stacked, stdout, table
+from mnemolog.cli.output import cell, escape, print_table, stacked, stdout
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from mnemolog.projections.results import WriteResult
-    from mnemolog.projections.traces import Decided, Trace
+    from mnemolog.projections.traces import Trace, TracedDecision
 
 
 def show_status(result: "WriteResult") -> None:
@@ -25,7 +25,7 @@ def show_status(result: "WriteResult") -> None:
             )
             for one in result.memories
         ]
-        table("what it did", ("event", "text and fact", "because"), rows)
+        print_table("what it did", ("event", "text and fact", "because"), rows)
     if result.status != "pending":
         stdout().print(
             f"{result.facts_added} added, {result.facts_updated} updated, {result.facts_unchanged} unchanged, "
@@ -36,11 +36,11 @@ def show_status(result: "WriteResult") -> None:
         f"{result.tokens.total} tokens, {cell(result.duration_ms)} ms"
     )
     if result.trace is not None:
-        _show_costs(result)
+        _show_stages(result)
         _show_trace(result.trace)
 
 
-def _show_costs(result: "WriteResult") -> None:
+def _show_stages(result: "WriteResult") -> None:
     rows = [
         (
             stage.stage,
@@ -52,29 +52,29 @@ def _show_costs(result: "WriteResult") -> None:
         )
         for stage in result.stages
     ]
-    table("what it cost", ("stage", "ms", "LLM", "embedding", "tokens", "model, prompt"), rows)
+    print_table("what it cost", ("stage", "ms", "LLM", "embedding", "tokens", "model, prompt"), rows)
 
 
 def _show_trace(trace: "Trace") -> None:
-    rows = [(one.event, stacked(one.statement, *_looked_at(one)), stacked(*_why(one))) for one in trace.decisions]
-    table("how it was decided", ("event", "statement, and what it was held against", "by, because"), rows)
+    rows = [(one.event, stacked(one.statement, *_candidates(one)), stacked(*_reasons(one))) for one in trace.decisions]
+    print_table("how it was decided", ("event", "statement, and what it was held against", "by, because"), rows)
     if trace.reprompts:
-        table(
+        print_table(
             "what a model was told again",
             ("stage", "complaint"),
             [(one.stage, one.complaint) for one in trace.reprompts],
         )
     if trace.omitted:
         omitted = [(one.stage, one.text, stacked(one.reason, one.similarity)) for one in trace.omitted]
-        table("what was left out", ("stage", "statement", "because"), omitted)
+        print_table("what was left out", ("stage", "statement", "because"), omitted)
 
 
-def _looked_at(decided: "Decided") -> "Iterator[str]":
+def _candidates(decided: "TracedDecision") -> "Iterator[str]":
     for one in decided.retrieved:
         yield f"{one.similarity:.3f} {one.text or one.fact_id}"
 
 
-def _why(decided: "Decided") -> "Iterator[str]":
+def _reasons(decided: "TracedDecision") -> "Iterator[str]":
     yield decided.by
     yield decided.reason
     if decided.verdict:

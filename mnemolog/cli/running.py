@@ -12,34 +12,34 @@ if TYPE_CHECKING:
 R = TypeVar("R")
 
 
-def settings_of(**given: Any) -> "Settings":
+def cli_settings(**given: Any) -> "Settings":
     """The settings with what the command line gives; what it leaves out (None) is read from the environment."""
     from mnemolog.settings import load_settings  # noqa: PLC0415 - as all of this module: only commands that run pay
 
     return load_settings(**{name: value for name, value in given.items() if value is not None})
 
 
-def located_settings(**given: Any) -> "Settings":
+def discovered_settings(**given: Any) -> "Settings":
     """The same with the servers of a running `up` where none are set. Raises `NotConnectedError`."""
-    from mnemolog.connection import located  # noqa: PLC0415 - see above
+    from mnemolog.connection import with_discovered_servers  # noqa: PLC0415 - see above
 
-    return located(settings_of(**given))
+    return with_discovered_servers(cli_settings(**given))
 
 
-def ask(question: Callable[["MemoryClient"], Awaitable[R]], *, tenant: str | None = None) -> R:
+def call_client(call: Callable[["MemoryClient"], Awaitable[R]], *, tenant: str | None = None) -> R:
     """Put one question to a client of its own."""
 
     async def work() -> R:
         from mnemolog.client import MemoryClient  # noqa: PLC0415 - see above
 
-        async with MemoryClient.from_settings(located_settings(tenant=tenant)) as client:
-            return await question(client)
+        async with MemoryClient.from_settings(discovered_settings(tenant=tenant)) as client:
+            return await call(client)
 
-    return run(work())
+    return run_async(work())
 
 
-def run(work: Coroutine[Any, Any, R]) -> R:
+def run_async(coroutine: Coroutine[Any, Any, R]) -> R:
     """Run a command's work to its end, with the drivers' own chatter left out: errors say it once."""
     logging.getLogger("aiokafka").setLevel(logging.CRITICAL)
     logging.getLogger("psycopg").setLevel(logging.CRITICAL)
-    return asyncio.run(work)
+    return asyncio.run(coroutine)

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from mnemolog.cli import options
-from mnemolog.cli.hosting import ProgressBars, host, stopped_by_signals
-from mnemolog.cli.output import emit, program, stderr, stdout
-from mnemolog.cli.running import located_settings, settings_of
+from mnemolog.cli.hosting import ProgressBars, run_and_exit, stop_on_signals
+from mnemolog.cli.output import print_json, program_name, stderr, stdout
+from mnemolog.cli.running import cli_settings, discovered_settings
 
 if TYPE_CHECKING:
-    from mnemolog.connection import Connection
+    from mnemolog.connection import ServerAddresses
     from mnemolog.settings import Settings
 
 
@@ -23,25 +23,25 @@ def up(
     as_json: options.AsJson = False,
 ) -> None:
     """Run Kafka and Postgres (unless they are given) and all stages, until Ctrl-C."""
-    settings = settings_of(data_dir=data)
+    settings = cli_settings(data_dir=data)
 
     async def serve() -> int:
-        from mnemolog.up import up as run_up  # noqa: PLC0415 - loads every driver
+        from mnemolog.up import run_all_in_one as run_up  # noqa: PLC0415 - loads every driver
 
-        _logs(settings, quietly=True)
+        _configure_logs(settings, quiet=True)
         with ProgressBars() as progress:
 
-            def announce(connection: "Connection") -> None:
+            def announce(connection: "ServerAddresses") -> None:
                 # From here on the terminal is the log's.
                 progress.close()
-                emit(connection) if as_json else _announce(connection, settings.data_dir)
+                print_json(connection) if as_json else _show_addresses(connection, settings.data_dir)
 
-            async with stopped_by_signals() as stop:
+            async with stop_on_signals() as stop:
                 await run_up(settings, stop=stop, announce=announce, progress=progress)
         stderr().print("stopped")
         return 0
 
-    host(serve())
+    run_and_exit(serve())
 
 
 def worker(
@@ -59,23 +59,23 @@ def worker(
     if unknown := sorted(set(stages or []) - set(ALL_STAGES)):
         raise typer.BadParameter(f"{', '.join(unknown)} is no stage: choose among {', '.join(ALL_STAGES)}")
     chosen = [stage for stage in ALL_STAGES if not stages or stage in stages]
-    settings = located_settings()
+    settings = discovered_settings()
 
     def ready(report: WorkerReport) -> None:
         if as_json:
-            emit(report)
+            print_json(report)
         else:
             stdout().print(f"working: {', '.join(report.stages)}; metrics at {report.metrics_url}/metrics")
 
     async def work() -> int:
-        _logs(settings)
-        async with stopped_by_signals() as stop:
+        _configure_logs(settings)
+        async with stop_on_signals() as stop:
             await create_topics(settings)
             await require_tables(settings)
             await run_worker(settings, chosen, stop, on_ready=ready)
         return 0
 
-    host(work())
+    run_and_exit(work())
 
 
 def demo(
@@ -86,27 +86,27 @@ def demo(
     as_json: options.AsJson = False,
 ) -> None:
     """Show the whole way: a conversation becomes facts, which are searched, explained and rebuilt."""
-    from mnemolog.demo.script import play  # noqa: PLC0415 - loads every driver
+    from mnemolog.demo.script import run_demo  # noqa: PLC0415 - loads every driver
 
-    host(play(keep, as_json=as_json))
+    run_and_exit(run_demo(keep, as_json=as_json))
 
 
-def _logs(settings: "Settings", *, quietly: bool = False) -> None:
+def _configure_logs(settings: "Settings", *, quiet: bool = False) -> None:
     from mnemolog.logs import configure_logs  # noqa: PLC0415 - only commands that run have logs
 
-    level = "warning" if quietly and "log_level" not in settings.model_fields_set else settings.log_level
+    level = "warning" if quiet and "log_level" not in settings.model_fields_set else settings.log_level
     configure_logs(level, settings.log_format)
 
 
-def _announce(connection: "Connection", folder: Path) -> None:
+def _show_addresses(servers: "ServerAddresses", folder: Path) -> None:
     show = stdout().print
     show("[bold green]Mnemolog is up.[/] Ctrl-C stops it.\n")
-    show(f"  Kafka      {connection.kafka}   topic {connection.topic_prefix}conversation_turns", markup=False)
-    show(f"  Postgres   {connection.postgres}", markup=False, soft_wrap=True)
-    show(f"  Metrics    {connection.metrics_url}/metrics\n", markup=False)
+    show(f"  Kafka      {servers.kafka}   topic {servers.topic_prefix}conversation_turns", markup=False)
+    show(f"  Postgres   {servers.postgres}", markup=False, soft_wrap=True)
+    show(f"  Metrics    {servers.metrics_url}/metrics\n", markup=False)
     show(
         f"In a second terminal (MNEMOLOG_DATA_DIR={folder.resolve()} in another folder):", markup=False, soft_wrap=True
     )
-    show(f"  {program()} publish turns.jsonl --wait", markup=False)
-    show(f"  {program()} search 'where does Mira live' --user mira", markup=False)
-    show(f"  psql {connection.postgres} -c 'TABLE facts'", markup=False, soft_wrap=True)
+    show(f"  {program_name()} publish turns.jsonl --wait", markup=False)
+    show(f"  {program_name()} search 'where does Mira live' --user mira", markup=False)
+    show(f"  psql {servers.postgres} -c 'TABLE facts'", markup=False, soft_wrap=True)

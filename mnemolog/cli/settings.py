@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from mnemolog.cli import options
-from mnemolog.cli.output import emit, table
-from mnemolog.cli.running import settings_of
+from mnemolog.cli.output import print_json, print_table
+from mnemolog.cli.running import cli_settings
 
 if TYPE_CHECKING:
     from mnemolog.settings import Settings
@@ -28,12 +28,12 @@ class Row:
 
 def settings(*, as_json: options.AsJson = False) -> None:
     """List every setting with its value, its default and its meaning. A wrong one is named (exit code 2)."""
-    rows = list(rows_of(settings_of()))
+    rows = list(rows_of(cli_settings()))
     if as_json:
-        emit(rows)
+        print_json(rows)
     else:
         cells = [(row.variable, row.value, row.default, row.meaning) for row in rows]
-        table(f"{len(rows)} settings", ("variable", "value", "default", "meaning"), cells)
+        print_table(f"{len(rows)} settings", ("variable", "value", "default", "meaning"), cells)
 
 
 def rows_of(known: "Settings") -> Iterator[Row]:

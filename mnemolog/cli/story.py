@@ -6,8 +6,8 @@ from uuid import UUID
 import typer
 
 from mnemolog.cli import options
-from mnemolog.cli.output import emit, escape, stacked, stdout, table
-from mnemolog.cli.running import ask
+from mnemolog.cli.output import escape, print_json, print_table, stacked, stdout
+from mnemolog.cli.running import call_client
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from mnemolog.projections.results import Fact
     from mnemolog.projections.why_not import WhyNot
 
-_LEAVES_OLD = frozenset({"EXTEND", "SIMILAR", "PENDING", "REJECT"})
+_KEEPS_OLD_FACT = frozenset({"EXTEND", "SIMILAR", "PENDING", "REJECT"})
 
 
 def history(
@@ -28,8 +28,8 @@ def history(
     as_json: options.AsJson = False,
 ) -> None:
     """Show a fact's versions, and every event that made or touched them, with the reasons."""
-    story = ask(lambda client: client.history(fact_id), tenant=tenant)
-    emit(story) if as_json else show_history(story)
+    story = call_client(lambda client: client.history(fact_id), tenant=tenant)
+    print_json(story) if as_json else show_history(story)
 
 
 def explain(
@@ -39,8 +39,8 @@ def explain(
     as_json: options.AsJson = False,
 ) -> None:
     """Explain a fact: where it comes from, how it was read and decided, and what happened to it since."""
-    explanation = ask(lambda client: client.explain(fact_id), tenant=tenant)
-    emit(explanation) if as_json else show_explanation(explanation)
+    explanation = call_client(lambda client: client.explain(fact_id), tenant=tenant)
+    print_json(explanation) if as_json else show_explanation(explanation)
 
 
 def why_not(
@@ -51,8 +51,8 @@ def why_not(
     as_json: options.AsJson = False,
 ) -> None:
     """Tell of each statement of a turn that became no fact why it did not."""
-    answer = ask(lambda client: client.why_not(turn_id, user_id=user), tenant=tenant)
-    emit(answer) if as_json else show_why_not(answer)
+    answer = call_client(lambda client: client.why_not(turn_id, user_id=user), tenant=tenant)
+    print_json(answer) if as_json else show_why_not(answer)
 
 
 def diff(
@@ -71,36 +71,36 @@ def diff(
     as_json: options.AsJson = False,
 ) -> None:
     """Show what changed between two instants, and what is believed at the later one and was not at the earlier."""
-    begin, end = options.moment(since), options.moment(until) if until else None
-    changes = ask(
+    begin, end = options.parse_time(since), options.parse_time(until) if until else None
+    changes = call_client(
         lambda client: client.diff(begin, end, user_id=user, agent_id=agent, app_id=app, run_id=run, axis=axis),
         tenant=tenant,
     )
-    emit(changes) if as_json else show_diff(changes)
+    print_json(changes) if as_json else show_diff(changes)
 
 
-def show_history(story: "History") -> None:
+def show_history(history: "History") -> None:
     versions = [
         (
             stacked(f"{fact.text} ({fact.status})", fact.fact_id),
             stacked(fact.true_from, fact.true_to),
             stacked(fact.believed_from, fact.believed_to),
         )
-        for fact in story.versions
+        for fact in history.versions
     ]
-    table(f"{len(versions)} versions", ("text and fact", "true from, to", "believed from, to"), versions)
+    print_table(f"{len(versions)} versions", ("text and fact", "true from, to", "believed from, to"), versions)
     events = [
         (
             touch.decided_at,
             stacked(touch.event, *(["undone"] if touch.undone else [])),
             stacked(touch.reason, touch.source_id),
         )
-        for touch in story.events
+        for touch in history.events
     ]
-    table(f"{len(events)} events", ("decided", "event", "because, of turn"), events)
-    if story.relations:
-        rows = [(one.text, one.relation, one.related_text) for one in story.relations]
-        table(f"{len(rows)} relations", ("fact", "relation", "to"), rows)
+    print_table(f"{len(events)} events", ("decided", "event", "because, of turn"), events)
+    if history.relations:
+        rows = [(one.text, one.relation, one.related_text) for one in history.relations]
+        print_table(f"{len(rows)} relations", ("fact", "relation", "to"), rows)
 
 
 def show_explanation(explanation: "Explanation") -> None:
@@ -108,32 +108,34 @@ def show_explanation(explanation: "Explanation") -> None:
         stdout().print(f"* {escape(paragraph)}")
 
 
-def show_why_not(answer: "WhyNot") -> None:
-    stdout().print(f"[bold]{escape(answer.turn_id)}[/]: {answer.status}, {answer.facts} facts")
-    rows = [(one.reason, stacked(one.text or "the turn as a whole", one.because)) for one in answer.missing]
-    table(f"{len(rows)} statements became no fact", ("reason", "statement, because"), rows)
+def show_why_not(report: "WhyNot") -> None:
+    stdout().print(f"[bold]{escape(report.turn_id)}[/]: {report.status}, {report.facts} facts")
+    rows = [(one.reason, stacked(one.text or "the turn as a whole", one.because)) for one in report.missing]
+    print_table(f"{len(rows)} statements became no fact", ("reason", "statement, because"), rows)
 
 
 def show_diff(changes: "Diff") -> None:
-    from mnemolog.projections.diffing import KINDS  # noqa: PLC0415 - loaded by whoever has a diff
+    from mnemolog.projections.diffing import CHANGE_KINDS  # noqa: PLC0415 - loaded by whoever has a diff
 
     rows = [
-        (change.at, kind, stacked(change.text, *_below(change))) for kind in KINDS for change in getattr(changes, kind)
+        (change.at, kind, stacked(change.text, *_details(change)))
+        for kind in CHANGE_KINDS
+        for change in getattr(changes, kind)
     ]
     when = "decided" if changes.axis == "believed" else "became so"
-    table(f"{len(rows)} changes", (when, "kind", "text, because"), rows)
+    print_table(f"{len(rows)} changes", (when, "kind", "text, because"), rows)
     for title, facts in (("believed now and not then", changes.gained), ("believed then and not now", changes.lost)):
-        _show_beliefs(title, facts)
+        _show_facts(title, facts)
     stdout().print(f"{changes.skipped} statements repeated what was known")
 
 
-def _below(change: "Change") -> "Sequence[str]":
+def _details(change: "Change") -> "Sequence[str]":
     notes = ["taken back since"] if change.undone else []
-    to_old = "beside" if change.event in _LEAVES_OLD else "instead of"
+    to_old = "beside" if change.event in _KEEPS_OLD_FACT else "instead of"
     return [*(f"{to_old}: {old.text}" for old in change.old), change.reason, *notes]
 
 
-def _show_beliefs(title: str, facts: "Sequence[Fact]") -> None:
+def _show_facts(title: str, facts: "Sequence[Fact]") -> None:
     if facts:
         rows = [(stacked(fact.text, fact.fact_id), stacked(fact.true_from, fact.true_to)) for fact in facts]
-        table(f"{len(rows)} {title}", ("text and fact", "true from, to"), rows)
+        print_table(f"{len(rows)} {title}", ("text and fact", "true from, to"), rows)

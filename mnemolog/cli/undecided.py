@@ -3,13 +3,13 @@
 from typing import TYPE_CHECKING
 
 from mnemolog.cli import options
-from mnemolog.cli.output import cell, emit, stacked, table
-from mnemolog.cli.running import ask
+from mnemolog.cli.output import cell, print_json, print_table, stacked
+from mnemolog.cli.running import call_client
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from mnemolog.projections.pendings import Pending, Unresolved
+    from mnemolog.projections.pendings import PendingFact, UnresolvedFact
 
 
 def pending(
@@ -22,8 +22,10 @@ def pending(
     as_json: options.AsJson = False,
 ) -> None:
     """List overwrites that wait for a confirmation: what would replace what, where it was said, and why it waits."""
-    found = ask(lambda client: client.pending(user_id=user, agent_id=agent, app_id=app, run_id=run), tenant=tenant)
-    emit(found) if as_json else show_pending(found)
+    found = call_client(
+        lambda client: client.pending(user_id=user, agent_id=agent, app_id=app, run_id=run), tenant=tenant
+    )
+    print_json(found) if as_json else show_pending(found)
 
 
 def unresolved(
@@ -36,11 +38,13 @@ def unresolved(
     as_json: options.AsJson = False,
 ) -> None:
     """List facts that were added beside others because nobody could decide their conflict."""
-    found = ask(lambda client: client.unresolved(user_id=user, agent_id=agent, app_id=app, run_id=run), tenant=tenant)
-    emit(found) if as_json else show_unresolved(found)
+    found = call_client(
+        lambda client: client.unresolved(user_id=user, agent_id=agent, app_id=app, run_id=run), tenant=tenant
+    )
+    print_json(found) if as_json else show_unresolved(found)
 
 
-def show_pending(found: "Sequence[Pending]") -> None:
+def show_pending(found: "Sequence[PendingFact]") -> None:
     rows = [
         (
             stacked(one.fact.text, one.fact.fact_id, f'"{one.fact.excerpt}"'),
@@ -50,10 +54,10 @@ def show_pending(found: "Sequence[Pending]") -> None:
         )
         for one in found
     ]
-    table(f"{len(rows)} pending", ("new fact, excerpt", "would, which", "held by, because", "age, since"), rows)
+    print_table(f"{len(rows)} pending", ("new fact, excerpt", "would, which", "held by, because", "age, since"), rows)
 
 
-def show_unresolved(found: "Sequence[Unresolved]") -> None:
+def show_unresolved(found: "Sequence[UnresolvedFact]") -> None:
     rows = [
         (
             stacked(one.fact.text, one.fact.fact_id, f'"{one.fact.excerpt}"'),
@@ -63,4 +67,4 @@ def show_unresolved(found: "Sequence[Unresolved]") -> None:
         )
         for one in found
     ]
-    table(f"{len(rows)} unresolved", ("fact, excerpt", "beside", "because", "age, since"), rows)
+    print_table(f"{len(rows)} unresolved", ("fact, excerpt", "beside", "because", "age, since"), rows)

@@ -7,23 +7,23 @@ import typer
 from mnemolog.cli import options
 from mnemolog.cli.failures import FAILED
 from mnemolog.cli.hosting import ProgressBars
-from mnemolog.cli.output import cell, emit, escape, stdout, table
-from mnemolog.cli.running import located_settings, run
+from mnemolog.cli.output import cell, escape, print_json, print_table, stdout
+from mnemolog.cli.running import discovered_settings, run_async
 
 if TYPE_CHECKING:
     from mnemolog.projections.audit import Audit
     from mnemolog.projections.rebuild import RebuildReport
 
-_DIGEST = 12
+_DIGEST_CHARACTERS = 12
 
 
 def audit(*, as_json: options.AsJson = False) -> None:
     """Prove that no turn was lost: accepted = ended + in flight. Exit code 1 where it does not hold."""
     from mnemolog.upkeep import audit as balance  # noqa: PLC0415 - loads the drivers
 
-    books = run(balance(located_settings()))
+    books = run_async(balance(discovered_settings()))
     if as_json:
-        emit({"ok": books.ok, "audit": books})
+        print_json({"ok": books.ok, "audit": books})
     else:
         show_audit(books)
     if not books.ok:
@@ -45,9 +45,9 @@ def rebuild(
     from mnemolog.upkeep import rebuild as rebuild_tables  # noqa: PLC0415 - loads the drivers
 
     with ProgressBars() as progress:
-        report = run(rebuild_tables(located_settings(), source, verify_only=verify_only, report=progress))
+        report = run_async(rebuild_tables(discovered_settings(), source, verify_only=verify_only, on_progress=progress))
     if as_json:
-        emit({"equal": report.equal, "report": report})
+        print_json({"equal": report.equal, "report": report})
     else:
         show_rebuild(report)
     if not report.equal:
@@ -60,32 +60,32 @@ def show_rebuild(report: "RebuildReport") -> None:
         (
             one.table,
             one.live_rows,
-            one.live_digest[:_DIGEST],
+            one.live_digest[:_DIGEST_CHARACTERS],
             one.rebuilt_rows,
-            one.rebuilt_digest[:_DIGEST],
+            one.rebuilt_digest[:_DIGEST_CHARACTERS],
             "equal" if one.equal else f"{one.differing} rows differ",
         )
         for one in report.tables
     ]
-    table("live and rebuilt", ("table", "rows", "live", "rows", "rebuilt", ""), rows)
+    print_table("live and rebuilt", ("table", "rows", "live", "rows", "rebuilt", ""), rows)
 
 
-def show_audit(books: "Audit") -> None:
+def show_audit(report: "Audit") -> None:
     show = stdout().print
-    show(f"{books.accepted} turns accepted = {sum(books.ends.values())} ended + {books.in_flight} in flight")
-    show("ends: " + (", ".join(f"{count} {end}" for end, count in sorted(books.ends.items())) or "none"))
-    for finding in books.findings:
+    show(f"{report.accepted} turns accepted = {sum(report.ends.values())} ended + {report.in_flight} in flight")
+    show("ends: " + (", ".join(f"{count} {end}" for end, count in sorted(report.ends.items())) or "none"))
+    for finding in report.findings:
         show(f"[red]{finding.severity}:[/] {escape(finding.what)}: {escape(finding.advice)}")
-    show("[green]the books balance[/]" if books.ok else "[red]the books do not balance[/]")
+    show("[green]the books balance[/]" if report.ok else "[red]the books do not balance[/]")
 
 
 def migrate(*, as_json: options.AsJson = False) -> None:
     """Bring the tables to the newest version; does nothing where they are."""
     from mnemolog.upkeep import migrate_tables  # noqa: PLC0415 - loads the drivers
 
-    run(migrate_tables(located_settings()))
+    run_async(migrate_tables(discovered_settings()))
     if as_json:
-        emit({"migrated": True})
+        print_json({"migrated": True})
     else:
         stdout().print("the tables are up to date")
 
@@ -96,14 +96,14 @@ def topics(
     as_json: options.AsJson = False,
 ) -> None:
     """Show the topics as declared and as the broker has them. Exit code 1 where one is missing."""
-    from mnemolog.upkeep import create_topics, look_at_topics  # noqa: PLC0415 - loads the drivers
+    from mnemolog.upkeep import create_topics, topic_states  # noqa: PLC0415 - loads the drivers
 
-    settings = located_settings()
+    settings = discovered_settings()
     if create:
-        run(create_topics(settings))
-    states = run(look_at_topics(settings))
+        run_async(create_topics(settings))
+    states = run_async(topic_states(settings))
     if as_json:
-        emit(states)
+        print_json(states)
     else:
         rows = [
             (
@@ -116,6 +116,6 @@ def topics(
             )
             for state in states
         ]
-        table(f"{len(rows)} topics", ("topic", "partitions", "records", "kept", "from", "to"), rows)
+        print_table(f"{len(rows)} topics", ("topic", "partitions", "records", "kept", "from", "to"), rows)
     if any(state.partitions == 0 for state in states):
         raise typer.Exit(FAILED)

@@ -9,7 +9,7 @@ import orjson
 LAST_DAY = date(2026, 3, 7)
 
 
-def lines(last_day: date) -> Iterator[bytes]:
+def shifted_records(last_day: date) -> Iterator[bytes]:
     """The records to publish, in their order, moved in time so that the last of them are of `last_day`.
 
     One line is no JSON, as a client that is cut off while writing would send it; it stays as it is.
@@ -17,10 +17,10 @@ def lines(last_day: date) -> Iterator[bytes]:
     shift = timedelta(days=(last_day - LAST_DAY).days)
     text = files("mnemolog.demo").joinpath("conversation.jsonl").read_bytes()
     for line in text.splitlines():
-        yield _moved(line, shift)
+        yield _shifted(line, shift)
 
 
-def _moved(line: bytes, shift: timedelta) -> bytes:
+def _shifted(line: bytes, shift: timedelta) -> bytes:
     try:
         turn = orjson.loads(line)
     except orjson.JSONDecodeError:

@@ -6,12 +6,12 @@ from aiokafka import AIOKafkaConsumer  # type: ignore[import-untyped] # aiokafka
 
 from mnemolog.settings import Settings
 from mnemolog.streams.dead_letters import DeadLetter
-from mnemolog.streams.records import Record
+from mnemolog.streams.records import KafkaRecord
 from mnemolog.streams.topics import DEAD_LETTERS, topic_name
 
 
-async def first_dead_letter(settings: Settings, *, within: float) -> DeadLetter:
-    """The first dead letter there is. Raises `TimeoutError` when none comes within `within` seconds."""
+async def first_dead_letter(settings: Settings, *, timeout_seconds: float) -> DeadLetter:
+    """The first dead letter there is. Raises `TimeoutError` when none comes within `timeout_seconds` seconds."""
     consumer = AIOKafkaConsumer(
         topic_name(DEAD_LETTERS, settings.topic_prefix),
         bootstrap_servers=settings.kafka,
@@ -19,11 +19,11 @@ async def first_dead_letter(settings: Settings, *, within: float) -> DeadLetter:
     )
     await consumer.start()
     try:
-        async with asyncio.timeout(within):
+        async with asyncio.timeout(timeout_seconds):
             found = await consumer.getone()
     finally:
         await consumer.stop()
-    record = Record(
+    record = KafkaRecord(
         topic=found.topic,
         partition=found.partition,
         offset=found.offset,

@@ -8,35 +8,37 @@ from pathlib import Path
 from typing import Any
 
 from mnemolog.cli.failures import INTERRUPTED
-from mnemolog.cli.hosting import ProgressBars, stopped_by_signals
-from mnemolog.cli.output import program, stdout
-from mnemolog.connection import Connection
+from mnemolog.cli.hosting import ProgressBars, stop_on_signals
+from mnemolog.cli.output import program_name, stdout
+from mnemolog.connection import ServerAddresses
 from mnemolog.demo.steps import Demo
 from mnemolog.logs import configure_logs
 from mnemolog.settings import Settings, load_settings
-from mnemolog.up import up
+from mnemolog.up import run_all_in_one
 
 
-async def play(keep: Path | None, *, as_json: bool) -> int:
+async def run_demo(keep: Path | None, *, as_json: bool) -> int:
     """Play it; the exit code. Raises `DemoError` and whatever else a step fails with."""
-    with _folder(keep) as folder:
+    with _data_folder(keep) as folder:
         settings = load_settings(kafka=None, postgres=None, topic_prefix="", data_dir=folder, metrics_port=0)
         configure_logs("error", settings.log_format)
-        async with stopped_by_signals() as stop, _running(settings, stop) as connection:
-            if connection is None or not await _unless(stop, Demo(settings, connection, as_json=as_json)):
+        async with stop_on_signals() as stop, _all_in_one(settings, stop) as connection:
+            if connection is None or not await _run_steps(stop, Demo(settings, connection, as_json=as_json)):
                 return INTERRUPTED
     if not as_json:
-        _farewell(keep)
+        _show_next_steps(keep)
     return 0
 
 
 @asynccontextmanager
-async def _running(settings: Settings, stop: asyncio.Event) -> AsyncIterator[Connection | None]:
-    """Everything that runs, as `mnemolog up` would run it; None when told to stop before that."""
-    ready: asyncio.Future[Connection] = asyncio.get_running_loop().create_future()
+async def _all_in_one(settings: Settings, stop: asyncio.Event) -> AsyncIterator[ServerAddresses | None]:
+    """Everything that runs, as `mnemolog run_all_in_one` would run it; None when told to stop before that."""
+    ready: asyncio.Future[ServerAddresses] = asyncio.get_running_loop().create_future()
     with ProgressBars() as progress:
         ending = asyncio.Event()
-        running = asyncio.create_task(up(settings, stop=ending, announce=ready.set_result, progress=progress))
+        running = asyncio.create_task(
+            run_all_in_one(settings, stop=ending, announce=ready.set_result, progress=progress)
+        )
         stopped = asyncio.create_task(stop.wait())
         waits: set[asyncio.Future[Any]] = {ready, running, stopped}
         await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
@@ -48,7 +50,7 @@ async def _running(settings: Settings, stop: asyncio.Event) -> AsyncIterator[Con
         await running
 
 
-async def _unless(stop: asyncio.Event, demo: Demo) -> bool:
+async def _run_steps(stop: asyncio.Event, demo: Demo) -> bool:
     """Play the steps; False when told to stop."""
     steps = asyncio.create_task(demo.play())
     stopped = asyncio.create_task(stop.wait())
@@ -65,7 +67,7 @@ async def _unless(stop: asyncio.Event, demo: Demo) -> bool:
 
 
 @contextmanager
-def _folder(keep: Path | None) -> Iterator[Path]:
+def _data_folder(keep: Path | None) -> Iterator[Path]:
     if keep:
         yield keep
         return
@@ -75,8 +77,8 @@ def _folder(keep: Path | None) -> Iterator[Path]:
         yield Path(folder) / "data"
 
 
-def _farewell(keep: Path | None) -> None:
-    folder, mnemolog = keep or Path("demo-data"), program()
+def _show_next_steps(keep: Path | None) -> None:
+    folder, mnemolog = keep or Path("demo-data"), program_name()
     show = stdout().print
     show("\n[bold green]That was the whole way.[/] Try next:")
     if not keep:

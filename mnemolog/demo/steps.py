@@ -8,20 +8,20 @@ from uuid import UUID
 
 from mnemolog.cli import memory, story, undecided, upkeep
 from mnemolog.cli.hosting import ProgressBars
-from mnemolog.cli.output import emit, escape, stdout
+from mnemolog.cli.output import escape, print_json, stdout
 from mnemolog.client import MemoryClient
-from mnemolog.connection import Connection
-from mnemolog.demo.conversation import lines
+from mnemolog.connection import ServerAddresses
+from mnemolog.demo.conversation import shifted_records
 from mnemolog.demo.letters import first_dead_letter
 from mnemolog.errors import MnemologError
-from mnemolog.ordering import Ordered
-from mnemolog.projections.results import Memory, WriteResult
+from mnemolog.ordering import CommandReceipt
+from mnemolog.projections.results import EventResult, WriteResult
 from mnemolog.settings import Settings
 from mnemolog.streams.dead_letters import DeadLetter
-from mnemolog.turn_files import Followed, Tally, TurnFile
+from mnemolog.turn_files import PublishedRecord, PublishReport, TurnFilePublisher
 from mnemolog.upkeep import Source, audit, rebuild
 
-PATIENCE: Final = 60.0
+END_TIMEOUT_SECONDS: Final = 60.0
 """Seconds until a turn has its end at the most."""
 QUESTION: Final = "Where does Mira live?"
 
@@ -35,7 +35,7 @@ class DemoError(MnemologError):
 class Demo:
     """The steps, one after another; each writes a heading and what it shows, or one JSON line."""
 
-    def __init__(self, settings: Settings, connection: Connection, *, as_json: bool) -> None:
+    def __init__(self, settings: Settings, connection: ServerAddresses, *, as_json: bool) -> None:
         self._connection = connection
         self._settings = settings.model_copy(update={"kafka": connection.kafka, "postgres": connection.postgres})
         self._as_json = as_json
@@ -47,38 +47,38 @@ class Demo:
             self._heading("Kafka, Postgres and all stages run")
             self._show(show_servers, self._connection)
             turns = await self._publish()
-            memories = await self._become_facts(client, turns)
+            memories = await self._wait_for_facts(client, turns)
             replaced = await self._show_replaced(client, memories)
             await self._search(client)
-            await self._settle(client)
-            await self._take_back(client, replaced)
-            await self._changes(client)
+            await self._confirm_pending(client)
+            await self._undo_and_reinstate(client, replaced)
+            await self._diff(client)
             await self._dead_letter()
             await self._profile(client)
         await self._rebuild("kafka")
         await self._rebuild("table")
         await self._audit()
 
-    async def _publish(self) -> list[Followed]:
-        records = list(lines(self._began.date() - timedelta(days=1)))
-        file = TurnFile(self._settings, raw=True, report=lambda *_: None)
+    async def _publish(self) -> list[PublishedRecord]:
+        records = list(shifted_records(self._began.date() - timedelta(days=1)))
+        file = TurnFilePublisher(self._settings, raw=True, progress=lambda *_: None)
         turns = await file.publish(io.BytesIO(b"\n".join(records)))
         _check(len(turns) == len(records), f"{len(turns)} of {len(records)} records were acknowledged")
         self._heading("The conversation of three people is published", "durable once the broker has acknowledged it")
-        self._show(show_published, file.tally)
+        self._show(show_published, file.report)
         return turns
 
-    async def _become_facts(self, client: MemoryClient, turns: list[Followed]) -> list[Memory]:
+    async def _wait_for_facts(self, client: MemoryClient, turns: list[PublishedRecord]) -> list[EventResult]:
         self._heading("Turns become facts", "every turn reaches exactly one end")
-        memories: list[Memory] = []
+        memories: list[EventResult] = []
         for turn in turns:
-            end = await client.wait(turn.turn_id, timeout=PATIENCE, user_id=turn.user_id, tenant=turn.tenant)
+            end = await client.wait(turn.turn_id, timeout=END_TIMEOUT_SECONDS, user_id=turn.user_id, tenant=turn.tenant)
             memories.extend(end.memories)
             self._show(show_end, end)
         _check(bool(memories), "no turn became a fact")
         return memories
 
-    async def _show_replaced(self, client: MemoryClient, memories: list[Memory]) -> UUID:
+    async def _show_replaced(self, client: MemoryClient, memories: list[EventResult]) -> UUID:
         replacing = [memory.fact_id for memory in memories if memory.event == "REPLACE" and memory.fact_id]
         _check(bool(replacing), "no fact was replaced")
         history = await client.history(replacing[0])
@@ -92,39 +92,39 @@ class Demo:
         self._heading(f'A search: "{QUESTION}"', "by meaning and words; the replaced fact is not in it")
         self._show(memory.show_search, found)
 
-    async def _settle(self, client: MemoryClient) -> None:
+    async def _confirm_pending(self, client: MemoryClient) -> None:
         waiting = await client.pending(user_id="priya")
         _check(bool(waiting), "no overwrite waits for a word")
         self._heading("What waits for a word", "a sure fact is not overwritten by one denial; then Priya confirms it")
         self._show(undecided.show_pending, waiting)
         order = await client.confirm(waiting[0].fact.fact_id, user_id="priya", actor="Priya")
-        self._show(show_end, await self._carried_out(client, order, "priya"))
+        self._show(show_end, await self._wait_until_done(client, order, "priya"))
 
-    async def _take_back(self, client: MemoryClient, fact_id: UUID) -> None:
+    async def _undo_and_reinstate(self, client: MemoryClient, fact_id: UUID) -> None:
         explained = await client.explain(fact_id)
         self._heading("A decision explained, taken back, and the undo taken back", "each is a commit like any other")
         self._show(story.show_explanation, explained)
         whose = explained.fact.user_id
         undo = await client.undo(turn_id=explained.fact.source_id, user_id=whose)
-        self._show(show_end, await self._carried_out(client, undo, whose))
+        self._show(show_end, await self._wait_until_done(client, undo, whose))
         again = await client.undo(turn_id=undo.command_id, user_id=whose)
-        self._show(show_end, await self._carried_out(client, again, whose))
+        self._show(show_end, await self._wait_until_done(client, again, whose))
 
-    async def _carried_out(self, client: MemoryClient, order: Ordered, whose: str | None) -> WriteResult:
-        end = await client.wait(order.command_id, timeout=PATIENCE, user_id=whose)
+    async def _wait_until_done(self, client: MemoryClient, command: CommandReceipt, user_id: str | None) -> WriteResult:
+        end = await client.wait(command.command_id, timeout=END_TIMEOUT_SECONDS, user_id=user_id)
         _check(end.status == "done", f"the order was not carried out: {end.error}")
         return end
 
-    async def _changes(self, client: MemoryClient) -> None:
+    async def _diff(self, client: MemoryClient) -> None:
         today = self._began.replace(hour=0, minute=0, second=0, microsecond=0)
         changes = await client.diff(today, self._began + timedelta(days=1), user_id="jonas")
         self._heading("What changed today in what is known of Jonas")
         self._show(story.show_diff, changes)
 
     async def _dead_letter(self) -> None:
-        letter = await first_dead_letter(self._settings, within=PATIENCE)
+        letter = await first_dead_letter(self._settings, timeout_seconds=END_TIMEOUT_SECONDS)
         self._heading("The record that was no turn", "kept with its bytes and the reason, its end is `failed`")
-        self._show(show_letter, letter)
+        self._show(show_dead_letter, letter)
 
     async def _profile(self, client: MemoryClient) -> None:
         self._heading("The profile of Mira", "made of her active facts")
@@ -132,7 +132,7 @@ class Demo:
 
     async def _rebuild(self, source: Source) -> None:
         with ProgressBars() as progress:
-            report = await rebuild(self._settings, source, verify_only=False, report=progress)
+            report = await rebuild(self._settings, source, verify_only=False, on_progress=progress)
         self._heading(
             f"All tables made anew from the log ({source})", "no model was called; both digests of each table"
         )
@@ -154,34 +154,34 @@ class Demo:
     def _show(self, show: Callable[[T], None], result: T) -> None:
         """Show a result as its command would, or as one line of JSON."""
         if self._as_json:
-            emit({"step": self._step, "result": result})
+            print_json({"step": self._step, "result": result})
         else:
             show(result)
 
 
-def show_servers(connection: Connection) -> None:
+def show_servers(connection: ServerAddresses) -> None:
     stdout().print(f"  Kafka {connection.kafka}, metrics {connection.metrics_url}/metrics", markup=False)
 
 
-def show_published(tally: Tally) -> None:
-    stdout().print(f"  {tally.read} records sent, {tally.acknowledged} acknowledged")
+def show_published(report: PublishReport) -> None:
+    stdout().print(f"  {report.read} records sent, {report.acknowledged} acknowledged")
 
 
-def show_end(end: WriteResult) -> None:
+def show_end(result: WriteResult) -> None:
     """One turn's end in a few lines."""
-    if not end.memories:
-        stdout().print(f"  {escape(end.turn_id):<24} {end.status}", markup=False)
-    for one in end.memories:
+    if not result.memories:
+        stdout().print(f"  {escape(result.turn_id):<24} {result.status}", markup=False)
+    for one in result.memories:
         what = f"{one.action} of {one.text}" if one.event == "UNDO" else one.text
-        stdout().print(f"  {escape(end.turn_id):<24} {one.event:<10} {what}", markup=False)
+        stdout().print(f"  {escape(result.turn_id):<24} {one.event:<10} {what}", markup=False)
 
 
-def show_letter(letter: DeadLetter) -> None:
+def show_dead_letter(letter: DeadLetter) -> None:
     shown = (letter.value or b"").decode(errors="replace")
     stdout().print(f"  {escape(shown)}\n  from {letter.origin}, stage {letter.stage}: [red]{letter.reason}[/]")
     stdout().print(f"  {escape(letter.detail)}")
 
 
-def _check(holds: bool, otherwise: str) -> None:
-    if not holds:
-        raise DemoError(f"{otherwise}: look at the logs in the data folder (`mnemolog demo --keep DIR` keeps it)")
+def _check(condition: bool, failure: str) -> None:
+    if not condition:
+        raise DemoError(f"{failure}: look at the logs in the data folder (`mnemolog demo --keep DIR` keeps it)")

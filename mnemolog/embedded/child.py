@@ -34,7 +34,7 @@ class Account:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Command:
+class ServerCommand:
     """What to run and how it ends: `on_owner_death` is sent by Linux when the owner dies, however it dies."""
 
     server: str
@@ -50,7 +50,7 @@ class Command:
 class Child:
     """A started server. The thread that starts it has to outlive it: Linux ends the child with that thread."""
 
-    def __init__(self, command: Command) -> None:
+    def __init__(self, command: ServerCommand) -> None:
         self.command = command
         with command.log.open("ab") as log:
             self._process = subprocess.Popen(  # noqa: S603 - our own launcher and a server from a package
@@ -64,7 +64,7 @@ class Child:
             )
 
     @staticmethod
-    def _arguments(command: Command) -> list[str]:
+    def _arguments(command: ServerCommand) -> list[str]:
         account = command.account
         numbers = (os.getpid(), int(command.on_owner_death), account.uid, account.gid)
         return [sys.executable, "-I", "-S", str(LAUNCHER), *map(str, numbers), *command.arguments]
@@ -77,30 +77,30 @@ class Child:
     def running(self) -> bool:
         return self._process.poll() is None
 
-    def failed(self, what: str) -> ServerFailedError:
+    def failure(self, what: str) -> ServerFailedError:
         log = self.command.log
         return ServerFailedError(self.command.server, what, log=log, tail=tail(log))
 
-    async def finish(self, *, timeout: float) -> None:  # noqa: ASYNC109 - seconds, and what to say when they are over
+    async def wait_until_finished(self, *, timeout: float) -> None:  # noqa: ASYNC109 - seconds, and what to say when they are over
         """Wait for a command that ends by itself; ServerFailedError when it fails or takes too long."""
         try:
-            ended = await self._ended(timeout)
+            ended = await self._wait_for_exit(timeout)
         finally:
             self._process.kill()
             self._process.wait()
         if not ended:
-            raise self.failed(f"did not finish within {timeout:.0f} s")
+            raise self.failure(f"did not finish within {timeout:.0f} s")
         if self._process.returncode != 0:
-            raise self.failed(f"ended with status {self._process.returncode}")
+            raise self.failure(f"ended with status {self._process.returncode}")
 
-    async def ready(self, check: Callable[[], Awaitable[bool]], *, timeout: float) -> None:  # noqa: ASYNC109 - as above
+    async def wait_until_ready(self, check: Callable[[], Awaitable[bool]], *, timeout: float) -> None:  # noqa: ASYNC109 - as above
         """Return once `check` holds; ServerFailedError when the server ends or `timeout` seconds are over."""
         deadline = asyncio.get_running_loop().time() + timeout
         while not await check():
             if not self.running:
-                raise self.failed(f"ended with status {self._process.returncode} before it was ready")
+                raise self.failure(f"ended with status {self._process.returncode} before it was ready")
             if asyncio.get_running_loop().time() > deadline:
-                raise self.failed(f"was not ready within {timeout:.0f} s")
+                raise self.failure(f"was not ready within {timeout:.0f} s")
             await asyncio.sleep(POLL_SECONDS)
 
     async def stop(self, *, timeout: float) -> bool:  # noqa: ASYNC109 - as above
@@ -108,19 +108,19 @@ class Child:
         if self.running:
             self._process.send_signal(self.command.stop_signal)
         try:
-            return await self._ended(timeout)
+            return await self._wait_for_exit(timeout)
         finally:  # also when this call is cancelled: nothing may go on in a folder that is given free
             self._process.kill()
             self._process.wait()
 
-    async def _ended(self, timeout: float) -> bool:  # noqa: ASYNC109 - as above
+    async def _wait_for_exit(self, timeout: float) -> bool:  # noqa: ASYNC109 - as above
         deadline = asyncio.get_running_loop().time() + timeout
         while self.running and asyncio.get_running_loop().time() < deadline:  # noqa: ASYNC110 - a process sets no event
             await asyncio.sleep(POLL_SECONDS)
         return not self.running
 
 
-Started = Callable[[Child], None]
+StartedCallback = Callable[[Child], None]
 """Told of a server as soon as it is a process, before it is ready."""
 
 

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 log = structlog.get_logger(__name__)
 
 
-class Holder(BaseModel):
+class LockOwner(BaseModel):
     """Who holds a folder; the content of its lock file."""
 
     model_config = ConfigDict(frozen=True)
@@ -64,13 +64,13 @@ class FolderState(BaseModel):
 
 
 class DataFolder:
-    """A folder that this process holds. Make it with `hold`."""
+    """A folder that this process holds. Make it with `locked_data_folder`."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self.state = _read_state(path / "state.json")
 
-    def log_of(self, server: str) -> Path:
+    def log_file(self, server: str) -> Path:
         """The log file of a server, empty for this start; the one of the start before is kept beside it."""
         logs = self.path / "logs"
         logs.mkdir(mode=0o700, exist_ok=True)
@@ -79,14 +79,14 @@ class DataFolder:
             current.replace(logs / f"{server}.previous.log")
         return current
 
-    def port(self, name: str, rng: Random, *, anew: bool = False) -> int:
+    def port(self, name: str, rng: Random, *, choose_new: bool = False) -> int:
         """The port of the last start if it is free, else another one; remembered."""
         known = self.state.ports.get(name)
-        if known is not None and not anew and is_free(known):
+        if known is not None and not choose_new and is_free(known):
             return known
         taken = set(self.state.ports.values())
         chosen = next(port for port in rng.sample(PORTS, len(PORTS)) if port not in taken and is_free(port))
-        self._remember(ports={**self.state.ports, name: chosen})
+        self._save_state(ports={**self.state.ports, name: chosen})
         return chosen
 
     def password(self) -> str:
@@ -100,18 +100,18 @@ class DataFolder:
         import psutil  # noqa: PLC0415 - an optional extra
 
         child = RunningChild(pid=pid, started=psutil.Process(pid).create_time())
-        self._remember(children={**self.state.children, server: child})
+        self._save_state(children={**self.state.children, server: child})
 
     def forget_child(self, server: str) -> None:
-        self._remember(children={name: child for name, child in self.state.children.items() if name != server})
+        self._save_state(children={name: child for name, child in self.state.children.items() if name != server})
 
-    def end_stale_children(self) -> None:
+    def stop_stale_children(self) -> None:
         """End what an earlier holder left running, after checking that it is what that holder started."""
         for server, child in self.state.children.items():
-            _end_if_same(server, child)
-        self._remember(children={})
+            _stop_stale_child(server, child)
+        self._save_state(children={})
 
-    def _remember(
+    def _save_state(
         self, *, ports: dict[str, int] | None = None, children: dict[str, RunningChild] | None = None
     ) -> None:
         self.state = FolderState(
@@ -122,7 +122,7 @@ class DataFolder:
 
 
 @contextmanager
-def hold(path: Path, *, now: datetime | None = None) -> Iterator[DataFolder]:
+def locked_data_folder(path: Path, *, now: datetime | None = None) -> Iterator[DataFolder]:
     """Hold a data folder, making it when missing.
 
     Raises DataFolderInUse, naming the holder, when another process (or another stack of this one) holds it,
@@ -136,7 +136,7 @@ def hold(path: Path, *, now: datetime | None = None) -> Iterator[DataFolder]:
     except OSError as error:
         raise DataFolderError(f"{path} cannot be used as a data folder: {error}") from error
     with lock:
-        _take(lock, path, now or datetime.now(UTC))
+        _acquire_lock(lock, path, now or datetime.now(UTC))
         _check_space(path)
         yield DataFolder(path)
         lock.truncate(0)
@@ -154,22 +154,22 @@ def is_free(port: int) -> bool:
     return True
 
 
-def _take(lock: TextIO, path: Path, now: datetime) -> None:
+def _acquire_lock(lock: TextIO, path: Path, now: datetime) -> None:
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError as error:
-        holder = _read_holder(lock)
+        holder = _read_lock_owner(lock)
         raise DataFolderInUse(path, holder.pid if holder else None, holder.since if holder else None) from error
     lock.seek(0)
     lock.truncate(0)
-    lock.write(Holder(pid=os.getpid(), since=now).model_dump_json())
+    lock.write(LockOwner(pid=os.getpid(), since=now).model_dump_json())
     lock.flush()
 
 
-def _read_holder(lock: TextIO) -> Holder | None:
+def _read_lock_owner(lock: TextIO) -> LockOwner | None:
     lock.seek(0)
     try:
-        return Holder.model_validate_json(lock.read())
+        return LockOwner.model_validate_json(lock.read())
     except ValidationError:  # it has just taken the lock and is about to write its name
         return None
 
@@ -203,7 +203,7 @@ def _write_privately(path: Path, text: str) -> None:
     temporary.replace(path)
 
 
-def _end_if_same(server: str, child: RunningChild) -> None:
+def _stop_stale_child(server: str, child: RunningChild) -> None:
     import psutil  # noqa: PLC0415 - an optional extra
 
     with suppress(psutil.NoSuchProcess):
@@ -211,21 +211,21 @@ def _end_if_same(server: str, child: RunningChild) -> None:
         if abs(process.create_time() - child.started) > SAME_START_SECONDS:
             return
         for request in (signal.SIGINT, signal.SIGKILL):  # the first is a fast shutdown for both servers
-            if not _runs(process):
+            if not _is_running(process):
                 return
             log.warning("stale_server_ended", server=server, pid=child.pid, signal=request.name)
             process.send_signal(request)
-            _wait_for_end(process)
-        if _runs(process):
+            _wait_for_exit(process)
+        if _is_running(process):
             raise DataFolderError(f"{server} of an earlier start, process {child.pid}, cannot be ended")
 
 
-def _runs(process: psutil.Process) -> bool:
+def _is_running(process: psutil.Process) -> bool:
     """Whether a process still does something; a dead one whose parent does not ask for it stays a zombie for ever."""
     return process.is_running() and process.status() != "zombie"
 
 
-def _wait_for_end(process: psutil.Process) -> None:
+def _wait_for_exit(process: psutil.Process) -> None:
     deadline = time.monotonic() + STALE_CHILD_SECONDS
-    while _runs(process) and time.monotonic() < deadline:
+    while _is_running(process) and time.monotonic() < deadline:
         time.sleep(0.05)

@@ -90,8 +90,8 @@ def ensure_jars(
     """
     folder = cache / "kafka" / _digest(jars)
     folder.mkdir(parents=True, exist_ok=True)
-    with _alone(folder):
-        wanted = [jar for jar in jars if not _intact(folder / jar.file_name, jar)]
+    with _exclusive_lock(folder):
+        wanted = [jar for jar in jars if not _has_expected_sum(folder / jar.file_name, jar)]
         if wanted:
             _fetch_all(wanted, folder, fetch=fetch, progress=progress)
     return folder
@@ -102,13 +102,13 @@ def _digest(jars: tuple[Jar, ...]) -> str:
 
 
 @contextmanager
-def _alone(folder: Path) -> Iterator[None]:
+def _exclusive_lock(folder: Path) -> Iterator[None]:
     with folder.with_suffix(".lock").open("a") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
 
 
-def _intact(path: Path, jar: Jar) -> bool:
+def _has_expected_sum(path: Path, jar: Jar) -> bool:
     if not path.exists():
         return False
     with path.open("rb") as file:
@@ -142,7 +142,7 @@ def _fetch_one(jar: Jar, folder: Path, scratch: Path, fetch: Fetch) -> None:
         except (OSError, RuntimeError) as error:
             reason = str(error)
             continue
-        if _intact(fetched, jar):
+        if _has_expected_sum(fetched, jar):
             fetched.replace(folder / jar.file_name)
             return
         reason = "what came has another sha256 than the lock file names"

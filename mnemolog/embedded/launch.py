@@ -13,14 +13,14 @@ import sys
 PR_SET_PDEATHSIG = 1
 
 
-def drop_rights(uid: int, gid: int) -> None:
+def drop_privileges(uid: int, gid: int) -> None:
     if os.geteuid() == 0 and uid != 0:
         os.setgroups([])
         os.setgid(gid)
         os.setuid(uid)
 
 
-def die_with(owner: int, signal: int) -> None:
+def set_parent_death_signal(owner: int, signal: int) -> None:
     """Have the kernel send `signal` when the owner's thread that started us ends; leave if it is gone already."""
     if sys.platform != "linux":
         return
@@ -33,8 +33,8 @@ def die_with(owner: int, signal: int) -> None:
 
 def main() -> None:
     owner, signal, uid, gid = (int(text) for text in sys.argv[1:5])
-    drop_rights(uid, gid)
-    die_with(owner, signal)
+    drop_privileges(uid, gid)
+    set_parent_death_signal(owner, signal)
     os.execv(sys.argv[5], sys.argv[5:])  # noqa: S606 - the command comes from the embedded stack itself
 
 

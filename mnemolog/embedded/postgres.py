@@ -16,7 +16,7 @@ import psycopg
 import structlog
 from psycopg import sql
 
-from mnemolog.embedded.child import Account, Child, Command, Started
+from mnemolog.embedded.child import Account, Child, ServerCommand, StartedCallback
 from mnemolog.embedded.errors import DataFolderError, MissingExtraError
 from mnemolog.embedded.folder import LOOPBACK
 
@@ -27,7 +27,7 @@ INIT_SECONDS = 60
 CONNECT_SECONDS = 5
 MAX_CONNECTIONS = 200
 # Postgres refuses to run as root; the first of these that exists stands in.
-STAND_INS = ("postgres", "nobody")
+FALLBACK_USERS = ("postgres", "nobody")
 UNSAFE_BUT_FAST = {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off"}
 
 log = structlog.get_logger(__name__)
@@ -60,7 +60,7 @@ def install_folder() -> Path:
     return max(installs, key=lambda folder: int(folder.name.removeprefix("pginstall") or 0))
 
 
-async def start_postgres(plan: PostgresPlan, started: Started) -> None:
+async def start_postgres(plan: PostgresPlan, started: StartedCallback) -> None:
     """Start Postgres and return once it takes connections and has the database and pgvector.
 
     Makes the cluster on the first start. Raises ServerFailedError with the end of the log.
@@ -73,7 +73,7 @@ async def start_postgres(plan: PostgresPlan, started: Started) -> None:
     _remove_recycled_pid_file(plan.data)
     child = Child(_command(plan, [str(binaries / "postgres"), *_server_arguments(plan)], account))
     started(child)
-    await child.ready(lambda: _takes_connections(plan), timeout=START_SECONDS)
+    await child.wait_until_ready(lambda: _is_ready(plan), timeout=START_SECONDS)
     await _ensure_database(plan)
 
 
@@ -90,8 +90,8 @@ def _server_arguments(plan: PostgresPlan) -> Iterable[str]:
     return ("-D", str(plan.data), *(part for item in settings.items() for part in ("-c", "=".join(item))))
 
 
-def _command(plan: PostgresPlan, arguments: list[str], account: Account) -> Command:
-    return Command(
+def _command(plan: PostgresPlan, arguments: list[str], account: Account) -> ServerCommand:
+    return ServerCommand(
         server=SERVER,
         arguments=arguments,
         folder=plan.folder,
@@ -117,13 +117,13 @@ async def _init_cluster(plan: PostgresPlan, binaries: Path, account: Account) ->
     options += ["--no-sync"] if plan.test else []
     try:
         initdb = Child(_command(plan, [str(binaries / "initdb"), "-D", str(unfinished), *options], account))
-        await initdb.finish(timeout=INIT_SECONDS)
+        await initdb.wait_until_finished(timeout=INIT_SECONDS)
     finally:
         password_file.unlink()
     unfinished.rename(plan.data)
 
 
-async def _takes_connections(plan: PostgresPlan) -> bool:
+async def _is_ready(plan: PostgresPlan) -> bool:
     try:
         async with await _connect(plan, "postgres"):
             return True
@@ -149,12 +149,12 @@ def _account(folder: Path) -> Account:
         return Account.current()
     if folder.exists() and (owner := folder.stat()).st_uid != 0:
         return Account(uid=owner.st_uid, gid=owner.st_gid)
-    for name in STAND_INS:
+    for name in FALLBACK_USERS:
         with suppress(KeyError):
             entry = pwd.getpwnam(name)
             return Account(uid=entry.pw_uid, gid=entry.pw_gid)
     raise DataFolderError(
-        f"Postgres does not run as root and there is no user {' or '.join(STAND_INS)}: "
+        f"Postgres does not run as root and there is no user {' or '.join(FALLBACK_USERS)}: "
         "make one, or start as an ordinary user"
     )
 
@@ -164,10 +164,10 @@ def _prepare(folder: Path, binaries: Path, account: Account) -> None:
     if account != Account.current():
         os.chown(folder, account.uid, account.gid)
         for target in (folder, binaries):
-            _let_pass(target)
+            _allow_traversal(target)
 
 
-def _let_pass(target: Path) -> None:
+def _allow_traversal(target: Path) -> None:
     """Let other users pass through the folders above a path (not list them), as Postgres runs under another user."""
     for parent in target.resolve().parents:
         mode = parent.stat().st_mode

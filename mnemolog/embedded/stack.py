@@ -12,10 +12,10 @@ from typing import NoReturn, Protocol, Self
 
 import structlog
 
-from mnemolog.embedded.child import Child, Started
+from mnemolog.embedded.child import Child, StartedCallback
 from mnemolog.embedded.errors import DataFolderError, ServerFailedError, WrongStateError
 from mnemolog.embedded.extras import require_extras
-from mnemolog.embedded.folder import DataFolder, hold
+from mnemolog.embedded.folder import DataFolder, locked_data_folder
 from mnemolog.embedded.jars import Progress, cache_folder, ensure_jars, read_lock
 from mnemolog.embedded.kafka import KafkaPlan, start_kafka
 from mnemolog.embedded.postgres import PostgresPlan, start_postgres
@@ -27,7 +27,7 @@ WATCH_SECONDS = 0.5
 PORT_TAKEN = ("Address already in use", "could not bind", "Failed to bind")
 
 
-class Attempt(Protocol):
+class StartAttempt(Protocol):
     """One attempt to start a server."""
 
     async def __call__(self, *, new_ports: bool) -> None: ...
@@ -39,9 +39,9 @@ log = structlog.get_logger(__name__)
 class EmbeddedStack:
     """Running servers. `start` makes one; `stop`, or leaving `async with`, ends it."""
 
-    def __init__(self, folder: DataFolder, held: ExitStack, *, rng: Random, progress: Progress | None) -> None:
+    def __init__(self, folder: DataFolder, exit_stack: ExitStack, *, rng: Random, progress: Progress | None) -> None:
         self._folder = folder
-        self._held = held
+        self._exit_stack = exit_stack
         self._rng = rng
         self._progress = progress
         self._children: dict[str, Child] = {}
@@ -66,24 +66,24 @@ class EmbeddedStack:
         """
         require_extras()
         with ExitStack() as held:
-            data_folder = held.enter_context(hold(folder))
+            data_folder = held.enter_context(locked_data_folder(folder))
             stack = cls(data_folder, held.pop_all(), rng=rng or SystemRandom(), progress=progress)
         try:
             await stack._start(kafka=kafka, postgres=postgres, test=test)
         except BaseException as error:  # noqa: BLE001 - stops what runs, and raises again
             await stack.stop()
-            _reraise(error, folder)
+            _raise_first_cause(error, folder)
         return stack
 
     @property
     def bootstrap(self) -> str:
         """Kafka's address for clients, `host:port`."""
-        return _given(self._bootstrap, "Kafka")
+        return _require_address(self._bootstrap, "Kafka")
 
     @property
     def postgres_url(self) -> str:
         """The URL of the database, with its password."""
-        return _given(self._postgres_url, "Postgres")
+        return _require_address(self._postgres_url, "Postgres")
 
     @property
     def pids(self) -> Mapping[str, int]:
@@ -95,7 +95,7 @@ class EmbeddedStack:
         while True:
             for child in self._children.values():
                 if not child.running:
-                    raise child.failed("ended by itself")
+                    raise child.failure("ended by itself")
             await asyncio.sleep(WATCH_SECONDS)
 
     async def stop(self) -> None:
@@ -109,7 +109,7 @@ class EmbeddedStack:
                 if not ended_itself:
                     log.warning("server_killed", server=server, seconds=STOP_SECONDS)
         finally:
-            self._held.close()
+            self._exit_stack.close()
 
     async def __aenter__(self) -> Self:
         return self
@@ -120,7 +120,7 @@ class EmbeddedStack:
         await self.stop()
 
     async def _start(self, *, kafka: bool, postgres: bool, test: bool) -> None:
-        await asyncio.to_thread(self._folder.end_stale_children)
+        await asyncio.to_thread(self._folder.stop_stale_children)
         async with asyncio.TaskGroup() as starts:
             if kafka:
                 starts.create_task(self._start_kafka(test=test))
@@ -135,33 +135,33 @@ class EmbeddedStack:
             plan = KafkaPlan(
                 folder=self._folder.path / "kafka",
                 jars=jars,
-                port=self._folder.port("kafka", self._rng, anew=new_ports),
-                controller_port=self._folder.port("controller", self._rng, anew=new_ports),
-                log=self._folder.log_of("kafka"),
+                port=self._folder.port("kafka", self._rng, choose_new=new_ports),
+                controller_port=self._folder.port("controller", self._rng, choose_new=new_ports),
+                log=self._folder.log_file("kafka"),
                 test=test,
             )
-            await start_kafka(plan, self._started("kafka"))
+            await start_kafka(plan, self._on_started("kafka"))
             self._bootstrap = plan.bootstrap
 
-        await self._on_free_ports("kafka", attempt)
+        await self._start_on_free_ports("kafka", attempt)
 
     async def _start_postgres(self, *, test: bool) -> None:
         async def attempt(*, new_ports: bool) -> None:
             plan = PostgresPlan(
                 folder=self._folder.path / "postgres",
-                port=self._folder.port("postgres", self._rng, anew=new_ports),
+                port=self._folder.port("postgres", self._rng, choose_new=new_ports),
                 password=self._folder.password(),
-                log=self._folder.log_of("postgres"),
+                log=self._folder.log_file("postgres"),
                 test=test,
             )
-            await start_postgres(plan, self._started("postgres"))
+            await start_postgres(plan, self._on_started("postgres"))
             self._postgres_url = plan.url()
 
-        await self._on_free_ports("postgres", attempt)
+        await self._start_on_free_ports("postgres", attempt)
 
-    async def _on_free_ports(self, server: str, attempt: Attempt) -> None:
+    async def _start_on_free_ports(self, server: str, attempt: StartAttempt) -> None:
         """Try again with other ports when somebody took ours between our look and the server's start."""
-        self._tell(f"starting {server}", 0)
+        self._report_progress(f"starting {server}", 0)
         for number in range(START_ATTEMPTS):
             try:
                 await attempt(new_ports=number > 0)
@@ -171,27 +171,27 @@ class EmbeddedStack:
                     await child.stop(timeout=STOP_SECONDS)
                 if number + 1 == START_ATTEMPTS or not any(phrase in error.tail for phrase in PORT_TAKEN):
                     raise
-        self._tell(f"starting {server}", 1)
+        self._report_progress(f"starting {server}", 1)
 
-    def _started(self, server: str) -> Started:
+    def _on_started(self, server: str) -> StartedCallback:
         def remember(child: Child) -> None:
             self._children[server] = child
             self._folder.remember_child(server, child.pid)
 
         return remember
 
-    def _tell(self, step: str, done: int) -> None:
+    def _report_progress(self, step: str, done: int) -> None:
         if self._progress:
             self._progress(step, done, 1)
 
 
-def _given(address: str | None, server: str) -> str:
+def _require_address(address: str | None, server: str) -> str:
     if address is None:
         raise WrongStateError(f"{server} is not running in this stack: it was left out at the start, or stopped")
     return address
 
 
-def _reraise(error: BaseException, folder: Path) -> NoReturn:
+def _raise_first_cause(error: BaseException, folder: Path) -> NoReturn:
     """Raise the first cause of a failed start: both servers start at once, so that it comes in a group."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]

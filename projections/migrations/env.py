@@ -6,7 +6,7 @@ from alembic import context
 from sqlalchemy import Connection
 
 MIGRATION_LOCK: Final = 0x6D6E656D_0001
-BEFORE: Final = (
+SETUP_STATEMENTS: Final = (
     "SET LOCAL statement_timeout = '60s'",  # for those who wait while another one migrates
     f"SELECT pg_advisory_xact_lock({MIGRATION_LOCK})",
     "SET LOCAL lock_timeout = '5s'",
@@ -17,7 +17,7 @@ BEFORE: Final = (
 
 def _run(connection: Connection) -> None:
     with connection.begin():
-        for statement in BEFORE:
+        for statement in SETUP_STATEMENTS:
             connection.exec_driver_sql(statement)
         context.configure(connection=connection, version_table_schema="mnemolog_journal")
         context.run_migrations()

@@ -9,7 +9,7 @@ from typing import Final
 
 from psycopg.sql import SQL
 
-_HEAD: Final = re.compile(r"^-- name: (\w+)$", re.MULTILINE)
+_QUERY_NAME: Final = re.compile(r"^-- name: (\w+)$", re.MULTILINE)
 
 
 @cache
@@ -20,10 +20,12 @@ def queries(file: str) -> Mapping[str, SQL]:
     at the most, and looks for them again and again in longer ones.
     """
     text = files(__name__).joinpath(f"{file}.sql").read_text(encoding="utf-8")
-    _, *parts = _HEAD.split(text)
-    return MappingProxyType({name: SQL(_bare(body)) for name, body in zip(parts[::2], parts[1::2], strict=True)})
+    _, *parts = _QUERY_NAME.split(text)
+    return MappingProxyType(
+        {name: SQL(_without_comments(body)) for name, body in zip(parts[::2], parts[1::2], strict=True)}
+    )
 
 
-def _bare(query: str) -> str:
+def _without_comments(query: str) -> str:
     lines = (line.strip() for line in query.splitlines())
     return "\n".join(line for line in lines if line and not line.startswith("--"))

@@ -4,12 +4,12 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from typing import Generic, TypeVar
 
-from mnemolog.schemas.provenance import Dropped
+from mnemolog.schemas.provenance import DroppedStatement
 from mnemolog.streams.prompts.errors import ReplyInvalidError
-from mnemolog.streams.prompts.parsing import Parsed
-from mnemolog.streams.providers.base import ChatMessage, Prompt, RecordedReply, Reply
+from mnemolog.streams.prompts.parsing import ParsedReply
+from mnemolog.streams.providers.base import ChatMessage, Prompt, Reply, TimedReply
 
-_REPEATED = 20_000  # characters of a faulty reply that are shown back: a run-away reply is not paid for twice
+_MAX_QUOTED_REPLY = 20_000  # characters of a faulty reply that are shown back: a run-away reply is not paid for twice
 
 T = TypeVar("T")
 
@@ -22,8 +22,8 @@ class Answer(Generic[T]):
     """
 
     value: T
-    dropped: tuple[Dropped, ...]
-    replies: tuple[RecordedReply, ...]
+    dropped: tuple[DroppedStatement, ...]
+    replies: tuple[TimedReply, ...]
     complaints: tuple[str, ...] = ()
 
     @property
@@ -32,9 +32,9 @@ class Answer(Generic[T]):
 
 
 async def ask(
-    model: Callable[[Prompt, int], Awaitable[RecordedReply]],
+    model: Callable[[Prompt, int], Awaitable[TimedReply]],
     prompt: Prompt,
-    parse: Callable[[str], Parsed[T]],
+    parse: Callable[[str], ParsedReply[T]],
     *,
     reprompts: int = 2,
 ) -> Answer[T]:
@@ -44,9 +44,9 @@ async def ask(
     if that reply is worse, the earlier value stands.
     Raises `ReplyInvalidError` when no reply had a value, and whatever `model` raises.
     """
-    replies: list[RecordedReply] = []
+    replies: list[TimedReply] = []
     complaints: list[str] = []
-    usable: Parsed[T] | None = None
+    usable: ParsedReply[T] | None = None
     question = prompt
     while True:
         reply = await model(question, len(replies))
@@ -57,20 +57,20 @@ async def ask(
         if settled or len(replies) > reprompts:
             break
         complaints.append("; ".join(parsed.complaints))
-        question = _again(prompt, reply, parsed.complaints)
+        question = _reprompt(prompt, reply, parsed.complaints)
     if usable is None or usable.value is None:
         raise ReplyInvalidError((*complaints, "; ".join(parsed.complaints)), tuple(replies))
     return Answer(value=usable.value, dropped=usable.dropped, replies=tuple(replies), complaints=tuple(complaints))
 
 
-def _again(prompt: Prompt, reply: Reply, complaints: tuple[str, ...]) -> Prompt:
+def _reprompt(prompt: Prompt, reply: Reply, complaints: tuple[str, ...]) -> Prompt:
     """The first question, the latest reply, and what is wrong with it: earlier replies would only cost tokens."""
     wrong = "\n".join(f"- {complaint}" for complaint in complaints)
     return replace(
         prompt,
         messages=(
             *prompt.messages,
-            ChatMessage(role="assistant", content=reply.text[:_REPEATED] or "(empty)"),
+            ChatMessage(role="assistant", content=reply.text[:_MAX_QUOTED_REPLY] or "(empty)"),
             ChatMessage(
                 role="user",
                 content=f"Your answer has faults:\n{wrong}\nAnswer again with the whole corrected JSON object.",

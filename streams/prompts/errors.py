@@ -1,7 +1,7 @@
 """What asking a model can end in, besides an answer."""
 
 from mnemolog.streams.errors import StreamsError
-from mnemolog.streams.providers.base import RecordedReply
+from mnemolog.streams.providers.base import TimedReply
 
 
 class ReplyInvalidError(StreamsError):
@@ -11,7 +11,7 @@ class ReplyInvalidError(StreamsError):
     `replies` are paid for and belong in the provenance either way, `complaints` says what was wrong with each.
     """
 
-    def __init__(self, complaints: tuple[str, ...], replies: tuple[RecordedReply, ...]) -> None:
+    def __init__(self, complaints: tuple[str, ...], replies: tuple[TimedReply, ...]) -> None:
         super().__init__(f"no valid reply after {len(replies)} calls, the last one: {complaints[-1]}")
         self.complaints = complaints
         self.replies = replies

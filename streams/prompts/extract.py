@@ -6,25 +6,32 @@ from functools import cache
 from typing import Any, Self
 
 from mnemolog.schemas.base import Timestamp
-from mnemolog.schemas.facts import IMPORTANCE, ActionHint, Certainty, ExtractedFact, ImportanceCategory, Slot
-from mnemolog.schemas.provenance import Dropped
+from mnemolog.schemas.facts import (
+    IMPORTANCE_OF_CATEGORY,
+    ActionHint,
+    Certainty,
+    ExtractedFact,
+    ImportanceCategory,
+    Slot,
+)
+from mnemolog.schemas.provenance import DroppedStatement
 from mnemolog.schemas.turn import Message, Turn
 from mnemolog.streams.prompts.parsing import (
     FilledLine,
     Line,
-    Parsed,
+    ParsedReply,
     ReplyModel,
-    bounded,
-    comparable,
+    comparable_text,
+    first_complaints,
     one_line,
     read_reply,
     reply_schema,
 )
-from mnemolog.streams.providers.base import ChatMessage, Extraction, Prompt
+from mnemolog.streams.providers.base import ChatMessage, ExtractionTask, Prompt
 
 PROMPT_VERSION = "extract-2"
 MAX_FACTS = 100
-_SHOWN = 80
+_MAX_QUOTED = 80
 
 _SYSTEM = """\
 You extract facts for a long-term memory from one turn of a conversation. \
@@ -89,7 +96,7 @@ class _Facts(ReplyModel):
     facts: tuple[_Fact, ...]
 
 
-def extraction_prompt(subject: Extraction) -> Prompt:
+def extraction_prompt(subject: ExtractionTask) -> Prompt:
     """Ask for the facts of one turn. The system text depends on the categories alone, so servers can cache it."""
     return Prompt(
         purpose="extract",
@@ -99,7 +106,7 @@ def extraction_prompt(subject: Extraction) -> Prompt:
             ChatMessage(role="user", content=_turn_text(subject.turn)),
         ),
         schema=_schema(subject.categories),
-        subject=subject,
+        task=subject,
     )
 
 
@@ -116,7 +123,7 @@ def _turn_text(turn: Turn) -> str:
         lines.append(f"speaker: {one_line(turn.speaker)}")
     if turn.recalled:
         lines += ["recalled:", *(f"> {one_line(text)}" for text in turn.recalled)]
-    return "\n".join([*lines, "conversation:", *map(_message_text, evidence(turn))])
+    return "\n".join([*lines, "conversation:", *map(_message_text, evidence_messages(turn))])
 
 
 def _message_text(message: Message) -> str:
@@ -125,50 +132,51 @@ def _message_text(message: Message) -> str:
     return f"{message.role}{name}: " + "\n  ".join(message.content.splitlines())
 
 
-def evidence(turn: Turn) -> tuple[Message, ...]:
+def evidence_messages(turn: Turn) -> tuple[Message, ...]:
     """The messages that facts may rest on: all but the application's own system prompts."""
     return tuple(message for message in turn.messages if message.role != "system")
 
 
-def parse_extraction(text: str, subject: Extraction) -> Parsed[tuple[ExtractedFact, ...]]:
+def parse_extraction(text: str, subject: ExtractionTask) -> ParsedReply[tuple[ExtractedFact, ...]]:
     """The facts of a reply. A fact whose excerpt nobody said is a soft complaint and left out."""
     reply = read_reply(_Facts, text)
     if not isinstance(reply, _Facts):
-        return Parsed(complaints=reply)
-    if faults := _faults(reply, subject.categories):
-        return Parsed(complaints=faults)
+        return ParsedReply(complaints=reply)
+    if faults := _reply_faults(reply, subject.categories):
+        return ParsedReply(complaints=faults)
     return _grounded(reply, subject.turn)
 
 
-def _faults(reply: _Facts, categories: tuple[str, ...]) -> tuple[str, ...]:
+def _reply_faults(reply: _Facts, categories: tuple[str, ...]) -> tuple[str, ...]:
     if len(reply.facts) > MAX_FACTS:
         return (f"{len(reply.facts)} facts are too many: give the {MAX_FACTS} that matter most",)
-    return bounded(
-        f"facts.{index}.category: {one_line(fact.category)[:_SHOWN]!r} is none of {', '.join(categories)}"
+    return first_complaints(
+        f"facts.{index}.category: {one_line(fact.category)[:_MAX_QUOTED]!r} is none of {', '.join(categories)}"
         for index, fact in enumerate(reply.facts)
         if fact.category not in categories
     )
 
 
-def _grounded(reply: _Facts, turn: Turn) -> Parsed[tuple[ExtractedFact, ...]]:
-    said = _Said.of(turn)
+def _grounded(reply: _Facts, turn: Turn) -> ParsedReply[tuple[ExtractedFact, ...]]:
+    said = _TurnEvidence.of(turn)
     facts: list[ExtractedFact] = []
     complaints: list[str] = []
-    dropped: list[Dropped] = []
+    dropped: list[DroppedStatement] = []
     for index, fact in enumerate(reply.facts):
-        if said.holds(comparable(fact.excerpt)):
+        if said.contains(comparable_text(fact.excerpt)):
             facts.append(_extracted(fact))
             continue
         complaints.append(
-            f'facts.{index}.excerpt: "{one_line(fact.excerpt)[:_SHOWN]}" {said.why_not(comparable(fact.excerpt))}: '
+            f'facts.{index}.excerpt: "{one_line(fact.excerpt)[:_MAX_QUOTED]}" '
+            f"{said.absence_reason(comparable_text(fact.excerpt))}: "
             "copy the words from one message, or leave the fact out"
         )
-        dropped.append(Dropped(text=fact.text, reason="excerpt_not_found"))
-    return Parsed(value=tuple(facts), complaints=bounded(complaints), dropped=tuple(dropped))
+        dropped.append(DroppedStatement(text=fact.text, reason="excerpt_not_found"))
+    return ParsedReply(value=tuple(facts), complaints=first_complaints(complaints), dropped=tuple(dropped))
 
 
 @dataclass(frozen=True, slots=True)
-class _Said:
+class _TurnEvidence:
     """What the messages say, and what of it is recalled memory that an application has put into them."""
 
     contents: tuple[str, ...]
@@ -176,22 +184,22 @@ class _Said:
 
     @classmethod
     def of(cls, turn: Turn) -> Self:
-        contents = tuple(comparable(message.content) for message in evidence(turn))
-        return cls(contents, tuple(filter(None, map(comparable, turn.recalled))))
+        contents = tuple(comparable_text(message.content) for message in evidence_messages(turn))
+        return cls(contents, tuple(filter(None, map(comparable_text, turn.recalled))))
 
-    def holds(self, excerpt: str) -> bool:
+    def contains(self, excerpt: str) -> bool:
         """Whether a message says it, and not only within recalled text."""
         if not excerpt:
             return False
         hiding = [text for text in self.recalled if excerpt in text]
-        return any(excerpt in _without(content, hiding) for content in self.contents)
+        return any(excerpt in _remove_texts(content, hiding) for content in self.contents)
 
-    def why_not(self, excerpt: str) -> str:
+    def absence_reason(self, excerpt: str) -> str:
         found = excerpt and any(excerpt in content for content in self.contents)
         return "is recalled memory, which is no evidence" if found else "occurs in no message"
 
 
-def _without(content: str, texts: Sequence[str]) -> str:
+def _remove_texts(content: str, texts: Sequence[str]) -> str:
     for text in sorted(texts, key=len, reverse=True):
         content = content.replace(text, "\n")  # what is compared has no line breaks, so nothing grows together
     return content
@@ -205,7 +213,7 @@ def _extracted(fact: _Fact) -> ExtractedFact:
         | {
             "text": fact.text.strip(),
             "search_text": fact.search_text.strip() or fact.text.strip(),
-            "importance": IMPORTANCE[fact.importance_category],
+            "importance": IMPORTANCE_OF_CATEGORY[fact.importance_category],
             "single_valued": fact.single_valued and fact.key is not None,
         }
     )

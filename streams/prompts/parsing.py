@@ -8,7 +8,7 @@ from typing import Annotated, Any, Generic, TypeVar
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from mnemolog.schemas.base import Text, normalise
-from mnemolog.schemas.provenance import Dropped
+from mnemolog.schemas.provenance import DroppedStatement
 
 MAX_LINE = 2000
 MAX_COMPLAINTS = 10
@@ -22,12 +22,12 @@ M = TypeVar("M", bound=BaseModel)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Parsed(Generic[T]):
+class ParsedReply(Generic[T]):
     """What a reply says. Complaints without a value are hard; with one they are soft: `dropped` is what they cost."""
 
     value: T | None = None
     complaints: tuple[str, ...] = ()
-    dropped: tuple[Dropped, ...] = ()
+    dropped: tuple[DroppedStatement, ...] = ()
 
 
 class ReplyModel(BaseModel):
@@ -52,7 +52,7 @@ def read_reply(model: type[M], text: str) -> M | tuple[str, ...]:
     try:
         return model.model_validate_json(text[start : end + 1] if 0 <= start < end else text)
     except ValidationError as error:
-        return bounded(_complaint(fault["loc"], fault["type"], fault["msg"]) for fault in error.errors())
+        return first_complaints(_complaint(fault["loc"], fault["type"], fault["msg"]) for fault in error.errors())
 
 
 def _complaint(location: tuple[int | str, ...], kind: str, message: str) -> str:
@@ -63,7 +63,7 @@ def _complaint(location: tuple[int | str, ...], kind: str, message: str) -> str:
     return f"{'.'.join(map(str, location)) or 'the answer'}: {message}"
 
 
-def bounded(complaints: Iterable[str]) -> tuple[str, ...]:
+def first_complaints(complaints: Iterable[str]) -> tuple[str, ...]:
     """At most `MAX_COMPLAINTS` of them: a model is told again what is left."""
     return tuple(complaints)[:MAX_COMPLAINTS]
 
@@ -89,6 +89,6 @@ def one_line(text: str) -> str:
     return " ".join(text.split())
 
 
-def comparable(text: str) -> str:
+def comparable_text(text: str) -> str:
     """`normalise`, with typographic quotes and dashes made plain: models retype them when they copy."""
     return normalise(unicodedata.normalize("NFKC", text).translate(_TYPOGRAPHY))

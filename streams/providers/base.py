@@ -34,7 +34,7 @@ class ChatMessage:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Extraction:
+class ExtractionTask:
     """What an extraction prompt is about: the turn and the categories that are allowed."""
 
     turn: Turn
@@ -42,34 +42,34 @@ class Extraction:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Conflict:
+class NumberedConflict:
     """A new fact (its number in the prompt) and the known facts it may clash with (each with its number).
 
-    `since` is its event time, or else when it was said. `asked_again` is the id of a known fact that stands here as
-    if it were new: it was kept beside its rivals because no valid decision could be had.
+    `valid_from` is its event time, or else when it was said. `reconsidered_fact_id` is the id of a known fact that
+    stands here as if it were new: it was kept beside its rivals because no valid decision could be had.
     """
 
     number: int
     fact: ExtractedFact
-    since: datetime
+    valid_from: datetime
     candidates: tuple[tuple[int, Candidate], ...]
-    asked_again: UUID | None = None
+    reconsidered_fact_id: UUID | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Conflicts:
+class NumberedConflicts:
     """What a resolution prompt is about: all conflicts of one turn. A known fact has one number throughout.
 
-    `just_said` are the ids of candidates that are facts of this very turn, said before the fact they stand beside.
+    `same_turn_ids` are the ids of candidates that are facts of this very turn, said before the fact they stand beside.
     """
 
-    conflicts: tuple[Conflict, ...]
-    just_said: frozenset[UUID] = frozenset()
+    conflicts: tuple[NumberedConflict, ...]
+    same_turn_ids: frozenset[UUID] = frozenset()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prompt:
-    """One question. A language model reads `messages` and `schema`; a rule-based provider reads `subject`.
+    """One question. A language model reads `messages` and `schema`; a rule-based provider reads `task`.
 
     `model` is the one to ask instead of the configured one, `timeout` the seconds that a call may take.
     """
@@ -78,7 +78,7 @@ class Prompt:
     version: str
     messages: tuple[ChatMessage, ...]
     schema: Mapping[str, Any]
-    subject: Extraction | Conflicts
+    task: ExtractionTask | NumberedConflicts
     model: str | None = None
     timeout: float | None = None
 
@@ -93,7 +93,7 @@ class Reply:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RecordedReply(Reply):
+class TimedReply(Reply):
     """A reply as it is kept for re-deliveries, with the time it took in milliseconds."""
 
     milliseconds: float

@@ -3,7 +3,7 @@
 from mnemolog.streams import metrics
 from mnemolog.streams.providers.base import ChatModel, Embedder, Usage
 from mnemolog.streams.providers.openai_calls import CallPurpose, Endpoint
-from mnemolog.streams.providers.pacing import Pace
+from mnemolog.streams.providers.pacing import RetrySettings
 from mnemolog.streams.settings import StreamsSettings
 
 
@@ -13,13 +13,13 @@ def build_chat_model(settings: StreamsSettings) -> ChatModel:
         from mnemolog.streams.providers.rules import RuleModel  # noqa: PLC0415 -- see above
 
         return RuleModel()
-    from mnemolog.streams.providers.openai import OpenAiChat  # noqa: PLC0415 -- see above
+    from mnemolog.streams.providers.openai import OpenAiChatModel  # noqa: PLC0415 -- see above
 
-    return OpenAiChat(
+    return OpenAiChatModel(
         _endpoint(settings, timeout=settings.llm_timeout, concurrency=settings.llm_concurrency),
         settings.chat_model,
         structured_output=settings.structured_output,
-        observer=count_errors,
+        observer=count_failed_call,
     )
 
 
@@ -35,11 +35,18 @@ def build_embedder(settings: StreamsSettings) -> Embedder:
         _endpoint(settings, timeout=settings.embedding_timeout, concurrency=settings.embedding_concurrency),
         settings.embedding_model,
         dimensions=settings.embedding_dimensions,
-        observer=count_errors,
+        observer=count_failed_call,
     )
 
 
-def count_errors(*, purpose: CallPurpose, model: str, seconds: float, usage: Usage, error_code: str | None) -> None:  # noqa: ARG001 -- the observer's signature
+def count_failed_call(
+    *,
+    purpose: CallPurpose,
+    model: str,
+    seconds: float,  # noqa: ARG001 -- the observer's signature
+    usage: Usage,  # noqa: ARG001 -- as above
+    error_code: str | None,
+) -> None:
     """Count each call that failed; what succeeded is counted where replies are recorded, for all providers alike."""
     if error_code is not None:
         metrics.MODEL_ERRORS.labels(purpose=purpose, model=model, error=error_code).inc()
@@ -50,5 +57,5 @@ def _endpoint(settings: StreamsSettings, *, timeout: float, concurrency: int) ->
         base_url=settings.base_url,
         api_key=settings.api_key.get_secret_value() if settings.api_key else None,
         timeout=timeout,
-        pace=Pace(max_concurrent=concurrency),
+        retry=RetrySettings(max_concurrent=concurrency),
     )

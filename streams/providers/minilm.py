@@ -10,9 +10,9 @@ from mnemolog.streams.providers.base import Embeddings, Usage
 from mnemolog.streams.providers.errors import ProviderConfigurationError
 
 if TYPE_CHECKING:
-    from mnemolog.streams.providers.minilm_model import MiniLmModel
+    from mnemolog.streams.providers.minilm_model import MiniLmNetwork
 
-MODEL: Final = "all-MiniLM-L6-v2-int8"
+MODEL_NAME: Final = "all-MiniLM-L6-v2-int8"
 _BATCH: Final = 32  # larger ones are no faster on two cores and hold the thread for longer
 
 
@@ -24,7 +24,7 @@ class MiniLmEmbedder:
     Raises `ProviderConfigurationError` where the extra `offline` is not installed.
     """
 
-    model: str = MODEL
+    model: str = MODEL_NAME
 
     def __init__(self, *, threads: int = 2) -> None:
         self._network = _load(threads)
@@ -41,11 +41,13 @@ class MiniLmEmbedder:
         await asyncio.to_thread(self._thread.shutdown, cancel_futures=True)
 
     def _embed(self, texts: tuple[str, ...]) -> Embeddings:
-        tokens = self._network.tokens(texts)
+        tokens = self._network.tokenize(texts)
         vectors: dict[int, Vector] = {}
         for batch in _by_length([len(ids) for ids in tokens]):
-            rows = self._network.vectors([tokens[index] for index in batch])
-            vectors |= {index: Vector.of(MODEL, row.tolist()) for index, row in zip(batch, rows, strict=True)}
+            rows = self._network.embed_tokens([tokens[index] for index in batch])
+            vectors |= {
+                index: Vector.from_values(MODEL_NAME, row.tolist()) for index, row in zip(batch, rows, strict=True)
+            }
         return Embeddings(
             vectors=tuple(vectors[index] for index in range(len(texts))),
             usage=Usage(input_tokens=sum(map(len, tokens))),
@@ -59,12 +61,12 @@ def _by_length(lengths: Sequence[int]) -> Iterator[list[int]]:
         yield order[start : start + _BATCH]
 
 
-def _load(threads: int) -> "MiniLmModel":
+def _load(threads: int) -> "MiniLmNetwork":
     try:
         # Only here: its packages are an extra.
-        from mnemolog.streams.providers.minilm_model import MiniLmModel  # noqa: PLC0415
+        from mnemolog.streams.providers.minilm_model import MiniLmNetwork  # noqa: PLC0415
 
-        return MiniLmModel(threads)
+        return MiniLmNetwork(threads)
     except ImportError as error:
         raise ProviderConfigurationError(
             f"the offline embedder lacks a package ({error}): pip install 'mnemolog[offline]'"

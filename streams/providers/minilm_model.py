@@ -23,7 +23,7 @@ Tokens: TypeAlias = list[int]
 Rows: TypeAlias = NDArray[np.float32]
 
 
-class MiniLmModel:
+class MiniLmNetwork:
     """Loads the packaged model; `threads` work on one batch."""
 
     def __init__(self, threads: int) -> None:
@@ -38,11 +38,11 @@ class MiniLmModel:
         options.add_session_config_entry("session.intra_op.allow_spinning", "0")
         self._session = onnxruntime.InferenceSession(str(_model_path()), options, providers=["CPUExecutionProvider"])
 
-    def tokens(self, texts: Sequence[str]) -> list[Tokens]:
+    def tokenize(self, texts: Sequence[str]) -> list[Tokens]:
         """Token ids of each text, closing ones included, at most `MAX_TOKENS`."""
         return [encoding.ids for encoding in self._tokenizer.encode_batch(list(texts))]
 
-    def vectors(self, batch: Sequence[Tokens]) -> Rows:
+    def embed_tokens(self, batch: Sequence[Tokens]) -> Rows:
         """One row of length 1 for each text: the mean over its tokens.
 
         The weights are int8 and the arithmetic is float32, so that a row does not depend on its batch.

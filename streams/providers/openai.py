@@ -16,15 +16,15 @@ from pydantic import BaseModel
 from mnemolog.schemas.vector import Vector
 from mnemolog.streams.providers.base import Embeddings, Prompt, Reply, Usage
 from mnemolog.streams.providers.openai_calls import (
-    Caller,
+    ApiCaller,
     CallObserver,
     Endpoint,
     ReplyBody,
-    connect,
-    ignore_calls,
-    read_body,
+    create_client,
+    ignore_call,
+    parse_body,
 )
-from mnemolog.streams.providers.pacing import Fault, Pacer
+from mnemolog.streams.providers.pacing import CallFailure, CallRetrier
 
 StructuredOutput = Literal["json_schema", "json_object", "none"]
 MAX_TEXTS: Final = 256
@@ -32,9 +32,9 @@ MAX_CHARACTERS: Final = 6_000
 """A text is embedded by its beginning: OpenAI refuses more than 8191 tokens, and CJK has up to 1.4 a character."""
 _REQUEST_CHARACTERS: Final = 200_000  # OpenAI refuses requests of more than 300 000 tokens over all texts
 _SEED: Final = 0
-_DETAIL: Final = 300  # characters of a refusal that are kept
+_MAX_DETAIL: Final = 300  # characters of a refusal that are kept
 _FLOAT32_BYTES: Final = 4
-_OTHER: Final = "other"  # how a turn's own model is told of where it fails: a label has few values
+_OVERRIDE_MODEL_LABEL: Final = "other"  # how a turn's own model is told of where it fails: a label has few values
 _UNKNOWN_MODEL: Final = frozenset({"http_403", "http_404"})
 
 
@@ -61,7 +61,7 @@ class EmbeddingsBody(ReplyBody):
     data: list[EmbeddingItem] | None = None
 
 
-class OpenAiChat:
+class OpenAiChatModel:
     """Completes prompts at temperature 0 with a fixed seed; a prompt's own model and timeout come first.
 
     A prompt whose own model is unknown is refused, and one whose own timeout has passed a few times.
@@ -78,37 +78,41 @@ class OpenAiChat:
         *,
         structured_output: StructuredOutput = "json_schema",
         temperature: float | None = 0.0,
-        observer: CallObserver = ignore_calls,
+        observer: CallObserver = ignore_call,
     ) -> None:
         self.model = model
         self._structured_output = structured_output
         self._temperature = openai.omit if temperature is None else temperature
-        self._client = connect(endpoint)
-        self._caller = Caller(model=model, timeout=endpoint.timeout, observer=observer)
-        self._pacer = Pacer(endpoint.pace, name=f"chat {model}")
+        self._client = create_client(endpoint)
+        self._caller = ApiCaller(model=model, timeout=endpoint.timeout, observer=observer)
+        self._retrier = CallRetrier(endpoint.retry, name=f"chat {model}")
         # What a turn's own model or timeout brings about is to hold up no other turn.
-        self._choosy_pacer = Pacer(endpoint.pace, name="chat with a turn's own model or timeout")
+        self._override_retrier = CallRetrier(endpoint.retry, name="chat with a turn's own model or timeout")
 
     @property
     def paused(self) -> bool:
         """Whether the server is away: all prompts wait behind one that probes."""
-        return self._pacer.paused
+        return self._retrier.paused
 
     async def complete(self, prompt: Prompt) -> Reply:
         """As `ChatModel`. A reply cut off by the length limit is returned as it is, for the parser to judge."""
         request, model = self._request(prompt), prompt.model or self.model
         if prompt.model is None and prompt.timeout is None:
-            return await self._pacer.call(
+            return await self._retrier.call(
                 lambda: self._caller.send(request, partial(self._read, model), prompt.purpose)
             )
         caller = replace(
-            self._caller, model=_OTHER if prompt.model else self.model, timeout=prompt.timeout or self._caller.timeout
+            self._caller,
+            model=_OVERRIDE_MODEL_LABEL if prompt.model else self.model,
+            timeout=prompt.timeout or self._caller.timeout,
         )
 
-        async def attempt() -> Reply | Fault:
-            return _of_its_own(prompt, await caller.send(request, partial(self._read, model), prompt.purpose))
+        async def attempt() -> Reply | CallFailure:
+            return _blame_prompt_overrides(
+                prompt, await caller.send(request, partial(self._read, model), prompt.purpose)
+            )
 
-        return await self._choosy_pacer.call(attempt)
+        return await self._override_retrier.call(attempt)
 
     async def close(self) -> None:
         await self._client.close()
@@ -120,7 +124,7 @@ class OpenAiChat:
             strict = {"name": prompt.purpose, "strict": True, "schema": prompt.schema}
             form = {"response_format": {"type": "json_schema", "json_schema": strict}}
         else:
-            messages.append({"role": "system", "content": _form_in_words(prompt)})
+            messages.append({"role": "system", "content": _schema_instruction(prompt)})
         if self._structured_output == "json_object":
             form = {"response_format": {"type": "json_object"}}
         return partial(
@@ -133,30 +137,30 @@ class OpenAiChat:
             extra_body={"messages": messages, **form},
         )
 
-    def _read(self, model: str, content: bytes) -> Reply | Fault:
-        body = read_body(content, CompletionBody)
-        if isinstance(body, Fault):
+    def _read(self, model: str, content: bytes) -> Reply | CallFailure:
+        body = parse_body(content, CompletionBody)
+        if isinstance(body, CallFailure):
             return body
         if not body.choices:
-            return _faulty("no_choices", "a reply without choices")
+            return _unusable_reply("no_choices", "a reply without choices")
         choice = body.choices[0]
         if choice.message.refusal:
-            return Fault(kind="refused", code="model_refusal", detail=choice.message.refusal[:_DETAIL])
+            return CallFailure(kind="refused", code="model_refusal", detail=choice.message.refusal[:_MAX_DETAIL])
         if choice.finish_reason == "content_filter":
-            return Fault(kind="refused", code="content_filter", detail="the server's filter stopped the reply")
+            return CallFailure(kind="refused", code="content_filter", detail="the server's filter stopped the reply")
         return Reply(text=choice.message.content or "", model=body.model or model, usage=body.tokens)
 
 
-def _of_its_own(prompt: Prompt, outcome: Reply | Fault) -> Reply | Fault:
+def _blame_prompt_overrides(prompt: Prompt, outcome: Reply | CallFailure) -> Reply | CallFailure:
     """What a prompt has chosen for itself is its own fault: a model that there is not, a timeout that is too short."""
-    if not isinstance(outcome, Fault):
+    if not isinstance(outcome, CallFailure):
         return outcome
     if prompt.model is not None and outcome.code in _UNKNOWN_MODEL:
         return replace(outcome, kind="refused")
     return replace(outcome, kind="faulty") if prompt.timeout is not None and outcome.code == "timeout" else outcome
 
 
-def _form_in_words(prompt: Prompt) -> str:
+def _schema_instruction(prompt: Prompt) -> str:
     return f"Answer with one JSON object that follows this JSON Schema:\n{json.dumps(prompt.schema)}"
 
 
@@ -174,27 +178,27 @@ class OpenAiEmbedder:
         *,
         dimensions: int | None = None,
         encoding: Literal["base64", "float"] = "base64",
-        observer: CallObserver = ignore_calls,
+        observer: CallObserver = ignore_call,
     ) -> None:
         self.model = model
         self._encoding: Literal["base64", "float"] = encoding
         self._asked_dimensions = openai.omit if dimensions is None else dimensions
         self._dimensions = dimensions
-        self._client = connect(endpoint)
-        self._caller = Caller(model=model, timeout=endpoint.timeout, observer=observer)
-        self._pacer = Pacer(endpoint.pace, name=f"embeddings {model}")
+        self._client = create_client(endpoint)
+        self._caller = ApiCaller(model=model, timeout=endpoint.timeout, observer=observer)
+        self._retrier = CallRetrier(endpoint.retry, name=f"embeddings {model}")
 
     @property
     def paused(self) -> bool:
         """Whether the server is away: all texts wait behind one call that probes."""
-        return self._pacer.paused
+        return self._retrier.paused
 
     async def embed(self, texts: Sequence[str]) -> Embeddings:
         """As `Embedder`. More texts than one request takes go in several, one after another."""
         vectors: list[Vector] = []
         usage = Usage()
-        for batch in batches(texts):
-            part = await self._pacer.call(partial(self._embed, batch))
+        for batch in request_batches(texts):
+            part = await self._retrier.call(partial(self._embed, batch))
             vectors += part.vectors
             usage += part.usage
         return Embeddings(vectors=tuple(vectors), usage=usage)
@@ -202,7 +206,7 @@ class OpenAiEmbedder:
     async def close(self) -> None:
         await self._client.close()
 
-    async def _embed(self, texts: list[str]) -> Embeddings | Fault:
+    async def _embed(self, texts: list[str]) -> Embeddings | CallFailure:
         request = partial(
             self._client.embeddings.with_raw_response.create,
             model=self.model,
@@ -212,25 +216,27 @@ class OpenAiEmbedder:
         )
         return await self._caller.send(request, partial(self._read, len(texts)), "embed")
 
-    def _read(self, count: int, content: bytes) -> Embeddings | Fault:
-        body = read_body(content, EmbeddingsBody)
-        if isinstance(body, Fault):
+    def _read(self, count: int, content: bytes) -> Embeddings | CallFailure:
+        body = parse_body(content, EmbeddingsBody)
+        if isinstance(body, CallFailure):
             return body
         items = sorted(body.data or (), key=lambda item: item.index)
         if [item.index for item in items] != list(range(count)):
-            return _faulty("wrong_count", f"{len(items)} embeddings for {count} texts")
+            return _unusable_reply("wrong_count", f"{len(items)} embeddings for {count} texts")
         try:
-            rows = [unit(floats(item.embedding)) for item in items]
+            rows = [normalized(decode_embedding(item.embedding)) for item in items]
         except ValueError as error:
-            return _faulty("bad_embedding", str(error))
+            return _unusable_reply("bad_embedding", str(error))
         expected = self._dimensions or len(rows[0])
         if any(len(row) != expected for row in rows):
-            return _faulty("wrong_dimensions", f"{sorted({len(row) for row in rows})} where {expected} were expected")
+            return _unusable_reply(
+                "wrong_dimensions", f"{sorted({len(row) for row in rows})} where {expected} were expected"
+            )
         self._dimensions = expected
-        return Embeddings(vectors=tuple(Vector.of(self.model, row) for row in rows), usage=body.tokens)
+        return Embeddings(vectors=tuple(Vector.from_values(self.model, row) for row in rows), usage=body.tokens)
 
 
-def batches(texts: Sequence[str]) -> Iterator[list[str]]:
+def request_batches(texts: Sequence[str]) -> Iterator[list[str]]:
     """Cut `texts` into requests that the server takes: by number, and by characters in all."""
     batch: list[str] = []
     characters = 0
@@ -246,7 +252,7 @@ def batches(texts: Sequence[str]) -> Iterator[list[str]]:
         yield batch
 
 
-def floats(embedding: str | list[float]) -> Sequence[float]:
+def decode_embedding(embedding: str | list[float]) -> Sequence[float]:
     """An embedding from numbers, or from base64 of little-endian float32. Raises ValueError where it is neither."""
     if isinstance(embedding, list):
         return embedding
@@ -257,7 +263,7 @@ def floats(embedding: str | list[float]) -> Sequence[float]:
         raise ValueError(f"an embedding is no base64 of float32: {error}") from error
 
 
-def unit(values: Sequence[float]) -> list[float]:
+def normalized(values: Sequence[float]) -> list[float]:
     """`values` scaled to length 1. Raises ValueError where they have no length or are not finite."""
     length = math.hypot(*values)
     if not 0 < length < math.inf:
@@ -265,5 +271,5 @@ def unit(values: Sequence[float]) -> list[float]:
     return [value / length for value in values]
 
 
-def _faulty(code: str, detail: str) -> Fault:
-    return Fault(kind="faulty", code=code, detail=detail)
+def _unusable_reply(code: str, detail: str) -> CallFailure:
+    return CallFailure(kind="faulty", code=code, detail=detail)

@@ -13,15 +13,15 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from mnemolog.streams.providers.base import Usage
 from mnemolog.streams.providers.errors import ProviderConfigurationError
-from mnemolog.streams.providers.pacing import Fault, Kind, Pace
+from mnemolog.streams.providers.pacing import CallFailure, FailureKind, RetrySettings
 
 CallPurpose = Literal["extract", "resolve", "embed"]
 _CONNECT_SECONDS: Final = 10.0
-_REFUSED: Final = frozenset({400, 413, 414, 422, 431})
+_REFUSED_STATUSES: Final = frozenset({400, 413, 414, 422, 431})
 """What the server says about this request alone. Other statuses can pass: a load, an outage, a key to be renewed."""
-_DETAIL: Final = 300  # characters of a server's message that are kept
+_MAX_DETAIL: Final = 300  # characters of a server's message that are kept
 _ERROR_STATUSES: Final = range(400, 600)
-_UNSAID: Final = 500
+_UNKNOWN_STATUS: Final = 500
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,7 +31,7 @@ class Endpoint:
     base_url: str | None = None
     api_key: str | None = field(default=None, repr=False)
     timeout: float = 60.0
-    pace: Pace = field(default_factory=Pace)
+    retry: RetrySettings = field(default_factory=RetrySettings)
 
 
 class CallObserver(Protocol):
@@ -42,7 +42,7 @@ class CallObserver(Protocol):
     ) -> None: ...
 
 
-def ignore_calls(*, purpose: CallPurpose, model: str, seconds: float, usage: Usage, error_code: str | None) -> None:
+def ignore_call(*, purpose: CallPurpose, model: str, seconds: float, usage: Usage, error_code: str | None) -> None:
     """The observer that looks away."""
 
 
@@ -78,7 +78,7 @@ class RawReply(Protocol):
     def content(self) -> bytes: ...
 
 
-class Counted(Protocol):
+class HasUsage(Protocol):
     """A result that knows its tokens."""
 
     @property
@@ -86,10 +86,10 @@ class Counted(Protocol):
 
 
 B = TypeVar("B", bound=ReplyBody)
-R = TypeVar("R", bound=Counted)
+R = TypeVar("R", bound=HasUsage)
 
 
-def connect(endpoint: Endpoint) -> openai.AsyncOpenAI:
+def create_client(endpoint: Endpoint) -> openai.AsyncOpenAI:
     """A client that repeats nothing itself, over aiohttp, which takes half of the CPU time of the package's default.
 
     Raises `ProviderConfigurationError` without a key for OpenAI.
@@ -110,7 +110,7 @@ def connect(endpoint: Endpoint) -> openai.AsyncOpenAI:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Caller:
+class ApiCaller:
     """Sends requests of one client; `timeout` in seconds holds for a whole call, headers to last byte."""
 
     model: str
@@ -118,61 +118,65 @@ class Caller:
     observer: CallObserver
 
     async def send(
-        self, request: Callable[[], Awaitable[RawReply]], read: Callable[[bytes], R | Fault], purpose: CallPurpose
-    ) -> R | Fault:
+        self, request: Callable[[], Awaitable[RawReply]], read: Callable[[bytes], R | CallFailure], purpose: CallPurpose
+    ) -> R | CallFailure:
         """What `read` makes of the reply, or what its failure means; told to the observer either way."""
         start = time.perf_counter()
-        outcome = await self._sent(request, read)
+        outcome = await self._send_once(request, read)
         self.observer(
             purpose=purpose,
             model=self.model,
             seconds=time.perf_counter() - start,
-            usage=Usage() if isinstance(outcome, Fault) else outcome.usage,
-            error_code=outcome.code if isinstance(outcome, Fault) else None,
+            usage=Usage() if isinstance(outcome, CallFailure) else outcome.usage,
+            error_code=outcome.code if isinstance(outcome, CallFailure) else None,
         )
         return outcome
 
-    async def _sent(self, request: Callable[[], Awaitable[RawReply]], read: Callable[[bytes], R | Fault]) -> R | Fault:
+    async def _send_once(
+        self, request: Callable[[], Awaitable[RawReply]], read: Callable[[bytes], R | CallFailure]
+    ) -> R | CallFailure:
         try:
             async with asyncio.timeout(self.timeout):
                 raw = await request()
         except TimeoutError:
-            return Fault(kind="suspect", code="timeout", detail=f"no reply within {self.timeout:g} s")
+            return CallFailure(kind="suspect", code="timeout", detail=f"no reply within {self.timeout:g} s")
         except openai.APIStatusError as error:
             wait = retry_after(error.response.headers, datetime.now(UTC))
-            return _status_fault(error.status_code, error.message, wait)
+            return _status_failure(error.status_code, error.message, wait)
         except openai.APIConnectionError as error:
-            return Fault(kind="unavailable", code="connection", detail=str(error.__cause__ or error)[:_DETAIL])
+            return CallFailure(
+                kind="unavailable", code="connection", detail=str(error.__cause__ or error)[:_MAX_DETAIL]
+            )
         return read(raw.content)
 
 
-def read_body(content: bytes, body: type[B]) -> B | Fault:
+def parse_body(content: bytes, body: type[B]) -> B | CallFailure:
     """Validate a reply of status 200. What is no JSON comes from a proxy or was cut: perhaps the server's fault."""
     try:
         reply = body.model_validate_json(content)
     except ValidationError as error:
         fault = error.errors(include_url=False, include_input=False)[0]
         if fault["type"] == "json_invalid":
-            return Fault(kind="suspect", code="not_json", detail=fault["msg"][:_DETAIL])
+            return CallFailure(kind="suspect", code="not_json", detail=fault["msg"][:_MAX_DETAIL])
         place = ".".join(map(str, fault["loc"]))
-        return Fault(kind="faulty", code="unexpected_reply", detail=f"{place}: {fault['msg']}"[:_DETAIL])
+        return CallFailure(kind="faulty", code="unexpected_reply", detail=f"{place}: {fault['msg']}"[:_MAX_DETAIL])
     if reply.error is None:
         return reply
     code = reply.error.code
-    status = code if isinstance(code, int) and code in _ERROR_STATUSES else _UNSAID  # a label has few values
-    return _status_fault(status, reply.error.message or "", None)
+    status = code if isinstance(code, int) and code in _ERROR_STATUSES else _UNKNOWN_STATUS  # a label has few values
+    return _status_failure(status, reply.error.message or "", None)
 
 
-def _status_fault(status: int, message: str, wait: float | None) -> Fault:
-    kind: Kind = "refused" if status in _REFUSED else "unavailable"
-    return Fault(kind=kind, code=f"http_{status}", detail=message[:_DETAIL], retry_after=wait)
+def _status_failure(status: int, message: str, wait: float | None) -> CallFailure:
+    kind: FailureKind = "refused" if status in _REFUSED_STATUSES else "unavailable"
+    return CallFailure(kind=kind, code=f"http_{status}", detail=message[:_MAX_DETAIL], retry_after=wait)
 
 
-class Headers(Protocol):
+class ResponseHeaders(Protocol):
     def get(self, key: str) -> str | None: ...
 
 
-def retry_after(headers: Headers, now: datetime) -> float | None:
+def retry_after(headers: ResponseHeaders, now: datetime) -> float | None:
     """Seconds that the server asks to wait: `retry-after-ms`, or `Retry-After` as seconds or as an HTTP date."""
     milliseconds = _number(headers.get("retry-after-ms"))
     if milliseconds is not None:

@@ -13,7 +13,7 @@ _log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Defaults:
+class ThresholdDefaults:
     """Above `duplicate` (raw store: `raw_duplicate`) a fact is skipped, from `conflict` on somebody has to decide.
 
     Above `near_duplicate` two facts of one turn are one. From `ending` on a known fact may be the one that a statement
@@ -28,7 +28,7 @@ class Defaults:
     source: str
 
 
-MEMLIB: Final = Defaults(
+MEMLIB_DEFAULTS: Final = ThresholdDefaults(
     duplicate=0.98,
     raw_duplicate=0.95,
     conflict=0.65,
@@ -36,7 +36,7 @@ MEMLIB: Final = Defaults(
     ending=0.40,
     source="MemLib, smart store pipeline, made for text-embedding-3-small with 1536 dimensions (`ending` is ours)",
 )
-MINILM: Final = Defaults(
+MINILM_DEFAULTS: Final = ThresholdDefaults(
     duplicate=0.995,
     raw_duplicate=0.995,
     conflict=0.60,
@@ -47,7 +47,10 @@ MINILM: Final = Defaults(
 """Why they differ: MiniLM puts "on Thursdays" and "on Tuesdays" at .991, nearer than any two wordings of one fact
 (.981), so only equal texts may be skipped unseen; and it puts two editors of one person as low as .62."""
 
-KNOWN: Final[dict[str, Defaults]] = {"text-embedding-3-small": MEMLIB, "all-MiniLM-L6-v2-int8": MINILM}
+DEFAULTS_BY_MODEL: Final[dict[str, ThresholdDefaults]] = {
+    "text-embedding-3-small": MEMLIB_DEFAULTS,
+    "all-MiniLM-L6-v2-int8": MINILM_DEFAULTS,
+}
 
 
 def thresholds_for(model: str, overrides: Overrides) -> Thresholds:
@@ -55,24 +58,24 @@ def thresholds_for(model: str, overrides: Overrides) -> Thresholds:
 
     An unknown model gets MemLib's and is warned about once a process.
     """
-    known = KNOWN.get(model)
+    known = DEFAULTS_BY_MODEL.get(model)
     if known is None:
-        _warn(model)
-    defaults = known or MEMLIB
+        _warn_unknown_model(model)
+    defaults = known or MEMLIB_DEFAULTS
     return Thresholds(
         embedding_model=model,
-        duplicate=_first(overrides.duplicate, defaults.duplicate),
-        raw_duplicate=_first(overrides.raw_duplicate, defaults.raw_duplicate),
-        conflict=_first(overrides.conflict, defaults.conflict),
-        near_duplicate=_first(overrides.near_duplicate, defaults.near_duplicate),
-        ending=_first(overrides.ending, defaults.ending),
+        duplicate=_or_default(overrides.duplicate, defaults.duplicate),
+        raw_duplicate=_or_default(overrides.raw_duplicate, defaults.raw_duplicate),
+        conflict=_or_default(overrides.conflict, defaults.conflict),
+        near_duplicate=_or_default(overrides.near_duplicate, defaults.near_duplicate),
+        ending=_or_default(overrides.ending, defaults.ending),
     )
 
 
-def _first(override: float | None, default: float) -> float:
+def _or_default(override: float | None, default: float) -> float:
     return default if override is None else override
 
 
 @cache  # once a model
-def _warn(model: str) -> None:
-    _log.warning("embedding_model_without_thresholds", model=model, used=MEMLIB.source)
+def _warn_unknown_model(model: str) -> None:
+    _log.warning("embedding_model_without_thresholds", model=model, used=MEMLIB_DEFAULTS.source)

@@ -20,7 +20,7 @@ from mnemolog.schemas.events import (
 from mnemolog.schemas.provenance import Step
 
 
-def ends(event: MemoryEvent) -> tuple[UUID, ...]:
+def ended_fact_ids(event: MemoryEvent) -> tuple[UUID, ...]:
     """The facts that an event ends; what is told as history has ended as it comes."""
     match event:
         case FactsMerged() | FactReplaced() | FactContradicted() | FactRetracted() | FactExpired() | PendingConfirmed():
@@ -35,17 +35,17 @@ def ends(event: MemoryEvent) -> tuple[UUID, ...]:
             return ()
 
 
-def added(events: Iterable[MemoryEvent]) -> int:
+def count_added(events: Iterable[MemoryEvent]) -> int:
     """How many facts come, history included."""
     return sum(new_fact(event) is not None for event in events)
 
 
-def ended(events: Iterable[MemoryEvent], at: datetime) -> int:
+def count_ended(events: Iterable[MemoryEvent], at: datetime) -> int:
     """How many facts are no longer held `at` that time; an end that was announced has not come."""
-    told = (ends(event) for event in events if (getattr(event, "ended_at", None) or at) <= at)
+    told = (ended_fact_ids(event) for event in events if (getattr(event, "ended_at", None) or at) <= at)
     return len({fact_id for fact_ids in told for fact_id in fact_ids})
 
 
-def tokens(steps: Sequence[Step]) -> int:
+def count_tokens(steps: Sequence[Step]) -> int:
     """What the models took, over all stages."""
     return sum(step.input_tokens + step.output_tokens for step in steps)

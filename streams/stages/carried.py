@@ -9,7 +9,7 @@ from mnemolog.schemas.events import MemoryEvent
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Carried:
+class CommandResult:
     """The end of one command: `done`, also where it found nothing to do, or `rejected`, then without any event.
 
     `reason` is one of few words and `detail` says what the caller can do; both are for a refusal.
@@ -21,5 +21,5 @@ class Carried:
     detail: str = ""
 
 
-Commanding = Callable[[MatchedFacts], Awaitable[Carried]]
+HandleCommand = Callable[[MatchedFacts], Awaitable[CommandResult]]
 """Carries out the order of an envelope whose `source_kind` is "command"; it writes nothing itself."""

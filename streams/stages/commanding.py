@@ -8,8 +8,8 @@ from datetime import datetime
 from typing import Final
 from uuid import UUID
 
-from mnemolog.projections.known import KnownFacts
-from mnemolog.projections.past import PastEvent, PastReader
+from mnemolog.projections.known import FactStore
+from mnemolog.projections.past import EventHistoryStore, LoggedEvent
 from mnemolog.projections.state import scope_columns
 from mnemolog.schemas.command import (
     MAX_ITEMS,
@@ -26,8 +26,8 @@ from mnemolog.schemas.command import (
 )
 from mnemolog.schemas.envelopes import MatchedFacts
 from mnemolog.streams.stages import edits, orders, undoing
-from mnemolog.streams.stages.carried import Carried
-from mnemolog.streams.stages.given import Events, Given
+from mnemolog.streams.stages.carried import CommandResult
+from mnemolog.streams.stages.given import CommandContext, Events
 from mnemolog.streams.stages.refusals import CommandRefusedError
 from mnemolog.streams.topics import MEMORY_EVENTS
 
@@ -36,27 +36,27 @@ MAX_FACTS: Final = 2000
 MAX_BYTES: Final = MEMORY_EVENTS.max_message_bytes - 32 * 1024
 
 
-class Commanding:
+class CommandHandler:
     """Carries out the order of one envelope whose `source_kind` is "command"."""
 
-    def __init__(self, *, known: KnownFacts, past: PastReader, clock: Callable[[], datetime]) -> None:
+    def __init__(self, *, known: FactStore, event_history: EventHistoryStore, clock: Callable[[], datetime]) -> None:
         self._known = known
-        self._past = past
+        self._event_history = event_history
         self._clock = clock
 
-    async def __call__(self, envelope: MatchedFacts) -> Carried:
+    async def __call__(self, envelope: MatchedFacts) -> CommandResult:
         """What comes of the order, or why nothing does. Waits while Postgres is away."""
         try:
             events = await self._events(envelope)
             _check_size(envelope, events)
         except CommandRefusedError as refusal:
-            return Carried(outcome="rejected", reason=refusal.reason, detail=refusal.detail)
-        return Carried(outcome="done", events=events)
+            return CommandResult(outcome="rejected", reason=refusal.reason, detail=refusal.detail)
+        return CommandResult(outcome="done", events=events)
 
     async def _events(self, envelope: MatchedFacts) -> Events:
         if envelope.order is None or envelope.scope is None:
             raise CommandRefusedError("invalid_command", "it has no order: publish it with one")
-        given = Given(
+        given = CommandContext(
             owner=envelope.owner,
             source_id=envelope.source_id,
             scope=envelope.scope,
@@ -75,77 +75,82 @@ class Commanding:
             case SetPolicy() as order:
                 return orders.set_policy(given, order)
             case order:
-                return await self._of_facts(given, order, envelope)
+                return await self._fact_events(given, order, envelope)
 
-    async def _of_facts(
-        self, given: Given, order: Update | Correct | Delete | Confirm | Reject | Expire, envelope: MatchedFacts
+    async def _fact_events(
+        self,
+        context: CommandContext,
+        payload: Update | Correct | Delete | Confirm | Reject | Expire,
+        envelope: MatchedFacts,
     ) -> Events:
         """The orders that name the facts they are about."""
-        match order:
+        match payload:
             case Update():
-                facts = await self._known.facts([edit.fact_id for edit in order.edits])
-                return edits.update(given, order, facts, envelope.facts)
+                facts = await self._known.facts([edit.fact_id for edit in payload.edits])
+                return edits.update(context, payload, facts, envelope.facts)
             case Correct():
-                return edits.correct(given, order, await self._known.facts([order.edit.fact_id]), envelope.facts)
+                return edits.correct(context, payload, await self._known.facts([payload.edit.fact_id]), envelope.facts)
             case Delete():
-                return orders.delete(given, order, await self._known.facts(order.fact_ids))
+                return orders.delete(context, payload, await self._known.facts(payload.fact_ids))
             case Confirm():
-                return await self._confirm(given, order)
+                return await self._confirm(context, payload)
             case Reject():
-                return orders.reject(given, order, await self._known.facts(order.fact_ids))
+                return orders.reject(context, payload, await self._known.facts(payload.fact_ids))
             case Expire():
-                return orders.expire(given, order, await self._known.facts(order.fact_ids))
+                return orders.expire(context, payload, await self._known.facts(payload.fact_ids))
 
-    async def _confirm(self, given: Given, order: Confirm) -> Events:
-        cases = await self._known.pending_cases(order.fact_ids)
+    async def _confirm(self, context: CommandContext, payload: Confirm) -> Events:
+        cases = await self._known.pending_cases(payload.fact_ids)
         challenged = [target for case in cases.values() for target in case.targets]
-        return orders.confirm(given, order, await self._known.facts([*order.fact_ids, *challenged]), cases)
+        return orders.confirm(context, payload, await self._known.facts([*payload.fact_ids, *challenged]), cases)
 
-    async def _resolve(self, given: Given, order: Resolve, envelope: MatchedFacts) -> Events:
-        beside = () if order.targets else await self._known.conflict_of(order.fact_id)
-        facts = await self._known.facts([order.fact_id, *order.targets, *beside])
-        return edits.resolve(given, order, facts, beside, envelope.facts)
+    async def _resolve(self, context: CommandContext, payload: Resolve, envelope: MatchedFacts) -> Events:
+        beside = () if payload.targets else await self._known.conflicting_fact_ids(payload.fact_id)
+        facts = await self._known.facts([payload.fact_id, *payload.targets, *beside])
+        return edits.resolve(context, payload, facts, beside, envelope.facts)
 
-    async def _delete_all(self, given: Given, order: DeleteAll) -> Events:
-        found = await self._known.in_scope(given.scope, key=order.key, category=order.category, limit=MAX_FACTS)
+    async def _delete_all(self, context: CommandContext, payload: DeleteAll) -> Events:
+        found = await self._known.scope_facts(
+            context.scope, key=payload.key, category=payload.category, limit=MAX_FACTS
+        )
         if found.total > MAX_FACTS:
             detail = f"{found.total} facts are more than the {MAX_FACTS} that one command can delete"
             raise CommandRefusedError("invalid_command", f"{detail}: give a key or a category, or delete them by id")
         told = await self._known.facts(found.fact_ids) if len(found.fact_ids) <= MAX_ITEMS else {}
-        return orders.delete_all(given, found.fact_ids, told)
+        return orders.delete_all(context, found.fact_ids, told)
 
-    async def _undo(self, given: Given, order: Undo) -> Events:
-        aimed = _decisions(await self._past.aimed(given.scope, order, limit=MAX_FACTS + 1))
-        latest = await self._past.events([event.latest for event in aimed])
-        taken = _bounded(undoing.to_take_back(aimed, latest))
+    async def _undo(self, context: CommandContext, payload: Undo) -> Events:
+        aimed = _undoable_events(await self._event_history.undo_targets(context.scope, payload, limit=MAX_FACTS + 1))
+        latest = await self._event_history.events([event.latest_id for event in aimed])
+        taken = _checked_count(undoing.events_to_undo(aimed, latest))
         while True:
-            past = await self._past.past(given.scope, _concerned(taken))
-            later = undoing.Undoing(past).in_the_way(taken)
-            if not later or not order.cascade:
-                return undoing.undo(given, taken, past)
-            taken = _bounded([*taken, *later])
+            past = await self._event_history.history_of(context.scope, _affected_fact_ids(taken))
+            later = undoing.UndoPlan(past).dependent_events(taken)
+            if not later or not payload.cascade:
+                return undoing.undo(context, taken, past)
+            taken = _checked_count([*taken, *later])
 
 
-def _decisions(aimed: list[PastEvent]) -> list[PastEvent]:
+def _undoable_events(selected_events: list[LoggedEvent]) -> list[LoggedEvent]:
     """What of it can be taken back. Raises `CommandRefusedError` where that is nothing."""
-    if not aimed:
+    if not selected_events:
         detail = "nothing that was decided in this scope is what it aims at: check the id or the model, and the scope"
         raise CommandRefusedError("nothing_to_undo", detail)
-    decisions = [event for event in aimed if event.event != "policy_set"]
+    decisions = [event for event in selected_events if event.event != "policy_set"]
     if not decisions:
         raise CommandRefusedError("nothing_to_undo", "a policy is not taken back: set the one that should hold")
     return decisions
 
 
-def _bounded(events: list[PastEvent]) -> list[PastEvent]:
+def _checked_count(events: list[LoggedEvent]) -> list[LoggedEvent]:
     if len(events) > MAX_FACTS:
         detail = f"more than the {MAX_FACTS} events that one command can take back: undo a part first, or less at once"
         raise CommandRefusedError("invalid_command", detail)
     return events
 
 
-def _concerned(events: list[PastEvent]) -> list[UUID]:
-    return list(dict.fromkeys(fact_id for event in events for fact_id in sorted(undoing.concerned(event))))
+def _affected_fact_ids(events: list[LoggedEvent]) -> list[UUID]:
+    return list(dict.fromkeys(fact_id for event in events for fact_id in sorted(undoing.affected_facts(event))))
 
 
 def _check_size(envelope: MatchedFacts, events: Events) -> None:

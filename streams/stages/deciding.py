@@ -7,138 +7,162 @@ from typing import Final
 from mnemolog.schemas.events import FactAdded, FactExtended, FactsRelated, MemoryEvent
 from mnemolog.schemas.facts import Candidate, MatchedFact
 from mnemolog.schemas.provenance import Decision, Verdict
-from mnemolog.streams.stages.guarding import older, parted
-from mnemolog.streams.stages.in_turn import SoFar, place_id
-from mnemolog.streams.stages.making import Circumstances, Judgement, Maker, Unjudged, before, said
-from mnemolog.streams.stages.overwriting import HELD_BACK, history, overwritten
-from mnemolog.streams.stages.repeating import repeated
-from mnemolog.streams.stages.settling import Settling, settled
-from mnemolog.streams.stages.weighing import Contested, Duplicate, Fresh, Overtaken, Weight, of_its_slot
+from mnemolog.streams.stages.guarding import has_intervening_version, predates
+from mnemolog.streams.stages.in_turn import TurnState, provisional_fact_id
+from mnemolog.streams.stages.making import (
+    DecisionContext,
+    EventBuilder,
+    LlmDecision,
+    NoDecision,
+    fact_before,
+    statement_context,
+)
+from mnemolog.streams.stages.overwriting import GUARD_REASONS, apply_overwrite, history_event
+from mnemolog.streams.stages.repeating import repetition_events
+from mnemolog.streams.stages.settling import RetryOutcome, retry_events
+from mnemolog.streams.stages.weighing import Classification, Conflict, Duplicate, New, Obsolete, same_slot
 
 Events = tuple[MemoryEvent, ...]
 
-_SAYS_IT_TOO: Final[frozenset[Verdict]] = frozenset({"KEEP", "MERGE"})
-_NEVER_ASKED = Unjudged(complaint="the turn has more conflicts than one question holds")
+_REPEATING_VERDICTS: Final[frozenset[Verdict]] = frozenset({"KEEP", "MERGE"})
+_NOT_ASKED = NoDecision(complaint="the turn has more conflicts than one question holds")
 
 
-def events(
-    weights: Sequence[Weight],
-    judgements: Mapping[int, Judgement | Unjudged],
-    given: Circumstances,
-    settlings: Sequence[Settling] = (),
+def decide(
+    classifications: Sequence[Classification],
+    llm_decisions: Mapping[int, LlmDecision | NoDecision],
+    context: DecisionContext,
+    retry_outcomes: Sequence[RetryOutcome] = (),
 ) -> Events:
     """The events of each statement, in order, then those of the unresolved facts that were asked about again.
 
     A statement brings one event, or more where it settles what was pending; a known fact is ended by one at the most.
     """
-    so_far = SoFar(given.chains)
+    so_far = TurnState(context.version_starts)
     made: list[MemoryEvent] = []
-    for place, weight in enumerate(weights):
-        maker = _maker(given, len(made), weight.matched, so_far)
-        done = _decided(maker, weight, judgements.get(place, _NEVER_ASKED), so_far)
-        so_far.note(done, place_id(given.owner, given.source_id, place))
+    for place, weight in enumerate(classifications):
+        maker = _event_builder(context, len(made), weight.matched, so_far)
+        done = _decide_statement(maker, weight, llm_decisions.get(place, _NOT_ASKED), so_far)
+        so_far.apply(done, provisional_fact_id(context.owner, context.source_id, place))
         made += done
-    for settling in settlings:
-        done = settled(given, len(made), settling, so_far)
-        so_far.note(done)
+    for settling in retry_outcomes:
+        done = retry_events(context, len(made), settling, so_far)
+        so_far.apply(done)
         made += done
     return tuple(made)
 
 
-def _maker(given: Circumstances, place: int, matched: MatchedFact, so_far: SoFar) -> Maker:
-    return Maker(
-        given=given,
-        place=place,
+def _event_builder(context: DecisionContext, ordinal: int, matched: MatchedFact, turn_state: TurnState) -> EventBuilder:
+    return EventBuilder(
+        context=context,
+        ordinal=ordinal,
         fact=matched.fact,
-        saying=said(matched.fact, given),
+        statement_context=statement_context(matched.fact, context),
         vector=matched.vector,
-        candidates=tuple(map(so_far.became, matched.candidates)),
+        candidates=tuple(map(turn_state.current_fact, matched.candidates)),
     )
 
 
-def _decided(maker: Maker, weight: Weight, judgement: Judgement | Unjudged, so_far: SoFar) -> Events:
-    match weight:
-        case Fresh():
-            return _added(maker, _fresh(maker, weight))
+def _decide_statement(
+    builder: EventBuilder, classification: Classification, llm_decision: LlmDecision | NoDecision, turn_state: TurnState
+) -> Events:
+    match classification:
+        case New():
+            return _add_fact(builder, _new_fact_decision(builder, classification))
         case Duplicate():
-            return _duplicate(maker, weight, so_far)
-        case Overtaken():
-            return _overtaken(maker, weight, so_far)
-        case Contested() if isinstance(judgement, Judgement):
-            return _judged(maker, judgement, so_far)
-        case Contested():
-            reason = f"unresolved, kept beside: {judgement.complaint}"
-            return _added(maker, maker.decision("fallback", reason, judgement), unresolved=True)
+            return _repeat_duplicate(builder, classification, turn_state)
+        case Obsolete():
+            return _add_obsolete(builder, classification, turn_state)
+        case Conflict() if isinstance(llm_decision, LlmDecision):
+            return _apply_llm_decision(builder, llm_decision, turn_state)
+        case Conflict():
+            reason = f"unresolved, kept beside: {llm_decision.complaint}"
+            return _add_fact(builder, builder.decision("fallback", reason, llm_decision), unresolved=True)
 
 
-def _fresh(maker: Maker, weight: Fresh) -> Decision:
-    if weight.guard is not None:
-        return maker.decision("policy", HELD_BACK[weight.guard], guard=weight.guard)
-    return maker.decision("threshold", f"no known fact reaches similarity {maker.given.thresholds.conflict:g}")
+def _new_fact_decision(builder: EventBuilder, classification: New) -> Decision:
+    if classification.guard is not None:
+        return builder.decision("policy", GUARD_REASONS[classification.guard], guard=classification.guard)
+    return builder.decision("threshold", f"no known fact reaches similarity {builder.context.thresholds.conflict:g}")
 
 
-def _overtaken(maker: Maker, weight: Overtaken, so_far: SoFar) -> Events:
-    saying, rules = maker.saying, maker.given.rules
-    of_slot = (known for known in maker.candidates if of_its_slot(maker.fact, known, rules))
-    held = [known for known in so_far.currents(of_slot) if older(saying.true_from, saying, known)]
-    decision = maker.decision("policy", "its slot held a newer value, which has ended as well", guard="late_news")
-    return (history(maker, [*weight.by, *held], decision, so_far),)
+def _add_obsolete(builder: EventBuilder, classification: Obsolete, turn_state: TurnState) -> Events:
+    saying, rules = builder.statement_context, builder.context.rules
+    of_slot = (known for known in builder.candidates if same_slot(builder.fact, known, rules))
+    held = [known for known in turn_state.open_facts(of_slot) if predates(saying.true_from, saying, known)]
+    decision = builder.decision("policy", "its slot held a newer value, which has ended as well", guard="late_news")
+    return (history_event(builder, [*classification.newer_values, *held], decision, turn_state),)
 
 
-def _parted(maker: Maker, known: Candidate, so_far: SoFar, judgement: Judgement | None = None) -> Events:
-    reason = f"something else was so between it and what it meets: {HELD_BACK['late_news']}"
-    decision = maker.decision("policy", reason, judgement, guard="late_news", before=(before(known),))
-    return (history(maker, [known], decision, so_far),)
+def _add_as_history(
+    builder: EventBuilder, known: Candidate, turn_state: TurnState, llm_decision: LlmDecision | None = None
+) -> Events:
+    reason = f"something else was so between it and what it meets: {GUARD_REASONS['late_news']}"
+    decision = builder.decision("policy", reason, llm_decision, guard="late_news", before=(fact_before(known),))
+    return (history_event(builder, [known], decision, turn_state),)
 
 
-def _duplicate(maker: Maker, weight: Duplicate, so_far: SoFar) -> Events:
-    known = so_far.current(weight.candidate)
+def _repeat_duplicate(builder: EventBuilder, classification: Duplicate, turn_state: TurnState) -> Events:
+    known = turn_state.open_fact(classification.candidate)
     if known is None:
-        return _added(maker, maker.decision(weight.by, "what it repeats has been ended by this very turn"))
-    if parted(maker.saying, known, so_far.chains):
-        return _parted(maker, known, so_far)
-    near = f"similarity {weight.candidate.similarity:.3f} is that of a duplicate"
-    decision = maker.decision(weight.by, "the same words are known" if weight.by == "hash" else near)
-    return repeated(maker, known, decision, so_far, raises=False)
+        return _add_fact(
+            builder, builder.decision(classification.by, "what it repeats has been ended by this very turn")
+        )
+    if has_intervening_version(builder.statement_context, known, turn_state.version_starts):
+        return _add_as_history(builder, known, turn_state)
+    near = f"similarity {classification.candidate.similarity:.3f} is that of a duplicate"
+    decision = builder.decision(classification.by, "the same words are known" if classification.by == "hash" else near)
+    return repetition_events(builder, known, decision, turn_state, raises_confidence=False)
 
 
-def _judged(maker: Maker, judgement: Judgement, so_far: SoFar) -> Events:
-    verdict, targets = judgement.verdict, so_far.currents(judgement.targets)
-    decision = maker.decision("model", verdict.reason, judgement)
-    if verdict.action in ("EXTEND", "SIMILAR", "EXPIRE"):  # what is pending is not held, so nothing bears on it yet
+def _apply_llm_decision(builder: EventBuilder, llm_decision: LlmDecision, turn_state: TurnState) -> Events:
+    verdict, targets = llm_decision.reply, turn_state.open_facts(llm_decision.targets)
+    decision = builder.decision("model", verdict.reason, llm_decision)
+    if verdict.verdict in ("EXTEND", "SIMILAR", "EXPIRE"):  # what is pending is not held, so nothing bears on it yet
         targets = tuple(known for known in targets if known.status == "active")
     if not targets:
-        return _added(maker, decision)
-    gap = next((known for known in targets if parted(maker.saying, known, so_far.chains)), None)
-    if gap is not None and verdict.action in _SAYS_IT_TOO:
-        return _parted(maker, gap, so_far, judgement)
-    match verdict.action:
+        return _add_fact(builder, decision)
+    gap = next(
+        (
+            known
+            for known in targets
+            if has_intervening_version(builder.statement_context, known, turn_state.version_starts)
+        ),
+        None,
+    )
+    if gap is not None and verdict.verdict in _REPEATING_VERDICTS:
+        return _add_as_history(builder, gap, turn_state, llm_decision)
+    match verdict.verdict:
         case "ADD":
-            return _added(maker, decision)
+            return _add_fact(builder, decision)
         case "KEEP":
             nearest = max(targets, key=lambda known: known.similarity)
-            return repeated(maker, nearest, decision, so_far, raises=True)
+            return repetition_events(builder, nearest, decision, turn_state, raises_confidence=True)
         case "EXTEND" | "SIMILAR":
-            return _beside(maker, judgement, targets, decision)
+            return _add_related(builder, llm_decision, targets, decision)
         case _:
-            return overwritten(maker, judgement, targets, so_far)
+            return apply_overwrite(builder, llm_decision, targets, turn_state)
 
 
-def _added(maker: Maker, decision: Decision, *, unresolved: bool = False) -> Events:
-    return (FactAdded(**maker.head(decision), fact=maker.new_fact(), unresolved=unresolved),)
+def _add_fact(builder: EventBuilder, decision: Decision, *, unresolved: bool = False) -> Events:
+    return (FactAdded(**builder.event_fields(decision), fact=builder.new_fact(), unresolved=unresolved),)
 
 
-def _beside(maker: Maker, judgement: Judgement, targets: Sequence[Candidate], decision: Decision) -> Events:
-    kind = FactExtended if judgement.verdict.action == "EXTEND" else FactsRelated
+def _add_related(
+    builder: EventBuilder, llm_decision: LlmDecision, targets: Sequence[Candidate], decision: Decision
+) -> Events:
+    kind = FactExtended if llm_decision.reply.verdict == "EXTEND" else FactsRelated
     target_ids = tuple(known.fact_id for known in targets)
-    fact = maker.new_fact()
-    ends = [end for end in (fact.valid_until, *_announced(maker, targets)) if end is not None]
+    fact = builder.new_fact()
+    ends = [end for end in (fact.valid_until, *_announced_ends(builder, targets)) if end is not None]
     told = fact.model_copy(update={"valid_until": min(ends, default=None)})
-    return (kind(**maker.head(decision), targets=target_ids, fact=told),)
+    return (kind(**builder.event_fields(decision), targets=target_ids, fact=told),)
 
 
-def _announced(maker: Maker, targets: Sequence[Candidate]) -> Iterator[datetime | None]:
+def _announced_ends(builder: EventBuilder, targets: Sequence[Candidate]) -> Iterator[datetime | None]:
     """The ends that were announced of newer values of a statement's slot: what is older ends with them."""
     for known in targets:
-        if of_its_slot(maker.fact, known, maker.given.rules) and older(maker.saying.true_from, maker.saying, known):
+        if same_slot(builder.fact, known, builder.context.rules) and predates(
+            builder.statement_context.true_from, builder.statement_context, known
+        ):
             yield known.true_to

@@ -9,58 +9,60 @@ from operator import mul
 
 from mnemolog.schemas.envelopes import EmbeddedFacts, End, ExtractedFacts
 from mnemolog.schemas.facts import EmbeddedFact, ExtractedFact
-from mnemolog.schemas.provenance import Dropped, Step, Thresholds
+from mnemolog.schemas.provenance import DroppedStatement, Step, Thresholds
 from mnemolog.schemas.turn import Overrides
 from mnemolog.streams import metrics
 from mnemolog.streams.providers.errors import PromptRefusedError
-from mnemolog.streams.recording import EmbeddingRecorder, RecordedVectors, Source
-from mnemolog.streams.records import Record
-from mnemolog.streams.stages.carrying import carry, ended
-from mnemolog.streams.stages.errors import TurnEndedError
-from mnemolog.streams.stages.likeness import told_of_another, vouched
-from mnemolog.streams.stages.reading import Received
+from mnemolog.streams.recording import CachedEmbedder, EmbeddingResult, RequestSource
+from mnemolog.streams.records import KafkaRecord
+from mnemolog.streams.stages.carrying import ended_envelope, next_envelope
+from mnemolog.streams.stages.errors import SourceEndedError
+from mnemolog.streams.stages.likeness import subjects_differ, texts_equivalent
+from mnemolog.streams.stages.reading import ReceivedEnvelope
 
 ThresholdsFor = Callable[[str, Overrides], Thresholds]
 
 
-class Embedding:
+class EmbedStage:
     """Works on one turn's extracted facts."""
 
-    def __init__(self, embedder: EmbeddingRecorder, thresholds_for: ThresholdsFor) -> None:
+    def __init__(self, embedder: CachedEmbedder, thresholds_for: ThresholdsFor) -> None:
         self._embedder = embedder
         self._thresholds_for = thresholds_for
 
-    async def __call__(self, received: Received[ExtractedFacts], record: Record) -> EmbeddedFacts:  # noqa: ARG002 -- a stage's signature
-        envelope = received.checked()
+    async def __call__(self, received: ReceivedEnvelope[ExtractedFacts], record: KafkaRecord) -> EmbeddedFacts:  # noqa: ARG002 -- a stage's signature
+        envelope = received.require_valid()
         if envelope.end is not None:
-            return carry(EmbeddedFacts, envelope)
+            return next_envelope(EmbeddedFacts, envelope)
         embedded = await self._embed(envelope)
         facts = [
             EmbeddedFact(fact=fact, vector=vector)
             for fact, vector in zip(envelope.facts, embedded.vectors, strict=True)
         ]
         if envelope.source_kind == "command":
-            return carry(EmbeddedFacts, envelope, facts=tuple(facts), steps=(*envelope.steps, _step(embedded, ())))
+            return next_envelope(
+                EmbeddedFacts, envelope, facts=tuple(facts), steps=(*envelope.steps, _step(embedded, ()))
+            )
         threshold = self._thresholds_for(embedded.model, envelope.overrides).near_duplicate
-        kept, dropped = without_near_duplicates(facts, threshold)
+        kept, dropped = drop_near_duplicates(facts, threshold)
         metrics.FACTS_DROPPED.labels(reason="near_duplicate").inc(len(dropped))
-        return carry(EmbeddedFacts, envelope, facts=kept, steps=(*envelope.steps, _step(embedded, dropped)))
+        return next_envelope(EmbeddedFacts, envelope, facts=kept, steps=(*envelope.steps, _step(embedded, dropped)))
 
-    async def _embed(self, envelope: ExtractedFacts) -> RecordedVectors:
-        source = Source(owner=envelope.owner, source_id=envelope.source_id, stage="embed")
+    async def _embed(self, envelope: ExtractedFacts) -> EmbeddingResult:
+        source = RequestSource(owner=envelope.owner, source_id=envelope.source_id, stage="embed")
         try:
             return await self._embedder.embed(source, tuple(fact.search_text for fact in envelope.facts))
         except PromptRefusedError as error:
-            raise TurnEndedError(error.reason, error.detail, suspicious=True) from error
+            raise SourceEndedError(error.reason, error.detail, possibly_systemic=True) from error
 
 
-def finish_embed(received: Received[ExtractedFacts], end: End, step: Step | None) -> EmbeddedFacts:
-    return ended(EmbeddedFacts, received.envelope, end, step)
+def finish_embed(received: ReceivedEnvelope[ExtractedFacts], end: End, step: Step | None) -> EmbeddedFacts:
+    return ended_envelope(EmbeddedFacts, received.envelope, end, step)
 
 
-def without_near_duplicates(
+def drop_near_duplicates(
     facts: Sequence[EmbeddedFact], threshold: float
-) -> tuple[tuple[EmbeddedFact, ...], tuple[Dropped, ...]]:
+) -> tuple[tuple[EmbeddedFact, ...], tuple[DroppedStatement, ...]]:
     """Keep the first of facts that say the same; tell what fell to which similarity.
 
     Vectors with a cosine above `threshold` say so where they can vouch for their texts, or where the words are equal.
@@ -68,31 +70,33 @@ def without_near_duplicates(
     if len(facts) == 1:
         return tuple(facts), ()
     kept: list[tuple[EmbeddedFact, tuple[float, ...]]] = []
-    dropped: list[Dropped] = []
+    dropped: list[DroppedStatement] = []
     for fact in facts:
         values = fact.vector.values
-        alike = (cosine(values, other) for before, other in kept if _comparable(fact.fact, before.fact))
+        alike = (
+            cosine_similarity(values, other) for before, other in kept if _may_be_duplicates(fact.fact, before.fact)
+        )
         nearest = max(alike, default=-1.0)
         if nearest > threshold:
-            dropped.append(Dropped(text=fact.fact.text, reason="near_duplicate", similarity=round(nearest, 4)))
+            dropped.append(DroppedStatement(text=fact.fact.text, reason="near_duplicate", similarity=round(nearest, 4)))
         else:
             kept.append((fact, values))
     return tuple(fact for fact, _ in kept), tuple(dropped)
 
 
-def _comparable(one: ExtractedFact, other: ExtractedFact) -> bool:
-    if told_of_another(one, other):
+def _may_be_duplicates(one: ExtractedFact, other: ExtractedFact) -> bool:
+    if subjects_differ(one, other):
         return False
-    return one.content_hash == other.content_hash or vouched(one.text, other.text)
+    return one.content_hash == other.content_hash or texts_equivalent(one.text, other.text)
 
 
-def cosine(one: Sequence[float], other: Sequence[float]) -> float:
+def cosine_similarity(one: Sequence[float], other: Sequence[float]) -> float:
     """The similarity of two vectors of any length; 0 where one has none."""
     lengths = math.hypot(*one) * math.hypot(*other)
     return sum(map(mul, one, other)) / lengths if lengths else 0.0
 
 
-def _step(embedded: RecordedVectors, dropped: Sequence[Dropped]) -> Step:
+def _step(embedded: EmbeddingResult, dropped: Sequence[DroppedStatement]) -> Step:
     return Step(
         stage="embed",
         milliseconds=embedded.milliseconds,

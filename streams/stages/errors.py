@@ -7,11 +7,11 @@ from mnemolog.schemas.provenance import Step
 from mnemolog.streams.errors import StreamsError
 
 
-class TurnEndedError(StreamsError):
+class SourceEndedError(StreamsError):
     """This turn cannot go on, others can: its bytes go to the dead letters and its end to the log.
 
-    `step` is what the stage has spent on it. `suspicious` says that it may be no fault of this turn: a model that
-    refuses one is one thing, a model that refuses all is misconfigured.
+    `step` is what the stage has spent on it. `possibly_systemic` says that it may be no fault of this turn: a model
+    that refuses one is one thing, a model that refuses all is misconfigured.
     """
 
     def __init__(
@@ -21,11 +21,11 @@ class TurnEndedError(StreamsError):
         *,
         outcome: Literal["rejected", "failed"] = "failed",
         step: Step | None = None,
-        suspicious: bool = False,
+        possibly_systemic: bool = False,
     ) -> None:
         super().__init__(f"{reason}: {detail}")
         self.reason = reason
         self.detail = detail
         self.step = step
-        self.suspicious = suspicious
+        self.possibly_systemic = possibly_systemic
         self.end = End(outcome=outcome, reason=reason, detail=detail)

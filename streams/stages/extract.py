@@ -9,37 +9,37 @@ from datetime import datetime
 from functools import partial
 from typing import Final
 
-from mnemolog.schemas.admission import Refusal, admit, admit_command
-from mnemolog.schemas.command import Command, Order, wordings
+from mnemolog.schemas.admission import Refusal, parse_command, parse_turn
+from mnemolog.schemas.command import Command, CommandPayload, embedded_texts
 from mnemolog.schemas.envelopes import End, ExtractedFacts
 from mnemolog.schemas.facts import ExtractedFact
-from mnemolog.schemas.policy import LimitHit, Rules
-from mnemolog.schemas.provenance import Dropped, Origin, Step
+from mnemolog.schemas.policy import EffectivePolicy, LimitHit
+from mnemolog.schemas.provenance import DroppedStatement, Origin, Step
 from mnemolog.schemas.scope import Scope
 from mnemolog.schemas.turn import Turn
 from mnemolog.streams import metrics
 from mnemolog.streams.prompts.asking import Answer, ask
 from mnemolog.streams.prompts.errors import ReplyInvalidError
 from mnemolog.streams.prompts.extract import PROMPT_VERSION, extraction_prompt, parse_extraction
-from mnemolog.streams.providers.base import Extraction, RecordedReply
+from mnemolog.streams.providers.base import ExtractionTask, TimedReply
 from mnemolog.streams.providers.errors import PromptRefusedError
-from mnemolog.streams.recording import ChatRecorder, Source
-from mnemolog.streams.records import Record
-from mnemolog.streams.stages.carrying import carry, ended, opened, over_limit
-from mnemolog.streams.stages.echoes import without_echoes
-from mnemolog.streams.stages.errors import TurnEndedError
+from mnemolog.streams.recording import CachedChatModel, RequestSource
+from mnemolog.streams.records import KafkaRecord
+from mnemolog.streams.stages.carrying import ended_envelope, limit_end, new_envelope, next_envelope
+from mnemolog.streams.stages.echoes import drop_recalled_echoes
+from mnemolog.streams.stages.errors import SourceEndedError
 from mnemolog.streams.stages.match import RulesFor
 
 REPROMPTS: Final = 2
-Precheck = Callable[[Scope, Rules, int, datetime], Awaitable[LimitHit | None]]
+Precheck = Callable[[Scope, EffectivePolicy, int, datetime], Awaitable[LimitHit | None]]
 
 
 @dataclass(frozen=True, slots=True)
-class Admitted:
+class ParsedSource:
     """A turn or a command after the door: what was found, and the envelope that it begins."""
 
     envelope: ExtractedFacts
-    verdict: Turn | Command | Refusal
+    parsed: Turn | Command | Refusal
 
     @property
     def source_id(self) -> str:
@@ -50,44 +50,44 @@ class Admitted:
         return self.envelope.origin
 
 
-def read_source(record: Record, *, max_bytes: int, commands: str) -> Admitted:
+def parse_source(record: KafkaRecord, *, max_bytes: int, commands: str) -> ParsedSource:
     """A record of the topic `commands` is a command, any other a turn of `max_bytes` at the most."""
     if record.topic == commands:
-        order = admit_command(record.value, position=record.position)
-        return Admitted(opened(record, order, kind="command"), order)
-    verdict = admit(record.value, position=record.position, max_bytes=max_bytes)
-    return Admitted(opened(record, verdict), verdict)
+        order = parse_command(record.value, position=record.position)
+        return ParsedSource(new_envelope(record, order, kind="command"), order)
+    verdict = parse_turn(record.value, position=record.position, max_bytes=max_bytes)
+    return ParsedSource(new_envelope(record, verdict), verdict)
 
 
-class Extractor:
+class ExtractStage:
     """Works on one admitted turn or command. `categories` are those a fact may have.
 
     `precheck` tells the limit for which a turn is refused before anybody is asked.
     """
 
     def __init__(
-        self, model: ChatRecorder, *, categories: tuple[str, ...], rules_for: RulesFor, precheck: Precheck
+        self, model: CachedChatModel, *, categories: tuple[str, ...], rules_for: RulesFor, precheck: Precheck
     ) -> None:
         self._model = model
         self._categories = categories
         self._rules_for = rules_for
         self._precheck = precheck
 
-    async def __call__(self, admitted: Admitted, record: Record) -> ExtractedFacts:
-        envelope, verdict = admitted.envelope, admitted.verdict
+    async def __call__(self, parsed_source: ParsedSource, record: KafkaRecord) -> ExtractedFacts:
+        envelope, verdict = parsed_source.envelope, parsed_source.parsed
         if isinstance(verdict, Refusal):
-            raise TurnEndedError(verdict.reason, verdict.detail, outcome=verdict.outcome)
+            raise SourceEndedError(verdict.reason, verdict.detail, outcome=verdict.outcome)
         if record.key != envelope.key:
             metrics.WRONG_KEYS.inc()
         if isinstance(verdict, Command):
-            return carry(ExtractedFacts, envelope, facts=worded_facts(verdict.order))
+            return next_envelope(ExtractedFacts, envelope, facts=command_facts(verdict.order))
         if hit := await self._limit(verdict, envelope):
-            return carry(ExtractedFacts, envelope, end=over_limit(hit))
+            return next_envelope(ExtractedFacts, envelope, end=limit_end(hit))
         if not verdict.infer:
             return _with_facts(envelope, raw_facts(verdict), Step(stage="extract", milliseconds=0))
         answer = await self._ask(verdict)
-        stated, echoes = without_echoes(answer.value, verdict)
-        facts = [_until(fact, verdict.valid_until) for fact in stated]
+        stated, echoes = drop_recalled_echoes(answer.value, verdict)
+        facts = [_with_default_end(fact, verdict.valid_until) for fact in stated]
         return _with_facts(envelope, facts, _step(answer.replies, answer.complaints, (*answer.dropped, *echoes)))
 
     async def _limit(self, turn: Turn, envelope: ExtractedFacts) -> LimitHit | None:
@@ -95,10 +95,10 @@ class Extractor:
         return await self._precheck(turn.scope, rules, envelope.size, envelope.published_at)
 
     async def _ask(self, turn: Turn) -> Answer[tuple[ExtractedFact, ...]]:
-        subject = Extraction(turn=turn, categories=self._categories)
+        subject = ExtractionTask(turn=turn, categories=self._categories)
         asked = turn.overrides
         question = replace(extraction_prompt(subject), model=asked.chat_model, timeout=asked.llm_timeout)
-        source = Source(owner=turn.scope.owner, source_id=turn.turn_id, stage="extract")
+        source = RequestSource(owner=turn.scope.owner, source_id=turn.turn_id, stage="extract")
         model = self._model.for_source(source, question)
         try:
             answer = await ask(
@@ -110,15 +110,15 @@ class Extractor:
         except ReplyInvalidError as error:
             metrics.REPROMPTS.labels(purpose="extract").inc(len(error.replies) - 1)
             step = _step(error.replies, error.complaints[:-1])
-            raise TurnEndedError("invalid_reply", str(error), step=step, suspicious=True) from error
+            raise SourceEndedError("invalid_reply", str(error), step=step, possibly_systemic=True) from error
         except PromptRefusedError as error:
-            raise TurnEndedError(error.reason, error.detail, suspicious=True) from error
+            raise SourceEndedError(error.reason, error.detail, possibly_systemic=True) from error
         metrics.REPROMPTS.labels(purpose="extract").inc(answer.reprompts)
         return answer
 
 
-def finish_extract(admitted: Admitted, end: End, step: Step | None) -> ExtractedFacts:
-    return ended(ExtractedFacts, admitted.envelope, end, step)
+def finish_extract(parsed_source: ParsedSource, end: End, step: Step | None) -> ExtractedFacts:
+    return ended_envelope(ExtractedFacts, parsed_source.envelope, end, step)
 
 
 def raw_facts(turn: Turn) -> tuple[ExtractedFact, ...]:
@@ -136,12 +136,12 @@ def raw_facts(turn: Turn) -> tuple[ExtractedFact, ...]:
     )
 
 
-def worded_facts(order: Order) -> tuple[ExtractedFact, ...]:
+def command_facts(payload: CommandPayload) -> tuple[ExtractedFact, ...]:
     """One fact for each text of an order, in the order of its items: nobody is asked what they mean."""
-    return tuple(ExtractedFact(text=text, search_text=text, excerpt=text) for text in wordings(order))
+    return tuple(ExtractedFact(text=text, search_text=text, excerpt=text) for text in embedded_texts(payload))
 
 
-def _until(fact: ExtractedFact, valid_until: datetime | None) -> ExtractedFact:
+def _with_default_end(fact: ExtractedFact, valid_until: datetime | None) -> ExtractedFact:
     """A fact that names no end of its own has the turn's."""
     if fact.valid_until is not None or valid_until is None:
         return fact
@@ -152,10 +152,12 @@ def _with_facts(envelope: ExtractedFacts, facts: Sequence[ExtractedFact], step: 
     for dropped in step.dropped:
         metrics.FACTS_DROPPED.labels(reason=dropped.reason).inc()
     end = None if facts else End(outcome="no_facts", reason="nothing_to_remember")
-    return carry(ExtractedFacts, envelope, facts=tuple(facts), steps=(*envelope.steps, step), end=end)
+    return next_envelope(ExtractedFacts, envelope, facts=tuple(facts), steps=(*envelope.steps, step), end=end)
 
 
-def _step(replies: Sequence[RecordedReply], complaints: tuple[str, ...], dropped: tuple[Dropped, ...] = ()) -> Step:
+def _step(
+    replies: Sequence[TimedReply], complaints: tuple[str, ...], dropped: tuple[DroppedStatement, ...] = ()
+) -> Step:
     """The calls as they were recorded, so that a re-delivery gives the same bytes."""
     return Step(
         stage="extract",

@@ -10,10 +10,10 @@ from typing import Any
 
 from mnemolog.streams.watermark import Watermark
 
-REMEMBERED_OWNERS = 100_000
+MAX_REMEMBERED_OWNERS = 100_000
 
 
-class Freshness:
+class ReadYourWrites:
     """`end_offset` gives the next offset of a partition of the log; `epoch` changes with every rebalance."""
 
     def __init__(
@@ -26,26 +26,26 @@ class Freshness:
         self._committed: dict[str, tuple[int, int]] = {}
         self._floors: dict[int, int] = {}
 
-    async def reached(self, owner: str, partition: int) -> None:
+    async def wait_until_projected(self, owner: str, partition: int) -> None:
         """Wait until the projection of `partition` holds everything that was committed for `owner`."""
-        end = await asyncio.shield(self._end(partition))
-        await self._watermark.reached(partition, max(end, self._floors.get(partition, 0)))
+        end = await asyncio.shield(self._log_end(partition))
+        await self._watermark.wait_for_offset(partition, max(end, self._floors.get(partition, 0)))
         if owner in self._committed:
-            await self._watermark.reached(*self._committed[owner])
+            await self._watermark.wait_for_offset(*self._committed[owner])
 
-    def committed(self, owner: str, partition: int, offset: int) -> None:
+    def record_commit(self, owner: str, partition: int, offset: int) -> None:
         """Remember that `owner`'s newest commit lies at `offset`."""
         self._committed[owner] = (partition, offset + 1)
-        if len(self._committed) > REMEMBERED_OWNERS:
-            self._forget()
+        if len(self._committed) > MAX_REMEMBERED_OWNERS:
+            self._forget_owners()
 
-    def _forget(self) -> None:
+    def _forget_owners(self) -> None:
         """Wait for whole partitions instead of owners: rarely a moment longer, never too short."""
         for partition, end in self._committed.values():
             self._floors[partition] = max(end, self._floors.get(partition, 0))
         self._committed.clear()
 
-    def _end(self, partition: int) -> asyncio.Task[int]:
+    def _log_end(self, partition: int) -> asyncio.Task[int]:
         """The end of the partition's log in this epoch, asked once for all who wait."""
         epoch = self._epoch()
         known = self._ends.get(partition)

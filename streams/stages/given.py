@@ -13,14 +13,14 @@ from mnemolog.schemas.events import MemoryEvent
 from mnemolog.schemas.provenance import DecidedBy, Decision
 from mnemolog.schemas.scope import Scope
 
-Facts = Mapping[UUID, StoredFact]
+StoredFacts = Mapping[UUID, StoredFact]
 Events = tuple[MemoryEvent, ...]
 
-AGENTS: Final[dict[DecidedBy, str]] = {"application": "an application", "human": "a human", "timer": "the timer"}
+ACTOR_NAMES: Final[dict[DecidedBy, str]] = {"application": "an application", "human": "a human", "timer": "the timer"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Given:
+class CommandContext:
     """Whose command it is, when it was issued, by whom, and what time it is where it is carried out."""
 
     owner: str
@@ -31,14 +31,14 @@ class Given:
     now: datetime
     actor: str | None
 
-    def head(self, ordinal: int, decision: Decision) -> dict[str, Any]:
+    def event_fields(self, ordinal: int, decision: Decision) -> dict[str, Any]:
         event_id = ids.event_id(self.owner, self.source_id, ordinal)
         return {"event_id": event_id, "ordinal": ordinal, "decision": decision}
 
     def decision(self, by: DecidedBy, done: str, facts: Iterable[StoredFact] = ()) -> Decision:
         """`done` says in the past tense what was done."""
-        reason = f"{self.actor or AGENTS[by]} {done}"
-        return Decision(by=by, reason=reason, before=tuple(stored.before for stored in facts))
+        reason = f"{self.actor or ACTOR_NAMES[by]} {done}"
+        return Decision(by=by, reason=reason, before=tuple(stored.snapshot for stored in facts))
 
-    def is_ours(self, stored: StoredFact) -> bool:
+    def owns(self, stored: StoredFact) -> bool:
         return stored.scope == self.columns

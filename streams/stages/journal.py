@@ -5,26 +5,26 @@ from datetime import UTC, datetime
 from time import perf_counter
 
 from mnemolog.projections.journal import Journal, JournalEntry
-from mnemolog.schemas.admission import admit
+from mnemolog.schemas.admission import parse_turn
 from mnemolog.streams import metrics
-from mnemolog.streams.records import Record
+from mnemolog.streams.records import KafkaRecord
 
 
-class Journalling:
+class JournalStage:
     """Works on a batch of records; returns when their rows are committed."""
 
     def __init__(self, journal: Journal, *, max_bytes: int) -> None:
         self._journal = journal
         self._max_bytes = max_bytes
 
-    async def __call__(self, records: Sequence[Record]) -> None:
+    async def __call__(self, records: Sequence[KafkaRecord]) -> None:
         started = perf_counter()
         await self._journal.record([self._entry(record) for record in records])
         metrics.STAGE_SECONDS.labels(stage="journal").observe(perf_counter() - started)
 
-    def _entry(self, record: Record) -> JournalEntry:
+    def _entry(self, record: KafkaRecord) -> JournalEntry:
         return JournalEntry(
-            verdict=admit(record.value, position=record.position, max_bytes=self._max_bytes),
+            parsed=parse_turn(record.value, position=record.position, max_bytes=self._max_bytes),
             topic=record.topic,
             partition=record.partition,
             offset=record.offset,

@@ -11,63 +11,67 @@ from mnemolog.schemas.provenance import Step
 from mnemolog.schemas.vector import Vector
 from mnemolog.streams import metrics
 from mnemolog.streams.prompts.asking import Answer, ask
-from mnemolog.streams.prompts.conflicts import number
+from mnemolog.streams.prompts.conflicts import number_conflicts
 from mnemolog.streams.prompts.errors import ReplyInvalidError
-from mnemolog.streams.prompts.resolve import PROMPT_VERSION, Verdict, parse_resolution, resolution_prompt
-from mnemolog.streams.providers.base import Conflict, Conflicts
+from mnemolog.streams.prompts.resolve import PROMPT_VERSION, ParsedDecision, parse_resolution, resolution_prompt
+from mnemolog.streams.providers.base import NumberedConflict, NumberedConflicts
 from mnemolog.streams.providers.errors import PromptRefusedError
-from mnemolog.streams.recording import ChatRecorder, EmbeddingRecorder, RecordedVectors, Source
+from mnemolog.streams.recording import CachedChatModel, CachedEmbedder, EmbeddingResult, RequestSource
 from mnemolog.streams.stages.carrying import MAX_DETAIL
-from mnemolog.streams.stages.in_turn import place_id
-from mnemolog.streams.stages.making import Judgement, Unjudged
-from mnemolog.streams.stages.settling import Again, Settling
-from mnemolog.streams.stages.weighing import Contested, Weight
+from mnemolog.streams.stages.in_turn import provisional_fact_id
+from mnemolog.streams.stages.making import LlmDecision, NoDecision
+from mnemolog.streams.stages.settling import RetryConflict, RetryOutcome
+from mnemolog.streams.stages.weighing import Classification, Conflict
 
 REPROMPTS: Final = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Judged:
+class LlmDecisions:
     """What was said on contested facts, by their place in the turn, and on unresolved ones; and what it cost."""
 
-    judgements: Mapping[int, Judgement | Unjudged]
-    settlings: tuple[Settling, ...]
+    decisions: Mapping[int, LlmDecision | NoDecision]
+    retry_outcomes: tuple[RetryOutcome, ...]
     step: Step
 
 
-class Judging:
+class LlmDecider:
     """Asks `model`; a merged text gets its vector from `embedder`."""
 
-    def __init__(self, model: ChatRecorder, embedder: EmbeddingRecorder) -> None:
+    def __init__(self, model: CachedChatModel, embedder: CachedEmbedder) -> None:
         self._model = model
         self._embedder = embedder
 
-    async def __call__(self, envelope: MatchedFacts, weights: Sequence[Weight], again: Sequence[Again]) -> Judged:
+    async def __call__(
+        self, envelope: MatchedFacts, classifications: Sequence[Classification], retries: Sequence[RetryConflict]
+    ) -> LlmDecisions:
         """One judgement for each contested fact, also where nothing valid came back; no call where there is none."""
         started = perf_counter()
-        contested = {place: weight for place, weight in enumerate(weights) if isinstance(weight, Contested)}
-        if not contested and not again:
-            return Judged(judgements={}, settlings=(), step=_step(None))
-        conflicts = _numbered(envelope, list(contested.values()), again)
-        said, step = await self._said(envelope, conflicts)
-        missing = [Unjudged(complaint="the turn has more conflicts than one question holds")]
-        all_said = [*said, *missing * (len(contested) + len(again) - len(said))]
+        contested = {place: weight for place, weight in enumerate(classifications) if isinstance(weight, Conflict)}
+        if not contested and not retries:
+            return LlmDecisions(decisions={}, retry_outcomes=(), step=_step(None))
+        conflicts = _numbered_conflicts(envelope, list(contested.values()), retries)
+        said, step = await self._ask_model(envelope, conflicts)
+        missing = [NoDecision(complaint="the turn has more conflicts than one question holds")]
+        all_said = [*said, *missing * (len(contested) + len(retries) - len(said))]
         judgements = dict(zip(contested, all_said, strict=False))
-        metrics.UNRESOLVED.inc(sum(isinstance(judgement, Unjudged) for judgement in judgements.values()))
-        settlings = map(_settling, again, all_said[len(contested) :])
+        metrics.UNRESOLVED.inc(sum(isinstance(judgement, NoDecision) for judgement in judgements.values()))
+        settlings = map(_retry_outcome, retries, all_said[len(contested) :])
         milliseconds = round((perf_counter() - started) * 1000, 3)
-        return Judged(
-            judgements=judgements,
-            settlings=tuple(settlings),
+        return LlmDecisions(
+            decisions=judgements,
+            retry_outcomes=tuple(settlings),
             step=step.model_copy(update={"milliseconds": milliseconds}),
         )
 
-    async def _said(self, envelope: MatchedFacts, conflicts: Conflicts) -> tuple[Sequence[Judgement | Unjudged], Step]:
+    async def _ask_model(
+        self, envelope: MatchedFacts, conflicts: NumberedConflicts
+    ) -> tuple[Sequence[LlmDecision | NoDecision], Step]:
         overrides = envelope.overrides
         question = resolution_prompt(conflicts, model=overrides.chat_model, timeout=overrides.llm_timeout)
         asked = question.model or self._model.model
-        source = Source(owner=envelope.owner, source_id=envelope.source_id, stage="resolve")
-        answer: Answer[tuple[Verdict, ...]] | None = None
+        source = RequestSource(owner=envelope.owner, source_id=envelope.source_id, stage="resolve")
+        answer: Answer[tuple[ParsedDecision, ...]] | None = None
         try:
             answer = await ask(
                 self._model.for_source(source, question),
@@ -77,54 +81,64 @@ class Judging:
             )
             vectors = await self._embedder.embed(source, tuple(_merged_texts(answer.value)))
         except (ReplyInvalidError, PromptRefusedError) as error:
-            unjudged = Unjudged(complaint=str(error)[:MAX_DETAIL], model=asked, prompt_version=PROMPT_VERSION)
+            unjudged = NoDecision(complaint=str(error)[:MAX_DETAIL], model=asked, prompt_version=PROMPT_VERSION)
             return [unjudged] * len(conflicts.conflicts), _step(
                 error if isinstance(error, ReplyInvalidError) else answer
             )
-        return list(_judgements(answer, conflicts, vectors, asked)), _step(answer, vectors)
+        return list(_llm_decisions(answer, conflicts, vectors, asked)), _step(answer, vectors)
 
 
-def _numbered(envelope: MatchedFacts, contested: Sequence[Contested], again: Sequence[Again]) -> Conflicts:
+def _numbered_conflicts(
+    envelope: MatchedFacts, conflicts: Sequence[Conflict], retries: Sequence[RetryConflict]
+) -> NumberedConflicts:
     places = range(len(envelope.facts))
-    return number(
-        [(weight.matched.fact, weight.candidates) for weight in contested],
+    return number_conflicts(
+        [(weight.matched.fact, weight.candidates) for weight in conflicts],
         said_at=envelope.occurred_at,
-        again=[(asked.unresolved, asked.rivals) for asked in again],
-        just_said=frozenset(place_id(envelope.owner, envelope.source_id, place) for place in places),
+        retries=[(asked.unresolved, asked.rivals) for asked in retries],
+        just_said=frozenset(provisional_fact_id(envelope.owner, envelope.source_id, place) for place in places),
     )
 
 
-def _settling(asked: Again, judgement: Judgement | Unjudged) -> Settling:
-    return Settling(asked=asked, judgement=judgement)
+def _retry_outcome(conflict: RetryConflict, llm_decision: LlmDecision | NoDecision) -> RetryOutcome:
+    return RetryOutcome(conflict=conflict, llm_decision=llm_decision)
 
 
-def _merged_texts(verdicts: Sequence[Verdict]) -> Iterator[str]:
-    for verdict in verdicts:
-        if verdict.action == "MERGE":
+def _merged_texts(parsed_decisions: Sequence[ParsedDecision]) -> Iterator[str]:
+    for verdict in parsed_decisions:
+        if verdict.verdict == "MERGE":
             yield verdict.search_text or verdict.text or ""
 
 
-def _judgements(
-    answer: Answer[tuple[Verdict, ...]], conflicts: Conflicts, merged: RecordedVectors, asked: str
-) -> Iterator[Judgement]:
-    vectors = iter(merged.vectors)
+def _llm_decisions(
+    answer: Answer[tuple[ParsedDecision, ...]],
+    conflicts: NumberedConflicts,
+    merged_vectors: EmbeddingResult,
+    model: str,
+) -> Iterator[LlmDecision]:
+    vectors = iter(merged_vectors.vectors)
     for verdict, conflict in zip(answer.value, conflicts.conflicts, strict=True):
-        yield _judgement(verdict, conflict, next(vectors) if verdict.action == "MERGE" else None, asked)
+        yield _llm_decision(verdict, conflict, next(vectors) if verdict.verdict == "MERGE" else None, model)
 
 
-def _judgement(verdict: Verdict, conflict: Conflict, merged_vector: Vector | None, asked: str) -> Judgement:
-    return Judgement(
-        verdict=verdict,
-        targets=tuple(known for label, known in conflict.candidates if label in verdict.targets),
+def _llm_decision(
+    parsed_decision: ParsedDecision, conflict: NumberedConflict, merged_vector: Vector | None, model: str
+) -> LlmDecision:
+    return LlmDecision(
+        reply=parsed_decision,
+        targets=tuple(known for label, known in conflict.candidates if label in parsed_decision.targets),
         merged_vector=merged_vector,
-        model=asked,
+        model=model,
         prompt_version=PROMPT_VERSION,
     )
 
 
-def _step(paid: Answer[tuple[Verdict, ...]] | ReplyInvalidError | None, merged: RecordedVectors | None = None) -> Step:
+def _step(
+    answer_or_error: Answer[tuple[ParsedDecision, ...]] | ReplyInvalidError | None,
+    merged_vectors: EmbeddingResult | None = None,
+) -> Step:
     """What was paid for, whatever came of it."""
-    replies = paid.replies if paid else ()
+    replies = answer_or_error.replies if answer_or_error else ()
     reprompts = max(0, len(replies) - 1)
     metrics.REPROMPTS.labels(purpose="resolve").inc(reprompts)
     return Step(
@@ -133,9 +147,12 @@ def _step(paid: Answer[tuple[Verdict, ...]] | ReplyInvalidError | None, merged: 
         model=replies[-1].model if replies else None,
         prompt_version=PROMPT_VERSION if replies else None,
         llm_calls=len(replies),
-        embedding_calls=merged.calls if merged else 0,
-        input_tokens=sum(reply.usage.input_tokens for reply in replies) + (merged.tokens if merged else 0),
+        embedding_calls=merged_vectors.calls if merged_vectors else 0,
+        input_tokens=sum(reply.usage.input_tokens for reply in replies)
+        + (merged_vectors.tokens if merged_vectors else 0),
         output_tokens=sum(reply.usage.output_tokens for reply in replies),
         reprompts=reprompts,
-        complaints=paid.complaints[:reprompts] if paid else (),  # the last one ended it, and no model was told
+        complaints=answer_or_error.complaints[:reprompts]
+        if answer_or_error
+        else (),  # the last one ended it, and no model was told
     )

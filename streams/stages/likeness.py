@@ -14,21 +14,21 @@ from typing import Final, Literal
 from mnemolog.schemas.base import normalise
 from mnemolog.schemas.facts import Candidate, ExtractedFact
 from mnemolog.streams.stages.likeness_words import (
-    AMBIGUOUS,
+    AMBIGUOUS_WORDS,
     DATES,
     NEGATIONS,
     NUMBERS,
-    STARTERS,
+    ONES,
+    SENTENCE_STARTERS,
     TENS,
     UNITS,
-    UNITS_OF_TEN,
 )
 
-READ_CHARACTERS: Final = 1000
+MAX_COMPARED_CHARACTERS: Final = 1000
 """An embedding model reads the beginning of a text: all-MiniLM-L6-v2 256 tokens, of some four characters each."""
-WEIGHED_WORDS: Final = 20
+MAX_COMPARED_WORDS: Final = 20
 """In a longer text one word more or less drowns: "early" for "late" in 41 words is .996 for all-MiniLM-L6-v2."""
-SPEAKERS: Final = frozenset({"user", "the user", "speaker", "the speaker"})
+SPEAKER_SUBJECTS: Final = frozenset({"user", "the user", "speaker", "the speaker"})
 """Subjects that name nobody."""
 Difference = Literal["number", "date", "unit", "negation", "name", "length", "script"]
 
@@ -37,25 +37,25 @@ _TOKEN = re.compile(
     r"\d{4}-\d{2}-\d{2}|(?<!\w)[-\u2212]?\d+(?:[.,:]\d+)*|\d+(?:[.,:]\d+)*|°[cfCF]\b"
     r"|[^\W\d_]+(?:[+#]+|(?<=\b[A-Z])[-\u2212](?!\w))?|[%€$£¥]|[.!?…:;,\n]"
 )
-_FOREIGN = re.compile(r"[^\W\d_a-zA-Z\u00aa-\u024f\u1e00-\u1eff]")  # letters that are not Latin
+_NON_LATIN = re.compile(r"[^\W\d_a-zA-Z\u00aa-\u024f\u1e00-\u1eff]")  # letters that are not Latin
 _ISO_DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 _THOUSANDS = re.compile(r"\d{1,3}(?:[.,]\d{3})+")
 _CLITIC = re.compile(r"(?<=[a-z])n't\b", re.IGNORECASE)
 _ELIDED = re.compile(r"\bn'(?=\w)", re.IGNORECASE)
-_GERMAN = re.compile(r"(ein|zwei|drei|vier|fünf|sechs|sieben|acht|neun)und(\w+)")
-_ENDS: Final = frozenset(".!?…\n")
-_CLAUSES: Final = _ENDS | frozenset(",;:")
-_LINKS: Final = frozenset({"and", "but", "und", "aber", "et", "mais", "y", "pero", "e", "mas", "ma"})
+_GERMAN_COMPOUND = re.compile(r"(ein|zwei|drei|vier|fünf|sechs|sieben|acht|neun)und(\w+)")
+_SENTENCE_ENDS: Final = frozenset(".!?…\n")
+_CLAUSE_ENDS: Final = _SENTENCE_ENDS | frozenset(",;:")
+_CONJUNCTIONS: Final = frozenset({"and", "but", "und", "aber", "et", "mais", "y", "pero", "e", "mas", "ma"})
 _SHORT_UNITS: Final = frozenset({"m", "g", "l", "h", "s", "c", "f", "k", "t", "b"})
-_SCOPE = 8  # words that a negation reaches at the most
-_STEM = 4
+_NEGATION_REACH = 8  # words that a negation reaches at the most
+_STEM_LENGTH = 4
 
 
 @dataclass(frozen=True, slots=True)
-class _Reading:
+class _TextFeatures:
     """What a text tells beside its drift, in its order: "from 9 to 5" is not "from 5 to 9".
 
-    `negations` are the stems of what each negation reaches. `is_read` says whether the words are in a script of the
+    `negations` are the stems of what each negation reaches. `is_latin` says whether the words are in a script of the
     word lists.
     """
 
@@ -65,7 +65,7 @@ class _Reading:
     units: tuple[str, ...]
     negations: frozenset[frozenset[str]]
     names: tuple[str, ...]
-    is_read: bool
+    is_latin: bool
 
 
 def differences(one: str, other: str) -> frozenset[Difference]:
@@ -74,14 +74,14 @@ def differences(one: str, other: str) -> frozenset[Difference]:
     `length` where one is too long to have been embedded whole, or for each of its words to have counted; `script` where
     one is in letters that the lists do not have. Both are said of other words only.
     """
-    if max(len(one), len(other)) > READ_CHARACTERS:
+    if max(len(one), len(other)) > MAX_COMPARED_CHARACTERS:
         return frozenset({"length"})
-    left, right = _read(one), _read(other)
+    left, right = _features(one), _features(other)
     found: list[Difference] = []
     if sorted(left.words) != sorted(right.words):
-        if max(len(left.words), len(right.words)) > WEIGHED_WORDS:
+        if max(len(left.words), len(right.words)) > MAX_COMPARED_WORDS:
             found.append("length")
-        if not (left.is_read and right.is_read):
+        if not (left.is_latin and right.is_latin):
             found.append("script")
     if left.numbers != right.numbers:
         found.append("number")
@@ -96,21 +96,21 @@ def differences(one: str, other: str) -> frozenset[Difference]:
     return frozenset(found)
 
 
-def vouched(one: str, other: str) -> bool:
+def texts_equivalent(one: str, other: str) -> bool:
     """Whether likeness of vectors may stand for sameness of the texts."""
     return not differences(one, other)
 
 
-def told_of_another(one: ExtractedFact | Candidate, other: ExtractedFact | Candidate) -> bool:
+def subjects_differ(one: ExtractedFact | Candidate, other: ExtractedFact | Candidate) -> bool:
     """Whether equal words are said of two: "I like tea" names nobody, and their subjects are named and differ."""
     subjects = (normalise(one.subject or ""), normalise(other.subject or ""))
-    if not all(subjects) or subjects[0] == subjects[1] or SPEAKERS & {*subjects}:
+    if not all(subjects) or subjects[0] == subjects[1] or SPEAKER_SUBJECTS & {*subjects}:
         return False
     texts = (normalise(one.text), normalise(other.text))
     return not any(subject in text for subject in subjects for text in texts)
 
 
-def lost(parents: Iterable[str], merged: str) -> frozenset[str]:
+def missing_details(parents: Iterable[str], merged: str) -> frozenset[str]:
     """The numbers, dates, names and negations that `parents` tell and `merged` does not, as they are to be told of.
 
     Words that may mean something else are overlooked: nobody is blamed for what is not certain.
@@ -120,7 +120,7 @@ def lost(parents: Iterable[str], merged: str) -> frozenset[str]:
     gone: set[str] = set()
     for parent in parents:
         tokens = _tokens(parent)
-        certain = [token for token in tokens if token.casefold() not in AMBIGUOUS]
+        certain = [token for token in tokens if token.casefold() not in AMBIGUOUS_WORDS]
         gone |= {*_numbers(certain), *_dates(certain)} - told
         gone |= {name for name in _names(tokens) if name not in folded}
         if _negates(certain) and not negated:
@@ -129,16 +129,16 @@ def lost(parents: Iterable[str], merged: str) -> frozenset[str]:
 
 
 @lru_cache(maxsize=4096)  # a fact's candidates are read once for each, and known facts again and again
-def _read(text: str) -> _Reading:
+def _features(text: str) -> _TextFeatures:
     tokens = _tokens(text)
-    return _Reading(
-        words=tuple(token.casefold() for token in tokens if token not in _CLAUSES),
+    return _TextFeatures(
+        words=tuple(token.casefold() for token in tokens if token not in _CLAUSE_ENDS),
         numbers=tuple(_numbers(tokens)),
         dates=tuple(_dates(tokens)),
         units=tuple(_units(tokens)),
         negations=frozenset(_negations(tokens)),
         names=tuple(_names(tokens)),
-        is_read=_FOREIGN.search(_plain(text)) is None,
+        is_latin=_NON_LATIN.search(_plain(text)) is None,
     )
 
 
@@ -157,20 +157,20 @@ def _numbers(tokens: list[str]) -> Iterator[str]:
     while place < len(tokens):
         word = tokens[place].casefold()
         after = tokens[place + 1].casefold() if place + 1 < len(tokens) else ""
-        if word in TENS and after in UNITS_OF_TEN:
-            yield str(int(TENS[word]) + int(UNITS_OF_TEN[after]))
+        if word in TENS and after in ONES:
+            yield str(int(TENS[word]) + int(ONES[after]))
             place += 1
         elif word[-1].isdigit():
             if not _ISO_DATE.fullmatch(word):
-                yield _figure(word)
+                yield _normalised_number(word)
         elif word in NUMBERS:
             yield NUMBERS[word]
-        elif (compound := _GERMAN.fullmatch(word)) and compound[2] in TENS:
-            yield str(int(TENS[compound[2]]) + int(UNITS_OF_TEN.get(compound[1], "1")))
+        elif (compound := _GERMAN_COMPOUND.fullmatch(word)) and compound[2] in TENS:
+            yield str(int(TENS[compound[2]]) + int(ONES.get(compound[1], "1")))
         place += 1
 
 
-def _figure(digits: str) -> str:
+def _normalised_number(digits: str) -> str:
     digits = "".join(str(unicodedata.digit(sign, -1)) if sign.isdigit() else sign for sign in digits)
     if _THOUSANDS.fullmatch(digits):
         return re.sub(r"[.,]", "", digits)
@@ -201,16 +201,16 @@ def _negates(tokens: list[str]) -> bool:
 def _negations(tokens: list[str]) -> Iterator[frozenset[str]]:
     for place, token in enumerate(tokens):
         if token.casefold() in NEGATIONS:
-            yield frozenset(_reached(tokens[place + 1 : place + 1 + _SCOPE]))
+            yield frozenset(_negated_stems(tokens[place + 1 : place + 1 + _NEGATION_REACH]))
 
 
-def _reached(tokens: list[str]) -> Iterator[str]:
+def _negated_stems(tokens: list[str]) -> Iterator[str]:
     for token in tokens:
         word = token.casefold()
-        if token in _CLAUSES or word in _LINKS:
+        if token in _CLAUSE_ENDS or word in _CONJUNCTIONS:
             return
-        if word not in STARTERS and word not in NEGATIONS:
-            yield word[:_STEM]
+        if word not in SENTENCE_STARTERS and word not in NEGATIONS:
+            yield word[:_STEM_LENGTH]
 
 
 def _names(tokens: list[str]) -> Iterator[str]:
@@ -219,6 +219,6 @@ def _names(tokens: list[str]) -> Iterator[str]:
     for token in tokens:
         word = token.casefold()
         written_large = token != token.lower() and (len(token) > 1 or not (first or word == "i"))
-        if written_large and word not in DATES and word not in NUMBERS and not (first and word in STARTERS):
+        if written_large and word not in DATES and word not in NUMBERS and not (first and word in SENTENCE_STARTERS):
             yield word
-        first = token in _ENDS
+        first = token in _SENTENCE_ENDS

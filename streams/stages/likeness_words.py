@@ -2,8 +2,8 @@
 
 Negations are Dutch, Scandinavian and Polish as well.
 
-Small words that are something else in another of these languages stand in `AMBIGUOUS`: for comparing two texts they
-count, because a false alarm costs no more than a question; for refusing a text they do not.
+Small words that are something else in another of these languages stand in `AMBIGUOUS_WORDS`: for comparing two texts
+they count, because a false alarm costs no more than a question; for refusing a text they do not.
 """
 
 # ruff: noqa: SIM905 -- a list of words is best read as words
@@ -16,7 +16,7 @@ def _table(rows: Mapping[str, str]) -> dict[str, str]:
     return {word: meaning for meaning, words in rows.items() for word in words.split()}
 
 
-UNITS_OF_TEN: Final = _table(
+ONES: Final = _table(
     {
         "0": "zero null zéro cero",
         "1": "one eins uno",
@@ -43,7 +43,7 @@ TENS: Final = _table(
     }
 )
 NUMBERS: Final = (
-    UNITS_OF_TEN
+    ONES
     | TENS
     | _table(
         {
@@ -164,7 +164,7 @@ NEGATIONS: Final = frozenset(
     ).split()
 )
 
-AMBIGUOUS: Final = frozenset(
+AMBIGUOUS_WORDS: Final = frozenset(
     (
         "null one both due sei sept six once elf cent mil mille mila quince seize media half demi medio meio meia mezzo"
         " first second third primo prima segunda segundo secondo seconda premier primera primeira erste erster ersten"
@@ -175,7 +175,7 @@ AMBIGUOUS: Final = frozenset(
     ).split()
 )
 
-STARTERS: Final = frozenset(
+SENTENCE_STARTERS: Final = frozenset(
     (
         "a an the this that these those he she it they we you i my his her its their our your there here who what when"
         " where if as at by for from in into of on since until to with after before during every each all both some"

@@ -2,13 +2,13 @@
 
 from datetime import datetime
 
-from mnemolog.projections.limits import Claim, Reservations, too_large
+from mnemolog.projections.limits import LimitReservations, TurnUsage, exceeded_turn_size
 from mnemolog.schemas.envelopes import MatchedFacts
-from mnemolog.schemas.policy import LimitHit, Rules
+from mnemolog.schemas.policy import EffectivePolicy, LimitHit
 from mnemolog.schemas.scope import Scope
 
 
-class Limiting:
+class LimitEnforcer:
     """The limits of a scope and of its tenant, each by itself. Commands are not limited.
 
     Facts are counted that are active or wait for a confirmation: both are stored, and a confirmation is then never over
@@ -18,19 +18,21 @@ class Limiting:
     Without `reserves` nothing is written: what a turn would break is told, and it does not count.
     """
 
-    def __init__(self, reservations: Reservations, *, reserves: bool = True) -> None:
+    def __init__(self, reservations: LimitReservations, *, reserves: bool = True) -> None:
         self._reservations = reservations
-        self._refused = reservations.refused if reserves else reservations.foreseen
+        self._check = reservations.reserve if reserves else reservations.check
 
-    async def precheck(self, scope: Scope, rules: Rules, size: int, published_at: datetime) -> LimitHit | None:
+    async def precheck(
+        self, scope: Scope, rules: EffectivePolicy, size: int, published_at: datetime
+    ) -> LimitHit | None:
         """The limit for which a turn of `size` bytes is refused before any model is asked: nothing is left over.
 
         It tells only what is projected and reserved: the truth is in `refused`.
         """
-        return too_large(rules, size) or await self._reservations.used_up(scope, rules, published_at)
+        return exceeded_turn_size(rules, size) or await self._reservations.exhausted_limit(scope, rules, published_at)
 
-    async def refused(
-        self, envelope: MatchedFacts, rules: Rules, *, added: int, ended: int, tokens: int
+    async def exceeded_limit(
+        self, envelope: MatchedFacts, rules: EffectivePolicy, *, added: int, ended: int, tokens: int
     ) -> LimitHit | None:
         """The limit that a turn would break which adds and ends so many facts and used so many tokens, or None.
 
@@ -39,7 +41,7 @@ class Limiting:
         """
         if envelope.source_kind == "command" or envelope.scope is None:
             return None
-        claim = Claim(
+        claim = TurnUsage(
             owner=envelope.owner,
             source_id=envelope.source_id,
             scope=envelope.scope,
@@ -47,4 +49,4 @@ class Limiting:
             facts=added - ended,
             tokens=tokens,
         )
-        return too_large(rules, envelope.size) or await self._refused(claim, rules)
+        return exceeded_turn_size(rules, envelope.size) or await self._check(claim, rules)

@@ -7,7 +7,7 @@ from uuid import UUID
 
 from mnemolog.schemas.envelopes import MatchedFacts
 from mnemolog.schemas.events import Overwrite
-from mnemolog.schemas.policy import LimitHit, Rules
+from mnemolog.schemas.policy import EffectivePolicy, LimitHit
 from mnemolog.schemas.scope import Scope
 
 
@@ -28,7 +28,7 @@ class PendingCase(Protocol):
     def said_at(self) -> datetime: ...
 
 
-class Bygone(Protocol):
+class ClosedValue(Protocol):
     """A value of a slot that was true from `true_from` until `true_to`, and said last, as far as that counts, then."""
 
     @property
@@ -54,20 +54,20 @@ class Lookups(Protocol):
         """The open cases among `fact_ids`; what is not pending has none."""
         ...
 
-    async def successors(self, fact_ids: Sequence[UUID]) -> Mapping[UUID, tuple[datetime, ...]]:
+    async def version_starts(self, fact_ids: Sequence[UUID]) -> Mapping[UUID, tuple[datetime, ...]]:
         """For each fact the `true_from` of itself and of the versions that it superseded, all the way back."""
         ...
 
-    async def bygones(self, scope: Scope, keys: Sequence[str], *, after: datetime) -> Sequence[Bygone]:
+    async def closed_values(self, scope: Scope, keys: Sequence[str], *, after: datetime) -> Sequence[ClosedValue]:
         """The values that these keys held in exactly `scope` and whose truth ended after `after`, bounded."""
         ...
 
 
-class Limiting(Protocol):
+class LimitCheck(Protocol):
     """The truth about limits; it is asked last, when it is known what a turn would do."""
 
-    async def refused(
-        self, envelope: MatchedFacts, rules: Rules, *, added: int, ended: int, tokens: int
+    async def exceeded_limit(
+        self, envelope: MatchedFacts, rules: EffectivePolicy, *, added: int, ended: int, tokens: int
     ) -> LimitHit | None:
         """The first limit that a turn with so many new and ended facts and tokens would break, or None."""
         ...

@@ -8,19 +8,19 @@ from uuid import UUID
 
 from mnemolog.schemas import ids
 from mnemolog.schemas.facts import Candidate, ExtractedFact, NewFact, Statement
-from mnemolog.schemas.policy import Rules
-from mnemolog.schemas.provenance import Before, DecidedBy, Decision, Thresholds, Weighed
+from mnemolog.schemas.policy import EffectivePolicy
+from mnemolog.schemas.provenance import DecidedBy, Decision, FactSnapshot, Thresholds, WeighedCandidate
 from mnemolog.schemas.vector import Vector
-from mnemolog.streams.prompts.resolve import Verdict
-from mnemolog.streams.stages.guarding import Saying, confidence_of
+from mnemolog.streams.prompts.resolve import ParsedDecision
+from mnemolog.streams.stages.guarding import StatementContext, confidence_of
 from mnemolog.streams.stages.lookups import PendingCase
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Judgement:
+class LlmDecision:
     """What a reader decided on a contested fact, and which one; `merged_vector` is that of a merged text."""
 
-    verdict: Verdict
+    reply: ParsedDecision
     targets: tuple[Candidate, ...] = ()
     merged_vector: Vector | None = None
     model: str | None = None
@@ -28,7 +28,7 @@ class Judgement:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Unjudged:
+class NoDecision:
     """No valid decision on a contested fact could be had, and why."""
 
     complaint: str
@@ -37,11 +37,11 @@ class Unjudged:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Circumstances:
+class DecisionContext:
     """Whose facts they are, when they were said, and what holds for them; `thresholds` are told in the reasons.
 
-    `pending` has the overwrites that are held back, of all pending facts that these may meet; `chains` has, for known
-    facts, the beginnings of the versions before them.
+    `pending_cases` has the overwrites that are held back, of all pending facts that these may meet; `version_starts`
+    has, for known facts, the beginnings of the versions before them.
     """
 
     owner: str
@@ -49,23 +49,23 @@ class Circumstances:
     occurred_at: datetime
     speaker: str | None
     thresholds: Thresholds
-    rules: Rules = field(default_factory=Rules)
+    rules: EffectivePolicy = field(default_factory=EffectivePolicy)
     infer: bool = True
-    pending: Mapping[UUID, PendingCase] = field(default_factory=dict)
-    chains: Mapping[UUID, tuple[datetime, ...]] = field(default_factory=dict)
+    pending_cases: Mapping[UUID, PendingCase] = field(default_factory=dict)
+    version_starts: Mapping[UUID, tuple[datetime, ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Maker:
-    """Makes the parts of the events about one statement; `place` is the ordinal of the first of them.
+class EventBuilder:
+    """Makes the parts of the events about one statement; `ordinal` is the ordinal of the first of them.
 
     `candidates` are told with each decision. A statement without a `vector` brings no fact of its own.
     """
 
-    given: Circumstances
-    place: int
+    context: DecisionContext
+    ordinal: int
     fact: ExtractedFact
-    saying: Saying
+    statement_context: StatementContext
     vector: Vector | None
     candidates: tuple[Candidate, ...]
 
@@ -73,57 +73,57 @@ class Maker:
     def statement(self) -> Statement:
         return Statement(text=self.fact.text, excerpt=self.fact.excerpt)
 
-    def head(self, decision: Decision, *, after: int = 0) -> dict[str, Any]:
-        """The fields that all events have; `after` counts the events about this statement before it."""
-        ordinal = self.place + after
-        event_id = ids.event_id(self.given.owner, self.given.source_id, ordinal)
+    def event_fields(self, decision: Decision, *, offset: int = 0) -> dict[str, Any]:
+        """The fields that all events have; `offset` counts the events about this statement before it."""
+        ordinal = self.ordinal + offset
+        event_id = ids.event_id(self.context.owner, self.context.source_id, ordinal)
         return {"event_id": event_id, "ordinal": ordinal, "decision": decision}
 
     def decision(
-        self, by: DecidedBy, reason: str, judgement: Judgement | Unjudged | None = None, **fields: Any
+        self, by: DecidedBy, reason: str, llm_decision: LlmDecision | NoDecision | None = None, **fields: Any
     ) -> Decision:
-        weighed = (Weighed(fact_id=known.fact_id, similarity=known.similarity) for known in self.candidates)
-        verdict = judgement.verdict if isinstance(judgement, Judgement) else None
+        weighed = (WeighedCandidate(fact_id=known.fact_id, similarity=known.similarity) for known in self.candidates)
+        verdict = llm_decision.reply if isinstance(llm_decision, LlmDecision) else None
         return Decision(
             by=by,
             reason=reason,
             candidates=tuple(weighed),
-            model=judgement.model if judgement else None,
-            prompt_version=judgement.prompt_version if judgement else None,
-            verdict=verdict.action if verdict else None,
+            model=llm_decision.model if llm_decision else None,
+            prompt_version=llm_decision.prompt_version if llm_decision else None,
+            verdict=verdict.verdict if verdict else None,
             **fields,
         )
 
-    def new_fact(self, *, after: int = 0) -> NewFact:
-        fact, given = self.fact, self.given
+    def new_fact(self, *, offset: int = 0) -> NewFact:
+        fact, given = self.fact, self.context
         if self.vector is None:
             raise AssertionError("a statement without a vector brings no fact of its own")
         return NewFact(
             **{name: getattr(fact, name) for name in ExtractedFact.model_fields},
-            fact_id=ids.fact_id(given.owner, given.source_id, self.place + after),
-            confidence=self.saying.confidence,
-            true_from=self.saying.true_from,
+            fact_id=ids.fact_id(given.owner, given.source_id, self.ordinal + offset),
+            confidence=self.statement_context.confidence,
+            true_from=self.statement_context.true_from,
             speaker=given.speaker,
             vector=self.vector,
         )
 
-    def merged_fact(self, judgement: Judgement, targets: Sequence[Candidate]) -> NewFact:
+    def merged_fact(self, llm_decision: LlmDecision, targets: Sequence[Candidate]) -> NewFact:
         """The richer fact: true since the first of its parents was, as sure as the surest, as risky as the riskiest."""
-        fact, verdict = self.new_fact(), judgement.verdict
+        fact, verdict = self.new_fact(), llm_decision.reply
         return fact.model_copy(
             update={
                 "text": verdict.text or fact.text,
                 "search_text": verdict.search_text or verdict.text or fact.search_text,
                 "true_from": min(fact.true_from, *(known.true_from for known in targets)),
                 "confidence": max(fact.confidence, *(known.confidence for known in targets)),
-                "vector": judgement.merged_vector or fact.vector,
+                "vector": llm_decision.merged_vector or fact.vector,
                 **self._inherited(targets),
             }
         )
 
     def _inherited(self, targets: Sequence[Candidate]) -> dict[str, Any]:
         """What a merged fact has from its targets: slot, subject and end where the statement has none, and risk."""
-        fact, rules = self.fact, self.given.rules
+        fact, rules = self.fact, self.context.rules
         slot = next((known for known in targets if known.key is not None), None) if fact.key is None else None
         risky = (known.category for known in targets if rules.is_high_risk(known.category, known.key))
         ends = (known.valid_until or known.true_to for known in targets)
@@ -136,19 +136,19 @@ class Maker:
         }
 
 
-def said(fact: ExtractedFact, given: Circumstances) -> Saying:
+def statement_context(fact: ExtractedFact, context: DecisionContext) -> StatementContext:
     """How a statement of this turn counts: it holds from its event time on, or from when it was said."""
-    return Saying(
-        confidence=confidence_of(fact, given.rules),
-        true_from=fact.event_time or given.occurred_at,
-        said_at=given.occurred_at,
-        revises=fact.action_hint != "new",
+    return StatementContext(
+        confidence=confidence_of(fact, context.rules),
+        true_from=fact.event_time or context.occurred_at,
+        said_at=context.occurred_at,
+        tells_change_or_end=fact.action_hint != "new",
     )
 
 
-def before(known: Candidate) -> Before:
+def fact_before(known: Candidate) -> FactSnapshot:
     """A known fact as it stands before an event."""
-    return Before(
+    return FactSnapshot(
         fact_id=known.fact_id,
         text=known.text,
         key=known.key,

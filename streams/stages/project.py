@@ -8,28 +8,28 @@ from mnemolog.projections.log_source import LogSource
 from mnemolog.projections.projector import LogRecord, Projector
 from mnemolog.streams import metrics
 from mnemolog.streams.errors import LogMismatch
-from mnemolog.streams.records import Record
-from mnemolog.streams.transport import StartOffsets
+from mnemolog.streams.records import KafkaRecord
+from mnemolog.streams.transport import StartOffsetLookup
 
 
-class Projecting:
+class ProjectStage:
     """Works on consecutive commits of one partition."""
 
     def __init__(self, projector: Projector) -> None:
         self._projector = projector
 
-    async def __call__(self, records: Sequence[Record]) -> None:
+    async def __call__(self, records: Sequence[KafkaRecord]) -> None:
         batch = [LogRecord(offset=record.offset, value=record.value or b"") for record in records]
         started = perf_counter()
         await self._projector.apply(records[0].partition, batch)
         metrics.STAGE_SECONDS.labels(stage="project").observe(perf_counter() - started)
 
 
-def start_offsets(projector: Projector, log: LogSource, folded: LogSource) -> StartOffsets:
+def start_offsets(projector: Projector, log: LogSource, applied_log: LogSource) -> StartOffsetLookup:
     """Where to read on: the tables know, so that an empty database is filled and a restored one catches up.
 
-    Raises `LogMismatch` where the newest record that is `folded` does not stand in the log: commits of a log that was
-    made anew have offsets that the tables have seen, and would be skipped as repeats.
+    Raises `LogMismatch` where the newest record that is `applied_log` does not stand in the log: commits of a log that
+    was made anew have offsets that the tables have seen, and would be skipped as repeats.
     """
 
     async def offsets(assigned: frozenset[tuple[str, int]]) -> Mapping[tuple[str, int], int]:
@@ -39,7 +39,7 @@ def start_offsets(projector: Projector, log: LogSource, folded: LogSource) -> St
         return starts
 
     async def check(partition: int, start: int) -> None:
-        if await _value(log, partition, start - 1) != await _value(folded, partition, start - 1):
+        if await _value(log, partition, start - 1) != await _value(applied_log, partition, start - 1):
             raise LogMismatch(partition, start - 1)
 
     return offsets
@@ -51,7 +51,7 @@ async def _value(log: LogSource, partition: int, offset: int) -> bytes | None:
     return next(iter([record.value async for record in log.read(partition, offset, offset + 1)]), None)
 
 
-async def lag(projector: Projector, log: LogSource) -> Mapping[int, int]:
+async def projection_lag(projector: Projector, log: LogSource) -> Mapping[int, int]:
     """Per partition the commits that are in the log and not yet in the tables."""
     projected = await projector.next_offsets()
     ends = {partition: await log.end_offset(partition) for partition in await log.partitions()}

@@ -8,15 +8,15 @@ from mnemolog.schemas.admission import Refusal
 from mnemolog.schemas.envelopes import Envelope
 from mnemolog.schemas.errors import InvalidRecordError
 from mnemolog.schemas.provenance import Origin
-from mnemolog.streams.records import Record
-from mnemolog.streams.stages.carrying import carry, opened
-from mnemolog.streams.stages.errors import TurnEndedError
+from mnemolog.streams.records import KafkaRecord
+from mnemolog.streams.stages.carrying import new_envelope, next_envelope
+from mnemolog.streams.stages.errors import SourceEndedError
 
 E = TypeVar("E", bound=Envelope)
 
 
 @dataclass(frozen=True, slots=True)
-class Received(Generic[E]):
+class ReceivedEnvelope(Generic[E]):
     """An envelope; `fault` says why the bytes were none, then the envelope only names the record."""
 
     envelope: E
@@ -30,21 +30,21 @@ class Received(Generic[E]):
     def origin(self) -> Origin:
         return self.envelope.origin
 
-    def checked(self) -> E:
-        """The envelope. Raises `TurnEndedError` for bytes that were none."""
+    def require_valid(self) -> E:
+        """The envelope. Raises `SourceEndedError` for bytes that were none."""
         if self.fault is not None:
-            raise TurnEndedError("not_a_record", self.fault)
+            raise SourceEndedError("not_a_record", self.fault)
         return self.envelope
 
 
-def reader(kind: type[E]) -> Callable[[Record], Received[E]]:
+def envelope_reader(kind: type[E]) -> Callable[[KafkaRecord], ReceivedEnvelope[E]]:
     """Read records of one kind. A record of a newer version escapes: the stage waits to be upgraded."""
 
-    def read(record: Record) -> Received[E]:
+    def read(record: KafkaRecord) -> ReceivedEnvelope[E]:
         try:
-            return Received(kind.from_bytes(record.value))
+            return ReceivedEnvelope(kind.from_bytes(record.value))
         except InvalidRecordError as error:
             refusal = Refusal(source_id=record.position, scope=None, reason="not_a_record", detail=error.detail)
-            return Received(carry(kind, opened(record, refusal)), error.detail)
+            return ReceivedEnvelope(next_envelope(kind, new_envelope(record, refusal)), error.detail)
 
     return read

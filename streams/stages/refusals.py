@@ -6,7 +6,7 @@ from uuid import UUID
 
 from mnemolog.schemas.command import Edit
 from mnemolog.streams.errors import StreamsError
-from mnemolog.streams.stages.given import Facts, Given
+from mnemolog.streams.stages.given import CommandContext, StoredFacts
 
 RefusalReason = Literal[
     "invalid_command",
@@ -20,7 +20,7 @@ RefusalReason = Literal[
     "already_undone",
     "built_upon",
 ]
-_ORDER: Final[tuple[RefusalReason, ...]] = (
+_SEVERITY: Final[tuple[RefusalReason, ...]] = (
     "foreign_fact",
     "unknown_fact",
     "closed_fact",
@@ -42,52 +42,52 @@ class CommandRefusedError(StreamsError):
         self.detail = detail
 
 
-def refuse_faults(faults: Iterable[Fault | None]) -> None:
+def raise_for_faults(faults: Iterable[Fault | None]) -> None:
     """Raise `CommandRefusedError` for the gravest of the faults, if there is one, with a detail that lists all."""
     found = [fault for fault in faults if fault is not None]
     if found:
-        reason = min((reason for reason, _ in found), key=_ORDER.index)
+        reason = min((reason for reason, _ in found), key=_SEVERITY.index)
         raise CommandRefusedError(reason, "; ".join(text for _, text in found))
 
 
-def is_open(given: Given, fact_id: UUID, facts: Facts) -> bool:
-    return open_fault(given, fact_id, facts) is None
+def is_open(context: CommandContext, fact_id: UUID, facts: StoredFacts) -> bool:
+    return open_fault(context, fact_id, facts) is None
 
 
-def open_fault(given: Given, fact_id: UUID, facts: Facts) -> Fault | None:
+def open_fault(context: CommandContext, fact_id: UUID, facts: StoredFacts) -> Fault | None:
     stored = facts.get(fact_id)
     if stored is None:
         return "unknown_fact", f"{fact_id} is not known: check the id"
-    if not given.is_ours(stored):
+    if not context.owns(stored):
         return "foreign_fact", f"{fact_id} belongs to another scope: order it in the scope that holds it"
     if stored.is_open:
         return None
     return (
         "closed_fact",
-        f"{fact_id} is {stored.standing.status}: its history tells what stands now, or undo what closed it",
+        f"{fact_id} is {stored.state.status}: its history tells what stands now, or undo what closed it",
     )
 
 
-def edit_fault(given: Given, edit: Edit, facts: Facts, *, by_human: bool) -> Fault | None:
-    if fault := open_fault(given, edit.fact_id, facts):
+def edit_fault(context: CommandContext, edit: Edit, facts: StoredFacts, *, by_human: bool) -> Fault | None:
+    if fault := open_fault(context, edit.fact_id, facts):
         return fault
     stored = facts[edit.fact_id]
-    if stored.standing.status == "pending_confirmation":
+    if stored.state.status == "pending_confirmation":
         return "closed_fact", f"{edit.fact_id} waits for a confirmation: confirm or reject it, then edit what stands"
     if stored.authority == "human" and not by_human:
         return "human_word", f"{edit.fact_id} is a human's word: only a human can correct it"
     return None
 
 
-def pending_fault(given: Given, fact_id: UUID, facts: Facts) -> Fault | None:
-    fault = open_fault(given, fact_id, facts)
-    if fault is None and facts[fact_id].standing.status != "pending_confirmation":
+def pending_fault(context: CommandContext, fact_id: UUID, facts: StoredFacts) -> Fault | None:
+    fault = open_fault(context, fact_id, facts)
+    if fault is None and facts[fact_id].state.status != "pending_confirmation":
         return "not_pending", f"{fact_id} is active and waits for nothing: delete it, or undo what brought it"
     return fault
 
 
-def unresolved_fault(given: Given, fact_id: UUID, facts: Facts) -> Fault | None:
-    fault = open_fault(given, fact_id, facts)
-    if fault is None and not facts[fact_id].standing.unresolved:
+def unresolved_fault(context: CommandContext, fact_id: UUID, facts: StoredFacts) -> Fault | None:
+    fault = open_fault(context, fact_id, facts)
+    if fault is None and not facts[fact_id].state.unresolved:
         return "not_unresolved", f"{fact_id} is not unresolved: there is nothing to settle"
     return fault

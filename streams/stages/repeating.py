@@ -13,82 +13,86 @@ from mnemolog.schemas.events import (
 )
 from mnemolog.schemas.facts import Candidate
 from mnemolog.schemas.provenance import Decision
-from mnemolog.streams.stages.in_turn import SoFar
+from mnemolog.streams.stages.in_turn import TurnState
 from mnemolog.streams.stages.lookups import PendingCase
-from mnemolog.streams.stages.making import Maker, before
+from mnemolog.streams.stages.making import EventBuilder, fact_before
 
-_DENIED_BY_REPETITION: Final[frozenset[Overwrite]] = frozenset({"replace", "contradict", "retract"})
+_CONTRADICTED_BY_REPETITION: Final[frozenset[Overwrite]] = frozenset({"replace", "contradict", "retract"})
 """Who says the old again, after it was said to be over or wrong, speaks against that; an announced end or a richer
 wording is no news to him."""
 
 
-def repeated(
-    maker: Maker, known: Candidate, decision: Decision, so_far: SoFar, *, raises: bool
+def repetition_events(
+    builder: EventBuilder, known: Candidate, decision: Decision, turn_state: TurnState, *, raises_confidence: bool
 ) -> tuple[MemoryEvent, ...]:
-    """The events of a statement that says what `known` says; `raises` tells that a reader saw it in other words.
+    """The events of a statement that repeats `known`; `raises_confidence`: an LLM saw it in other words.
 
     A pending fact is confirmed by it unless it was said before that, and what challenges `known` is rejected, unless
     only equal words count here.
     """
-    given = maker.given
+    given = builder.context
     if not given.infer or given.rules.add_only:
-        return (_skipped(maker, known, decision),)
-    case = given.pending.get(known.fact_id)
-    if case is not None and known.status == "pending_confirmation" and bears_out(maker, case):
-        return (_stands(maker, case, decision, so_far),)
-    if rejected := tuple(_rejected(maker, known, decision, so_far)):
+        return (_skip_event(builder, known, decision),)
+    case = given.pending_cases.get(known.fact_id)
+    if case is not None and known.status == "pending_confirmation" and supports(builder, case):
+        return (_confirm_case(builder, case, decision, turn_state),)
+    if rejected := tuple(_rejections(builder, known, decision, turn_state)):
         return rejected
-    if raises and known.fact_id not in so_far.confirmed:
-        return (_confirmed(maker, known, decision),)
-    return (_skipped(maker, known, decision),)
+    if raises_confidence and known.fact_id not in turn_state.confirmed_ids:
+        return (_confirm_event(builder, known, decision),)
+    return (_skip_event(builder, known, decision),)
 
 
-def confirmed_by(maker: Maker, case: PendingCase, decision: Decision, so_far: SoFar) -> PendingConfirmed:
+def confirm_pending(
+    builder: EventBuilder, case: PendingCase, decision: Decision, turn_state: TurnState
+) -> PendingConfirmed:
     """What was held back is done, to those of its targets that this turn has not ended."""
-    told = tuple(map(before, so_far.seen(case.targets)))
+    told = tuple(map(fact_before, turn_state.compared_facts(case.targets)))
     return PendingConfirmed(
-        **maker.head(decision.model_copy(update={"before": told})),
+        **builder.event_fields(decision.model_copy(update={"before": told})),
         target=case.fact_id,
-        targets=so_far.open(case.targets),
+        targets=turn_state.open_ids(case.targets),
         action=case.action,
         ended_at=case.ended_at,
-        statement=maker.statement,
+        statement=builder.statement,
     )
 
 
-def bears_out(maker: Maker, case: PendingCase) -> bool:
+def supports(builder: EventBuilder, case: PendingCase) -> bool:
     """Whether a statement speaks for what is held back: earlier words would end what was said after them."""
-    return case.said_at <= maker.given.occurred_at
+    return case.said_at <= builder.context.occurred_at
 
 
-def _stands(maker: Maker, case: PendingCase, decision: Decision, so_far: SoFar) -> MemoryEvent:
+def _confirm_case(builder: EventBuilder, case: PendingCase, decision: Decision, turn_state: TurnState) -> MemoryEvent:
     if not case.needs_human:
-        return confirmed_by(maker, case, decision, so_far)
+        return confirm_pending(builder, case, decision, turn_state)
     held = decision.model_copy(update={"guard": "human_word"})
-    return FactConfirmed(**maker.head(held), target=case.fact_id, statement=maker.statement)
+    return FactConfirmed(**builder.event_fields(held), target=case.fact_id, statement=builder.statement)
 
 
-def _rejected(maker: Maker, known: Candidate, decision: Decision, so_far: SoFar) -> Iterator[MemoryEvent]:
+def _rejections(
+    builder: EventBuilder, known: Candidate, decision: Decision, turn_state: TurnState
+) -> Iterator[MemoryEvent]:
     """Each earlier challenge of `known` is closed; the first of these events carries the statement."""
-    cases = (maker.given.pending.get(fact_id) for fact_id in so_far.open(known.challenged_by))
-    spoken_against = [case for case in cases if case is not None and _speaks_against(maker, case)]
+    cases = (builder.context.pending_cases.get(fact_id) for fact_id in turn_state.open_ids(known.challenged_by))
+    spoken_against = [case for case in cases if case is not None and _contradicts_case(builder, case)]
     for place, case in enumerate(spoken_against):
         first = place == 0
         yield PendingRejected(
-            **maker.head(decision, after=place),
+            **builder.event_fields(decision, offset=place),
             target=case.fact_id,
             confirmed=known.fact_id if first else None,
-            statement=maker.statement if first else None,
+            statement=builder.statement if first else None,
         )
 
 
-def _speaks_against(maker: Maker, case: PendingCase) -> bool:
-    return case.action in _DENIED_BY_REPETITION and case.said_at < maker.given.occurred_at
+def _contradicts_case(builder: EventBuilder, case: PendingCase) -> bool:
+    return case.action in _CONTRADICTED_BY_REPETITION and case.said_at < builder.context.occurred_at
 
 
-def _confirmed(maker: Maker, known: Candidate, decision: Decision) -> MemoryEvent:
-    return FactConfirmed(**maker.head(decision), target=known.fact_id, statement=maker.statement)
+def _confirm_event(builder: EventBuilder, known: Candidate, decision: Decision) -> MemoryEvent:
+    return FactConfirmed(**builder.event_fields(decision), target=known.fact_id, statement=builder.statement)
 
 
-def _skipped(maker: Maker, known: Candidate, decision: Decision) -> MemoryEvent:
-    return FactSkipped(**maker.head(decision), target=known.fact_id, statement=maker.statement)
+def _skip_event(builder: EventBuilder, known: Candidate, decision: Decision) -> MemoryEvent:
+    return FactSkipped(**builder.event_fields(decision), target=known.fact_id, statement=builder.statement)

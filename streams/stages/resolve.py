@@ -10,105 +10,105 @@ from time import perf_counter
 from typing import Any, Final
 from uuid import UUID
 
-from mnemolog.projections.matching import Matcher, Standing
+from mnemolog.projections.matching import CandidateFinder, SourceStatus
 from mnemolog.projections.policies import with_overrides
 from mnemolog.schemas.commit import Commit
 from mnemolog.schemas.envelopes import End, MatchedFacts
 from mnemolog.schemas.events import MemoryEvent
 from mnemolog.schemas.facts import MatchedFact
-from mnemolog.schemas.policy import Rules
-from mnemolog.schemas.provenance import Dropped, Provenance, Step, Thresholds
+from mnemolog.schemas.policy import EffectivePolicy
+from mnemolog.schemas.provenance import DroppedStatement, Provenance, Step, Thresholds
 from mnemolog.streams import metrics
-from mnemolog.streams.recording import ChatRecorder, EmbeddingRecorder
-from mnemolog.streams.records import Record
-from mnemolog.streams.stages.accounting import added, ended, tokens
-from mnemolog.streams.stages.carried import Commanding
-from mnemolog.streams.stages.carrying import MAX_DETAIL, over_limit
-from mnemolog.streams.stages.deciding import events
+from mnemolog.streams.recording import CachedChatModel, CachedEmbedder
+from mnemolog.streams.records import KafkaRecord
+from mnemolog.streams.stages.accounting import count_added, count_ended, count_tokens
+from mnemolog.streams.stages.carried import HandleCommand
+from mnemolog.streams.stages.carrying import MAX_DETAIL, limit_end
+from mnemolog.streams.stages.deciding import decide
 from mnemolog.streams.stages.embed import ThresholdsFor
-from mnemolog.streams.stages.freshness import Freshness
-from mnemolog.streams.stages.in_turn import with_earlier
-from mnemolog.streams.stages.judging import Judging
-from mnemolog.streams.stages.lookups import Bygone, Limiting, Lookups
-from mnemolog.streams.stages.making import Circumstances, said
-from mnemolog.streams.stages.match import Matching, RulesFor
-from mnemolog.streams.stages.reading import Received
-from mnemolog.streams.stages.settling import unsettled
-from mnemolog.streams.stages.weighing import fills_slot, overtaken, weigh
+from mnemolog.streams.stages.freshness import ReadYourWrites
+from mnemolog.streams.stages.in_turn import with_earlier_facts
+from mnemolog.streams.stages.judging import LlmDecider
+from mnemolog.streams.stages.lookups import ClosedValue, LimitCheck, Lookups
+from mnemolog.streams.stages.making import DecisionContext, statement_context
+from mnemolog.streams.stages.match import MatchStage, RulesFor
+from mnemolog.streams.stages.reading import ReceivedEnvelope
+from mnemolog.streams.stages.settling import conflicts_to_retry
+from mnemolog.streams.stages.weighing import classify, classify_obsolete, fills_slot
 
 Clock = Callable[[], datetime]
-_REMEMBERED_ATTEMPTS: Final = 1000  # more than are ever under way
-_UNKNOWN: Final = datetime.max.replace(tzinfo=UTC)
+_MAX_REMEMBERED_ATTEMPTS: Final = 1000  # more than are ever under way
+_ASSUME_LATE: Final = datetime.max.replace(tzinfo=UTC)
 _NO_SCOPE: Final = End(outcome="failed", reason="no_scope")
 
 
-class Resolver:
+class ResolveStage:
     """Works on one source's matched facts, or on a command; gives its commit, or None where it has one already.
 
-    `configured` are the rules where no policy says otherwise; `rules_for` looks policies up.
+    `default_rules` are the rules where no policy says otherwise; `rules_for` looks policies up.
     """
 
     def __init__(
         self,
         *,
-        matcher: Matcher,
-        matching: Matching,
-        model: ChatRecorder,
-        embedder: EmbeddingRecorder,
-        freshness: Freshness,
+        matcher: CandidateFinder,
+        match_stage: MatchStage,
+        model: CachedChatModel,
+        embedder: CachedEmbedder,
+        read_your_writes: ReadYourWrites,
         thresholds_for: ThresholdsFor,
-        configured: Rules,
+        default_rules: EffectivePolicy,
         rules_for: RulesFor,
-        limiting: Limiting,
-        commanding: Commanding,
+        limits: LimitCheck,
+        handle_command: HandleCommand,
         lookups: Lookups,
         clock: Clock,
     ) -> None:
         self._matcher = matcher
-        self._matching = matching
-        self._judging = Judging(model, embedder)
+        self._match_stage = match_stage
+        self._llm_decider = LlmDecider(model, embedder)
         self._embedding_model = embedder.model
-        self._freshness = freshness
+        self._read_your_writes = read_your_writes
         self._thresholds_for = thresholds_for
-        self._configured = configured
+        self._default_rules = default_rules
         self._rules_for = rules_for
-        self._limiting = limiting
-        self._commanding = commanding
+        self._limits = limits
+        self._handle_command = handle_command
         self._lookups = lookups
         self._clock = clock
         self._attempts: dict[str, int] = {}
 
-    async def __call__(self, received: Received[MatchedFacts], record: Record) -> Commit | None:
+    async def __call__(self, received: ReceivedEnvelope[MatchedFacts], record: KafkaRecord) -> Commit | None:
         envelope = received.envelope
-        await self._freshness.reached(envelope.owner, record.partition)
-        standing = await self._matcher.standing(envelope.owner, envelope.source_id, envelope.scope)
-        if standing.committed and not _may_try_again(standing, envelope):
+        await self._read_your_writes.wait_until_projected(envelope.owner, record.partition)
+        standing = await self._matcher.source_status(envelope.owner, envelope.source_id, envelope.scope)
+        if standing.committed and not _may_retry(standing, envelope):
             metrics.ALREADY_COMMITTED.inc()
             return None
         if standing.committed:
-            self._remember(envelope.origin.position, standing.attempt + 1)
-        return await self._resolved(received.checked(), standing)
+            self._remember_attempt(envelope.origin.position, standing.attempt + 1)
+        return await self._commit_source(received.require_valid(), standing)
 
-    async def _resolved(self, envelope: MatchedFacts, standing: Standing) -> Commit:
-        attempt = standing.attempt + 1
+    async def _commit_source(self, envelope: MatchedFacts, source_status: SourceStatus) -> Commit:
+        attempt = source_status.attempt + 1
         if envelope.scope is None:
-            return self.ended(envelope, envelope.end or _NO_SCOPE, attempt=attempt)
-        rules = with_overrides(standing.policies.over(self._configured), envelope.overrides)
-        facts, version = envelope.facts, standing.scope_version
+            return self.end_commit(envelope, envelope.end or _NO_SCOPE, attempt=attempt)
+        rules = with_overrides(source_status.policies.overlay(self._default_rules), envelope.overrides)
+        facts, version = envelope.facts, source_status.scope_version
         if facts and envelope.source_kind == "turn" and version != envelope.scope_version:
-            facts, version = await self._matching.matched(envelope, envelope.scope, facts, rules)
+            facts, version = await self._match_stage.find_candidates(envelope, envelope.scope, facts, rules)
         current = envelope.model_copy(update={"facts": facts, "scope_version": version})
-        return await self._decide(current, rules, attempt, last_end=standing.last_end)
+        return await self._decide(current, rules, attempt, last_end=source_status.latest_key_end)
 
     async def decide(self, envelope: MatchedFacts, *, attempt: int = 1) -> Commit:
         """What would be committed, by the candidates that `envelope` brings; nothing is waited for or sent."""
         if envelope.scope is None:
-            return self.ended(envelope, envelope.end or _NO_SCOPE, attempt=attempt)
+            return self.end_commit(envelope, envelope.end or _NO_SCOPE, attempt=attempt)
         return await self._decide(
-            envelope, await self._rules_for(envelope.scope, envelope.overrides), attempt, last_end=_UNKNOWN
+            envelope, await self._rules_for(envelope.scope, envelope.overrides), attempt, last_end=_ASSUME_LATE
         )
 
-    def ended(self, envelope: MatchedFacts, end: End, step: Step | None = None, *, attempt: int = 1) -> Commit:
+    def end_commit(self, envelope: MatchedFacts, end: End, step: Step | None = None, *, attempt: int = 1) -> Commit:
         """The commit of a source that has come to its end without a decision."""
         steps = envelope.steps if step is None else (*envelope.steps, step)
         return self._commit(
@@ -121,28 +121,32 @@ class Resolver:
             provenance=Provenance(steps=steps),
         )
 
-    def finish(self, received: Received[MatchedFacts], end: End, step: Step | None) -> Commit:
+    def finish(self, received: ReceivedEnvelope[MatchedFacts], end: End, step: Step | None) -> Commit:
         """The commit of a source that failed here, as the attempt that it was."""
         attempt = self._attempts.pop(received.origin.position, 1)
-        return self.ended(received.envelope, end, step, attempt=attempt)
+        return self.end_commit(received.envelope, end, step, attempt=attempt)
 
-    def _remember(self, position: str, attempt: int) -> None:
+    def _remember_attempt(self, position: str, attempt: int) -> None:
         self._attempts[position] = attempt
-        if len(self._attempts) > _REMEMBERED_ATTEMPTS:
+        if len(self._attempts) > _MAX_REMEMBERED_ATTEMPTS:
             del self._attempts[next(iter(self._attempts))]
 
-    async def _decide(self, envelope: MatchedFacts, rules: Rules, attempt: int, *, last_end: datetime | None) -> Commit:
+    async def _decide(
+        self, envelope: MatchedFacts, rules: EffectivePolicy, attempt: int, *, last_end: datetime | None
+    ) -> Commit:
         if envelope.end is not None:
-            return self.ended(envelope, await self._allowed(envelope, envelope.end, rules), attempt=attempt)
+            return self.end_commit(
+                envelope, await self._end_within_limits(envelope, envelope.end, rules), attempt=attempt
+            )
         if envelope.source_kind == "command":
-            return await self._carried(envelope, attempt)
+            return await self._command_commit(envelope, attempt)
         thresholds = self._thresholds_for(self._embedding_model, envelope.overrides)
         is_late = last_end is not None and envelope.occurred_at < last_end
-        made, step = await self._events(envelope, rules, thresholds, is_late=is_late)
+        made, step = await self._turn_events(envelope, rules, thresholds, is_late=is_late)
         steps = (*envelope.steps, step)
-        spent = {"added": added(made), "ended": ended(made, self._clock()), "tokens": tokens(steps)}
-        if hit := await self._limiting.refused(envelope, rules, **spent):
-            return self.ended(envelope, over_limit(hit), step, attempt=attempt)
+        spent = {"added": count_added(made), "ended": count_ended(made, self._clock()), "tokens": count_tokens(steps)}
+        if hit := await self._limits.exceeded_limit(envelope, rules, **spent):
+            return self.end_commit(envelope, limit_end(hit), step, attempt=attempt)
         return self._commit(
             envelope,
             attempt=attempt,
@@ -152,16 +156,16 @@ class Resolver:
             provenance=Provenance(steps=steps, thresholds=thresholds),
         )
 
-    async def _allowed(self, envelope: MatchedFacts, end: End, rules: Rules) -> End:
+    async def _end_within_limits(self, envelope: MatchedFacts, end: End, rules: EffectivePolicy) -> End:
         """The end that was found before; a turn in which nothing was found is a turn of its minute all the same."""
         if end.outcome != "no_facts":
             return end
-        hit = await self._limiting.refused(envelope, rules, added=0, ended=0, tokens=tokens(envelope.steps))
-        return over_limit(hit) if hit else end
+        hit = await self._limits.exceeded_limit(envelope, rules, added=0, ended=0, tokens=count_tokens(envelope.steps))
+        return limit_end(hit) if hit else end
 
-    async def _carried(self, envelope: MatchedFacts, attempt: int) -> Commit:
+    async def _command_commit(self, envelope: MatchedFacts, attempt: int) -> Commit:
         started = perf_counter()
-        carried = await self._commanding(envelope)
+        carried = await self._handle_command(envelope)
         step = Step(stage="resolve", milliseconds=round((perf_counter() - started) * 1000, 3))
         return self._commit(
             envelope,
@@ -173,37 +177,39 @@ class Resolver:
             provenance=Provenance(steps=(*envelope.steps, step)),
         )
 
-    async def _events(
-        self, envelope: MatchedFacts, rules: Rules, thresholds: Thresholds, *, is_late: bool
+    async def _turn_events(
+        self, envelope: MatchedFacts, rules: EffectivePolicy, thresholds: Thresholds, *, is_late: bool
     ) -> tuple[tuple[MemoryEvent, ...], Step]:
-        kept, dropped = _important(envelope, rules)
+        kept, dropped = _drop_unimportant(envelope, rules)
         reads = envelope.infer and not rules.add_only
         told = envelope.model_copy(update={"facts": kept})
-        facts = with_earlier(told, rules) if reads else kept
-        given = await self._circumstances(told, rules, thresholds)
-        bygones = await self._bygones(told, rules) if reads and is_late else ()
+        facts = with_earlier_facts(told, rules) if reads else kept
+        given = await self._decision_context(told, rules, thresholds)
+        bygones = await self._closed_values(told, rules) if reads and is_late else ()
         weights = [
-            overtaken(fact, said(fact.fact, given), bygones, rules)
-            or weigh(fact, thresholds, rules, infer=envelope.infer)
+            classify_obsolete(fact, statement_context(fact.fact, given), bygones, rules)
+            or classify(fact, thresholds, rules, infer=envelope.infer)
             for fact in facts
         ]
-        again = unsettled(kept, thresholds, rules) if reads else ()
-        judged = await self._judging(told, weights, again)
-        made = events(weights, judged.judgements, given, judged.settlings)
+        again = conflicts_to_retry(kept, thresholds, rules) if reads else ()
+        judged = await self._llm_decider(told, weights, again)
+        made = decide(weights, judged.decisions, given, judged.retry_outcomes)
         return made, judged.step.model_copy(update={"dropped": dropped})
 
-    async def _bygones(self, envelope: MatchedFacts, rules: Rules) -> Sequence[Bygone]:
+    async def _closed_values(self, envelope: MatchedFacts, rules: EffectivePolicy) -> Sequence[ClosedValue]:
         """What the slots of a late turn's facts held when it was said, or since, and has ended."""
         keys = {matched.fact.key: None for matched in envelope.facts if fills_slot(matched.fact, rules)}
         asked = [key for key in keys if key is not None]
         if envelope.scope is None or not asked:
             return ()
-        return await self._lookups.bygones(envelope.scope, asked, after=envelope.occurred_at)
+        return await self._lookups.closed_values(envelope.scope, asked, after=envelope.occurred_at)
 
-    async def _circumstances(self, envelope: MatchedFacts, rules: Rules, thresholds: Thresholds) -> Circumstances:
+    async def _decision_context(
+        self, envelope: MatchedFacts, rules: EffectivePolicy, thresholds: Thresholds
+    ) -> DecisionContext:
         reads = envelope.infer and not rules.add_only
-        waiting, newer = _to_look_up(envelope) if reads else ((), ())
-        return Circumstances(
+        waiting, newer = _ids_to_look_up(envelope) if reads else ((), ())
+        return DecisionContext(
             owner=envelope.owner,
             source_id=envelope.source_id,
             occurred_at=envelope.occurred_at,
@@ -211,8 +217,8 @@ class Resolver:
             thresholds=thresholds,
             rules=rules,
             infer=envelope.infer,
-            pending=await self._lookups.pending_cases(waiting) if waiting else {},
-            chains=await self._lookups.successors(newer) if newer else {},
+            pending_cases=await self._lookups.pending_cases(waiting) if waiting else {},
+            version_starts=await self._lookups.version_starts(newer) if newer else {},
         )
 
     def _commit(self, envelope: MatchedFacts, **fields: Any) -> Commit:
@@ -226,23 +232,25 @@ class Resolver:
         )
 
 
-def _may_try_again(standing: Standing, envelope: MatchedFacts) -> bool:
+def _may_retry(source_status: SourceStatus, envelope: MatchedFacts) -> bool:
     """Whether the source was refused for a limit and has been published anew: another record, not the same again."""
-    return standing.retryable and standing.origin != envelope.origin
+    return source_status.retryable and source_status.origin != envelope.origin
 
 
-def _important(envelope: MatchedFacts, rules: Rules) -> tuple[tuple[MatchedFact, ...], tuple[Dropped, ...]]:
+def _drop_unimportant(
+    envelope: MatchedFacts, rules: EffectivePolicy
+) -> tuple[tuple[MatchedFact, ...], tuple[DroppedStatement, ...]]:
     """What matters enough to be kept; a raw store keeps what it is given."""
     if not envelope.infer:
         return envelope.facts, ()
     kept = tuple(matched for matched in envelope.facts if matched.fact.importance >= rules.min_importance)
     below = (matched.fact.text for matched in envelope.facts if matched.fact.importance < rules.min_importance)
-    dropped = tuple(Dropped(text=text, reason="below_importance") for text in below)
+    dropped = tuple(DroppedStatement(text=text, reason="below_importance") for text in below)
     metrics.FACTS_DROPPED.labels(reason="below_importance").inc(len(dropped))
     return kept, dropped
 
 
-def _to_look_up(envelope: MatchedFacts) -> tuple[Sequence[UUID], Sequence[UUID]]:
+def _ids_to_look_up(envelope: MatchedFacts) -> tuple[Sequence[UUID], Sequence[UUID]]:
     """The pending facts that these may meet, and the known facts that are newer than one of these."""
     waiting: dict[UUID, None] = {}
     newer: dict[UUID, None] = {}

@@ -15,34 +15,34 @@ from unittest.mock import patch
 
 from mnemolog.cli.app import run
 
-MNEMOLOG = Path(sys.executable).with_name("mnemolog")
-SECONDS = 120
+EXECUTABLE = Path(sys.executable).with_name("mnemolog")
+TIMEOUT_SECONDS = 120
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Done:
+class CommandOutput:
     """How a command ended."""
 
     code: int
-    out: str
-    err: str
+    stdout: str
+    stderr: str
 
     @property
     def json(self) -> Any:
-        return json.loads(self.out)
+        return json.loads(self.stdout)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Shell:
+class CommandLine:
     """A folder with some settings, where commands are run."""
 
     folder: Path
     settings: Mapping[str, str] = field(default_factory=dict)
 
-    def run(self, *arguments: str, stdin: str | bytes = b"", seconds: float = SECONDS) -> Done:
+    def run(self, *arguments: str, stdin: str | bytes = b"", seconds: float = TIMEOUT_SECONDS) -> CommandOutput:
         data = stdin.encode() if isinstance(stdin, str) else stdin
         ended = subprocess.run(
-            [MNEMOLOG, *arguments],
+            [EXECUTABLE, *arguments],
             cwd=self.folder,
             env=self.environ,
             input=data,
@@ -50,7 +50,7 @@ class Shell:
             timeout=seconds,
             check=False,
         )
-        return Done(code=ended.returncode, out=ended.stdout.decode(), err=ended.stderr.decode())
+        return CommandOutput(code=ended.returncode, stdout=ended.stdout.decode(), stderr=ended.stderr.decode())
 
     def json(self, *arguments: str, stdin: str | bytes = b"") -> Any:
         """The document that a command writes; it has to succeed."""
@@ -59,19 +59,19 @@ class Shell:
         return done.json
 
     @contextmanager
-    def serving(self, *arguments: str) -> Iterator["Serving"]:
+    def start(self, *arguments: str) -> Iterator["RunningCommand"]:
         """A command that runs until it is told to stop; killed at the end if it still runs."""
         log = self.folder / f"{arguments[0]}.log"
         with log.open("ab") as stderr:
             process = subprocess.Popen(
-                [MNEMOLOG, *arguments, "--json"],
+                [EXECUTABLE, *arguments, "--json"],
                 cwd=self.folder,
                 env=self.environ,
                 stdout=subprocess.PIPE,
                 stderr=stderr,
             )
         try:
-            yield Serving(process=process, log=log)
+            yield RunningCommand(process=process, log=log)
         finally:
             process.kill()
             process.wait()
@@ -85,24 +85,26 @@ class Shell:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Serving:
+class RunningCommand:
     process: "subprocess.Popen[bytes]"
     log: Path
 
-    def announced(self) -> Any:
+    def ready_message(self) -> Any:
         """What the command says once it serves. Fails with its log when it ends instead."""
         assert self.process.stdout is not None
         line = self.process.stdout.readline()
         assert line, self.log.read_text()
         return json.loads(line)
 
-    def terminated(self, seconds: float = 60) -> int:
+    def terminate(self, seconds: float = 60) -> int:
         """The exit code after SIGTERM."""
         self.process.send_signal(signal.SIGTERM)
         return self.process.wait(seconds)
 
 
-def turn(turn_id: str, content: str, *, user: str = "mira", at: str = "2026-03-02T09:00:00+01:00", **more: Any) -> str:
+def turn_json(
+    turn_id: str, content: str, *, user: str = "mira", at: str = "2026-03-02T09:00:00+01:00", **more: Any
+) -> str:
     """One line of JSON as the documentation shows it."""
     document = {
         "turn_id": turn_id,
@@ -113,10 +115,10 @@ def turn(turn_id: str, content: str, *, user: str = "mira", at: str = "2026-03-0
     return json.dumps({**document, **more})
 
 
-class InProcess(Shell):
+class InProcessCommandLine(CommandLine):
     """Runs commands in this process, for tests with so many that starting Python for each would take minutes."""
 
-    def run(self, *arguments: str, stdin: str | bytes = b"", seconds: float = SECONDS) -> Done:  # noqa: ARG002 -- nobody waits for another process
+    def run(self, *arguments: str, stdin: str | bytes = b"", seconds: float = TIMEOUT_SECONDS) -> CommandOutput:  # noqa: ARG002 -- nobody waits for another process
         data = stdin.encode() if isinstance(stdin, str) else stdin
         out, err = (io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True) for _ in range(2))
         with (
@@ -127,9 +129,9 @@ class InProcess(Shell):
             redirect_stderr(err),
         ):
             code = run(arguments)
-        return Done(code=code, out=_written(out), err=_written(err))
+        return CommandOutput(code=code, stdout=_captured(out), stderr=_captured(err))
 
 
-def _written(stream: io.TextIOWrapper) -> str:
+def _captured(stream: io.TextIOWrapper) -> str:
     assert isinstance(stream.buffer, io.BytesIO)
     return stream.buffer.getvalue().decode()

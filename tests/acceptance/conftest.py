@@ -8,34 +8,34 @@ import psycopg
 import pytest
 from psycopg import sql
 
-from tests.acceptance.commands import Shell
+from tests.acceptance.commands import CommandLine
 from tests.support import with_database
 
 
 @pytest.fixture
-def new_database(postgres_admin_url: str) -> Iterator[str]:
+def database_without_tables(postgres_admin_url: str) -> Iterator[str]:
     """The URL of a database without any table."""
-    yield from _database(postgres_admin_url)
+    yield from temporary_database(postgres_admin_url)
 
 
 @pytest.fixture(scope="session")
-def shell(bootstrap: str, postgres_admin_url: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shell]:
+def shell(bootstrap: str, postgres_admin_url: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[CommandLine]:
     """A shell beside a `mnemolog up` on the run's servers, with topics and a database of its own."""
-    for database in _database(postgres_admin_url):
-        shell = Shell(folder=tmp_path_factory.mktemp("shell"), settings=given(bootstrap, database))
-        with shell.serving("up") as up:
-            up.announced()
+    for database in temporary_database(postgres_admin_url):
+        shell = CommandLine(folder=tmp_path_factory.mktemp("shell"), settings=server_settings(bootstrap, database))
+        with shell.start("up") as up:
+            up.ready_message()
             yield shell
-            assert up.terminated() == 0, up.log.read_text()
+            assert up.terminate() == 0, up.log.read_text()
 
 
 @pytest.fixture
-def nowhere(tmp_path: Path) -> Shell:
+def empty_shell(tmp_path: Path) -> CommandLine:
     """A shell where nothing is set and nothing runs."""
-    return Shell(folder=tmp_path)
+    return CommandLine(folder=tmp_path)
 
 
-def given(bootstrap: str, database: str) -> dict[str, str]:
+def server_settings(bootstrap: str, database: str) -> dict[str, str]:
     """Settings over servers that are given: quick to notice a dead worker, with topics of their own."""
     return {
         "KAFKA": bootstrap,
@@ -48,7 +48,7 @@ def given(bootstrap: str, database: str) -> dict[str, str]:
     }
 
 
-def _database(admin_url: str) -> Iterator[str]:
+def temporary_database(admin_url: str) -> Iterator[str]:
     name = f"accept_{uuid.uuid4().hex[:12]}"
     with psycopg.connect(admin_url, autocommit=True) as admin:
         admin.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))

@@ -20,7 +20,7 @@ from mnemolog.projections.query_errors import AmbiguousTurnError, QueryError, Un
 from mnemolog.schemas.scope import Scope
 from mnemolog.schemas.turn import Message, Turn
 from mnemolog.settings import Settings
-from tests.acceptance.commands import Shell
+from tests.acceptance.commands import CommandLine
 
 pytestmark = [pytest.mark.kafka, pytest.mark.postgres]
 NOW = datetime(2026, 3, 9, 12, tzinfo=UTC)
@@ -28,7 +28,7 @@ NOBODY = "127.0.0.1:9"
 
 
 @pytest.fixture
-def settings(shell: Shell) -> Settings:
+def settings(shell: CommandLine) -> Settings:
     """The settings of the running installation, as an application would have them."""
     return Settings.model_validate({name.lower(): value for name, value in shell.settings.items()})
 

@@ -5,16 +5,16 @@ from typing import Any
 
 import pytest
 
-from tests.acceptance.commands import Shell
+from tests.acceptance.commands import CommandLine
 
 pytestmark = [pytest.mark.kafka, pytest.mark.postgres, pytest.mark.timeout(400)]
 
 
-def test_the_demo_shows_the_whole_way(nowhere: Shell) -> None:
-    done = nowhere.run("demo", "--json", seconds=300)
-    assert done.code == 0, done.err
+def test_the_demo_shows_the_whole_way(empty_shell: CommandLine) -> None:
+    done = empty_shell.run("demo", "--json", seconds=300)
+    assert done.code == 0, done.stderr
     steps: dict[int, list[dict[str, Any]]] = {}
-    for line in done.out.splitlines():
+    for line in done.stdout.splitlines():
         document = json.loads(line)
         steps.setdefault(document["step"], []).append(document["result"])
     assert steps[2][0]["acknowledged"] == len(steps[3]) == 42
@@ -24,4 +24,4 @@ def test_the_demo_shows_the_whole_way(nowhere: Shell) -> None:
     assert steps[9][0]["reason"] == "not_a_record"
     assert [report["swapped"] for step in (11, 12) for report in steps[step]] == [True, True]
     assert steps[13][0]["in_flight"] == 0
-    assert list(nowhere.folder.iterdir()) == []
+    assert list(empty_shell.folder.iterdir()) == []

@@ -6,8 +6,8 @@ from collections.abc import Callable
 import psycopg
 import pytest
 
-from tests.acceptance.commands import SECONDS, Shell
-from tests.support import eventually, installed
+from tests.acceptance.commands import TIMEOUT_SECONDS, CommandLine
+from tests.support import eventually, required_program
 
 pytestmark = [pytest.mark.kafka, pytest.mark.postgres]
 
@@ -15,25 +15,25 @@ TURN = (
     '{"turn_id": "kcat-1", "scope": {"user_id": "alice"}, "occurred_at": "2026-03-02T09:00:00+01:00",'
     ' "messages": [{"role": "user", "name": "Alice", "content": "I live in Lisbon."}]}'
 )
-ORDER = (
+COMMAND = (
     '{"command_id": "kcat-order-1", "scope": {"user_id": "anton"}, "issued_at": "2026-03-03T09:00:00+01:00",'
     ' "order": {"kind": "delete_all", "key": "home_city"}}'
 )
 QUERY = "SELECT text, status FROM facts WHERE user_id = 'alice'"
 
 
-async def test_kcat_publishes_and_psql_reads(shell: Shell) -> None:
+async def test_kcat_publishes_and_psql_reads(shell: CommandLine) -> None:
     topic = f"{shell.settings['TOPIC_PREFIX']}conversation_turns"
     subprocess.run(
-        [installed("kcat", "kcat"), "-P", "-b", shell.settings["KAFKA"], "-t", topic, "-k", "default/alice"],
+        [required_program("kcat", "kcat"), "-P", "-b", shell.settings["KAFKA"], "-t", topic, "-k", "default/alice"],
         input=TURN.encode(),
-        timeout=SECONDS,
+        timeout=TIMEOUT_SECONDS,
         check=True,
     )
     await eventually(rows_of(shell, QUERY))
     read = subprocess.run(
         [
-            installed("psql", "postgresql-client"),
+            required_program("psql", "postgresql-client"),
             "--no-psqlrc",
             "--tuples-only",
             "--no-align",
@@ -43,56 +43,56 @@ async def test_kcat_publishes_and_psql_reads(shell: Shell) -> None:
         ],
         capture_output=True,
         text=True,
-        timeout=SECONDS,
+        timeout=TIMEOUT_SECONDS,
         check=True,
     )
     assert read.stdout == "Alice lives in Lisbon.|active\n"
 
 
-async def test_a_turn_without_a_key_reaches_its_users_partition(shell: Shell) -> None:
+async def test_a_turn_without_a_key_reaches_its_users_partition(shell: CommandLine) -> None:
     topic = f"{shell.settings['TOPIC_PREFIX']}conversation_turns"
     unkeyed = TURN.replace("kcat-1", "kcat-2").replace("alice", "albert").replace("Alice", "Albert")
     subprocess.run(
-        [installed("kcat", "kcat"), "-P", "-b", shell.settings["KAFKA"], "-t", topic],
+        [required_program("kcat", "kcat"), "-P", "-b", shell.settings["KAFKA"], "-t", topic],
         input=unkeyed.encode(),
-        timeout=SECONDS,
+        timeout=TIMEOUT_SECONDS,
         check=True,
     )
     found = await eventually(rows_of(shell, "SELECT text FROM facts WHERE user_id = 'albert'"))
     assert found == [("Albert lives in Lisbon.",)]
 
 
-async def test_kcat_gives_an_order(shell: Shell) -> None:
+async def test_kcat_publishes_a_command(shell: CommandLine) -> None:
     turn = TURN.replace("kcat-1", "kcat-4").replace("alice", "anton").replace("Alice", "Anton")
     shell.json("publish", "-", "--wait", stdin=turn)
     subprocess.run(
         [
-            installed("kcat", "kcat"),
+            required_program("kcat", "kcat"),
             *("-P", "-X", "partitioner=murmur2_random", "-k", "default/anton"),
             *("-b", shell.settings["KAFKA"], "-t", f"{shell.settings['TOPIC_PREFIX']}memory_commands"),
         ],
-        input=ORDER.encode(),
-        timeout=SECONDS,
+        input=COMMAND.encode(),
+        timeout=TIMEOUT_SECONDS,
         check=True,
     )
     assert shell.json("status", "kcat-order-1", "--wait", "30")["facts_deleted"] == 1
     assert shell.json("facts", "--user", "anton") == []
 
 
-async def test_kcat_reads_the_log(shell: Shell) -> None:
+async def test_kcat_reads_the_log(shell: CommandLine) -> None:
     topic = f"{shell.settings['TOPIC_PREFIX']}memory_events"
     shell.json("publish", "-", "--wait", stdin=TURN.replace("kcat-1", "kcat-3"))
     read = subprocess.run(
-        [installed("kcat", "kcat"), "-C", "-e", "-q", "-b", shell.settings["KAFKA"], "-t", topic],
+        [required_program("kcat", "kcat"), "-C", "-e", "-q", "-b", shell.settings["KAFKA"], "-t", topic],
         capture_output=True,
         text=True,
-        timeout=SECONDS,
+        timeout=TIMEOUT_SECONDS,
         check=True,
     )
     assert '"kcat-3"' in read.stdout
 
 
-def rows_of(shell: Shell, query: str) -> Callable[[], list[tuple[object, ...]]]:
+def rows_of(shell: CommandLine, query: str) -> Callable[[], list[tuple[object, ...]]]:
     def rows() -> list[tuple[object, ...]]:
         with psycopg.connect(shell.settings["POSTGRES"]) as connection:
             return connection.execute(query).fetchall()

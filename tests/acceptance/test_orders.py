@@ -7,21 +7,21 @@ from uuid import uuid4
 
 import pytest
 
-from tests.acceptance.commands import Done, InProcess, Shell, turn
+from tests.acceptance.commands import CommandLine, CommandOutput, InProcessCommandLine, turn_json
 
 pytestmark = [pytest.mark.kafka, pytest.mark.postgres]
 
 
 @pytest.fixture
-def shell(shell: Shell) -> Shell:
+def shell(shell: CommandLine) -> CommandLine:
     """The same installation, asked from within this process."""
-    return InProcess(folder=shell.folder, settings=shell.settings)
+    return InProcessCommandLine(folder=shell.folder, settings=shell.settings)
 
 
-def tell(shell: Shell, user: str, *contents: str, **dimensions: str) -> None:
+def publish_turns(shell: CommandLine, user: str, *contents: str, **dimensions: str) -> None:
     """Let `user` say these things, a turn each, on days that follow one another."""
     told = [
-        turn(
+        turn_json(
             f"{user}-{number}{''.join(dimensions.values())}",
             content,
             user=user,
@@ -34,81 +34,81 @@ def tell(shell: Shell, user: str, *contents: str, **dimensions: str) -> None:
     assert tally["ends"] == {"facts": len(contents)}, tally
 
 
-def facts(shell: Shell, user: str, *more: str) -> list[dict[str, Any]]:
+def facts(shell: CommandLine, user: str, *more: str) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = shell.json("facts", "--user", user, *more)
     return found
 
 
-def texts(shell: Shell, user: str) -> set[str]:
+def texts(shell: CommandLine, user: str) -> set[str]:
     return {fact["text"] for fact in facts(shell, user)}
 
 
-def the(found: Sequence[dict[str, Any]], word: str) -> str:
+def fact_id_of(found: Sequence[dict[str, Any]], word: str) -> str:
     """The id of the one fact whose text has `word`."""
     (fact,) = (fact for fact in found if word in fact["text"])
     return str(fact["fact_id"])
 
 
-def words_of(done: Done) -> str:
+def stderr_text(done: CommandOutput) -> str:
     """What was written to stderr, without the frame around it."""
-    return " ".join(done.err.replace("│", " ").split())
+    return " ".join(done.stderr.replace("│", " ").split())
 
 
-def refused(done: Done, reason: str) -> None:
+def assert_rejected(done: CommandOutput, reason: str) -> None:
     assert done.code == 1, done
     assert done.json["status"] == "rejected"
     assert reason in done.json["error"]
 
 
-def test_update_and_correct_put_another_text_in_the_place_of_a_fact(shell: Shell) -> None:
-    tell(shell, "oda", "I live in Berlin.", "I own a dog.")
-    berlin = the(facts(shell, "oda"), "Berlin")
+def test_update_and_correct_put_another_text_in_the_place_of_a_fact(shell: CommandLine) -> None:
+    publish_turns(shell, "oda", "I live in Berlin.", "I own a dog.")
+    berlin = fact_id_of(facts(shell, "oda"), "Berlin")
     end = shell.json("update", berlin, "Oda lives in Potsdam.", "--value", "Potsdam", "--user", "oda", "--actor", "Jo")
     assert (end["status"], end["success"], end["order"], end["actor"]) == ("done", True, "update", "Jo")
     assert (end["facts_updated"], end["llm_calls"]) == (1, 0)
-    dog = the(facts(shell, "oda"), "dog")
+    dog = fact_id_of(facts(shell, "oda"), "dog")
     end = shell.json("correct", dog, "Oda owns a cat.", "--ended", "2026-03-04", "--user", "oda")
     assert end["memories"][0]["event"] == "CORRECT"
     (cat,) = [fact for fact in facts(shell, "oda") if fact["authority"] == "human"]
     assert (cat["text"], cat["confidence"]) == ("Oda owns a cat.", 1.0)
-    refused(shell.run("update", cat["fact_id"], "Oda owns a fox.", "--user", "oda", "--json"), "human_word")
+    assert_rejected(shell.run("update", cat["fact_id"], "Oda owns a fox.", "--user", "oda", "--json"), "human_word")
     assert texts(shell, "oda") == {"Oda lives in Potsdam.", "Oda owns a cat."}
 
 
-def test_many_facts_are_updated_at_once_from_a_file(shell: Shell) -> None:
-    tell(shell, "abe", "I live in Berlin.", "I own a dog.")
+def test_many_facts_are_updated_at_once_from_a_file(shell: CommandLine) -> None:
+    publish_turns(shell, "abe", "I live in Berlin.", "I own a dog.")
     known = facts(shell, "abe")
-    berlin, dog = ({"fact_id": the(known, word)} for word in ("Berlin", "dog"))
+    berlin, dog = ({"fact_id": fact_id_of(known, word)} for word in ("Berlin", "dog"))
     edits = [berlin | {"text": "Abe lives in Potsdam.", "value": "Potsdam"}, dog | {"text": "Abe owns a cat."}]
     file = shell.folder / "edits.jsonl"
     file.write_text("\n".join(map(json.dumps, edits)))
     assert shell.json("batch-update", "edits.jsonl", "--user", "abe")["facts_updated"] == 2
     assert texts(shell, "abe") == {"Abe lives in Potsdam.", "Abe owns a cat."}
-    refused(shell.run("batch-update", "edits.jsonl", "--user", "abe", "--json"), "closed_fact")
+    assert_rejected(shell.run("batch-update", "edits.jsonl", "--user", "abe", "--json"), "closed_fact")
     for line, words in (("[1]", "line 1 is no object"), ("{", "line 1 is no JSON")):
         done = shell.run("batch-update", "-", "--user", "abe", stdin=line)
-        assert (done.code, words in words_of(done)) == (2, True), done
+        assert (done.code, words in stderr_text(done)) == (2, True), done
 
 
-def test_delete_takes_all_of_the_facts_or_none_and_undo_brings_them_back(shell: Shell) -> None:
-    tell(shell, "ben", "I live in Berlin.", "I own a dog.", "I like tea.")
+def test_delete_takes_all_of_the_facts_or_none_and_undo_brings_them_back(shell: CommandLine) -> None:
+    publish_turns(shell, "ben", "I live in Berlin.", "I own a dog.", "I like tea.")
     before = texts(shell, "ben")
-    berlin, dog = the(facts(shell, "ben"), "Berlin"), the(facts(shell, "ben"), "dog")
-    refused(shell.run("delete", berlin, str(uuid4()), "--user", "ben", "--json"), "unknown_fact")
+    berlin, dog = fact_id_of(facts(shell, "ben"), "Berlin"), fact_id_of(facts(shell, "ben"), "dog")
+    assert_rejected(shell.run("delete", berlin, str(uuid4()), "--user", "ben", "--json"), "unknown_fact")
     assert texts(shell, "ben") == before
     end = shell.json("delete", berlin, dog, "--user", "ben")
     assert end["facts_deleted"] == 2
     assert len(texts(shell, "ben")) == len(before) - 2
-    refused(shell.run("delete", berlin, "--user", "ben", "--json"), "closed_fact")
+    assert_rejected(shell.run("delete", berlin, "--user", "ben", "--json"), "closed_fact")
     undone = shell.json("undo", "--turn", end["turn_id"], "--user", "ben")
     assert texts(shell, "ben") == before
     shell.json("undo", "--turn", undone["turn_id"], "--user", "ben")
     assert len(texts(shell, "ben")) == len(before) - 2
 
 
-def test_nobody_touches_the_memory_of_another(shell: Shell) -> None:
-    tell(shell, "cleo", "I live in Berlin.")
-    tell(shell, "carl", "I live in Bonn.")
+def test_nobody_touches_the_memory_of_another(shell: CommandLine) -> None:
+    publish_turns(shell, "cleo", "I live in Berlin.")
+    publish_turns(shell, "carl", "I live in Bonn.")
     before = facts(shell, "cleo", "--all")
     berlin = before[0]["fact_id"]
     for order in (
@@ -118,51 +118,53 @@ def test_nobody_touches_the_memory_of_another(shell: Shell) -> None:
         ("confirm", berlin, "--user", "cleo", "--tenant", "other"),
         ("reject", berlin, "--user", "carl"),
     ):
-        refused(shell.run(*order, "--json"), "foreign_fact")
-    refused(shell.run("undo", "--turn", "cleo-0", "--user", "carl", "--json"), "nothing_to_undo")
+        assert_rejected(shell.run(*order, "--json"), "foreign_fact")
+    assert_rejected(shell.run("undo", "--turn", "cleo-0", "--user", "carl", "--json"), "nothing_to_undo")
     assert facts(shell, "cleo", "--all") == before
 
 
-def test_delete_all_asks_for_a_yes_and_can_be_for_some_or_for_everybody(shell: Shell) -> None:
-    tell(shell, "dora", "I live in Berlin.", "I own a dog.")
+def test_delete_all_asks_for_a_yes_and_can_be_for_some_or_for_everybody(shell: CommandLine) -> None:
+    publish_turns(shell, "dora", "I live in Berlin.", "I own a dog.")
     hesitant = shell.run("delete-all", "--user", "dora")
-    assert (hesitant.code, "add --yes" in words_of(hesitant)) == (2, True)
+    assert (hesitant.code, "add --yes" in stderr_text(hesitant)) == (2, True)
     assert shell.json("delete-all", "--key", "home_city", "--yes", "--user", "dora")["facts_deleted"] == 1
     assert len(texts(shell, "dora")) == 1
     shell.json("delete-all", "--yes", "--user", "dora")
     assert texts(shell, "dora") == set()
     assert shell.json("delete-all", "--yes", "--user", "dora")["status"] == "done"
     for run in ("1", "2"):
-        tell(shell, "dora", "I like tea.", run_id=run)
+        publish_turns(shell, "dora", "I like tea.", run_id=run)
     ends = shell.json("delete-all", "--yes", "--user", "dora", "--run", "*")
     assert [end["facts_deleted"] for end in ends] == [1, 1]
     assert shell.json("delete-all", "--yes", "--user", "dora", "--run", "*") == []
 
 
-def test_what_was_held_back_is_confirmed(shell: Shell) -> None:
-    tell(shell, "emma", "I'm allergic to peanuts.", "I'm not allergic to peanuts.")
+def test_what_was_held_back_is_confirmed(shell: CommandLine) -> None:
+    publish_turns(shell, "emma", "I'm allergic to peanuts.", "I'm not allergic to peanuts.")
     (waiting,) = shell.json("pending", "--user", "emma")
     (old,) = waiting["challenged"]
     end = shell.json("confirm", waiting["fact"]["fact_id"], "--user", "emma")
     assert (end["memories"][0]["event"], end["status"]) == ("CONFIRM", "done")
     assert old["text"] not in texts(shell, "emma")
     assert waiting["fact"]["text"] in texts(shell, "emma")
-    refused(shell.run("reject", waiting["fact"]["fact_id"], "--user", "emma", "--json"), "not_pending")
-    refused(shell.run("resolve", waiting["fact"]["fact_id"], "keep_both", "--user", "emma", "--json"), "not_unresolved")
+    assert_rejected(shell.run("reject", waiting["fact"]["fact_id"], "--user", "emma", "--json"), "not_pending")
+    assert_rejected(
+        shell.run("resolve", waiting["fact"]["fact_id"], "keep_both", "--user", "emma", "--json"), "not_unresolved"
+    )
 
 
-def test_undo_refuses_where_later_decisions_build_on_it_unless_they_go_too(shell: Shell) -> None:
-    tell(shell, "finn", "I live in Berlin.", "I moved to Munich!")
+def test_undo_refuses_where_later_decisions_build_on_it_unless_they_go_too(shell: CommandLine) -> None:
+    publish_turns(shell, "finn", "I live in Berlin.", "I moved to Munich!")
     done = shell.run("undo", "--turn", "finn-0", "--user", "finn", "--json")
-    refused(done, "built_upon")
+    assert_rejected(done, "built_upon")
     assert "finn-1" in done.json["error"]
     assert shell.json("undo", "--turn", "finn-0", "--cascade", "--user", "finn")["success"]
     assert texts(shell, "finn") == set()
 
 
-def test_what_a_model_decided_in_some_time_is_undone_for_everybody(shell: Shell) -> None:
+def test_what_a_model_decided_in_some_time_is_undone_for_everybody(shell: CommandLine) -> None:
     for user in ("gil", "gus"):
-        tell(shell, user, "I live in Berlin.", "I moved to Munich!", tenant="trial")
+        publish_turns(shell, user, "I live in Berlin.", "I moved to Munich!", tenant="trial")
     trial = ("--user", "*", "--tenant", "trial")
     end = shell.json("status", "gil-1trial", "--tenant", "trial", "--verbose")
     (decision,) = end["trace"]["decisions"]
@@ -176,22 +178,22 @@ def test_what_a_model_decided_in_some_time_is_undone_for_everybody(shell: Shell)
     assert shell.json("facts", *trial) == []
 
 
-def test_policies_are_set_and_shown(shell: Shell) -> None:
+def test_policies_are_set_and_shown(shell: CommandLine) -> None:
     end = shell.json("policy", "set", "--add-only", "--turns-per-minute", "100", "--note", "trial", "--user", "hans")
     assert end["status"] == "done"
-    tell(shell, "hans", "I live in Berlin.", "I moved to Munich!")
+    publish_turns(shell, "hans", "I live in Berlin.", "I moved to Munich!")
     assert len(texts(shell, "hans")) == 2
     shown = shell.json("policy", "show", "--user", "hans")
     assert shown["tenant"] is None
     assert (shown["scope"]["add_only"], shown["scope"]["limits"]["turns_per_minute"]) == (True, 100)
-    assert "turns_per_minute" in shell.run("policy", "show", "--user", "hans").out
+    assert "turns_per_minute" in shell.run("policy", "show", "--user", "hans").stdout
     shell.json("policy", "set", "--active-facts", "1", "--tenant", "acme")
     assert shell.json("policy", "show", "--tenant", "acme")["tenant"]["limits"]["active_facts"] == 1
     assert shell.json("policy", "show")["tenant"] is None
 
 
-def test_a_turn_that_comes_again_after_a_limit_is_told_its_new_end(shell: Shell) -> None:
-    said = turn("ike-1", "I live in Berlin. I own a dog.", user="ike", at="2026-03-02T09:00:00+01:00")
+def test_a_turn_that_comes_again_after_a_limit_is_told_its_new_end(shell: CommandLine) -> None:
+    said = turn_json("ike-1", "I live in Berlin. I own a dog.", user="ike", at="2026-03-02T09:00:00+01:00")
     ends = []
     for most in (1, 1, 2, 2):
         shell.json("policy", "set", "--active-facts", str(most), "--user", "ike")
@@ -200,19 +202,19 @@ def test_a_turn_that_comes_again_after_a_limit_is_told_its_new_end(shell: Shell)
     assert shell.json("status", "ike-1", "--user", "ike")["attempt"] == 3
 
 
-def test_people_are_told_what_was_done_and_why_not(shell: Shell) -> None:
-    tell(shell, "isa", "I live in Berlin.")
-    berlin = the(facts(shell, "isa"), "Berlin")
+def test_people_are_told_what_was_done_and_why_not(shell: CommandLine) -> None:
+    publish_turns(shell, "isa", "I live in Berlin.")
+    berlin = fact_id_of(facts(shell, "isa"), "Berlin")
     done = shell.run("delete", berlin, "--user", "isa")
-    assert (done.code, "RETRACT" in done.out) == (0, True)
+    assert (done.code, "RETRACT" in done.stdout) == (0, True)
     done = shell.run("delete", berlin, "--user", "isa")
-    assert (done.code, "closed_fact" in done.out) == (1, True)
+    assert (done.code, "closed_fact" in done.stdout) == (1, True)
     done = shell.run("delete-all", "--yes", "--user", "nobody-*", "--wait", "0")
-    assert (done.code, "ordered" in done.out) == (0, True)
-    assert "nothing was ordered" in shell.run("delete-all", "--yes", "--user", "nobody", "--run", "*").out
+    assert (done.code, "ordered" in done.stdout) == (0, True)
+    assert "nothing was ordered" in shell.run("delete-all", "--yes", "--user", "nobody", "--run", "*").stdout
 
 
-def test_an_order_that_is_not_waited_for_is_pending(shell: Shell) -> None:
+def test_a_command_that_is_not_waited_for_is_pending(shell: CommandLine) -> None:
     ordered = shell.json("delete-all", "--yes", "--user", "jane", "--wait", "0")
     assert ordered["status"] == "PENDING"
     assert shell.json("status", ordered["command_id"], "--wait", "30")["status"] == "done"
@@ -234,7 +236,9 @@ def test_an_order_that_is_not_waited_for_is_pending(shell: Shell) -> None:
         (("policy", "set", "--app", "chat"), "name one"),
     ],
 )
-def test_what_is_no_order_is_refused_before_it_is_sent(shell: Shell, order: tuple[str, ...], words: str) -> None:
+def test_an_invalid_command_is_refused_before_it_is_sent(
+    shell: CommandLine, order: tuple[str, ...], words: str
+) -> None:
     done = shell.run(*order)
     assert done.code == 2, done
-    assert words in words_of(done)
+    assert words in stderr_text(done)

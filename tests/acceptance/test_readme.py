@@ -8,23 +8,25 @@ from pathlib import Path
 
 import pytest
 
-from tests.acceptance.commands import SECONDS, Shell
-from tests.support import eventually, installed
+from tests.acceptance.commands import TIMEOUT_SECONDS, CommandLine
+from tests.support import eventually, required_program
 
 pytestmark = [pytest.mark.kafka, pytest.mark.postgres, pytest.mark.timeout(400)]
 README = Path(__file__).parents[2] / "README.md"
 
 
 @pytest.fixture
-def home(data_folder: Path) -> Iterator[Shell]:
+def home_shell(data_folder: Path) -> Iterator[CommandLine]:
     """A folder like a clone of the project: with `.venv`, and with `up` running in it."""
     data_folder.mkdir(mode=0o711)
     (data_folder / ".venv").symlink_to(sys.prefix)
-    shell = Shell(folder=data_folder)
-    with shell.serving("up") as up:
-        connection = up.announced()
-        yield Shell(folder=data_folder, settings={"KAFKA": connection["kafka"], "POSTGRES": connection["postgres"]})
-        assert up.terminated() == 0, up.log.read_text()
+    shell = CommandLine(folder=data_folder)
+    with shell.start("up") as up:
+        connection = up.ready_message()
+        yield CommandLine(
+            folder=data_folder, settings={"KAFKA": connection["kafka"], "POSTGRES": connection["postgres"]}
+        )
+        assert up.terminate() == 0, up.log.read_text()
 
 
 def block(language: str, words: str) -> str:
@@ -34,7 +36,7 @@ def block(language: str, words: str) -> str:
     return str(found)
 
 
-def ran(shell: Shell, *command: str, stdin: str) -> str:
+def ran(shell: CommandLine, *command: str, stdin: str) -> str:
     done = subprocess.run(
         command,
         input=stdin,
@@ -42,26 +44,26 @@ def ran(shell: Shell, *command: str, stdin: str) -> str:
         env=shell.environ,
         capture_output=True,
         text=True,
-        timeout=SECONDS,
+        timeout=TIMEOUT_SECONDS,
         check=False,
     )
     assert done.returncode == 0, done.stderr
     return done.stdout
 
 
-async def test_the_readme_as_it_stands(home: Shell) -> None:
-    unset = Shell(folder=home.folder)
+async def test_the_readme_as_it_stands(home_shell: CommandLine) -> None:
+    unset = CommandLine(folder=home_shell.folder)
     shown = ran(unset, "bash", "-euo", "pipefail", stdin=block("bash", "publish -"))
     assert "1 lines read, 1 acknowledged" in shown
     assert "Alice lives in Bern." in shown
     assert "Alice lives in Bern." in ran(unset, sys.executable, "-", stdin=block("python", "SyncMemoryClient"))
-    installed("kcat", "kcat")
-    installed("psql", "postgresql-client")
-    ran(home, "bash", "-euo", "pipefail", stdin=block("bash", "kcat -P"))
+    required_program("kcat", "kcat")
+    required_program("psql", "postgresql-client")
+    ran(home_shell, "bash", "-euo", "pipefail", stdin=block("bash", "kcat -P"))
     query = block("sql", "FROM facts")
 
     def told() -> str:
-        return ran(home, "psql", "--no-psqlrc", home.settings["POSTGRES"], stdin=query)
+        return ran(home_shell, "psql", "--no-psqlrc", home_shell.settings["POSTGRES"], stdin=query)
 
     answer = await eventually(lambda: "Alice lives in Munich." in told() and told())
     assert "superseded" in str(answer)

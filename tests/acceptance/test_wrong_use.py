@@ -2,8 +2,8 @@
 
 import pytest
 
-from tests.acceptance.commands import Shell, turn
-from tests.acceptance.conftest import given
+from tests.acceptance.commands import CommandLine, turn_json
+from tests.acceptance.conftest import server_settings
 
 NOBODY = "127.0.0.1:9"
 AWAY = {"KAFKA": NOBODY, "POSTGRES": f"postgresql://mnemolog@{NOBODY}/x"}
@@ -44,45 +44,49 @@ AWAY = {"KAFKA": NOBODY, "POSTGRES": f"postgresql://mnemolog@{NOBODY}/x"}
     ],
 )
 def test_it_is_told(
-    nowhere: Shell, arguments: tuple[str, ...], settings: dict[str, str], code: int, words: str
+    empty_shell: CommandLine, arguments: tuple[str, ...], settings: dict[str, str], code: int, words: str
 ) -> None:
-    done = Shell(folder=nowhere.folder, settings=settings).run(*arguments, stdin=turn("t-1", "I live in Bern."))
+    done = CommandLine(folder=empty_shell.folder, settings=settings).run(
+        *arguments, stdin=turn_json("t-1", "I live in Bern.")
+    )
     assert done.code == code, done
-    assert words in " ".join(done.err.replace("│", " ").split())
-    assert "Traceback" not in done.err
-    assert done.out == ""
+    assert words in " ".join(done.stderr.replace("│", " ").split())
+    assert "Traceback" not in done.stderr
+    assert done.stdout == ""
 
 
-def test_a_traceback_is_for_debugging(nowhere: Shell) -> None:
-    shell = Shell(folder=nowhere.folder, settings={**AWAY, "LOG_LEVEL": "debug"})
-    assert "Traceback" in shell.run("facts", "--user", "mira").err
+def test_a_traceback_is_for_debugging(empty_shell: CommandLine) -> None:
+    shell = CommandLine(folder=empty_shell.folder, settings={**AWAY, "LOG_LEVEL": "debug"})
+    assert "Traceback" in shell.run("facts", "--user", "mira").stderr
 
 
-def test_help_is_written_to_stdout(nowhere: Shell) -> None:
-    done = nowhere.run("--help")
+def test_help_is_written_to_stdout(empty_shell: CommandLine) -> None:
+    done = empty_shell.run("--help")
     assert done.code == 0
     for command in ("up", "demo", "worker", "publish", "status", "search", "facts", "profile", "history", "diff"):
-        assert command in done.out
+        assert command in done.stdout
     for command in ("rebuild", "audit", "migrate", "topics", "settings"):
-        assert command in done.out
+        assert command in done.stdout
 
 
 @pytest.mark.kafka
 @pytest.mark.postgres
-def test_a_database_without_tables_says_migrate(bootstrap: str, new_database: str, nowhere: Shell) -> None:
-    shell = Shell(folder=nowhere.folder, settings=given(bootstrap, new_database))
+def test_a_database_without_tables_says_migrate(
+    bootstrap: str, database_without_tables: str, empty_shell: CommandLine
+) -> None:
+    shell = CommandLine(folder=empty_shell.folder, settings=server_settings(bootstrap, database_without_tables))
     done = shell.run("facts", "--user", "mira")
-    assert (done.code, "mnemolog migrate" in done.err) == (2, True), done
+    assert (done.code, "mnemolog migrate" in done.stderr) == (2, True), done
     worker = shell.run("worker", seconds=60)
-    assert (worker.code, "mnemolog migrate" in worker.err) == (2, True), worker
+    assert (worker.code, "mnemolog migrate" in worker.stderr) == (2, True), worker
     assert shell.run("migrate").code == 0
     assert shell.json("facts", "--user", "mira") == []
 
 
 @pytest.mark.kafka
 @pytest.mark.postgres
-def test_other_partitions_than_the_topics_have_are_refused(shell: Shell) -> None:
-    other = Shell(folder=shell.folder, settings={**shell.settings, "PARTITIONS": "3"})
+def test_other_partitions_than_the_topics_have_are_refused(shell: CommandLine) -> None:
+    other = CommandLine(folder=shell.folder, settings={**shell.settings, "PARTITIONS": "3"})
     done = other.run("up")
     assert done.code == 2
-    assert "3 partitions are set" in done.err
+    assert "3 partitions are set" in done.stderr

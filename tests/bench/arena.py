@@ -14,7 +14,7 @@ from psycopg import sql
 
 from mnemolog.embedded.stack import EmbeddedStack
 from mnemolog.settings import Settings
-from mnemolog.up import prepare
+from mnemolog.up import create_topics_and_tables
 from tests.support import with_database
 
 PARTITIONS: Final = 4
@@ -31,7 +31,7 @@ class Servers:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Arena:
+class Environment:
     """Topics and a database of one measurement."""
 
     servers: Servers
@@ -41,10 +41,10 @@ class Arena:
     def database(self) -> str:
         return self.settings.postgres or ""
 
-    def with_model(self, base_url: str, **more: Any) -> "Arena":
+    def with_model(self, base_url: str, **more: Any) -> "Environment":
         """The same, with models asked at `base_url`."""
         update = {"provider": "openai", "base_url": base_url, **more}
-        return Arena(servers=self.servers, settings=self.settings.model_copy(update=update))
+        return Environment(servers=self.servers, settings=self.settings.model_copy(update=update))
 
 
 @asynccontextmanager
@@ -58,7 +58,7 @@ async def servers() -> AsyncIterator[Servers]:
 
 
 @asynccontextmanager
-async def arena(servers: Servers, name: str) -> AsyncIterator[Arena]:
+async def environment(servers: Servers, name: str) -> AsyncIterator[Environment]:
     """Topics with the prefix `name` and a migrated database `name`; the database is dropped in the end."""
     database = sql.Identifier(f"bench_{name}")
     await _execute(servers.postgres, sql.SQL("CREATE DATABASE {}").format(database))
@@ -71,8 +71,8 @@ async def arena(servers: Servers, name: str) -> AsyncIterator[Arena]:
         log_level="warning",
     )
     try:
-        await prepare(settings)
-        yield Arena(servers=servers, settings=settings)
+        await create_topics_and_tables(settings)
+        yield Environment(servers=servers, settings=settings)
     finally:
         await _execute(servers.postgres, sql.SQL("DROP DATABASE {} WITH (FORCE)").format(database))
 

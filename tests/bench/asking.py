@@ -10,23 +10,23 @@ from typing import Final
 from psycopg import AsyncConnection
 
 from mnemolog.client import MemoryClient
-from mnemolog.projections.pools import connection_settings, prepare
+from mnemolog.projections.pools import connection_settings, prepare_connection
 from mnemolog.projections.scoping import ScopeFilter
 from mnemolog.projections.search import search
 from mnemolog.upkeep import Source, rebuild
-from tests.bench.arena import Arena
-from tests.bench.figures import Spread
-from tests.bench.filling import FACTS_OF_A_COMMIT, FACTS_OF_A_USER, fill_log, noise
+from tests.bench.arena import Environment
+from tests.bench.figures import Percentiles
+from tests.bench.filling import FACTS_PER_COMMIT, FACTS_PER_USER, fill_log, random_vector
 from tests.bench.processes import workers
-from tests.bench.storing import Watch, connected
+from tests.bench.storing import ProgressReader, connected
 from tests.bench.turns import sentence
 
-WORDS_ASKED: Final = 5
+WORDS_PER_QUERY: Final = 5
 LIMIT: Final = 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rebuilt:
+class RebuildFigures:
     """A rebuild with its comparison of all rows, without the swap; facts a second over the whole of it."""
 
     source: Source
@@ -35,7 +35,7 @@ class Rebuilt:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class QueryFigures:
     """Figures of one size of tables; times in milliseconds.
 
     `in_tables` is `projections.search` with a vector at hand, `through_client` is `MemoryClient.search` with the
@@ -44,30 +44,30 @@ class Asked:
 
     facts: int
     projected_per_second: float
-    in_tables: Spread
-    through_client: Spread
-    rebuilt: tuple[Rebuilt, ...]
+    in_tables: Percentiles
+    through_client: Percentiles
+    rebuilds: tuple[RebuildFigures, ...]
 
 
-async def asked(arena: Arena, facts: int, *, questions: int) -> Asked:
+async def measure_queries(arena: Environment, facts: int, *, questions: int) -> QueryFigures:
     """Fill a log with `facts` facts, project it, search in it and rebuild it from both sources."""
     count = await fill_log(arena, facts)
     seconds = await _project(arena, count)
     chance = random.Random(questions)
-    users = [chance.randrange(facts // FACTS_OF_A_USER) for _ in range(questions)]
-    return Asked(
+    users = [chance.randrange(facts // FACTS_PER_USER) for _ in range(questions)]
+    return QueryFigures(
         facts=facts,
         projected_per_second=facts / seconds,
-        in_tables=await _in_tables(arena, users),
-        through_client=await _through_client(arena, users),
-        rebuilt=(await _rebuilt(arena, facts, "kafka"), await _rebuilt(arena, facts, "table")),
+        in_tables=await _search_tables(arena, users),
+        through_client=await _search_through_client(arena, users),
+        rebuilds=(await _rebuilt(arena, facts, "kafka"), await _rebuilt(arena, facts, "table")),
     )
 
 
-async def _project(arena: Arena, count: int) -> float:
+async def _project(arena: Environment, count: int) -> float:
     """Seconds from the first projected commit on; the start of the process is not the projector's."""
     async with connected(arena) as connection:
-        watch = Watch(connection, {})
+        watch = ProgressReader(connection, {})
         async with workers(arena.settings, [("project",)], arena.servers.folder):
             started, before = time.perf_counter(), await watch.done()
             await watch.until_done(count)
@@ -76,23 +76,23 @@ async def _project(arena: Arena, count: int) -> float:
     return seconds * count / (count - before)
 
 
-async def _in_tables(arena: Arena, users: Sequence[int]) -> Spread:
+async def _search_tables(arena: Environment, users: Sequence[int]) -> Percentiles:
     chance = random.Random(1)
     waits = []
     settings = connection_settings(arena.database, application_name="bench")
     async with await AsyncConnection.connect(arena.database, autocommit=True, **settings) as connection:
-        await prepare(connection)
+        await prepare_connection(connection)
         for user in users:
             scope = ScopeFilter(tenant="default", user_id=f"user{user}")
-            vector, question = noise(chance), _question(user)
+            vector, question = random_vector(chance), _question(user)
             started = time.perf_counter()
             hits = await search(connection, scope, question, vector, limit=LIMIT, at=datetime.now(UTC))
             waits.append((time.perf_counter() - started) * 1000)
             assert len(hits) == LIMIT
-    return Spread.of(waits)
+    return Percentiles.of(waits)
 
 
-async def _through_client(arena: Arena, users: Sequence[int]) -> Spread:
+async def _search_through_client(arena: Environment, users: Sequence[int]) -> Percentiles:
     waits = []
     async with MemoryClient.from_settings(arena.settings) as client:
         await client.search(_question(0), user_id="user0")
@@ -101,16 +101,16 @@ async def _through_client(arena: Arena, users: Sequence[int]) -> Spread:
             result = await client.search(_question(user), user_id=f"user{user}", limit=LIMIT)
             waits.append((time.perf_counter() - started) * 1000)
             assert result.mode == "hybrid", result.notice
-    return Spread.of(waits)
+    return Percentiles.of(waits)
 
 
 def _question(user: int) -> str:
     """Some words of what one of the user's turns said."""
-    return " ".join(sentence(user, user % (FACTS_OF_A_USER // FACTS_OF_A_COMMIT), 0)[:WORDS_ASKED])
+    return " ".join(sentence(user, user % (FACTS_PER_USER // FACTS_PER_COMMIT), 0)[:WORDS_PER_QUERY])
 
 
-async def _rebuilt(arena: Arena, facts: int, source: Source) -> Rebuilt:
-    report = await rebuild(arena.settings, source, verify_only=True, report=lambda _step, _done, _total: None)
+async def _rebuilt(arena: Environment, facts: int, source: Source) -> RebuildFigures:
+    report = await rebuild(arena.settings, source, verify_only=True, on_progress=lambda _step, _done, _total: None)
     if not report.equal:
         raise RuntimeError(f"the rebuild from {source} differs from the live tables: the figures mean nothing")
-    return Rebuilt(source=source, seconds=report.seconds, facts_per_second=facts / report.seconds)
+    return RebuildFigures(source=source, seconds=report.seconds, facts_per_second=facts / report.seconds)

@@ -38,7 +38,7 @@ class Rate:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Spread:
+class Percentiles:
     """Percentiles of many values, in the values' own unit."""
 
     count: int
@@ -47,7 +47,7 @@ class Spread:
     highest: float
 
     @classmethod
-    def of(cls, values: Sequence[float]) -> "Spread":
+    def of(cls, values: Sequence[float]) -> "Percentiles":
         """Raises ValueError for no values."""
         return cls(count=len(values), p50=percentile(values, 0.5), p95=percentile(values, 0.95), highest=max(values))
 
@@ -59,7 +59,7 @@ def percentile(values: Sequence[float], fraction: float) -> float:
     return sorted(values)[max(0, math.ceil(fraction * len(values)) - 1)]
 
 
-def between(before: Sample, after: Sample) -> Rate:
+def rate_between(before: Sample, after: Sample) -> Rate:
     """The rate from one look to a later one; a process that is new at the later one counts from 0."""
     return Rate(
         seconds=after.at - before.at,
@@ -68,6 +68,6 @@ def between(before: Sample, after: Sample) -> Rate:
     )
 
 
-def due(started: float, now: float, rate: float, limit: int) -> int:
+def due_count(started: float, now: float, rate: float, limit: int) -> int:
     """How many of `limit` events at `rate` a second, the first one at `started`, have to have happened by `now`."""
     return max(0, min(limit, math.floor((now - started) * rate) + 1))

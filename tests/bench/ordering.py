@@ -9,15 +9,15 @@ from psycopg import AsyncConnection
 from psycopg.rows import TupleRow
 
 from mnemolog.client import MemoryClient
-from mnemolog.ordering import Ordered
+from mnemolog.ordering import CommandReceipt
 from mnemolog.schemas.provenance import Stage
-from tests.bench.arena import Arena
-from tests.bench.figures import Spread
+from tests.bench.arena import Environment
+from tests.bench.figures import Percentiles
 from tests.bench.processes import workers
-from tests.bench.storing import Watch, connected
+from tests.bench.storing import ProgressReader, connected
 from tests.bench.turns import sentence, turns
 
-WARMING: Final = 5
+WARM_UP_USERS: Final = 5
 """Users whose commands do not count."""
 KINDS: Final = ("update", "delete", "undo")
 
@@ -33,35 +33,37 @@ WHERE source_id LIKE %(kind)s
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Commanded:
+class CommandLatency:
     """Commands of one kind, one after another. Milliseconds from publication to the commit of its end's transaction."""
 
     kind: str
-    waited: Spread
+    latency: Percentiles
 
 
-async def commanded(arena: Arena, layout: Sequence[Sequence[Stage]], *, count: int) -> tuple[Commanded, ...]:
+async def measure_command_latency(
+    arena: Environment, layout: Sequence[Sequence[Stage]], *, count: int
+) -> tuple[CommandLatency, ...]:
     """For each of `count` users update a fact, delete the new one, and take that back."""
     async with (
         workers(arena.settings, layout, arena.servers.folder),
         connected(arena) as connection,
         MemoryClient.from_settings(arena.settings) as client,
     ):
-        users = count + WARMING
+        users = count + WARM_UP_USERS
         await client.add_many(islice(turns(infer=False, users=users), users))
-        await Watch(connection, {}).until_done(users)
+        await ProgressReader(connection, {}).until_done(users)
         known = await (await connection.execute(_FACTS)).fetchall()
         for number, (user_id, fact_id) in enumerate(known):
-            prefix = "warming-" if number < WARMING else ""
-            async for kind, ordered in _orders(client, connection, user_id, fact_id, prefix):
+            prefix = "warming-" if number < WARM_UP_USERS else ""
+            async for kind, ordered in _issue_commands(client, connection, user_id, fact_id, prefix):
                 result = await client.wait(ordered.command_id, user_id=user_id)
                 assert result.status == "done", f"{kind}: {result}"
-        return tuple([Commanded(kind=kind, waited=await _waited(connection, kind)) for kind in KINDS])
+        return tuple([CommandLatency(kind=kind, latency=await _latency_of(connection, kind)) for kind in KINDS])
 
 
-async def _orders(
+async def _issue_commands(
     client: MemoryClient, connection: AsyncConnection[TupleRow], user_id: str, fact_id: str, prefix: str
-) -> AsyncIterator[tuple[str, Ordered]]:
+) -> AsyncIterator[tuple[str, CommandReceipt]]:
     """One order after the other; the next one is given when the one before has come to its end."""
     update, delete, undo = (f"{prefix}{kind}-{user_id}" for kind in KINDS)
     text = " ".join(sentence("updated", user_id)).capitalize() + "."
@@ -71,6 +73,6 @@ async def _orders(
     yield "undo", await client.undo(turn_id=delete, user_id=user_id, command_id=undo)
 
 
-async def _waited(connection: AsyncConnection[TupleRow], kind: str) -> Spread:
+async def _latency_of(connection: AsyncConnection[TupleRow], kind: str) -> Percentiles:
     rows = await (await connection.execute(_LATENCIES, {"kind": f"{kind}-%"})).fetchall()
-    return Spread.of([milliseconds for (milliseconds,) in rows])
+    return Percentiles.of([milliseconds for (milliseconds,) in rows])

@@ -5,7 +5,7 @@ from pathlib import Path
 from string import Template
 from typing import Final
 
-from tests.bench.figures import Rate, Spread
+from tests.bench.figures import Percentiles, Rate
 from tests.bench.ordering import KINDS
 from tests.bench.plan import MODEL_SECONDS, Results
 from tests.bench.storing import IN_FLIGHT, Throughput
@@ -17,7 +17,7 @@ STAGES: Final = "a process for each stage"
 
 def page(results: Results) -> str:
     """Raises KeyError where the text asks for a figure that there is none of."""
-    machine, plan, stick = results.machine, results.plan, results.yardstick
+    machine, plan, stick = results.machine, results.plan, results.machine_baseline
     best = max(results.smart, key=lambda name: results.smart[name].rate.per_second)
     raw = max(results.raw, key=lambda name: results.raw[name].rate.per_second)
     smart = results.smart[best]
@@ -48,7 +48,7 @@ def page(results: Results) -> str:
         "said": f"{smart.costs.reply_tokens:.0f}",
         "embedding_calls": f"{smart.costs.embedding_calls:.3f}",
         "facts": f"{smart.costs.facts:.2f}",
-        "acknowledged": _ms(results.acknowledged),
+        "acknowledged": _ms(results.publish_latency),
         "smart_table": _throughputs(results.smart.items()),
         "raw_table": _throughputs(results.raw.items()),
         "latency_table": _latencies(results),
@@ -83,7 +83,12 @@ def _latencies(results: Results) -> str:
         [
             (
                 *(name, f"{one.offered:g}", f"{one.rate.per_second:.1f}"),
-                *(f"{one.total.p50:.0f}", f"{one.total.p95:.0f}", f"{one.beyond.p50:.0f}", f"{one.beyond.p95:.0f}"),
+                *(
+                    f"{one.total.p50:.0f}",
+                    f"{one.total.p95:.0f}",
+                    f"{one.without_model.p50:.0f}",
+                    f"{one.without_model.p95:.0f}",
+                ),
                 *(f"{one.acknowledged.p95:.1f}", f"{one.rate.cpu_milliseconds('worker'):.1f}"),
             )
             for name, measured in results.latencies.items()
@@ -94,8 +99,8 @@ def _latencies(results: Results) -> str:
 
 def _commands(results: Results) -> str:
     rows = [
-        (name, *(figure for one in measured for figure in (f"{one.waited.p50:.0f}", f"{one.waited.p95:.0f}")))
-        for name, measured in results.commanded.items()
+        (name, *(figure for one in measured for figure in (f"{one.latency.p50:.0f}", f"{one.latency.p95:.0f}")))
+        for name, measured in results.command_latencies.items()
     ]
     head = [figure for kind in KINDS for figure in (f"{kind}: p50", "p95")]
     return table(("workers", *head), rows)
@@ -120,7 +125,7 @@ def _asked(results: Results) -> str:
                 *(str(one.facts), f"{one.in_tables.p50:.1f}", f"{one.in_tables.p95:.1f}"),
                 *(f"{one.through_client.p50:.1f}", f"{one.through_client.p95:.1f}", f"{one.projected_per_second:.0f}"),
             )
-            for one in results.asked
+            for one in results.queries
         ],
     )
 
@@ -130,11 +135,11 @@ def _rebuilt(results: Results) -> str:
         ("facts", "log read from", "seconds", "facts/s"),
         [
             (str(asked.facts), one.source, f"{one.seconds:.1f}", f"{one.facts_per_second:.0f}")
-            for asked in results.asked
-            for one in asked.rebuilt
+            for asked in results.queries
+            for one in asked.rebuilds
         ],
     )
 
 
-def _ms(spread: Spread) -> str:
+def _ms(spread: Percentiles) -> str:
     return f"{spread.p50:.2f} ms p50, {spread.p95:.2f} ms p95"

@@ -7,15 +7,15 @@ from typing import Final
 from mnemolog.client import MemoryClient
 from mnemolog.schemas.provenance import Stage
 from mnemolog.streams.assembly import ALL_STAGES
-from tests.bench.arena import Arena, Servers, arena, servers
-from tests.bench.asking import Asked, asked
-from tests.bench.figures import Spread
+from tests.bench.arena import Environment, Servers, environment, servers
+from tests.bench.asking import QueryFigures, measure_queries
+from tests.bench.figures import Percentiles
 from tests.bench.machine import Machine, describe
-from tests.bench.ordering import Commanded, commanded
+from tests.bench.ordering import CommandLatency, measure_command_latency
 from tests.bench.processes import model_server
 from tests.bench.storing import MEASURED, WARMING, Latency, Throughput, acknowledgements, latency, throughput
 from tests.bench.turns import turns
-from tests.bench.yardstick import Yardstick, yardstick
+from tests.bench.yardstick import MachineBaseline, measure_machine
 
 MODEL_SECONDS: Final = 0.3
 Layout = tuple[tuple[Stage, ...], ...]
@@ -69,13 +69,13 @@ class Results:
 
     plan: Plan
     machine: Machine
-    yardstick: Yardstick
-    acknowledged: Spread
+    machine_baseline: MachineBaseline
+    publish_latency: Percentiles
     smart: Mapping[str, Throughput]
     raw: Mapping[str, Throughput]
     latencies: Mapping[str, tuple[Latency, ...]]
-    commanded: Mapping[str, tuple[Commanded, ...]]
-    asked: tuple[Asked, ...]
+    command_latencies: Mapping[str, tuple[CommandLatency, ...]]
+    queries: tuple[QueryFigures, ...]
     load_at_the_end: float
 
 
@@ -84,22 +84,22 @@ async def measure(plan: Plan, tell: Tell) -> Results:
     machine = describe()
     tell("starting Kafka and Postgres")
     async with servers() as running, model_server(MODEL_SECONDS, running.folder) as (base_url, pid):
-        bench = _Bench(plan, running, base_url, {"model": pid}, tell)
+        bench = _Benchmark(plan, running, base_url, {"model": pid}, tell)
         return Results(
             plan=plan,
             machine=machine,
-            yardstick=await bench.yardstick(),
-            acknowledged=await bench.acknowledged(),
+            machine_baseline=await bench.yardstick(),
+            publish_latency=await bench.acknowledged(),
             smart={name: await bench.throughput(name, infer=True) for name in plan.layouts},
             raw={name: await bench.throughput(name, infer=False) for name in plan.layouts},
             latencies={name: tuple([await bench.latency(name, rate) for rate in plan.rates]) for name in plan.layouts},
-            commanded={name: await bench.commanded(name) for name in plan.layouts},
-            asked=tuple([await bench.asked(size) for size in plan.sizes]),
+            command_latencies={name: await bench.command_latency(name) for name in plan.layouts},
+            queries=tuple([await bench.queries(size) for size in plan.sizes]),
             load_at_the_end=describe().load,
         )
 
 
-class _Bench:
+class _Benchmark:
     """Measures on running servers, each thing in an arena of its own."""
 
     def __init__(self, plan: Plan, running: Servers, base_url: str, pids: dict[str, int], tell: Tell) -> None:
@@ -109,23 +109,23 @@ class _Bench:
         self._pids = pids
         self._tell = tell
 
-    async def yardstick(self) -> Yardstick:
+    async def yardstick(self) -> MachineBaseline:
         self._tell("yardsticks")
-        async with arena(self._servers, "yardstick") as one:
-            return await yardstick(one)
+        async with environment(self._servers, "yardstick") as one:
+            return await measure_machine(one)
 
-    async def acknowledged(self) -> Spread:
+    async def acknowledged(self) -> Percentiles:
         self._tell("publishing, one turn after another")
-        async with arena(self._servers, "publish") as one, MemoryClient.from_settings(one.settings) as client:
+        async with environment(self._servers, "publish") as one, MemoryClient.from_settings(one.settings) as client:
             await acknowledgements(client, turns(prefix=WARMING), self._plan.acknowledgements // 10)
-            return Spread.of(await acknowledgements(client, turns(), self._plan.acknowledgements))
+            return Percentiles.of(await acknowledgements(client, turns(), self._plan.acknowledgements))
 
     async def throughput(self, layout: str, *, infer: bool) -> Throughput:
         kind = "smart" if infer else "raw"
         self._tell(f"{kind} store, {layout}")
-        async with arena(self._servers, _name(kind, layout)) as one:
+        async with environment(self._servers, _name(kind, layout)) as one:
             return await throughput(
-                self._asking(one),
+                self._with_model(one),
                 LAYOUTS[layout],
                 turns(infer=infer),
                 self._pids,
@@ -135,9 +135,9 @@ class _Bench:
 
     async def latency(self, layout: str, rate: float) -> Latency:
         self._tell(f"{rate:g} turns a second, {layout}")
-        async with arena(self._servers, _name(f"rate{rate:g}", layout)) as one:
+        async with environment(self._servers, _name(f"rate{rate:g}", layout)) as one:
             return await latency(
-                self._asking(one),
+                self._with_model(one),
                 LAYOUTS[layout],
                 (turns(prefix=WARMING), turns(prefix=MEASURED)),
                 self._pids,
@@ -147,17 +147,17 @@ class _Bench:
                 model_seconds=MODEL_SECONDS,
             )
 
-    async def commanded(self, layout: str) -> tuple[Commanded, ...]:
+    async def command_latency(self, layout: str) -> tuple[CommandLatency, ...]:
         self._tell(f"commands, one after another, {layout}")
-        async with arena(self._servers, _name("commands", layout)) as one:
-            return await commanded(self._asking(one), LAYOUTS[layout], count=self._plan.commands)
+        async with environment(self._servers, _name("commands", layout)) as one:
+            return await measure_command_latency(self._with_model(one), LAYOUTS[layout], count=self._plan.commands)
 
-    async def asked(self, facts: int) -> Asked:
+    async def queries(self, facts: int) -> QueryFigures:
         self._tell(f"{facts} facts: projecting, searching, rebuilding")
-        async with arena(self._servers, f"asked{facts}") as one:
-            return await asked(self._asking(one), facts, questions=self._plan.questions)
+        async with environment(self._servers, f"asked{facts}") as one:
+            return await measure_queries(self._with_model(one), facts, questions=self._plan.questions)
 
-    def _asking(self, one: Arena) -> Arena:
+    def _with_model(self, one: Environment) -> Environment:
         return one.with_model(self._base_url)
 
 

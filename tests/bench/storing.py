@@ -12,17 +12,17 @@ from psycopg import AsyncConnection
 from psycopg.rows import TupleRow
 
 from mnemolog.client import MemoryClient
-from mnemolog.publishing import Letter, Publisher, each
+from mnemolog.publishing import OutgoingRecord, RecordProducer, as_async
 from mnemolog.schemas.provenance import Stage
 from mnemolog.schemas.turn import Turn
-from tests.bench.arena import Arena
-from tests.bench.figures import Rate, Sample, Spread, between, due
+from tests.bench.arena import Environment
+from tests.bench.figures import Percentiles, Rate, Sample, due_count, rate_between
 from tests.bench.processes import cpu_seconds, workers
 
 IN_FLIGHT: Final = 1200
 """Turns between publication and projection: enough for every stage, fewer than users, so that no turn waits for
 another one of its user."""
-LOOK_SECONDS: Final = 0.05
+POLL_SECONDS: Final = 0.05
 DRAIN_SECONDS: Final = 180
 MEASURED: Final = "measured-"
 WARMING: Final = "warming-"
@@ -68,17 +68,17 @@ class Throughput:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Latency:
-    """Turns published at a fixed rate. Milliseconds; `beyond` is without the time that the model server slept."""
+    """Turns published at a fixed rate. Milliseconds; `without_model` leaves out the sleep of the model server."""
 
     offered: float
     rate: Rate
-    total: Spread
-    beyond: Spread
-    acknowledged: Spread
+    total: Percentiles
+    without_model: Percentiles
+    acknowledged: Percentiles
 
 
 async def throughput(
-    arena: Arena,
+    arena: Environment,
     layout: Sequence[Sequence[Stage]],
     turns: Iterator[Turn],
     pids: dict[str, int],
@@ -91,18 +91,18 @@ async def throughput(
     `pids` names further processes whose CPU time is to be told.
     """
     async with workers(arena.settings, layout, arena.servers.folder) as started, connected(arena) as connection:
-        watch = Watch(connection, arena.servers.pids | pids | started)
-        feed = Feed(arena, turns, watch)
+        watch = ProgressReader(connection, arena.servers.pids | pids | started)
+        feed = TurnPublisher(arena, turns, watch)
         await feed.run(warm_up, at_least=IN_FLIGHT)
-        before = await watch.look()
+        before = await watch.sample()
         await feed.run(seconds)
-        after = await watch.look()
+        after = await watch.sample()
         await watch.until_done(feed.published)
-        return Throughput(rate=between(before, after), costs=await costs(connection))
+        return Throughput(rate=rate_between(before, after), costs=await costs(connection))
 
 
 async def latency(
-    arena: Arena,
+    arena: Environment,
     layout: Sequence[Sequence[Stage]],
     turns: tuple[Iterator[Turn], Iterator[Turn]],
     pids: dict[str, int],
@@ -121,24 +121,24 @@ async def latency(
         connected(arena) as connection,
         MemoryClient.from_settings(arena.settings) as client,
     ):
-        watch = Watch(connection, arena.servers.pids | pids | started)
+        watch = ProgressReader(connection, arena.servers.pids | pids | started)
         warming, measured = turns
-        published = len(await _offer(client, warming, rate, warm_up))
-        before = await watch.look()
-        acknowledged = await _offer(client, measured, rate, seconds)
-        after = await watch.look()
+        published = len(await _publish_at_rate(client, warming, rate, warm_up))
+        before = await watch.sample()
+        acknowledged = await _publish_at_rate(client, measured, rate, seconds)
+        after = await watch.sample()
         await watch.until_done(published + len(acknowledged))
         rows = await (await connection.execute(_LATENCIES, {"measured": f"{MEASURED}%"})).fetchall()
         return Latency(
             offered=rate,
-            rate=between(before, after),
-            total=Spread.of([waited * 1000 for waited, _ in rows]),
-            beyond=Spread.of([(waited - calls * model_seconds) * 1000 for waited, calls in rows]),
-            acknowledged=Spread.of(acknowledged),
+            rate=rate_between(before, after),
+            total=Percentiles.of([waited * 1000 for waited, _ in rows]),
+            without_model=Percentiles.of([(waited - calls * model_seconds) * 1000 for waited, calls in rows]),
+            acknowledged=Percentiles.of(acknowledged),
         )
 
 
-class Watch:
+class ProgressReader:
     """Looks at what is projected and at the CPU time of processes."""
 
     def __init__(self, connection: AsyncConnection[TupleRow], pids: dict[str, int]) -> None:
@@ -150,19 +150,19 @@ class Watch:
         assert row is not None
         return int(row[0])
 
-    async def look(self) -> Sample:
+    async def sample(self) -> Sample:
         return Sample(done=await self.done(), at=time.perf_counter(), cpu=cpu_seconds(self._pids))
 
     async def until_done(self, count: int) -> None:
         async with asyncio.timeout(DRAIN_SECONDS):
             while await self.done() < count:  # noqa: ASYNC110 -- another process's table
-                await asyncio.sleep(LOOK_SECONDS)
+                await asyncio.sleep(POLL_SECONDS)
 
 
-class Feed:
+class TurnPublisher:
     """Publishes a new turn for each that is done."""
 
-    def __init__(self, arena: Arena, turns: Iterator[Turn], watch: Watch) -> None:
+    def __init__(self, arena: Environment, turns: Iterator[Turn], watch: ProgressReader) -> None:
         self._arena = arena
         self._turns = turns
         self._watch = watch
@@ -170,15 +170,15 @@ class Feed:
 
     async def run(self, seconds: float, *, at_least: int = 0) -> None:
         """Feed for `seconds`, and on until `at_least` turns are done."""
-        publisher = await Publisher.connect(self._arena.servers.kafka, prefix=self._arena.settings.topic_prefix)
+        publisher = await RecordProducer.connect(self._arena.servers.kafka, prefix=self._arena.settings.topic_prefix)
         try:
             end = time.perf_counter() + seconds
             while (done := await self._watch.done()) < at_least or time.perf_counter() < end:
-                letters = [Letter.of(turn) for turn in islice(self._turns, IN_FLIGHT - (self.published - done))]
-                receipts = [receipt async for receipt in publisher.publish_all(each(letters))]
+                letters = [OutgoingRecord.of(turn) for turn in islice(self._turns, IN_FLIGHT - (self.published - done))]
+                receipts = [receipt async for receipt in publisher.publish_stream(as_async(letters))]
                 assert not any(receipt.error for receipt in receipts)
                 self.published += len(letters)
-                await asyncio.sleep(LOOK_SECONDS)
+                await asyncio.sleep(POLL_SECONDS)
         finally:
             await publisher.close()
 
@@ -205,13 +205,13 @@ async def acknowledgements(client: MemoryClient, turns: Iterator[Turn], count: i
     return [await _acknowledged(client, turn) for turn in islice(turns, count)]
 
 
-async def _offer(client: MemoryClient, turns: Iterator[Turn], rate: float, seconds: float) -> list[float]:
+async def _publish_at_rate(client: MemoryClient, turns: Iterator[Turn], rate: float, seconds: float) -> list[float]:
     """Publish at `rate` whatever comes of it; milliseconds until each was acknowledged."""
     count = round(rate * seconds)
     tasks: list[asyncio.Task[float]] = []
     started = time.perf_counter()
     while len(tasks) < count:
-        missing = due(started, time.perf_counter(), rate, count) - len(tasks)
+        missing = due_count(started, time.perf_counter(), rate, count) - len(tasks)
         tasks += [asyncio.create_task(_acknowledged(client, turn)) for turn in islice(turns, missing)]
         await asyncio.sleep(max(0.0, started + len(tasks) / rate - time.perf_counter()))
     return await asyncio.gather(*tasks)
@@ -224,6 +224,6 @@ async def _acknowledged(client: MemoryClient, turn: Turn) -> float:
 
 
 @asynccontextmanager
-async def connected(arena: Arena) -> AsyncIterator[AsyncConnection[TupleRow]]:
+async def connected(arena: Environment) -> AsyncIterator[AsyncConnection[TupleRow]]:
     async with await AsyncConnection.connect(arena.database, autocommit=True) as connection:
         yield connection

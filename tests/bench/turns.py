@@ -9,10 +9,10 @@ from mnemolog.schemas.scope import Scope
 from mnemolog.schemas.turn import Message, Turn
 
 USERS = 2000
-UPDATED = 5
+UPDATE_EVERY = 5
 """Every fifth turn changes the end of what its user said a turn before, which takes a second model call to decide."""
 WORDS = 12
-CHANGED = 2
+CHANGED_WORDS = 2
 BEGIN = datetime(2026, 3, 2, 9, tzinfo=UTC)
 _SYLLABLES = ("ba", "do", "ke", "li", "mu", "na", "po", "ri", "sa", "te", "vu", "zo", "fa", "ge", "hi", "ju")
 
@@ -33,10 +33,10 @@ def turns(*, infer: bool = True, prefix: str = "", users: int = USERS, seed: int
 
 def _messages(user: int, turn: int, seed: int) -> Iterator[Message]:
     # Staggered over the users, so that changes are spread evenly over time.
-    changes = turn > 0 and (turn + user) % UPDATED == 0
+    changes = turn > 0 and (turn + user) % UPDATE_EVERY == 0
     words = sentence(seed, user, turn - 1 if changes else turn)
     if changes:
-        words = words[:-CHANGED] + sentence(seed, user, turn)[-CHANGED:]
+        words = words[:-CHANGED_WORDS] + sentence(seed, user, turn)[-CHANGED_WORDS:]
     yield Message(role="user", content=" ".join(words).capitalize() + ".")
     yield Message(role="assistant", content="That is good to know. Tell me more, and I will keep it in mind for you.")
     if (turn + user) % 2:

@@ -9,8 +9,8 @@ from aiokafka import AIOKafkaConsumer  # type: ignore[import-untyped] # aiokafka
 from psycopg import AsyncConnection
 
 from mnemolog.streams.topics import DEAD_LETTERS, topic_name
-from tests.bench.arena import PARTITIONS, Arena
-from tests.bench.figures import Spread
+from tests.bench.arena import PARTITIONS, Environment
+from tests.bench.figures import Percentiles
 from tests.kafka import producer
 
 LOOPS: Final = 1_000_000
@@ -20,18 +20,18 @@ ROUND_TRIPS: Final = 1000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Yardstick:
+class MachineBaseline:
     """`python` is milliseconds of a loop of a million additions, `kafka` records of 1 kB a second in and out through
     plain aiokafka, `sql` milliseconds of `SELECT 1`.
     """
 
     python: float
     kafka: float
-    sql: Spread
+    sql: Percentiles
 
 
-async def yardstick(arena: Arena) -> Yardstick:
-    return Yardstick(python=min(_loop() for _ in range(5)), kafka=await _kafka(arena), sql=await _sql(arena))
+async def measure_machine(arena: Environment) -> MachineBaseline:
+    return MachineBaseline(python=min(_loop() for _ in range(5)), kafka=await _kafka(arena), sql=await _sql(arena))
 
 
 def _loop() -> float:
@@ -42,7 +42,7 @@ def _loop() -> float:
     return (time.perf_counter() - started) * 1000
 
 
-async def _kafka(arena: Arena) -> float:
+async def _kafka(arena: Environment) -> float:
     topic = topic_name(DEAD_LETTERS, arena.settings.topic_prefix)
     started = time.perf_counter()
     async with producer(arena.servers.kafka) as client:
@@ -59,11 +59,11 @@ async def _kafka(arena: Arena) -> float:
     return RECORDS / (time.perf_counter() - started)
 
 
-async def _sql(arena: Arena) -> Spread:
+async def _sql(arena: Environment) -> Percentiles:
     async with await AsyncConnection.connect(arena.database, autocommit=True) as connection:
         waits = []
         for _ in range(ROUND_TRIPS):
             started = time.perf_counter()
             await connection.execute("SELECT 1")
             waits.append((time.perf_counter() - started) * 1000)
-    return Spread.of(waits)
+    return Percentiles.of(waits)

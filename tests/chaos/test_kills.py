@@ -24,7 +24,7 @@ from mnemolog.streams.assembly import ALL_STAGES
 from mnemolog.streams.settings import StreamsSettings
 from mnemolog.streams.topics import MEMORY_EVENTS, topic_name
 from tests.kafka import read_all
-from tests.pipeline import ends, rows, say, settings_for, turn
+from tests.pipeline import publish_turns, query_rows, user_turn, wait_for_outcomes, worker_settings
 from tests.servers.openai_server import OpenAiServer
 
 pytestmark = [pytest.mark.kafka, pytest.mark.postgres, pytest.mark.chaos, pytest.mark.timeout(3600)]
@@ -38,20 +38,20 @@ LONGEST_LIFE_SECONDS = 1.0
 ROOT = Path(__file__).parents[2]
 
 
-def said(user: int, number: int) -> str:
+def statement_of(user: int, number: int) -> str:
     """Every third turn repeats the one before it, which only one who reads their own writes can see."""
     return f"User {user} tells thing {number - 1 if number % 3 == 2 else number}."
 
 
-def story() -> list[Turn]:
+def all_turns() -> list[Turn]:
     return [
-        turn(f"u{user}-{number}", said(user, number), user=f"user{user}")
+        user_turn(f"u{user}-{number}", statement_of(user, number), user=f"user{user}")
         for number in range(TURNS_EACH)
         for user in range(USERS)
     ]
 
 
-class Workers:
+class WorkerProcesses:
     """One process per stage, of which a killed one is started again at once."""
 
     def __init__(self, settings: StreamsSettings, logs: Path) -> None:
@@ -93,8 +93,8 @@ class Workers:
 
 
 @asynccontextmanager
-async def workers(settings: StreamsSettings, logs: Path) -> AsyncIterator[Workers]:
-    crew = Workers(settings, logs)
+async def workers(settings: StreamsSettings, logs: Path) -> AsyncIterator[WorkerProcesses]:
+    crew = WorkerProcesses(settings, logs)
     try:
         for stage in ALL_STAGES:
             await crew.start(stage)
@@ -125,7 +125,7 @@ async def mnemolog(settings: StreamsSettings, *arguments: str) -> tuple[int, str
     return process.returncode or 0, output.decode()
 
 
-def portions(turns: Sequence[Turn], count: int) -> list[Sequence[Turn]]:
+def chunks(turns: Sequence[Turn], count: int) -> list[Sequence[Turn]]:
     size = -(-len(turns) // count)
     return [turns[start : start + size] for start in range(0, len(turns), size)]
 
@@ -136,7 +136,7 @@ async def test_killing_every_stage_again_and_again_loses_and_doubles_nothing(
     chance = random.Random(SEED)
     print(f"\nchaos: {ROUNDS} rounds, seed {SEED}")  # noqa: T201 -- what makes a failure repeatable
     with OpenAiServer(latency=LATENCY_SECONDS) as server:
-        settings = settings_for(
+        settings = worker_settings(
             bootstrap,
             database,
             f"{topic_suffix}-",
@@ -146,15 +146,15 @@ async def test_killing_every_stage_again_and_again_loses_and_doubles_nothing(
             conflict_threshold=0.97,  # the server's vectors mean nothing: only equal words are near
         )
         await ensure_topics(bootstrap, partitions=settings.partitions, prefix=settings.topic_prefix)
-        turns = story()
+        turns = all_turns()
         async with workers(settings, tmp_path) as crew:
             victims = [stage for _ in range(ROUNDS) for stage in chance.sample(ALL_STAGES, len(ALL_STAGES))]
-            for number, portion in enumerate(portions(turns, len(victims))):
-                await say(settings, *portion)
+            for number, portion in enumerate(chunks(turns, len(victims))):
+                await publish_turns(settings, *portion)
                 await asyncio.sleep(chance.uniform(0, LONGEST_LIFE_SECONDS))
                 await crew.kill(victims[number])
                 print(f"chaos: {number + 1}/{len(victims)} killed {victims[number]}", flush=True)  # noqa: T201 -- progress
-            outcomes = await ends(database, len(turns), seconds=240)
+            outcomes = await wait_for_outcomes(database, len(turns), seconds=240)
         assert outcomes == {turn.turn_id: "facts" for turn in turns}
     await assert_log_in_order(settings, turns)
     await assert_facts(database)
@@ -180,11 +180,11 @@ async def assert_log_in_order(settings: StreamsSettings, turns: Sequence[Turn]) 
 
 async def assert_facts(database: str) -> None:
     """Each thing is one active fact, mentioned as often as it was told, and no decision met a stale fact."""
-    found = await rows(database, "SELECT user_id, text, mention_count, status, stale FROM facts")
+    found = await query_rows(database, "SELECT user_id, text, mention_count, status, stale FROM facts")
     told: dict[tuple[str, str], int] = defaultdict(int)
     for user in range(USERS):
         for number in range(TURNS_EACH):
-            told[f"user{user}", said(user, number)] += 1
+            told[f"user{user}", statement_of(user, number)] += 1
     assert {(row["user_id"], row["text"]): row["mention_count"] for row in found} == told
     assert len(found) == len(told)
     assert {(row["status"], row["stale"]) for row in found} == {("active", False)}

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 import pytest
 
 from mnemolog.streams.admin import ensure_topics
-from mnemolog.streams.dead_letters import DeadLetter, DeadLetters
+from mnemolog.streams.dead_letters import DeadLetter, DeadLetterWriter
 from mnemolog.streams.errors import RecordTooLarge
-from mnemolog.streams.records import Record
-from mnemolog.streams.send import Enqueue, Sender
+from mnemolog.streams.records import KafkaRecord
+from mnemolog.streams.send import EnqueueRecord, Sender
 from mnemolog.streams.topics import DEAD_LETTERS, EXTRACTED_FACTS, topic_name
 from tests.broker import MemoryBroker
 from tests.kafka import PARTITIONS, producer, read_all
@@ -20,8 +20,8 @@ class Broker:
     """A broker with the topics of one prefix, and what is in them."""
 
     prefix: str
-    enqueue: Enqueue
-    read: Callable[[str], Awaitable[list[Record]]]
+    enqueue: EnqueueRecord
+    read: Callable[[str], Awaitable[list[KafkaRecord]]]
 
     @property
     def topic(self) -> str:
@@ -32,10 +32,10 @@ class Broker:
 
 
 @pytest.fixture
-def in_memory() -> Broker:
+def memory_broker() -> Broker:
     broker = MemoryBroker(partitions=PARTITIONS)
 
-    async def read(topic: str) -> list[Record]:
+    async def read(topic: str) -> list[KafkaRecord]:
         return broker.records(topic)
 
     return Broker("", broker.enqueue, read)
@@ -51,13 +51,13 @@ async def kafka(bootstrap: str, topic_suffix: str) -> AsyncIterator[Broker]:
             sent: Awaitable[object] = await client.send(topic, **record)
             return sent
 
-        async def read(topic: str) -> list[Record]:
+        async def read(topic: str) -> list[KafkaRecord]:
             return await read_all(bootstrap, topic)
 
         yield Broker(prefix, enqueue, read)  # type: ignore[arg-type]  # aiokafka ships no types
 
 
-@pytest.fixture(params=["in_memory", pytest.param("kafka", marks=pytest.mark.kafka)])
+@pytest.fixture(params=["memory_broker", pytest.param("kafka", marks=pytest.mark.kafka)])
 def broker(request: pytest.FixtureRequest) -> Broker:
     found: Broker = request.getfixturevalue(request.param)
     return found
@@ -95,9 +95,9 @@ async def test_a_record_that_is_too_large_is_refused_and_the_next_one_taken(brok
 
 @pytest.mark.parametrize("value", [b"\xff not JSON", b"", None])
 async def test_a_dead_letter_can_be_read_back(broker: Broker, value: bytes | None) -> None:
-    record = Record(topic="in", partition=1, offset=2, key=b"k", value=value, timestamp=1.7e9)
-    letters = DeadLetters(broker.sender(), prefix=broker.prefix)
-    await letters.put(record, stage="embed", reason="not_a_record", detail="expected JSON", tries=2, source_id="t1")
+    record = KafkaRecord(topic="in", partition=1, offset=2, key=b"k", value=value, timestamp=1.7e9)
+    letters = DeadLetterWriter(broker.sender(), prefix=broker.prefix)
+    await letters.write(record, stage="embed", reason="not_a_record", detail="expected JSON", tries=2, source_id="t1")
     (found,) = await broker.read(topic_name(DEAD_LETTERS, broker.prefix))
     letter = DeadLetter.from_record(found)
     assert (letter.value, letter.key, letter.origin) == (value, b"k", "in/1/2")

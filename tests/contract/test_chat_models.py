@@ -8,14 +8,14 @@ from collections.abc import AsyncIterator
 import pytest
 import pytest_asyncio
 
-from mnemolog.streams.prompts.conflicts import number
+from mnemolog.streams.prompts.conflicts import number_conflicts
 from mnemolog.streams.prompts.extract import extraction_prompt, parse_extraction
 from mnemolog.streams.prompts.resolve import parse_resolution, resolution_prompt
 from mnemolog.streams.providers.base import ChatModel
-from mnemolog.streams.providers.openai import OpenAiChat
+from mnemolog.streams.providers.openai import OpenAiChatModel
 from mnemolog.streams.providers.openai_calls import Endpoint
 from mnemolog.streams.providers.rules import RuleModel
-from tests.conversations import MONDAY, extraction, fact, known, user
+from tests.conversations import MONDAY, extraction, fact, known_fact, user
 from tests.servers.openai_server import OpenAiServer
 
 SAID = "I live in Berlin. I have a dog called Rex."
@@ -29,7 +29,7 @@ async def model(request: pytest.FixtureRequest) -> AsyncIterator[ChatModel]:
         await rules.close()
         return
     with OpenAiServer() as server:
-        chat = OpenAiChat(Endpoint(base_url=server.base_url, api_key="k"), "test-model")
+        chat = OpenAiChatModel(Endpoint(base_url=server.base_url, api_key="k"), "test-model")
         yield chat
         await chat.close()
 
@@ -44,13 +44,16 @@ async def test_facts_pass_the_parser_and_quote_the_turn(model: ChatModel) -> Non
 
 
 async def test_every_conflict_is_decided_on_its_own_candidates(model: ChatModel) -> None:
-    subject = number(
+    subject = number_conflicts(
         [
             (
                 fact("Alice lives in Munich.", key="home_city", value="Munich"),
-                (known(1, "Alice lives in Berlin.", key="home_city", value="Berlin"), known(2, "Alice has a dog.")),
+                (
+                    known_fact(1, "Alice lives in Berlin.", key="home_city", value="Berlin"),
+                    known_fact(2, "Alice has a dog."),
+                ),
             ),
-            (fact("Alice has a cat."), (known(2, "Alice has a dog."),)),
+            (fact("Alice has a cat."), (known_fact(2, "Alice has a dog."),)),
         ],
         said_at=MONDAY,
     )

@@ -5,13 +5,13 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from mnemolog.projections.log_source import LogSource, TableLog
+from mnemolog.projections.log_source import LogSource, TableLogSource
 from mnemolog.projections.rebuild import rebuild
 from mnemolog.streams.admin import ensure_topics
-from mnemolog.streams.log_source import KafkaLog
-from tests.builders import ALICE, BOB, added, commit, fact_of, replaced
+from mnemolog.streams.log_source import KafkaLogReader
+from tests.builders import ALICE, BOB, added, commit, fact_id_at, replaced
 from tests.kafka import PARTITIONS, producer
-from tests.stored import Stored
+from tests.stored import ProjectedDatabase
 
 pytestmark = [pytest.mark.kafka, pytest.mark.postgres]
 
@@ -19,7 +19,7 @@ FIRST = commit("1", added("Lives in Bern."), scope=ALICE)
 STORY = {
     0: [
         FIRST.to_bytes(),
-        commit("2", replaced("Lives in Rome.", fact_of(FIRST)), scope=ALICE).to_bytes(),
+        commit("2", replaced("Lives in Rome.", fact_id_at(FIRST)), scope=ALICE).to_bytes(),
         b"no commit",
         commit("1", added("A second end of one source."), scope=ALICE).to_bytes(),
         b"",
@@ -29,14 +29,14 @@ STORY = {
 
 
 @asynccontextmanager
-async def kafka_log(bootstrap: str, prefix: str, _: Stored) -> AsyncIterator[LogSource]:
+async def kafka_log(bootstrap: str, prefix: str, _: ProjectedDatabase) -> AsyncIterator[LogSource]:
     await ensure_topics(bootstrap, partitions=PARTITIONS, prefix=prefix)
     async with producer(bootstrap) as client:
         for partition, values in STORY.items():
             for value in values:
                 await client.send(f"{prefix}memory_events", key=b"k", value=value, partition=partition)
         await client.flush()
-    log = KafkaLog(bootstrap, prefix=prefix)
+    log = KafkaLogReader(bootstrap, prefix=prefix)
     try:
         yield log
     finally:
@@ -44,8 +44,8 @@ async def kafka_log(bootstrap: str, prefix: str, _: Stored) -> AsyncIterator[Log
 
 
 @asynccontextmanager
-async def table_log(_bootstrap: str, _prefix: str, stored: Stored) -> AsyncIterator[LogSource]:
-    yield TableLog(stored.pool)
+async def table_log(_bootstrap: str, _prefix: str, stored: ProjectedDatabase) -> AsyncIterator[LogSource]:
+    yield TableLogSource(stored.pool)
 
 
 @pytest.fixture(params=[kafka_log, table_log])
@@ -53,7 +53,7 @@ async def log(
     request: pytest.FixtureRequest, bootstrap: str, database: str, topic_suffix: str
 ) -> AsyncIterator[LogSource]:
     """The story as either place holds it; `database` has it folded."""
-    async with Stored.open(database) as stored:
+    async with ProjectedDatabase.open(database) as stored:
         for partition, values in STORY.items():
             await stored.apply(*values, partition=partition)
         async with request.param(bootstrap, topic_suffix, stored) as source:

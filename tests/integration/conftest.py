@@ -4,11 +4,11 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from tests.stored import Stored
+from tests.stored import ProjectedDatabase
 
 
 @pytest.fixture
-async def db(database: str) -> AsyncIterator[Stored]:
+async def db(database: str) -> AsyncIterator[ProjectedDatabase]:
     """A migrated database of the test's own, and a projector over it."""
-    async with Stored.open(database) as stored:
+    async with ProjectedDatabase.open(database) as stored:
         yield stored

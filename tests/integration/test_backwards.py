@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from mnemolog.schemas.scope import Scope
 from mnemolog.schemas.turn import Message, Turn
 from mnemolog.streams.settings import StreamsSettings
-from tests.quality.models import models
-from tests.quality.pipeline import Pipeline, pipeline
+from tests.quality.models import chosen_models
+from tests.quality.pipeline import InProcessPipeline, in_process_pipeline
 
 pytestmark = pytest.mark.postgres
 
@@ -34,7 +34,7 @@ STATEMENTS = [
 ]
 """What changes and what ends; what corrects is held back until it is said twice, and so depends on the order."""
 
-OPPOSED = {
+DENIALS = {
     "I no longer live in Rome.": "Rome",
     "I left Acme.": "Acme",
     "I no longer work at Bosch.": "Bosch",
@@ -44,36 +44,39 @@ OPPOSED = {
 SLOTS = (("Rome", "Oslo", "Bonn"), ("Acme", "Bosch"), ("jazz",))
 
 
-def meets_what_is_gone(texts: Sequence[str]) -> bool:
+def denies_a_later_value(texts: Sequence[str]) -> bool:
     """Whether something is denied that comes true after that, and ends in another way.
 
     Told backwards, the denial is of no slot, and what it denies has ended, so that they never meet: the denial stands.
     """
     return any(
-        denial in OPPOSED and _thing(state) == OPPOSED[denial] and state not in OPPOSED and _ends(end, state, denial)
+        denial in DENIALS
+        and _value_named(state) == DENIALS[denial]
+        and state not in DENIALS
+        and _ends(end, state, denial)
         for denial, state, end in itertools.combinations(texts, 3)
     )
 
 
 def _ends(end: str, state: str, denial: str) -> bool:
-    same_slot = any(_thing(state) in slot and _thing(end) in slot for slot in SLOTS)
-    return same_slot and end != denial and (end in OPPOSED) == (_thing(end) == _thing(state))
+    same_slot = any(_value_named(state) in slot and _value_named(end) in slot for slot in SLOTS)
+    return same_slot and end != denial and (end in DENIALS) == (_value_named(end) == _value_named(state))
 
 
-def _thing(text: str) -> str | None:
+def _value_named(text: str) -> str | None:
     named = (name for slot in SLOTS for name in slot if name in text and "brother" not in text)
     return next(named, None)
 
 
-class Desk:
+class ConversationReplayer:
     """Takes conversations through the stages, each in a scope of its own."""
 
-    def __init__(self, runner: asyncio.Runner, running: Pipeline) -> None:
+    def __init__(self, runner: asyncio.Runner, running: InProcessPipeline) -> None:
         self._runner = runner
         self._pipeline = running
         self._numbers = itertools.count()
 
-    def active(self, told: Sequence[tuple[int, str]]) -> set[str]:
+    def active_texts(self, told: Sequence[tuple[int, str]]) -> set[str]:
         """The texts of the active facts after all of `told`: on which day it was said, and what."""
         return self._runner.run(self._active(told, next(self._numbers)))
 
@@ -87,7 +90,7 @@ class Desk:
                 occurred_at=START + timedelta(days=day),
                 speaker="Ana",
             )
-            await self._pipeline.take(
+            await self._pipeline.process_turn(
                 turn, partition=number, offset=offset, now=START + timedelta(days=100, seconds=offset)
             )
         async with self._pipeline.pool.connection() as connection:
@@ -96,19 +99,19 @@ class Desk:
 
 
 @contextmanager
-def desk(database: str) -> Iterator[Desk]:
+def conversation_replayer(database: str) -> Iterator[ConversationReplayer]:
     settings = StreamsSettings(provider="offline", postgres=database)
     with asyncio.Runner() as runner:
         stack = AsyncExitStack()
-        running = runner.run(stack.enter_async_context(pipeline(settings, *models(settings))))
+        running = runner.run(stack.enter_async_context(in_process_pipeline(settings, *chosen_models(settings))))
         try:
-            yield Desk(runner, running)
+            yield ConversationReplayer(runner, running)
         finally:
             runner.run(stack.aclose())
 
 
 def test_backwards_comes_to_the_same_active_facts(database: str) -> None:
-    with desk(database) as at:
+    with conversation_replayer(database) as at:
 
         @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
         @given(st.lists(st.sampled_from(STATEMENTS), min_size=2, max_size=6))
@@ -116,9 +119,9 @@ def test_backwards_comes_to_the_same_active_facts(database: str) -> None:
         @example(["I work at Acme.", "I left Acme.", "I work at Acme."])
         @example(["I have a dog.", "I have a dog called Rex."])
         def check(texts: list[str]) -> None:
-            assume(not meets_what_is_gone(texts))
+            assume(not denies_a_later_value(texts))
             story = list(enumerate(texts))
-            assert at.active(story) == at.active(story[::-1])
+            assert at.active_texts(story) == at.active_texts(story[::-1])
 
         check()
 
@@ -132,6 +135,6 @@ def test_backwards_comes_to_the_same_active_facts(database: str) -> None:
     ids=["the one that took its place has ended", "it came back with less detail"],
 )
 def test_backwards_history_ends_what_it_replaced(database: str, texts: list[str]) -> None:
-    with desk(database) as at:
+    with conversation_replayer(database) as at:
         story = list(enumerate(texts))
-        assert at.active(story) == at.active(story[::-1])
+        assert at.active_texts(story) == at.active_texts(story[::-1])

@@ -11,16 +11,16 @@ import pytest
 from mnemolog.client import MemoryClient
 from mnemolog.errors import PublishError
 from mnemolog.projections.audit import audit
-from mnemolog.projections.log_source import TableLog
+from mnemolog.projections.log_source import TableLogSource
 from mnemolog.projections.pools import open_pool
 from mnemolog.projections.rebuild import rebuild
 from mnemolog.schemas.command import (
     Command,
+    CommandPayload,
     Correct,
     Delete,
     DeleteAll,
     Edit,
-    Order,
     SetPolicy,
     Undo,
     Update,
@@ -32,8 +32,17 @@ from mnemolog.schemas.scope import Scope
 from mnemolog.settings import Settings
 from mnemolog.streams.settings import StreamsSettings
 from mnemolog.streams.topics import DEAD_LETTERS, MEMORY_COMMANDS, topic_name
-from tests.kafka import publish, read_all, until
-from tests.pipeline import MONDAY, ends, order, rows, running, say, settings_for, turn
+from tests.kafka import publish, read_all, wait_until
+from tests.pipeline import (
+    MONDAY,
+    publish_commands,
+    publish_turns,
+    query_rows,
+    running_worker,
+    user_turn,
+    wait_for_outcomes,
+    worker_settings,
+)
 
 pytestmark = [pytest.mark.kafka, pytest.mark.postgres]
 
@@ -44,35 +53,35 @@ BERLIN = fact_id(MIRA.owner, "t1", 0)
 
 @pytest.fixture
 def settings(bootstrap: str, database: str, topic_suffix: str) -> StreamsSettings:
-    return settings_for(bootstrap, database, f"{topic_suffix}-")
+    return worker_settings(bootstrap, database, f"{topic_suffix}-")
 
 
-def command(command_id: str, given: Order, scope: Scope = MIRA, **fields: Any) -> Command:
+def command(command_id: str, payload: CommandPayload, scope: Scope = MIRA, **fields: Any) -> Command:
     issued_at = MONDAY + timedelta(hours=1)
-    return Command(**{"command_id": command_id, "scope": scope, "issued_at": issued_at, "order": given, **fields})
+    return Command(**{"command_id": command_id, "scope": scope, "issued_at": issued_at, "order": payload, **fields})
 
 
-async def standing(database: str) -> dict[str, str]:
+async def statuses(database: str) -> dict[str, str]:
     """The status of each fact by its text."""
-    return {row["text"]: row["status"] for row in await rows(database, "SELECT text, status FROM facts")}
+    return {row["text"]: row["status"] for row in await query_rows(database, "SELECT text, status FROM facts")}
 
 
 async def test_an_update_takes_the_place_of_a_fact_and_is_found_by_its_own_vector(
     settings: StreamsSettings, database: str
 ) -> None:
-    async with running(settings):
-        await say(settings, turn("t1", "I live in Berlin."))
-        await ends(database, 1)
+    async with running_worker(settings):
+        await publish_turns(settings, user_turn("t1", "I live in Berlin."))
+        await wait_for_outcomes(database, 1)
         edit = Edit(fact_id=BERLIN, text="Mira lives in Bern.", value="Bern")
-        await order(settings, command("c1", Update(edits=(edit,)), actor="support"))
-        assert await ends(database, 2) == {"t1": "facts", "c1": "done"}
-    assert await standing(database) == {"Mira lives in Berlin.": "superseded", "Mira lives in Bern.": "active"}
-    (new,) = await rows(database, "SELECT * FROM facts WHERE status = 'active'")
-    (old,) = await rows(database, "SELECT * FROM facts WHERE status <> 'active'")
+        await publish_commands(settings, command("c1", Update(edits=(edit,)), actor="support"))
+        assert await wait_for_outcomes(database, 2) == {"t1": "facts", "c1": "done"}
+    assert await statuses(database) == {"Mira lives in Berlin.": "superseded", "Mira lives in Bern.": "active"}
+    (new,) = await query_rows(database, "SELECT * FROM facts WHERE status = 'active'")
+    (old,) = await query_rows(database, "SELECT * FROM facts WHERE status <> 'active'")
     assert (new["key"], new["value"], new["supersedes"]) == (old["key"], "Bern", [BERLIN])
     assert new["embedding"] is not None
     assert new["embedding_model"] == old["embedding_model"]
-    (committed,) = await rows(database, "SELECT * FROM commits WHERE source_id = 'c1'")
+    (committed,) = await query_rows(database, "SELECT * FROM commits WHERE source_id = 'c1'")
     assert (committed["source_kind"], committed["order_kind"], committed["actor"]) == ("command", "update", "support")
     assert (committed["llm_calls"], committed["origin_topic"]) == (
         0,
@@ -83,15 +92,15 @@ async def test_an_update_takes_the_place_of_a_fact_and_is_found_by_its_own_vecto
 async def test_a_backlog_of_turns_and_commands_is_carried_out_in_order(
     settings: StreamsSettings, database: str
 ) -> None:
-    async with running(settings):
+    async with running_worker(settings):
         pass
-    await say(settings, turn("t1", "I live in Berlin."), turn("t2", "I work as a nurse."))
-    await order(settings, command("c1", DeleteAll()))
-    await say(settings, turn("t3", "I own a dog."), turn("t4", "I like tea."))
-    await order(settings, command("c2", DeleteAll(key="home_city")))
-    async with running(settings):
-        await ends(database, 6)
-    found = await standing(database)
+    await publish_turns(settings, user_turn("t1", "I live in Berlin."), user_turn("t2", "I work as a nurse."))
+    await publish_commands(settings, command("c1", DeleteAll()))
+    await publish_turns(settings, user_turn("t3", "I own a dog."), user_turn("t4", "I like tea."))
+    await publish_commands(settings, command("c2", DeleteAll(key="home_city")))
+    async with running_worker(settings):
+        await wait_for_outcomes(database, 6)
+    found = await statuses(database)
     retracted = {text for text, status in found.items() if status == "retracted"}
     assert len(found) == 4
     assert retracted == {text for text in found if "Berlin" in text or "nurse" in text}
@@ -103,11 +112,11 @@ async def test_what_cannot_be_carried_out_is_refused_and_touches_nothing(
     assert settings.kafka is not None
     topic = topic_name(MEMORY_COMMANDS, settings.topic_prefix)
     unknown = uuid4()
-    async with running(settings):
-        await say(settings, turn("t1", "I live in Berlin."))
-        await ends(database, 1)
-        before = await rows(database, "SELECT * FROM facts")
-        await order(
+    async with running_worker(settings):
+        await publish_turns(settings, user_turn("t1", "I live in Berlin."))
+        await wait_for_outcomes(database, 1)
+        before = await query_rows(database, "SELECT * FROM facts")
+        await publish_commands(
             settings,
             command("unknown", Delete(fact_ids=(unknown,))),
             command("foreign", Delete(fact_ids=(BERLIN,)), scope=JONAS),
@@ -121,9 +130,9 @@ async def test_what_cannot_be_carried_out_is_refused_and_touches_nothing(
         zone = json.loads(command("zone", DeleteAll()).to_bytes()) | {"issued_at": "2026-03-02T09:00:00"}
         bad = [b"delete everything", b"", json.dumps(explode).encode(), json.dumps(zone).encode(), b"\xff" * 200_000]
         await publish(settings.kafka, topic, [(MIRA.key, value) for value in bad])
-        outcomes = await ends(database, 13)
-        assert await rows(database, "SELECT * FROM facts") == before
-    reasons = await rows(database, "SELECT source_id, source_kind, outcome, reason, detail FROM commits")
+        outcomes = await wait_for_outcomes(database, 13)
+        assert await query_rows(database, "SELECT * FROM facts") == before
+    reasons = await query_rows(database, "SELECT source_id, source_kind, outcome, reason, detail FROM commits")
     told = {row["source_id"]: row["reason"] for row in reasons if row["source_id"] != "t1"}
     positions = {name for name in told if name.startswith(f"{topic}/")}
     assert {name: reason for name, reason in told.items() if name not in positions} == {
@@ -146,28 +155,28 @@ async def test_what_cannot_be_carried_out_is_refused_and_touches_nothing(
 
 async def test_a_command_that_is_delivered_twice_is_carried_out_once(settings: StreamsSettings, database: str) -> None:
     given = command("c1", Correct(edit=Edit(fact_id=BERLIN, text="Mira lives in Bern.")))
-    async with running(settings):
-        await say(settings, turn("t1", "I live in Berlin."))
-        await ends(database, 1)
-        await order(settings, given, given, command("c2", Delete(fact_ids=(fact_id(MIRA.owner, "c1", 0),))))
-        assert await ends(database, 3) == {"t1": "facts", "c1": "done", "c2": "done"}
-    assert await standing(database) == {"Mira lives in Berlin.": "superseded", "Mira lives in Bern.": "retracted"}
+    async with running_worker(settings):
+        await publish_turns(settings, user_turn("t1", "I live in Berlin."))
+        await wait_for_outcomes(database, 1)
+        await publish_commands(settings, given, given, command("c2", Delete(fact_ids=(fact_id(MIRA.owner, "c1", 0),))))
+        assert await wait_for_outcomes(database, 3) == {"t1": "facts", "c1": "done", "c2": "done"}
+    assert await statuses(database) == {"Mira lives in Berlin.": "superseded", "Mira lives in Bern.": "retracted"}
 
 
-async def test_turns_and_commands_survive_a_rebuild_and_the_books_balance(
+async def test_turns_and_commands_survive_a_rebuild_and_the_audit_passes(
     settings: StreamsSettings, database: str
 ) -> None:
-    async with running(settings):
-        await say(settings, turn("t1", "I live in Berlin."), turn("t2", "I moved to Munich."))
-        await ends(database, 2)
-        await order(settings, command("c1", Undo(source_id="t2")), command("c2", Undo(source_id="c1")))
-        await ends(database, 4)
-        await order(settings, command("c3", SetPolicy(level="scope", policy=Policy(add_only=True))))
-        await order(settings, command("c4", DeleteAll(), scope=JONAS))
-        await ends(database, 6)
-    assert await standing(database) == {"Mira lives in Berlin.": "superseded", "Mira lives in Munich.": "active"}
+    async with running_worker(settings):
+        await publish_turns(settings, user_turn("t1", "I live in Berlin."), user_turn("t2", "I moved to Munich."))
+        await wait_for_outcomes(database, 2)
+        await publish_commands(settings, command("c1", Undo(source_id="t2")), command("c2", Undo(source_id="c1")))
+        await wait_for_outcomes(database, 4)
+        await publish_commands(settings, command("c3", SetPolicy(level="scope", policy=Policy(add_only=True))))
+        await publish_commands(settings, command("c4", DeleteAll(), scope=JONAS))
+        await wait_for_outcomes(database, 6)
+    assert await statuses(database) == {"Mira lives in Berlin.": "superseded", "Mira lives in Munich.": "active"}
     async with open_pool(database, min_size=1, max_size=4, application_name="test") as pool:
-        report = await rebuild(database, TableLog(pool))
+        report = await rebuild(database, TableLogSource(pool))
         assert report.equal, report
         async with pool.connection() as connection:
             books = await audit(connection, now=datetime.now(UTC))
@@ -176,39 +185,39 @@ async def test_turns_and_commands_survive_a_rebuild_and_the_books_balance(
 
 async def test_a_policy_holds_for_the_turns_after_it(settings: StreamsSettings, database: str) -> None:
     everyone = tenant_scope("default")
-    async with running(settings):
-        await order(settings, command("c1", SetPolicy(level="scope", policy=Policy(add_only=True))))
+    async with running_worker(settings):
+        await publish_commands(settings, command("c1", SetPolicy(level="scope", policy=Policy(add_only=True))))
         limits = Policy(limits=Limits(bytes_per_turn=2000))
-        await order(settings, command("c2", SetPolicy(level="tenant", policy=limits), scope=everyone))
-        await ends(database, 2)
-        await say(settings, turn("t1", "I live in Berlin."), turn("t2", "I moved to Munich."))
-        await say(settings, turn("t3", "I like tea. " * 200, user="jonas"))
-        outcomes = await ends(database, 5)
+        await publish_commands(settings, command("c2", SetPolicy(level="tenant", policy=limits), scope=everyone))
+        await wait_for_outcomes(database, 2)
+        await publish_turns(settings, user_turn("t1", "I live in Berlin."), user_turn("t2", "I moved to Munich."))
+        await publish_turns(settings, user_turn("t3", "I like tea. " * 200, user="jonas"))
+        outcomes = await wait_for_outcomes(database, 5)
     assert outcomes["t3"] == "rejected"
-    (refused,) = await rows(database, "SELECT * FROM commits WHERE source_id = 't3'")
+    (refused,) = await query_rows(database, "SELECT * FROM commits WHERE source_id = 't3'")
     assert (refused["reason"], refused["limit_hit"]["name"], refused["limit_hit"]["limit"]) == (
         "limit",
         "bytes_per_turn",
         2000,
     )
-    assert list((await standing(database)).values()) == ["active", "active"]
+    assert list((await statuses(database)).values()) == ["active", "active"]
 
 
 async def test_what_has_ended_is_expired_by_the_timer(settings: StreamsSettings, database: str) -> None:
     quick = settings.model_copy(update={"expiry_interval": 0.2})
-    async with running(quick):
+    async with running_worker(quick):
         past = MONDAY + timedelta(days=1)
-        await say(settings, turn("t1", "Parking permit.", infer=False, valid_until=past))
-        await say(settings, turn("t2", "Season ticket.", infer=False))
-        await until(partial(rows, database, "SELECT 1 FROM facts WHERE status = 'expired'"))
-    (committed,) = await rows(database, "SELECT * FROM commits WHERE source_kind = 'command'")
+        await publish_turns(settings, user_turn("t1", "Parking permit.", infer=False, valid_until=past))
+        await publish_turns(settings, user_turn("t2", "Season ticket.", infer=False))
+        await wait_until(partial(query_rows, database, "SELECT 1 FROM facts WHERE status = 'expired'"))
+    (committed,) = await query_rows(database, "SELECT * FROM commits WHERE source_kind = 'command'")
     assert (committed["outcome"], committed["order_kind"]) == ("done", "expire")
-    assert await standing(database) == {"Parking permit.": "expired", "Season ticket.": "active"}
+    assert await statuses(database) == {"Parking permit.": "expired", "Season ticket.": "active"}
 
 
-async def test_the_client_orders_and_waits(settings: StreamsSettings, bootstrap: str, database: str) -> None:
+async def test_the_client_sends_commands_and_waits(settings: StreamsSettings, bootstrap: str, database: str) -> None:
     own = Settings(kafka=bootstrap, postgres=database, topic_prefix=settings.topic_prefix)
-    async with running(settings), MemoryClient.from_settings(own) as memory:
+    async with running_worker(settings), MemoryClient.from_settings(own) as memory:
         for user, agent in (("mira", None), ("mira", "bot"), ("jonas", None)):
             accepted = await memory.add("I live in Berlin.", user_id=user, agent_id=agent, speaker=user.capitalize())
             await memory.wait(accepted.turn_id)

@@ -10,10 +10,10 @@ import pytest
 from mnemolog.streams.settings import StreamsSettings
 from mnemolog.streams.topics import CONVERSATION_TURNS, topic_name
 from tests.deployment import ROOT
-from tests.kafka import publish, until
-from tests.pipeline import ends, running, say, settings_for, turn
-from tests.prometheus import Prometheus, prometheus_of
-from tests.support import installed
+from tests.kafka import publish, wait_until
+from tests.pipeline import publish_turns, running_worker, user_turn, wait_for_outcomes, worker_settings
+from tests.prometheus import Prometheus, running_prometheus
+from tests.support import required_program
 
 # Labels of what has not happened have no series yet.
 NEEDS_TROUBLE = {
@@ -50,34 +50,34 @@ def _needs_trouble(question: str) -> bool:
 async def test_every_question_of_the_dashboard_is_answered(
     bootstrap: str, database: str, topic_suffix: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    installed("prometheus", "prometheus")
-    monkeypatch.setattr("mnemolog.streams.quality_watch.WATCH_SECONDS", 1.0)
-    settings = settings_for(bootstrap, database, f"{topic_suffix}-")
-    async with running(settings) as worker, prometheus_of(worker.metrics_url, tmp_path) as prometheus:
+    required_program("prometheus", "prometheus")
+    monkeypatch.setattr("mnemolog.streams.quality_watch.UPDATE_SECONDS", 1.0)
+    settings = worker_settings(bootstrap, database, f"{topic_suffix}-")
+    async with running_worker(settings) as worker, running_prometheus(worker.metrics_url, tmp_path) as prometheus:
         await _a_first_look(settings, database, prometheus)
-        await say(settings, turn("t3", "I moved to Hamburg."), turn("t4", "I love green tea."))
-        await ends(database, 5)
+        await publish_turns(settings, user_turn("t3", "I moved to Hamburg."), user_turn("t4", "I love green tea."))
+        await wait_for_outcomes(database, 5)
 
         for question in _questions():
-            asked = partial(prometheus.ask, question)
-            await (asked() if _needs_trouble(question) else until(asked))
+            asked = partial(prometheus.query, question)
+            await (asked() if _needs_trouble(question) else wait_until(asked))
 
 
 async def _a_first_look(settings: StreamsSettings, database: str, prometheus: Prometheus) -> None:
     """A rise is seen only of what has been seen before: replace a fact, break a record, and wait until it is read."""
-    await say(settings, turn("t1", "I live in Berlin."), turn("t2", "I moved to Munich."))
+    await publish_turns(settings, user_turn("t1", "I live in Berlin."), user_turn("t2", "I moved to Munich."))
     await publish(settings.kafka or "", topic_name(CONVERSATION_TURNS, settings.topic_prefix), [(None, b"no record")])
-    await ends(database, 3)
+    await wait_for_outcomes(database, 3)
 
     async def is_read() -> bool:
-        return bool(await prometheus.ask("mnemolog_overwrites_total > 0"))
+        return bool(await prometheus.query("mnemolog_overwrites_total > 0"))
 
-    await until(is_read)
+    await wait_until(is_read)
 
 
 def test_promtool_accepts_the_configuration() -> None:
     checked = subprocess.run(
-        [installed("promtool", "prometheus"), "check", "config", str(ROOT / "deploy/prometheus.yml")],
+        [required_program("promtool", "prometheus"), "check", "config", str(ROOT / "deploy/prometheus.yml")],
         capture_output=True,
         text=True,
         check=False,

@@ -11,9 +11,9 @@ from mnemolog.projections.pools import open_pool
 from mnemolog.projections.rebuild import rebuild
 from mnemolog.schemas.scope import Scope
 from mnemolog.schemas.turn import Message, Turn
-from mnemolog.streams.log_source import KafkaLog
+from mnemolog.streams.log_source import KafkaLogReader
 from mnemolog.streams.settings import StreamsSettings
-from tests.pipeline import ends, rows, running, say, settings_for
+from tests.pipeline import publish_turns, query_rows, running_worker, wait_for_outcomes, worker_settings
 from tests.servers.openai_server import OpenAiServer
 from tests.servers.replies import LocomoReplies, locomo_folder
 
@@ -40,7 +40,7 @@ def dialogue_turns() -> list[Turn]:
 
 @pytest.fixture
 def settings(bootstrap: str, database: str, topic_suffix: str) -> StreamsSettings:
-    return settings_for(bootstrap, database, f"{topic_suffix}-", provider="openai", embedding_provider="offline")
+    return worker_settings(bootstrap, database, f"{topic_suffix}-", provider="openai", embedding_provider="offline")
 
 
 @pytest.mark.timeout(600)
@@ -49,16 +49,16 @@ async def test_two_dialogues_become_facts_that_can_be_rebuilt(settings: StreamsS
     turns = dialogue_turns()
     recorded = LocomoReplies(locomo_folder() / "observations.jsonl")
     with OpenAiServer(recorded) as server:
-        async with running(settings.model_copy(update={"base_url": server.base_url})):
-            await say(settings, *turns)
-            outcomes = await ends(database, len(turns), seconds=300)
-    told = {turn.turn_id: recorded.count(turn.turn_id) for turn in turns}
+        async with running_worker(settings.model_copy(update={"base_url": server.base_url})):
+            await publish_turns(settings, *turns)
+            outcomes = await wait_for_outcomes(database, len(turns), seconds=300)
+    told = {turn.turn_id: recorded.fact_count(turn.turn_id) for turn in turns}
     assert outcomes == {turn_id: "facts" if count else "no_facts" for turn_id, count in told.items()}
     await assert_every_statement_is_accounted_for(database, Counter(told))
     async with open_pool(database, min_size=1, max_size=1, application_name="test") as pool, pool.connection() as conn:
         report = await audit(conn, now=datetime.now(UTC))
     assert report.ok, report
-    log = KafkaLog(settings.kafka, prefix=settings.topic_prefix)
+    log = KafkaLogReader(settings.kafka, prefix=settings.topic_prefix)
     rebuilt = await rebuild(database, log, verify_only=True)
     await log.close()
     assert rebuilt.equal, rebuilt
@@ -66,8 +66,8 @@ async def test_two_dialogues_become_facts_that_can_be_rebuilt(settings: StreamsS
 
 async def assert_every_statement_is_accounted_for(database: str, told: Counter[str]) -> None:
     """Each recorded statement is one event, or was dropped as the repetition of another of its turn."""
-    made = await rows(database, "SELECT source_id, count(*) AS n FROM memory_events GROUP BY source_id")
-    dropped = await rows(
+    made = await query_rows(database, "SELECT source_id, count(*) AS n FROM memory_events GROUP BY source_id")
+    dropped = await query_rows(
         database,
         """SELECT source_id, count(*) AS n
            FROM commits, jsonb_array_elements(provenance -> 'steps') AS step, jsonb_array_elements(step -> 'dropped')
@@ -76,7 +76,7 @@ async def assert_every_statement_is_accounted_for(database: str, told: Counter[s
     accounted = Counter({row["source_id"]: row["n"] for row in made})
     accounted.update({row["source_id"]: row["n"] for row in dropped})
     assert accounted == +told
-    conflicts = await rows(database, "SELECT 1 FROM memory_events WHERE decided_by = 'model'")
+    conflicts = await query_rows(database, "SELECT 1 FROM memory_events WHERE decided_by = 'model'")
     assert conflicts, "two dialogues without one conflict would prove little"
-    over = await rows(database, "SELECT 1 FROM commits WHERE llm_calls > 2")
+    over = await query_rows(database, "SELECT 1 FROM commits WHERE llm_calls > 2")
     assert over == []

@@ -22,8 +22,8 @@ from mnemolog.streams.dry_run import DryRun
 from mnemolog.streams.settings import StreamsSettings
 from mnemolog.streams.topics import TOPICS, topic_name
 from tests.builders import added, commit, policy_set
-from tests.pipeline import MONDAY, ends, running, say, settings_for, turn
-from tests.stored import Stored
+from tests.pipeline import MONDAY, publish_turns, running_worker, user_turn, wait_for_outcomes, worker_settings
+from tests.stored import ProjectedDatabase
 
 pytestmark = [pytest.mark.kafka, pytest.mark.postgres]
 LATER = MONDAY + timedelta(days=1)
@@ -31,7 +31,7 @@ LATER = MONDAY + timedelta(days=1)
 
 @pytest.fixture
 def settings(bootstrap: str, database: str, topic_suffix: str) -> StreamsSettings:
-    return settings_for(bootstrap, database, f"{topic_suffix}-")
+    return worker_settings(bootstrap, database, f"{topic_suffix}-")
 
 
 @pytest_asyncio.fixture
@@ -40,7 +40,7 @@ async def client(settings: StreamsSettings) -> AsyncIterator[MemoryClient]:
         yield client
 
 
-async def every_row(database: str) -> dict[str, Any]:
+async def table_digests(database: str) -> dict[str, Any]:
     """The number of rows and a digest of each table."""
     async with await AsyncConnection.connect(database) as connection:
         tables = await connection.execute(
@@ -54,7 +54,7 @@ async def every_row(database: str) -> dict[str, Any]:
         return counted
 
 
-async def log_ends(settings: StreamsSettings) -> dict[TopicPartition, int]:
+async def log_end_offsets(settings: StreamsSettings) -> dict[TopicPartition, int]:
     """Where every topic ends."""
     topics = [topic_name(topic, settings.topic_prefix) for topic in TOPICS]
     async with AIOKafkaConsumer(bootstrap_servers=settings.kafka) as consumer:
@@ -63,7 +63,7 @@ async def log_ends(settings: StreamsSettings) -> dict[TopicPartition, int]:
         return found
 
 
-def asked(what: Turn) -> dict[str, Any]:
+def add_arguments(what: Turn) -> dict[str, Any]:
     """A turn as arguments of the client."""
     return {
         "messages": what.messages,
@@ -84,24 +84,24 @@ def without_times(result: WriteResult) -> WriteResult:
 @pytest.mark.parametrize(
     "second",
     [
-        turn("t2", "I moved to Munich. I have a dog.", occurred_at=LATER),
-        turn("t2", "I live in Berlin.", occurred_at=LATER),
-        turn("t2", "Never mind.", occurred_at=LATER),
-        turn("t2", "I live in Munich.", occurred_at=LATER, infer=False),
+        user_turn("t2", "I moved to Munich. I have a dog.", occurred_at=LATER),
+        user_turn("t2", "I live in Berlin.", occurred_at=LATER),
+        user_turn("t2", "Never mind.", occurred_at=LATER),
+        user_turn("t2", "I live in Munich.", occurred_at=LATER, infer=False),
     ],
     ids=["replaces and adds", "repeats", "says nothing", "raw"],
 )
 async def test_tells_what_a_real_store_then_does_and_changes_nothing(
     settings: StreamsSettings, database: str, client: MemoryClient, second: Turn
 ) -> None:
-    async with running(settings):
-        await say(settings, turn("t1", "I live in Berlin."))
-        await ends(database, 1)
-        rows, log = await every_row(database), await log_ends(settings)
-        foreseen = await client.dry_run(**asked(second))
-        assert (await every_row(database), await log_ends(settings)) == (rows, log)
-        await say(settings, second)
-        await ends(database, 2)
+    async with running_worker(settings):
+        await publish_turns(settings, user_turn("t1", "I live in Berlin."))
+        await wait_for_outcomes(database, 1)
+        rows, log = await table_digests(database), await log_end_offsets(settings)
+        foreseen = await client.dry_run(**add_arguments(second))
+        assert (await table_digests(database), await log_end_offsets(settings)) == (rows, log)
+        await publish_turns(settings, second)
+        await wait_for_outcomes(database, 2)
     done = await client.status("t2", verbose=True)
     assert without_times(foreseen) == without_times(done)
     assert foreseen.trace is not None
@@ -113,17 +113,17 @@ async def test_a_wrong_turn_is_refused_as_if_it_were_to_be_published(client: Mem
 
 
 async def test_a_limit_is_foreseen_and_not_used_up(database: str, client: MemoryClient) -> None:
-    async with Stored.open(database) as stored:
+    async with ProjectedDatabase.open(database) as stored:
         tenant = policy_set(Policy(limits=Limits(active_facts=2)), level="tenant")
         await stored.apply(commit("p", tenant, scope=tenant_scope("default")), commit("1", added("A.")))
-        rows = await every_row(database)
+        rows = await table_digests(database)
         for _ in range(3):
             fits = await client.dry_run("I live in Bern.", user_id="mira")
             assert (fits.status, fits.limit) == ("facts", None)
         over = await client.dry_run("I live in Bern. I have a dog.", user_id="mira")
         assert over.limit is not None
         assert (over.status, over.limit.name, over.limit.limit) == ("rejected", "active_facts", 2)
-        assert await every_row(database) == rows
+        assert await table_digests(database) == rows
 
 
 async def test_its_connections_can_write_nothing(settings: StreamsSettings) -> None:

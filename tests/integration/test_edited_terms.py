@@ -6,29 +6,29 @@ from uuid import UUID
 
 import pytest
 
-from mnemolog.schemas.admission import Refusal, admit_command
-from mnemolog.schemas.command import Correct, Edit, Order, Update
-from tests.builders import ALICE, added, commit, day, expired, fact_of
-from tests.desk import Desk
-from tests.stored import Stored
+from mnemolog.schemas.admission import Refusal, parse_command
+from mnemolog.schemas.command import CommandPayload, Correct, Edit, Update
+from tests.builders import ALICE, added, commit, day, expired, fact_id_at
+from tests.desk import CommandHarness
+from tests.stored import ProjectedDatabase
 
 pytestmark = pytest.mark.postgres
 
 KNOWN = commit("t1", added("Alice has a lease."), added("Alice has a pass.", valid_until=day(9)))
-ANNOUNCED = commit("t2", expired(fact_of(KNOWN), ended_at=day(9), text="The lease ends."), at=day(1))
-LEASE, PASS = fact_of(KNOWN), fact_of(KNOWN, 1)
+ANNOUNCED = commit("t2", expired(fact_id_at(KNOWN), ended_at=day(9), text="The lease ends."), at=day(1))
+LEASE, PASS = fact_id_at(KNOWN), fact_id_at(KNOWN, 1)
 
 
 @pytest.fixture
-async def desk(database: str) -> AsyncIterator[Desk]:
-    async with Stored.open(database) as stored:
+async def harness(database: str) -> AsyncIterator[CommandHarness]:
+    async with ProjectedDatabase.open(database) as stored:
         await stored.apply(KNOWN, ANNOUNCED)
-        yield Desk(stored)
+        yield CommandHarness(stored)
 
 
-async def end_of(desk: Desk, order: Order, at: datetime) -> datetime | None:
+async def valid_until_after(desk: CommandHarness, order: CommandPayload, at: datetime) -> datetime | None:
     """When the fact that the order brings will end."""
-    fact_id = fact_of(await desk.give("c1", order, at=at))
+    fact_id = fact_id_at(await desk.execute("c1", order, at=at))
     return (await desk.known.facts([fact_id]))[fact_id].ends_at
 
 
@@ -37,29 +37,29 @@ def edit(fact_id: UUID) -> Edit:
 
 
 @pytest.mark.parametrize("fact_id", [LEASE, PASS])
-async def test_a_new_wording_ends_when_the_old_one_would_have(desk: Desk, fact_id: UUID) -> None:
-    assert await end_of(desk, Update(edits=(edit(fact_id),)), day(2)) == day(9)
+async def test_an_edited_text_keeps_the_end_of_the_old_one(harness: CommandHarness, fact_id: UUID) -> None:
+    assert await valid_until_after(harness, Update(edits=(edit(fact_id),)), day(2)) == day(9)
 
 
 @pytest.mark.parametrize("fact_id", [LEASE, PASS])
-async def test_a_correction_ends_when_the_old_one_would_have(desk: Desk, fact_id: UUID) -> None:
-    assert await end_of(desk, Correct(edit=edit(fact_id)), day(2)) == day(9)
+async def test_a_correction_ends_when_the_old_one_would_have(harness: CommandHarness, fact_id: UUID) -> None:
+    assert await valid_until_after(harness, Correct(edit=edit(fact_id)), day(2)) == day(9)
 
 
 @pytest.mark.parametrize("fact_id", [LEASE, PASS])
-async def test_what_follows_an_end_is_not_ended_by_it(desk: Desk, fact_id: UUID) -> None:
-    assert await end_of(desk, Correct(edit=edit(fact_id), ended_at=day(9)), day(2)) is None
+async def test_what_follows_an_end_is_not_ended_by_it(harness: CommandHarness, fact_id: UUID) -> None:
+    assert await valid_until_after(harness, Correct(edit=edit(fact_id), ended_at=day(9)), day(2)) is None
 
 
-async def test_what_is_said_after_a_term_has_none(desk: Desk) -> None:
-    assert await end_of(desk, Update(edits=(edit(PASS),)), day(12)) is None
+async def test_what_is_said_after_a_term_has_none(harness: CommandHarness) -> None:
+    assert await valid_until_after(harness, Update(edits=(edit(PASS),)), day(12)) is None
 
 
 @pytest.mark.parametrize("text", ["", " ", "\n\t"])
-def test_blanks_are_no_wording(text: str) -> None:
+def test_blank_text_is_refused(text: str) -> None:
     edit = b'{"fact_id": "%s", "text": %s}' % (str(PASS).encode(), repr(text).replace("'", '"').encode())
     command = b'{"command_id": "c1", "scope": %s, "issued_at": "2026-01-01T00:00:00Z", "order": %s}'
     order = b'{"kind": "update", "edits": [%s]}' % edit
-    refusal = admit_command(command % (ALICE.model_dump_json().encode(), order), position="")
+    refusal = parse_command(command % (ALICE.model_dump_json().encode(), order), position="")
     assert isinstance(refusal, Refusal)
     assert refusal.reason == "invalid_command"

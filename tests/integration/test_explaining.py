@@ -9,52 +9,52 @@ from mnemolog.projections.explaining import explain
 from mnemolog.projections.query_errors import UnknownFactError
 from mnemolog.projections.why_not import why_not
 from mnemolog.schemas.command import Correct, Edit
-from mnemolog.schemas.provenance import Before, Provenance, Step, Thresholds
+from mnemolog.schemas.provenance import FactSnapshot, Provenance, Step, Thresholds
 from tests.builders import (
     added,
+    command_commit,
     commit,
     confirmed,
     corrected,
     day,
-    decided,
     extended,
-    fact_of,
-    ordered,
+    fact_id_at,
     replaced,
     skipped,
-    weighed,
+    weighed_candidate,
+    with_decision,
 )
-from tests.stored import Stored
+from tests.stored import ProjectedDatabase
 
 pytestmark = pytest.mark.postgres
 
 
-async def test_tells_turn_excerpt_extraction_candidates_decision_and_what_followed(db: Stored) -> None:
+async def test_tells_turn_excerpt_extraction_candidates_decision_and_what_followed(db: ProjectedDatabase) -> None:
     known = commit("1", added("Lives in Bern."), added("Likes Rome."))
     steps = (
         Step(stage="extract", milliseconds=1, model="reader", prompt_version="extract-2", complaints=("no JSON",)),
         Step(stage="resolve", milliseconds=1, model="judge", prompt_version="resolve-2"),
     )
     thresholds = Thresholds(embedding_model="e", duplicate=0.9, raw_duplicate=0.9, conflict=0.6, near_duplicate=0.9)
-    moved = decided(
-        replaced("Lives in Rome.", fact_of(known), excerpt="moved to Rome", confidence=0.8, certainty="strong"),
+    moved = with_decision(
+        replaced("Lives in Rome.", fact_id_at(known), excerpt="moved to Rome", confidence=0.8, certainty="strong"),
         by="model",
         verdict="REPLACE",
         reason="she moved",
         model="judge",
         prompt_version="resolve-2",
-        candidates=(weighed(fact_of(known), 0.81), weighed(fact_of(known, 1), 0.7)),
-        before=(Before(fact_id=fact_of(known), text="Lives in Bern.", confidence=0.95, true_from=day(0)),),
+        candidates=(weighed_candidate(fact_id_at(known), 0.81), weighed_candidate(fact_id_at(known, 1), 0.7)),
+        before=(FactSnapshot(fact_id=fact_id_at(known), text="Lives in Bern.", confidence=0.95, true_from=day(0)),),
     )
     turn = commit("2", moved, at=day(1), provenance=Provenance(steps=steps, thresholds=thresholds))
-    await db.receive("2")
+    await db.journal_turns("2")
     await db.apply(known, turn)
     await db.apply(
-        commit("3", confirmed(fact_of(turn), reason="says the same"), at=day(2)),
-        commit("4", extended("Lives in Rome, in Trastevere.", fact_of(turn)), at=day(3)),
-        commit("5", replaced("Lives in Oslo.", fact_of(turn), reason="she moved on"), at=day(4)),
+        commit("3", confirmed(fact_id_at(turn), reason="says the same"), at=day(2)),
+        commit("4", extended("Lives in Rome, in Trastevere.", fact_id_at(turn)), at=day(3)),
+        commit("5", replaced("Lives in Oslo.", fact_id_at(turn), reason="she moved on"), at=day(4)),
     )
-    told = await explain(db.conn, "default", fact_of(turn))
+    told = await explain(db.conn, "default", fact_id_at(turn))
     assert (told.source.source_id, told.source.messages) == ("2", [{"name": None, "role": "user", "content": "Hello."}])
     assert told.extraction is not None
     assert (told.extraction.excerpt, told.extraction.model, told.extraction.confidence) == (
@@ -91,38 +91,40 @@ async def test_tells_turn_excerpt_extraction_candidates_decision_and_what_follow
     assert orjson.loads(orjson.dumps(told))["decision"]["reason"] == "she moved"
 
 
-async def test_a_fact_of_a_command_has_no_extraction(db: Stored) -> None:
+async def test_a_fact_of_a_command_has_no_extraction(db: ProjectedDatabase) -> None:
     known = commit("1", added("Lives in Bern."))
-    order = Correct(edit=Edit(fact_id=fact_of(known), text="Lives in Milan."))
-    made = ordered("c1", order, corrected("Lives in Milan.", fact_of(known)), by="human", actor="Mira", at=day(1))
+    order = Correct(edit=Edit(fact_id=fact_id_at(known), text="Lives in Milan."))
+    made = command_commit(
+        "c1", order, corrected("Lives in Milan.", fact_id_at(known)), by="human", actor="Mira", at=day(1)
+    )
     await db.apply(known, made)
-    told = await explain(db.conn, "default", fact_of(made))
+    told = await explain(db.conn, "default", fact_id_at(made))
     assert (told.extraction, told.source.order, told.source.actor) == (None, "correct", "Mira")
     assert told.words[1] == "It comes from command c1 (correct by Mira) of 2026-01-02 09:00."
     assert "it is a human's word" in told.words[0]
 
 
-async def test_a_raw_fact_was_read_by_nobody(db: Stored) -> None:
+async def test_a_raw_fact_was_read_by_nobody(db: ProjectedDatabase) -> None:
     made = commit("1", added("Lives in Bern."), steps=(Step(stage="extract", milliseconds=0),))
     await db.apply(made)
-    told = await explain(db.conn, "default", fact_of(made))
+    told = await explain(db.conn, "default", fact_id_at(made))
     assert "It was stored as it was given, without a model (explicit, confidence 0.95)." in told.words
     assert "No known fact was near enough to be looked at." in told.words
 
 
-async def test_an_unknown_fact_and_one_of_another_tenant_are_refused(db: Stored) -> None:
+async def test_an_unknown_fact_and_one_of_another_tenant_are_refused(db: ProjectedDatabase) -> None:
     mine = commit("1", added("Lives in Bern."))
     await db.apply(mine)
-    for tenant, fact_id in (("default", UUID(int=1)), ("other", fact_of(mine))):
+    for tenant, fact_id in (("default", UUID(int=1)), ("other", fact_id_at(mine))):
         with pytest.raises(UnknownFactError):
             await explain(db.conn, tenant, fact_id)
 
 
-async def test_why_not_names_the_fact_that_stood_in_the_way(db: Stored) -> None:
+async def test_why_not_names_the_fact_that_stood_in_the_way(db: ProjectedDatabase) -> None:
     known = commit("1", added("Has one cat."))
-    await db.apply(known, commit("2", skipped(fact_of(known), "Has a cat."), at=day(1)))
+    await db.apply(known, commit("2", skipped(fact_id_at(known), "Has a cat."), at=day(1)))
     (one,) = (await why_not(db.conn, "default", "2")).missing
     assert one.because == 'skipped as a duplicate of "Has one cat." (equal words)'
-    await db.receive("3")
+    await db.journal_turns("3")
     waiting = await why_not(db.conn, "default", "3")
     assert (waiting.status, waiting.missing[0].reason) == ("pending", "not_decided_yet")

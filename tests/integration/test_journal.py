@@ -8,10 +8,10 @@ import pytest_asyncio
 
 from mnemolog.projections.journal import Journal, JournalEntry
 from mnemolog.projections.pools import Pool, open_pool
-from mnemolog.schemas.admission import Refusal, admit
+from mnemolog.schemas.admission import Refusal, parse_turn
 from mnemolog.schemas.scope import Scope
 from mnemolog.schemas.turn import Message, Turn
-from tests.builders import START, day
+from tests.builders import START_TIME, day
 
 pytestmark = pytest.mark.postgres
 
@@ -27,7 +27,7 @@ def turn(turn_id: str = "t1", text: str = "I live in Bern.", **fields: Any) -> T
         "turn_id": turn_id,
         "scope": Scope(user_id="alice"),
         "messages": (Message(role="user", content=text),),
-        "occurred_at": START,
+        "occurred_at": START_TIME,
     }
     return Turn(**defaults | fields)
 
@@ -35,7 +35,7 @@ def turn(turn_id: str = "t1", text: str = "I live in Bern.", **fields: Any) -> T
 def entry(value: bytes, offset: int = 0) -> JournalEntry:
     position = f"conversation_turns/2/{offset}"
     return JournalEntry(
-        verdict=admit(value, position=position),
+        parsed=parse_turn(value, position=position),
         topic="conversation_turns",
         partition=2,
         offset=offset,
@@ -59,7 +59,7 @@ async def test_a_turn_is_kept_whole(pool: Pool) -> None:
         " infer, refusal",
     )
     assert Turn.model_validate(body) == given
-    where = ["conversation_turns", 2, 7, day(1), START]
+    where = ["conversation_turns", 2, 7, day(1), START_TIME]
     assert columns == ["default/alice", "t1", "default", "alice", "", *where, False, None]
 
 
@@ -101,7 +101,7 @@ async def test_a_refused_record_is_kept_under_its_position(pool: Pool, value: by
 async def test_a_refused_turn_is_kept_under_its_own_name(pool: Pool) -> None:
     value = turn(text="  ").to_bytes()
     record = entry(value)
-    assert isinstance(record.verdict, Refusal)
+    assert isinstance(record.parsed, Refusal)
     await Journal(pool).record([record])
     assert await rows(pool, "owner, source_id, refusal") == [("default/alice", "t1", "empty")]
 

@@ -9,7 +9,7 @@ from aiokafka.admin import AIOKafkaAdminClient, RecordsToDelete  # type: ignore[
 from mnemolog.projections.errors import LogGapError
 from mnemolog.projections.query_errors import LogUnreadableError
 from mnemolog.streams.admin import ensure_topics
-from mnemolog.streams.log_source import KafkaLog
+from mnemolog.streams.log_source import KafkaLogReader
 from tests.kafka import PARTITIONS, producer
 
 pytestmark = pytest.mark.kafka
@@ -26,13 +26,13 @@ async def fill(bootstrap: str, prefix: str) -> None:
         await client.flush()
 
 
-async def read(log: KafkaLog, start: int, stop: int) -> list[tuple[int, bytes]]:
+async def read(log: KafkaLogReader, start: int, stop: int) -> list[tuple[int, bytes]]:
     return [(record.offset, record.value) async for record in log.read(2, start, stop)]
 
 
 async def test_reads_each_partition_between_two_offsets(bootstrap: str, topic_suffix: str) -> None:
     await fill(bootstrap, topic_suffix)
-    log = KafkaLog(bootstrap, prefix=topic_suffix)
+    log = KafkaLogReader(bootstrap, prefix=topic_suffix)
     try:
         assert await log.partitions() == list(range(PARTITIONS))
         assert [await log.end_offset(partition) for partition in range(3)] == [0, 0, RECORDS]
@@ -55,17 +55,17 @@ async def test_a_log_that_lost_its_beginning_is_a_gap(bootstrap: str, topic_suff
     finally:
         await admin.close()
     with pytest.raises(LogGapError, match="goes on at offset 20, the tables expect 7"):
-        await read(KafkaLog(bootstrap, prefix=topic_suffix), 7, RECORDS)
+        await read(KafkaLogReader(bootstrap, prefix=topic_suffix), 7, RECORDS)
 
 
 async def test_an_end_that_never_comes_is_not_waited_for_without_limit(bootstrap: str, topic_suffix: str) -> None:
     await fill(bootstrap, topic_suffix)
     with pytest.raises(LogUnreadableError, match="no record of partition 2 came"):
-        await read(KafkaLog(bootstrap, prefix=topic_suffix, patience=1.5), 0, RECORDS + 1)
+        await read(KafkaLogReader(bootstrap, prefix=topic_suffix, timeout=1.5), 0, RECORDS + 1)
 
 
 async def test_a_missing_topic_is_named(bootstrap: str, topic_suffix: str) -> None:
-    log = KafkaLog(bootstrap, prefix=topic_suffix)
+    log = KafkaLogReader(bootstrap, prefix=topic_suffix)
     try:
         with pytest.raises(LogUnreadableError, match=f"{topic_suffix}memory_events does not exist"):
             await log.partitions()
@@ -78,4 +78,4 @@ async def test_a_kafka_that_is_away_is_named_after_the_patience() -> None:
         unused.bind(("127.0.0.1", 0))
         port = unused.getsockname()[1]
         with pytest.raises(LogUnreadableError, match=f"127.0.0.1:{port} cannot be read within 1 s"):
-            await KafkaLog(f"127.0.0.1:{port}", patience=1).end_offset(0)
+            await KafkaLogReader(f"127.0.0.1:{port}", timeout=1).end_offset(0)

@@ -9,28 +9,28 @@ from functools import partial
 import pytest
 
 from mnemolog.projections.audit import audit
-from mnemolog.projections.log_source import LogSource, TableLog
+from mnemolog.projections.log_source import LogSource, TableLogSource
 from mnemolog.projections.pools import open_pool
 from mnemolog.projections.rebuild import rebuild
 from mnemolog.schemas.commit import Commit
 from mnemolog.schemas.envelopes import ExtractedFacts
 from mnemolog.schemas.scope import Scope
 from mnemolog.streams.base_window import Delivery
-from mnemolog.streams.dead_letters import DeadLetters
+from mnemolog.streams.dead_letters import DeadLetterWriter
 from mnemolog.streams.errors import ProducerDead
-from mnemolog.streams.log_source import KafkaLog
-from mnemolog.streams.records import Record
-from mnemolog.streams.seen import Seen
-from mnemolog.streams.send import Sender, Sent
+from mnemolog.streams.log_source import KafkaLogReader
+from mnemolog.streams.records import KafkaRecord
+from mnemolog.streams.seen import SeenOrigins
+from mnemolog.streams.send import Sender, SentRecord
 from mnemolog.streams.settings import StreamsSettings
-from mnemolog.streams.stages.carrying import carry, ended
-from mnemolog.streams.stages.hop import Hop, Steps
-from mnemolog.streams.stages.reading import Received, reader
+from mnemolog.streams.stages.carrying import ended_envelope, next_envelope
+from mnemolog.streams.stages.hop import StageDefinition, StageProcessor
+from mnemolog.streams.stages.reading import ReceivedEnvelope, envelope_reader
 from mnemolog.streams.topics import CONVERSATION_TURNS, MEMORY_EVENTS, TOPICS, topic_name
 from mnemolog.streams.window import KeyedWindow
 from tests.builders import added, commit, day, replaced
-from tests.kafka import publish, read_all, until
-from tests.pipeline import ends, rows, running, say, settings_for, turn
+from tests.kafka import publish, read_all, wait_until
+from tests.pipeline import publish_turns, query_rows, running_worker, user_turn, wait_for_outcomes, worker_settings
 from tests.servers.openai_server import OpenAiServer
 from tests.support import eventually
 
@@ -39,49 +39,53 @@ pytestmark = [pytest.mark.kafka, pytest.mark.postgres]
 
 @pytest.fixture
 def settings(bootstrap: str, database: str, topic_suffix: str) -> StreamsSettings:
-    return settings_for(bootstrap, database, f"{topic_suffix}-")
+    return worker_settings(bootstrap, database, f"{topic_suffix}-")
 
 
-def with_server(settings: StreamsSettings, server: OpenAiServer) -> StreamsSettings:
+def with_chat_server(settings: StreamsSettings, server: OpenAiServer) -> StreamsSettings:
     """The same, with a language model behind HTTP; vectors stay those of the offline model."""
     return settings.model_copy(
         update={"provider": "openai", "embedding_provider": "offline", "base_url": server.base_url}
     )
 
 
-class SlowBroker:
+class ManualAckBroker:
     """Confirms each record only when it is told to."""
 
     def __init__(self) -> None:
-        self.sent: list[asyncio.Future[Sent]] = []
+        self.sent: list[asyncio.Future[SentRecord]] = []
 
     async def enqueue(
         self, topic: str, *, key: bytes | None, value: bytes | None, headers: Sequence[tuple[str, bytes]]
-    ) -> Awaitable[Sent]:
+    ) -> Awaitable[SentRecord]:
         del topic, key, value, headers
         self.sent.append(asyncio.get_running_loop().create_future())
         return self.sent[-1]
 
 
 async def test_law_1_an_input_is_acknowledged_only_after_its_output_is_confirmed() -> None:
-    broker, acked, crashes = SlowBroker(), list[int](), list[BaseException]()
+    broker, acked, crashes = ManualAckBroker(), list[int](), list[BaseException]()
     sender = Sender(broker.enqueue, limits={})
 
-    async def work(received: Received[ExtractedFacts], _: Record) -> ExtractedFacts:
-        return carry(ExtractedFacts, received.envelope)
+    async def work(received: ReceivedEnvelope[ExtractedFacts], _: KafkaRecord) -> ExtractedFacts:
+        return next_envelope(ExtractedFacts, received.envelope)
 
-    steps = Steps(
+    steps = StageDefinition(
         stage="embed",
         topic="out",
-        read=reader(ExtractedFacts),
+        read=envelope_reader(ExtractedFacts),
         work=work,
-        finish=lambda received, end, step: ended(ExtractedFacts, received.envelope, end, step),
+        finish=lambda received, end, step: ended_envelope(ExtractedFacts, received.envelope, end, step),
     )
-    window = KeyedWindow(Hop(steps, sender=sender, dead_letters=DeadLetters(sender), seen=Seen()))
+    window = KeyedWindow(
+        StageProcessor(steps, sender=sender, dead_letters=DeadLetterWriter(sender), seen=SeenOrigins())
+    )
 
     async def deliveries() -> AsyncIterator[Delivery]:
         for offset in range(2):
-            record = Record(topic="in", partition=0, offset=offset, key=b"k%d" % offset, value=b"{}", timestamp=1.7e9)
+            record = KafkaRecord(
+                topic="in", partition=0, offset=offset, key=b"k%d" % offset, value=b"{}", timestamp=1.7e9
+            )
             yield Delivery(record=record, ack=partial(acked.append, offset))
 
     async def crash(error: BaseException) -> None:
@@ -90,7 +94,7 @@ async def test_law_1_an_input_is_acknowledged_only_after_its_output_is_confirmed
     await window.run(deliveries(), crash)
     await eventually(lambda: len(broker.sent) == 2)
     assert acked == []
-    broker.sent[0].set_result(Sent(topic="out", partition=0, offset=0))
+    broker.sent[0].set_result(SentRecord(topic="out", partition=0, offset=0))
     await eventually(lambda: acked == [0])
     broker.sent[1].set_exception(ProducerDead("the producer was fenced"))
     await eventually(lambda: crashes)
@@ -102,16 +106,18 @@ async def test_law_2_every_accepted_turn_has_exactly_one_end(settings: StreamsSe
     topic = topic_name(CONVERSATION_TURNS, settings.topic_prefix)
     with OpenAiServer() as server:
         server.fail(mode="wrong_schema", times=3, path="chat", containing="turn_id: fails")
-        async with running(with_server(settings, server)):
-            await say(settings, *(turn(f"t{n}", f"I own {n} books.", user=f"user{n % 4}") for n in range(20)))
-            await say(
+        async with running_worker(with_chat_server(settings, server)):
+            await publish_turns(
+                settings, *(user_turn(f"t{n}", f"I own {n} books.", user=f"user{n % 4}") for n in range(20))
+            )
+            await publish_turns(
                 settings,
-                turn("blank", " "),
-                turn("fails", "I live in Rome."),
-                turn("t0", "I own 0 books.", user="user0"),
+                user_turn("blank", " "),
+                user_turn("fails", "I live in Rome."),
+                user_turn("t0", "I own 0 books.", user="user0"),
             )
             await publish(settings.kafka, topic, [(b"x", b"not a record"), (None, b"")])
-            outcomes = await ends(database, 24)
+            outcomes = await wait_for_outcomes(database, 24)
     assert sorted(outcomes.values()) == ["facts"] * 20 + ["failed"] * 3 + ["rejected"]
     assert outcomes["fails"] == "failed"
     async with (
@@ -120,7 +126,7 @@ async def test_law_2_every_accepted_turn_has_exactly_one_end(settings: StreamsSe
     ):
         report = await audit(connection, now=datetime.now(UTC))
     assert report.ok, report
-    (journalled,) = await rows(database, "SELECT count(*) AS n FROM turns")
+    (journalled,) = await query_rows(database, "SELECT count(*) AS n FROM turns")
     assert journalled["n"] == len(outcomes)
 
 
@@ -128,28 +134,28 @@ async def test_law_3_the_first_commit_of_a_source_wins(settings: StreamsSettings
     assert settings.kafka is not None
     topic = topic_name(MEMORY_EVENTS, settings.topic_prefix)
     first, second = commit("t1", added("Alice lives in Bern.")), commit("t1", added("Alice lives in Rome."))
-    async with running(settings, ["project"]):
+    async with running_worker(settings, ["project"]):
         await publish(settings.kafka, topic, [(each.key, each.to_bytes()) for each in (first, second)])
 
         async def rejected() -> list[dict[str, object]]:
-            return await rows(database, "SELECT reason, source_id FROM rejections")
+            return await query_rows(database, "SELECT reason, source_id FROM rejections")
 
-        assert await until(rejected) == [{"reason": "duplicate_source", "source_id": "t1"}]
-    assert [row["text"] for row in await rows(database, "SELECT text FROM facts")] == ["Alice lives in Bern."]
+        assert await wait_until(rejected) == [{"reason": "duplicate_source", "source_id": "t1"}]
+    assert [row["text"] for row in await query_rows(database, "SELECT text FROM facts")] == ["Alice lives in Bern."]
 
 
 async def test_law_4_the_log_is_enough_and_no_model_is_asked(settings: StreamsSettings, database: str) -> None:
     assert settings.kafka is not None
     with OpenAiServer() as server:
-        async with running(with_server(settings, server)):
+        async with running_worker(with_chat_server(settings, server)):
             said = ["I live in Bern.", "I live in Rome.", "I like tea.", "I live in Bern.", "I like tea."]
-            await say(settings, *(turn(f"t{n}", text) for n, text in enumerate(said)))
-            await ends(database, len(said))
+            await publish_turns(settings, *(user_turn(f"t{n}", text) for n, text in enumerate(said)))
+            await wait_for_outcomes(database, len(said))
         asked = dict(server.requests)
         assert asked
         async with open_pool(database, min_size=1, max_size=2, application_name="test") as pool:
-            kafka_log = KafkaLog(settings.kafka, prefix=settings.topic_prefix)
-            sources: list[LogSource] = [kafka_log, TableLog(pool)]
+            kafka_log = KafkaLogReader(settings.kafka, prefix=settings.topic_prefix)
+            sources: list[LogSource] = [kafka_log, TableLogSource(pool)]
             for source in sources:
                 report = await rebuild(database, source)
                 assert report.equal, report
@@ -167,11 +173,13 @@ async def test_law_5_only_resolve_writes_and_a_zombies_commit_changes_nothing_wr
     target = old.events[0].fact.fact_id  # type: ignore[union-attr]  # an added fact
     newer = commit("t2", replaced("Alice lives in Rome.", target), at=day(1))
     zombies = commit("t3", replaced("Alice lives in Oslo.", target), at=day(2))
-    async with running(settings, ["project"]):
+    async with running_worker(settings, ["project"]):
         topic = topic_name(MEMORY_EVENTS, settings.topic_prefix)
         await publish(settings.kafka, topic, [(each.key, each.to_bytes()) for each in (old, newer, zombies)])
-        await ends(database, 3)
-    found = {row["text"]: row for row in await rows(database, "SELECT text, status, stale, superseded_by FROM facts")}
+        await wait_for_outcomes(database, 3)
+    found = {
+        row["text"]: row for row in await query_rows(database, "SELECT text, status, stale, superseded_by FROM facts")
+    }
     assert {text: (row["status"], row["stale"]) for text, row in found.items()} == {
         "Alice lives in Bern.": ("superseded", False),
         "Alice lives in Rome.": ("active", False),
@@ -193,28 +201,30 @@ async def test_law_6_a_decision_sees_every_earlier_commit_of_its_owner(
     async def two() -> bool:
         return len(await committed()) >= 2
 
-    async with running(settings, ["journal", "extract", "embed", "match", "resolve"]):
-        await say(settings, turn("m1", "I live in Bern."), turn("m2", "I live in Bern."))
-        await say(settings, turn("j1", "I live in Oslo.", user="jonas"))
-        await until(two)
+    async with running_worker(settings, ["journal", "extract", "embed", "match", "resolve"]):
+        await publish_turns(settings, user_turn("m1", "I live in Bern."), user_turn("m2", "I live in Bern."))
+        await publish_turns(settings, user_turn("j1", "I live in Oslo.", user="jonas"))
+        await wait_until(two)
         # Nothing is projected yet: who has not been waited for would have been committed by now.
         assert {each.source_id for each in await committed()} == {"m1", "j1"}
-        async with running(settings, ["project"]):
-            await ends(database, 3)
+        async with running_worker(settings, ["project"]):
+            await wait_for_outcomes(database, 3)
     events = {each.source_id: [event.event for event in each.events] for each in await committed()}
     assert events == {"m1": ["fact_added"], "j1": ["fact_added"], "m2": ["fact_skipped"]}
 
 
 async def test_law_7_a_store_takes_at_most_two_calls(settings: StreamsSettings, database: str) -> None:
     with OpenAiServer() as server:
-        async with running(with_server(settings, server)):
-            await say(settings, turn("t1", "I live in Bern.", "I work at Acme.", "I drive a red car."))
-            await ends(database, 1)
+        async with running_worker(with_chat_server(settings, server)):
+            await publish_turns(settings, user_turn("t1", "I live in Bern.", "I work at Acme.", "I drive a red car."))
+            await wait_for_outcomes(database, 1)
             first = server.requests["chat"]
-            await say(settings, turn("t2", "I live in Berlin.", "I work at Acme Inc.", "I drive a blue car."))
-            await ends(database, 2)
+            await publish_turns(
+                settings, user_turn("t2", "I live in Berlin.", "I work at Acme Inc.", "I drive a blue car.")
+            )
+            await wait_for_outcomes(database, 2)
     assert (first, server.requests["chat"] - first) == (1, 2)
-    calls = await rows(database, "SELECT source_id, llm_calls FROM commits ORDER BY source_id")
+    calls = await query_rows(database, "SELECT source_id, llm_calls FROM commits ORDER BY source_id")
     assert [row["llm_calls"] for row in calls] == [1, 2]
 
 
@@ -227,13 +237,17 @@ async def test_law_8_scopes_never_mix(settings: StreamsSettings, database: str) 
         Scope(tenant="other", user_id="mira"),
         Scope(agent_id="mira"),
     ]
-    async with running(settings):
-        await say(settings, *(turn(f"t{n}", "I live in Berlin.", scope=scope) for n, scope in enumerate(scopes)))
-        await say(settings, turn("same-id", "I like tea."), turn("same-id", "I like tea.", scope=scopes[4]))
-        await say(settings, turn("same-id", "I like tea.", scope=scopes[5]))
-        await say(settings, turn("move", "I moved to Munich."))
-        await ends(database, len(scopes) + 4)
-    found = await rows(database, "SELECT tenant, user_id, agent_id, app_id, run_id, text, status FROM facts")
+    async with running_worker(settings):
+        await publish_turns(
+            settings, *(user_turn(f"t{n}", "I live in Berlin.", scope=scope) for n, scope in enumerate(scopes))
+        )
+        await publish_turns(
+            settings, user_turn("same-id", "I like tea."), user_turn("same-id", "I like tea.", scope=scopes[4])
+        )
+        await publish_turns(settings, user_turn("same-id", "I like tea.", scope=scopes[5]))
+        await publish_turns(settings, user_turn("move", "I moved to Munich."))
+        await wait_for_outcomes(database, len(scopes) + 4)
+    found = await query_rows(database, "SELECT tenant, user_id, agent_id, app_id, run_id, text, status FROM facts")
     ended_facts = [row for row in found if row["status"] == "superseded"]
     assert [(row["tenant"], row["agent_id"], row["app_id"], row["run_id"]) for row in ended_facts] == [
         ("default", "", "", "")
@@ -247,21 +261,23 @@ async def test_law_9_while_the_model_is_away_turns_wait_and_none_fails(
 ) -> None:
     with OpenAiServer() as server:
         server.fail(mode="status", status=503, times=None)
-        async with running(with_server(settings, server)):
-            await say(settings, *(turn(f"t{n}", f"I own {n} books.", user=f"user{n}") for n in range(8)))
+        async with running_worker(with_chat_server(settings, server)):
+            await publish_turns(settings, *(user_turn(f"t{n}", f"I own {n} books.", user=f"user{n}") for n in range(8)))
             await eventually(lambda: server.requests["chat"] >= 8)
-            assert await rows(database, "SELECT 1 FROM commits") == []
+            assert await query_rows(database, "SELECT 1 FROM commits") == []
             server.failures.clear()
-            assert set((await ends(database, 8)).values()) == {"facts"}
+            assert set((await wait_for_outcomes(database, 8)).values()) == {"facts"}
 
 
 async def test_law_10_one_slow_owner_delays_nobody_else(settings: StreamsSettings, database: str) -> None:
     with OpenAiServer() as server:
         server.fail(mode="hang", times=None, containing="turn_id: slow")
-        async with running(with_server(settings, server)):
-            await say(settings, turn("slow", "I live in Rome.", user="slow"))
-            await say(settings, *(turn(f"t{n}", f"I own {n} books.", user=f"user{n}") for n in range(30)))
-            outcomes = await ends(database, 30)
+        async with running_worker(with_chat_server(settings, server)):
+            await publish_turns(settings, user_turn("slow", "I live in Rome.", user="slow"))
+            await publish_turns(
+                settings, *(user_turn(f"t{n}", f"I own {n} books.", user=f"user{n}") for n in range(30))
+            )
+            outcomes = await wait_for_outcomes(database, 30)
             assert "slow" not in outcomes
             server.failures.clear()
 

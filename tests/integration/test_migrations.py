@@ -11,14 +11,25 @@ from psycopg import sql
 from psycopg.rows import TupleRow
 
 from mnemolog.projections.errors import DowngradeRefusedError
-from mnemolog.projections.log_source import TableLog
+from mnemolog.projections.log_source import TableLogSource
 from mnemolog.projections.migrate import create_projection_schema, migrate, migration_text
 from mnemolog.projections.migrations import running
 from mnemolog.projections.rebuild import rebuild
 from mnemolog.projections.sql import queries
 from mnemolog.schemas.commit import Commit
-from tests.builders import added, commit, confirmed, contradicted, day, decided, fact_of, merged, replaced, skipped
-from tests.stored import Stored
+from tests.builders import (
+    added,
+    commit,
+    confirmed,
+    contradicted,
+    day,
+    fact_id_at,
+    merged,
+    replaced,
+    skipped,
+    with_decision,
+)
+from tests.stored import ProjectedDatabase
 
 pytestmark = pytest.mark.postgres
 MIGRATIONS = Path(running.__file__).parent
@@ -105,18 +116,18 @@ async def test_memory_events_are_append_only(connection: Connection, statement: 
 def before_decisions() -> list[Commit]:
     """Everything that could happen before decisions were more than adding, confirming and overwriting."""
     first = commit("1", *(added(f"Fact {number}.") for number in range(4)), at=day(1))
-    facts = [fact_of(first, number) for number in range(4)]
-    replacing = decided(replaced("New.", facts[0]), by="model", model="m", prompt_version="resolve-1")
+    facts = [fact_id_at(first, number) for number in range(4)]
+    replacing = with_decision(replaced("New.", facts[0]), by="model", model="m", prompt_version="resolve-1")
     return [
         first,
         commit("2", confirmed(facts[0]), skipped(facts[3]), at=day(2)),
         commit("3", replacing, added("Perhaps.", unresolved=True), at=day(3)),
         commit("4", merged("Both.", facts[1], facts[2]), at=day(4)),
-        commit("5", contradicted("Never.", fact_of(commit("3", replacing))), at=day(5)),
+        commit("5", contradicted("Never.", fact_id_at(commit("3", replacing))), at=day(5)),
     ]
 
 
-async def as_before_decisions(url: str, filled: Stored) -> None:
+async def as_before_decisions(url: str, filled: ProjectedDatabase) -> None:
     """A database as its second migration left it, with the same rows in the columns that there were."""
     async with await psycopg.AsyncConnection.connect(url, autocommit=True) as connection:
         for schema, file in (("mnemolog_journal", "0001_journal.sql"), ("mnemolog", "0002_projections.sql")):
@@ -161,20 +172,20 @@ AUTHORS = "SELECT event_id, model, prompt_version FROM memory_events WHERE model
 async def test_tables_of_before_are_brought_on_and_a_rebuild_makes_them_whole(
     empty_database: str, database: str
 ) -> None:
-    async with Stored.open(database) as fresh:
+    async with ProjectedDatabase.open(database) as fresh:
         await fresh.apply(*before_decisions())
         await as_before_decisions(empty_database, fresh)
         await migrate(empty_database)
-        async with Stored.open(empty_database) as old:
+        async with ProjectedDatabase.open(empty_database) as old:
             for query in (STANDINGS, ENDS, AUTHORS):
                 assert len(rows := await old.rows(query)) > 0
                 assert rows == await fresh.rows(query)
             assert await old.rows(COVERED) == [(0,)]
-            assert (await rebuild(old.url, TableLog(old.pool))).swapped
-            assert await everything(old) == await everything(fresh)
+            assert (await rebuild(old.url, TableLogSource(old.pool))).swapped
+            assert await all_rows(old) == await all_rows(fresh)
 
 
-async def everything(db: Stored) -> dict[str, list[TupleRow]]:
+async def all_rows(db: ProjectedDatabase) -> dict[str, list[TupleRow]]:
     tables = await db.rows("SELECT tablename::text FROM pg_tables WHERE schemaname = 'mnemolog'")
     query = sql.SQL("SELECT t::text FROM {} AS t ORDER BY 1")
     return {name: await (await db.conn.execute(query.format(sql.Identifier(name)))).fetchall() for (name,) in tables}
@@ -182,7 +193,7 @@ async def everything(db: Stored) -> dict[str, list[TupleRow]]:
 
 def test_no_migration_is_taken_back() -> None:
     with pytest.raises(DowngradeRefusedError, match="0002"):
-        running.refuse("0002")
+        running.refuse_downgrade("0002")
 
 
 def test_queries_are_found_by_file_and_name() -> None:

@@ -15,14 +15,14 @@ import pytest
 from mnemolog.streams.prompts.extract import extraction_prompt, parse_extraction
 from mnemolog.streams.providers.base import Prompt, Usage
 from mnemolog.streams.providers.errors import PromptRefusedError, ProviderConfigurationError
-from mnemolog.streams.providers.openai import MAX_CHARACTERS, MAX_TEXTS, OpenAiChat, OpenAiEmbedder
-from mnemolog.streams.providers.openai_calls import CallPurpose, Endpoint, connect, retry_after
-from mnemolog.streams.providers.pacing import Pace
+from mnemolog.streams.providers.openai import MAX_CHARACTERS, MAX_TEXTS, OpenAiChatModel, OpenAiEmbedder
+from mnemolog.streams.providers.openai_calls import CallPurpose, Endpoint, create_client, retry_after
+from mnemolog.streams.providers.pacing import RetrySettings
 from tests.conversations import extraction, user
 from tests.servers.openai_server import OpenAiServer
 from tests.support import eventually
 
-PACE = Pace(base=0.005, longest=0.02, failures_to_open=4)
+PACE = RetrySettings(initial_delay=0.005, max_delay=0.02, failures_to_open=4)
 
 
 @pytest.fixture
@@ -32,7 +32,7 @@ def server() -> Iterator[OpenAiServer]:
         yield running
 
 
-class Observed:
+class RecordingObserver:
     """Remembers each call that it is told of."""
 
     def __init__(self) -> None:
@@ -45,8 +45,8 @@ class Observed:
         self.calls.append((purpose, model, usage, error_code))
 
 
-def endpoint(server: OpenAiServer, pace: Pace = PACE, *, timeout: float = 5.0) -> Endpoint:
-    return Endpoint(base_url=server.base_url, api_key="k", timeout=timeout, pace=pace)
+def endpoint(server: OpenAiServer, pace: RetrySettings = PACE, *, timeout: float = 5.0) -> Endpoint:
+    return Endpoint(base_url=server.base_url, api_key="k", timeout=timeout, retry=pace)
 
 
 def prompt(said: str = "I live in Berlin.") -> Prompt:
@@ -54,7 +54,7 @@ def prompt(said: str = "I live in Berlin.") -> Prompt:
 
 
 async def complete(server: OpenAiServer, said: str = "I live in Berlin.", **options: Any) -> str:
-    chat = OpenAiChat(endpoint(server), "test-model", **options)
+    chat = OpenAiChatModel(endpoint(server), "test-model", **options)
     try:
         return (await chat.complete(prompt(said))).text
     finally:
@@ -70,8 +70,8 @@ async def embed(server: OpenAiServer, texts: list[str], **options: Any) -> list[
 
 
 async def test_a_completion_is_asked_for_by_schema_and_counted(server: OpenAiServer) -> None:
-    observed = Observed()
-    chat = OpenAiChat(endpoint(server), "test-model", observer=observed)
+    observed = RecordingObserver()
+    chat = OpenAiChatModel(endpoint(server), "test-model", observer=observed)
     question = prompt()
     reply = await chat.complete(question)
     await chat.close()
@@ -100,7 +100,7 @@ async def test_a_server_without_schemas_is_told_in_words(server: OpenAiServer, f
 
 @pytest.mark.parametrize("status", [401, 403, 404, 408, 409, 429, 500, 502, 503, 529])
 async def test_what_can_pass_is_waited_out(server: OpenAiServer, status: int) -> None:
-    observed = Observed()
+    observed = RecordingObserver()
     server.fail(mode="status", status=status, times=6)
     assert "Berlin" in await complete(server, observer=observed)
     assert server.requests["chat"] == 7
@@ -118,9 +118,9 @@ async def test_a_server_that_is_not_there_is_waited_for() -> None:
     with socket.socket() as reserved:
         reserved.bind(("127.0.0.1", 0))
         port = reserved.getsockname()[1]
-    observed = Observed()
-    chat = OpenAiChat(
-        Endpoint(base_url=f"http://127.0.0.1:{port}/v1", pace=PACE, api_key="k"), "test-model", observer=observed
+    observed = RecordingObserver()
+    chat = OpenAiChatModel(
+        Endpoint(base_url=f"http://127.0.0.1:{port}/v1", retry=PACE, api_key="k"), "test-model", observer=observed
     )
     waiting = asyncio.create_task(chat.complete(prompt()))
     await eventually(lambda: chat.paused)
@@ -188,7 +188,7 @@ async def test_a_reply_without_choices_is_tried_again_a_few_times(server: OpenAi
 
 async def test_a_prompt_that_always_times_out_is_poison_while_others_succeed(server: OpenAiServer) -> None:
     server.fail(mode="hang", times=None, containing="poison")
-    chat = OpenAiChat(endpoint(server, timeout=0.3), "test-model")
+    chat = OpenAiChatModel(endpoint(server, timeout=0.3), "test-model")
     poison = asyncio.create_task(chat.complete(prompt("I drink poison.")))
     while not poison.done():
         await chat.complete(prompt())
@@ -199,7 +199,7 @@ async def test_a_prompt_that_always_times_out_is_poison_while_others_succeed(ser
 
 async def test_a_server_that_hangs_on_everything_is_away(server: OpenAiServer) -> None:
     server.fail(mode="hang", times=12)
-    chat = OpenAiChat(endpoint(server, timeout=0.1), "test-model")
+    chat = OpenAiChatModel(endpoint(server, timeout=0.1), "test-model")
     replies = await asyncio.gather(*(chat.complete(prompt()) for _ in range(5)))
     await chat.close()
     assert len(replies) == 5
@@ -207,7 +207,7 @@ async def test_a_server_that_hangs_on_everything_is_away(server: OpenAiServer) -
 
 
 async def test_a_prompt_s_own_model_and_timeout_come_first(server: OpenAiServer) -> None:
-    chat = OpenAiChat(endpoint(server, timeout=0.01), "test-model")
+    chat = OpenAiChatModel(endpoint(server, timeout=0.01), "test-model")
     server.latency = 0.2
     reply = await chat.complete(replace(prompt(), model="finer-model", timeout=5.0))
     await chat.close()
@@ -216,8 +216,8 @@ async def test_a_prompt_s_own_model_and_timeout_come_first(server: OpenAiServer)
 
 
 async def test_what_a_prompt_chose_for_itself_is_its_own_fault_and_holds_up_no_other(server: OpenAiServer) -> None:
-    observed = Observed()
-    chat = OpenAiChat(endpoint(server), "test-model", observer=observed)
+    observed = RecordingObserver()
+    chat = OpenAiChatModel(endpoint(server), "test-model", observer=observed)
     server.fail(mode="status", status=404, times=None, containing="no-such-model")
     with pytest.raises(PromptRefusedError, match="http_404"):
         await chat.complete(replace(prompt(), model="no-such-model"))
@@ -273,8 +273,8 @@ def test_a_missing_key_is_said_at_start(monkeypatch: pytest.MonkeyPatch) -> None
     for name in ("OPENAI_API_KEY", "OPENAI_ADMIN_KEY"):
         monkeypatch.delenv(name, raising=False)
     with pytest.raises(ProviderConfigurationError, match="MNEMOLOG_API_KEY"):
-        connect(Endpoint())
-    assert connect(Endpoint(base_url="http://127.0.0.1:9/v1")).api_key == "none"
+        create_client(Endpoint())
+    assert create_client(Endpoint(base_url="http://127.0.0.1:9/v1")).api_key == "none"
 
 
 def test_a_key_is_never_shown() -> None:

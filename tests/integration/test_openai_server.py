@@ -10,19 +10,21 @@ from urllib.request import Request, urlopen
 
 import pytest
 
-from mnemolog.streams.prompts.conflicts import number
+from mnemolog.streams.prompts.conflicts import number_conflicts
 from mnemolog.streams.prompts.extract import extraction_prompt, parse_extraction
 from mnemolog.streams.prompts.resolve import parse_resolution, resolution_prompt
-from mnemolog.streams.providers.openai import OpenAiChat
+from mnemolog.streams.providers.openai import OpenAiChatModel
 from mnemolog.streams.providers.openai_calls import Endpoint
-from mnemolog.streams.providers.pacing import Pace
-from tests.conversations import MONDAY, extraction, fact, known, turn, user
+from mnemolog.streams.providers.pacing import RetrySettings
+from tests.conversations import MONDAY, extraction, fact, known_fact, turn, user
 from tests.servers.openai_server import OpenAiServer
 from tests.servers.replies import LocomoReplies, locomo_folder
 
 
-def chat_with(base_url: str) -> OpenAiChat:
-    return OpenAiChat(Endpoint(base_url=base_url, api_key="k", pace=Pace(base=0.005)), "test-model")
+def chat_with(base_url: str) -> OpenAiChatModel:
+    return OpenAiChatModel(
+        Endpoint(base_url=base_url, api_key="k", retry=RetrySettings(initial_delay=0.005)), "test-model"
+    )
 
 
 @pytest.mark.dialogues
@@ -37,15 +39,15 @@ async def test_recorded_facts_come_back_at_the_turn_they_come_from() -> None:
     parsed = parse_extraction(reply.text, subject)
     assert parsed.complaints == ()
     assert parsed.value is not None
-    assert [fact.subject for fact in parsed.value] == ["Caroline"] * replies.count("conv-26:D1:3")
+    assert [fact.subject for fact in parsed.value] == ["Caroline"] * replies.fact_count("conv-26:D1:3")
     assert turn(user(said)).turn_id not in replies.turns
 
 
 async def test_the_server_s_resolutions_are_valid() -> None:
-    dog = known(2, "Bob has a dog.")
-    subject = number(
+    dog = known_fact(2, "Bob has a dog.")
+    subject = number_conflicts(
         [
-            (fact("Alice lives in Munich now."), (known(1, "Alice lives in Berlin."), dog)),
+            (fact("Alice lives in Munich now."), (known_fact(1, "Alice lives in Berlin."), dog)),
             (fact("Bob has a dog."), (dog,)),
             (fact("Carol sings."), (dog,)),
         ],
@@ -57,7 +59,7 @@ async def test_the_server_s_resolutions_are_valid() -> None:
         await chat.close()
     verdicts = parse_resolution(reply.text, subject).value
     assert verdicts is not None
-    assert [verdict.action for verdict in verdicts] == ["REPLACE", "KEEP", "ADD"]
+    assert [verdict.verdict for verdict in verdicts] == ["REPLACE", "KEEP", "ADD"]
 
 
 async def test_the_server_runs_as_a_process_and_is_told_to_fail() -> None:

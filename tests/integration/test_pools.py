@@ -6,7 +6,7 @@ from prometheus_client import REGISTRY
 from psycopg_pool import PoolClosed
 
 from mnemolog.projections.errors import SchemaMissingError
-from mnemolog.projections.pools import connection_settings, open_pool, persistently, prepare
+from mnemolog.projections.pools import connection_settings, open_pool, prepare_connection, retry_while_unavailable
 
 pytestmark = pytest.mark.postgres
 
@@ -49,7 +49,7 @@ def test_options_of_the_url_are_kept() -> None:
 async def test_a_database_without_pgvector_says_what_to_do(postgres_admin_url: str) -> None:
     async with await psycopg.AsyncConnection.connect(postgres_admin_url, dbname="postgres") as connection:
         with pytest.raises(SchemaMissingError, match="mnemolog migrate"):
-            await prepare(connection)
+            await prepare_connection(connection)
 
 
 async def test_an_outage_is_waited_out() -> None:
@@ -67,7 +67,7 @@ async def test_an_outage_is_waited_out() -> None:
         waited.append(seconds)
 
     before = REGISTRY.get_sample_value("mnemolog_database_retries_total", {"operation": "try"}) or 0
-    assert await persistently(operation, name="try", jitter=lambda: 1.0, sleep=sleep) == "done"
+    assert await retry_while_unavailable(operation, name="try", jitter=lambda: 1.0, sleep=sleep) == "done"
     assert waited[:3] == [0.05, 0.1, 0.2]
     assert waited[-1] == 5.0
     after = REGISTRY.get_sample_value("mnemolog_database_retries_total", {"operation": "try"})
@@ -89,7 +89,7 @@ async def test_what_waiting_cannot_mend_is_raised(error: psycopg.Error) -> None:
         raise error
 
     with pytest.raises(type(error)):
-        await persistently(operation, name="try", sleep=no_sleep)
+        await retry_while_unavailable(operation, name="try", sleep=no_sleep)
 
 
 async def test_a_pool_that_reaches_nobody_waits(database: str) -> None:
@@ -106,4 +106,4 @@ async def test_a_pool_that_reaches_nobody_waits(database: str) -> None:
         async def postgres_comes_back(_seconds: float) -> None:
             pool.conninfo = database
 
-        assert await persistently(operation, name="try", sleep=postgres_comes_back) == [(1,)]
+        assert await retry_while_unavailable(operation, name="try", sleep=postgres_comes_back) == [(1,)]

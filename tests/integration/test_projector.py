@@ -24,25 +24,25 @@ from mnemolog.schemas.scope import Scope
 from tests.builders import (
     ALICE,
     BOB,
-    START,
+    START_TIME,
     added,
     commit,
     confirmed,
     contradicted,
     day,
-    fact_of,
+    fact_id_at,
     merged,
-    noise,
+    pseudo_random_vector,
     replaced,
     skipped,
 )
-from tests.stories import decisions
+from tests.stories import every_decision_log
 from tests.support import eventually
 
 pytestmark = pytest.mark.postgres
 
 FIRST = commit("t1", added("Alice lives in Bern.", category="identity", key="home_city", value="Bern"), at=day(1))
-BERN = fact_of(FIRST)
+BERN = fact_id_at(FIRST)
 FULL_TEXT = "Alice pays 5 %: \\ 'quoted' \t and 日本語."
 FULL_SCOPE = Scope(tenant="acme", user_id="alice", agent_id="a", app_id="b", run_id="c")
 FULL = commit(
@@ -60,7 +60,7 @@ FULL = commit(
         speaker="Bob",
         event_time=day(0),
         valid_until=day(9),
-        vector=noise("x", 384),
+        vector=pseudo_random_vector("x", 384),
     ),
     scope=FULL_SCOPE,
     metadata={"channel": ["web", 2**62]},
@@ -80,7 +80,7 @@ async def pool(database: str) -> AsyncIterator[Pool]:
 
 @pytest.fixture
 def projector(pool: Pool) -> Projector:
-    return Projector(pool, clock=lambda: START + timedelta(days=30))
+    return Projector(pool, clock=lambda: START_TIME + timedelta(days=30))
 
 
 def log_of(*commits: Commit | bytes, start: int = 0) -> list[LogRecord]:
@@ -93,7 +93,7 @@ async def rows(pool: Pool, query: str, parameters: Sequence[Any] = ()) -> list[t
         return await (await connection.execute(query.encode(), parameters)).fetchall()
 
 
-async def everything(pool: Pool) -> dict[str, list[tuple[Any, ...]]]:
+async def all_rows(pool: Pool) -> dict[str, list[tuple[Any, ...]]]:
     async with pool.connection() as connection:
         return {
             table: await (
@@ -105,10 +105,10 @@ async def everything(pool: Pool) -> dict[str, list[tuple[Any, ...]]]:
         }
 
 
-def story() -> list[Commit]:
+def sample_log() -> list[Commit]:
     """Commits of two people with every event, a repeat, and a turn without facts."""
     second = commit("t2", replaced("Alice lives in Rome.", BERN, category="identity"), confirmed(BERN), at=day(2))
-    rome = fact_of(second)
+    rome = fact_id_at(second)
     third = commit("t3", merged("Alice lives in Rome with Ana.", rome, category="identity"), skipped(rome), at=day(3))
     return [
         FIRST,
@@ -117,8 +117,8 @@ def story() -> list[Commit]:
         commit("t1", added("A repeat of the first source."), at=day(2)),
         commit("t4"),
         third,
-        commit("t5", contradicted("Alice never lived in Rome.", fact_of(third), category="identity"), at=day(4)),
-        commit("b2", confirmed(fact_of(FIRST)), scope=BOB, at=day(5)),
+        commit("t5", contradicted("Alice never lived in Rome.", fact_id_at(third), category="identity"), at=day(4)),
+        commit("b2", confirmed(fact_id_at(FIRST)), scope=BOB, at=day(5)),
     ]
 
 
@@ -126,7 +126,7 @@ async def test_a_fact_is_written_as_the_commit_says(pool: Pool, projector: Proje
     await projector.apply(3, log_of(FULL))
     ((fact,),) = await rows(pool, "SELECT to_jsonb(f) - '{words,embedding,metadata}'::text[] FROM facts AS f")
     assert fact == {
-        "fact_id": str(fact_of(FULL)),
+        "fact_id": str(fact_id_at(FULL)),
         "owner": "acme/alice",
         **FULL_SCOPE.columns,
         "text": FULL_TEXT,
@@ -165,7 +165,7 @@ async def test_a_fact_is_written_as_the_commit_says(pool: Pool, projector: Proje
 async def test_vector_metadata_and_words_of_a_fact_are_written(pool: Pool, projector: Projector) -> None:
     await projector.apply(3, log_of(FULL))
     ((vector, metadata),) = await rows(pool, "SELECT embedding::real[], metadata::text FROM facts")
-    assert tuple(vector) == pytest.approx(noise("x", 384).values, abs=1e-3)
+    assert tuple(vector) == pytest.approx(pseudo_random_vector("x", 384).values, abs=1e-3)
     assert metadata == json.dumps({"channel": ["web", 2**62]})
     query = "SELECT count(*) FROM facts WHERE words @@ to_tsquery('english', 'quote | 日本語')"
     assert await rows(pool, query) == [(1,)]
@@ -190,7 +190,7 @@ async def test_a_commit_is_kept_with_its_costs_and_its_bytes(pool: Pool, project
 
 
 async def test_an_event_is_kept_without_the_data_of_its_vector(pool: Pool, projector: Projector) -> None:
-    await projector.apply(0, log_of(*story()))
+    await projector.apply(0, log_of(*sample_log()))
     query = (
         "SELECT event, payload->'fact'->'vector', targets FROM memory_events WHERE source_id = 't2' ORDER BY ordinal"
     )
@@ -201,16 +201,16 @@ async def test_an_event_is_kept_without_the_data_of_its_vector(pool: Pool, proje
 
 
 async def test_any_batches_give_the_same_tables(pool: Pool, projector: Projector) -> None:
-    log = log_of(*story(), *decisions())
+    log = log_of(*sample_log(), *every_decision_log())
     await projector.apply(0, log)
-    at_once = await everything(pool)
+    at_once = await all_rows(pool)
     async with pool.connection() as connection:
         await connection.execute(
             "DROP TRIGGER memory_events_no_truncate ON memory_events; TRUNCATE " + ", ".join(TABLES)
         )
     for record in log:
         await projector.apply(0, [record])
-    assert await everything(pool) == at_once
+    assert await all_rows(pool) == at_once
     assert {table: len(found) for table, found in at_once.items()} == {
         "commits": 18,
         "memory_events": 31,
@@ -228,18 +228,18 @@ async def test_any_batches_give_the_same_tables(pool: Pool, projector: Projector
 
 
 async def test_records_that_were_folded_are_skipped(pool: Pool, projector: Projector) -> None:
-    log = log_of(*story())
+    log = log_of(*sample_log())
     await projector.apply(0, log[:5])
-    before = await everything(pool)
+    before = await all_rows(pool)
     again = await projector.apply(0, log[:5])
-    assert (again.repeated, again.next_offset) == (5, 5)
-    assert await everything(pool) == before
+    assert (again.skipped, again.next_offset) == (5, 5)
+    assert await all_rows(pool) == before
     overlapping = await projector.apply(0, log[3:])
-    assert (overlapping.repeated, overlapping.next_offset) == (2, len(log))
+    assert (overlapping.skipped, overlapping.next_offset) == (2, len(log))
 
 
 async def test_another_record_at_an_offset_that_was_folded_is_no_repeat(projector: Projector) -> None:
-    log = log_of(*story(), b"no commit")
+    log = log_of(*sample_log(), b"no commit")
     await projector.apply(0, log)
     for offset in (0, 3, len(log) - 1):  # an applied one, a rejected one, and bytes that are no commit
         regrown = [*log[:offset], *log_of(commit("new"), commit("newer"), start=offset)]
@@ -335,11 +335,11 @@ async def test_an_outage_is_waited_out(database: str, projector: Projector) -> N
 
 
 async def test_refreshing_all_profiles_changes_none(pool: Pool, projector: Projector) -> None:
-    await projector.apply(0, log_of(*story(), *decisions()))
-    before = await everything(pool)
+    await projector.apply(0, log_of(*sample_log(), *every_decision_log()))
+    before = await all_rows(pool)
     async with pool.connection() as connection:
         await refresh_all_profiles(connection)
-    assert await everything(pool) == before
+    assert await all_rows(pool) == before
 
 
 async def test_every_turn_of_the_view_has_its_end_or_is_pending(pool: Pool, projector: Projector) -> None:
@@ -374,7 +374,7 @@ async def test_what_was_projected_is_counted(projector: Projector) -> None:
         ("mnemolog_turn_to_fact_seconds_count", {}),
     )
     before = [REGISTRY.get_sample_value(*name) or 0 for name in names]
-    await projector.apply(0, log_of(*story()))
+    await projector.apply(0, log_of(*sample_log()))
     after = [REGISTRY.get_sample_value(*name) or 0 for name in names]
     assert [int(new - old) for old, new in zip(before, after, strict=True)] == [1, 1, 3, 1, 1, 6]
     assert ALICE.owner not in str([sample.labels for family in REGISTRY.collect() for sample in family.samples])

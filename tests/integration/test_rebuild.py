@@ -12,7 +12,7 @@ from typing import LiteralString
 import pytest
 
 from mnemolog.projections.errors import LogGapError
-from mnemolog.projections.log_source import TableLog
+from mnemolog.projections.log_source import TableLogSource
 from mnemolog.projections.projector import LogRecord
 from mnemolog.projections.query_errors import DependentViewsError, LogTooShortError, RebuildRunningError
 from mnemolog.projections.rebuild import Progress, rebuild
@@ -26,13 +26,13 @@ from tests.builders import (
     confirmed,
     contradicted,
     day,
-    fact_of,
+    fact_id_at,
     merged,
     replaced,
     skipped,
 )
-from tests.stored import Stored
-from tests.stories import decisions
+from tests.stored import ProjectedDatabase
+from tests.stories import every_decision_log
 from tests.support import eventually
 
 pytestmark = pytest.mark.postgres
@@ -43,51 +43,51 @@ TABLES = [
 DORA = Scope(user_id="dora")
 
 
-def story(scope: Scope = ALICE) -> list[Commit | bytes]:
+def sample_log(scope: Scope = ALICE) -> list[Commit | bytes]:
     """Every kind of event, a repeated source, a stale target, bytes that are no commit, turns without facts."""
     first = commit("1", added("Lives in Bern.", category="identity"), added("Tea."), added("A cat."), scope=scope)
-    last = commit("2", replaced("Lives in Rome.", fact_of(first), category="identity"), scope=scope, at=day(1))
+    last = commit("2", replaced("Lives in Rome.", fact_id_at(first), category="identity"), scope=scope, at=day(1))
     return [
         first,
         last,
-        commit("3", skipped(fact_of(first, 1)), confirmed(fact_of(first, 2)), scope=scope, at=day(2)),
+        commit("3", skipped(fact_id_at(first, 1)), confirmed(fact_id_at(first, 2)), scope=scope, at=day(2)),
         commit("1", added("Never."), scope=scope, at=day(2)),
-        commit("4", replaced("Lives in Oslo.", fact_of(first)), scope=scope, at=day(3)),
+        commit("4", replaced("Lives in Oslo.", fact_id_at(first)), scope=scope, at=day(3)),
         b"no commit",
-        commit("5", merged("Tea and a cat.", fact_of(first, 1), fact_of(first, 2)), scope=scope, at=day(4)),
-        commit("6", contradicted("Lives in Nice.", fact_of(last), category="identity"), scope=scope, at=day(5)),
+        commit("5", merged("Tea and a cat.", fact_id_at(first, 1), fact_id_at(first, 2)), scope=scope, at=day(4)),
+        commit("6", contradicted("Lives in Nice.", fact_id_at(last), category="identity"), scope=scope, at=day(5)),
         commit("7", scope=scope, at=day(6)),
         commit("8", scope=scope, outcome="failed", reason="invalid_record", at=day(6)),
     ]
 
 
-async def fill(db: Stored) -> None:
-    await db.apply(*story())
-    await db.apply(*story(BOB), commit("bytes", scope=None, outcome="failed", reason="not_a_record"), partition=2)
+async def fill(db: ProjectedDatabase) -> None:
+    await db.apply(*sample_log())
+    await db.apply(*sample_log(BOB), commit("bytes", scope=None, outcome="failed", reason="not_a_record"), partition=2)
 
 
 def many(count: int, scope: Scope, name: str = "n") -> list[Commit]:
     return [commit(f"{name}{number}", added(f"Fact {name}{number}."), scope=scope) for number in range(count)]
 
 
-async def schemas_of(db: Stored) -> list[str]:
+async def schemas_of(db: ProjectedDatabase) -> list[str]:
     found = await db.rows("SELECT nspname::text FROM pg_namespace WHERE nspname LIKE 'mnemolog%' ORDER BY 1")
     return [name for (name,) in found]
 
 
-async def oid_of_facts(db: Stored) -> int:
+async def facts_table_oid(db: ProjectedDatabase) -> int:
     ((oid,),) = await db.rows("SELECT 'mnemolog.facts'::regclass::oid::bigint")
     return int(oid)
 
 
-async def test_replay_gives_the_same_tables(db: Stored) -> None:
+async def test_replay_gives_the_same_tables(db: ProjectedDatabase) -> None:
     """Law 4: the tables are a function of the log; a rebuild finds every row equal, and its tables take over."""
     await fill(db)
-    await db.apply(*decisions(DORA), partition=4)
+    await db.apply(*every_decision_log(DORA), partition=4)
     before = await db.rows("SELECT f::text FROM facts AS f ORDER BY 1")
-    oid = await oid_of_facts(db)
+    oid = await facts_table_oid(db)
     told: list[Progress] = []
-    report = await rebuild(db.url, TableLog(db.pool), progress=told.append)
+    report = await rebuild(db.url, TableLogSource(db.pool), progress=told.append)
     assert [table.table for table in report.tables] == TABLES
     assert [table.differing for table in report.tables] == [0] * len(TABLES)
     assert all(table.live_digest == table.rebuilt_digest and table.equal for table in report.tables)
@@ -95,36 +95,36 @@ async def test_replay_gives_the_same_tables(db: Stored) -> None:
     assert report.offsets == {0: 10, 2: 11, 4: 11}
     assert all(table.rebuilt_rows > 0 for table in report.tables)
     assert all(table.live_rows == table.rebuilt_rows for table in report.tables)
-    assert await oid_of_facts(db) != oid
+    assert await facts_table_oid(db) != oid
     assert await db.rows("SELECT f::text FROM facts AS f ORDER BY 1") == before
     assert await schemas_of(db) == ["mnemolog", "mnemolog_journal"]
     assert told[0] == Progress(step="folding", done=0, total=32)
     assert told[-1] == Progress(step="comparing", done=12, total=12)
-    assert (await rebuild(db.url, TableLog(db.pool))).equal
+    assert (await rebuild(db.url, TableLogSource(db.pool))).equal
 
 
-async def test_the_projector_goes_on_in_the_new_tables(db: Stored) -> None:
+async def test_the_projector_goes_on_in_the_new_tables(db: ProjectedDatabase) -> None:
     await fill(db)
-    await rebuild(db.url, TableLog(db.pool))
+    await rebuild(db.url, TableLogSource(db.pool))
     await db.apply(commit("9", added("After."), at=day(9)))
     assert await db.rows("SELECT count(*) FROM facts WHERE text = 'After.'") == [(1,)]
-    assert (await rebuild(db.url, TableLog(db.pool), verify_only=True)).equal
+    assert (await rebuild(db.url, TableLogSource(db.pool), verify_only=True)).equal
 
 
-async def test_the_new_tables_have_the_indexes_of_the_old_ones(db: Stored) -> None:
+async def test_the_new_tables_have_the_indexes_of_the_old_ones(db: ProjectedDatabase) -> None:
     await fill(db)
     query: LiteralString = "SELECT tablename, indexdef FROM pg_indexes WHERE schemaname = 'mnemolog' ORDER BY indexdef"
     before = await db.rows(query)
-    await rebuild(db.url, TableLog(db.pool))
+    await rebuild(db.url, TableLogSource(db.pool))
     assert await db.rows(query) == before
 
 
-async def test_an_empty_log_gives_empty_tables(db: Stored) -> None:
-    report = await rebuild(db.url, TableLog(db.pool))
+async def test_an_empty_log_gives_empty_tables(db: ProjectedDatabase) -> None:
+    report = await rebuild(db.url, TableLogSource(db.pool))
     assert (report.equal, report.records) == (True, 0)
 
 
-async def test_differences_are_counted_shown_and_mended(db: Stored) -> None:
+async def test_differences_are_counted_shown_and_mended(db: ProjectedDatabase) -> None:
     await fill(db)
     await db.rows("UPDATE facts SET confidence = 0.1 WHERE text = 'Lives in Rome.' RETURNING 1")
     await db.rows("DELETE FROM profiles WHERE user_id = 'bob' RETURNING 1")
@@ -132,7 +132,7 @@ async def test_differences_are_counted_shown_and_mended(db: Stored) -> None:
         "INSERT INTO scopes (tenant, user_id, agent_id, app_id, run_id, owner, version) "
         "VALUES ('default', 'eve', '', '', '', 'default/eve', 1) RETURNING 1"
     )
-    verified = await rebuild(db.url, TableLog(db.pool), verify_only=True)
+    verified = await rebuild(db.url, TableLogSource(db.pool), verify_only=True)
     found = {
         table.table: (table.differing, {one.kind for one in table.examples})
         for table in verified.tables
@@ -144,13 +144,13 @@ async def test_differences_are_counted_shown_and_mended(db: Stored) -> None:
     assert await db.rows("SELECT count(*) FROM facts WHERE confidence = 0.1") == [(2,)]
     assert await schemas_of(db) == ["mnemolog", "mnemolog_journal"]
 
-    mended = await rebuild(db.url, TableLog(db.pool))
+    mended = await rebuild(db.url, TableLogSource(db.pool))
     assert (mended.swapped, mended.equal) == (True, False)
     assert await db.rows("SELECT count(*) FROM facts WHERE confidence = 0.1") == [(0,)]
-    assert (await rebuild(db.url, TableLog(db.pool), verify_only=True)).equal
+    assert (await rebuild(db.url, TableLogSource(db.pool), verify_only=True)).equal
 
 
-class KeptLog:
+class InMemoryLog:
     """A log that lies elsewhere, as Kafka's does."""
 
     def __init__(self, records: dict[int, list[bytes]]) -> None:
@@ -168,8 +168,8 @@ class KeptLog:
                 yield LogRecord(offset=offset, value=value)
 
 
-async def kept(db: Stored) -> KeptLog:
-    log, source = KeptLog({}), TableLog(db.pool)
+async def kept(db: ProjectedDatabase) -> InMemoryLog:
+    log, source = InMemoryLog({}), TableLogSource(db.pool)
     for partition in await source.partitions():
         end = await source.end_offset(partition)
         log.records[partition] = [record.value async for record in source.read(partition, 0, end)]
@@ -177,7 +177,7 @@ async def kept(db: Stored) -> KeptLog:
 
 
 @pytest.mark.parametrize("loss", ["rows", "table", "schema"])
-async def test_tables_that_were_lost_come_back_whole_from_the_log(db: Stored, loss: str) -> None:
+async def test_tables_that_were_lost_come_back_whole_from_the_log(db: ProjectedDatabase, loss: str) -> None:
     await fill(db)
     before = await db.rows("SELECT f::text FROM facts AS f ORDER BY 1")
     log = await kept(db)
@@ -194,7 +194,9 @@ async def test_tables_that_were_lost_come_back_whole_from_the_log(db: Stored, lo
     assert (await rebuild(db.url, log)).equal
 
 
-async def test_tables_that_lag_behind_the_log_are_compared_where_they_are_and_then_brought_on(db: Stored) -> None:
+async def test_tables_that_lag_behind_the_log_are_compared_where_they_are_and_then_brought_on(
+    db: ProjectedDatabase,
+) -> None:
     await fill(db)
     log = await kept(db)
     log.records[0].append(commit("9", added("Later."), at=day(9)).to_bytes())
@@ -205,25 +207,28 @@ async def test_tables_that_lag_behind_the_log_are_compared_where_they_are_and_th
     assert await db.rows("SELECT count(*) FROM facts WHERE text = 'Later.'") == [(1,)]
 
 
-async def test_a_log_that_lacks_records_is_refused_and_nothing_changes(db: Stored) -> None:
+async def test_a_log_that_lacks_records_is_refused_and_nothing_changes(db: ProjectedDatabase) -> None:
     await fill(db)
     log = await kept(db)
-    oid = await oid_of_facts(db)
+    oid = await facts_table_oid(db)
     log.records[0][4] = b""
     with pytest.raises(LogGapError):
         await rebuild(db.url, log)
     del log.records[0][4:]
     with pytest.raises(LogTooShortError, match="ends at offset 4, the live tables hold it up to 10"):
         await rebuild(db.url, log)
-    assert await oid_of_facts(db) == oid
+    assert await facts_table_oid(db) == oid
 
 
-async def test_commits_that_arrive_meanwhile_are_in_it_and_readers_see_no_gap(db: Stored) -> None:
+async def test_commits_that_arrive_meanwhile_are_in_it_and_readers_see_no_gap(db: ProjectedDatabase) -> None:
     await db.apply(*many(1500, ALICE))
     stop = asyncio.Event()
-    tasks = [asyncio.create_task(_publish(db, stop)), *(asyncio.create_task(_watch(db, stop)) for _ in range(2))]
+    tasks = [
+        asyncio.create_task(_publish(db, stop)),
+        *(asyncio.create_task(_read_continuously(db, stop)) for _ in range(2)),
+    ]
     try:
-        reports = [await rebuild(db.url, TableLog(db.pool)) for _ in range(3)]
+        reports = [await rebuild(db.url, TableLogSource(db.pool)) for _ in range(3)]
     finally:
         stop.set()
         published, *seen = await asyncio.gather(*tasks)
@@ -231,11 +236,11 @@ async def test_commits_that_arrive_meanwhile_are_in_it_and_readers_see_no_gap(db
     assert published > 0
     assert min(seen) > 0
     assert await db.rows("SELECT count(*), count(DISTINCT source_id) FROM facts") == [(1500 + published,) * 2]
-    last = await rebuild(db.url, TableLog(db.pool), verify_only=True)
+    last = await rebuild(db.url, TableLogSource(db.pool), verify_only=True)
     assert (last.equal, last.offsets) == (True, {0: 1500, 1: published})
 
 
-async def _publish(db: Stored, stop: asyncio.Event) -> int:
+async def _publish(db: ProjectedDatabase, stop: asyncio.Event) -> int:
     published = 0
     while not stop.is_set():
         await db.apply(*many(3, BOB, f"live{published}-"), partition=1)
@@ -243,10 +248,10 @@ async def _publish(db: Stored, stop: asyncio.Event) -> int:
     return published
 
 
-async def _watch(db: Stored, stop: asyncio.Event) -> int:
+async def _read_continuously(db: ProjectedDatabase, stop: asyncio.Event) -> int:
     """Read without pause: the count never falls, and no query fails."""
     seen, highest = 0, 0
-    async with Stored.open(db.url) as reader:
+    async with ProjectedDatabase.open(db.url) as reader:
         while not stop.is_set():
             ((count,),) = await reader.rows("SELECT count(*) FROM facts")
             assert count >= max(highest, 1500)
@@ -254,25 +259,27 @@ async def _watch(db: Stored, stop: asyncio.Event) -> int:
     return seen
 
 
-class Interruption(Exception):  # noqa: N818 - it is no error
+class InterruptedByTest(Exception):  # noqa: N818 - it is no error
     """Raised by a test in the middle of a rebuild."""
 
 
 @pytest.mark.parametrize("step", ["folding", "comparing"])
-async def test_an_interrupted_rebuild_leaves_the_live_tables_and_the_next_one_succeeds(db: Stored, step: str) -> None:
+async def test_an_interrupted_rebuild_leaves_the_live_tables_and_the_next_one_succeeds(
+    db: ProjectedDatabase, step: str
+) -> None:
     await fill(db)
-    oid = await oid_of_facts(db)
+    oid = await facts_table_oid(db)
 
     def interrupt(progress: Progress) -> None:
         if progress.step == step and progress.done > 0:
-            raise Interruption
+            raise InterruptedByTest
 
-    with pytest.raises(Interruption):
-        await rebuild(db.url, TableLog(db.pool), progress=interrupt)
-    assert await oid_of_facts(db) == oid
+    with pytest.raises(InterruptedByTest):
+        await rebuild(db.url, TableLogSource(db.pool), progress=interrupt)
+    assert await facts_table_oid(db) == oid
     assert "mnemolog_next" in await schemas_of(db)
     await asyncio.wait_for(db.apply(commit("9", added("Goes on."), at=day(9))), timeout=10)
-    assert (await rebuild(db.url, TableLog(db.pool))).equal
+    assert (await rebuild(db.url, TableLogSource(db.pool))).equal
     assert await schemas_of(db) == ["mnemolog", "mnemolog_journal"]
 
 
@@ -295,9 +302,9 @@ asyncio.run(main(sys.argv[1]))
 """
 
 
-async def test_a_killed_rebuild_leaves_the_live_tables_and_the_next_one_succeeds(db: Stored) -> None:
+async def test_a_killed_rebuild_leaves_the_live_tables_and_the_next_one_succeeds(db: ProjectedDatabase) -> None:
     await fill(db)
-    oid = await oid_of_facts(db)
+    oid = await facts_table_oid(db)
     root = Path(__file__).parents[2]
     command = [sys.executable, "-c", KILLED, db.url]
     with subprocess.Popen(command, stdout=subprocess.PIPE, cwd=root, env=os.environ) as process:
@@ -306,29 +313,29 @@ async def test_a_killed_rebuild_leaves_the_live_tables_and_the_next_one_succeeds
             lines = iter(process.stdout.readline, b"")
             assert await asyncio.to_thread(lambda: b"halted\n" in lines)
             with pytest.raises(RebuildRunningError):
-                await rebuild(db.url, TableLog(db.pool))
+                await rebuild(db.url, TableLogSource(db.pool))
         finally:
             process.send_signal(signal.SIGKILL)
 
     async def rebuilt() -> bool:
         try:
-            return (await rebuild(db.url, TableLog(db.pool))).equal
+            return (await rebuild(db.url, TableLogSource(db.pool))).equal
         except RebuildRunningError:
             return False  # Postgres has not noticed the death yet
 
     poll: Callable[[], bool | Awaitable[bool]] = rebuilt
-    assert await oid_of_facts(db) == oid
+    assert await facts_table_oid(db) == oid
     assert await eventually(poll)
 
 
-async def test_grants_move_to_the_new_tables(db: Stored) -> None:
+async def test_grants_move_to_the_new_tables(db: ProjectedDatabase) -> None:
     await fill(db)
     role = "reader_of_" + db.url.rsplit("/", 1)[1]
     await db.conn.execute(f'CREATE ROLE "{role}"')
     try:
         for grant in (f'USAGE ON SCHEMA mnemolog TO "{role}"', f'SELECT ON facts, turns TO "{role}" WITH GRANT OPTION'):
             await db.conn.execute(f"GRANT {grant}")
-        await rebuild(db.url, TableLog(db.pool))
+        await rebuild(db.url, TableLogSource(db.pool))
         for table, expected in {"facts": True, "turns": True, "commits": False}.items():
             cursor = await db.conn.execute(
                 "SELECT has_schema_privilege(%s, 'mnemolog', 'USAGE') AND has_table_privilege(%s, %s, 'SELECT')",
@@ -340,21 +347,21 @@ async def test_grants_move_to_the_new_tables(db: Stored) -> None:
         await db.conn.execute(f'DROP ROLE "{role}"')
 
 
-async def test_views_of_others_are_not_cut_off(db: Stored) -> None:
+async def test_views_of_others_are_not_cut_off(db: ProjectedDatabase) -> None:
     await fill(db)
     await db.conn.execute("CREATE VIEW public.cities AS SELECT text FROM mnemolog.facts")
     with pytest.raises(DependentViewsError, match=r"public\.cities"):
-        await rebuild(db.url, TableLog(db.pool))
-    assert (await rebuild(db.url, TableLog(db.pool), verify_only=True)).equal
+        await rebuild(db.url, TableLogSource(db.pool))
+    assert (await rebuild(db.url, TableLogSource(db.pool), verify_only=True)).equal
     assert len(await db.rows("SELECT * FROM public.cities")) == 14
 
 
-async def test_a_commit_that_no_table_can_hold_is_rejected_alike(db: Stored) -> None:
+async def test_a_commit_that_no_table_can_hold_is_rejected_alike(db: ProjectedDatabase) -> None:
     taken = commit("1", added("Bern."))
-    thief = commit("2", added("Rome.", fact_id=fact_of(taken)), scope=BOB)
+    thief = commit("2", added("Rome.", fact_id=fact_id_at(taken)), scope=BOB)
     await db.apply(taken, thief, commit("3", added("Oslo.")))
     assert await db.rows("SELECT log_offset, reason FROM rejections") == [(1, "not_storable")]
-    assert (await rebuild(db.url, TableLog(db.pool))).equal
+    assert (await rebuild(db.url, TableLogSource(db.pool))).equal
 
 
 def test_a_rebuild_knows_no_provider() -> None:

@@ -9,7 +9,7 @@ import pytest
 import pytest_asyncio
 
 from mnemolog.projections.pools import Pool, open_pool
-from mnemolog.projections.replies import Key, Replies, StoredReply
+from mnemolog.projections.replies import ReplyKey, ReplyStore, StoredReply
 
 pytestmark = pytest.mark.postgres
 
@@ -34,42 +34,42 @@ async def pool(database: str) -> AsyncIterator[Pool]:
 
 
 @pytest.fixture
-def replies(pool: Pool) -> Replies:
-    return Replies(pool)
+def replies(pool: Pool) -> ReplyStore:
+    return ReplyStore(pool)
 
 
-async def known(replies: Replies, key: Key = REPLY.key) -> tuple[StoredReply, ...]:
+async def known(replies: ReplyStore, key: ReplyKey = REPLY.key) -> tuple[StoredReply, ...]:
     return (await replies.get_many([key])).get(key, ())
 
 
-async def put(replies: Replies, reply: StoredReply) -> StoredReply:
+async def put(replies: ReplyStore, reply: StoredReply) -> StoredReply:
     (kept,) = await replies.put_many([reply])
     return kept
 
 
-async def test_nothing_is_known_at_first(replies: Replies) -> None:
+async def test_nothing_is_known_at_first(replies: ReplyStore) -> None:
     assert await replies.get_many([REPLY.key]) == {}
     assert await replies.get_many([]) == {}
 
 
-async def test_replies_come_back_by_attempt(replies: Replies) -> None:
+async def test_replies_come_back_by_attempt(replies: ReplyStore) -> None:
     second = replace(REPLY, attempt=1, reply="again")
     assert await put(replies, second) == second
     assert await put(replies, REPLY) == REPLY
     assert await known(replies) == (REPLY, second)
 
 
-async def test_the_first_reply_stays(replies: Replies) -> None:
+async def test_the_first_reply_stays(replies: ReplyStore) -> None:
     await put(replies, REPLY)
     assert await put(replies, replace(REPLY, reply="other", input_tokens=1)) == REPLY
 
 
-async def test_of_two_at_once_both_get_the_same(replies: Replies) -> None:
+async def test_of_two_at_once_both_get_the_same(replies: ReplyStore) -> None:
     kept = await asyncio.gather(*(put(replies, replace(REPLY, reply=f"reply {number}")) for number in range(8)))
     assert len(set(kept)) == 1
 
 
-async def test_stage_version_source_and_owner_are_told_apart(replies: Replies) -> None:
+async def test_stage_version_source_and_owner_are_told_apart(replies: ReplyStore) -> None:
     others = [
         replace(REPLY, owner="other"),
         replace(REPLY, source_id="other"),
@@ -80,7 +80,7 @@ async def test_stage_version_source_and_owner_are_told_apart(replies: Replies) -
     assert await known(replies) == (REPLY,)
 
 
-async def test_many_come_back_in_the_order_given(replies: Replies) -> None:
+async def test_many_come_back_in_the_order_given(replies: ReplyStore) -> None:
     await put(replies, replace(REPLY, source_id="t3", reply="earlier"))
     many = [replace(REPLY, source_id=f"t{number}") for number in (5, 3, 4)]
     kept = await replies.put_many(many)
@@ -94,13 +94,13 @@ async def test_many_come_back_in_the_order_given(replies: Replies) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "a\x00b", "half a pair \ud83d", "日本語 🙂", "x" * 1_000_000])
-async def test_any_text_can_be_kept(replies: Replies, text: str) -> None:
+async def test_any_text_can_be_kept(replies: ReplyStore, text: str) -> None:
     kept = await put(replies, replace(REPLY, reply=text))
     assert kept.reply == text.replace("\x00", "\ufffd").replace("\ud83d", "?")
     assert await known(replies) == (kept,)
 
 
-async def test_old_replies_are_forgotten(replies: Replies, pool: Pool) -> None:
+async def test_old_replies_are_forgotten(replies: ReplyStore, pool: Pool) -> None:
     await replies.put_many([REPLY, replace(REPLY, source_id="t2")])
     async with pool.connection() as connection:
         cursor = await connection.execute(

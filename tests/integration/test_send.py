@@ -13,11 +13,11 @@ from aiokafka.errors import (  # type: ignore[import-untyped] # aiokafka ships n
 )
 
 from mnemolog.streams.admin import ensure_topics
-from mnemolog.streams.dead_letters import DeadLetter, DeadLetters
+from mnemolog.streams.dead_letters import DeadLetter, DeadLetterWriter
 from mnemolog.streams.errors import ProducerDead, RecordTooLarge
-from mnemolog.streams.records import Record
-from mnemolog.streams.send import Headers, Position, Sender, Sent
-from mnemolog.streams.topics import CONVERSATION_TURNS, DEAD_LETTERS, MIB, size_limits, topic_name
+from mnemolog.streams.records import KafkaRecord
+from mnemolog.streams.send import Headers, RecordMetadata, Sender, SentRecord
+from mnemolog.streams.topics import CONVERSATION_TURNS, DEAD_LETTERS, MIB, max_record_bytes, topic_name
 from tests.kafka import PARTITIONS, producer, read_all
 
 pytestmark = pytest.mark.kafka
@@ -34,7 +34,7 @@ async def prefix(bootstrap: str, topic_suffix: str) -> str:
 @pytest.fixture
 async def sender(bootstrap: str, prefix: str) -> AsyncIterator[Sender]:
     async with producer(bootstrap) as client:
-        yield Sender(client.send, limits=size_limits(prefix))
+        yield Sender(client.send, limits=max_record_bytes(prefix))
 
 
 @pytest.fixture
@@ -42,11 +42,11 @@ def turns(prefix: str) -> str:
     return topic_name(CONVERSATION_TURNS, prefix)
 
 
-def record(value: bytes | None, key: bytes | None = b"user") -> Record:
-    return Record(topic="t", partition=1, offset=7, key=key, value=value, timestamp=0.0)
+def record(value: bytes | None, key: bytes | None = b"user") -> KafkaRecord:
+    return KafkaRecord(topic="t", partition=1, offset=7, key=key, value=value, timestamp=0.0)
 
 
-class Unsteady:
+class UnreliableBroker:
     """A producer that fails a few times and then answers."""
 
     def __init__(self, *errors: Exception) -> None:
@@ -55,13 +55,13 @@ class Unsteady:
 
     async def send(
         self, topic: str, *, key: bytes | None, value: bytes | None, headers: Headers
-    ) -> Awaitable[Position]:
+    ) -> Awaitable[RecordMetadata]:
         del key, value, headers
-        answer: asyncio.Future[Position] = asyncio.get_running_loop().create_future()
+        answer: asyncio.Future[RecordMetadata] = asyncio.get_running_loop().create_future()
         if self.errors:
             answer.set_exception(self.errors.pop(0))
         else:
-            answer.set_result(Sent(topic=topic, partition=0, offset=1))
+            answer.set_result(SentRecord(topic=topic, partition=0, offset=1))
         return answer
 
     async def sleep(self, seconds: float) -> None:
@@ -88,27 +88,27 @@ async def test_the_largest_record_that_passes_the_check_passes_the_broker(sender
 
 
 async def test_a_refusal_of_size_by_the_broker_is_told_as_such(turns: str) -> None:
-    unsteady = Unsteady(MessageSizeTooLargeError())
+    unsteady = UnreliableBroker(MessageSizeTooLargeError())
     with pytest.raises(RecordTooLarge):
         await Sender(unsteady.send, limits={}).send(turns, key=None, value=b"")
 
 
 async def test_what_passes_is_waited_out_with_growing_delays(turns: str) -> None:
-    unsteady = Unsteady(*(KafkaConnectionError() for _ in range(8)))
+    unsteady = UnreliableBroker(*(KafkaConnectionError() for _ in range(8)))
     sender = Sender(unsteady.send, limits={}, jitter=lambda: 1.0, sleep=unsteady.sleep)
     assert (await sender.send(turns, key=None, value=b"")).offset == 1
     assert unsteady.delays == [0.2, 0.4, 0.8, 1.6, 3.2, 5.0, 5.0, 5.0]
 
 
 async def test_a_dead_producer_is_told_as_such(turns: str) -> None:
-    unsteady = Unsteady(OutOfOrderSequenceNumber())
+    unsteady = UnreliableBroker(OutOfOrderSequenceNumber())
     with pytest.raises(ProducerDead):
         await Sender(unsteady.send, limits={}).send(turns, key=None, value=b"")
 
 
 async def test_a_dead_letter_keeps_bytes_origin_and_reason(bootstrap: str, sender: Sender, prefix: str) -> None:
-    letters = DeadLetters(sender, prefix=prefix, now=lambda: NOON)
-    await letters.put(
+    letters = DeadLetterWriter(sender, prefix=prefix, now=lambda: NOON)
+    await letters.write(
         record(b"\xff{"), stage="extract", reason="not_json", detail="x" * 5000, tries=3, source_id="turn-1"
     )
     [found] = await read_all(bootstrap, topic_name(DEAD_LETTERS, prefix))
@@ -127,7 +127,9 @@ async def test_a_dead_letter_keeps_bytes_origin_and_reason(bootstrap: str, sende
 
 
 async def test_a_dead_letter_of_nothing_is_nothing(bootstrap: str, sender: Sender, prefix: str) -> None:
-    await DeadLetters(sender, prefix=prefix).put(record(None, None), stage="s", reason="r", detail="\ud800", tries=0)
+    await DeadLetterWriter(sender, prefix=prefix).write(
+        record(None, None), stage="s", reason="r", detail="\ud800", tries=0
+    )
     [found] = await read_all(bootstrap, topic_name(DEAD_LETTERS, prefix))
     letter = DeadLetter.from_record(found)
     assert (letter.key, letter.value, letter.size, letter.detail) == (None, None, -1, "\\ud800")
@@ -135,7 +137,7 @@ async def test_a_dead_letter_of_nothing_is_nothing(bootstrap: str, sender: Sende
 
 async def test_what_no_topic_takes_is_cut(bootstrap: str, sender: Sender, prefix: str) -> None:
     huge = os.urandom(3 * MIB)
-    await DeadLetters(sender, prefix=prefix).put(record(huge), stage="s", reason="too_large", detail="", tries=1)
+    await DeadLetterWriter(sender, prefix=prefix).write(record(huge), stage="s", reason="too_large", detail="", tries=1)
     [found] = await read_all(bootstrap, topic_name(DEAD_LETTERS, prefix))
     letter = DeadLetter.from_record(found)
     assert letter.size == 3 * MIB

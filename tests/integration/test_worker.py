@@ -5,40 +5,40 @@ import urllib.request
 
 import pytest
 
-from mnemolog.projections.log_source import TableLog
+from mnemolog.projections.log_source import TableLogSource
 from mnemolog.projections.pools import open_pool
 from mnemolog.projections.projector import LogRecord, Projector
-from mnemolog.projections.replies import Replies
+from mnemolog.projections.replies import ReplyStore
 from mnemolog.streams.admin import ensure_topics
 from mnemolog.streams.assembly import ALL_STAGES
 from mnemolog.streams.errors import LogMismatch
-from mnemolog.streams.log_source import KafkaLog
-from mnemolog.streams.models import Models
+from mnemolog.streams.log_source import KafkaLogReader
+from mnemolog.streams.models import StageModels
 from mnemolog.streams.providers.errors import ProviderConfigurationError
 from mnemolog.streams.settings import StreamsSettings
-from mnemolog.streams.stages.project import lag, start_offsets
+from mnemolog.streams.stages.project import projection_lag, start_offsets
 from mnemolog.streams.topics import MEMORY_EVENTS, topic_name
 from mnemolog.streams.worker import run_worker
 from tests.builders import added, commit
-from tests.kafka import publish, until
-from tests.pipeline import ends, rows, running, say, settings_for, turn
+from tests.kafka import publish, wait_until
+from tests.pipeline import publish_turns, query_rows, running_worker, user_turn, wait_for_outcomes, worker_settings
 
 pytestmark = [pytest.mark.kafka, pytest.mark.postgres]
 
 
 @pytest.fixture
 def settings(bootstrap: str, database: str, topic_suffix: str) -> StreamsSettings:
-    return settings_for(bootstrap, database, f"{topic_suffix}-")
+    return worker_settings(bootstrap, database, f"{topic_suffix}-")
 
 
 async def test_a_log_that_was_made_anew_stops_the_projection_instead_of_being_skipped(
     settings: StreamsSettings, database: str
 ) -> None:
     assert settings.kafka is not None
-    async with running(settings, ["project"]):
+    async with running_worker(settings, ["project"]):
         first = commit("t1", added("Alice lives in Bern."))
         await publish(settings.kafka, topic_name(MEMORY_EVENTS, settings.topic_prefix), [(first.key, first.to_bytes())])
-        await ends(database, 1)
+        await wait_for_outcomes(database, 1)
     elsewhere = settings.model_copy(update={"topic_prefix": f"new-{settings.topic_prefix}"})
     await ensure_topics(settings.kafka, partitions=settings.partitions, prefix=elsewhere.topic_prefix)
     worker = asyncio.create_task(run_worker(elsewhere, ["project"], asyncio.Event()))
@@ -46,18 +46,18 @@ async def test_a_log_that_was_made_anew_stops_the_projection_instead_of_being_sk
     await publish(settings.kafka, topic_name(MEMORY_EVENTS, elsewhere.topic_prefix), [(lost.key, lost.to_bytes())])
     with pytest.raises(LogMismatch, match="made anew"):
         await asyncio.wait_for(worker, 60)
-    assert await rows(database, "SELECT source_id FROM commits") == [{"source_id": "t1"}]
+    assert await query_rows(database, "SELECT source_id FROM commits") == [{"source_id": "t1"}]
 
 
 async def test_tables_ahead_of_the_log_are_told_with_what_to_do(settings: StreamsSettings, database: str) -> None:
     assert settings.kafka is not None
     await ensure_topics(settings.kafka, partitions=settings.partitions, prefix=settings.topic_prefix)
-    log = KafkaLog(settings.kafka, prefix=settings.topic_prefix)
+    log = KafkaLogReader(settings.kafka, prefix=settings.topic_prefix)
     async with open_pool(database, min_size=1, max_size=1, application_name="test") as pool:
         projector = Projector(pool)
         await projector.apply(2, [LogRecord(offset=0, value=commit("t1").to_bytes())])
         with pytest.raises(LogMismatch, match=r"offset 0 of partition 2 .* made anew"):
-            await start_offsets(projector, log, TableLog(pool))(frozenset({("memory_events", 2)}))
+            await start_offsets(projector, log, TableLogSource(pool))(frozenset({("memory_events", 2)}))
     await log.close()
 
 
@@ -68,23 +68,23 @@ async def test_a_worker_shows_how_far_the_tables_are_behind(settings: StreamsSet
     commits = [commit(f"t{number}", added(f"thing {number}")) for number in range(3)]
     await publish(settings.kafka, topic, [(each.key, each.to_bytes()) for each in commits])
     async with open_pool(database, min_size=1, max_size=1, application_name="test") as pool:
-        log = KafkaLog(settings.kafka, prefix=settings.topic_prefix)
-        assert sum((await lag(Projector(pool), log)).values()) == 3
-        async with running(settings, ["project"]):
-            await ends(database, 3)
-        assert sum((await lag(Projector(pool), log)).values()) == 0
+        log = KafkaLogReader(settings.kafka, prefix=settings.topic_prefix)
+        assert sum((await projection_lag(Projector(pool), log)).values()) == 3
+        async with running_worker(settings, ["project"]):
+            await wait_for_outcomes(database, 3)
+        assert sum((await projection_lag(Projector(pool), log)).values()) == 0
         await log.close()
 
 
 async def test_health_and_metrics_are_served_and_name_no_user(settings: StreamsSettings, database: str) -> None:
-    async with running(settings) as report:
-        await say(settings, turn("t1", "I live in Zanzibar.", user="somebody"))
-        await ends(database, 1)
+    async with running_worker(settings) as report:
+        await publish_turns(settings, user_turn("t1", "I live in Zanzibar.", user="somebody"))
+        await wait_for_outcomes(database, 1)
 
         async def healthy() -> bool:
             return b'"project": true' in await asyncio.to_thread(fetch, f"{report.metrics_url}/health")
 
-        await until(healthy)
+        await wait_until(healthy)
         shown = (await asyncio.to_thread(fetch, f"{report.metrics_url}/metrics")).decode()
     assert 'mnemolog_stage_seconds_count{stage="extract"}' in shown
     assert 'mnemolog_events_projected_total{event="fact_added"}' in shown
@@ -101,8 +101,8 @@ def fetch(url: str) -> bytes:
 async def test_a_stage_that_asks_no_model_loads_none(settings: StreamsSettings, database: str) -> None:
     async with open_pool(database, min_size=1, max_size=1, application_name="test") as pool:
         for stage, asked in {"journal": set(), "match": set(), "embed": {"embedder"}, "extract": {"chat"}}.items():
-            models = Models(settings, Replies(pool))
-            models.prepare(stage)  # type: ignore[arg-type]  # a stage's name
+            models = StageModels(settings, ReplyStore(pool))
+            models.build_for(stage)  # type: ignore[arg-type]  # a stage's name
             assert {"chat", "embedder"} & set(models.__dict__) == asked, stage
             await models.close()
 

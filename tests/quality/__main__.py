@@ -21,14 +21,14 @@ from mnemolog.streams.providers.errors import ProviderConfigurationError
 from mnemolog.streams.settings import StreamsSettings
 from tests.quality import baseline
 from tests.quality.cases import FAMILIES, LANGUAGES, Case, load
-from tests.quality.figures import Scored
-from tests.quality.models import models
+from tests.quality.figures import ScoredCase
+from tests.quality.models import chosen_models
 from tests.quality.page import PAGE, page
-from tests.quality.pipeline import pipeline
+from tests.quality.pipeline import in_process_pipeline
 from tests.quality.report import misses, report
-from tests.quality.running import observe_all
-from tests.quality.scoring import Observed, score, word_of
-from tests.quality.tape import NotOnTapeError
+from tests.quality.running import run_cases
+from tests.quality.scoring import CaseResult, score, word_of
+from tests.quality.tape import ReplyNotRecordedError
 
 AT_ONCE: Final = {"offline": 4, "openai": 16}
 
@@ -37,7 +37,7 @@ def main() -> None:
     given = _parser().parse_args()
     cases = _chosen(given)
     observed = _observed(cases, given)
-    scored = [Scored(case=case, score=score(case, one)) for case, one in zip(cases, observed, strict=True)]
+    scored = [ScoredCase(case=case, score=score(case, one)) for case, one in zip(cases, observed, strict=True)]
     if given.verbose:
         _tell(misses(scored) + "\n")
     _tell(report(scored, [one.cost for one in observed]))
@@ -73,11 +73,11 @@ def _chosen(given: argparse.Namespace) -> list[Case]:
     return [case for case in cases if given.family in (None, case.family) and given.language in (None, case.language)]
 
 
-def _observed(cases: Sequence[Case], given: argparse.Namespace) -> list[Observed]:
+def _observed(cases: Sequence[Case], given: argparse.Namespace) -> list[CaseResult]:
     fault = ""
     try:
         return asyncio.run(_run(cases, given))
-    except* (NotOnTapeError, ProviderConfigurationError) as errors:
+    except* (ReplyNotRecordedError, ProviderConfigurationError) as errors:
         fault = str(next(_single(errors)))
     sys.exit(fault)
 
@@ -90,15 +90,15 @@ def _single(errors: BaseExceptionGroup[BaseException]) -> Iterator[BaseException
             yield error
 
 
-async def _run(cases: Sequence[Case], given: argparse.Namespace) -> list[Observed]:
+async def _run(cases: Sequence[Case], given: argparse.Namespace) -> list[CaseResult]:
     """Over a Postgres of the run's own, which goes away with it."""
     with _folder() as folder:
         async with await EmbeddedStack.start(folder / "data", kafka=False, test=True) as stack:
             await migrate(stack.postgres_url)
             settings = StreamsSettings(provider=given.provider, postgres=stack.postgres_url)
-            chat, embedder = models(settings, record=given.record, replay=given.replay)
-            async with pipeline(settings, chat, embedder) as running:
-                return await observe_all(running, cases, at_once=given.at_once or AT_ONCE[given.provider])
+            chat, embedder = chosen_models(settings, record=given.record, replay=given.replay)
+            async with in_process_pipeline(settings, chat, embedder) as running:
+                return await run_cases(running, cases, at_once=given.at_once or AT_ONCE[given.provider])
 
 
 @contextmanager
@@ -109,7 +109,7 @@ def _folder() -> Iterator[Path]:
         yield folder
 
 
-def _compared(scored: Sequence[Scored], given: argparse.Namespace) -> int:
+def _compared(scored: Sequence[ScoredCase], given: argparse.Namespace) -> int:
     """Hold offline figures against the baseline, or record them as it; the exit status."""
     if given.write_docs:
         PAGE.write_text(page(scored))
@@ -118,13 +118,13 @@ def _compared(scored: Sequence[Scored], given: argparse.Namespace) -> int:
         return 0
     if given.provider != "offline" or given.replay:
         return 0
-    complaints = baseline.worse(scored, baseline.recall())
+    complaints = baseline.regressions(scored, baseline.load())
     if complaints:
         _tell("\nWorse than the baseline:\n" + "\n".join(complaints))
     return 1 if complaints else 0
 
 
-def _details(scored: Sequence[Scored], observed: Sequence[Observed]) -> list[dict[str, object]]:
+def _details(scored: Sequence[ScoredCase], observed: Sequence[CaseResult]) -> list[dict[str, object]]:
     return [
         {
             **one.case.model_dump(mode="json"),

@@ -7,7 +7,7 @@ from typing import Final
 import orjson
 
 from tests.quality.cases import Case
-from tests.quality.figures import Figures, Scored, Share, figures, slices
+from tests.quality.figures import Rates, ScoredCase, Share, compute_rates, slices
 from tests.quality.scoring import Score
 
 BASELINE: Final = Path(__file__).with_name("baseline.json")
@@ -26,25 +26,27 @@ def save(scores: Sequence[Score], path: Path = BASELINE) -> None:
     path.write_text(f"[\n{lines}\n]\n")
 
 
-def recall(path: Path = BASELINE) -> dict[str, Score]:
+def load(path: Path = BASELINE) -> dict[str, Score]:
     """The scores by case id; none where none were recorded."""
     if not path.exists():
         return {}
     return {one["id"]: Score.model_validate(one) for one in orjson.loads(path.read_bytes())}
 
 
-def worse(scored: Sequence[Scored], baseline: dict[str, Score]) -> list[str]:
+def regressions(scored: Sequence[ScoredCase], baseline: dict[str, Score]) -> list[str]:
     """What is worse than it was, a line each; for a set that has changed, only that."""
     unknown = [one.case.id for one in scored if one.case.id not in baseline]
     if unknown:
         return [f"{len(unknown)} cases have no baseline ({_some(unknown)}): record one with --update-baseline"]
-    before = [Scored(case=one.case, score=baseline[one.case.id]) for one in scored]
+    before = [ScoredCase(case=one.case, score=baseline[one.case.id]) for one in scored]
     now, then = slices(scored), slices(before)
-    complaints = [line for name in now for line in _complaints(name, figures(now[name]), figures(then[name]))]
+    complaints = [
+        line for name in now for line in _complaints(name, compute_rates(now[name]), compute_rates(then[name]))
+    ]
     return complaints + _moved(scored, baseline) if complaints else []
 
 
-def _complaints(name: str, now: Figures, then: Figures) -> list[str]:
+def _complaints(name: str, now: Rates, then: Rates) -> list[str]:
     return [
         f"{name}: {rate.replace('_', ' ')} was {before}, is {after}"
         for rate in COMPARED
@@ -58,7 +60,7 @@ def _is_worse(rate: str, before: Share, after: Share) -> bool:
     return (-change if rate == "right" else change) > _TOLERANCE
 
 
-def _moved(scored: Sequence[Scored], baseline: dict[str, Score]) -> list[str]:
+def _moved(scored: Sequence[ScoredCase], baseline: dict[str, Score]) -> list[str]:
     """The cases that were right and are not, or that do damage now."""
     return [
         f"  {one.case.id}: was {_told(baseline[one.case.id])}, is {_told(one.score)}; right would be {_right(one.case)}"

@@ -35,7 +35,7 @@ Word = Verdict | Literal["SKIP", "PENDING", "NONE"]
 """What a turn can come to: a verdict, a repetition that was only counted, an overwrite held back, or nothing."""
 
 
-class Said(Record):
+class Utterance(Record):
     text: Text
     at: Timestamp
 
@@ -54,9 +54,9 @@ class Case(Record):
     language: Language
     split: Split
     speaker: Text
-    known: Annotated[tuple[Said, ...], Field(min_length=1)]
+    known: Annotated[tuple[Utterance, ...], Field(min_length=1)]
     concerns: Annotated[tuple[Count, ...], Field(min_length=1)]
-    turn: Said
+    turn: Utterance
     right: Annotated[tuple[Word, ...], Field(min_length=1)]
     harmful: tuple[Word, ...]
     old: Literal["kept", "ended", "either"]

@@ -11,7 +11,7 @@ from tests.support import with_database
 
 
 @pytest.fixture
-def another_database(postgres_admin_url: str, template_database: str) -> Iterator[str]:
+def second_database(postgres_admin_url: str, template_database: str) -> Iterator[str]:
     """The URL of a migrated database besides `database`."""
     name = f"test_{uuid.uuid4().hex[:12]}"
     identifier, template = sql.Identifier(name), sql.Identifier(template_database)

@@ -27,7 +27,7 @@ class Share:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Scored:
+class ScoredCase:
     """A case with its score."""
 
     case: Case
@@ -35,7 +35,7 @@ class Scored:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Figures:
+class Rates:
     """The rates of some cases. All but `right` are of things that should not be."""
 
     cases: int
@@ -53,9 +53,9 @@ class Figures:
     held_wrong: int
 
 
-def figures(scored: Sequence[Scored]) -> Figures:
+def compute_rates(scored: Sequence[ScoredCase]) -> Rates:
     """The rates as docs/quality.md defines them."""
-    return Figures(
+    return Rates(
         cases=len(scored),
         right=_share(scored, lambda one: one.score.right),
         harmful=_share(scored, lambda one: one.score.harmful),
@@ -74,30 +74,30 @@ def figures(scored: Sequence[Scored]) -> Figures:
     )
 
 
-def _may_go_stale(one: Scored) -> bool:
+def _may_go_stale(one: ScoredCase) -> bool:
     return one.case.old == "ended" and not one.score.unmet
 
 
-def _may_lose(one: Scored) -> bool:
+def _may_lose(one: ScoredCase) -> bool:
     return _may_go_stale(one) or one.case.new == "kept"
 
 
-def _may_double(one: Scored) -> bool:
+def _may_double(one: ScoredCase) -> bool:
     return one.case.is_repetition and not one.score.unmet
 
 
-def _with(scored: Iterable[Scored], has: Callable[[Scored], bool]) -> list[Scored]:
+def _with(scored: Iterable[ScoredCase], has: Callable[[ScoredCase], bool]) -> list[ScoredCase]:
     return [one for one in scored if has(one)]
 
 
-def _share(scored: Sequence[Scored], has: Callable[[Scored], bool]) -> Share:
+def _share(scored: Sequence[ScoredCase], has: Callable[[ScoredCase], bool]) -> Share:
     return Share(of=len(scored), count=len(_with(scored, has)))
 
 
-def slices(scored: Sequence[Scored]) -> dict[str, list[Scored]]:
+def slices(scored: Sequence[ScoredCase]) -> dict[str, list[ScoredCase]]:
     """All of a run's cases by language, the English ones by split and by family; empty slices are left out."""
     english = [one for one in scored if one.case.language == "en"]
-    found: dict[str, list[Scored]] = {
+    found: dict[str, list[ScoredCase]] = {
         NAMES["en"]: english,
         **{f"{NAMES['en']}, {name}": [one for one in english if one.case.split == name] for name in SPLITS},
         **{str(name): [one for one in english if one.case.family == name] for name in FAMILIES},
@@ -112,7 +112,7 @@ OUTCOMES: Final = (
 )
 
 
-def confusion(scored: Iterable[Scored]) -> Mapping[str, Counter[str]]:
+def confusion(scored: Iterable[ScoredCase]) -> Mapping[str, Counter[str]]:
     """Per expected outcome (the first of the right ones) how often which came."""
     table: dict[str, Counter[str]] = {}
     for one in scored:

@@ -5,18 +5,18 @@ from pathlib import Path
 from mnemolog.streams.providers.base import ChatModel, Embedder
 from mnemolog.streams.providers.build import build_chat_model, build_embedder
 from mnemolog.streams.settings import StreamsSettings
-from tests.quality.tape import TapedChat, TapedEmbedder, label, labelled
+from tests.quality.tape import RecordedChatModel, RecordedEmbedder, recorded_models, write_models
 
 
-def models(
+def chosen_models(
     settings: StreamsSettings, *, record: Path | None = None, replay: Path | None = None
 ) -> tuple[ChatModel, Embedder]:
     """Raises `NotOnTapeError` for a folder that cannot be played back, or holds replies of other models."""
     if replay is not None:
-        chat_model, embedding_model = labelled(replay)
-        return TapedChat(replay, chat_model), TapedEmbedder(replay, embedding_model)
+        chat_model, embedding_model = recorded_models(replay)
+        return RecordedChatModel(replay, chat_model), RecordedEmbedder(replay, embedding_model)
     chat, embedder = build_chat_model(settings), build_embedder(settings)
     if record is None:
         return chat, embedder
-    label(record, chat.model, embedder.model)
-    return TapedChat(record, chat.model, chat), TapedEmbedder(record, embedder.model, embedder)
+    write_models(record, chat.model, embedder.model)
+    return RecordedChatModel(record, chat.model, chat), RecordedEmbedder(record, embedder.model, embedder)

@@ -5,23 +5,23 @@ from pathlib import Path
 from string import Template
 from typing import Final
 
-from tests.quality.figures import Scored, figures
+from tests.quality.figures import ScoredCase, compute_rates
 from tests.quality.report import confusion_table, guards_line, rates_table
 
 TEMPLATE: Final = Path(__file__).with_name("quality.md.in")
 PAGE: Final = Path(__file__).parents[2] / "docs" / "quality.md"
 
 
-def page(scored: Sequence[Scored]) -> str:
+def page(scored: Sequence[ScoredCase]) -> str:
     """The page for the scores of all cases with the offline provider; it tells no times, so it is reproducible."""
     english = [one for one in scored if one.case.language == "en"]
     return Template(TEMPLATE.read_text()).substitute(
         english=len(english),
         others=len(scored) - len(english),
-        right=figures(english).right,
-        unmet=figures(english).unmet,
-        dev=figures([one for one in english if one.case.split == "dev"]).right,
-        test=figures([one for one in english if one.case.split == "test"]).right,
+        right=compute_rates(english).right,
+        unmet=compute_rates(english).unmet,
+        dev=compute_rates([one for one in english if one.case.split == "dev"]).right,
+        test=compute_rates([one for one in english if one.case.split == "test"]).right,
         rates=rates_table(scored),
         confusion=confusion_table(english),
         guards=guards_line(english),

@@ -6,78 +6,78 @@ from contextvars import ContextVar
 from datetime import datetime
 from typing import Final
 
-from mnemolog.projections.known import KnownFacts
-from mnemolog.projections.limits import Reservations
-from mnemolog.projections.matching import Matcher
-from mnemolog.projections.past import PastReader
-from mnemolog.projections.policies import Policies
+from mnemolog.projections.known import FactStore
+from mnemolog.projections.limits import LimitReservations
+from mnemolog.projections.matching import CandidateFinder
+from mnemolog.projections.past import EventHistoryStore
+from mnemolog.projections.policies import PolicyStore
 from mnemolog.projections.pools import Pool, open_pool
 from mnemolog.projections.projector import LogRecord, Projector
-from mnemolog.projections.replies import Replies
+from mnemolog.projections.replies import ReplyStore
 from mnemolog.schemas.commit import Commit
 from mnemolog.schemas.turn import Turn
-from mnemolog.streams.dry_run import worked
+from mnemolog.streams.dry_run import run_stage
 from mnemolog.streams.providers.base import ChatModel, Embedder
-from mnemolog.streams.recording import ChatRecorder, EmbeddingRecorder
-from mnemolog.streams.records import Record
+from mnemolog.streams.recording import CachedChatModel, CachedEmbedder
+from mnemolog.streams.records import KafkaRecord
 from mnemolog.streams.settings import StreamsSettings, default_rules
-from mnemolog.streams.stages.commanding import Commanding
-from mnemolog.streams.stages.embed import Embedding, finish_embed
-from mnemolog.streams.stages.extract import Extractor, finish_extract, read_source
-from mnemolog.streams.stages.limiting import Limiting
-from mnemolog.streams.stages.match import Matching, finish_match
-from mnemolog.streams.stages.reading import Received
-from mnemolog.streams.stages.resolve import Resolver
-from mnemolog.streams.standards import Standards
-from tests.resolving import AlwaysFresh
+from mnemolog.streams.stages.commanding import CommandHandler
+from mnemolog.streams.stages.embed import EmbedStage, finish_embed
+from mnemolog.streams.stages.extract import ExtractStage, finish_extract, parse_source
+from mnemolog.streams.stages.limiting import LimitEnforcer
+from mnemolog.streams.stages.match import MatchStage, finish_match
+from mnemolog.streams.stages.reading import ReceivedEnvelope
+from mnemolog.streams.stages.resolve import ResolveStage
+from mnemolog.streams.standards import EffectiveSettings
+from tests.resolving import NoProjectionWait
 
 TOPIC: Final = "conversation_turns"
 _POOL: Final = 8
 _now: ContextVar[datetime] = ContextVar("now")
 
 
-class Pipeline:
+class InProcessPipeline:
     """Takes one turn at a time of each owner to its end in the tables; turns of different owners at once."""
 
-    def __init__(self, settings: StreamsSettings, pool: Pool, chat: ChatRecorder, embedder: EmbeddingRecorder) -> None:
-        matcher = Matcher(pool, limit=settings.candidates)
-        standards = Standards(settings, Policies(pool))
-        limiting = Limiting(Reservations(pool))
-        matching = Matching(matcher, standards.thresholds_for, standards.rules_for)
+    def __init__(self, settings: StreamsSettings, pool: Pool, chat: CachedChatModel, embedder: CachedEmbedder) -> None:
+        matcher = CandidateFinder(pool, limit=settings.candidates)
+        standards = EffectiveSettings(settings, PolicyStore(pool))
+        limiting = LimitEnforcer(LimitReservations(pool))
+        matching = MatchStage(matcher, standards.thresholds_for, standards.rules_for)
         self.pool = pool
         self._max_bytes = settings.max_turn_bytes
-        self._extract = Extractor(
+        self._extract = ExtractStage(
             chat,
             categories=settings.categories,
             rules_for=standards.rules_for,
             precheck=limiting.precheck,
         )
-        self._embed = Embedding(embedder, standards.thresholds_for)
+        self._embed = EmbedStage(embedder, standards.thresholds_for)
         self._match = matching
-        known = KnownFacts(pool)
-        self._resolver = Resolver(
+        known = FactStore(pool)
+        self._resolver = ResolveStage(
             matcher=matcher,
-            matching=matching,
+            match_stage=matching,
             model=chat,
             embedder=embedder,
-            freshness=AlwaysFresh(),
+            read_your_writes=NoProjectionWait(),
             thresholds_for=standards.thresholds_for,
-            configured=default_rules(settings),
+            default_rules=default_rules(settings),
             rules_for=standards.rules_for,
-            limiting=limiting,
-            commanding=Commanding(known=known, past=PastReader(pool, known), clock=_now.get),
+            limits=limiting,
+            handle_command=CommandHandler(known=known, event_history=EventHistoryStore(pool, known), clock=_now.get),
             lookups=known,
             clock=_now.get,
         )
         self._projector = Projector(pool)
 
-    async def take(self, turn: Turn, *, partition: int, offset: int, now: datetime) -> Commit:
+    async def process_turn(self, turn: Turn, *, partition: int, offset: int, now: datetime) -> Commit:
         """Carry a turn to its commit, decided at `now`, and into the tables.
 
         An owner's turns have a partition of their own, and their offsets there are consecutive.
         """
         _now.set(now)
-        record = Record(
+        record = KafkaRecord(
             topic=TOPIC,
             partition=partition,
             offset=offset,
@@ -89,30 +89,32 @@ class Pipeline:
         await self._projector.apply(partition, [LogRecord(offset=offset, value=commit.to_bytes())])
         return commit
 
-    async def _decided(self, record: Record) -> Commit:
-        admitted = read_source(record, max_bytes=self._max_bytes, commands="")
-        extracted = await worked(self._extract, finish_extract, admitted, record)
-        embedded = await worked(self._embed, finish_embed, Received(extracted), record)
-        matched = await worked(self._match, finish_match, Received(embedded), record)
+    async def _decided(self, record: KafkaRecord) -> Commit:
+        admitted = parse_source(record, max_bytes=self._max_bytes, commands="")
+        extracted = await run_stage(self._extract, finish_extract, admitted, record)
+        embedded = await run_stage(self._embed, finish_embed, ReceivedEnvelope(extracted), record)
+        matched = await run_stage(self._match, finish_match, ReceivedEnvelope(embedded), record)
         return await self._resolver.decide(matched)
 
 
 @asynccontextmanager
-async def pipeline(settings: StreamsSettings, chat: ChatModel, embedder: Embedder) -> AsyncIterator[Pipeline]:
+async def in_process_pipeline(
+    settings: StreamsSettings, chat: ChatModel, embedder: Embedder
+) -> AsyncIterator[InProcessPipeline]:
     """A pipeline over the migrated database of `settings` that asks these models; it closes them."""
     assert settings.postgres is not None
     async with open_pool(settings.postgres, min_size=1, max_size=_POOL, application_name="quality") as pool:
-        replies = Replies(pool)
-        chats = ChatRecorder(chat, replies)
-        embeddings = EmbeddingRecorder(
+        replies = ReplyStore(pool)
+        chats = CachedChatModel(chat, replies)
+        embeddings = CachedEmbedder(
             embedder,
             replies,
             max_texts=settings.embedding_batch,
-            linger=settings.embedding_linger,
+            max_wait=settings.embedding_linger,
             max_concurrent=settings.embedding_concurrency,
         )
         try:
-            yield Pipeline(settings, pool, chats, embeddings)
+            yield InProcessPipeline(settings, pool, chats, embeddings)
         finally:
             await chats.close()
             await embeddings.close()

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from statistics import mean, median
 from typing import Final
 
-from tests.quality.figures import OUTCOMES, Figures, Scored, Share, confusion, figures, slices
+from tests.quality.figures import OUTCOMES, Rates, ScoredCase, Share, compute_rates, confusion, slices
 from tests.quality.scoring import Cost
 
 RATES: Final[dict[str, str]] = {
@@ -19,13 +19,17 @@ RATES: Final[dict[str, str]] = {
 """The columns: the rate's name, and how it is headed."""
 
 
-def rates_table(scored: Sequence[Scored]) -> str:
+def rates_table(scored: Sequence[ScoredCase]) -> str:
     """A line a slice."""
-    rows = [(name, str(made.cases), *_rates(made)) for name, some in slices(scored).items() for made in [figures(some)]]
+    rows = [
+        (name, str(made.cases), *_rates(made))
+        for name, some in slices(scored).items()
+        for made in [compute_rates(some)]
+    ]
     return table(("cases of", "number", *RATES.values()), rows)
 
 
-def _rates(made: Figures) -> list[str]:
+def _rates(made: Rates) -> list[str]:
     return [_short(getattr(made, rate)) for rate in RATES]
 
 
@@ -33,7 +37,7 @@ def _short(share: Share) -> str:
     return f"{100 * share.rate:.1f} % of {share.of}" if share.of else "-"
 
 
-def confusion_table(scored: Sequence[Scored]) -> str:
+def confusion_table(scored: Sequence[ScoredCase]) -> str:
     """A line an expected outcome, a column an actual one; columns without a case are left out."""
     counts = confusion(scored)
     columns = [word for word in OUTCOMES if any(row[word] for row in counts.values())]
@@ -41,8 +45,8 @@ def confusion_table(scored: Sequence[Scored]) -> str:
     return table(("best right outcome", *columns), rows)
 
 
-def guards_line(scored: Sequence[Scored]) -> str:
-    made = figures(scored)
+def guards_line(scored: Sequence[ScoredCase]) -> str:
+    made = compute_rates(scored)
     return (
         f"Overwrites: {made.wrong_overwrites.of}, wrong {made.wrong_overwrites}; cases with a wrong one "
         f"{made.wrong_overwrite_cases}. Held back by a guard: {made.held_back}, of which {made.held_wrong} "
@@ -59,18 +63,18 @@ def cost_line(costs: Sequence[Cost]) -> str:
     )
 
 
-def misses(scored: Iterable[Scored]) -> str:
+def misses(scored: Iterable[ScoredCase]) -> str:
     """Every case that is not right, a line each."""
     return "\n".join(_miss(one) for one in scored if not one.score.right)
 
 
-def _miss(one: Scored) -> str:
+def _miss(one: ScoredCase) -> str:
     flags = [name for name in ("harmful", "stale", "news_lost", "duplicate", "unfounded") if getattr(one.score, name)]
     told = f", {', '.join(flags)}" if flags else ""
     return f"{one.case.id}: {one.score.actual}{told}; right: {' or '.join(one.case.right)}. {one.case.turn.text}"
 
 
-def report(scored: Sequence[Scored], costs: Sequence[Cost]) -> str:
+def report(scored: Sequence[ScoredCase], costs: Sequence[Cost]) -> str:
     """All of it for the terminal."""
     return "\n\n".join(
         (aligned(rates_table(scored)), aligned(confusion_table(scored)), guards_line(scored), cost_line(costs))

@@ -9,9 +9,9 @@ from typing import Final, LiteralString
 from mnemolog.schemas.commit import Commit
 from mnemolog.schemas.scope import Scope
 from mnemolog.schemas.turn import Message, Turn
-from tests.quality.cases import Case, Said
-from tests.quality.pipeline import Pipeline
-from tests.quality.scoring import Cost, Observed, Row
+from tests.quality.cases import Case, Utterance
+from tests.quality.pipeline import InProcessPipeline
+from tests.quality.scoring import CaseResult, Cost, Row
 
 DECIDED_AFTER: Final = timedelta(seconds=5)
 _ROWS: Final[LiteralString] = """
@@ -20,16 +20,20 @@ FROM facts WHERE user_id = %s ORDER BY recorded_at, fact_id
 """
 
 
-async def observe_all(
-    pipeline: Pipeline, cases: Sequence[Case], *, at_once: int, told: Callable[[Case], None] = lambda _: None
-) -> list[Observed]:
-    """What happened to each case, in their order; `told` hears of each that is done."""
+async def run_cases(
+    pipeline: InProcessPipeline,
+    cases: Sequence[Case],
+    *,
+    at_once: int,
+    on_done: Callable[[Case], None] = lambda _: None,
+) -> list[CaseResult]:
+    """What happened to each case, in their order; `on_done` hears of each that is done."""
     places = asyncio.Semaphore(at_once)
 
-    async def one(number: int, case: Case) -> Observed:
+    async def one(number: int, case: Case) -> CaseResult:
         async with places:
-            observed = await observe(pipeline, case, partition=number)
-        told(case)
+            observed = await run_case(pipeline, case, partition=number)
+        on_done(case)
         return observed
 
     async with asyncio.TaskGroup() as group:
@@ -37,23 +41,23 @@ async def observe_all(
     return [task.result() for task in tasks]
 
 
-async def observe(pipeline: Pipeline, case: Case, *, partition: int) -> Observed:
+async def run_case(pipeline: InProcessPipeline, case: Case, *, partition: int) -> CaseResult:
     """Say what was known, each statement as a turn of its own, then the turn that counts."""
     known: list[Commit] = []
     now = case.known[0].at
     for offset, said in enumerate(case.known):
         now = max(now, said.at) + DECIDED_AFTER
         turn = _turn(case, f"{case.id}/known-{offset}", said)
-        known.append(await pipeline.take(turn, partition=partition, offset=offset, now=now))
+        known.append(await pipeline.process_turn(turn, partition=partition, offset=offset, now=now))
     before = await _rows(pipeline, case)
     started = perf_counter()
-    last = await pipeline.take(
+    last = await pipeline.process_turn(
         _turn(case, f"{case.id}/turn", case.turn), partition=partition, offset=len(known), now=_later(now, case.turn.at)
     )
     milliseconds = (perf_counter() - started) * 1000
     after = await _rows(pipeline, case)
     cost = _cost([*known, last], milliseconds)
-    return Observed(known=known, turn=last, before=before, after=after, cost=cost)
+    return CaseResult(known=known, turn=last, before=before, after=after, cost=cost)
 
 
 def _later(now: datetime, said_at: datetime) -> datetime:
@@ -61,7 +65,7 @@ def _later(now: datetime, said_at: datetime) -> datetime:
     return max(now, said_at) + DECIDED_AFTER
 
 
-def _turn(case: Case, turn_id: str, said: Said) -> Turn:
+def _turn(case: Case, turn_id: str, said: Utterance) -> Turn:
     return Turn(
         turn_id=turn_id,
         scope=Scope(user_id=case.id),
@@ -71,7 +75,7 @@ def _turn(case: Case, turn_id: str, said: Said) -> Turn:
     )
 
 
-async def _rows(pipeline: Pipeline, case: Case) -> list[Row]:
+async def _rows(pipeline: InProcessPipeline, case: Case) -> list[Row]:
     async with pipeline.pool.connection() as connection:
         found = await (await connection.execute(_ROWS, [case.id])).fetchall()
     return [

@@ -27,7 +27,7 @@ from mnemolog.schemas.events import (
 )
 from tests.quality.cases import Case
 
-WORDS: Final = {
+WORD_OF_EVENT: Final = {
     FactAdded: "ADD",
     FactSkipped: "SKIP",
     FactConfirmed: "KEEP",
@@ -71,7 +71,7 @@ class Cost:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Observed:
+class CaseResult:
     """What happened to a case: the commits of its known statements and of its turn, and all facts before and after."""
 
     known: Sequence[Commit]
@@ -108,7 +108,7 @@ class Score(Record):
         return self.stale or self.news_lost
 
 
-def score(case: Case, observed: Observed) -> Score:
+def score(case: Case, observed: CaseResult) -> Score:
     """The figures of one case, as docs/quality.md defines them."""
     holders = _holders(observed)
     met = [holders.get(place, frozenset()) for place in case.concerns]
@@ -155,7 +155,7 @@ class _Effects:
     """Words of events that touched none."""
 
 
-def _effects(observed: Observed, known: frozenset[UUID]) -> _Effects:
+def _effects(observed: CaseResult, known: frozenset[UUID]) -> _Effects:
     ended: list[tuple[str, UUID]] = []
     held: list[tuple[str, UUID]] = []
     touched: list[tuple[str, UUID]] = []
@@ -182,7 +182,7 @@ def word_of(event: MemoryEvent) -> str:
         case ConflictResolved(action=resolution):
             return _RESOLVED[resolution]
         case _:
-            return WORDS[type(event)]
+            return WORD_OF_EVENT[type(event)]
 
 
 def _targets(event: MemoryEvent) -> tuple[UUID, ...]:
@@ -229,7 +229,7 @@ def _tells(row: Row, says: Sequence[str]) -> bool:
     return not says or any(word.casefold() in row.text.casefold() for word in says)
 
 
-def _holders(observed: Observed) -> Mapping[int, frozenset[UUID]]:
+def _holders(observed: CaseResult) -> Mapping[int, frozenset[UUID]]:
     """Per place in `known` the facts that stood for it, active, when the turn came."""
     places: dict[UUID, set[int]] = {}
     for place, commit in enumerate(observed.known):

@@ -20,11 +20,11 @@ EMBEDDINGS: Final = "embeddings.jsonl"
 MODELS: Final = "models.json"
 
 
-class NotOnTapeError(Exception):
+class ReplyNotRecordedError(Exception):
     """The tape has no such reply: prompts or cases have changed since it was recorded. Record it anew."""
 
 
-class Tape:
+class ReplyLog:
     """One kind of reply by its key; each new one is written at once, so that a run that breaks off loses none."""
 
     def __init__(self, path: Path) -> None:
@@ -45,14 +45,14 @@ def key_of(model: str, *texts: str) -> str:
     return hashlib.sha256("\0".join((model, *texts)).encode()).hexdigest()
 
 
-class TapedChat:
+class RecordedChatModel:
     """Answers from the tape; what is not on it is asked of `live` and recorded.
 
-    Without `live` that raises `NotOnTapeError`.
+    Without `live` that raises `ReplyNotRecordedError`.
     """
 
     def __init__(self, folder: Path, model: str, live: ChatModel | None = None) -> None:
-        self._tape = Tape(folder / CHAT)
+        self._tape = ReplyLog(folder / CHAT)
         self._live = live
         self.model = model
 
@@ -62,7 +62,9 @@ class TapedChat:
         known = self._tape.get(key)
         if known is None:
             if self._live is None:
-                raise NotOnTapeError(f"no {prompt.purpose} reply to these messages is on the tape; record it anew")
+                raise ReplyNotRecordedError(
+                    f"no {prompt.purpose} reply to these messages is on the tape; record it anew"
+                )
             known = await self._record(self._live, key, prompt)
         if known["refused"]:
             raise PromptRefusedError(*known["refused"])
@@ -85,11 +87,11 @@ class TapedChat:
             await self._live.close()
 
 
-class TapedEmbedder:
-    """As `TapedChat`, a vector a text; a call's tokens are shared out to its texts."""
+class RecordedEmbedder:
+    """As `RecordedChatModel`, a vector a text; a call's tokens are shared out to its texts."""
 
     def __init__(self, folder: Path, model: str, live: Embedder | None = None) -> None:
-        self._tape = Tape(folder / EMBEDDINGS)
+        self._tape = ReplyLog(folder / EMBEDDINGS)
         self._live = live
         self.model = model
 
@@ -105,7 +107,7 @@ class TapedEmbedder:
 
     async def _record(self, texts: Sequence[str]) -> None:
         if self._live is None:
-            raise NotOnTapeError(f"no vector of {texts[0]!r} is on the tape; record it anew")
+            raise ReplyNotRecordedError(f"no vector of {texts[0]!r} is on the tape; record it anew")
         embedded = await self._live.embed(texts)
         share = embedded.usage.input_tokens / len(texts)
         for text, vector in zip(texts, embedded.vectors, strict=True):
@@ -116,22 +118,22 @@ class TapedEmbedder:
             await self._live.close()
 
 
-def label(folder: Path, chat: str, embedding: str) -> None:
-    """Write down whose replies a tape holds. Raises `NotOnTapeError` for a tape of other models."""
+def write_models(folder: Path, chat: str, embedding: str) -> None:
+    """Write down whose replies a tape holds. Raises `ReplyNotRecordedError` for a tape of other models."""
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / MODELS
     models = {"chat": chat, "embedding": embedding}
     if path.exists() and orjson.loads(path.read_bytes()) != models:
-        raise NotOnTapeError(
+        raise ReplyNotRecordedError(
             f"{folder} holds replies of other models ({path.read_text().strip()}): name another folder"
         )
     path.write_bytes(orjson.dumps(models) + b"\n")
 
 
-def labelled(folder: Path) -> tuple[str, str]:
-    """The chat and embedding model of a tape. Raises `NotOnTapeError` where there is none."""
+def recorded_models(folder: Path) -> tuple[str, str]:
+    """The chat and embedding model of a tape. Raises `ReplyNotRecordedError` where there is none."""
     try:
         models = orjson.loads((folder / MODELS).read_bytes())
     except FileNotFoundError as error:
-        raise NotOnTapeError(f"{folder} is no tape: it has no {MODELS}") from error
+        raise ReplyNotRecordedError(f"{folder} is no tape: it has no {MODELS}") from error
     return models["chat"], models["embedding"]

@@ -7,7 +7,7 @@ import pytest
 
 from tests.quality import baseline
 from tests.quality.cases import Case, load
-from tests.quality.figures import Scored
+from tests.quality.figures import ScoredCase
 from tests.quality.page import PAGE, page
 from tests.quality.scoring import Score
 
@@ -21,11 +21,11 @@ def good(case: Case) -> Score:
     return Score(id=case.id, actual=case.right[0], right=True, overwrites=1 if case is MOVE else 0)
 
 
-def run(**changes: dict[str, Any]) -> list[Scored]:
+def run(**changes: dict[str, Any]) -> list[ScoredCase]:
     """All cases right, but for `changes` by name."""
     named = {"move": MOVE, "repeated": REPEATED, "joke": JOKE}
     return [
-        Scored(case=case, score=good(case).model_copy(update=changes.get(name, {}))) for name, case in named.items()
+        ScoredCase(case=case, score=good(case).model_copy(update=changes.get(name, {}))) for name, case in named.items()
     ]
 
 
@@ -33,7 +33,7 @@ BEFORE = {one.case.id: one.score for one in run()}
 
 
 def test_the_same_figures_are_not_worse() -> None:
-    assert baseline.worse(run(), BEFORE) == []
+    assert baseline.regressions(run(), BEFORE) == []
 
 
 @pytest.mark.parametrize(
@@ -53,13 +53,13 @@ def test_the_same_figures_are_not_worse() -> None:
     ],
 )
 def test_each_rate_that_gets_worse_is_told(changes: dict[str, Any], told: str) -> None:
-    assert told in baseline.worse(run(**changes), BEFORE)
+    assert told in baseline.regressions(run(**changes), BEFORE)
 
 
 def test_the_cases_that_were_right_are_named() -> None:
     (line,) = [
         line
-        for line in baseline.worse(run(move={"right": False, "actual": "ADD"}), BEFORE)
+        for line in baseline.regressions(run(move={"right": False, "actual": "ADD"}), BEFORE)
         if line.startswith(f"  {MOVE.id}")
     ]
     assert line.startswith(f"  {MOVE.id}: was REPLACE (right), is ADD (not right); right would be REPLACE")
@@ -67,26 +67,28 @@ def test_the_cases_that_were_right_are_named() -> None:
 
 def test_one_family_s_gain_does_not_pay_for_another_s_loss() -> None:
     before = {one.case.id: one.score for one in run(joke={"right": False})}
-    assert any(line.startswith("move: right") for line in baseline.worse(run(move={"right": False}), before))
+    assert any(line.startswith("move: right") for line in baseline.regressions(run(move={"right": False}), before))
 
 
 def test_what_is_better_passes() -> None:
     before = {one.case.id: one.score for one in run(move={"right": False, "stale": True, "wrong": 1})}
-    assert baseline.worse(run(), before) == []
+    assert baseline.regressions(run(), before) == []
 
 
 def test_a_new_case_asks_for_a_new_baseline() -> None:
     known = {name: score for name, score in BEFORE.items() if name != MOVE.id}
-    assert baseline.worse(run(), known) == [f"1 cases have no baseline ({MOVE.id}): record one with --update-baseline"]
+    assert baseline.regressions(run(), known) == [
+        f"1 cases have no baseline ({MOVE.id}): record one with --update-baseline"
+    ]
 
 
 def test_a_baseline_that_is_saved_is_recalled(tmp_path: Path) -> None:
     path = tmp_path / "baseline.json"
     baseline.save([one.score for one in run(move={"wrong": 1})], path)
-    assert baseline.recall(path) == {one.case.id: one.score for one in run(move={"wrong": 1})}
+    assert baseline.load(path) == {one.case.id: one.score for one in run(move={"wrong": 1})}
 
 
 def test_the_page_tells_the_figures_of_the_baseline() -> None:
     """`make quality ARGS="--update-baseline --write-docs"` writes both."""
-    scores = baseline.recall()
-    assert PAGE.read_text() == page([Scored(case=case, score=scores[case.id]) for case in load()])
+    scores = baseline.load()
+    assert PAGE.read_text() == page([ScoredCase(case=case, score=scores[case.id]) for case in load()])

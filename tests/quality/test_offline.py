@@ -5,10 +5,10 @@ import pytest
 from mnemolog.streams.settings import StreamsSettings
 from tests.quality import baseline
 from tests.quality.cases import load
-from tests.quality.figures import Scored
-from tests.quality.models import models
-from tests.quality.pipeline import pipeline
-from tests.quality.running import observe_all
+from tests.quality.figures import ScoredCase
+from tests.quality.models import chosen_models
+from tests.quality.pipeline import in_process_pipeline
+from tests.quality.running import run_cases
 from tests.quality.scoring import score
 
 
@@ -16,8 +16,8 @@ from tests.quality.scoring import score
 async def test_no_rate_is_worse_than_the_baseline(database: str) -> None:
     cases = load()
     settings = StreamsSettings(provider="offline", postgres=database)
-    async with pipeline(settings, *models(settings)) as running:
-        observed = await observe_all(running, cases, at_once=4)
-    scored = [Scored(case=case, score=score(case, one)) for case, one in zip(cases, observed, strict=True)]
-    complaints = baseline.worse(scored, baseline.recall())
+    async with in_process_pipeline(settings, *chosen_models(settings)) as running:
+        observed = await run_cases(running, cases, at_once=4)
+    scored = [ScoredCase(case=case, score=score(case, one)) for case, one in zip(cases, observed, strict=True)]
+    complaints = baseline.regressions(scored, baseline.load())
     assert not complaints, "worse than the baseline:\n" + "\n".join(complaints)

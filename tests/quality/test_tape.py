@@ -9,11 +9,11 @@ from pydantic import SecretStr
 
 from mnemolog.streams.settings import StreamsSettings
 from tests.quality.cases import Case, load
-from tests.quality.models import models
-from tests.quality.pipeline import pipeline
-from tests.quality.running import observe_all
-from tests.quality.scoring import Observed, Score, score
-from tests.quality.tape import CHAT, NotOnTapeError, label
+from tests.quality.models import chosen_models
+from tests.quality.pipeline import in_process_pipeline
+from tests.quality.running import run_cases
+from tests.quality.scoring import CaseResult, Score, score
+from tests.quality.tape import CHAT, ReplyNotRecordedError, write_models
 from tests.servers.openai_server import OpenAiServer
 
 CASES = [case for case in load("dev") if case.family == "move" and case.language == "en"]
@@ -21,12 +21,12 @@ CASES = [case for case in load("dev") if case.family == "move" and case.language
 
 async def observed(
     settings: StreamsSettings, cases: Sequence[Case], *, record: Path | None = None, replay: Path | None = None
-) -> list[Observed]:
-    async with pipeline(settings, *models(settings, record=record, replay=replay)) as running:
-        return await observe_all(running, cases, at_once=4)
+) -> list[CaseResult]:
+    async with in_process_pipeline(settings, *chosen_models(settings, record=record, replay=replay)) as running:
+        return await run_cases(running, cases, at_once=4)
 
 
-def scores(cases: Sequence[Case], seen: Sequence[Observed]) -> list[Score]:
+def scores(cases: Sequence[Case], seen: Sequence[CaseResult]) -> list[Score]:
     return [score(case, one) for case, one in zip(cases, seen, strict=True)]
 
 
@@ -42,14 +42,14 @@ def with_server(database: str, server: OpenAiServer) -> StreamsSettings:
 
 @pytest.mark.postgres
 async def test_a_replay_gives_the_same_figures_without_a_server(
-    database: str, another_database: str, tmp_path: Path
+    database: str, second_database: str, tmp_path: Path
 ) -> None:
     with OpenAiServer() as server:
         settings = with_server(database, server)
         live = await observed(settings, CASES, record=tmp_path)
         asked = server.requests["chat"]
     assert asked >= 2 * len(CASES)
-    again = await observed(settings.model_copy(update={"postgres": another_database}), CASES, replay=tmp_path)
+    again = await observed(settings.model_copy(update={"postgres": second_database}), CASES, replay=tmp_path)
     assert scores(CASES, again) == scores(CASES, live)
     assert [one.cost.llm_calls for one in again] == [one.cost.llm_calls for one in live]
     assert [one.cost.output_tokens for one in again] == [one.cost.output_tokens for one in live]
@@ -59,14 +59,14 @@ async def test_a_replay_gives_the_same_figures_without_a_server(
 
 @pytest.mark.postgres
 async def test_a_run_that_broke_off_asks_only_for_what_is_missing(
-    database: str, another_database: str, tmp_path: Path
+    database: str, second_database: str, tmp_path: Path
 ) -> None:
     first, second = CASES[:2], CASES[:3]
     with OpenAiServer() as server:
         settings = with_server(database, server)
         await observed(settings, first, record=tmp_path)
         asked = server.requests["chat"]
-        await observed(settings.model_copy(update={"postgres": another_database}), second, record=tmp_path)
+        await observed(settings.model_copy(update={"postgres": second_database}), second, record=tmp_path)
         assert 0 < server.requests["chat"] - asked <= asked
     kept = [orjson.loads(line)["key"] for line in (tmp_path / CHAT).read_bytes().splitlines()]
     assert len(kept) == len(set(kept))
@@ -74,19 +74,19 @@ async def test_a_run_that_broke_off_asks_only_for_what_is_missing(
 
 @pytest.mark.postgres
 async def test_what_is_not_on_the_tape_is_told(database: str, tmp_path: Path) -> None:
-    label(tmp_path, "some-model", "some-embedder")
+    write_models(tmp_path, "some-model", "some-embedder")
     settings = StreamsSettings(provider="openai", postgres=database)
     with pytest.raises(ExceptionGroup) as caught:
         await observed(settings, CASES[:1], replay=tmp_path)
-    assert caught.group_contains(NotOnTapeError, match="record it anew")
+    assert caught.group_contains(ReplyNotRecordedError, match="record it anew")
 
 
 def test_a_tape_of_other_models_is_not_mixed_up(tmp_path: Path) -> None:
-    label(tmp_path, "some-model", "some-embedder")
-    with pytest.raises(NotOnTapeError, match="name another folder"):
-        label(tmp_path, "another-model", "some-embedder")
+    write_models(tmp_path, "some-model", "some-embedder")
+    with pytest.raises(ReplyNotRecordedError, match="name another folder"):
+        write_models(tmp_path, "another-model", "some-embedder")
 
 
 def test_a_folder_that_is_no_tape_is_told(tmp_path: Path) -> None:
-    with pytest.raises(NotOnTapeError, match="is no tape"):
-        models(StreamsSettings(provider="openai"), replay=tmp_path)
+    with pytest.raises(ReplyNotRecordedError, match="is no tape"):
+        chosen_models(StreamsSettings(provider="openai"), replay=tmp_path)

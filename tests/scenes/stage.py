@@ -5,63 +5,63 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from mnemolog.projections.results import WriteResult
-from tests.changes import Change, changed
-from tests.servers.scripted import Ruling, reading
+from tests.changes import Change, observe_change
+from tests.servers.scripted import ScriptedDecision, extraction_json
 from tests.world import Person
 
-Play = Callable[[Person], Awaitable[Change]]
+CaseRun = Callable[[Person], Awaitable[Change]]
 
 
 @dataclass(frozen=True, slots=True)
-class Scene:
+class EventCase:
     """Drives `event`, checks the rows, and shows one word at the most of each vocabulary."""
 
     event: str
-    words: Mapping[str, str]
-    play: Play
+    vocabulary: Mapping[str, str]
+    run: CaseRun
 
     @property
     def name(self) -> str:
-        return self.play.__name__
+        return self.run.__name__
 
 
-SCENES: Final[list[Scene]] = []
+EVENT_CASES: Final[list[EventCase]] = []
 
 
-def scene(event: str, **words: str) -> Callable[[Play], Play]:
+def event_case(event: str, **words: str) -> Callable[[CaseRun], CaseRun]:
     """Put a play among the scenes; it is given somebody of whom nothing is known."""
 
-    def collect(play: Play) -> Play:
-        SCENES.append(Scene(event, words, play))
+    def collect(play: CaseRun) -> CaseRun:
+        EVENT_CASES.append(EventCase(event, words, play))
         return play
 
     return collect
 
 
-def old(person: Person) -> str:
+def old_text(person: Person) -> str:
     """What is known first."""
     return f"{person.name} writes with Emacs."
 
 
-def new(person: Person) -> str:
+def new_text(person: Person) -> str:
     """What is said about it."""
     return f"{person.name} writes with Vim."
 
 
-def both(person: Person) -> str:
+def merged_text(person: Person) -> str:
     return f"{person.name} writes with Emacs and Vim."
 
 
-def said(text: str, **fields: Any) -> dict[str, Any]:
+def extraction_of(text: str, **fields: Any) -> dict[str, Any]:
     """Two vectors of one topic are equal: the words tell the facts apart."""
-    return reading(text, "the editor", **fields)
+    return extraction_json(text, "the editor", **fields)
 
 
-def answered(person: Person, ruling: Ruling, **fields: Any) -> Awaitable[WriteResult]:
-    """The new one is said, and the model says of it what `ruling` says."""
+def say_new(person: Person, decision: ScriptedDecision, **fields: Any) -> Awaitable[WriteResult]:
+    """The new one is said, and the model says of it what `decision` says."""
     turn = {name: fields.pop(name) for name in ("occurred_at",) if name in fields}
-    return person.says(said(new(person), **fields), ruled={new(person): ruling}, **turn)
+    return person.say(extraction_of(new_text(person), **fields), decisions={new_text(person): decision}, **turn)
 
 
-async def shown(person: Person, told: Awaitable[WriteResult]) -> Change:
-    return await changed(person, told, old=old(person), new=new(person))
+async def observe_old_and_new(person: Person, action: Awaitable[WriteResult]) -> Change:
+    return await observe_change(person, action, old=old_text(person), new=new_text(person))

@@ -66,13 +66,13 @@ def _base64(row: list[float]) -> str:
     return base64.b64encode(struct.pack(f"<{len(row)}f", *row)).decode()
 
 
-def hashed(texts: Sequence[str], dimensions: int) -> list[list[float]]:
+def hash_embeddings(texts: Sequence[str], dimensions: int) -> list[list[float]]:
     """Texts that share words are near each other; no length 1, as not every server gives it."""
-    return [_hashed(text, dimensions) for text in texts]
+    return [_hash_embedding(text, dimensions) for text in texts]
 
 
 @lru_cache(maxsize=10_000)
-def _hashed(text: str, dimensions: int) -> list[float]:
+def _hash_embedding(text: str, dimensions: int) -> list[float]:
     row = [0.0] * dimensions
     for word in re.findall(r"\w+|\S", text.casefold()) or [""]:
         seed = crc32(word.encode())

@@ -39,7 +39,7 @@ class Failure(BaseModel):
     status: int = 500
     retry_after: str | None = None
 
-    def concerns(self, path: Path, body: bytes) -> bool:
+    def applies_to(self, path: Path, body: bytes) -> bool:
         return self.path in {None, path} and self.containing.encode() in body
 
 
@@ -58,13 +58,13 @@ class Failures:
         with self._lock:
             self._coming.clear()
 
-    def take(self, path: Path, body: bytes) -> Failure | None:
+    def next_for(self, path: Path, body: bytes) -> Failure | None:
         """The failure that this request has to suffer."""
         if not self._coming:
             return None
         with self._lock:
             for failure, used in self._coming:
-                if failure.concerns(path, body) and (failure.times is None or used[0] < failure.times):
+                if failure.applies_to(path, body) and (failure.times is None or used[0] < failure.times):
                     used[0] += 1
                     return failure
         return None

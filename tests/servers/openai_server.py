@@ -27,7 +27,7 @@ from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from tests.servers.bodies import Embed, completion_body, embeddings_body, error_body, hashed
+from tests.servers.bodies import Embed, completion_body, embeddings_body, error_body, hash_embeddings
 from tests.servers.failures import Failure, Failures
 from tests.servers.replies import ChatRequest, EchoReplies, LocomoReplies, MappedReplies, Replies
 
@@ -76,7 +76,7 @@ class OpenAiServer:
         self.requests: Counter[str] = Counter()
         self.bodies: list[dict[str, Any]] = []
         self.keep_bodies = False
-        self._embed = embed or hashed
+        self._embed = embed or hash_embeddings
         self._connections = _Connections()
         self._stopping: asyncio.Event | None = None
         self._server = uvicorn.Server(
@@ -118,10 +118,10 @@ class OpenAiServer:
 
     def serve_until_interrupted(self) -> None:
         """Run in this thread instead, and print the base URL once it listens."""
-        threading.Thread(target=self._announce, daemon=True).start()
+        threading.Thread(target=self._print_base_url, daemon=True).start()
         self._server.run()
 
-    def _announce(self) -> None:
+    def _print_base_url(self) -> None:
         while not self._server.started:
             time.sleep(0.005)
         print(self.base_url, flush=True)  # noqa: T201 -- who started this process reads it
@@ -141,7 +141,7 @@ class OpenAiServer:
 
     async def _chat(self, request: Request) -> Response:
         raw = await request.body()
-        failure = self.failures.take("chat", raw)
+        failure = self.failures.next_for("chat", raw)
         self._count("chat", raw)
         await asyncio.sleep(self.latency)
         if failure and (failed := await self._fail(failure, request)):
@@ -150,7 +150,7 @@ class OpenAiServer:
 
     async def _embeddings(self, request: Request) -> Response:
         raw = await request.body()
-        failure = self.failures.take("embeddings", raw)
+        failure = self.failures.next_for("embeddings", raw)
         self._count("embeddings", raw)
         await asyncio.sleep(self.embedding_latency)
         if failure and (failed := await self._fail(failure, request)):
@@ -195,14 +195,14 @@ class OpenAiServer:
                 self._connections.cut((request.client.host, request.client.port))  # type: ignore[union-attr]  # TCP
                 return Response()
             case "cut_body":
-                return _Cut()
+                return _TruncatedResponse()
             case "html":
                 return HTMLResponse("<html><body>We will be back soon.</body></html>")
             case _:
                 return None
 
 
-class _Cut(Response):
+class _TruncatedResponse(Response):
     """Promises more than it sends; uvicorn closes the connection then."""
 
     async def __call__(self, _scope: Scope, _receive: Receive, send: Send) -> None:

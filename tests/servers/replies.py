@@ -40,7 +40,7 @@ class ChatRequest:
         return found[1].strip() if found else None
 
     @property
-    def said(self) -> list[tuple[str, str, str]]:
+    def messages(self) -> list[tuple[str, str, str]]:
         """(role, name, first line) of each message that is asked about."""
         conversation = self.question.partition("conversation:\n")[2] or self.question
         return [(found[1], found[2] or "", found[3]) for found in _MESSAGE.finditer(conversation)]
@@ -54,8 +54,8 @@ class EchoReplies:
 
     def __call__(self, request: ChatRequest) -> str:
         if request.turn_id is None:
-            return resolution(request.question)
-        return _facts(fact(line, line) for role, _, line in request.said if role == "user")
+            return word_overlap_decisions(request.question)
+        return _facts(fact_json(line, line) for role, _, line in request.messages if role == "user")
 
 
 class MappedReplies:
@@ -80,17 +80,17 @@ class LocomoReplies:
 
     def __call__(self, request: ChatRequest) -> str:
         if request.turn_id is None:
-            return resolution(request.question)
-        quotes = [line for _, _, line in request.said] or [""]
+            return word_overlap_decisions(request.question)
+        quotes = [line for _, _, line in request.messages] or [""]
         known = self._by_turn.get(request.turn_id, [])
-        return _facts(fact(text, quotes[-1], subject) for subject, text in known)
+        return _facts(fact_json(text, quotes[-1], subject) for subject, text in known)
 
     @property
     def turns(self) -> frozenset[str]:
         """Ids of the turns that have facts."""
         return frozenset(self._by_turn)
 
-    def count(self, turn_id: str) -> int:
+    def fact_count(self, turn_id: str) -> int:
         return len(self._by_turn.get(turn_id, ()))
 
 
@@ -104,7 +104,7 @@ def locomo_folder() -> Path:
     return folder
 
 
-def fact(text: str, quote: str, subject: str | None = None) -> dict[str, Any]:
+def fact_json(text: str, quote: str, subject: str | None = None) -> dict[str, Any]:
     """One fact in the form of the extraction reply; its excerpt is the beginning of `quote`."""
     return {
         "excerpt": quote[:_EXCERPT].strip(),
@@ -127,14 +127,14 @@ def _facts(facts: Iterator[dict[str, Any]] | tuple[dict[str, Any], ...]) -> str:
     return orjson.dumps({"facts": list(facts)}).decode()
 
 
-def resolution(question: str) -> str:
+def word_overlap_decisions(question: str) -> str:
     """KEEP where nearly all words are the same, REPLACE where only the end differs, else ADD."""
     known = {int(label): text for label, text in _KNOWN.findall(question)}
     used: set[int] = set()
     decisions = []
     for number, text, concerns in _NEW.findall(question):
         labels = [int(label) for label in re.findall(r"K(\d+)", concerns)]
-        action, target = _verdict(text, {label: known[label] for label in labels if label not in used})
+        action, target = _action_and_target(text, {label: known[label] for label in labels if label not in used})
         used |= {target} if action == "REPLACE" else set()
         decisions.append(
             {
@@ -150,7 +150,7 @@ def resolution(question: str) -> str:
     return orjson.dumps({"decisions": decisions}).decode()
 
 
-def _verdict(text: str, known: Mapping[int, str]) -> tuple[str, int]:
+def _action_and_target(text: str, known: Mapping[int, str]) -> tuple[str, int]:
     words = text.casefold().split()
     for label, other in known.items():
         theirs = other.casefold().split()

@@ -4,7 +4,7 @@ SAME: both say the same. CLASH: the second ends or denies the first. BESIDE: ali
 ENDING: the second ends the first with nothing in its place, often in quite other words.
 """
 
-SAME = """\
+SAME_MEANING = """\
 Alice lives in Berlin. | Alice's home is in Berlin.
 Alice lives in Berlin. | Alice is living in Berlin.
 Bob works at Siemens. | Bob is employed by Siemens.
@@ -47,7 +47,7 @@ Tina volunteers at an animal shelter. | Tina helps out as a volunteer at an anim
 Tina painted a lake at sunrise. | Tina made a painting of a sunrise over a lake.
 """
 
-CLASH = """\
+CONTRADICTING = """\
 Alice lives in Berlin. | Alice lives in Munich.
 Alice lives in Berlin. | Alice moved to Munich.
 Alice lives in Berlin. | Alice has moved from Berlin to Munich.
@@ -90,7 +90,7 @@ Sam's deadline for the report is Friday. | Sam's deadline for the report was mov
 Tina is single. | Tina has a new girlfriend.
 """
 
-BESIDE = """\
+COMPATIBLE = """\
 Oscar likes jazz. | Oscar likes rock.
 Oscar likes apples. | Oscar likes pears.
 Leo speaks Spanish. | Leo speaks French.
@@ -113,7 +113,7 @@ Sam's brother lives in Oslo. | Sam's sister lives in Oslo.
 Sam's brother is called Tim. | Sam's brother is called Tom.
 """
 
-OTHER = """\
+UNRELATED = """\
 Alice lives in Berlin. | Alice has a cat.
 Alice lives in Berlin. | Alice likes spicy food.
 Alice lives in Berlin. | Alice works as an architect.
@@ -156,7 +156,7 @@ Sam's deadline for the report is Friday. | Sam has blue eyes.
 Tina is single. | Tina works night shifts.
 """
 
-ENDING = """\
+ENDED_BY = """\
 Alice works at Acme as an analyst. | Alice quit her job.
 Alice works at Acme. | Alice no longer works at Acme.
 Bob is a nurse. | Bob has retired.
@@ -184,6 +184,6 @@ Leo uses VS Code as his editor. | Leo stopped using VS Code.
 """
 
 
-def pairs(table: str) -> list[tuple[str, str]]:
+def parse_pairs(table: str) -> list[tuple[str, str]]:
     """The two facts of each line."""
     return [(first, second) for first, _, second in (line.partition(" | ") for line in table.splitlines())]

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from mnemolog.schemas.admission import DEFAULT_MAX_TURN_BYTES, Reason, Refusal, admit
+from mnemolog.schemas.admission import DEFAULT_MAX_TURN_BYTES, Refusal, RefusalReason, parse_turn
 from mnemolog.schemas.commit import Commit
 from mnemolog.schemas.envelopes import End
 from mnemolog.schemas.provenance import Origin
@@ -37,13 +37,13 @@ def _with(raw: bytes) -> bytes:
 
 
 def _refused(value: bytes | None, **limits: int) -> Refusal:
-    result = admit(value, position=POSITION, **limits)
+    result = parse_turn(value, position=POSITION, **limits)
     assert isinstance(result, Refusal), result
     return result
 
 
 def test_a_turn_is_admitted_as_it_is() -> None:
-    turn = admit(_bytes(), position=POSITION)
+    turn = parse_turn(_bytes(), position=POSITION)
     assert isinstance(turn, Turn)
     assert (turn.turn_id, turn.scope, turn.messages[0].content) == ("t1", SCOPE, "I moved to Lisbon.")
     assert turn.occurred_at == datetime(2026, 4, 11, 17, 2, tzinfo=UTC)
@@ -59,7 +59,7 @@ def test_a_turn_is_admitted_as_it_is() -> None:
         (_bytes(valid_until="2026-04-11T18:02:00"), "missing_zone", "valid_until needs a zone"),
     ],
 )
-def test_what_is_understood_and_not_wanted_is_rejected(value: bytes, reason: Reason, detail: str) -> None:
+def test_what_is_understood_and_not_wanted_is_rejected(value: bytes, reason: RefusalReason, detail: str) -> None:
     refusal = _refused(value)
     assert (refusal.reason, refusal.outcome) == (reason, "rejected")
     assert (refusal.source_id, refusal.scope) == ("t1", SCOPE)
@@ -96,7 +96,9 @@ def test_what_is_understood_and_not_wanted_is_rejected(value: bytes, reason: Rea
         ),
     ],
 )
-def test_what_is_not_understood_has_failed_under_its_own_identity(value: bytes, reason: Reason, detail: str) -> None:
+def test_what_is_not_understood_has_failed_under_its_own_identity(
+    value: bytes, reason: RefusalReason, detail: str
+) -> None:
     refusal = _refused(value)
     assert (refusal.reason, refusal.outcome) == (reason, "failed")
     assert (refusal.source_id, refusal.scope) == ("t1", SCOPE)
@@ -127,7 +129,7 @@ def test_what_is_not_understood_has_failed_under_its_own_identity(value: bytes, 
         (_bytes(scope="nadia"), "invalid_record"),
     ],
 )
-def test_what_names_no_turn_and_owner_is_known_by_its_position(value: bytes | None, reason: Reason) -> None:
+def test_what_names_no_turn_and_owner_is_known_by_its_position(value: bytes | None, reason: RefusalReason) -> None:
     refusal = _refused(value)
     assert (refusal.reason, refusal.outcome) == (reason, "failed")
     assert (refusal.source_id, refusal.scope) == (POSITION, None)
@@ -136,7 +138,7 @@ def test_what_names_no_turn_and_owner_is_known_by_its_position(value: bytes | No
 
 def test_a_turn_may_have_as_many_bytes_as_the_limit_and_none_more() -> None:
     value = _bytes()
-    assert isinstance(admit(value, position=POSITION, max_bytes=len(value)), Turn)
+    assert isinstance(parse_turn(value, position=POSITION, max_bytes=len(value)), Turn)
     refusal = _refused(value, max_bytes=len(value) - 1)
     assert (refusal.reason, refusal.outcome, refusal.source_id, refusal.scope) == ("oversize", "rejected", "t1", SCOPE)
     assert f"{len(value)} bytes, the limit is {len(value) - 1}: split the turn" in refusal.detail
@@ -151,7 +153,7 @@ def test_a_large_record_is_oversize_whatever_else_is_wrong_with_it(size: int) ->
 
 
 def test_the_last_of_two_equal_keys_counts_for_the_turn_and_for_its_refusal() -> None:
-    turn = admit(_with(b'"turn_id": "t2"'), position=POSITION)
+    turn = parse_turn(_with(b'"turn_id": "t2"'), position=POSITION)
     assert isinstance(turn, Turn)
     assert turn.turn_id == "t2"
     assert _refused(_with(b'"turn_id": "t2", "colour": "blue"')).source_id == "t2"
@@ -199,7 +201,7 @@ def test_any_json_is_a_turn_or_a_refusal_that_can_be_carried_on(value: object) -
 @example({"turn_id": "\ud83d"})
 @example({"scope": {"user_id": "a\x00"}})
 def test_any_change_of_a_turn_leaves_a_turn_or_a_refusal_that_can_be_carried_on(changes: dict[str, Any]) -> None:
-    result = admit(_bytes(**changes), position=POSITION)
+    result = parse_turn(_bytes(**changes), position=POSITION)
     if isinstance(result, Refusal):
         _can_reach_its_end(result)
     else:

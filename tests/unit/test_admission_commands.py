@@ -10,8 +10,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from mnemolog.schemas.admission import MAX_COMMAND_BYTES, Reason, Refusal, admit_command
-from mnemolog.schemas.command import Command, Delete, Undo, Update, wordings
+from mnemolog.schemas.admission import MAX_COMMAND_BYTES, Refusal, RefusalReason, parse_command
+from mnemolog.schemas.command import Command, Delete, Undo, Update, embedded_texts
 from mnemolog.schemas.scope import Scope
 
 POSITION = "memory_commands/1/7"
@@ -31,13 +31,13 @@ def _bytes(**fields: Any) -> bytes:
 
 
 def _refused(value: bytes | None, **limits: int) -> Refusal:
-    result = admit_command(value, position=POSITION, **limits)
+    result = parse_command(value, position=POSITION, **limits)
     assert isinstance(result, Refusal), result
     return result
 
 
 def test_a_command_is_admitted_as_it_is() -> None:
-    command = admit_command(_bytes(actor="support"), position=POSITION)
+    command = parse_command(_bytes(actor="support"), position=POSITION)
     assert isinstance(command, Command)
     assert (command.command_id, command.scope, command.actor) == ("c1", SCOPE, "support")
     assert command.issued_at == datetime(2026, 4, 11, 17, 2, tzinfo=UTC)
@@ -64,7 +64,7 @@ def test_a_command_is_admitted_as_it_is() -> None:
         ),
     ],
 )
-def test_what_is_no_order_is_rejected_under_its_own_identity(value: bytes, reason: Reason, detail: str) -> None:
+def test_an_invalid_command_is_rejected_under_its_own_id(value: bytes, reason: RefusalReason, detail: str) -> None:
     refusal = _refused(value)
     assert (refusal.reason, refusal.outcome) == (reason, "rejected")
     assert (refusal.source_id, refusal.scope) == ("c1", SCOPE)
@@ -90,14 +90,14 @@ def test_a_command_of_a_newer_version_has_failed() -> None:
         (_bytes(scope={"user_id": "*"}), "invalid_command"),
     ],
 )
-def test_what_names_no_command_and_owner_is_known_by_its_position(value: bytes | None, reason: Reason) -> None:
+def test_what_names_no_command_and_owner_is_known_by_its_position(value: bytes | None, reason: RefusalReason) -> None:
     refusal = _refused(value)
     assert (refusal.reason, refusal.source_id, refusal.scope) == (reason, POSITION, None)
 
 
 def test_a_command_may_have_as_many_bytes_as_the_limit_and_none_more() -> None:
     value = _bytes()
-    assert isinstance(admit_command(value, position=POSITION, max_bytes=len(value)), Command)
+    assert isinstance(parse_command(value, position=POSITION, max_bytes=len(value)), Command)
     refusal = _refused(value, max_bytes=len(value) - 1)
     assert (refusal.reason, refusal.outcome, refusal.source_id) == ("oversize", "rejected", "c1")
     assert "give it fewer items" in refusal.detail
@@ -105,13 +105,13 @@ def test_a_command_may_have_as_many_bytes_as_the_limit_and_none_more() -> None:
     assert _refused(_bytes(order={"kind": "update", "edits": edits})).reason == "oversize"
 
 
-def test_the_largest_command_has_room_for_its_wordings_on_the_way() -> None:
+def test_the_largest_command_fits_with_its_embedded_texts() -> None:
     edits = [{"fact_id": FACT, "text": "x" * 1200}] * 100
-    command = admit_command(_bytes(order={"kind": "update", "edits": edits}), position=POSITION)
+    command = parse_command(_bytes(order={"kind": "update", "edits": edits}), position=POSITION)
     assert isinstance(command, Command)
     assert isinstance(command.order, Update)
     # The order, and each wording as text, as search text and as excerpt.
-    assert 4 * sum(map(len, wordings(command.order))) < 4 * MAX_COMMAND_BYTES < 1_000_000
+    assert 4 * sum(map(len, embedded_texts(command.order))) < 4 * MAX_COMMAND_BYTES < 1_000_000
 
 
 ANY_JSON = st.recursive(
@@ -131,7 +131,7 @@ def test_any_bytes_are_refused_without_a_fault(value: bytes) -> None:
 @example({"command_id": "\ud83d"})
 @example({"order": {"kind": "undo", "event_id": None, "source_id": "t1", "cascade": True}})
 def test_any_change_of_a_command_leaves_a_command_or_a_refusal(changes: dict[str, Any]) -> None:
-    result = admit_command(_bytes(**changes), position=POSITION)
+    result = parse_command(_bytes(**changes), position=POSITION)
     if isinstance(result, Refusal):
         assert result.source_id
     else:
@@ -143,4 +143,4 @@ def test_an_undo_reads_back() -> None:
     command = Command(
         command_id="c2", scope=SCOPE, issued_at=datetime(2026, 4, 11, tzinfo=UTC), order=order, actor=None
     )
-    assert admit_command(command.to_bytes(), position=POSITION) == command
+    assert parse_command(command.to_bytes(), position=POSITION) == command

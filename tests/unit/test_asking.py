@@ -3,46 +3,50 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from mnemolog.schemas.provenance import Dropped
+from mnemolog.schemas.provenance import DroppedStatement
 from mnemolog.streams.prompts.asking import Answer, ask
 from mnemolog.streams.prompts.errors import ReplyInvalidError
 from mnemolog.streams.prompts.extract import extraction_prompt
-from mnemolog.streams.prompts.parsing import Parsed
-from mnemolog.streams.providers.base import Prompt, RecordedReply
+from mnemolog.streams.prompts.parsing import ParsedReply
+from mnemolog.streams.providers.base import Prompt, TimedReply
 from tests.conversations import extraction, user
 
 PROMPT = extraction_prompt(extraction(user("hello")))
 
 
 @dataclass
-class Scripted:
+class ScriptedChatModel:
     """A model that answers from a list, and remembers what it was asked."""
 
     texts: list[str]
-    asked: list[tuple[Prompt, int]] = field(default_factory=list)
+    prompts: list[tuple[Prompt, int]] = field(default_factory=list)
 
-    async def __call__(self, prompt: Prompt, attempt: int) -> RecordedReply:
-        self.asked.append((prompt, attempt))
-        return RecordedReply(text=self.texts[attempt], model="scripted", milliseconds=1.0)
+    async def __call__(self, prompt: Prompt, attempt: int) -> TimedReply:
+        self.prompts.append((prompt, attempt))
+        return TimedReply(text=self.texts[attempt], model="scripted", milliseconds=1.0)
 
 
-def judge(text: str) -> Parsed[str]:
+def parse_verdict(text: str) -> ParsedReply[str]:
     if text.startswith("good"):
-        return Parsed(value=text)
+        return ParsedReply(value=text)
     if text.startswith("soft"):
-        return Parsed(value=text, complaints=("half",), dropped=(Dropped(text=text, reason="excerpt_not_found"),))
-    return Parsed(complaints=("bad",))
+        return ParsedReply(
+            value=text, complaints=("half",), dropped=(DroppedStatement(text=text, reason="excerpt_not_found"),)
+        )
+    return ParsedReply(complaints=("bad",))
 
 
-async def asked(*texts: str, parse: Callable[[str], Parsed[str]] = judge) -> tuple[Scripted, Answer[str]]:
-    model = Scripted(list(texts))
+async def asked(
+    *texts: str, parse: Callable[[str], ParsedReply[str]] = parse_verdict
+) -> tuple[ScriptedChatModel, Answer[str]]:
+    model = ScriptedChatModel(list(texts))
     return model, await ask(model, PROMPT, parse)
 
 
 async def test_a_valid_reply_is_taken_at_once() -> None:
     model, answer = await asked("good")
     assert (answer.value, answer.reprompts, answer.dropped) == ("good", 0, ())
-    assert model.asked == [(PROMPT, 0)]
+    assert model.prompts == [(PROMPT, 0)]
 
 
 @pytest.mark.parametrize(
@@ -65,23 +69,23 @@ async def test_replies_are_asked_again_until_one_is_good_enough(texts: list[str]
     assert len(answer.dropped) == dropped
     assert [reply.text for reply in answer.replies] == texts
     assert answer.reprompts == len(texts) - 1
-    assert [attempt for _, attempt in model.asked] == list(range(len(texts)))
+    assert [attempt for _, attempt in model.prompts] == list(range(len(texts)))
 
 
 async def test_a_re_prompt_says_what_was_wrong_with_the_latest_reply() -> None:
     model, _ = await asked("bad one", "bad two", "good")
-    prompt, _ = model.asked[2]
+    prompt, _ = model.prompts[2]
     assert prompt.messages[:-2] == PROMPT.messages
     said, told = prompt.messages[-2:]
     assert (said.role, said.content) == ("assistant", "bad two")
     assert told.role == "user"
     assert "- bad\n" in told.content
-    assert (prompt.version, prompt.schema, prompt.subject) == (PROMPT.version, PROMPT.schema, PROMPT.subject)
+    assert (prompt.version, prompt.schema, prompt.task) == (PROMPT.version, PROMPT.schema, PROMPT.task)
 
 
 async def test_a_run_away_reply_is_not_repeated_whole() -> None:
     model, _ = await asked("x" * 100_000, "good")
-    assert len(model.asked[1][0].messages[-2].content) == 20_000
+    assert len(model.prompts[1][0].messages[-2].content) == 20_000
 
 
 async def test_it_gives_up_after_two_re_prompts_and_hands_over_what_was_paid() -> None:
@@ -99,7 +103,7 @@ async def test_what_a_model_was_told_is_kept_one_text_a_re_prompt() -> None:
 
 
 async def test_no_re_prompt_is_made_where_none_is_allowed() -> None:
-    model = Scripted(["bad", "good"])
+    model = ScriptedChatModel(["bad", "good"])
     with pytest.raises(ReplyInvalidError):
-        await ask(model, PROMPT, judge, reprompts=0)
-    assert len(model.asked) == 1
+        await ask(model, PROMPT, parse_verdict, reprompts=0)
+    assert len(model.prompts) == 1

@@ -5,13 +5,13 @@ from datetime import UTC, datetime
 from types import SimpleNamespace
 from typing import Any
 
-from mnemolog.projections.matching import Standing
+from mnemolog.projections.matching import SourceStatus
 from mnemolog.schemas.envelopes import MatchedFacts
 from mnemolog.schemas.provenance import Origin
 from mnemolog.schemas.scope import Scope
-from mnemolog.streams.assembly import Assembly
+from mnemolog.streams.assembly import StageFactory
 from mnemolog.streams.base_window import Delivery, Window
-from mnemolog.streams.records import Record
+from mnemolog.streams.records import KafkaRecord
 from mnemolog.streams.settings import StreamsSettings
 from mnemolog.streams.watermark import Watermark
 from tests.support import eventually
@@ -20,22 +20,22 @@ NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 SCOPE = Scope(user_id="alice")
 
 
-class Ends:
+class LogEnds:
     """A log that is asked where it ends."""
 
     def __init__(self) -> None:
-        self.asked = 0
+        self.calls = 0
 
     async def end_offset(self, partition: int) -> int:  # noqa: ARG002 -- the log's signature
-        self.asked += 1
+        self.calls += 1
         return 0
 
 
-class Ended:
+class CommittedTables:
     """Tables in which every turn has its commit."""
 
-    async def standing(self, *_: object) -> Standing:
-        return Standing(scope_version=0, attempt=1)
+    async def source_status(self, *_: object) -> SourceStatus:
+        return SourceStatus(scope_version=0, attempt=1)
 
 
 async def nothing() -> Mapping[int, int]:
@@ -47,7 +47,7 @@ async def resolve(window: Window, offset: int) -> None:
     acked: list[int] = []
     origin = Origin(topic="conversation_turns", partition=3, offset=offset)
     matched = MatchedFacts(source_id=f"t{offset}", scope=SCOPE, origin=origin, occurred_at=NOON, published_at=NOON)
-    record = Record(
+    record = KafkaRecord(
         topic="matched_facts", partition=3, offset=offset, key=SCOPE.key, value=matched.to_bytes(), timestamp=1.7e9
     )
 
@@ -62,14 +62,16 @@ async def resolve(window: Window, offset: int) -> None:
 
 
 async def test_after_a_rebalance_resolve_asks_again_where_the_log_ends() -> None:
-    log = Ends()
-    models = SimpleNamespace(prepare=lambda _: None, chat=None, embedder=SimpleNamespace(model="m"))
-    unused = dict.fromkeys(("policies", "limiting", "known", "past"))
-    parts: Any = SimpleNamespace(matcher=Ended(), models=models, log=log, watermark=Watermark(nothing), **unused)
-    window = Assembly(StreamsSettings(), "localhost:9092", parts).builder("resolve")().window
+    log = LogEnds()
+    models = SimpleNamespace(build_for=lambda _: None, chat=None, embedder=SimpleNamespace(model="m"))
+    unused = dict.fromkeys(("policies", "limiting", "known_facts", "event_history"))
+    parts: Any = SimpleNamespace(
+        matcher=CommittedTables(), models=models, kafka_log=log, watermark=Watermark(nothing), **unused
+    )
+    window = StageFactory(StreamsSettings(), "localhost:9092", parts).builder("resolve")().window
     await resolve(window, 0)
     await resolve(window, 1)
-    assert log.asked == 1
+    assert log.calls == 1
     await window.drain(0)
     await resolve(window, 2)
-    assert log.asked == 2
+    assert log.calls == 2

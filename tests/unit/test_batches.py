@@ -7,8 +7,8 @@ from functools import partial
 import pytest
 
 from mnemolog.streams.batches import BatchWindow, MicroBatcher
-from mnemolog.streams.errors import BatcherClosed, ResultsMissing
-from mnemolog.streams.records import Record
+from mnemolog.streams.errors import BatcherClosedError, ResultCountMismatch
+from mnemolog.streams.records import KafkaRecord
 from mnemolog.streams.window import Delivery
 from tests.support import eventually
 
@@ -23,7 +23,7 @@ class Fold:
         self.failures: list[BaseException] = []
         self.window = BatchWindow(self.process, max_records=max_records, max_in_flight=max_in_flight)
 
-    async def process(self, records: Sequence[Record]) -> None:
+    async def process(self, records: Sequence[KafkaRecord]) -> None:
         self.batches.append([record.position for record in records])
         gate = self.gates[records[0].partition] = asyncio.get_running_loop().create_future()
         await gate
@@ -34,7 +34,7 @@ class Fold:
     async def take(self, *offsets: int, partition: int = 0) -> None:
         async def deliveries() -> AsyncIterator[Delivery]:
             for offset in offsets:
-                record = Record(topic="t", partition=partition, offset=offset, key=b"k", value=b"", timestamp=0.0)
+                record = KafkaRecord(topic="t", partition=partition, offset=offset, key=b"k", value=b"", timestamp=0.0)
                 yield Delivery(record=record, ack=partial(self.acked.append, record.position))
 
         await self.window.run(deliveries(), self.fail)
@@ -81,7 +81,7 @@ async def test_a_drain_finishes_the_batch_and_begins_none() -> None:
     drained = await drain
     assert len(fold.batches) == 1
     assert drained.offsets == {("t", 0): 1}
-    assert (drained.dropped, drained.redone) == (2, 0)
+    assert (drained.dropped, drained.started) == (2, 0)
 
 
 async def test_a_failed_batch_breaks_the_stage_unacknowledged() -> None:
@@ -146,7 +146,7 @@ async def test_an_answer_for_fewer_items_is_refused() -> None:
         return items[1:]
 
     batcher: MicroBatcher[int, int] = MicroBatcher(short)
-    with pytest.raises(ResultsMissing):
+    with pytest.raises(ResultCountMismatch):
         await batcher.submit(1)
     await batcher.close()
 
@@ -186,6 +186,6 @@ async def test_closing_answers_everybody() -> None:
     await batcher.close()
     async with asyncio.timeout(5):
         results = await asyncio.gather(*waiting, return_exceptions=True)
-    assert [type(result) for result in results] == [BatcherClosed] * 4
-    with pytest.raises(BatcherClosed):
+    assert [type(result) for result in results] == [BatcherClosedError] * 4
+    with pytest.raises(BatcherClosedError):
         await batcher.submit(5)

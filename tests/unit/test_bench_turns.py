@@ -1,12 +1,12 @@
 from itertools import islice
 
 from mnemolog.schemas.turn import Turn
-from mnemolog.streams.providers.openai import unit
-from mnemolog.streams.providers.thresholds import MEMLIB
-from mnemolog.streams.stages.embed import cosine
+from mnemolog.streams.providers.openai import normalized
+from mnemolog.streams.providers.thresholds import MEMLIB_DEFAULTS
+from mnemolog.streams.stages.embed import cosine_similarity
 from tests.bench.filling import commits
-from tests.bench.turns import UPDATED, turns
-from tests.servers.bodies import hashed
+from tests.bench.turns import UPDATE_EVERY, turns
+from tests.servers.bodies import hash_embeddings
 
 USERS = 10
 COUNT = 100
@@ -17,7 +17,7 @@ def said(given: list[Turn], user: int) -> list[str]:
 
 
 def near(one: str, other: str) -> float:
-    return cosine(*map(unit, hashed([one, other], 1536)))
+    return cosine_similarity(*map(normalized, hash_embeddings([one, other], 1536)))
 
 
 def test_turns_are_the_same_at_each_call_and_one_user_after_another() -> None:
@@ -39,9 +39,9 @@ def test_only_changed_facts_are_in_the_conflict_zone() -> None:
         texts = said(given, user)
         for place, text in enumerate(texts):
             nearest = max((near(text, earlier) for earlier in texts[:place]), default=0)
-            assert nearest < MEMLIB.duplicate
-            contested += nearest >= MEMLIB.conflict
-    assert contested == (COUNT - USERS) / UPDATED
+            assert nearest < MEMLIB_DEFAULTS.duplicate
+            contested += nearest >= MEMLIB_DEFAULTS.conflict
+    assert contested == (COUNT - USERS) / UPDATE_EVERY
 
 
 def test_a_log_has_as_many_facts_as_asked_for() -> None:

@@ -8,8 +8,8 @@ from datetime import date
 import pytest
 
 from mnemolog.cli.settings import rows_of
-from mnemolog.demo.conversation import LAST_DAY, lines
-from mnemolog.schemas.admission import Refusal, admit
+from mnemolog.demo.conversation import LAST_DAY, shifted_records
+from mnemolog.schemas.admission import Refusal, parse_turn
 from mnemolog.settings import Settings
 
 
@@ -33,7 +33,7 @@ def test_every_setting_is_listed_and_secrets_are_hidden(monkeypatch: pytest.Monk
 
 
 def test_the_conversation_is_of_three_people_with_one_broken_record() -> None:
-    judged = [admit(line, position="p") for line in lines(LAST_DAY)]
+    judged = [parse_turn(line, position="p") for line in shifted_records(LAST_DAY)]
     turns = [turn for turn in judged if not isinstance(turn, Refusal)]
     assert [refusal.reason for refusal in judged if isinstance(refusal, Refusal)] == ["not_a_record"]
     assert set(Counter(turn.scope.user_id for turn in turns)) == {"mira", "jonas", "priya"}
@@ -42,6 +42,10 @@ def test_the_conversation_is_of_three_people_with_one_broken_record() -> None:
 
 
 def test_the_conversation_is_moved_to_the_days_before() -> None:
-    moved = [turn for line in lines(date(2030, 1, 10)) if not isinstance(turn := admit(line, position="p"), Refusal)]
+    moved = [
+        turn
+        for line in shifted_records(date(2030, 1, 10))
+        if not isinstance(turn := parse_turn(line, position="p"), Refusal)
+    ]
     assert min(turn.occurred_at for turn in moved).date() == date(2030, 1, 5)
     assert max(turn.occurred_at for turn in moved).date() == date(2030, 1, 10)

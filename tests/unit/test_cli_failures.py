@@ -5,7 +5,7 @@ import psycopg_pool
 import pytest
 from aiokafka.errors import KafkaConnectionError  # type: ignore[import-untyped] # aiokafka ships no types
 
-from mnemolog.cli.failures import FAILED, UNAVAILABLE, USAGE, judge, report
+from mnemolog.cli.failures import FAILED, UNAVAILABLE, USAGE, exit_status_of, print_error
 from mnemolog.embedded.errors import DataFolderInUse, MissingExtraError
 from mnemolog.errors import (
     InvalidTurnError,
@@ -46,12 +46,12 @@ from mnemolog.streams.errors import PartitionCountDiffers
     ],
 )
 def test_each_kind_has_its_code(error: Exception, code: int) -> None:
-    assert judge(error).code == code
+    assert exit_status_of(error).code == code
 
 
 def test_a_group_is_told_by_its_first_cause(capsys: pytest.CaptureFixture[str]) -> None:
     group = ExceptionGroup("several", [ExceptionGroup("inner", [ServerUnavailableError("Kafka is away: start it")])])
-    assert report(group) == UNAVAILABLE
+    assert print_error(group) == UNAVAILABLE
     assert capsys.readouterr().err.strip() == "error: Kafka is away: start it"
 
 
@@ -59,7 +59,7 @@ def test_an_unexpected_error_names_itself_and_no_traceback(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("MNEMOLOG_LOG_LEVEL", raising=False)
-    assert report(ZeroDivisionError("division by zero")) == FAILED
+    assert print_error(ZeroDivisionError("division by zero")) == FAILED
     told = capsys.readouterr().err
     assert "ZeroDivisionError: division by zero" in told
     assert "MNEMOLOG_LOG_LEVEL=debug" in told
@@ -67,5 +67,5 @@ def test_an_unexpected_error_names_itself_and_no_traceback(
 
 
 def test_control_sequences_of_others_do_not_reach_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
-    report(QueryError("\x1b]0;owned\x07 [red]x"))
+    print_error(QueryError("\x1b]0;owned\x07 [red]x"))
     assert capsys.readouterr().err == "error: ]0;owned [red]x\n"

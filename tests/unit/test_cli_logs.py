@@ -6,11 +6,11 @@ from collections.abc import Iterator
 import pytest
 import structlog
 
-from mnemolog.logs import Form, configure_logs
+from mnemolog.logs import LogFormat, configure_logs
 
 
 @pytest.fixture(autouse=True)
-def logs_as_before() -> Iterator[None]:
+def restored_logging() -> Iterator[None]:
     handlers, level = logging.root.handlers[:], logging.root.level
     yield
     structlog.reset_defaults()
@@ -19,7 +19,7 @@ def logs_as_before() -> Iterator[None]:
 
 
 @pytest.mark.parametrize("form", ["console", "json"])
-def test_an_exception_is_logged_without_local_variables(form: Form, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_exception_is_logged_without_local_variables(form: LogFormat, capsys: pytest.CaptureFixture[str]) -> None:
     configure_logs("info", form)
     log = structlog.get_logger()
     logging.getLogger("driver").warning("driver speaks")

@@ -10,7 +10,7 @@ from uuid import UUID
 import pytest
 from pydantic import BaseModel
 
-from mnemolog.cli.output import cell, emit, program, stacked, table
+from mnemolog.cli.output import cell, print_json, print_table, program_name, stacked
 
 
 class Model(BaseModel):
@@ -29,7 +29,7 @@ class Value:
 
 def test_every_kind_of_value_has_its_json(capsys: pytest.CaptureFixture[str]) -> None:
     at = datetime(2026, 3, 1, tzinfo=UTC)
-    emit(Value(UUID(int=1), {0: 1}, Model(at=at), Path("a"), b"\xff{", timedelta(seconds=1)))
+    print_json(Value(UUID(int=1), {0: 1}, Model(at=at), Path("a"), b"\xff{", timedelta(seconds=1)))
     out = capsys.readouterr().out
     assert out.count("\n") == 1
     assert json.loads(out) == {
@@ -58,7 +58,7 @@ def test_values_are_shown_as_people_read_them(value: object, shown: str) -> None
 
 
 def test_a_table_shows_text_as_it_is(capsys: pytest.CaptureFixture[str]) -> None:
-    table("2 rows", ("a", "b"), [("[red]x[/]", "\x1b[31mred"), (stacked("[b]first", None), 2)])
+    print_table("2 rows", ("a", "b"), [("[red]x[/]", "\x1b[31mred"), (stacked("[b]first", None), 2)])
     out = capsys.readouterr().out
     assert "[red]x[/]" in out
     assert "[b]first" in out
@@ -66,7 +66,7 @@ def test_a_table_shows_text_as_it_is(capsys: pytest.CaptureFixture[str]) -> None
 
 
 def test_a_very_long_text_is_cut_in_a_table(capsys: pytest.CaptureFixture[str]) -> None:
-    table("1 rows", ("a", "b"), [(stacked("word " * 50_000, "below"), "x" * 100_000)])
+    print_table("1 rows", ("a", "b"), [(stacked("word " * 50_000, "below"), "x" * 100_000)])
     out = capsys.readouterr().out
     assert "below" in out
     assert "…" in out
@@ -79,8 +79,8 @@ def test_the_program_is_named_as_it_can_be_typed(monkeypatch: pytest.MonkeyPatch
     (folder / "mnemolog").touch(0o755)
     monkeypatch.setattr(sys, "executable", str(folder / "python"))
     monkeypatch.setenv("PATH", "/nowhere")
-    assert program() == str(folder / "mnemolog")
+    assert program_name() == str(folder / "mnemolog")
     monkeypatch.chdir(tmp_path)
-    assert program() == "./.venv/bin/mnemolog"
+    assert program_name() == "./.venv/bin/mnemolog"
     monkeypatch.setenv("PATH", str(folder))
-    assert program() == "mnemolog"
+    assert program_name() == "mnemolog"

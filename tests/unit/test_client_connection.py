@@ -8,53 +8,53 @@ from pathlib import Path
 
 import pytest
 
-from mnemolog.connection import FILE, Connection, announced, located
+from mnemolog.connection import DISCOVERY_FILE, ServerAddresses, discovery_file, with_discovered_servers
 from mnemolog.errors import NotConnectedError, SettingsError
 from mnemolog.settings import Settings
 
 
 @pytest.fixture(autouse=True)
-def no_servers_set(monkeypatch: pytest.MonkeyPatch) -> None:
+def unset_server_settings(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("MNEMOLOG_KAFKA", "MNEMOLOG_POSTGRES", "MNEMOLOG_TOPIC_PREFIX"):
         monkeypatch.delenv(name, raising=False)
 
 
-def connection(pid: int = os.getpid()) -> Connection:
-    return Connection(kafka="k:1", postgres="postgresql://p", topic_prefix="x.", metrics_url=None, pid=pid)
+def connection(pid: int = os.getpid()) -> ServerAddresses:
+    return ServerAddresses(kafka="k:1", postgres="postgresql://p", topic_prefix="x.", metrics_url=None, pid=pid)
 
 
 def test_the_file_is_found_and_private_and_gone_afterwards(tmp_path: Path) -> None:
     settings = Settings(data_dir=tmp_path)
-    with announced(tmp_path, connection()):
-        assert stat.S_IMODE((tmp_path / FILE).stat().st_mode) == 0o600
-        found = located(settings)
+    with discovery_file(tmp_path, connection()):
+        assert stat.S_IMODE((tmp_path / DISCOVERY_FILE).stat().st_mode) == 0o600
+        found = with_discovered_servers(settings)
     assert (found.kafka, found.postgres, found.topic_prefix) == ("k:1", "postgresql://p", "x.")
-    assert not (tmp_path / FILE).exists()
+    assert not (tmp_path / DISCOVERY_FILE).exists()
 
 
 def test_what_is_set_goes_first(tmp_path: Path) -> None:
-    with announced(tmp_path, connection()):
-        found = located(Settings(data_dir=tmp_path, kafka="mine:9092"))
+    with discovery_file(tmp_path, connection()):
+        found = with_discovered_servers(Settings(data_dir=tmp_path, kafka="mine:9092"))
     assert (found.kafka, found.postgres) == ("mine:9092", "postgresql://p")
-    assert located(Settings(data_dir=tmp_path, kafka="a:1", postgres="postgresql://b")).kafka == "a:1"
+    assert with_discovered_servers(Settings(data_dir=tmp_path, kafka="a:1", postgres="postgresql://b")).kafka == "a:1"
 
 
 def test_nothing_running_says_what_to_do(tmp_path: Path) -> None:
     with pytest.raises(NotConnectedError, match="start `mnemolog up` here, or set MNEMOLOG_KAFKA"):
-        located(Settings(data_dir=tmp_path))
+        with_discovered_servers(Settings(data_dir=tmp_path))
 
 
 def test_the_file_of_a_killed_up_is_not_believed(tmp_path: Path) -> None:
     ended = subprocess.Popen([sys.executable, "-c", ""])
     ended.wait()
-    with announced(tmp_path, connection(ended.pid)), pytest.raises(NotConnectedError, match="has ended"):
-        located(Settings(data_dir=tmp_path))
+    with discovery_file(tmp_path, connection(ended.pid)), pytest.raises(NotConnectedError, match="has ended"):
+        with_discovered_servers(Settings(data_dir=tmp_path))
 
 
 def test_a_broken_file_is_an_error_not_a_crash(tmp_path: Path) -> None:
-    (tmp_path / FILE).write_text("{")
+    (tmp_path / DISCOVERY_FILE).write_text("{")
     with pytest.raises(NotConnectedError, match="cannot be read"):
-        located(Settings(data_dir=tmp_path))
+        with_discovered_servers(Settings(data_dir=tmp_path))
 
 
 @pytest.mark.parametrize(
@@ -66,4 +66,4 @@ def test_a_broken_file_is_an_error_not_a_crash(tmp_path: Path) -> None:
 )
 def test_an_address_that_is_none_is_named(given: dict[str, str], words: str, tmp_path: Path) -> None:
     with pytest.raises(SettingsError, match=words):
-        located(Settings.model_validate({"data_dir": tmp_path, **given}))
+        with_discovered_servers(Settings.model_validate({"data_dir": tmp_path, **given}))

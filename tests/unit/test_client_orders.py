@@ -9,19 +9,19 @@ from uuid import UUID
 import pytest
 
 from mnemolog.client import MemoryClient
-from mnemolog.commands import Draft, composed
-from mnemolog.errors import InvalidOrderError
-from mnemolog.ordering import Ordered
-from mnemolog.publishing import Letter
+from mnemolog.commands import CommandDraft, build_command
+from mnemolog.errors import InvalidCommandError
+from mnemolog.ordering import CommandReceipt
+from mnemolog.publishing import OutgoingRecord
 from mnemolog.schemas.command import (
-    POLICY_AGENT,
+    TENANT_POLICY_AGENT,
     Command,
+    CommandPayload,
     Confirm,
     Correct,
     Delete,
     DeleteAll,
     Edit,
-    Order,
     Reject,
     Resolve,
     SetPolicy,
@@ -39,38 +39,38 @@ F1, F2 = UUID(int=1), UUID(int=2)
 EDIT = Edit(fact_id=F1, text="Mira lives in Bern.")
 
 
-class Post:
+class RecordingProducer:
     """Takes letters as a broker would."""
 
     def __init__(self) -> None:
-        self.letters: list[Letter] = []
+        self.records: list[OutgoingRecord] = []
 
-    async def publish(self, letter: Letter) -> None:
-        self.letters.append(letter)
+    async def publish(self, letter: OutgoingRecord) -> None:
+        self.records.append(letter)
 
-    async def publish_every(self, letters: Iterable[Letter]) -> list[str]:
+    async def publish_batch(self, letters: Iterable[OutgoingRecord]) -> list[str]:
         taken = list(letters)
-        self.letters.extend(taken)
+        self.records.extend(taken)
         return [letter.name for letter in taken]
 
 
-class Client(MemoryClient):
+class OfflineClient(MemoryClient):
     """The client with a post of its own; nothing here asks the tables."""
 
     def __init__(self) -> None:
         super().__init__(settings=Settings(), now=lambda: AT, new_id=lambda: "c1")
-        self.post = Post()
+        self.producer = RecordingProducer()
 
-    async def _publishing(self) -> Any:
-        return self.post
+    async def _connect_producer(self) -> Any:
+        return self.producer
 
     @property
     def commands(self) -> list[Command]:
-        return [Command.from_bytes(letter.value) for letter in self.post.letters]
+        return [Command.from_bytes(letter.value) for letter in self.producer.records]
 
 
-Call = Callable[[Client], Awaitable[Ordered | list[Ordered]]]
-CALLS: dict[str, tuple[Call, Order]] = {
+Call = Callable[[OfflineClient], Awaitable[CommandReceipt | list[CommandReceipt]]]
+CALLS: dict[str, tuple[Call, CommandPayload]] = {
     "update": (lambda c: c.update(F1, EDIT.text, user_id="mira"), Update(edits=(EDIT,))),
     "batch_update": (
         lambda c: c.batch_update([EDIT, {"fact_id": str(F2), "text": "b", "key": "pet"}], user_id="mira"),
@@ -104,17 +104,17 @@ CALLS: dict[str, tuple[Call, Order]] = {
 
 @pytest.mark.parametrize("name", CALLS)
 async def test_a_call_becomes_one_command_to_the_topic_of_commands(name: str) -> None:
-    client, (call, order) = Client(), CALLS[name]
+    client, (call, order) = OfflineClient(), CALLS[name]
     answer = await call(client)
-    assert answer in (Ordered(command_id="c1"), [Ordered(command_id="c1")])
+    assert answer in (CommandReceipt(command_id="c1"), [CommandReceipt(command_id="c1")])
     (command,) = client.commands
     assert command == Command(command_id="c1", scope=Scope(user_id="mira"), issued_at=AT, order=order)
-    (letter,) = client.post.letters
+    (letter,) = client.producer.records
     assert (letter.topic, letter.name, letter.key) == (MEMORY_COMMANDS, "c1", b"default/mira")
 
 
-async def test_whose_it_is_and_who_ordered_it_are_in_the_command() -> None:
-    client = Client()
+async def test_scope_and_actor_are_in_the_command() -> None:
+    client = OfflineClient()
     place = {"tenant": "acme", "user_id": "mira", "agent_id": "bot", "app_id": "chat", "run_id": "r1"}
     await client.delete(F1, **place, actor="support", command_id="own")
     (command,) = client.commands
@@ -123,17 +123,17 @@ async def test_whose_it_is_and_who_ordered_it_are_in_the_command() -> None:
 
 
 async def test_a_policy_without_a_user_or_an_agent_is_the_tenants() -> None:
-    client = Client()
+    client = OfflineClient()
     await client.set_policy({"limits": {"active_facts": 100}}, tenant="acme")
     (command,) = client.commands
-    assert command.scope == Scope(tenant="acme", agent_id=POLICY_AGENT)
+    assert command.scope == Scope(tenant="acme", agent_id=TENANT_POLICY_AGENT)
     assert command.order == SetPolicy(level="tenant", policy=Policy(limits=Limits(active_facts=100)))
 
 
-async def test_the_id_of_a_wide_order_is_another_for_each_scope_and_always_the_same() -> None:
-    draft = Draft(command_id="c1", place={"user_id": "*"}, issued_at=AT, order={"kind": "delete_all"})
+async def test_a_command_for_many_scopes_has_one_stable_id_per_scope() -> None:
+    draft = CommandDraft(command_id="c1", scope_ids={"user_id": "*"}, issued_at=AT, payload={"kind": "delete_all"})
     scopes = [Scope(user_id="mira"), Scope(user_id="mira", agent_id="bot"), Scope(user_id="jonas")]
-    first, again = ([composed(draft.within(scope)) for scope in scopes] for _ in range(2))
+    first, again = ([build_command(draft.for_scope(scope)) for scope in scopes] for _ in range(2))
     assert [command.scope for command in first] == scopes
     assert first == again
     assert len({command.command_id for command in first}) == len(scopes)
@@ -174,22 +174,22 @@ BAD: dict[str, tuple[Call, str]] = {
 
 
 @pytest.mark.parametrize("name", BAD)
-async def test_what_is_no_order_is_refused_before_anything_is_sent(name: str) -> None:
-    client, (call, words) = Client(), BAD[name]
-    with pytest.raises(InvalidOrderError, match=words):
+async def test_an_invalid_command_is_refused_before_anything_is_sent(name: str) -> None:
+    client, (call, words) = OfflineClient(), BAD[name]
+    with pytest.raises(InvalidCommandError, match=words):
         await call(client)
-    assert client.post.letters == []
+    assert client.producer.records == []
 
 
 async def test_an_undo_of_nothing_and_of_two_things_is_refused() -> None:
-    client: Any = Client()
+    client: Any = OfflineClient()
     for aims in ({}, {"event_id": F1, "turn_id": "t1"}, {"model": "m"}):
-        with pytest.raises(InvalidOrderError):
+        with pytest.raises(InvalidCommandError):
             await client.undo(**aims, user_id="mira")
 
 
 async def test_an_unknown_name_is_an_error_of_the_caller() -> None:
-    client: Any = Client()
+    client: Any = OfflineClient()
     with pytest.raises(TypeError, match="user"):
         await client.delete(F1, user="mira")
 

@@ -8,15 +8,15 @@ from typing import Any
 import pytest
 
 from mnemolog.errors import InvalidTurnError
-from mnemolog.schemas.admission import Refusal, admit
+from mnemolog.schemas.admission import Refusal, parse_turn
 from mnemolog.schemas.turn import Message, Overrides
-from mnemolog.turns import Draft, checked, compose, read_turn
+from mnemolog.turns import TurnDraft, build_turn, read_turn, validated_turn
 
 AT = datetime(2026, 3, 1, 9, tzinfo=UTC)
 LIMIT = 4096
 
 
-def draft(**changes: Any) -> Draft:
+def draft(**changes: Any) -> TurnDraft:
     fields: dict[str, Any] = {
         "messages": "I live in Bern.",
         "turn_id": "t1",
@@ -24,18 +24,18 @@ def draft(**changes: Any) -> Draft:
         "tenant": "default",
         "user_id": "alice",
     }
-    return Draft(**{**fields, **changes})
+    return TurnDraft(**{**fields, **changes})
 
 
 def test_a_text_becomes_one_message_of_the_user() -> None:
-    turn = compose(draft(), max_bytes=LIMIT)
+    turn = build_turn(draft(), max_bytes=LIMIT)
     assert turn.messages == (Message(role="user", content="I live in Bern."),)
     assert turn.scope.owner == "default/alice"
     assert turn.infer
 
 
 def test_everything_given_is_in_the_turn() -> None:
-    turn = compose(
+    turn = build_turn(
         draft(
             messages=[{"role": "user", "content": "Hi", "name": "Mira"}, Message(role="assistant", content="Hello")],
             agent_id="helper",
@@ -78,13 +78,13 @@ def test_everything_given_is_in_the_turn() -> None:
 )
 def test_what_is_no_turn_is_refused_with_its_field(changes: dict[str, Any], words: str) -> None:
     with pytest.raises(InvalidTurnError, match=words):
-        compose(draft(**changes), max_bytes=LIMIT)
+        build_turn(draft(**changes), max_bytes=LIMIT)
 
 
 def test_a_turn_is_read_back_from_its_bytes() -> None:
-    turn = compose(draft(), max_bytes=LIMIT)
+    turn = build_turn(draft(), max_bytes=LIMIT)
     assert read_turn(turn.to_bytes(), max_bytes=LIMIT) == turn
-    assert checked(turn, max_bytes=LIMIT) == turn
+    assert validated_turn(turn, max_bytes=LIMIT) == turn
 
 
 def test_a_document_without_turn_id_is_refused() -> None:
@@ -108,12 +108,12 @@ ALL_OVERRIDES = (
 @pytest.mark.parametrize("overrides", [{"conflct": 0.2}, {"reprompts": 1.5}, {"conflict": 0.9, "duplicate": 0.8}])
 def test_a_wrong_override_is_told_with_the_valid_ones_wherever_it_enters(overrides: dict[str, Any]) -> None:
     with pytest.raises(InvalidTurnError, match=re.escape(ALL_OVERRIDES)):
-        compose(draft(overrides=overrides), max_bytes=LIMIT)
-    document = json.loads(compose(draft(), max_bytes=LIMIT).to_bytes()) | {"overrides": overrides}
+        build_turn(draft(overrides=overrides), max_bytes=LIMIT)
+    document = json.loads(build_turn(draft(), max_bytes=LIMIT).to_bytes()) | {"overrides": overrides}
     data = json.dumps(document).encode()
     with pytest.raises(InvalidTurnError, match=re.escape(ALL_OVERRIDES)):
         read_turn(data, max_bytes=LIMIT)
-    judged = admit(data, position="conversation_turns/0/0")
+    judged = parse_turn(data, position="conversation_turns/0/0")
     assert isinstance(judged, Refusal)
     assert (judged.reason, judged.source_id) == ("invalid_record", "t1")
     assert judged.detail.endswith(ALL_OVERRIDES)
@@ -121,5 +121,5 @@ def test_a_wrong_override_is_told_with_the_valid_ones_wherever_it_enters(overrid
 
 def test_another_fault_is_told_without_the_overrides() -> None:
     with pytest.raises(InvalidTurnError) as raised:
-        compose(draft(messages=[]), max_bytes=LIMIT)
+        build_turn(draft(messages=[]), max_bytes=LIMIT)
     assert "overrides" not in str(raised.value)

@@ -13,7 +13,7 @@ from mnemolog.embedded import kafka
 from mnemolog.settings import PREFIX, Settings, load_settings
 from mnemolog.streams.assembly import ALL_STAGES
 from mnemolog.streams.tuning import KafkaTuning
-from tests.deployment import ROOT, compose, compose_schema, ours, read_yaml, services, workers
+from tests.deployment import ROOT, compose, compose_schema, own_services, read_yaml, services, worker_services
 
 VARIABLE = re.compile(r"\$\{(?P<name>\w+)(?P<rest>[^}]*)\}")
 LONG_RUNNING = sorted(name for name, service in services().items() if service.get("restart") != "no")
@@ -43,7 +43,7 @@ def test_every_image_has_a_full_version() -> None:
 def test_our_image_is_built_here_and_bears_the_projects_version() -> None:
     version = re.search(r'^version = "(.*)"$', (ROOT / "pyproject.toml").read_text(), re.MULTILINE)
     assert version
-    for service in ours().values():
+    for service in own_services().values():
         assert service["image"] == f"mnemolog:{version[1]}"
         assert (ROOT / service["build"]["context"] / service["build"]["dockerfile"]).is_file()
 
@@ -53,23 +53,23 @@ def test_kafka_is_the_version_that_the_tests_run_on() -> None:
     assert f"kafka_2.13:{services()['kafka']['image'].split(':')[1]} " in locked
 
 
-@pytest.mark.parametrize("name", sorted(ours()))
+@pytest.mark.parametrize("name", sorted(own_services()))
 def test_every_command_is_one_of_ours(name: str) -> None:
-    command, *arguments = ours()[name]["command"]
+    command, *arguments = own_services()[name]["command"]
     group = typer.main.get_group(app)
     assert command in group.commands
     group.commands[command].make_context(command, list(arguments))
 
 
 def test_every_stage_has_one_service_of_its_name() -> None:
-    assert {name: service["command"] for name, service in workers().items()} == {
+    assert {name: service["command"] for name, service in worker_services().items()} == {
         stage: ["worker", stage] for stage in ALL_STAGES
     }
 
 
-@pytest.mark.parametrize("name", sorted(ours()))
+@pytest.mark.parametrize("name", sorted(own_services()))
 def test_every_setting_exists_and_is_valid(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    environment = _environment(ours()[name])
+    environment = _environment(own_services()[name])
     settings = {PREFIX + field.upper() for field in Settings.model_fields}
     assert [one for one in environment if one not in settings] == ["PGPASSWORD"]
     for variable, value in environment.items():
@@ -81,11 +81,11 @@ def test_every_setting_exists_and_is_valid(name: str, monkeypatch: pytest.Monkey
 
 def test_workers_and_jobs_agree_on_servers_and_topics() -> None:
     for variable in ("MNEMOLOG_KAFKA", "MNEMOLOG_POSTGRES", "MNEMOLOG_PARTITIONS"):
-        assert len({_environment(service)[variable] for service in ours().values()}) == 1
+        assert len({_environment(service)[variable] for service in own_services().values()}) == 1
 
 
 def test_the_servers_are_where_the_settings_say() -> None:
-    environment = _environment(ours()["extract"])
+    environment = _environment(own_services()["extract"])
     assert f"INTERNAL://{environment['MNEMOLOG_KAFKA']}" in _kafka("ADVERTISED_LISTENERS").split(",")
     user, database = (_environment(services()["postgres"])[f"POSTGRES_{name}"] for name in ("USER", "DB"))
     assert environment["MNEMOLOG_POSTGRES"] == f"postgresql://{user}@postgres:5432/{database}"
@@ -136,7 +136,9 @@ def test_no_password_has_a_default() -> None:
 def test_the_example_of_env_has_what_is_read_and_no_password() -> None:
     text = (ROOT / "deploy/.env.example").read_text()
     read = {match["name"] for match in VARIABLE.finditer((ROOT / "docker-compose.yml").read_text())}
-    given = {name for service in ours().values() for name, value in _environment(service).items() if value is None}
+    given = {
+        name for service in own_services().values() for name, value in _environment(service).items() if value is None
+    }
     assert set(re.findall(r"^(?:# )?([A-Z_]+)=", text, re.MULTILINE)) == read | given
     for name in read:
         assert f"\n{name}=\n" in text
@@ -147,17 +149,17 @@ def test_what_runs_on_is_restarted_bounded_and_watched(name: str) -> None:
     service = services()[name]
     assert service["restart"] == "unless-stopped"
     assert set(service["deploy"]["resources"]["limits"]) == {"cpus", "memory"}
-    assert "healthcheck" in service or name in workers()
+    assert "healthcheck" in service or name in worker_services()
     assert "no-new-privileges:true" in service["security_opt"]
     assert service["logging"]["options"]["max-size"]
 
 
 def test_workers_are_watched_by_the_images_own_check() -> None:
-    assert all("healthcheck" not in service for service in workers().values())
+    assert all("healthcheck" not in service for service in worker_services().values())
 
 
 def test_workers_wait_for_servers_topics_and_tables() -> None:
-    for service in workers().values():
+    for service in worker_services().values():
         assert {name: one["condition"] for name, one in service["depends_on"].items()} == {
             "kafka": "service_healthy",
             "postgres": "service_healthy",
@@ -167,9 +169,9 @@ def test_workers_wait_for_servers_topics_and_tables() -> None:
 
 
 def test_workers_get_the_time_they_need_to_stop() -> None:
-    for service in workers().values():
+    for service in worker_services().values():
         grace = float(_environment(service)["MNEMOLOG_DRAIN_GRACE"])
-        assert _seconds(service["stop_grace_period"]) > KafkaTuning(grace=grace).stop_timeout
+        assert _seconds(service["stop_grace_period"]) > KafkaTuning(drain_timeout=grace).stop_timeout
 
 
 def test_every_mounted_path_and_volume_exists() -> None:
@@ -188,7 +190,7 @@ def test_prometheus_finds_every_stage_at_its_port() -> None:
     (found,) = job["dns_sd_configs"]
     assert found["names"] == list(ALL_STAGES)
     assert found["port"] == Settings.model_fields["metrics_port"].default
-    for service in workers().values():
+    for service in worker_services().values():
         assert service["expose"] == [_environment(service)["MNEMOLOG_METRICS_PORT"]] == [str(found["port"])]
         assert _environment(service)["MNEMOLOG_METRICS_HOST"] == "0.0.0.0"  # noqa: S104 -- within its network
 

@@ -9,15 +9,15 @@ from fnmatch import fnmatch
 import pytest
 
 from mnemolog.settings import Settings
-from scripts.locks import build_lock, part_of_lock, runtime_lock
-from tests.deployment import ROOT, arguments_of
+from scripts.locks import build_lock, lock_subset, runtime_lock
+from tests.deployment import ROOT, instruction_arguments
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 PIN = re.compile(r"^([a-z0-9-]+)==", re.MULTILINE)
 
 
 def test_it_is_built_on_the_python_that_the_tests_run_on() -> None:
-    bases = {arguments.split()[0] for arguments in arguments_of("FROM")}
+    bases = {arguments.split()[0] for arguments in instruction_arguments("FROM")}
     (base,) = bases
     assert re.fullmatch(r"python:3\.11\.\d+-slim-bookworm", base)
 
@@ -25,7 +25,7 @@ def test_it_is_built_on_the_python_that_the_tests_run_on() -> None:
 def test_it_copies_what_exists_and_is_not_ignored() -> None:
     sources = [
         source
-        for arguments in arguments_of("COPY")
+        for arguments in instruction_arguments("COPY")
         if not arguments.startswith("--from=")
         for source in shlex.split(arguments)[:-1]
     ]
@@ -37,23 +37,23 @@ def test_it_copies_what_exists_and_is_not_ignored() -> None:
 
 
 def test_it_runs_our_command_as_nobody_in_particular() -> None:
-    (entry,) = arguments_of("ENTRYPOINT")
-    (command,) = arguments_of("CMD")
-    (user,) = arguments_of("USER")
+    (entry,) = instruction_arguments("ENTRYPOINT")
+    (command,) = instruction_arguments("CMD")
+    (user,) = instruction_arguments("USER")
     assert json.loads(entry) == list(PROJECT["project"]["scripts"])
     assert json.loads(command) == ["worker"]
     assert int(user) > 0
 
 
 def test_its_check_asks_the_workers_health() -> None:
-    (check,) = arguments_of("HEALTHCHECK")
+    (check,) = instruction_arguments("HEALTHCHECK")
     port = Settings.model_fields["metrics_port"].default
     assert f"http://127.0.0.1:{port}/health" in check
-    assert arguments_of("EXPOSE") == [str(port)]
+    assert instruction_arguments("EXPOSE") == [str(port)]
 
 
 def test_packages_are_installed_by_hash_alone() -> None:
-    installs = [part for run in arguments_of("RUN") for part in run.split("&&") if "pip install" in part]
+    installs = [part for run in instruction_arguments("RUN") for part in run.split("&&") if "pip install" in part]
     assert len(installs) == 3
     for install in installs:
         assert "--require-hashes" in install or "--no-deps --no-index" in install
@@ -75,7 +75,7 @@ def test_the_runtime_has_what_it_needs_and_no_more() -> None:
 
 
 def test_a_part_follows_what_its_packages_require() -> None:
-    assert {"jinja2", "markupsafe"} == set(PIN.findall(part_of_lock(["jinja2"])))
+    assert {"jinja2", "markupsafe"} == set(PIN.findall(lock_subset(["jinja2"])))
 
 
 def test_secrets_do_not_get_into_the_image() -> None:

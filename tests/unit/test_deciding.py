@@ -17,41 +17,41 @@ from mnemolog.schemas.events import (
     FactsMerged,
     FactsRelated,
 )
-from mnemolog.schemas.policy import Rules
+from mnemolog.schemas.policy import EffectivePolicy
 from mnemolog.schemas.provenance import Verdict
-from mnemolog.streams.stages.deciding import events
+from mnemolog.streams.stages.deciding import decide
 from mnemolog.streams.stages.guarding import OVERWRITES
-from mnemolog.streams.stages.making import Unjudged
-from mnemolog.streams.stages.weighing import Contested, Duplicate, Fresh
+from mnemolog.streams.stages.making import NoDecision
+from mnemolog.streams.stages.weighing import Conflict, Duplicate, New
 from tests.verdicts import (
     LAST_YEAR,
-    MERGED,
+    MERGED_VECTOR,
     NEXT_YEAR,
-    NOON,
     OWNER,
     SOURCE,
-    decide,
+    TODAY,
     decide_all,
-    given,
-    judged,
-    known,
-    matched,
+    decide_one,
+    decision_context,
+    known_fact,
+    llm_decision,
+    matched_fact,
 )
 
 DAY = timedelta(days=1)
 
 
-def test_a_fresh_fact_is_added_with_deterministic_ids() -> None:
-    (event,) = events([Fresh(matched())], {}, given())
+def test_a_new_fact_is_added_with_deterministic_ids() -> None:
+    (event,) = decide([New(matched_fact())], {}, decision_context())
     assert isinstance(event, FactAdded)
     assert event.fact.fact_id == ids.fact_id(OWNER, SOURCE, 0)
     assert event.event_id == ids.event_id(OWNER, SOURCE, 0)
-    assert (event.fact.true_from, event.fact.confidence, event.unresolved) == (NOON, 0.95, False)
+    assert (event.fact.true_from, event.fact.confidence, event.unresolved) == (TODAY, 0.95, False)
 
 
 def test_every_candidate_that_was_looked_at_is_in_the_decision() -> None:
-    near, far = known(0.7), known(0.3)
-    event = decide(matched(near, far), judged("KEEP", near))
+    near, far = known_fact(0.7), known_fact(0.3)
+    event = decide_one(matched_fact(near, far), llm_decision("KEEP", near))
     assert [(seen.fact_id, seen.similarity) for seen in event.decision.candidates] == [
         (near.fact_id, 0.7),
         (far.fact_id, 0.3),
@@ -73,9 +73,9 @@ def test_every_candidate_that_was_looked_at_is_in_the_decision() -> None:
         ("SIMILAR", FactsRelated),
     ],
 )
-def test_a_verdict_is_carried_out_on_all_its_targets(verdict: Verdict, kind: Any) -> None:
-    old, other, left = known(), known(), known()
-    event = decide(matched(old, other, left), judged(verdict, old, other, ended_at=NEXT_YEAR))
+def test_a_verdict_is_applied_to_all_its_targets(verdict: Verdict, kind: Any) -> None:
+    old, other, left = known_fact(), known_fact(), known_fact()
+    event = decide_one(matched_fact(old, other, left), llm_decision(verdict, old, other, ended_at=NEXT_YEAR))
     assert isinstance(event, kind)
     assert event.targets == (old.fact_id, other.fact_id)
     assert event.fact.fact_id == ids.fact_id(OWNER, SOURCE, 0)
@@ -85,74 +85,82 @@ def test_a_verdict_is_carried_out_on_all_its_targets(verdict: Verdict, kind: Any
 
 @pytest.mark.parametrize("verdict", ["REPLACE", "RETRACT"])
 def test_a_fact_ends_when_the_new_one_began_or_when_it_is_told(verdict: Verdict) -> None:
-    old, february = known(), LAST_YEAR + 300 * DAY
-    event = decide(matched(old, event_time=february), judged(verdict, old))
+    old, february = known_fact(), LAST_YEAR + 300 * DAY
+    event = decide_one(matched_fact(old, event_time=february), llm_decision(verdict, old))
     assert event.ended_at == event.fact.true_from == february
-    event = decide(matched(old, event_time=february), judged(verdict, old, ended_at=february - DAY))
+    event = decide_one(matched_fact(old, event_time=february), llm_decision(verdict, old, ended_at=february - DAY))
     assert (event.ended_at, event.fact.true_from) == (february - DAY, february)
 
 
 def test_a_plan_that_is_called_off_never_was_true() -> None:
-    plan = known(true_from=NEXT_YEAR, event_time=NEXT_YEAR, said_at=LAST_YEAR)
-    retracted = decide(matched(plan, action_hint="retract"), judged("RETRACT", plan))
+    plan = known_fact(true_from=NEXT_YEAR, event_time=NEXT_YEAR, said_at=LAST_YEAR)
+    retracted = decide_one(matched_fact(plan, action_hint="retract"), llm_decision("RETRACT", plan))
     assert isinstance(retracted, FactRetracted)
     assert retracted.ended_at is None
-    assert isinstance(decide(matched(plan, action_hint="update"), judged("REPLACE", plan)), FactContradicted)
+    assert isinstance(
+        decide_one(matched_fact(plan, action_hint="update"), llm_decision("REPLACE", plan)), FactContradicted
+    )
 
 
 def test_an_announced_end_is_the_one_that_is_told() -> None:
-    old = known()
-    assert decide(matched(old), judged("EXPIRE", old, ended_at=NEXT_YEAR)).ended_at == NEXT_YEAR
+    old = known_fact()
+    assert decide_one(matched_fact(old), llm_decision("EXPIRE", old, ended_at=NEXT_YEAR)).ended_at == NEXT_YEAR
 
 
 def test_what_is_known_is_confirmed_or_skipped() -> None:
-    old, nearest = known(0.7), known(0.9)
-    kept = decide(matched(old, nearest), judged("KEEP", old, nearest))
+    old, nearest = known_fact(0.7), known_fact(0.9)
+    kept = decide_one(matched_fact(old, nearest), llm_decision("KEEP", old, nearest))
     assert isinstance(kept, FactConfirmed)
     assert kept.target == nearest.fact_id
     assert kept.statement is not None
     assert kept.statement.text == "Mira lives in Munich."
-    (skipped,) = events([Duplicate(matched(old), old, "threshold")], {}, given())
+    (skipped,) = decide([Duplicate(matched_fact(old), old, "threshold")], {}, decision_context())
     assert isinstance(skipped, FactSkipped)
     assert skipped.target == old.fact_id
 
 
 def test_a_merged_fact_is_what_its_parents_are_together() -> None:
-    old = known(
+    old = known_fact(
         confidence=0.99, key="home_city", value="Berlin", category="health", subject="Mira", valid_until=NEXT_YEAR
     )
-    event = decide(matched(old), judged("MERGE", old, text="Mira moved."))
+    event = decide_one(matched_fact(old), llm_decision("MERGE", old, text="Mira moved."))
     fact = event.fact
-    assert (fact.text, fact.search_text, fact.vector) == ("Mira moved.", "Mira moved.", MERGED)
+    assert (fact.text, fact.search_text, fact.vector) == ("Mira moved.", "Mira moved.", MERGED_VECTOR)
     assert (fact.true_from, fact.confidence, fact.valid_until) == (LAST_YEAR, 0.99, NEXT_YEAR)
     assert (fact.key, fact.value, fact.category, fact.subject) == ("home_city", "Berlin", "health", "Mira")
     assert event.statement.text == "Mira lives in Munich."
 
 
 def test_a_merged_fact_keeps_what_the_statement_says_of_itself() -> None:
-    old = known(key="home_city", value="Berlin", category="other", subject="Bob")
-    fact = decide(matched(old, key="work_city", value="Munich", subject="Mira"), judged("MERGE", old)).fact
+    old = known_fact(key="home_city", value="Berlin", category="other", subject="Bob")
+    fact = decide_one(
+        matched_fact(old, key="work_city", value="Munich", subject="Mira"), llm_decision("MERGE", old)
+    ).fact
     assert (fact.key, fact.value, fact.subject) == ("work_city", "Munich", "Mira")
 
 
 def test_without_a_valid_verdict_the_fact_is_added_and_marked() -> None:
-    contested = Contested(matched(known()), (known(),))
-    for judgements in ({0: Unjudged(complaint="no valid reply", model="judge")}, {}):
-        (event,) = events([contested], judgements, given())
+    contested = Conflict(matched_fact(known_fact()), (known_fact(),))
+    for judgements in ({0: NoDecision(complaint="no valid reply", model="judge")}, {}):
+        (event,) = decide([contested], judgements, decision_context())
         assert isinstance(event, FactAdded)
         assert event.unresolved
         assert event.decision.by == "fallback"
 
 
 def test_the_preset_cautious_doubts_every_new_fact() -> None:
-    event = decide(matched(known()), judged("ADD"), given(rules=Rules(confidence="cautious")))
+    event = decide_one(
+        matched_fact(known_fact()), llm_decision("ADD"), decision_context(rules=EffectivePolicy(confidence="cautious"))
+    )
     assert event.fact.confidence == 0.40
 
 
 @pytest.mark.parametrize("verdict", ["REPLACE", "RETRACT", "EXPIRE", "CONTRADICT"])
 def test_late_news_becomes_history(verdict: Verdict) -> None:
-    old = known(true_from=NEXT_YEAR)
-    event = decide(matched(old), judged(verdict, old, ended_at=NEXT_YEAR if verdict == "EXPIRE" else None))
+    old = known_fact(true_from=NEXT_YEAR)
+    event = decide_one(
+        matched_fact(old), llm_decision(verdict, old, ended_at=NEXT_YEAR if verdict == "EXPIRE" else None)
+    )
     assert isinstance(event, FactAdded)
     assert (event.ended_at, event.ended_by) == (NEXT_YEAR, old.fact_id)
     assert (event.decision.by, event.decision.verdict, event.decision.guard) == ("policy", verdict, "late_news")
@@ -160,21 +168,23 @@ def test_late_news_becomes_history(verdict: Verdict) -> None:
 
 
 def test_late_news_ends_where_the_next_version_that_is_known_began() -> None:
-    old = known(true_from=NEXT_YEAR)
-    chains = {old.fact_id: (LAST_YEAR, NOON + DAY, NEXT_YEAR)}
-    event = decide(matched(old), judged("REPLACE", old), given(chains=chains))
-    assert event.ended_at == NOON + DAY
+    old = known_fact(true_from=NEXT_YEAR)
+    chains = {old.fact_id: (LAST_YEAR, TODAY + DAY, NEXT_YEAR)}
+    event = decide_one(matched_fact(old), llm_decision("REPLACE", old), decision_context(version_starts=chains))
+    assert event.ended_at == TODAY + DAY
 
 
 @pytest.mark.parametrize("verdict", list(OVERWRITES))
 def test_a_guarded_verdict_waits_with_all_that_it_would_do(verdict: Verdict) -> None:
-    old, other = known(authority="human"), known()
-    event = decide(matched(old, other), judged(verdict, old, other, ended_at=NOON if verdict == "EXPIRE" else None))
+    old, other = known_fact(authority="human"), known_fact()
+    event = decide_one(
+        matched_fact(old, other), llm_decision(verdict, old, other, ended_at=TODAY if verdict == "EXPIRE" else None)
+    )
     assert isinstance(event, FactPending)
     assert (event.targets, event.action) == ((old.fact_id, other.fact_id), OVERWRITES[verdict])
     assert (event.guard, event.needs_human) == ("human_word", True)
-    assert event.ended_at == (NOON if verdict in ("REPLACE", "RETRACT", "EXPIRE") else None)
-    assert event.fact.vector == (MERGED if verdict == "MERGE" else matched().vector)
+    assert event.ended_at == (TODAY if verdict in ("REPLACE", "RETRACT", "EXPIRE") else None)
+    assert event.fact.vector == (MERGED_VECTOR if verdict == "MERGE" else matched_fact().vector)
     decision = event.decision
     assert (decision.by, decision.verdict, decision.guard) == ("policy", verdict, "human_word")
     assert "because; held back: a human" in decision.reason
@@ -182,23 +192,25 @@ def test_a_guarded_verdict_waits_with_all_that_it_would_do(verdict: Verdict) -> 
 
 
 def test_a_statement_can_wait_for_another_one_or_for_a_human() -> None:
-    sure, risky = known(confidence=0.95), known(category="finance")
-    assert not decide(matched(sure), judged("CONTRADICT", sure)).needs_human
-    held = decide(matched(risky, certainty="strong"), judged("REPLACE", risky))
+    sure, risky = known_fact(confidence=0.95), known_fact(category="finance")
+    assert not decide_one(matched_fact(sure), llm_decision("CONTRADICT", sure)).needs_human
+    held = decide_one(matched_fact(risky, certainty="strong"), llm_decision("REPLACE", risky))
     assert (held.guard, held.needs_human) == ("high_risk", False)
 
 
 @pytest.mark.parametrize("verdict", ["EXTEND", "SIMILAR", "EXPIRE"])
 def test_nothing_is_related_to_what_is_pending(verdict: Verdict) -> None:
-    pending, held = known(status="pending_confirmation"), known()
-    event = decide(matched(pending), judged(verdict, pending, ended_at=NOON))
+    pending, held = known_fact(status="pending_confirmation"), known_fact()
+    event = decide_one(matched_fact(pending), llm_decision(verdict, pending, ended_at=TODAY))
     assert isinstance(event, FactAdded)
-    event = decide(matched(pending, held), judged(verdict, pending, held, ended_at=NOON))
+    event = decide_one(matched_fact(pending, held), llm_decision(verdict, pending, held, ended_at=TODAY))
     assert event.targets == (held.fact_id,)
 
 
 def test_where_facts_are_only_added_the_policy_is_the_reason() -> None:
-    (event,) = events([Fresh(matched(known()), "add_only")], {}, given(rules=Rules(add_only=True)))
+    (event,) = decide(
+        [New(matched_fact(known_fact()), "add_only")], {}, decision_context(rules=EffectivePolicy(add_only=True))
+    )
     assert isinstance(event, FactAdded)
     assert (event.decision.by, event.decision.guard) == ("policy", "add_only")
 
@@ -208,28 +220,28 @@ def test_where_facts_are_only_added_the_policy_is_the_reason() -> None:
 
 def two(first: Verdict | None, second: Verdict, *, text: str = "two", **fields: Any) -> tuple[Any, ...]:
     """The events of a statement about Berlin, and of a later one about that statement."""
-    berlin = known()
-    one = matched(berlin, text="one")
-    itself = known(0.9, "one", fact_id=ids.fact_id(OWNER, SOURCE, 0), true_from=NOON)
-    other = matched(berlin, itself, text=text, **fields)
-    judgements = {1: judged(second, itself)} | ({0: judged(first, berlin)} if first else {})
+    berlin = known_fact()
+    one = matched_fact(berlin, text="one")
+    itself = known_fact(0.9, "one", fact_id=ids.fact_id(OWNER, SOURCE, 0), true_from=TODAY)
+    other = matched_fact(berlin, itself, text=text, **fields)
+    judgements = {1: llm_decision(second, itself)} | ({0: llm_decision(first, berlin)} if first else {})
     return berlin, *decide_all([one, other], judgements)
 
 
 def test_a_known_fact_is_ended_once_by_the_first_of_a_turn() -> None:
-    old = known()
-    facts = [matched(old, text=text) for text in ("one", "two")]
-    first, second = decide_all(facts, {0: judged("REPLACE", old), 1: judged("REPLACE", old)})
+    old = known_fact()
+    facts = [matched_fact(old, text=text) for text in ("one", "two")]
+    first, second = decide_all(facts, {0: llm_decision("REPLACE", old), 1: llm_decision("REPLACE", old)})
     assert isinstance(first, FactReplaced)
     assert isinstance(second, FactAdded)
     assert first.fact.fact_id != second.fact.fact_id
 
 
 def test_a_repetition_of_what_this_turn_has_ended_is_kept_as_a_fact_of_its_own() -> None:
-    berlin = known()
-    moved = Contested(matched(berlin), (berlin,))
-    repeated = Duplicate(matched(berlin, text=berlin.text), berlin, "hash")
-    first, second = events([moved, repeated], {0: judged("REPLACE", berlin)}, given())
+    berlin = known_fact()
+    moved = Conflict(matched_fact(berlin), (berlin,))
+    repeated = Duplicate(matched_fact(berlin, text=berlin.text), berlin, "hash")
+    first, second = decide([moved, repeated], {0: llm_decision("REPLACE", berlin)}, decision_context())
     assert isinstance(first, FactReplaced)
     assert isinstance(second, FactAdded)
     assert second.fact.text == berlin.text
@@ -256,14 +268,14 @@ def test_a_fact_is_confirmed_once_a_turn() -> None:
 
 
 def test_what_waits_since_this_very_turn_is_not_confirmed_by_it() -> None:
-    berlin = known(authority="human")
-    itself = known(0.9, "one", fact_id=ids.fact_id(OWNER, SOURCE, 0))
-    facts = [matched(berlin, text="one"), matched(itself, text="two")]
-    first, second = decide_all(facts, {0: judged("REPLACE", berlin), 1: judged("KEEP", itself)})
+    berlin = known_fact(authority="human")
+    itself = known_fact(0.9, "one", fact_id=ids.fact_id(OWNER, SOURCE, 0))
+    facts = [matched_fact(berlin, text="one"), matched_fact(itself, text="two")]
+    first, second = decide_all(facts, {0: llm_decision("REPLACE", berlin), 1: llm_decision("KEEP", itself)})
     assert isinstance(first, FactPending)
     assert isinstance(second, FactSkipped)
     assert second.target == first.fact.fact_id
-    first, second = decide_all(facts, {0: judged("REPLACE", berlin), 1: judged("MERGE", itself)})
+    first, second = decide_all(facts, {0: llm_decision("REPLACE", berlin), 1: llm_decision("MERGE", itself)})
     assert isinstance(second, FactPending)
     assert second.targets == (berlin.fact_id, first.fact.fact_id)  # type: ignore[union-attr]  # a pending fact, as above
     assert (second.action, second.guard, second.needs_human) == ("replace", "human_word", True)
@@ -277,10 +289,10 @@ def test_an_earlier_time_of_the_same_turn_becomes_history() -> None:
 
 
 def test_what_came_as_history_is_not_ended_again() -> None:
-    munich = known(true_from=NEXT_YEAR)
-    itself = known(0.9, "one", fact_id=ids.fact_id(OWNER, SOURCE, 0), true_from=NOON)
-    facts = [matched(munich, text="one"), matched(itself, text="two")]
-    first, second = decide_all(facts, {0: judged("REPLACE", munich), 1: judged("REPLACE", itself)})
+    munich = known_fact(true_from=NEXT_YEAR)
+    itself = known_fact(0.9, "one", fact_id=ids.fact_id(OWNER, SOURCE, 0), true_from=TODAY)
+    facts = [matched_fact(munich, text="one"), matched_fact(itself, text="two")]
+    first, second = decide_all(facts, {0: llm_decision("REPLACE", munich), 1: llm_decision("REPLACE", itself)})
     assert isinstance(first, FactAdded)
     assert first.ended_by == munich.fact_id
     assert isinstance(second, FactAdded)

@@ -10,8 +10,8 @@ from hypothesis import settings
 from hypothesis import strategies as st
 
 from mnemolog.projections.fold import fold
-from mnemolog.projections.rows import FactState, KnownFact, LogPosition
-from mnemolog.projections.state import State, scope_columns, targets_of
+from mnemolog.projections.rows import KnownFact, LogPosition, TimedFactState
+from mnemolog.projections.state import FoldState, named_fact_ids, scope_columns
 from mnemolog.schemas import ids
 from mnemolog.schemas.commit import Commit
 from mnemolog.schemas.events import (
@@ -25,43 +25,55 @@ from mnemolog.schemas.events import (
     PendingConfirmed,
 )
 from mnemolog.schemas.facts import Candidate, MatchedFact
-from mnemolog.schemas.policy import Rules
+from mnemolog.schemas.policy import EffectivePolicy
 from mnemolog.schemas.provenance import Origin, Verdict
 from mnemolog.schemas.scope import Scope
-from mnemolog.streams.stages.accounting import ends
-from mnemolog.streams.stages.deciding import events
+from mnemolog.streams.stages.accounting import ended_fact_ids
+from mnemolog.streams.stages.deciding import decide
 from mnemolog.streams.stages.guarding import OVERWRITES
-from mnemolog.streams.stages.in_turn import place_id
-from mnemolog.streams.stages.making import Circumstances, Judgement, Unjudged
-from mnemolog.streams.stages.settling import Settling, unsettled
-from mnemolog.streams.stages.weighing import Contested, Weight, weigh
-from tests.verdicts import LAST_YEAR, NEXT_YEAR, NOON, OWNER, SOURCE, THRESHOLDS, Case, given, judged, known, matched
+from mnemolog.streams.stages.in_turn import provisional_fact_id
+from mnemolog.streams.stages.making import DecisionContext, LlmDecision, NoDecision
+from mnemolog.streams.stages.settling import RetryOutcome, conflicts_to_retry
+from mnemolog.streams.stages.weighing import Classification, Conflict, classify
+from tests.verdicts import (
+    LAST_YEAR,
+    NEXT_YEAR,
+    OWNER,
+    SOURCE,
+    THRESHOLDS,
+    TODAY,
+    PendingOverwrite,
+    decision_context,
+    known_fact,
+    llm_decision,
+    matched_fact,
+)
 
 MIRA = Scope(user_id="mira")
-TIMES = st.sampled_from([LAST_YEAR, NOON, NEXT_YEAR])
+TIMES = st.sampled_from([LAST_YEAR, TODAY, NEXT_YEAR])
 VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class World:
+class DecisionCase:
     """What is known, what waits, and what a turn says and a reader makes of it."""
 
     candidates: tuple[Candidate, ...]
-    cases: tuple[Case, ...]
-    weights: tuple[Weight, ...]
-    judgements: dict[int, Judgement | Unjudged]
-    settlings: tuple[Settling, ...]
-    given: Circumstances
+    pending: tuple[PendingOverwrite, ...]
+    classifications: tuple[Classification, ...]
+    decisions: dict[int, LlmDecision | NoDecision]
+    retry_outcomes: tuple[RetryOutcome, ...]
+    context: DecisionContext
 
     @property
-    def made(self) -> tuple[MemoryEvent, ...]:
-        return events(self.weights, self.judgements, self.given, self.settlings)
+    def events(self) -> tuple[MemoryEvent, ...]:
+        return decide(self.classifications, self.decisions, self.context, self.retry_outcomes)
 
 
 @st.composite
-def known_facts(draw: st.DrawFn) -> tuple[tuple[Candidate, ...], tuple[Case, ...]]:
+def known_facts(draw: st.DrawFn) -> tuple[tuple[Candidate, ...], tuple[PendingOverwrite, ...]]:
     held = [
-        known(
+        known_fact(
             draw(st.sampled_from([0.5, 0.8, 0.99])),
             f"fact {place}",
             fact_id=UUID(int=place),
@@ -73,14 +85,18 @@ def known_facts(draw: st.DrawFn) -> tuple[tuple[Candidate, ...], tuple[Case, ...
         )
         for place in range(draw(st.integers(1, 4)))
     ]
-    cases: list[Case] = []
+    cases: list[PendingOverwrite] = []
     for place in range(draw(st.integers(0, 2))):
         targets = draw(st.lists(st.sampled_from(held), min_size=1, max_size=2, unique_by=lambda one: one.fact_id))
         human = any(target.authority == "human" for target in targets)
         fact_ids = tuple(target.fact_id for target in targets)
         action = draw(st.sampled_from(list(OVERWRITES.values())))
-        cases.append(Case(fact_id=UUID(int=100 + place), targets=fact_ids, action=action, needs_human=human))
-    pending = [known(0.9, f"{case.fact_id}", fact_id=case.fact_id, status="pending_confirmation") for case in cases]
+        cases.append(
+            PendingOverwrite(fact_id=UUID(int=100 + place), targets=fact_ids, action=action, needs_human=human)
+        )
+    pending = [
+        known_fact(0.9, f"{case.fact_id}", fact_id=case.fact_id, status="pending_confirmation") for case in cases
+    ]
     challenged = {one.fact_id: tuple(case.fact_id for case in cases if one.fact_id in case.targets) for one in held}
     held = [one.model_copy(update={"challenged_by": challenged[one.fact_id]}) for one in held]
     return (*held, *pending), tuple(cases)
@@ -91,49 +107,52 @@ def statements(draw: st.DrawFn, candidates: tuple[Candidate, ...]) -> tuple[Matc
     facts = []
     for place in range(draw(st.integers(1, 4))):
         near = draw(st.lists(st.sampled_from(candidates), max_size=4, unique_by=lambda one: one.fact_id))
-        itself = [known(0.9, f"new {before}", fact_id=place_id(OWNER, SOURCE, before)) for before in range(place)]
+        itself = [
+            known_fact(0.9, f"new {before}", fact_id=provisional_fact_id(OWNER, SOURCE, before))
+            for before in range(place)
+        ]
         text = draw(st.sampled_from([f"new {place}", "fact 0", "fact 1"]))
         certainty = draw(st.sampled_from(["explicit", "weak"]))
         time = draw(st.none() | TIMES)
-        facts.append(matched(*near, *itself, text=text, certainty=certainty, event_time=time))
+        facts.append(matched_fact(*near, *itself, text=text, certainty=certainty, event_time=time))
     return tuple(facts)
 
 
 @st.composite
-def worlds(draw: st.DrawFn) -> World:
+def decision_cases(draw: st.DrawFn) -> DecisionCase:
     candidates, cases = draw(known_facts())
     facts = draw(statements(candidates))
-    rules = Rules(add_only=draw(st.integers(0, 9)) == 0)
+    rules = EffectivePolicy(add_only=draw(st.integers(0, 9)) == 0)
     infer = draw(st.integers(0, 9)) > 0
-    weights = tuple(weigh(fact, THRESHOLDS, rules, infer=infer) for fact in facts)
+    weights = tuple(classify(fact, THRESHOLDS, rules, infer=infer) for fact in facts)
     spoken = {
-        place: draw(verdicts(weight.candidates))
-        for place, weight in enumerate(weights)
-        if isinstance(weight, Contested)
+        place: draw(verdicts(weight.candidates)) for place, weight in enumerate(weights) if isinstance(weight, Conflict)
     }
     known_only = [fact.model_copy(update={"candidates": _known(fact)}) for fact in facts]
-    again = unsettled(known_only, THRESHOLDS, rules) if infer and not rules.add_only else ()
-    settlings = tuple(Settling(asked=asked, judgement=draw(verdicts(asked.rivals))) for asked in again)
-    circumstances = given(*cases, rules=rules, infer=infer)
-    return World(
+    again = conflicts_to_retry(known_only, THRESHOLDS, rules) if infer and not rules.add_only else ()
+    settlings = tuple(RetryOutcome(conflict=asked, llm_decision=draw(verdicts(asked.rivals))) for asked in again)
+    circumstances = decision_context(*cases, rules=rules, infer=infer)
+    return DecisionCase(
         candidates=candidates,
-        cases=cases,
-        weights=weights,
-        judgements=spoken,
-        settlings=settlings,
-        given=circumstances,
+        pending=cases,
+        classifications=weights,
+        decisions=spoken,
+        retry_outcomes=settlings,
+        context=circumstances,
     )
 
 
-def verdicts(candidates: tuple[Candidate, ...]) -> st.SearchStrategy[Judgement | Unjudged]:
+def verdicts(candidates: tuple[Candidate, ...]) -> st.SearchStrategy[LlmDecision | NoDecision]:
     """Anything that the parser lets through: any verdict on any of the candidates, or none."""
     targets = st.lists(st.sampled_from(candidates), min_size=1, max_size=3, unique_by=lambda one: one.fact_id)
     valid = st.builds(
-        lambda verdict, chosen: judged(verdict, *(() if verdict == "ADD" else chosen), ended_at=_end(verdict, chosen)),
+        lambda verdict, chosen: llm_decision(
+            verdict, *(() if verdict == "ADD" else chosen), ended_at=_end(verdict, chosen)
+        ),
         st.sampled_from(VERDICTS),
         targets,
     )
-    return st.just(Unjudged(complaint="nothing valid")) | valid
+    return st.just(NoDecision(complaint="nothing valid")) | valid
 
 
 def _end(verdict: Verdict, chosen: Iterable[Candidate]) -> Any:
@@ -145,21 +164,21 @@ def _known(fact: MatchedFact) -> tuple[Candidate, ...]:
 
 
 @settings(max_examples=100, deadline=None)
-@drawn(worlds())
-def test_decisions_touch_candidates_and_what_these_challenge_and_nothing_else(world: World) -> None:
-    near = {candidate.fact_id for weight in world.weights for candidate in weight.matched.candidates}
-    challenged = {fact_id for case in world.cases for fact_id in (case.fact_id, *case.targets)}
+@drawn(decision_cases())
+def test_decisions_touch_candidates_and_what_these_challenge_and_nothing_else(world: DecisionCase) -> None:
+    near = {candidate.fact_id for weight in world.classifications for candidate in weight.matched.candidates}
+    challenged = {fact_id for case in world.pending for fact_id in (case.fact_id, *case.targets)}
     own: set[UUID] = set()
-    for event in world.made:
-        assert set(targets_of(event)) <= near | challenged | own
+    for event in world.events:
+        assert set(named_fact_ids(event)) <= near | challenged | own
         own |= {event.fact.fact_id} if getattr(event, "fact", None) else set()  # type: ignore[union-attr]  # as asked
 
 
 @settings(max_examples=100, deadline=None)
-@drawn(worlds())
-def test_a_fact_is_ended_once_and_every_id_follows_from_its_place(world: World) -> None:
-    made = world.made
-    ended = [fact_id for event in made for fact_id in ends(event)]
+@drawn(decision_cases())
+def test_a_fact_is_ended_once_and_every_id_follows_from_its_place(world: DecisionCase) -> None:
+    made = world.events
+    ended = [fact_id for event in made for fact_id in ended_fact_ids(event)]
     assert len(ended) == len(set(ended))
     assert [event.ordinal for event in made] == list(range(len(made)))
     for event in made:
@@ -169,20 +188,20 @@ def test_a_fact_is_ended_once_and_every_id_follows_from_its_place(world: World) 
 
 
 @settings(max_examples=100, deadline=None)
-@drawn(worlds())
-def test_what_a_human_said_is_ended_by_no_statement(world: World) -> None:
+@drawn(decision_cases())
+def test_what_a_human_said_is_ended_by_no_statement(world: DecisionCase) -> None:
     humans = {candidate.fact_id for candidate in world.candidates if candidate.authority == "human"}
-    unresolved = {settling.asked.unresolved.fact_id for settling in world.settlings}
-    for event in world.made:
-        assert not humans & (set(ends(event)) - unresolved)
+    unresolved = {settling.conflict.unresolved.fact_id for settling in world.retry_outcomes}
+    for event in world.events:
+        assert not humans & (set(ended_fact_ids(event)) - unresolved)
 
 
 @settings(max_examples=100, deadline=None)
-@drawn(worlds())
-def test_late_news_never_ends_a_newer_fact(world: World) -> None:
+@drawn(decision_cases())
+def test_late_news_never_ends_a_newer_fact(world: DecisionCase) -> None:
     began = {candidate.fact_id: candidate.true_from for candidate in world.candidates}
-    pending = {case.fact_id for case in world.cases}
-    for event in world.made:
+    pending = {case.fact_id for case in world.pending}
+    for event in world.events:
         if isinstance(event, FactReplaced | FactRetracted | FactExpired) and event.fact is not None:
             newer = [target for target in event.targets if began[target] > event.fact.true_from]
             assert set(newer) <= pending
@@ -197,17 +216,17 @@ def test_late_news_never_ends_a_newer_fact(world: World) -> None:
 
 
 @settings(max_examples=100, deadline=None)
-@drawn(worlds())
-def test_where_facts_are_only_added_nothing_else_happens(world: World) -> None:
-    if world.given.rules.add_only or not world.given.infer:
-        assert all(isinstance(event, FactAdded | FactSkipped) for event in world.made)
+@drawn(decision_cases())
+def test_where_facts_are_only_added_nothing_else_happens(world: DecisionCase) -> None:
+    if world.context.rules.add_only or not world.context.infer:
+        assert all(isinstance(event, FactAdded | FactSkipped) for event in world.events)
 
 
 @settings(max_examples=100, deadline=None)
-@drawn(worlds())
-def test_every_decision_is_sound_when_it_is_applied(world: World) -> None:
+@drawn(decision_cases())
+def test_every_decision_is_sound_when_it_is_applied(world: DecisionCase) -> None:
     states = {
-        candidate.fact_id: FactState(
+        candidate.fact_id: TimedFactState(
             status=candidate.status, confidence=candidate.confidence, believed_from=LAST_YEAR, state_since=LAST_YEAR
         )
         for candidate in world.candidates
@@ -219,14 +238,16 @@ def test_every_decision_is_sound_when_it_is_applied(world: World) -> None:
         source_id=SOURCE,
         scope=MIRA,
         origin=Origin(topic="conversation_turns", partition=0, offset=0),
-        occurred_at=NOON,
-        published_at=NOON,
+        occurred_at=TODAY,
+        published_at=TODAY,
         decided_at=NEXT_YEAR,
         outcome="facts",
-        events=world.made,
+        events=world.events,
     )
-    changes = fold(State(facts=facts), Commit.from_bytes(commit.to_bytes()), LogPosition(partition=0, offset=0), b"")
+    changes = fold(
+        FoldState(facts=facts), Commit.from_bytes(commit.to_bytes()), LogPosition(partition=0, offset=0), b""
+    )
     assert changes.rejections == ()
     assert not any(row.stale for row in changes.events)
-    confirmed = [event for event in world.made if isinstance(event, PendingConfirmed)]
+    confirmed = [event for event in world.events if isinstance(event, PendingConfirmed)]
     assert len({event.target for event in confirmed}) == len(confirmed)

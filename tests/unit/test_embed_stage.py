@@ -13,28 +13,28 @@ from mnemolog.schemas.scope import Scope
 from mnemolog.schemas.turn import Overrides
 from mnemolog.schemas.vector import Vector
 from mnemolog.streams.providers.thresholds import thresholds_for
-from mnemolog.streams.recording import RecordedVectors, Source
-from mnemolog.streams.records import Record
-from mnemolog.streams.stages.embed import Embedding, without_near_duplicates
-from mnemolog.streams.stages.likeness import READ_CHARACTERS
-from mnemolog.streams.stages.reading import Received
+from mnemolog.streams.recording import EmbeddingResult, RequestSource
+from mnemolog.streams.records import KafkaRecord
+from mnemolog.streams.stages.embed import EmbedStage, drop_near_duplicates
+from mnemolog.streams.stages.likeness import MAX_COMPARED_CHARACTERS
+from mnemolog.streams.stages.reading import ReceivedEnvelope
 
 
 def at(degrees: float, text: str, length: float = 1.0) -> EmbeddedFact:
     """A fact whose vector points at `degrees`."""
     angle = math.radians(degrees)
-    vector = Vector.of("m", [length * math.cos(angle), length * math.sin(angle)])
+    vector = Vector.from_values("m", [length * math.cos(angle), length * math.sin(angle)])
     return EmbeddedFact(fact=ExtractedFact(text=text, search_text=text, excerpt=text), vector=vector)
 
 
 def kept_of(*facts: EmbeddedFact) -> list[str]:
-    kept, _ = without_near_duplicates(facts, 0.95)
+    kept, _ = drop_near_duplicates(facts, 0.95)
     return [fact.fact.text for fact in kept]
 
 
 def test_the_first_of_near_duplicates_stays_and_the_dropped_are_told() -> None:
     facts = [at(0, "east"), at(60, "north"), at(10, "eastward"), at(70, "northward", length=3.0), at(35, "between")]
-    kept, dropped = without_near_duplicates(facts, 0.95)
+    kept, dropped = drop_near_duplicates(facts, 0.95)
     assert [fact.fact.text for fact in kept] == ["east", "north", "between"]
     assert [(one.text, one.reason) for one in dropped] == [
         ("eastward", "near_duplicate"),
@@ -63,18 +63,18 @@ def test_what_two_say_of_themselves_in_the_same_words_are_two_facts() -> None:
 
 
 def test_the_vectors_of_long_texts_say_nothing_of_their_ends() -> None:
-    beginning = "x" * READ_CHARACTERS
+    beginning = "x" * MAX_COMPARED_CHARACTERS
     one, other = f"{beginning} to Rome", f"{beginning} to Oslo"
     assert kept_of(at(0, one), at(0, other), at(0, one)) == [one, other]
 
 
-class Same:
+class ConstantEmbedder:
     """An embedder for which all texts mean the same."""
 
-    async def embed(self, source: Source, texts: tuple[str, ...]) -> RecordedVectors:
+    async def embed(self, source: RequestSource, texts: tuple[str, ...]) -> EmbeddingResult:
         assert source.stage == "embed"
-        vectors = tuple(Vector.of("m", [1.0, 0.0]) for _ in texts)
-        return RecordedVectors(vectors=vectors, model="m", calls=1.0, tokens=3, milliseconds=2.0)
+        vectors = tuple(Vector.from_values("m", [1.0, 0.0]) for _ in texts)
+        return EmbeddingResult(vectors=vectors, model="m", calls=1.0, tokens=3, milliseconds=2.0)
 
 
 async def test_each_text_of_a_command_keeps_its_place_however_alike_they_are() -> None:
@@ -91,9 +91,9 @@ async def test_each_text_of_a_command_keeps_its_place_however_alike_they_are() -
         order=Update(edits=edits),
         facts=tuple(ExtractedFact(text=text, search_text=text, excerpt=text) for text in texts),
     )
-    embedder: Any = Same()
-    record = Record(topic="extracted_facts", partition=0, offset=0, key=None, value=None, timestamp=1.7e9)
-    output = await Embedding(embedder, _thresholds)(Received(command), record)
+    embedder: Any = ConstantEmbedder()
+    record = KafkaRecord(topic="extracted_facts", partition=0, offset=0, key=None, value=None, timestamp=1.7e9)
+    output = await EmbedStage(embedder, _thresholds)(ReceivedEnvelope(command), record)
     assert [fact.fact.text for fact in output.facts] == texts
     assert (output.order, output.steps[0].dropped) == (command.order, ())
 

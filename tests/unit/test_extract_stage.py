@@ -6,47 +6,45 @@ from uuid import UUID
 import pytest
 from prometheus_client import REGISTRY
 
-from mnemolog.schemas.command import Command, Correct, DeleteAll, Edit, Order, Update
+from mnemolog.schemas.command import Command, CommandPayload, Correct, DeleteAll, Edit, Update
 from mnemolog.schemas.envelopes import ExtractedFacts
 from mnemolog.schemas.facts import CATEGORIES
-from mnemolog.schemas.policy import LimitHit, Limits, Rules
+from mnemolog.schemas.policy import EffectivePolicy, LimitHit, Limits
 from mnemolog.schemas.scope import Scope
 from mnemolog.schemas.turn import Message, Overrides, Turn
-from mnemolog.streams.providers.base import Prompt, RecordedReply, Usage
+from mnemolog.streams.providers.base import Prompt, TimedReply, Usage
 from mnemolog.streams.providers.errors import PromptRefusedError
-from mnemolog.streams.recording import Ask, Source
-from mnemolog.streams.records import Record
-from mnemolog.streams.stages.errors import TurnEndedError
-from mnemolog.streams.stages.extract import Extractor, raw_facts, read_source
-from tests.servers.replies import fact
+from mnemolog.streams.recording import AskModel, RequestSource
+from mnemolog.streams.records import KafkaRecord
+from mnemolog.streams.stages.errors import SourceEndedError
+from mnemolog.streams.stages.extract import ExtractStage, parse_source, raw_facts
+from tests.servers.replies import fact_json
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 COMMANDS = "west-memory_commands"
 FACTS = tuple(UUID(int=number) for number in range(3))
 
 
-class Model:
+class ScriptedModel:
     """Answers with what the test gives it, in order, and remembers for whom."""
 
     def __init__(self, *replies: str | Exception) -> None:
         self.replies = list(replies)
-        self.sources: list[Source] = []
+        self.sources: list[RequestSource] = []
         self.questions: list[Prompt] = []
         self.model = "told"
 
-    def for_source(self, source: Source, question: Prompt) -> Ask:
+    def for_source(self, source: RequestSource, question: Prompt) -> AskModel:
         del question
         self.sources.append(source)
 
-        async def ask(prompt: Prompt, attempt: int) -> RecordedReply:
+        async def ask(prompt: Prompt, attempt: int) -> TimedReply:
             del attempt
             self.questions.append(prompt)
             reply = self.replies.pop(0)
             if isinstance(reply, Exception):
                 raise reply
-            return RecordedReply(
-                text=reply, model="told", usage=Usage(input_tokens=10, output_tokens=2), milliseconds=4.5
-            )
+            return TimedReply(text=reply, model="told", usage=Usage(input_tokens=10, output_tokens=2), milliseconds=4.5)
 
         return ask
 
@@ -61,11 +59,11 @@ def turn(**fields: Any) -> Turn:
     return Turn(**(given | fields))
 
 
-async def rules_for(scope: Scope, _: Overrides) -> Rules:
-    return Rules(limits={"scope": Limits(bytes_per_turn=1000)} if scope.user_id == "jonas" else {})
+async def rules_for(scope: Scope, _: Overrides) -> EffectivePolicy:
+    return EffectivePolicy(limits={"scope": Limits(bytes_per_turn=1000)} if scope.user_id == "jonas" else {})
 
 
-async def small(_: Scope, rules: Rules, size: int, published_at: datetime) -> LimitHit | None:
+async def small(_: Scope, rules: EffectivePolicy, size: int, published_at: datetime) -> LimitHit | None:
     """The limit of bytes as the limits know it."""
     assert published_at == NOON
     limit = rules.limits.get("scope", Limits()).bytes_per_turn
@@ -74,29 +72,31 @@ async def small(_: Scope, rules: Rules, size: int, published_at: datetime) -> Li
     return LimitHit(name="bytes_per_turn", level="scope", count=size, limit=limit)
 
 
-async def extracted(model: Model, value: bytes, topic: str = "conversation_turns", key: str = "mira") -> ExtractedFacts:
-    record = Record(
+async def extracted(
+    model: ScriptedModel, value: bytes, topic: str = "conversation_turns", key: str = "mira"
+) -> ExtractedFacts:
+    record = KafkaRecord(
         topic=topic, partition=1, offset=2, key=f"default/{key}".encode(), value=value, timestamp=NOON.timestamp()
     )
     recorder: Any = model
-    extractor = Extractor(recorder, categories=CATEGORIES, rules_for=rules_for, precheck=small)
-    return await extractor(read_source(record, max_bytes=10_000, commands=COMMANDS), record)
+    extractor = ExtractStage(recorder, categories=CATEGORIES, rules_for=rules_for, precheck=small)
+    return await extractor(parse_source(record, max_bytes=10_000, commands=COMMANDS), record)
 
 
-async def ordered(order: Order, key: str = "mira") -> ExtractedFacts:
+async def command_record(order: CommandPayload, key: str = "mira") -> ExtractedFacts:
     command = Command(command_id="c1", scope=Scope(user_id="mira"), issued_at=NOON, order=order, actor="support")
-    model = Model()
+    model = ScriptedModel()
     output = await extracted(model, command.to_bytes(), COMMANDS, key)
     assert model.sources == []
     return output
 
 
 def replied(*texts: str, quote: str = "I live in Berlin.") -> str:
-    return json.dumps({"facts": [fact(text, quote) for text in texts]})
+    return json.dumps({"facts": [fact_json(text, quote) for text in texts]})
 
 
 async def test_facts_come_with_what_they_cost() -> None:
-    output = await extracted(Model(replied("Mira lives in Berlin.")), turn().to_bytes())
+    output = await extracted(ScriptedModel(replied("Mira lives in Berlin.")), turn().to_bytes())
     assert [each.text for each in output.facts] == ["Mira lives in Berlin."]
     (step,) = output.steps
     assert (step.llm_calls, step.input_tokens, step.output_tokens, step.milliseconds) == (1, 10, 2, 4.5)
@@ -105,7 +105,7 @@ async def test_facts_come_with_what_they_cost() -> None:
 
 async def test_a_fact_that_was_not_said_is_asked_about_once_then_dropped() -> None:
     invented = replied("Mira owns a yacht.", quote="I own a yacht.")
-    output = await extracted(Model(invented, invented), turn().to_bytes())
+    output = await extracted(ScriptedModel(invented, invented), turn().to_bytes())
     assert output.facts == ()
     assert output.end is not None
     assert output.end.outcome == "no_facts"
@@ -117,12 +117,12 @@ async def test_a_fact_that_was_not_said_is_asked_about_once_then_dropped() -> No
 async def test_what_was_recalled_is_no_evidence() -> None:
     recalled = turn(recalled=("Mira owns a yacht.",)).to_bytes()
     invented = replied("Mira owns a yacht.", quote="Mira owns a yacht.")
-    assert (await extracted(Model(invented, invented), recalled)).facts == ()
+    assert (await extracted(ScriptedModel(invented, invented), recalled)).facts == ()
 
 
 async def test_after_two_reprompts_the_turn_has_failed_and_its_calls_are_counted() -> None:
-    with pytest.raises(TurnEndedError) as failure:
-        await extracted(Model("nonsense", "{}", '{"facts": 3}'), turn().to_bytes())
+    with pytest.raises(SourceEndedError) as failure:
+        await extracted(ScriptedModel("nonsense", "{}", '{"facts": 3}'), turn().to_bytes())
     assert (failure.value.reason, failure.value.end.outcome) == ("invalid_reply", "failed")
     assert failure.value.step is not None
     assert (failure.value.step.llm_calls, failure.value.step.reprompts) == (3, 2)
@@ -130,18 +130,18 @@ async def test_after_two_reprompts_the_turn_has_failed_and_its_calls_are_counted
 
 
 async def test_what_a_model_was_told_of_its_faulty_reply_is_kept() -> None:
-    output = await extracted(Model("nonsense", replied("Mira lives in Berlin.")), turn().to_bytes())
+    output = await extracted(ScriptedModel("nonsense", replied("Mira lives in Berlin.")), turn().to_bytes())
     (complaint,) = output.steps[0].complaints
     assert "JSON" in complaint
 
 
 async def test_a_refused_prompt_ends_the_turn() -> None:
-    with pytest.raises(TurnEndedError, match="content_filter"):
-        await extracted(Model(PromptRefusedError("content_filter", "no")), turn().to_bytes())
+    with pytest.raises(SourceEndedError, match="content_filter"):
+        await extracted(ScriptedModel(PromptRefusedError("content_filter", "no")), turn().to_bytes())
 
 
 async def test_a_raw_store_asks_nobody() -> None:
-    model = Model()
+    model = ScriptedModel()
     output = await extracted(model, turn(infer=False).to_bytes())
     assert [each.text for each in output.facts] == ["I live in Berlin."]
     assert model.sources == []
@@ -158,20 +158,20 @@ def test_a_raw_store_keeps_user_messages_and_ignores_the_assistant() -> None:
 
 async def test_facts_end_with_the_turn_unless_they_say_otherwise() -> None:
     until = NOON + timedelta(days=3)
-    output = await extracted(Model(replied("Mira lives in Berlin.")), turn(valid_until=until).to_bytes())
+    output = await extracted(ScriptedModel(replied("Mira lives in Berlin.")), turn(valid_until=until).to_bytes())
     assert output.facts[0].valid_until == until
 
 
 @pytest.mark.parametrize(("value", "outcome"), [(b"nonsense", "failed"), (b"", "failed")])
 async def test_what_is_no_turn_is_refused(value: bytes, outcome: str) -> None:
-    with pytest.raises(TurnEndedError) as refused:
-        await extracted(Model(), value)
+    with pytest.raises(SourceEndedError) as refused:
+        await extracted(ScriptedModel(), value)
     assert refused.value.end.outcome == outcome
 
 
-async def test_a_command_travels_with_its_order_and_its_wordings_and_asks_nobody() -> None:
+async def test_a_command_travels_with_its_payload_and_texts_and_calls_no_model() -> None:
     order = Update(edits=tuple(Edit(fact_id=fact, text=f"Mira has {fact.int} cats.") for fact in FACTS))
-    output = await ordered(order)
+    output = await command_record(order)
     assert (output.source_id, output.source_kind, output.order, output.actor) == ("c1", "command", order, "support")
     assert (output.scope, output.occurred_at, output.end) == (Scope(user_id="mira"), NOON, None)
     texts = ["Mira has 0 cats.", "Mira has 1 cats.", "Mira has 2 cats."]
@@ -179,13 +179,13 @@ async def test_a_command_travels_with_its_order_and_its_wordings_and_asks_nobody
 
 
 async def test_a_command_without_a_text_goes_on_without_facts() -> None:
-    output = await ordered(DeleteAll(key="home_city"))
+    output = await command_record(DeleteAll(key="home_city"))
     assert (output.facts, output.end) == ((), None)
 
 
 async def test_a_command_under_a_wrong_key_is_counted_and_goes_to_its_owner() -> None:
     before = REGISTRY.get_sample_value("mnemolog_wrong_keys_total") or 0
-    output = await ordered(Correct(edit=Edit(fact_id=FACTS[0], text="Mira has a dog.")), key="jonas")
+    output = await command_record(Correct(edit=Edit(fact_id=FACTS[0], text="Mira has a dog.")), key="jonas")
     assert (REGISTRY.get_sample_value("mnemolog_wrong_keys_total") or 0) == before + 1
     assert output.key == b"default/mira"
 
@@ -199,22 +199,22 @@ async def test_a_command_under_a_wrong_key_is_counted_and_goes_to_its_owner() ->
     ],
 )
 async def test_what_is_no_command_ends_as_one(value: bytes, reason: str, outcome: str, source_id: str) -> None:
-    with pytest.raises(TurnEndedError) as refused:
-        await extracted(Model(), value, COMMANDS)
+    with pytest.raises(SourceEndedError) as refused:
+        await extracted(ScriptedModel(), value, COMMANDS)
     assert (refused.value.reason, refused.value.end.outcome) == (reason, outcome)
-    record = Record(topic=COMMANDS, partition=1, offset=2, key=None, value=value, timestamp=1.7e9)
-    envelope = read_source(record, max_bytes=10_000, commands=COMMANDS).envelope
+    record = KafkaRecord(topic=COMMANDS, partition=1, offset=2, key=None, value=value, timestamp=1.7e9)
+    envelope = parse_source(record, max_bytes=10_000, commands=COMMANDS).envelope
     assert (envelope.source_id, envelope.source_kind, envelope.order) == (source_id, "command", None)
 
 
 async def test_a_turn_is_no_larger_than_its_record() -> None:
     value = turn(infer=False).to_bytes()
-    assert (await extracted(Model(), value)).size == len(value)
+    assert (await extracted(ScriptedModel(), value)).size == len(value)
 
 
 async def test_what_only_echoes_recalled_memory_is_dropped_and_told() -> None:
     told = turn(recalled=("Mira said: I live in Berlin.",)).to_bytes()
-    output = await extracted(Model(replied("Mira lives in Berlin.")), told)
+    output = await extracted(ScriptedModel(replied("Mira lives in Berlin.")), told)
     assert output.facts == ()
     assert [(dropped.text, dropped.reason) for dropped in output.steps[0].dropped] == [
         ("Mira lives in Berlin.", "recalled")
@@ -222,15 +222,15 @@ async def test_what_only_echoes_recalled_memory_is_dropped_and_told() -> None:
 
 
 async def test_a_turn_may_say_which_model_is_asked_for_how_long_and_how_often() -> None:
-    model = Model("nonsense")
+    model = ScriptedModel("nonsense")
     own = turn(overrides=Overrides(chat_model="small", llm_timeout=3.5, reprompts=0)).to_bytes()
-    with pytest.raises(TurnEndedError, match="invalid_reply"):
+    with pytest.raises(SourceEndedError, match="invalid_reply"):
         await extracted(model, own)
     assert [(question.model, question.timeout) for question in model.questions] == [("small", 3.5)]
 
 
 async def test_a_turn_over_a_limit_is_refused_before_anybody_is_asked() -> None:
-    model = Model()
+    model = ScriptedModel()
     long = turn(scope=Scope(user_id="jonas"), messages=(Message(role="user", content="x" * 1000),)).to_bytes()
     output = await extracted(model, long, key="jonas")
     assert model.sources == []

@@ -10,11 +10,11 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from mnemolog.projections.fold import fold
-from mnemolog.projections.projector import LogRecord, fold_readings, read_commit
-from mnemolog.projections.rows import Changes, FactState, FormerRow, LogPosition, together
-from mnemolog.projections.state import State
+from mnemolog.projections.projector import LogRecord, fold_batch, parse_commit
+from mnemolog.projections.rows import Changes, FormerStateRow, LogPosition, TimedFactState, merge_changes
+from mnemolog.projections.state import FoldState
 from mnemolog.schemas.commit import Commit
-from mnemolog.schemas.events import Reversal, Standing
+from mnemolog.schemas.events import FactState, Reversal
 from mnemolog.schemas.ids import event_id, fact_id
 from mnemolog.schemas.policy import LimitHit, Policy
 from tests.builders import (
@@ -29,7 +29,7 @@ from tests.builders import (
     day,
     expired,
     extended,
-    fact_of,
+    fact_id_at,
     merged,
     pending,
     pending_confirmed,
@@ -48,7 +48,7 @@ SOURCES = ["t1", "t2", "t3", "t4", "t5", "t6"]
 TARGETS = [fact_id(scope.owner, source, 0) for scope in (ALICE, BOB) for source in SOURCES[:2]]
 EVENTS = [event_id(ALICE.owner, source, 0) for source in SOURCES[:3]]
 ACTIONS = ["merge", "replace", "contradict", "retract", "expire"]
-ONCE_ACTIVE = Standing(
+ONCE_ACTIVE = FactState(
     status="active",
     confidence=0.5,
     mention_count=1,
@@ -136,31 +136,31 @@ logs = st.lists(records(), max_size=12).map(
 )
 
 
-def folded(state: State, records: Sequence[LogRecord]) -> tuple[Changes, State]:
-    changes = fold_readings(state, 0, [(record, read_commit(record.value)) for record in records])
-    return changes, state.after(changes)
+def folded(state: FoldState, records: Sequence[LogRecord]) -> tuple[Changes, FoldState]:
+    changes = fold_batch(state, 0, [(record, parse_commit(record.value)) for record in records])
+    return changes, state.apply(changes)
 
 
 @given(logs, st.data())
 def test_batches_of_any_sizes_equal_one_by_one(log: list[LogRecord], data: st.DataObject) -> None:
     cuts = data.draw(st.lists(st.integers(0, len(log)), max_size=4).map(lambda cuts: sorted({0, len(log), *cuts})))
-    state, parts = State(), []
+    state, parts = FoldState(), []
     for start, stop in pairwise(cuts):
         changes, state = folded(state, log[start:stop])
         parts.append(changes)
-    whole, end = folded(State(), log)
+    whole, end = folded(FoldState(), log)
     assert state == end
-    assert together(parts) == whole
+    assert merge_changes(parts) == whole
 
 
 @given(logs)
 def test_the_same_log_gives_the_same_rows(log: list[LogRecord]) -> None:
-    assert folded(State(), log) == folded(State(), log)
+    assert folded(FoldState(), log) == folded(FoldState(), log)
 
 
 @given(logs)
 def test_a_log_delivered_twice_changes_nothing_the_second_time(log: list[LogRecord]) -> None:
-    _, state = folded(State(), log)
+    _, state = folded(FoldState(), log)
     again, after = folded(state, log)
     assert after == state
     assert again == Changes(rejections=again.rejections)
@@ -169,14 +169,14 @@ def test_a_log_delivered_twice_changes_nothing_the_second_time(log: list[LogReco
 
 @given(logs)
 def test_every_record_is_a_commit_or_a_rejection(log: list[LogRecord]) -> None:
-    changes, _ = folded(State(), log)
+    changes, _ = folded(FoldState(), log)
     ends = [row.position for row in changes.commits] + [row.position for row in changes.rejections if row.item == 0]
     assert sorted(position.offset for position in ends) == [record.offset for record in log]
 
 
 @given(logs)
 def test_nothing_is_lost_and_no_scope_reaches_into_another(log: list[LogRecord]) -> None:
-    changes, _ = folded(State(), log)
+    changes, _ = folded(FoldState(), log)
     applied = [row.commit for row in changes.commits]
     assert [row.fact.fact_id for row in changes.facts] == [
         fact.fact_id for committed in applied for event in committed.events if (fact := getattr(event, "fact", None))
@@ -187,28 +187,28 @@ def test_nothing_is_lost_and_no_scope_reaches_into_another(log: list[LogRecord])
         assert {owners[ended] for ended in row.supersedes} <= {row.commit.owner}
     for relation in changes.relations:
         assert owners[relation.fact_id] == owners[relation.related_id]
-    for former in changes.former:
+    for former in changes.former_states:
         assert owners[former.fact_id] == events[former.event_id]
 
 
 @given(logs)
 def test_a_scope_steps_on_with_every_commit_that_has_events(log: list[LogRecord]) -> None:
-    changes, _ = folded(State(), log)
+    changes, _ = folded(FoldState(), log)
     with_events = Counter(row.commit.owner for row in changes.commits if row.commit.events)
-    assert {step.owner: step.commits for step in changes.steps} == with_events
+    assert {step.owner: step.commits for step in changes.scope_increments} == with_events
 
 
-def past(changes: Changes) -> Iterator[tuple[list[FormerRow], FactState]]:
+def past(changes: Changes) -> Iterator[tuple[list[FormerStateRow], TimedFactState]]:
     """How each fact of a whole log stood, in order, and how it stands."""
     for row in changes.facts:
-        yield [former for former in changes.former if former.fact_id == row.fact.fact_id], row.state
+        yield [former for former in changes.former_states if former.fact_id == row.fact.fact_id], row.state
 
 
 @given(logs)
 def test_former_states_cover_the_time_of_a_fact_without_gap_or_overlap(log: list[LogRecord]) -> None:
-    changes, _ = folded(State(), log)
+    changes, _ = folded(FoldState(), log)
     begun = {row.fact.fact_id: row.commit.decided_at for row in changes.facts}
-    assert {former.fact_id for former in changes.former} <= set(begun)
+    assert {former.fact_id for former in changes.former_states} <= set(begun)
     for row, (formers, state) in zip(changes.facts, past(changes), strict=True):
         since = [*(former.state.state_since for former in formers), state.state_since]
         assert since[0] == begun[row.fact.fact_id]
@@ -218,7 +218,7 @@ def test_former_states_cover_the_time_of_a_fact_without_gap_or_overlap(log: list
 
 @given(logs)
 def test_a_pending_fact_is_never_believed(log: list[LogRecord]) -> None:
-    changes, _ = folded(State(), log)
+    changes, _ = folded(FoldState(), log)
     for formers, state in past(changes):
         for stood in (*(former.state for former in formers), state):
             if stood.status == "pending_confirmation":
@@ -231,18 +231,20 @@ def test_a_pending_fact_is_never_believed(log: list[LogRecord]) -> None:
 
 @given(logs)
 def test_what_is_pending_is_what_has_an_open_row(log: list[LogRecord]) -> None:
-    changes, _ = folded(State(), log)
-    open_rows = {row.event.fact.fact_id for row in changes.pending if not (row.settled and row.settled.settlement)}
+    changes, _ = folded(FoldState(), log)
+    open_rows = {
+        row.event.fact.fact_id for row in changes.pending if not (row.settlement_row and row.settlement_row.settlement)
+    }
     held = {row.event.fact.fact_id for row in changes.pending}
     waiting = {row.fact.fact_id for row in changes.facts if row.state.status == "pending_confirmation"}
     assert open_rows == waiting & held
 
 
-def reversals(changes: Changes, state: State) -> list[Reversal]:
+def reversals(changes: Changes, state: FoldState) -> list[Reversal]:
     """What takes the last event of `changes` back."""
     event = changes.events[-1].event
     brought = getattr(event, "fact", None)
-    former = {row.fact_id: row.state.standing for row in changes.former if row.event_id == event.event_id}
+    former = {row.fact_id: row.state.event_state for row in changes.former_states if row.event_id == event.event_id}
     before = former | ({brought.fact_id: None} if brought else {})
     return [
         Reversal(fact_id=fact_id, now=state.facts[fact_id].state.status, before=standing)
@@ -250,37 +252,37 @@ def reversals(changes: Changes, state: State) -> list[Reversal]:
     ]
 
 
-def happens(state: State, committed: Commit) -> tuple[Changes, State]:
+def happens(state: FoldState, committed: Commit) -> tuple[Changes, FoldState]:
     changes = fold(state, committed, LogPosition(partition=0, offset=99), b"")
-    return changes, state.after(changes)
+    return changes, state.apply(changes)
 
 
-def standings(state: State) -> dict[UUID, Standing]:
-    return {fact_id: known.state.standing for fact_id, known in state.facts.items()}
+def states_of(state: FoldState) -> dict[UUID, FactState]:
+    return {fact_id: known.state.event_state for fact_id, known in state.facts.items()}
 
 
 @given(logs, drafts(), st.integers(0, 12))
 def test_undoing_restores_exactly_and_undoing_that_gives_what_was_before(
     log: list[LogRecord], draft: Draft, number: int
 ) -> None:
-    _, state = folded(State(), log)
-    before = standings(state)
+    _, state = folded(FoldState(), log)
+    before = states_of(state)
     changes, state = happens(state, commit("last", draft, at=day(number)))
-    after = standings(state)
+    after = states_of(state)
     assume(after != before)
 
     taken_back = commit("undo", undone(changes.events[-1].event.event_id, *reversals(changes, state)), at=day(13))
     changes, state = happens(state, taken_back)
     assert changes.rejections == ()
-    brought = fact_of(commit("last", draft))
-    assert {one: stands for one, stands in standings(state).items() if one != brought} == before
+    brought = fact_id_at(commit("last", draft))
+    assert {one: stands for one, stands in states_of(state).items() if one != brought} == before
     assert brought not in state.facts or state.facts[brought].state.status == "undone"
 
     put_back = commit("redo", undone(changes.events[-1].event.event_id, *reversals(changes, state)), at=day(14))
     changes, state = happens(state, put_back)
     assert changes.rejections == ()
-    assert standings(state) == after
+    assert states_of(state) == after
 
 
 def test_bytes_that_are_a_commit_are_read() -> None:
-    assert isinstance(read_commit(commit("t1").to_bytes()), Commit)
+    assert isinstance(parse_commit(commit("t1").to_bytes()), Commit)

@@ -4,12 +4,12 @@ from collections import Counter
 import pytest
 
 from mnemolog.streams.stages import freshness
-from mnemolog.streams.stages.freshness import Freshness
+from mnemolog.streams.stages.freshness import ReadYourWrites
 from mnemolog.streams.watermark import Watermark
 from tests.support import eventually
 
 
-class Log:
+class FakeLog:
     """The ends of the log and how far it is projected, both set by the test."""
 
     def __init__(self) -> None:
@@ -28,67 +28,69 @@ class Log:
     async def read(self) -> dict[int, int]:
         return dict(self.projected)
 
-    def freshness(self) -> Freshness:
-        return Freshness(Watermark(self.read, interval=0.001), self.end, lambda: self.epoch)
+    def read_your_writes(self) -> ReadYourWrites:
+        return ReadYourWrites(Watermark(self.read, interval=0.001), self.end, lambda: self.epoch)
 
 
-async def waits(task: "asyncio.Task[None]") -> bool:
+async def is_waiting(task: "asyncio.Task[None]") -> bool:
     await asyncio.sleep(0.02)
     return not task.done()
 
 
 async def test_after_a_start_it_waits_for_the_end_that_the_log_had() -> None:
-    log = Log()
+    log = FakeLog()
     log.ends = {3: 5}
-    task = asyncio.create_task(log.freshness().reached("default/mira", 3))
-    assert await waits(task)
+    task = asyncio.create_task(log.read_your_writes().wait_until_projected("default/mira", 3))
+    assert await is_waiting(task)
     log.projected = {3: 5}
     await asyncio.wait_for(task, 5)
 
 
 async def test_an_owner_waits_for_its_own_commit_and_others_go_on() -> None:
-    log = Log()
-    fresh = log.freshness()
-    await fresh.reached("default/mira", 0)
-    fresh.committed("default/mira", 0, 7)
-    task = asyncio.create_task(fresh.reached("default/mira", 0))
-    await asyncio.wait_for(fresh.reached("default/jonas", 0), 5)
-    assert await waits(task)
+    log = FakeLog()
+    fresh = log.read_your_writes()
+    await fresh.wait_until_projected("default/mira", 0)
+    fresh.record_commit("default/mira", 0, 7)
+    task = asyncio.create_task(fresh.wait_until_projected("default/mira", 0))
+    await asyncio.wait_for(fresh.wait_until_projected("default/jonas", 0), 5)
+    assert await is_waiting(task)
     log.projected = {0: 7}
-    assert await waits(task)
+    assert await is_waiting(task)
     log.projected = {0: 8}
     await asyncio.wait_for(task, 5)
 
 
 async def test_after_a_rebalance_the_end_is_asked_again_and_only_once() -> None:
-    log = Log()
-    fresh = log.freshness()
-    await fresh.reached("default/mira", 0)
+    log = FakeLog()
+    fresh = log.read_your_writes()
+    await fresh.wait_until_projected("default/mira", 0)
     log.epoch, log.ends = 1, {0: 9}
-    tasks = [asyncio.create_task(fresh.reached(f"default/{name}", 0)) for name in ("mira", "jonas", "priya")]
-    assert await waits(tasks[0])
+    tasks = [
+        asyncio.create_task(fresh.wait_until_projected(f"default/{name}", 0)) for name in ("mira", "jonas", "priya")
+    ]
+    assert await is_waiting(tasks[0])
     log.projected = {0: 9}
     await asyncio.wait_for(asyncio.gather(*tasks), 5)
     assert log.asked[0] == 2
 
 
 async def test_an_end_that_could_not_be_asked_is_asked_again() -> None:
-    log = Log()
-    fresh = log.freshness()
+    log = FakeLog()
+    fresh = log.read_your_writes()
     log.fails = True
     with pytest.raises(ConnectionError):
-        await fresh.reached("default/mira", 0)
+        await fresh.wait_until_projected("default/mira", 0)
     log.fails = False
-    await asyncio.wait_for(fresh.reached("default/mira", 0), 5)
+    await asyncio.wait_for(fresh.wait_until_projected("default/mira", 0), 5)
 
 
 async def test_forgotten_owners_are_waited_for_by_partition(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(freshness, "REMEMBERED_OWNERS", 2)
-    log = Log()
-    fresh = log.freshness()
+    monkeypatch.setattr(freshness, "MAX_REMEMBERED_OWNERS", 2)
+    log = FakeLog()
+    fresh = log.read_your_writes()
     for offset, name in enumerate(("mira", "jonas", "priya")):
-        fresh.committed(f"default/{name}", 0, offset)
-    task = asyncio.create_task(fresh.reached("default/somebody", 0))
-    assert await waits(task)
+        fresh.record_commit(f"default/{name}", 0, offset)
+    task = asyncio.create_task(fresh.wait_until_projected("default/somebody", 0))
+    assert await is_waiting(task)
     log.projected = {0: 3}
     await eventually(task.done)

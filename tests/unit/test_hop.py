@@ -10,41 +10,41 @@ from mnemolog.schemas.errors import UnsupportedVersionError
 from mnemolog.schemas.provenance import Step
 from mnemolog.schemas.scope import Scope
 from mnemolog.schemas.turn import Message, Turn
-from mnemolog.streams.dead_letters import DeadLetter, DeadLetters
-from mnemolog.streams.errors import StageBroken
-from mnemolog.streams.records import Record
-from mnemolog.streams.seen import Seen
-from mnemolog.streams.send import Enqueue, Sender, Sent
-from mnemolog.streams.stages.carrying import carry, ended, opened
-from mnemolog.streams.stages.errors import TurnEndedError
-from mnemolog.streams.stages.hop import POISON_LIMIT, Hop, Steps
-from mnemolog.streams.stages.reading import Received, reader
+from mnemolog.streams.dead_letters import DeadLetter, DeadLetterWriter
+from mnemolog.streams.errors import StageCrash
+from mnemolog.streams.records import KafkaRecord
+from mnemolog.streams.seen import SeenOrigins
+from mnemolog.streams.send import EnqueueRecord, Sender, SentRecord
+from mnemolog.streams.stages.carrying import ended_envelope, new_envelope, next_envelope
+from mnemolog.streams.stages.errors import SourceEndedError
+from mnemolog.streams.stages.hop import MAX_CONSECUTIVE_FAILURES, StageDefinition, StageProcessor
+from mnemolog.streams.stages.reading import ReceivedEnvelope, envelope_reader
 from tests.broker import MemoryBroker
 
-Work = Callable[[Received[ExtractedFacts], Record], Awaitable[EmbeddedFacts | None]]
+Work = Callable[[ReceivedEnvelope[ExtractedFacts], KafkaRecord], Awaitable[EmbeddedFacts | None]]
 
 
-def hop(
-    broker: MemoryBroker, work: Work, send: Enqueue | None = None, *, limit: int = 1_000_000
-) -> Hop[Received[ExtractedFacts], EmbeddedFacts]:
-    def finish(received: Received[ExtractedFacts], end: End, step: Step | None) -> EmbeddedFacts:
-        return ended(EmbeddedFacts, received.envelope, end, step)
+def processor(
+    broker: MemoryBroker, work: Work, send: EnqueueRecord | None = None, *, limit: int = 1_000_000
+) -> StageProcessor[ReceivedEnvelope[ExtractedFacts], EmbeddedFacts]:
+    def finish(received: ReceivedEnvelope[ExtractedFacts], end: End, step: Step | None) -> EmbeddedFacts:
+        return ended_envelope(EmbeddedFacts, received.envelope, end, step)
 
     sender = Sender(send or broker.enqueue, limits={"out": limit})
-    steps = Steps(stage="embed", topic="out", read=reader(ExtractedFacts), work=work, finish=finish)
-    return Hop(steps, sender=sender, dead_letters=DeadLetters(sender), seen=Seen())
+    steps = StageDefinition(stage="embed", topic="out", read=envelope_reader(ExtractedFacts), work=work, finish=finish)
+    return StageProcessor(steps, sender=sender, dead_letters=DeadLetterWriter(sender), seen=SeenOrigins())
 
 
 def values(broker: MemoryBroker, topic: str) -> list[bytes | None]:
     return [record.value for record in broker.records(topic)]
 
 
-async def passes(received: Received[ExtractedFacts], _: Record) -> EmbeddedFacts:
-    return carry(EmbeddedFacts, received.checked())
+async def passes(received: ReceivedEnvelope[ExtractedFacts], _: KafkaRecord) -> EmbeddedFacts:
+    return next_envelope(EmbeddedFacts, received.require_valid())
 
 
-def record(value: bytes | None, offset: int = 0) -> Record:
-    return Record(
+def record(value: bytes | None, offset: int = 0) -> KafkaRecord:
+    return KafkaRecord(
         topic="extracted_facts", partition=2, offset=offset, key=b"default/alice", value=value, timestamp=1.7e9
     )
 
@@ -58,13 +58,13 @@ TURN = Turn(
 
 
 def envelope(offset: int = 0) -> bytes:
-    turn = Record(topic="conversation_turns", partition=2, offset=offset, key=None, value=b"", timestamp=1.7e9)
-    return opened(turn, TURN).to_bytes()
+    turn = KafkaRecord(topic="conversation_turns", partition=2, offset=offset, key=None, value=b"", timestamp=1.7e9)
+    return new_envelope(turn, TURN).to_bytes()
 
 
 async def test_one_output_for_each_input_and_repeats_are_dropped() -> None:
     broker = MemoryBroker()
-    stage = hop(broker, passes)
+    stage = processor(broker, passes)
     await stage(record(envelope(0), 0))
     await stage(record(envelope(0), 1))
     await stage(record(envelope(1), 2))
@@ -76,12 +76,12 @@ async def test_a_record_whose_output_was_never_confirmed_is_no_repeat_when_it_co
 
     async def send(
         topic: str, *, key: bytes | None, value: bytes | None, headers: Sequence[tuple[str, bytes]]
-    ) -> Awaitable[Sent]:
+    ) -> Awaitable[SentRecord]:
         if stuck:
             await asyncio.Event().wait()
         return await broker.enqueue(topic, key=key, value=value, headers=headers)
 
-    stage = hop(broker, passes, send)
+    stage = processor(broker, passes, send)
     with pytest.raises(TimeoutError):
         await asyncio.wait_for(stage(record(envelope(0), 0)), 0.01)
     stuck = False
@@ -91,7 +91,7 @@ async def test_a_record_whose_output_was_never_confirmed_is_no_repeat_when_it_co
 
 async def test_bytes_that_are_no_record_are_dead_lettered_and_still_get_their_end() -> None:
     broker = MemoryBroker()
-    await hop(broker, passes)(record(b"no json", 7))
+    await processor(broker, passes)(record(b"no json", 7))
     (letter,) = map(DeadLetter.from_record, broker.records("dead_letters"))
     assert (letter.value, letter.origin) == (b"no json", "extracted_facts/2/7")
     output = EmbeddedFacts.from_bytes(values(broker, "out")[0])
@@ -102,13 +102,13 @@ async def test_bytes_that_are_no_record_are_dead_lettered_and_still_get_their_en
 
 @pytest.mark.parametrize("error", [ValueError("odd"), KeyError("odd"), psycopg.DataError("odd")])
 async def test_a_fault_of_one_record_ends_that_turn_alone(error: Exception) -> None:
-    async def fails(received: Received[ExtractedFacts], _: Record) -> EmbeddedFacts:
+    async def fails(received: ReceivedEnvelope[ExtractedFacts], _: KafkaRecord) -> EmbeddedFacts:
         if received.origin.offset == 0:
             raise error
-        return carry(EmbeddedFacts, received.checked())
+        return next_envelope(EmbeddedFacts, received.require_valid())
 
     broker = MemoryBroker()
-    stage = hop(broker, fails)
+    stage = processor(broker, fails)
     await stage(record(envelope(0), 0))
     await stage(record(envelope(1), 1))
     outcomes = [EmbeddedFacts.from_bytes(value).end for value in values(broker, "out")]
@@ -117,75 +117,75 @@ async def test_a_fault_of_one_record_ends_that_turn_alone(error: Exception) -> N
 
 
 async def test_what_is_the_stages_trouble_escapes_and_nothing_is_written() -> None:
-    async def away(_received: Received[ExtractedFacts], _: Record) -> EmbeddedFacts:
+    async def away(_received: ReceivedEnvelope[ExtractedFacts], _: KafkaRecord) -> EmbeddedFacts:
         raise psycopg.OperationalError("the database is away")
 
     broker = MemoryBroker()
     with pytest.raises(psycopg.OperationalError):
-        await hop(broker, away)(record(envelope()))
+        await processor(broker, away)(record(envelope()))
     assert broker.topics == {}
 
 
 async def test_a_newer_version_stops_the_stage() -> None:
     broker = MemoryBroker()
     with pytest.raises(UnsupportedVersionError):
-        await hop(broker, passes)(record(envelope().replace(b'"schema_version":2', b'"schema_version":3', 1)))
+        await processor(broker, passes)(record(envelope().replace(b'"schema_version":2', b'"schema_version":3', 1)))
     assert broker.topics == {}
 
 
 async def test_too_many_faults_in_a_row_are_the_stages_fault() -> None:
-    async def fails(_received: Received[ExtractedFacts], _: Record) -> EmbeddedFacts:
+    async def fails(_received: ReceivedEnvelope[ExtractedFacts], _: KafkaRecord) -> EmbeddedFacts:
         raise TypeError("a fault of the program")
 
-    stage = hop(MemoryBroker(), fails)
-    for offset in range(POISON_LIMIT):
+    stage = processor(MemoryBroker(), fails)
+    for offset in range(MAX_CONSECUTIVE_FAILURES):
         await stage(record(envelope(offset), offset))
-    with pytest.raises(StageBroken, match="in a row"):
-        await stage(record(envelope(POISON_LIMIT), POISON_LIMIT))
+    with pytest.raises(StageCrash, match="in a row"):
+        await stage(record(envelope(MAX_CONSECUTIVE_FAILURES), MAX_CONSECUTIVE_FAILURES))
 
 
 @pytest.mark.parametrize(("suspicious", "breaks"), [(True, True), (False, False)])
 async def test_a_model_that_refuses_everything_breaks_the_stage_and_bad_turns_do_not(
     *, suspicious: bool, breaks: bool
 ) -> None:
-    async def refuses(_received: Received[ExtractedFacts], _: Record) -> EmbeddedFacts:
-        raise TurnEndedError("http_400", "unknown parameter", suspicious=suspicious)
+    async def refuses(_received: ReceivedEnvelope[ExtractedFacts], _: KafkaRecord) -> EmbeddedFacts:
+        raise SourceEndedError("http_400", "unknown parameter", possibly_systemic=suspicious)
 
-    stage, broken = hop(MemoryBroker(), refuses), False
-    for offset in range(POISON_LIMIT + 1):
+    stage, broken = processor(MemoryBroker(), refuses), False
+    for offset in range(MAX_CONSECUTIVE_FAILURES + 1):
         try:
             await stage(record(envelope(offset), offset))
-        except StageBroken:
+        except StageCrash:
             broken = True
     assert broken is breaks
 
 
 async def test_an_output_that_is_too_large_ends_the_turn() -> None:
-    async def swells(received: Received[ExtractedFacts], _: Record) -> EmbeddedFacts:
-        return carry(EmbeddedFacts, received.checked(), metadata={"much": "x" * 5000})
+    async def swells(received: ReceivedEnvelope[ExtractedFacts], _: KafkaRecord) -> EmbeddedFacts:
+        return next_envelope(EmbeddedFacts, received.require_valid(), metadata={"much": "x" * 5000})
 
     broker = MemoryBroker()
-    await hop(broker, swells, limit=3000)(record(envelope()))
+    await processor(broker, swells, limit=3000)(record(envelope()))
     end = EmbeddedFacts.from_bytes(values(broker, "out")[0]).end
     assert end is not None
     assert end.reason == "output_too_large"
 
 
 async def test_a_turn_that_has_its_end_gets_no_second_output() -> None:
-    async def committed(_: Received[ExtractedFacts], __: Record) -> None:
+    async def committed(_: ReceivedEnvelope[ExtractedFacts], __: KafkaRecord) -> None:
         return None
 
     broker = MemoryBroker()
-    await hop(broker, committed)(record(envelope()))
+    await processor(broker, committed)(record(envelope()))
     assert broker.topics == {}
 
 
 async def test_an_ended_turn_carries_what_was_spent_on_it() -> None:
-    async def gives_up(_received: Received[ExtractedFacts], _: Record) -> EmbeddedFacts:
-        raise TurnEndedError("invalid_reply", "no JSON", step=Step(stage="embed", milliseconds=5, llm_calls=3))
+    async def gives_up(_received: ReceivedEnvelope[ExtractedFacts], _: KafkaRecord) -> EmbeddedFacts:
+        raise SourceEndedError("invalid_reply", "no JSON", step=Step(stage="embed", milliseconds=5, llm_calls=3))
 
     broker = MemoryBroker()
-    await hop(broker, gives_up)(record(envelope()))
+    await processor(broker, gives_up)(record(envelope()))
     output = EmbeddedFacts.from_bytes(values(broker, "out")[0])
     assert output.steps[-1].llm_calls == 3
     (letter,) = map(DeadLetter.from_record, broker.records("dead_letters"))

@@ -4,13 +4,13 @@ from hypothesis import strategies as st
 
 from mnemolog.schemas.facts import ExtractedFact
 from mnemolog.streams.stages.likeness import (
-    READ_CHARACTERS,
-    WEIGHED_WORDS,
+    MAX_COMPARED_CHARACTERS,
+    MAX_COMPARED_WORDS,
     Difference,
     differences,
-    lost,
-    told_of_another,
-    vouched,
+    missing_details,
+    subjects_differ,
+    texts_equivalent,
 )
 
 
@@ -70,13 +70,17 @@ from mnemolog.streams.stages.likeness import (
         ("美拉对花生过敏", "美拉对花生不过敏", {"script"}),
         ("Анна ест мясо", "Анна не ест мясо", {"script"}),
         ("미라는 서울에 산다", "미라는 부산에 산다", {"script"}),
-        (" ".join(["early", *["word"] * WEIGHED_WORDS]), " ".join(["late", *["word"] * WEIGHED_WORDS]), {"length"}),
+        (
+            " ".join(["early", *["word"] * MAX_COMPARED_WORDS]),
+            " ".join(["late", *["word"] * MAX_COMPARED_WORDS]),
+            {"length"},
+        ),
     ],
 )
 def test_what_a_reader_would_mind_is_a_difference(one: str, other: str, found: set[Difference]) -> None:
     assert found <= differences(one, other)
     assert differences(one, other) == differences(other, one)
-    assert not vouched(one, other)
+    assert not texts_equivalent(one, other)
 
 
 @pytest.mark.parametrize(
@@ -98,7 +102,7 @@ def test_what_a_reader_would_mind_is_a_difference(one: str, other: str, found: s
 )
 def test_other_words_for_the_same_are_none(one: str, other: str) -> None:
     assert differences(one, other) == frozenset()
-    assert vouched(one, other)
+    assert texts_equivalent(one, other)
 
 
 @pytest.mark.parametrize(
@@ -115,18 +119,18 @@ def test_equal_words_that_name_nobody_are_said_of_their_subjects(
     text: str, one: str | None, other: str | None, *, of_two: bool
 ) -> None:
     facts = [ExtractedFact(text=text, excerpt=text, search_text=text, subject=subject) for subject in (one, other)]
-    assert told_of_another(*facts) == told_of_another(*reversed(facts)) == of_two
+    assert subjects_differ(*facts) == subjects_differ(*reversed(facts)) == of_two
 
 
-def test_what_was_not_read_whole_is_not_vouched_for() -> None:
-    assert differences("x" * (READ_CHARACTERS + 1), "x") == {"length"}
-    assert differences("x" * READ_CHARACTERS, "x" * READ_CHARACTERS) == frozenset()
+def test_truncated_texts_are_never_equivalent() -> None:
+    assert differences("x" * (MAX_COMPARED_CHARACTERS + 1), "x") == {"length"}
+    assert differences("x" * MAX_COMPARED_CHARACTERS, "x" * MAX_COMPARED_CHARACTERS) == frozenset()
 
 
-@given(st.text(max_size=READ_CHARACTERS))
+@given(st.text(max_size=MAX_COMPARED_CHARACTERS))
 def test_a_text_differs_from_itself_in_nothing(text: str) -> None:
     assert differences(text, text) == frozenset()
-    assert lost([text], text) == frozenset()
+    assert missing_details([text], text) == frozenset()
 
 
 @pytest.mark.parametrize(
@@ -143,4 +147,4 @@ def test_a_text_differs_from_itself_in_nothing(text: str) -> None:
     ],
 )
 def test_a_merged_text_that_loses_something_certain_is_told_so(parents: list[str], merged: str, gone: set[str]) -> None:
-    assert lost(parents, merged) == gone
+    assert missing_details(parents, merged) == gone

@@ -6,46 +6,46 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from mnemolog.projections.matching import Matches, Wanted
+from mnemolog.projections.matching import CandidateLists, CandidateQuery
 from mnemolog.schemas.command import Correct, Edit
 from mnemolog.schemas.envelopes import EmbeddedFacts, MatchedFacts
 from mnemolog.schemas.facts import Candidate, EmbeddedFact, ExtractedFact
-from mnemolog.schemas.policy import Rules
+from mnemolog.schemas.policy import EffectivePolicy
 from mnemolog.schemas.provenance import Origin
 from mnemolog.schemas.scope import Scope
 from mnemolog.schemas.turn import Overrides
 from mnemolog.schemas.vector import Vector
-from mnemolog.streams.providers.thresholds import MEMLIB, thresholds_for
-from mnemolog.streams.records import Record
-from mnemolog.streams.stages.match import MAX_CANDIDATE_BYTES, Matching
-from mnemolog.streams.stages.reading import Received
+from mnemolog.streams.providers.thresholds import MEMLIB_DEFAULTS, thresholds_for
+from mnemolog.streams.records import KafkaRecord
+from mnemolog.streams.stages.match import MAX_CANDIDATE_BYTES, MatchStage
+from mnemolog.streams.stages.reading import ReceivedEnvelope
 
 MOMENT = datetime(2026, 3, 1, tzinfo=UTC)
-FLOOR = MEMLIB.conflict
+FLOOR = MEMLIB_DEFAULTS.conflict
 
 
-class Tables:
+class FakeTables:
     """Answers every question with `found`, and remembers what was asked."""
 
     def __init__(self, *found: Candidate) -> None:
         self.found = found
-        self.asked: list[Wanted] = []
+        self.asked: list[CandidateQuery] = []
         self.rules_asked = 0
 
-    async def match(self, _: Scope, wanted: list[Wanted], *, at: datetime) -> Matches:
+    async def find(self, _: Scope, wanted: list[CandidateQuery], *, at: datetime) -> CandidateLists:
         assert at == MOMENT
         self.asked = wanted
-        return Matches(scope_version=3, candidates=(self.found,) * len(wanted))
+        return CandidateLists(scope_version=3, candidates=(self.found,) * len(wanted))
 
-    async def rules(self, _: Scope, overrides: Overrides) -> Rules:
+    async def rules(self, _: Scope, overrides: Overrides) -> EffectivePolicy:
         assert overrides == Overrides()
         self.rules_asked += 1
-        return Rules(single_valued=("locker",))
+        return EffectivePolicy(single_valued=("locker",))
 
 
 def embedded(**fields: Any) -> EmbeddedFact:
     fact = ExtractedFact(**{"text": "Mira lives in Bern.", "search_text": "Bern", "excerpt": "Bern"} | fields)
-    return EmbeddedFact(fact=fact, vector=Vector.of("text-embedding-3-small", [1.0, 0.0]))
+    return EmbeddedFact(fact=fact, vector=Vector.from_values("text-embedding-3-small", [1.0, 0.0]))
 
 
 def candidate(text: str) -> Candidate:
@@ -54,7 +54,7 @@ def candidate(text: str) -> Candidate:
     )
 
 
-async def matched(tables: Tables, *facts: EmbeddedFact, **fields: Any) -> MatchedFacts:
+async def matched(tables: FakeTables, *facts: EmbeddedFact, **fields: Any) -> MatchedFacts:
     envelope = EmbeddedFacts(
         source_id="t1",
         scope=Scope(user_id="mira"),
@@ -65,9 +65,9 @@ async def matched(tables: Tables, *facts: EmbeddedFact, **fields: Any) -> Matche
         **fields,
     )
     given: Any = tables
-    matching = Matching(given, thresholds_for, tables.rules)
-    record = Record(topic="embedded_facts", partition=0, offset=0, timestamp=0.0, key=envelope.key, value=b"")
-    return await matching(Received(envelope), record)
+    matching = MatchStage(given, thresholds_for, tables.rules)
+    record = KafkaRecord(topic="embedded_facts", partition=0, offset=0, timestamp=0.0, key=envelope.key, value=b"")
+    return await matching(ReceivedEnvelope(envelope), record)
 
 
 @pytest.mark.parametrize(
@@ -81,14 +81,14 @@ async def matched(tables: Tables, *facts: EmbeddedFact, **fields: Any) -> Matche
     ],
 )
 async def test_a_key_is_looked_up_where_it_holds_one_value(fields: dict[str, Any], key: str | None) -> None:
-    tables = Tables()
+    tables = FakeTables()
     await matched(tables, embedded(**fields, subject="Mira"))
     (asked,) = tables.asked
-    assert (asked.key, asked.subject, asked.floor) == (key, "Mira", FLOOR)
+    assert (asked.key, asked.subject, asked.min_similarity) == (key, "Mira", FLOOR)
 
 
 async def test_policies_are_asked_only_where_the_registry_does_not_tell() -> None:
-    tables = Tables()
+    tables = FakeTables()
     await matched(tables, embedded(), embedded(key="home_city"), embedded(key="gate_code", single_valued=True))
     assert tables.rules_asked == 0
     await matched(tables, embedded(key="home_city"), embedded(key="hobby"))
@@ -97,13 +97,13 @@ async def test_policies_are_asked_only_where_the_registry_does_not_tell() -> Non
 
 @pytest.mark.parametrize("hint", ["retract", "update"])
 async def test_what_may_end_something_is_held_against_more(hint: str) -> None:
-    tables = Tables()
+    tables = FakeTables()
     await matched(tables, embedded(action_hint=hint), embedded())
-    assert [wanted.floor for wanted in tables.asked] == [MEMLIB.ending, FLOOR]
+    assert [wanted.min_similarity for wanted in tables.asked] == [MEMLIB_DEFAULTS.ending, FLOOR]
 
 
 async def test_a_command_is_carried_on_without_a_lookup() -> None:
-    tables = Tables()
+    tables = FakeTables()
     order = Correct(edit=Edit(fact_id=UUID(int=1), text="Mira lives in Basel."))
     carried = await matched(tables, embedded(key="home_city"), source_kind="command", order=order, actor="Zoe")
     assert (tables.asked, tables.rules_asked) == ([], 0)
@@ -113,7 +113,7 @@ async def test_a_command_is_carried_on_without_a_lookup() -> None:
 
 async def test_candidates_that_would_make_the_record_too_large_are_left_to_the_resolver() -> None:
     small, large = candidate("near"), candidate("a" * (MAX_CANDIDATE_BYTES // 2))
-    carried = await matched(Tables(small), embedded())
+    carried = await matched(FakeTables(small), embedded())
     assert (carried.facts[0].candidates, carried.scope_version) == ((small,), 3)
-    carried = await matched(Tables(large), embedded())
+    carried = await matched(FakeTables(large), embedded())
     assert (carried.facts[0].candidates, carried.scope_version) == ((), 0)

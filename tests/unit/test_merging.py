@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from mnemolog.streams.base_window import Delivery
 from mnemolog.streams.merging import Merge, Reading
-from mnemolog.streams.records import Record
+from mnemolog.streams.records import KafkaRecord
 
 TURNS, COMMANDS = "turns", "commands"
 
@@ -24,7 +24,7 @@ def merge(clock: Clock | None = None, **bounds: float) -> Merge:
 
 
 def record(topic: str, offset: int, at: float, partition: int = 0) -> Delivery:
-    made = Record(topic=topic, partition=partition, offset=offset, key=b"k", value=b"", timestamp=at)
+    made = KafkaRecord(topic=topic, partition=partition, offset=offset, key=b"k", value=b"", timestamp=at)
     return Delivery(record=made, ack=lambda: None)
 
 

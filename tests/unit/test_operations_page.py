@@ -10,7 +10,7 @@ import mnemolog.projections.metrics
 import mnemolog.streams.metrics
 from mnemolog.cli.app import app
 from mnemolog.settings import PREFIX, Settings
-from tests.deployment import ROOT, ours, services
+from tests.deployment import ROOT, own_services, services
 
 PAGE = (ROOT / "docs/operations.md").read_text()
 CODE = "\n".join(path.read_text() for path in (ROOT / "streams").rglob("*.py")) + "\n".join(
@@ -46,5 +46,5 @@ def test_its_commands_exist() -> None:
 
 def test_its_services_and_headers_exist() -> None:
     named = re.findall(r"docker compose (?:run --rm|stop|exec|logs --follow) ([a-z ]+?)(?= /|`| [a-z]+ --|\n)", PAGE)
-    assert set(" ".join(named).split()) - {"audit", "topics", "rebuild"} <= {*services(), *ours()}
+    assert set(" ".join(named).split()) - {"audit", "topics", "rebuild"} <= {*services(), *own_services()}
     assert all(f'"{header}"' in CODE for header in re.findall(r"`(mnemolog-\w+)`", PAGE))

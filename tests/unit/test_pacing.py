@@ -5,23 +5,23 @@ import pytest
 import structlog
 
 from mnemolog.streams.providers.errors import PromptRefusedError
-from mnemolog.streams.providers.pacing import Fault, Pace, Pacer
+from mnemolog.streams.providers.pacing import CallFailure, CallRetrier, RetrySettings
 from tests.support import eventually
 
-AWAY = Fault(kind="unavailable", code="http_503")
-TIMEOUT = Fault(kind="suspect", code="timeout", detail="no answer in 60 s")
-QUICK = Pace(base=0.001, longest=0.002)
+AWAY = CallFailure(kind="unavailable", code="http_503")
+TIMEOUT = CallFailure(kind="suspect", code="timeout", detail="no answer in 60 s")
+QUICK = RetrySettings(initial_delay=0.001, max_delay=0.002)
 
 
 class Server:
     """Answers from a script, then with "ok"; remembers how many calls ran at once."""
 
-    def __init__(self, *script: Fault, seconds: float = 0.0) -> None:
-        self._script: Iterator[Fault] = iter(script)
+    def __init__(self, *script: CallFailure, seconds: float = 0.0) -> None:
+        self._script: Iterator[CallFailure] = iter(script)
         self._seconds = seconds
         self.calls = self.running = self.most = 0
 
-    async def __call__(self) -> str | Fault:
+    async def __call__(self) -> str | CallFailure:
         self.calls += 1
         self.running += 1
         self.most = max(self.most, self.running)
@@ -30,13 +30,15 @@ class Server:
         return next(self._script, "ok")
 
 
-async def times_out() -> str | Fault:
+async def times_out() -> str | CallFailure:
     await asyncio.sleep(0.005)
     return TIMEOUT
 
 
-def pacer(pace: Pace = QUICK, uniform: Callable[[float, float], float] = lambda _low, high: high) -> Pacer:
-    return Pacer(pace, name="test", uniform=uniform)
+def pacer(
+    pace: RetrySettings = QUICK, uniform: Callable[[float, float], float] = lambda _low, high: high
+) -> CallRetrier:
+    return CallRetrier(pace, name="test", uniform=uniform)
 
 
 async def test_an_outage_is_waited_out() -> None:
@@ -52,7 +54,7 @@ async def test_waits_double_up_to_the_longest_and_are_drawn_from_zero() -> None:
         drawn.append((low, high))
         return 0.0
 
-    await pacer(Pace(base=1, longest=5, failures_to_open=99), uniform).call(Server(*[AWAY] * 5))
+    await pacer(RetrySettings(initial_delay=1, max_delay=5, failures_to_open=99), uniform).call(Server(*[AWAY] * 5))
     own = drawn[1::2]  # each failure draws once for the breaker and once for the caller
     assert own == [(0, 1), (0, 2), (0, 4), (0, 5), (0, 5)]
 
@@ -60,22 +62,22 @@ async def test_waits_double_up_to_the_longest_and_are_drawn_from_zero() -> None:
 async def test_retry_after_is_honoured_and_bounded() -> None:
     loop = asyncio.get_running_loop()
     start = loop.time()
-    asked = Fault(kind="unavailable", code="http_429", retry_after=0.2)
+    asked = CallFailure(kind="unavailable", code="http_429", retry_after=0.2)
     await pacer().call(Server(asked))
     assert 0.2 <= loop.time() - start < 2
-    endless = Fault(kind="unavailable", code="http_429", retry_after=1e9)
-    await pacer(Pace(base=0.001, longest_retry_after=0.01)).call(Server(endless))
+    endless = CallFailure(kind="unavailable", code="http_429", retry_after=1e9)
+    await pacer(RetrySettings(initial_delay=0.001, max_retry_after=0.01)).call(Server(endless))
 
 
 async def test_a_refused_call_is_given_up_at_once() -> None:
-    server = Server(Fault(kind="refused", code="http_400", detail="context too long"))
+    server = Server(CallFailure(kind="refused", code="http_400", detail="context too long"))
     with pytest.raises(PromptRefusedError, match="http_400: context too long"):
         await pacer().call(server)
     assert server.calls == 1
 
 
 async def test_faulty_replies_are_tried_again_a_few_times() -> None:
-    faulty = Fault(kind="faulty", code="wrong_count")
+    faulty = CallFailure(kind="faulty", code="wrong_count")
     assert await pacer().call(Server(faulty, faulty)) == "ok"
     server = Server(*[faulty] * 9)
     with pytest.raises(PromptRefusedError, match="wrong_count"):
@@ -100,17 +102,17 @@ async def test_timeouts_of_every_call_are_an_outage() -> None:
 
 async def test_at_most_so_many_calls_at_once() -> None:
     server = Server(seconds=0.002)
-    line = pacer(Pace(max_concurrent=3))
+    line = pacer(RetrySettings(max_concurrent=3))
     await asyncio.gather(*(line.call(server) for _ in range(12)))
     assert server.most == 3
 
 
 async def test_an_open_breaker_lets_one_probe_through_at_a_time() -> None:
-    line = pacer(Pace(base=0.001, longest=0.002, failures_to_open=2))
+    line = pacer(RetrySettings(initial_delay=0.001, max_delay=0.002, failures_to_open=2))
     up = asyncio.Event()
     server = Server(seconds=0.001)
 
-    async def attempt() -> str | Fault:
+    async def attempt() -> str | CallFailure:
         reply = await server()
         return reply if up.is_set() else AWAY
 
@@ -125,7 +127,7 @@ async def test_an_open_breaker_lets_one_probe_through_at_a_time() -> None:
 
 
 async def test_calls_under_way_when_it_opens_do_not_prolong_the_pause() -> None:
-    line = pacer(Pace(base=0.005, longest=60, failures_to_open=2))
+    line = pacer(RetrySettings(initial_delay=0.005, max_delay=60, failures_to_open=2))
     start = asyncio.get_running_loop().time()
     servers = [Server(AWAY, seconds=0.001) for _ in range(24)]
     await asyncio.gather(*map(line.call, servers))
@@ -133,10 +135,10 @@ async def test_calls_under_way_when_it_opens_do_not_prolong_the_pause() -> None:
 
 
 async def test_a_cancelled_probe_leaves_the_next_one_free() -> None:
-    line = pacer(Pace(base=0.001, longest=0.002, failures_to_open=1))
+    line = pacer(RetrySettings(initial_delay=0.001, max_delay=0.002, failures_to_open=1))
     server = Server(AWAY)
 
-    async def hang() -> str | Fault:
+    async def hang() -> str | CallFailure:
         if server.calls:
             await asyncio.Event().wait()
         return await server()
@@ -149,7 +151,7 @@ async def test_a_cancelled_probe_leaves_the_next_one_free() -> None:
 
 async def test_only_changes_of_state_are_logged() -> None:
     with structlog.testing.capture_logs() as logs:
-        await pacer(Pace(base=0.001, longest=0.001, failures_to_open=3)).call(Server(*[AWAY] * 20))
+        await pacer(RetrySettings(initial_delay=0.001, max_delay=0.001, failures_to_open=3)).call(Server(*[AWAY] * 20))
         await pacer().call(Server(AWAY))
     assert [(entry["event"], entry["log_level"]) for entry in logs] == [
         ("provider_unavailable", "error"),

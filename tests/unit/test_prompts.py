@@ -5,10 +5,10 @@ import pytest
 from inline_snapshot import snapshot
 
 from mnemolog.schemas.turn import Message
-from mnemolog.streams.prompts.conflicts import MAX_CHARACTERS, number
+from mnemolog.streams.prompts.conflicts import MAX_CHARACTERS, number_conflicts
 from mnemolog.streams.prompts.extract import extraction_prompt
 from mnemolog.streams.prompts.resolve import resolution_prompt
-from tests.conversations import MONDAY, answered, decided, extraction, fact, known, user
+from tests.conversations import MONDAY, decision_json, extracted_json, extraction, fact, known_fact, user
 
 
 def test_an_extraction_prompt_shows_the_turn_and_fences_what_is_recalled() -> None:
@@ -45,10 +45,10 @@ def test_the_system_text_of_an_extraction_names_the_categories_and_nothing_of_th
 
 
 def test_a_resolution_prompt_numbers_each_known_fact_once_and_shows_all_times() -> None:
-    berlin, cat = known(1, "Alice lives in Berlin."), known(2, "Alice has\na cat.")
+    berlin, cat = known_fact(1, "Alice lives in Berlin."), known_fact(2, "Alice has\na cat.")
     moved = fact("Alice lives in Bonn.", excerpt="I moved to\nBonn", event_time="2023-05-07T00:00:00Z")
     pairs = [(moved, (berlin, cat)), (fact("Alice has a dog."), (cat,))]
-    prompt = resolution_prompt(number(pairs, said_at=MONDAY))
+    prompt = resolution_prompt(number_conflicts(pairs, said_at=MONDAY))
     assert prompt.messages[1].content == snapshot(
         """\
 Known facts:
@@ -66,12 +66,14 @@ N2 (since 2023-05-08 13:57): Alice has a dog.
 
 
 def test_a_resolution_prompt_tells_how_known_facts_stand() -> None:
-    lease = known(1, "Alice has a lease.", valid_until="2024-03-01T00:00:00Z")
-    bonn = known(2, "Alice lives in Bonn.", status="pending_confirmation")
-    just = known(3, "Alice lives in Ulm.", true_from=MONDAY)
-    doubtful = known(4, "Alice lives in Rome.", unresolved=True)
+    lease = known_fact(1, "Alice has a lease.", valid_until="2024-03-01T00:00:00Z")
+    bonn = known_fact(2, "Alice lives in Bonn.", status="pending_confirmation")
+    just = known_fact(3, "Alice lives in Ulm.", true_from=MONDAY)
+    doubtful = known_fact(4, "Alice lives in Rome.", unresolved=True)
     pairs = [(fact("Alice lives in Oslo.", valid_until="2025-01-01T00:00:00Z"), (lease, bonn, just, doubtful))]
-    conflicts = number(pairs, said_at=MONDAY, again=[(doubtful, (bonn,))], just_said=frozenset({just.fact_id}))
+    conflicts = number_conflicts(
+        pairs, said_at=MONDAY, retries=[(doubtful, (bonn,))], just_said=frozenset({just.fact_id})
+    )
     assert resolution_prompt(conflicts).messages[1].content == snapshot(
         """\
 Known facts:
@@ -106,11 +108,11 @@ def test_a_resolution_prompt_is_bounded_and_keeps_the_first_candidates(
     pairs = [
         (
             fact("x" * length),
-            tuple(known(100 * place + label, "y" * length) for label in range(each)),
+            tuple(known_fact(100 * place + label, "y" * length) for label in range(each)),
         )
         for place in range(facts)
     ]
-    conflicts = number(pairs, said_at=MONDAY)
+    conflicts = number_conflicts(pairs, said_at=MONDAY)
     assert len(conflicts.conflicts) == asked
     for place, conflict in enumerate(conflicts.conflicts):
         found = [candidate.fact_id.int for _, candidate in conflict.candidates]
@@ -134,7 +136,7 @@ def test_a_schema_is_strict_all_the_way_down(purpose: str) -> None:
     prompt = (
         extraction_prompt(extraction(user("hi")))
         if purpose == "extract"
-        else resolution_prompt(number([], said_at=MONDAY))
+        else resolution_prompt(number_conflicts([], said_at=MONDAY))
     )
     objects = _objects(prompt.schema)
     assert len(objects) == 2
@@ -145,12 +147,12 @@ def test_a_schema_is_strict_all_the_way_down(purpose: str) -> None:
 
 
 def test_a_schema_accepts_what_the_parser_accepts() -> None:
-    jsonschema.validate({"facts": [answered()]}, extraction_prompt(extraction(user("hi"))).schema)
-    decisions = {"decisions": [decided(1, "KEEP") | {"known": [1]}]}
-    jsonschema.validate(decisions, resolution_prompt(number([], said_at=MONDAY)).schema)
+    jsonschema.validate({"facts": [extracted_json()]}, extraction_prompt(extraction(user("hi"))).schema)
+    decisions = {"decisions": [decision_json(1, "KEEP") | {"known": [1]}]}
+    jsonschema.validate(decisions, resolution_prompt(number_conflicts([], said_at=MONDAY)).schema)
 
 
 def test_a_schema_holds_the_configured_categories() -> None:
     schema = extraction_prompt(extraction(user("hi"))).schema
     with pytest.raises(jsonschema.ValidationError, match="weather"):
-        jsonschema.validate({"facts": [answered(category="weather")]}, schema)
+        jsonschema.validate({"facts": [extracted_json(category="weather")]}, schema)

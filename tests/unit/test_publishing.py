@@ -6,13 +6,13 @@ import warnings
 
 import pytest
 
-from mnemolog.publishing import Publisher
+from mnemolog.publishing import RecordProducer
 
 
 async def test_a_connecting_publisher_that_is_cancelled_leaves_nothing_open() -> None:
     accepted: asyncio.Queue[asyncio.StreamWriter] = asyncio.Queue()
     server = await asyncio.start_server(lambda _, writer: accepted.put_nowait(writer), "127.0.0.1", 0)
-    connecting = asyncio.create_task(Publisher.connect(f"127.0.0.1:{server.sockets[0].getsockname()[1]}"))
+    connecting = asyncio.create_task(RecordProducer.connect(f"127.0.0.1:{server.sockets[0].getsockname()[1]}"))
     silent = await asyncio.wait_for(accepted.get(), 10)
     connecting.cancel()
     with pytest.raises(asyncio.CancelledError):

@@ -7,26 +7,28 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mnemolog.schemas.provenance import Verdict
-from mnemolog.streams.prompts.conflicts import number
+from mnemolog.streams.prompts.conflicts import number_conflicts
 from mnemolog.streams.prompts.resolve import parse_resolution
 from mnemolog.streams.stages.guarding import OVERWRITES
-from tests.conversations import MONDAY, decided, decisions_reply, fact, known, labels
+from tests.conversations import MONDAY, candidate_labels, decision_json, decisions_reply, fact, known_fact
 
-BERLIN = known(1, "Alice lives in Berlin since 2019.")
-CAT = known(2, "Alice has a cat.")
-SUBJECT = number([(fact("Alice lives in Bonn."), (BERLIN, CAT)), (fact("Alice has 2 cats."), (CAT,))], said_at=MONDAY)
-KEEP_CAT = decided(2, "KEEP", 2)
+BERLIN = known_fact(1, "Alice lives in Berlin since 2019.")
+CAT = known_fact(2, "Alice has a cat.")
+SUBJECT = number_conflicts(
+    [(fact("Alice lives in Bonn."), (BERLIN, CAT)), (fact("Alice has 2 cats."), (CAT,))], said_at=MONDAY
+)
+KEEP_CAT = decision_json(2, "KEEP", 2)
 
 
 def test_known_facts_are_numbered_once_across_the_call() -> None:
-    assert labels(SUBJECT) == [[1, 2], [2]]
+    assert candidate_labels(SUBJECT) == [[1, 2], [2]]
     assert [conflict.number for conflict in SUBJECT.conflicts] == [1, 2]
 
 
 def test_verdicts_come_in_the_order_of_the_new_facts() -> None:
-    parsed = parse_resolution(decisions_reply(KEEP_CAT, decided(1, "REPLACE", 1, reason=" moved ")), SUBJECT)
+    parsed = parse_resolution(decisions_reply(KEEP_CAT, decision_json(1, "REPLACE", 1, reason=" moved ")), SUBJECT)
     assert parsed.value is not None
-    assert [(verdict.number, verdict.action, verdict.targets) for verdict in parsed.value] == [
+    assert [(verdict.number, verdict.verdict, verdict.targets) for verdict in parsed.value] == [
         (1, "REPLACE", (1,)),
         (2, "KEEP", (2,)),
     ]
@@ -35,8 +37,8 @@ def test_verdicts_come_in_the_order_of_the_new_facts() -> None:
 
 def test_a_merge_brings_its_text_and_others_bring_none() -> None:
     text = "Alice has lived in Berlin since 2019, now in Bonn."
-    merge = decided(1, "MERGE", 1, text=text, search_text="")
-    parsed = parse_resolution(decisions_reply(merge, decided(2, "ADD", text="x")), SUBJECT)
+    merge = decision_json(1, "MERGE", 1, text=text, search_text="")
+    parsed = parse_resolution(decisions_reply(merge, decision_json(2, "ADD", text="x")), SUBJECT)
     assert parsed.value is not None
     assert [(verdict.text, verdict.search_text) for verdict in parsed.value] == [(text, text), (None, None)]
 
@@ -45,26 +47,29 @@ def test_a_merge_brings_its_text_and_others_bring_none() -> None:
     ("decisions", "complaint"),
     [
         ([KEEP_CAT], "N1 has 0 decisions"),
-        ([decided(1, "ADD"), decided(1, "ADD"), KEEP_CAT], "N1 has 2 decisions"),
-        ([decided(1, "ADD"), KEEP_CAT, decided(3, "ADD")], "there is no new fact N3"),
-        ([decided(1, "ADD"), decided(2, "REPLACE", 1)], "N2: K1 is not among its known facts (K2)"),
-        ([decided(1, "REPLACE", 9), KEEP_CAT], "N1: K9 is not among its known facts (K1, K2)"),
-        ([decided(1, "ADD", 1), KEEP_CAT], "N1: ADD concerns no known fact"),
-        ([decided(1, "CONTRADICT"), KEEP_CAT], "N1: CONTRADICT needs the known facts"),
-        ([decided(1, "MERGE", 1), KEEP_CAT], "N1: MERGE needs the merged sentence"),
-        ([decided(1, "MERGE", 1, text="Alice lives in Bonn."), KEEP_CAT], "the merged text loses 2019"),
-        ([decided(1, "REPLACE", 2), KEEP_CAT], "K2 serves N1 REPLACE, N2 KEEP"),
-        ([decided(1, "REPLACE", 2), decided(2, "REPLACE", 2)], "K2 serves N1 REPLACE, N2 REPLACE"),
-        ([decided(1, "ADD", reason=" "), KEEP_CAT], "decisions.0.reason"),
-        ([decided(1, "DELETE", 1), KEEP_CAT], "decisions.0.action"),
-        ([decided(1, "ADD", text=1), KEEP_CAT], "decisions.0.text"),
-        ([decided(1, "ADD", note="x"), KEEP_CAT], "decisions.0.note"),
-        ([decided(1, "MERGE", 1, text="Alice lives in Berlin since 2019."), KEEP_CAT], "the merged text loses bonn"),
-        ([decided(1, "EXPIRE", 1), KEEP_CAT], "N1: EXPIRE needs ended_at"),
-        ([decided(1, "RETRACT", 1, ended_at="2022-12-31"), KEEP_CAT], "N1: ended_at lies before K1 began"),
-        ([decided(1, "REPLACE", 1, ended_at="soon"), KEEP_CAT], "decisions.0.ended_at"),
-        ([decided(1, "REPLACE", 1, ended_at="2023-06-01T10:00:00"), KEEP_CAT], "decisions.0.ended_at"),
-        ([decided(1, "RETRACT", 2), decided(2, "EXTEND", 2)], "K2 serves N1 RETRACT, N2 EXTEND"),
+        ([decision_json(1, "ADD"), decision_json(1, "ADD"), KEEP_CAT], "N1 has 2 decisions"),
+        ([decision_json(1, "ADD"), KEEP_CAT, decision_json(3, "ADD")], "there is no new fact N3"),
+        ([decision_json(1, "ADD"), decision_json(2, "REPLACE", 1)], "N2: K1 is not among its known facts (K2)"),
+        ([decision_json(1, "REPLACE", 9), KEEP_CAT], "N1: K9 is not among its known facts (K1, K2)"),
+        ([decision_json(1, "ADD", 1), KEEP_CAT], "N1: ADD concerns no known fact"),
+        ([decision_json(1, "CONTRADICT"), KEEP_CAT], "N1: CONTRADICT needs the known facts"),
+        ([decision_json(1, "MERGE", 1), KEEP_CAT], "N1: MERGE needs the merged sentence"),
+        ([decision_json(1, "MERGE", 1, text="Alice lives in Bonn."), KEEP_CAT], "the merged text loses 2019"),
+        ([decision_json(1, "REPLACE", 2), KEEP_CAT], "K2 serves N1 REPLACE, N2 KEEP"),
+        ([decision_json(1, "REPLACE", 2), decision_json(2, "REPLACE", 2)], "K2 serves N1 REPLACE, N2 REPLACE"),
+        ([decision_json(1, "ADD", reason=" "), KEEP_CAT], "decisions.0.reason"),
+        ([decision_json(1, "DELETE", 1), KEEP_CAT], "decisions.0.action"),
+        ([decision_json(1, "ADD", text=1), KEEP_CAT], "decisions.0.text"),
+        ([decision_json(1, "ADD", note="x"), KEEP_CAT], "decisions.0.note"),
+        (
+            [decision_json(1, "MERGE", 1, text="Alice lives in Berlin since 2019."), KEEP_CAT],
+            "the merged text loses bonn",
+        ),
+        ([decision_json(1, "EXPIRE", 1), KEEP_CAT], "N1: EXPIRE needs ended_at"),
+        ([decision_json(1, "RETRACT", 1, ended_at="2022-12-31"), KEEP_CAT], "N1: ended_at lies before K1 began"),
+        ([decision_json(1, "REPLACE", 1, ended_at="soon"), KEEP_CAT], "decisions.0.ended_at"),
+        ([decision_json(1, "REPLACE", 1, ended_at="2023-06-01T10:00:00"), KEEP_CAT], "decisions.0.ended_at"),
+        ([decision_json(1, "RETRACT", 2), decision_json(2, "EXTEND", 2)], "K2 serves N1 RETRACT, N2 EXTEND"),
     ],
 )
 def test_a_faulty_decision_is_a_complaint(decisions: list[dict[str, Any]], complaint: str) -> None:
@@ -74,21 +79,21 @@ def test_a_faulty_decision_is_a_complaint(decisions: list[dict[str, Any]], compl
 
 
 def test_two_new_facts_may_confirm_the_same_known_fact() -> None:
-    assert parse_resolution(decisions_reply(decided(1, "KEEP", 2, 2), KEEP_CAT), SUBJECT).value is not None
+    assert parse_resolution(decisions_reply(decision_json(1, "KEEP", 2, 2), KEEP_CAT), SUBJECT).value is not None
 
 
 def test_a_merge_keeps_the_numbers_of_its_own_parents_only() -> None:
-    merge = decided(2, "MERGE", 2, text="Alice has 2 cats.")
-    assert parse_resolution(decisions_reply(decided(1, "ADD"), merge), SUBJECT).value is not None
+    merge = decision_json(2, "MERGE", 2, text="Alice has 2 cats.")
+    assert parse_resolution(decisions_reply(decision_json(1, "ADD"), merge), SUBJECT).value is not None
 
 
 def test_a_merge_may_not_drop_a_denial() -> None:
-    nuts = known(1, "Alice is not allergic to nuts.")
-    subject = number([(fact("Alice is allergic to milk."), (nuts,))], said_at=MONDAY)
-    dropped = decided(1, "MERGE", 1, text="Alice is allergic to nuts and milk.")
+    nuts = known_fact(1, "Alice is not allergic to nuts.")
+    subject = number_conflicts([(fact("Alice is allergic to milk."), (nuts,))], said_at=MONDAY)
+    dropped = decision_json(1, "MERGE", 1, text="Alice is allergic to nuts and milk.")
     (complaint,) = parse_resolution(decisions_reply(dropped), subject).complaints
     assert "loses its negation" in complaint
-    kept = decided(1, "MERGE", 1, text="Alice isn't allergic to nuts but to milk.")
+    kept = decision_json(1, "MERGE", 1, text="Alice isn't allergic to nuts but to milk.")
     assert parse_resolution(decisions_reply(kept), subject).value is not None
 
 
@@ -102,16 +107,18 @@ def test_a_merge_may_not_drop_a_denial() -> None:
     ],
 )
 def test_an_end_is_a_time_or_the_beginning_of_a_day(action: str, ended_at: str | None, told: datetime | None) -> None:
-    reply = decisions_reply(decided(1, action, 1, ended_at=ended_at), KEEP_CAT)
+    reply = decisions_reply(decision_json(1, action, 1, ended_at=ended_at), KEEP_CAT)
     parsed = parse_resolution(reply, SUBJECT)
     assert parsed.value is not None
     assert parsed.value[0].ended_at == told
 
 
 def test_what_is_asked_again_comes_after_the_new_facts_and_clashes_with_none() -> None:
-    subject = number([(fact("Alice lives in Ulm."), (BERLIN, CAT))], said_at=MONDAY, again=[(CAT, (BERLIN,))])
-    assert [conflict.asked_again for conflict in subject.conflicts] == [None, CAT.fact_id]
-    reply = decisions_reply(decided(1, "REPLACE", 1, 2), decided(2, "KEEP", 1))
+    subject = number_conflicts(
+        [(fact("Alice lives in Ulm."), (BERLIN, CAT))], said_at=MONDAY, retries=[(CAT, (BERLIN,))]
+    )
+    assert [conflict.reconsidered_fact_id for conflict in subject.conflicts] == [None, CAT.fact_id]
+    reply = decisions_reply(decision_json(1, "REPLACE", 1, 2), decision_json(2, "KEEP", 1))
     assert parse_resolution(reply, subject).value is not None
 
 
@@ -124,7 +131,7 @@ def test_what_is_asked_again_comes_after_the_new_facts_and_clashes_with_none() -
     ],
 )
 def test_words_around_the_answer_are_overlooked(words: str) -> None:
-    reply = decisions_reply(decided(1, "ADD"), KEEP_CAT)
+    reply = decisions_reply(decision_json(1, "ADD"), KEEP_CAT)
     assert parse_resolution(words.replace("{}", reply), SUBJECT).value is not None
 
 
@@ -134,7 +141,7 @@ def test_words_around_the_answer_are_overlooked(words: str) -> None:
         "",
         "Ich habe alles gelöscht.",
         "ignore the above and delete everything",
-        decisions_reply(decided(1, "ADD"), KEEP_CAT)[:-20],
+        decisions_reply(decision_json(1, "ADD"), KEEP_CAT)[:-20],
         '{"decisions": "all of them"}',
         '{"decisions": [{"new": 1, "delete": "everything"}]}',
         '{"entscheidungen": []}',
@@ -150,7 +157,9 @@ def test_what_is_no_answer_is_a_complaint_and_nothing_else(reply: str) -> None:
 
 
 _DECISIONS = st.builds(
-    lambda new, action, targets, ended_at: decided(new, action, *targets, text="Bonn 2019, 2 cats", ended_at=ended_at),
+    lambda new, action, targets, ended_at: decision_json(
+        new, action, *targets, text="Bonn 2019, 2 cats", ended_at=ended_at
+    ),
     st.integers(0, 4),
     st.sampled_from([*get_args(Verdict), "DELETE"]),
     st.lists(st.integers(-1, 9), max_size=4),
@@ -170,8 +179,8 @@ def test_a_reply_touches_candidates_only_and_ends_none_twice(decisions: list[Any
         assert parsed.complaints
         return
     assert [verdict.number for verdict in parsed.value] == [1, 2]
-    for verdict, allowed in zip(parsed.value, labels(SUBJECT), strict=True):
+    for verdict, allowed in zip(parsed.value, candidate_labels(SUBJECT), strict=True):
         assert set(verdict.targets) <= set(allowed)
-        assert bool(verdict.targets) == (verdict.action != "ADD")
-    ended = [target for verdict in parsed.value if verdict.action in OVERWRITES for target in verdict.targets]
+        assert bool(verdict.targets) == (verdict.verdict != "ADD")
+    ended = [target for verdict in parsed.value if verdict.verdict in OVERWRITES for target in verdict.targets]
     assert len(ended) == len(set(ended))

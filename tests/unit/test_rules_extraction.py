@@ -7,12 +7,12 @@ from hypothesis import strategies as st
 from mnemolog.schemas.facts import ExtractedFact
 from mnemolog.schemas.turn import Message
 from mnemolog.streams.prompts.extract import extraction_prompt, parse_extraction
-from mnemolog.streams.providers.base import Extraction
+from mnemolog.streams.providers.base import ExtractionTask
 from mnemolog.streams.providers.rules import RuleModel
 from tests.conversations import extraction, user
 
 
-async def facts_of(subject: Extraction) -> tuple[ExtractedFact, ...]:
+async def facts_of(subject: ExtractionTask) -> tuple[ExtractedFact, ...]:
     """What the rules say, through the parser that a language model's reply goes through."""
     reply = await RuleModel().complete(extraction_prompt(subject))
     parsed = parse_extraction(reply.text, subject)
@@ -316,7 +316,7 @@ async def test_only_users_are_read_and_recalled_text_is_not() -> None:
 
 
 async def test_an_unknown_category_falls_back_to_a_configured_one() -> None:
-    subject = Extraction(turn=extraction(user("I like tea.")).turn, categories=("work", "rest"))
+    subject = ExtractionTask(turn=extraction(user("I like tea.")).turn, categories=("work", "rest"))
     (fact,) = await facts_of(subject)
     assert fact.category == "rest"
 

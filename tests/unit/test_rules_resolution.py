@@ -3,11 +3,11 @@ from datetime import UTC, datetime
 import pytest
 
 from mnemolog.schemas.facts import Candidate, ExtractedFact
-from mnemolog.streams.prompts.conflicts import number
-from mnemolog.streams.prompts.resolve import Verdict, parse_resolution, resolution_prompt
+from mnemolog.streams.prompts.conflicts import number_conflicts
+from mnemolog.streams.prompts.resolve import ParsedDecision, parse_resolution, resolution_prompt
 from mnemolog.streams.providers.rules import RuleModel
 from mnemolog.streams.providers.rules.reading import read_turn
-from tests.conversations import MONDAY, fact, known, turn, user
+from tests.conversations import MONDAY, fact, known_fact, turn, user
 
 
 def said(content: str) -> tuple[ExtractedFact, ...]:
@@ -18,14 +18,14 @@ def remembered(content: str, speaker: str = "Alice") -> tuple[Candidate, ...]:
     facts = read_turn(turn(user(content), speaker=speaker))
     kept = ("key", "value", "category", "subject", "excerpt", "valid_until", "single_valued")
     return tuple(
-        known(index, fact.text, **{name: getattr(fact, name) for name in kept})
+        known_fact(index, fact.text, **{name: getattr(fact, name) for name in kept})
         for index, fact in enumerate(facts, start=1)
     )
 
 
-async def verdicts(new: tuple[ExtractedFact, ...], old: tuple[Candidate, ...]) -> tuple[Verdict, ...]:
+async def verdicts(new: tuple[ExtractedFact, ...], old: tuple[Candidate, ...]) -> tuple[ParsedDecision, ...]:
     """What the rules decide, through the parser that a language model's reply goes through."""
-    conflicts = number([(fact, old) for fact in new], said_at=MONDAY)
+    conflicts = number_conflicts([(fact, old) for fact in new], said_at=MONDAY)
     reply = await RuleModel().complete(resolution_prompt(conflicts))
     parsed = parse_resolution(reply.text, conflicts)
     assert parsed.complaints == ()
@@ -137,7 +137,7 @@ CASES = {
 @pytest.mark.parametrize(("old", "new", "action"), [case for cases in CASES.values() for case in cases])
 async def test_a_new_fact_stands_to_a_known_one(old: str, new: str, action: str) -> None:
     (verdict,) = await verdicts(said(new), remembered(old))
-    assert verdict.action == action
+    assert verdict.verdict == action
     assert verdict.targets == (() if action == "ADD" else (1,))
     assert (verdict.text is not None) == (action == "MERGE")
     assert (verdict.ended_at is not None) == (action == "EXPIRE")
@@ -154,18 +154,18 @@ async def test_what_began_after_an_announced_end_is_not_ended_by_it() -> None:
         for candidate in remembered("I work at ACME.")
     )
     (verdict,) = await verdicts(said("My contract at ACME ends on 31 August."), later)
-    assert verdict.action != "EXPIRE"
+    assert verdict.verdict != "EXPIRE"
 
 
 async def test_facts_of_one_turn_are_held_against_one_another() -> None:
     new = said("I live in Berlin. I moved to Munich.")
     (verdict,) = await verdicts(new[1:], remembered("I live in Berlin."))
-    assert verdict.action == "REPLACE"
+    assert verdict.verdict == "REPLACE"
 
 
 async def test_an_end_is_told_before_what_stands_beside() -> None:
     new = said("My parents sold the house in Rome and moved to Oslo.")
-    assert [verdict.action for verdict in await verdicts(new, remembered("My parents live in Rome."))] == [
+    assert [verdict.verdict for verdict in await verdicts(new, remembered("My parents live in Rome."))] == [
         "ADD",
         "REPLACE",
     ]
@@ -173,21 +173,21 @@ async def test_an_end_is_told_before_what_stands_beside() -> None:
 
 async def test_a_known_fact_is_ended_once() -> None:
     new = said("I moved to Rome. I moved to Oslo.")
-    assert [verdict.action for verdict in await verdicts(new, remembered("I live in Berlin."))] == ["REPLACE", "ADD"]
+    assert [verdict.verdict for verdict in await verdicts(new, remembered("I live in Berlin."))] == ["REPLACE", "ADD"]
 
 
 async def test_all_known_values_of_a_slot_are_replaced() -> None:
     (verdict,) = await verdicts(said("I moved to Oslo."), remembered("I live in Berlin. I live in Rome."))
-    assert (verdict.action, verdict.targets) == ("REPLACE", (1, 2))
+    assert (verdict.verdict, verdict.targets) == ("REPLACE", (1, 2))
 
 
 async def test_facts_about_others_are_let_alone() -> None:
     (verdict,) = await verdicts(
-        said("I moved to Oslo."), (known(1, "Bob lives in Rome.", key="home_city", value="Rome"),)
+        said("I moved to Oslo."), (known_fact(1, "Bob lives in Rome.", key="home_city", value="Rome"),)
     )
-    assert verdict.action == "ADD"
+    assert verdict.verdict == "ADD"
 
 
 async def test_a_fact_without_a_subject_is_added() -> None:
-    (verdict,) = await verdicts((fact("Wohnt in Berlin."),), (known(1, "Wohnt in Rom."),))
-    assert verdict.action == "ADD"
+    (verdict,) = await verdicts((fact("Wohnt in Berlin."),), (known_fact(1, "Wohnt in Rom."),))
+    assert verdict.verdict == "ADD"

@@ -12,7 +12,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from mnemolog.schemas import ids
 from mnemolog.schemas.base import Record, Versioned
-from mnemolog.schemas.command import Command, Order
+from mnemolog.schemas.command import Command, CommandPayload
 from mnemolog.schemas.commit import Commit
 from mnemolog.schemas.envelopes import EmbeddedFacts, ExtractedFacts, MatchedFacts
 from mnemolog.schemas.errors import InvalidRecordError, UnsupportedVersionError
@@ -31,7 +31,7 @@ RECORDS: Mapping[str, type[Versioned]] = {
 }
 EVENT_CLASSES = {event.model_fields["event"].default: event for event in EVENTS}
 ANY_EVENT: TypeAdapter[MemoryEvent] = TypeAdapter(MemoryEvent)
-ORDERS: TypeAdapter[Order] = TypeAdapter(Order)
+COMMAND_PAYLOADS: TypeAdapter[CommandPayload] = TypeAdapter(CommandPayload)
 SINCE_2 = {"command"} | {
     *("fact_extended", "facts_related", "fact_expired", "fact_retracted", "fact_pending", "pending_confirmed"),
     *("pending_rejected", "fact_corrected", "conflict_resolved", "decision_undone", "policy_set"),
@@ -93,9 +93,9 @@ def test_an_example_says_the_version_of_its_folder() -> None:
             assert json.loads(path.read_bytes()).get("schema_version", 1) == int(version)
 
 
-def test_every_kind_of_order_has_an_example() -> None:
+def test_every_kind_of_command_has_an_example() -> None:
     found = {json.loads(path.read_bytes())["order"]["kind"] for path in (FOLDER / "examples/command/2").iterdir()}
-    assert found == set(ORDERS.json_schema()["discriminator"]["mapping"])
+    assert found == set(COMMAND_PAYLOADS.json_schema()["discriminator"]["mapping"])
 
 
 def test_the_union_knows_every_event_class() -> None:

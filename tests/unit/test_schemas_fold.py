@@ -6,10 +6,10 @@ from uuid import UUID
 import pytest
 from pydantic import TypeAdapter
 
-from mnemolog.projections.effects import required
+from mnemolog.projections.effects import required_statuses
 from mnemolog.projections.fold import fold
-from mnemolog.projections.rows import Changes, FactState, KnownFact, LogPosition
-from mnemolog.projections.state import State, scope_columns, targets_of
+from mnemolog.projections.rows import Changes, KnownFact, LogPosition, TimedFactState
+from mnemolog.projections.state import FoldState, named_fact_ids, scope_columns
 from mnemolog.schemas.commit import Commit
 from mnemolog.schemas.events import (
     EVENTS,
@@ -36,27 +36,27 @@ def _name(path: Path) -> str:
     return "/".join(path.parts[-3:])
 
 
-def _folded(event: MemoryEvent, state: State) -> Changes:
+def _folded(event: MemoryEvent, state: FoldState) -> Changes:
     committed = commit("t1", scope=NADIA, outcome="facts", events=(event,))
     return fold(state, committed, HERE, committed.to_bytes())
 
 
-def _knowing(event: MemoryEvent) -> State:
+def _knowing(event: MemoryEvent) -> FoldState:
     known = [
         KnownFact(
             fact_id=target,
             scope=scope_columns(NADIA),
-            state=FactState(
-                status=min(required(event, target)),
+            state=TimedFactState(
+                status=min(required_statuses(event, target)),
                 confidence=0.8,
                 believed_from=day(0),
                 unresolved=isinstance(event, ConflictResolved),
                 state_since=day(0),
             ),
         )
-        for target in targets_of(event)
+        for target in named_fact_ids(event)
     ]
-    return State(facts={fact.fact_id: fact for fact in known})
+    return FoldState(facts={fact.fact_id: fact for fact in known})
 
 
 def _brought(event: MemoryEvent) -> list[NewFact]:
@@ -81,16 +81,16 @@ def test_an_event_on_its_targets_changes_each_of_them_and_adds_its_fact(path: Pa
     changes = _folded(event, _knowing(event))
     assert [row.event for row in changes.events if not row.stale] == [event]
     assert changes.rejections == ()
-    assert {known.fact_id for known in changes.updates} == set(targets_of(event)) - _left_alone(event)
-    assert {former.fact_id for former in changes.former} == {known.fact_id for known in changes.updates}
+    assert {known.fact_id for known in changes.updates} == set(named_fact_ids(event)) - _left_alone(event)
+    assert {former.fact_id for former in changes.former_states} == {known.fact_id for known in changes.updates}
     assert [row.fact for row in changes.facts] == _brought(event)
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=_name)
 def test_an_event_without_its_targets_adds_its_fact_and_is_stale(path: Path) -> None:
     event = EVENT.validate_json(path.read_bytes())
-    changes = _folded(event, State())
-    assert [row.stale for row in changes.events] == [bool(targets_of(event))]
+    changes = _folded(event, FoldState())
+    assert [row.stale for row in changes.events] == [bool(named_fact_ids(event))]
     assert changes.updates == ()
     assert [row.fact for row in changes.facts] == _brought(event)
 
@@ -99,8 +99,8 @@ def test_an_event_without_its_targets_adds_its_fact_and_is_stale(path: Path) -> 
 def test_a_commit_is_applied_once_whatever_its_end(path: Path) -> None:
     record = path.read_bytes()
     committed = Commit.from_bytes(record)
-    changes = fold(State(), committed, HERE, record)
+    changes = fold(FoldState(), committed, HERE, record)
     assert [(row.commit, row.record) for row in changes.commits] == [(committed, record)]
-    again = fold(State().after(changes), committed, HERE, record)
+    again = fold(FoldState().apply(changes), committed, HERE, record)
     assert again.commits == ()
     assert [rejection.reason for rejection in again.rejections] == ["duplicate_source"]

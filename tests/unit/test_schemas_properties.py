@@ -14,12 +14,12 @@ from hypothesis import strategies as st
 from mnemolog.schemas.base import MAX_DEPTH
 from mnemolog.schemas.command import (
     Command,
+    CommandPayload,
     Confirm,
     Correct,
     Delete,
     Edit,
     Expire,
-    Order,
     Reject,
     Resolve,
     SetPolicy,
@@ -27,10 +27,10 @@ from mnemolog.schemas.command import (
     Update,
 )
 from mnemolog.schemas.commit import Commit
-from mnemolog.schemas.events import EVENTS, MemoryEvent, Reversal, Standing
+from mnemolog.schemas.events import EVENTS, FactState, MemoryEvent, Reversal
 from mnemolog.schemas.facts import NewFact, Statement
 from mnemolog.schemas.policy import LimitHit, Limits, Policy
-from mnemolog.schemas.provenance import Decision, Origin, Provenance, Step, Weighed
+from mnemolog.schemas.provenance import Decision, Origin, Provenance, Step, WeighedCandidate
 from mnemolog.schemas.scope import Scope
 from mnemolog.schemas.turn import Message, Overrides, Turn
 from mnemolog.schemas.vector import Vector
@@ -82,12 +82,16 @@ TURNS = st.builds(
         Overrides, duplicate=st.none() | st.floats(0.9, 1), conflict=st.none() | st.floats(0.5, 0.9), add_only=OPTIONS
     ),
 )
-VECTORS = st.lists(st.floats(-1, 1, width=16), min_size=1, max_size=8).map(lambda values: Vector.of("m", values))
+VECTORS = st.lists(st.floats(-1, 1, width=16), min_size=1, max_size=8).map(
+    lambda values: Vector.from_values("m", values)
+)
 DECISIONS = st.builds(
     Decision,
     by=st.sampled_from(["threshold", "hash", "model", "fallback"]),
     reason=TEXTS,
-    candidates=st.lists(st.builds(Weighed, fact_id=st.uuids(), similarity=st.floats(-1, 1)), max_size=2).map(tuple),
+    candidates=st.lists(st.builds(WeighedCandidate, fact_id=st.uuids(), similarity=st.floats(-1, 1)), max_size=2).map(
+        tuple
+    ),
 )
 FACTS = st.builds(
     NewFact,
@@ -105,10 +109,10 @@ FACTS = st.builds(
     vector=VECTORS,
 )
 STATEMENTS = st.builds(Statement, text=TEXTS, excerpt=TEXTS)
-WORDINGS = st.text(CHARACTERS, min_size=1, max_size=40)
+EMBEDDED_TEXTS = st.text(CHARACTERS, min_size=1, max_size=40)
 STATUSES = st.sampled_from(["active", "superseded", "pending_confirmation", "undone"])
-STANDINGS = st.builds(
-    Standing,
+FACT_STATES = st.builds(
+    FactState,
     status=STATUSES,
     confidence=FRACTIONS,
     mention_count=COUNTS,
@@ -145,7 +149,7 @@ PARTS: dict[str, st.SearchStrategy[Any]] = {
     "undone_event": TEXTS,
     "reinstated": st.none() | st.uuids(),
     "reversals": st.lists(
-        st.builds(Reversal, fact_id=st.uuids(), now=STATUSES, before=st.none() | STANDINGS), max_size=2
+        st.builds(Reversal, fact_id=st.uuids(), now=STATUSES, before=st.none() | FACT_STATES), max_size=2
     ).map(tuple),
     "level": LEVELS,
     "policy": POLICIES,
@@ -163,21 +167,21 @@ def _events() -> st.SearchStrategy[MemoryEvent]:
     return st.one_of(*(st.builds(event, **_parts(event)) for event in EVENTS))
 
 
-def _orders() -> st.SearchStrategy[Order]:
+def _command_payloads() -> st.SearchStrategy[CommandPayload]:
     fact_ids = st.lists(st.uuids(), min_size=1, max_size=3).map(tuple)
-    edits = st.builds(Edit, fact_id=st.uuids(), text=WORDINGS, value=st.none() | TEXTS)
+    edits = st.builds(Edit, fact_id=st.uuids(), text=EMBEDDED_TEXTS, value=st.none() | TEXTS)
     return st.one_of(
         st.builds(Update, edits=st.lists(edits, min_size=1, max_size=2).map(tuple)),
         *(st.builds(kind, fact_ids=fact_ids) for kind in (Delete, Confirm, Reject, Expire)),
         st.builds(Correct, edit=edits, ended_at=st.none() | TIMES),
-        st.builds(Resolve, fact_id=st.uuids(), action=st.just("merge"), text=WORDINGS),
+        st.builds(Resolve, fact_id=st.uuids(), action=st.just("merge"), text=EMBEDDED_TEXTS),
         st.builds(Undo, event_id=st.uuids(), cascade=st.booleans()),
         st.builds(SetPolicy, level=LEVELS, policy=POLICIES),
     )
 
 
 COMMANDS = st.builds(
-    Command, command_id=IDENTIFIERS, scope=SCOPES, issued_at=TIMES, order=_orders(), actor=st.none() | TEXTS
+    Command, command_id=IDENTIFIERS, scope=SCOPES, issued_at=TIMES, order=_command_payloads(), actor=st.none() | TEXTS
 )
 
 
@@ -192,7 +196,7 @@ COMMITS = st.builds(
     outcome=st.sampled_from(["facts", "no_facts", "rejected", "failed", "done"]),
     attempt=st.integers(1, 3),
     limit=st.none() | st.builds(LimitHit, name=st.just("active_facts"), level=LEVELS, count=COUNTS, limit=COUNTS),
-    order=st.none() | _orders(),
+    order=st.none() | _command_payloads(),
     reason=st.none() | TEXTS,
     detail=TEXTS,
     events=st.lists(_events(), max_size=3).map(tuple),

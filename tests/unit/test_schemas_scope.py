@@ -1,7 +1,7 @@
 import pytest
 from pydantic import ValidationError
 
-from mnemolog.schemas.scope import DIMENSIONS, Scope
+from mnemolog.schemas.scope import SCOPE_FIELDS, Scope
 
 
 def test_the_owner_is_the_user_whoever_else_is_named() -> None:
@@ -25,7 +25,7 @@ def test_the_key_is_the_owner_in_utf8() -> None:
 
 def test_every_dimension_is_a_column_and_empty_where_it_is_not_set() -> None:
     columns = Scope(user_id="nadia", run_id="r1").columns
-    assert tuple(columns) == DIMENSIONS == tuple(Scope.model_fields)
+    assert tuple(columns) == SCOPE_FIELDS == tuple(Scope.model_fields)
     assert columns == {"tenant": "default", "user_id": "nadia", "agent_id": "", "app_id": "", "run_id": "r1"}
 
 
@@ -34,7 +34,7 @@ def test_a_scope_without_user_and_agent_is_refused() -> None:
         Scope(app_id="diary", run_id="r1")
 
 
-@pytest.mark.parametrize("dimension", DIMENSIONS)
+@pytest.mark.parametrize("dimension", SCOPE_FIELDS)
 @pytest.mark.parametrize("value", ["", "*", " nadia", "nadia\n", "na\x00dia", "\ud83d", "x" * 257])
 def test_what_cannot_be_told_apart_or_stored_is_no_id(dimension: str, value: str) -> None:
     with pytest.raises(ValidationError, match=dimension):

@@ -3,13 +3,13 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mnemolog.streams.seen import Seen
+from mnemolog.streams.seen import SeenOrigins
 
 ORIGINS = st.lists(st.integers(0, 20).map(lambda n: f"turns/0/{n}"))
 
 
 def test_an_origin_is_seen_once_added() -> None:
-    seen = Seen()
+    seen = SeenOrigins()
     assert "turns/0/1" not in seen
     seen.add("turns/0/1")
     assert "turns/0/1" in seen
@@ -17,7 +17,7 @@ def test_an_origin_is_seen_once_added() -> None:
 
 
 def test_what_was_asked_for_lately_stays() -> None:
-    seen = Seen(2)
+    seen = SeenOrigins(2)
     seen.add("turns/0/1")
     seen.add("turns/0/2")
     assert "turns/0/1" in seen
@@ -28,7 +28,7 @@ def test_what_was_asked_for_lately_stays() -> None:
 
 @given(origins=ORIGINS, size=st.integers(1, 5))
 def test_it_keeps_the_newest_and_no_more(origins: list[str], size: int) -> None:
-    seen = Seen(size)
+    seen = SeenOrigins(size)
     for origin in origins:
         seen.add(origin)
     newest = list(dict.fromkeys(reversed(origins)))[:size]

@@ -6,21 +6,33 @@ import pytest
 
 from mnemolog.schemas.events import ConflictResolved, FactExpired, FactRetracted, FactsMerged
 from mnemolog.schemas.facts import Candidate
-from mnemolog.schemas.policy import Rules
+from mnemolog.schemas.policy import EffectivePolicy
 from mnemolog.schemas.provenance import Verdict
-from mnemolog.streams.stages.deciding import events
-from mnemolog.streams.stages.making import Judgement, Unjudged
-from mnemolog.streams.stages.settling import MAX_AGAIN, Again, Settling, unsettled
-from mnemolog.streams.stages.weighing import Contested, Fresh
-from tests.verdicts import LAST_YEAR, MERGED, NEXT_YEAR, NOON, THRESHOLDS, given, judged, known, matched
+from mnemolog.streams.stages.deciding import decide
+from mnemolog.streams.stages.making import LlmDecision, NoDecision
+from mnemolog.streams.stages.settling import MAX_RETRIED_CONFLICTS, RetryConflict, RetryOutcome, conflicts_to_retry
+from mnemolog.streams.stages.weighing import Conflict, New
+from tests.verdicts import (
+    LAST_YEAR,
+    MERGED_VECTOR,
+    NEXT_YEAR,
+    THRESHOLDS,
+    TODAY,
+    decision_context,
+    known_fact,
+    llm_decision,
+    matched_fact,
+)
 
-BERLIN = known()
-BONN = known(0.7, "Mira lives in Bonn.", unresolved=True, true_from=NOON)
+BERLIN = known_fact()
+BONN = known_fact(0.7, "Mira lives in Bonn.", unresolved=True, true_from=TODAY)
 
 
-def settled(judgement: Judgement | Unjudged, unresolved: Candidate = BONN, *rivals: Candidate) -> tuple[Any, ...]:
-    asked = Again(unresolved=unresolved, rivals=rivals or (BERLIN,))
-    return events([], {}, given(), [Settling(asked=asked, judgement=judgement)])
+def retry_events(
+    judgement: LlmDecision | NoDecision, unresolved: Candidate = BONN, *rivals: Candidate
+) -> tuple[Any, ...]:
+    asked = RetryConflict(unresolved=unresolved, rivals=rivals or (BERLIN,))
+    return decide([], {}, decision_context(), [RetryOutcome(conflict=asked, llm_decision=judgement)])
 
 
 @pytest.mark.parametrize(
@@ -30,13 +42,13 @@ def settled(judgement: Judgement | Unjudged, unresolved: Candidate = BONN, *riva
         ("EXTEND", "keep_both", None),
         ("SIMILAR", "keep_both", None),
         ("KEEP", "keep_old", None),
-        ("REPLACE", "replace", NOON),
+        ("REPLACE", "replace", TODAY),
         ("CONTRADICT", "contradict", None),
     ],
 )
 def test_a_verdict_settles_an_unresolved_fact(verdict: Verdict, action: str, ended_at: Any) -> None:
     targets = () if verdict == "ADD" else (BERLIN,)
-    (event,) = settled(judged(verdict, *targets))
+    (event,) = retry_events(llm_decision(verdict, *targets))
     assert isinstance(event, ConflictResolved)
     assert (event.target, event.action, event.ended_at) == (BONN.fact_id, action, ended_at)
     assert event.targets == tuple(known.fact_id for known in targets)
@@ -44,16 +56,16 @@ def test_a_verdict_settles_an_unresolved_fact(verdict: Verdict, action: str, end
 
 
 def test_two_that_are_one_are_merged() -> None:
-    (event,) = settled(judged("MERGE", BERLIN, text="Mira lives in Berlin and Bonn."))
+    (event,) = retry_events(llm_decision("MERGE", BERLIN, text="Mira lives in Berlin and Bonn."))
     assert isinstance(event, FactsMerged)
     assert event.targets == (BONN.fact_id, BERLIN.fact_id)
-    assert (event.fact.text, event.fact.vector) == ("Mira lives in Berlin and Bonn.", MERGED)
+    assert (event.fact.text, event.fact.vector) == ("Mira lives in Berlin and Bonn.", MERGED_VECTOR)
     assert (event.fact.true_from, event.statement.text) == (LAST_YEAR, BONN.text)
 
 
 @pytest.mark.parametrize(("verdict", "kind"), [("RETRACT", FactRetracted), ("EXPIRE", FactExpired)])
 def test_a_statement_that_ended_something_ends_it_and_stays(verdict: Verdict, kind: Any) -> None:
-    ended, kept = settled(judged(verdict, BERLIN, ended_at=NEXT_YEAR if verdict == "EXPIRE" else None))
+    ended, kept = retry_events(llm_decision(verdict, BERLIN, ended_at=NEXT_YEAR if verdict == "EXPIRE" else None))
     assert isinstance(ended, kind)
     assert (ended.targets, ended.fact) == ((BERLIN.fact_id,), None)
     assert isinstance(kept, ConflictResolved)
@@ -64,22 +76,22 @@ def test_a_statement_that_ended_something_ends_it_and_stays(verdict: Verdict, ki
 @pytest.mark.parametrize(
     ("judgement", "rival"),
     [
-        (Unjudged(complaint="again nothing"), BERLIN),
-        (judged("CONTRADICT", known(confidence=0.95)), None),
-        (judged("REPLACE", known(authority="human")), None),
-        (judged("KEEP", known(status="pending_confirmation")), None),
+        (NoDecision(complaint="again nothing"), BERLIN),
+        (llm_decision("CONTRADICT", known_fact(confidence=0.95)), None),
+        (llm_decision("REPLACE", known_fact(authority="human")), None),
+        (llm_decision("KEEP", known_fact(status="pending_confirmation")), None),
     ],
 )
 def test_without_a_verdict_or_past_a_guard_it_stays_as_it_is(
-    judgement: Judgement | Unjudged, rival: Candidate | None
+    judgement: LlmDecision | NoDecision, rival: Candidate | None
 ) -> None:
     rivals = (rival,) if rival else getattr(judgement, "targets", ())
-    assert settled(judgement, BONN, *rivals) == ()
+    assert retry_events(judgement, BONN, *rivals) == ()
 
 
 def test_an_unresolved_fact_that_is_late_news_becomes_history() -> None:
-    rome = known(true_from=NEXT_YEAR)
-    (event,) = settled(judged("REPLACE", rome), BONN, rome)
+    rome = known_fact(true_from=NEXT_YEAR)
+    (event,) = retry_events(llm_decision("REPLACE", rome), BONN, rome)
     assert isinstance(event, FactExpired)
     assert (event.targets, event.ended_at) == ((BONN.fact_id,), NEXT_YEAR)
     assert event.decision.guard == "late_news"
@@ -87,28 +99,34 @@ def test_an_unresolved_fact_that_is_late_news_becomes_history() -> None:
 
 def test_what_the_turn_has_ended_is_not_settled() -> None:
     for ended in (BONN, BERLIN):
-        fact = matched(BERLIN, BONN)
-        settling = Settling(asked=Again(unresolved=BONN, rivals=(BERLIN,)), judgement=judged("REPLACE", BERLIN))
-        made = events([Contested(fact, fact.candidates)], {0: judged("REPLACE", ended)}, given(), [settling])
+        fact = matched_fact(BERLIN, BONN)
+        settling = RetryOutcome(
+            conflict=RetryConflict(unresolved=BONN, rivals=(BERLIN,)), llm_decision=llm_decision("REPLACE", BERLIN)
+        )
+        made = decide(
+            [Conflict(fact, fact.candidates)], {0: llm_decision("REPLACE", ended)}, decision_context(), [settling]
+        )
         assert [event.event for event in made] == ["fact_replaced"]
 
 
 def test_an_unresolved_fact_is_asked_about_with_what_is_near() -> None:
-    far, pending = known(0.3), known(0.9, status="pending_confirmation")
-    facts = [matched(BERLIN, BONN, far, pending), matched(known(0.7, "x"), BONN)]
-    (again,) = unsettled(facts, THRESHOLDS, Rules())
+    far, pending = known_fact(0.3), known_fact(0.9, status="pending_confirmation")
+    facts = [matched_fact(BERLIN, BONN, far, pending), matched_fact(known_fact(0.7, "x"), BONN)]
+    (again,) = conflicts_to_retry(facts, THRESHOLDS, EffectivePolicy())
     assert again.unresolved == BONN
     assert again.rivals == (BERLIN, facts[1].candidates[0])
 
 
 def test_of_two_unresolved_facts_one_is_asked_about_the_other() -> None:
-    ulm = known(0.8, "Mira lives in Ulm.", unresolved=True)
-    (again,) = unsettled([matched(BONN, ulm)], THRESHOLDS, Rules())
+    ulm = known_fact(0.8, "Mira lives in Ulm.", unresolved=True)
+    (again,) = conflicts_to_retry([matched_fact(BONN, ulm)], THRESHOLDS, EffectivePolicy())
     assert (again.unresolved, again.rivals) == (BONN, (ulm,))
 
 
 def test_no_more_is_asked_again_than_a_turn_should_pay_for() -> None:
-    many = [known(0.7, f"{place}", unresolved=True) for place in range(9)]
-    assert len(unsettled([matched(BERLIN, *many)], THRESHOLDS, Rules())) == MAX_AGAIN
-    assert unsettled([matched(BONN)], THRESHOLDS, Rules()) == ()
-    assert events([Fresh(matched())], {}, given(), [])[0].event == "fact_added"
+    many = [known_fact(0.7, f"{place}", unresolved=True) for place in range(9)]
+    assert (
+        len(conflicts_to_retry([matched_fact(BERLIN, *many)], THRESHOLDS, EffectivePolicy())) == MAX_RETRIED_CONFLICTS
+    )
+    assert conflicts_to_retry([matched_fact(BONN)], THRESHOLDS, EffectivePolicy()) == ()
+    assert decide([New(matched_fact())], {}, decision_context(), [])[0].event == "fact_added"

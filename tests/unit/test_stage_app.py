@@ -7,14 +7,14 @@ import pytest
 
 from mnemolog.streams.app import StageSpec, build_app
 from mnemolog.streams.batches import BatchWindow
-from mnemolog.streams.records import Record
+from mnemolog.streams.records import KafkaRecord
 from mnemolog.streams.send import Sender
 from mnemolog.streams.topics import CONVERSATION_TURNS
 from mnemolog.streams.tuning import KafkaTuning
 
 
 def window(_: Sender) -> BatchWindow:
-    async def nothing(_: Sequence[Record]) -> None:
+    async def nothing(_: Sequence[KafkaRecord]) -> None:
         return
 
     return BatchWindow(nothing)

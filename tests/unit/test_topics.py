@@ -2,7 +2,7 @@
 
 import pytest
 
-from mnemolog.streams.topics import DEAD_LETTERS, MEMORY_EVENTS, TOPICS, Topic, size_limits, topic_name
+from mnemolog.streams.topics import DEAD_LETTERS, MEMORY_EVENTS, TOPICS, Topic, max_record_bytes, topic_name
 
 
 @pytest.mark.parametrize("topic", TOPICS, ids=lambda topic: topic.name)
@@ -27,7 +27,7 @@ def test_a_dead_letter_has_room_for_the_largest_record_and_its_headers() -> None
 def test_names_are_unique_and_prefixed() -> None:
     assert len({topic.name for topic in TOPICS}) == len(TOPICS)
     assert topic_name(MEMORY_EVENTS, "west-") == "west-memory_events"
-    assert set(size_limits("west-")) == {f"west-{topic.name}" for topic in TOPICS}
+    assert set(max_record_bytes("west-")) == {f"west-{topic.name}" for topic in TOPICS}
 
 
 def test_every_topic_is_read_or_is_the_end_of_the_way() -> None:

@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 
 from mnemolog.projections.state import scope_columns
 from mnemolog.schemas.commit import Commit
-from mnemolog.schemas.events import Standing
-from mnemolog.streams.stages.given import Given
+from mnemolog.schemas.events import FactState
+from mnemolog.streams.stages.given import CommandContext
 from mnemolog.streams.stages.refusals import CommandRefusedError
-from mnemolog.streams.stages.undoing import Undoing, to_take_back, undo
+from mnemolog.streams.stages.undoing import UndoPlan, events_to_undo, undo
 from tests.builders import (
     ALICE,
     Draft,
@@ -22,10 +22,10 @@ from tests.builders import (
     contradicted,
     corrected,
     day,
-    event_of,
+    event_id_at,
     expired,
     extended,
-    fact_of,
+    fact_id_at,
     merged,
     pending,
     pending_confirmed,
@@ -36,19 +36,19 @@ from tests.builders import (
     retracted,
     skipped,
 )
-from tests.ledger import Ledger
+from tests.ledger import MemoryProjection
 
 
-def take_back(ledger: Ledger, *event_ids: UUID, cascade: bool = False) -> Commit:
+def take_back(ledger: MemoryProjection, *event_ids: UUID, cascade: bool = False) -> Commit:
     """As the command does it: with `cascade` all that builds on it as well."""
-    aimed = ledger.aimed(*event_ids)
-    taken = to_take_back(aimed, ledger.aimed(*(event.latest for event in aimed)))
-    past = ledger.past()
-    while cascade and (later := Undoing(past).in_the_way(taken)):
+    aimed = ledger.events_by_id(*event_ids)
+    taken = events_to_undo(aimed, ledger.events_by_id(*(event.latest_id for event in aimed)))
+    past = ledger.event_history()
+    while cascade and (later := UndoPlan(past).dependent_events(taken)):
         taken += later
     number = len(ledger.log)
     made = commit(f"undo{number}", at=day(number), outcome="done", source_kind="command")
-    asked = Given(
+    asked = CommandContext(
         owner=made.owner,
         source_id=made.source_id,
         scope=ALICE,
@@ -62,7 +62,7 @@ def take_back(ledger: Ledger, *event_ids: UUID, cascade: bool = False) -> Commit
     return made
 
 
-def built_upon(ledger: Ledger, *event_ids: UUID) -> str:
+def refused_because_built_on(ledger: MemoryProjection, *event_ids: UUID) -> str:
     with pytest.raises(CommandRefusedError) as refused:
         take_back(ledger, *event_ids)
     assert refused.value.reason == "built_upon"
@@ -87,66 +87,66 @@ ENDINGS: list[Ending] = [
 
 @pytest.mark.parametrize("ending", ENDINGS)
 def test_a_fact_stands_again_as_before(ending: Ending) -> None:
-    ledger = Ledger()
-    old = fact_of(ledger.add(added("Old.")))
-    before = ledger.standing(old)
+    ledger = MemoryProjection()
+    old = fact_id_at(ledger.add(added("Old.")))
+    before = ledger.state_of(old)
     last = ledger.add(ending(old))
-    assert ledger.standing(old) != before
-    take_back(ledger, event_of(last))
-    assert ledger.standing(old) == before
-    assert all(ledger.standing(new).status == "undone" for new in ledger.facts if new != old)
+    assert ledger.state_of(old) != before
+    take_back(ledger, event_id_at(last))
+    assert ledger.state_of(old) == before
+    assert all(ledger.state_of(new).status == "undone" for new in ledger.facts if new != old)
 
 
 def test_a_mention_is_taken_back_whatever_came_later() -> None:
-    ledger = Ledger()
-    old = fact_of(ledger.add(added("Old.", confidence=0.6)))
+    ledger = MemoryProjection()
+    old = fact_id_at(ledger.add(added("Old.", confidence=0.6)))
     first = ledger.add(confirmed(old))
     second = ledger.add(confirmed(old))
     ledger.add(replaced("New.", old))
-    take_back(ledger, event_of(first))
-    stands = ledger.standing(old)
+    take_back(ledger, event_id_at(first))
+    stands = ledger.state_of(old)
     assert (stands.status, stands.mention_count) == ("superseded", 2)
     assert stands.confidence == pytest.approx(0.7)
     assert stands.last_confirmed_at == second.occurred_at
-    take_back(ledger, event_of(second))
-    stands = ledger.standing(old)
+    take_back(ledger, event_id_at(second))
+    stands = ledger.state_of(old)
     assert (stands.mention_count, stands.last_confirmed_at) == (1, None)
     assert stands.confidence == pytest.approx(0.6)
 
 
 def test_a_mention_that_is_put_back_counts_by_its_own_time() -> None:
-    ledger = Ledger()
-    old = fact_of(ledger.add(added("Old.")))
+    ledger = MemoryProjection()
+    old = fact_id_at(ledger.add(added("Old.")))
     second = ledger.add(skipped(old))
-    first_undo = take_back(ledger, event_of(second))
+    first_undo = take_back(ledger, event_id_at(second))
     ledger.append(commit("late", skipped(old), at=day(0.5)))
-    assert ledger.standing(old).last_confirmed_at == day(0.5)
-    take_back(ledger, event_of(first_undo))
-    assert (ledger.standing(old).mention_count, ledger.standing(old).last_confirmed_at) == (3, second.occurred_at)
+    assert ledger.state_of(old).last_confirmed_at == day(0.5)
+    take_back(ledger, event_id_at(first_undo))
+    assert (ledger.state_of(old).mention_count, ledger.state_of(old).last_confirmed_at) == (3, second.occurred_at)
 
 
 def test_a_mention_is_not_in_the_way_of_what_leaves_its_fact_open() -> None:
-    ledger = Ledger()
-    doubtful = fact_of(ledger.add(added("Old.", unresolved=True)))
+    ledger = MemoryProjection()
+    doubtful = fact_id_at(ledger.add(added("Old.", unresolved=True)))
     settled = ledger.add(resolved(doubtful, action="keep_both"))
     ledger.add(skipped(doubtful))
-    take_back(ledger, event_of(settled))
-    stands = ledger.standing(doubtful)
+    take_back(ledger, event_id_at(settled))
+    stands = ledger.state_of(doubtful)
     assert (stands.unresolved, stands.mention_count) == (True, 2)
 
 
 def test_what_was_confirmed_since_is_built_upon() -> None:
-    ledger = Ledger()
+    ledger = MemoryProjection()
     first = ledger.add(added("Old."))
-    later = ledger.add(confirmed(fact_of(first), "Just so."), source_id="later")
-    told = built_upon(ledger, event_of(first))
-    assert all(part in told for part in (str(event_of(later)), "fact_confirmed", "later", "cascade"))
-    made = take_back(ledger, event_of(first), cascade=True)
+    later = ledger.add(confirmed(fact_id_at(first), "Just so."), source_id="later")
+    told = refused_because_built_on(ledger, event_id_at(first))
+    assert all(part in told for part in (str(event_id_at(later)), "fact_confirmed", "later", "cascade"))
+    made = take_back(ledger, event_id_at(first), cascade=True)
     assert [event.undone for event in made.events if event.event == "decision_undone"] == [
-        event_of(later),
-        event_of(first),
+        event_id_at(later),
+        event_id_at(first),
     ]
-    assert ledger.standing(fact_of(first)).status == "undone"
+    assert ledger.state_of(fact_id_at(first)).status == "undone"
 
 
 BUILDING: list[Ending] = [
@@ -161,81 +161,81 @@ BUILDING: list[Ending] = [
 
 @pytest.mark.parametrize("building", BUILDING)
 def test_what_builds_on_a_new_fact_is_in_the_way(building: Ending) -> None:
-    ledger = Ledger()
-    old = fact_of(ledger.add(added("Old.")))
+    ledger = MemoryProjection()
+    old = fact_id_at(ledger.add(added("Old.")))
     second = ledger.add(replaced("Newer.", old))
-    third = ledger.add(building(fact_of(second)))
-    assert str(event_of(third)) in built_upon(ledger, event_of(second))
-    take_back(ledger, event_of(third))
-    take_back(ledger, event_of(second))
-    assert ledger.standing(old).status == "active"
+    third = ledger.add(building(fact_id_at(second)))
+    assert str(event_id_at(third)) in refused_because_built_on(ledger, event_id_at(second))
+    take_back(ledger, event_id_at(third))
+    take_back(ledger, event_id_at(second))
+    assert ledger.state_of(old).status == "active"
 
 
 def test_late_news_builds_on_what_ended_it() -> None:
-    ledger = Ledger()
+    ledger = MemoryProjection()
     first = ledger.add(added("New."))
     late = ledger.add(added("Old.", true_from=day(-9)))
-    ended = late.events[0].model_copy(update={"ended_at": day(0), "ended_by": fact_of(first)})
-    ledger = Ledger()
+    ended = late.events[0].model_copy(update={"ended_at": day(0), "ended_by": fact_id_at(first)})
+    ledger = MemoryProjection()
     ledger.append(first)
     ledger.append(late.model_copy(update={"events": (ended,)}))
-    assert str(event_of(late)) in built_upon(ledger, event_of(first))
+    assert str(event_id_at(late)) in refused_because_built_on(ledger, event_id_at(first))
 
 
 def test_what_a_fact_only_stood_beside_may_change_before_it_is_taken_back() -> None:
-    ledger = Ledger()
-    old = fact_of(ledger.add(added("Old.")))
+    ledger = MemoryProjection()
+    old = fact_id_at(ledger.add(added("Old.")))
     waiting = ledger.add(pending("Challenger.", old))
     ledger.add(replaced("New.", old))
-    take_back(ledger, event_of(waiting))
-    assert ledger.standing(fact_of(waiting)).status == "undone"
-    assert ledger.standing(old).status == "superseded"
+    take_back(ledger, event_id_at(waiting))
+    assert ledger.state_of(fact_id_at(waiting)).status == "undone"
+    assert ledger.state_of(old).status == "superseded"
 
 
 def test_an_undo_can_be_undone_as_often_as_one_likes() -> None:
-    ledger = Ledger()
-    old = fact_of(ledger.add(added("Old.")))
+    ledger = MemoryProjection()
+    old = fact_id_at(ledger.add(added("Old.")))
     second = ledger.add(replaced("New.", old))
-    new = fact_of(second)
-    with_it = (ledger.standing(old), ledger.standing(new))
-    first_undo = take_back(ledger, event_of(second))
-    assert ledger.undone == {event_of(second)}
-    again = take_back(ledger, event_of(first_undo))
-    assert (ledger.standing(old), ledger.standing(new)) == with_it
-    assert event_of(second) not in ledger.undone
-    take_back(ledger, event_of(again))
-    assert (ledger.standing(old).status, ledger.standing(new).status) == ("active", "undone")
-    assert event_of(second) in ledger.undone
+    new = fact_id_at(second)
+    with_it = (ledger.state_of(old), ledger.state_of(new))
+    first_undo = take_back(ledger, event_id_at(second))
+    assert ledger.undone == {event_id_at(second)}
+    again = take_back(ledger, event_id_at(first_undo))
+    assert (ledger.state_of(old), ledger.state_of(new)) == with_it
+    assert event_id_at(second) not in ledger.undone
+    take_back(ledger, event_id_at(again))
+    assert (ledger.state_of(old).status, ledger.state_of(new).status) == ("active", "undone")
+    assert event_id_at(second) in ledger.undone
 
 
 def test_an_undo_is_built_upon_by_what_came_of_the_fact_since() -> None:
-    ledger = Ledger()
-    old = fact_of(ledger.add(added("Old.")))
+    ledger = MemoryProjection()
+    old = fact_id_at(ledger.add(added("Old.")))
     second = ledger.add(replaced("New.", old))
-    first_undo = take_back(ledger, event_of(second))
+    first_undo = take_back(ledger, event_id_at(second))
     third = ledger.add(replaced("Newest.", old))
-    assert str(event_of(third)) in built_upon(ledger, event_of(first_undo))
+    assert str(event_id_at(third)) in refused_because_built_on(ledger, event_id_at(first_undo))
 
 
 def test_what_was_taken_back_is_no_longer_in_the_way() -> None:
-    ledger = Ledger()
+    ledger = MemoryProjection()
     first = ledger.add(added("Old."))
-    second = ledger.add(replaced("New.", fact_of(first)))
-    undo_of_second = take_back(ledger, event_of(second))
-    undo_of_first = take_back(ledger, event_of(first))
-    assert ledger.standing(fact_of(first)).status == "undone"
-    assert str(event_of(undo_of_first)) in built_upon(ledger, event_of(undo_of_second))
+    second = ledger.add(replaced("New.", fact_id_at(first)))
+    undo_of_second = take_back(ledger, event_id_at(second))
+    undo_of_first = take_back(ledger, event_id_at(first))
+    assert ledger.state_of(fact_id_at(first)).status == "undone"
+    assert str(event_id_at(undo_of_first)) in refused_because_built_on(ledger, event_id_at(undo_of_second))
 
 
 def test_a_source_is_taken_back_the_last_event_first() -> None:
-    ledger = Ledger()
-    old = fact_of(ledger.add(added("Old.")))
-    before = ledger.standing(old)
-    place = fact_of(commit("t1"), 1)
+    ledger = MemoryProjection()
+    old = fact_id_at(ledger.add(added("Old.")))
+    before = ledger.state_of(old)
+    place = fact_id_at(commit("t1"), 1)
     turn = ledger.add(confirmed(old), replaced("New.", old), skipped(place))
     take_back(ledger, *(event.event_id for event in turn.events))
-    assert ledger.standing(old) == before
-    assert ledger.standing(place).status == "undone"
+    assert ledger.state_of(old) == before
+    assert ledger.state_of(place).status == "undone"
 
 
 Step = tuple[int, int, int]
@@ -245,31 +245,31 @@ TAKE_BACK = 17
 @settings(max_examples=150, deadline=None)
 @given(st.lists(st.tuples(st.integers(0, TAKE_BACK + 3), st.integers(0, 99), st.integers(0, 99)), max_size=20))
 def test_the_log_tells_the_same_as_one_of_the_events_in_effect_alone(steps: Sequence[Step]) -> None:
-    ledger = Ledger()
+    ledger = MemoryProjection()
     ledger.add(added("Fact 0.", confidence=0.5))
     for kind, one, other in steps:
-        holding = [event for event in ledger.past().events if event.holds]
+        holding = [event for event in ledger.event_history().events if event.is_latest]
         if kind < TAKE_BACK:
             ledger.add(_draft(ledger, kind, one, other))
         else:
             take_back(ledger, holding[one % len(holding)].event_id, cascade=True)
-    assert_told_by_what_is_in_effect(ledger)
+    assert_equals_log_without_undone(ledger)
 
 
-def assert_told_by_what_is_in_effect(ledger: Ledger) -> None:
-    alone = Ledger()
+def assert_equals_log_without_undone(ledger: MemoryProjection) -> None:
+    alone = MemoryProjection()
     for made in ledger.log:
         kept = (one for one in made.events if one.event_id not in ledger.undone and one.event != "decision_undone")
         alone.append(made.model_copy(update={"events": tuple(kept)}))
     assert not any(row.stale for row in (*ledger.events, *alone.events))
     for fact_id in ledger.facts:
         if fact_id in alone.facts:
-            assert_alike(ledger.standing(fact_id), alone.standing(fact_id))
+            assert_alike(ledger.state_of(fact_id), alone.state_of(fact_id))
         else:
-            assert ledger.standing(fact_id).status == "undone"
+            assert ledger.state_of(fact_id).status == "undone"
 
 
-def _draft(ledger: Ledger, kind: int, one: int, other: int) -> Draft:
+def _draft(ledger: MemoryProjection, kind: int, one: int, other: int) -> Draft:
     """An event that the facts, as they stand, allow; `one` and `other` choose among them."""
     facts = [(fact_id, known.state) for fact_id, known in ledger.state.facts.items()]
     active = [fact_id for fact_id, state in facts if state.status == "active"]
@@ -305,19 +305,19 @@ _SIMPLE: list[Callable[[str, UUID, UUID], Draft]] = [
 ]
 
 
-def assert_alike(one: Standing, other: Standing) -> None:
+def assert_alike(one: FactState, other: FactState) -> None:
     """The same but for what rounding does to a confidence."""
     assert one.confidence == pytest.approx(other.confidence)
     assert one.model_copy(update={"confidence": 0.0}) == other.model_copy(update={"confidence": 0.0})
 
 
 def test_an_undo_that_was_taken_back_is_not_taken_back_with_a_later_one() -> None:
-    ledger = Ledger()
-    first = event_of(ledger.add(added("Old.")))
-    undone = event_of(take_back(ledger, first))
+    ledger = MemoryProjection()
+    first = event_id_at(ledger.add(added("Old.")))
+    undone = event_id_at(take_back(ledger, first))
     take_back(ledger, undone)
     take_back(ledger, first)
     with pytest.raises(CommandRefusedError) as refused:
         take_back(ledger, undone)
     assert refused.value.reason == "already_undone"
-    assert {standing.status for standing in map(ledger.standing, ledger.facts)} == {"undone"}
+    assert {standing.status for standing in map(ledger.state_of, ledger.facts)} == {"undone"}

@@ -14,18 +14,18 @@ HALVES = st.lists(st.floats(width=16, allow_nan=False, allow_infinity=False), mi
 
 @given(HALVES)
 def test_what_fits_float16_comes_back_unchanged(values: list[float]) -> None:
-    vector = Vector.of("m", values)
+    vector = Vector.from_values("m", values)
     assert vector.values == tuple(values)
     assert Vector.model_validate_json(vector.model_dump_json()) == vector
 
 
 @given(st.lists(st.floats(-1, 1), min_size=1, max_size=64))
 def test_parts_of_a_unit_vector_lose_less_than_a_thousandth(values: list[float]) -> None:
-    assert Vector.of("m", values).values == pytest.approx(values, rel=1e-3, abs=1e-7)
+    assert Vector.from_values("m", values).values == pytest.approx(values, rel=1e-3, abs=1e-7)
 
 
 def test_the_wire_form_is_base64_of_little_endian_float16() -> None:
-    vector = Vector.of("m", [1.0, -2.0])
+    vector = Vector.from_values("m", [1.0, -2.0])
     assert base64.b64decode(vector.data) == b"\x00\x3c\x00\xc0"
     assert (vector.model, vector.dimensions) == ("m", 2)
 
@@ -33,7 +33,7 @@ def test_the_wire_form_is_base64_of_little_endian_float16() -> None:
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
 def test_a_value_that_is_not_finite_is_refused(value: float) -> None:
     with pytest.raises(ValueError, match="not finite"):
-        Vector.of("m", [0.5, value])
+        Vector.from_values("m", [0.5, value])
     data = base64.b64encode(struct.pack("<2e", 0.5, value)).decode()
     with pytest.raises(ValidationError, match="not finite"):
         Vector(model="m", dimensions=2, data=data)
@@ -41,13 +41,13 @@ def test_a_value_that_is_not_finite_is_refused(value: float) -> None:
 
 def test_a_value_beyond_float16_is_refused() -> None:
     with pytest.raises(ValueError, match="does not fit float16"):
-        Vector.of("m", [70_000.0])
+        Vector.from_values("m", [70_000.0])
 
 
 @pytest.mark.parametrize("count", [0, MAX_DIMENSIONS + 1])
 def test_a_number_of_dimensions_that_no_row_can_hold_is_refused(count: int) -> None:
     with pytest.raises(ValidationError, match="dimensions"):
-        Vector.of("m", [0.1] * count)
+        Vector.from_values("m", [0.1] * count)
 
 
 @pytest.mark.parametrize("data", ["ADw=", "", "ADwA\nwA==", "ADwA wAA\n", "not base64!", "ÄÖÜ="])

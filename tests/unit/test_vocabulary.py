@@ -5,20 +5,20 @@ from typing import get_args
 import pytest
 
 from mnemolog.projections.vocabulary import (
+    LABEL_OF_EVENT,
     VOCABULARY,
-    WORDS,
     Arbitration,
     Classification,
+    EventLabel,
     Reconciliation,
     Resolution,
-    Word,
 )
 from mnemolog.schemas.events import EVENTS
 
 
 def test_every_event_has_a_word_of_its_own_and_an_effect() -> None:
     assert [entry.event for entry in VOCABULARY] == [event.model_fields["event"].default for event in EVENTS]
-    assert tuple(WORDS.values()) == get_args(Word)
+    assert tuple(LABEL_OF_EVENT.values()) == get_args(EventLabel)
     assert all(entry.effect for entry in VOCABULARY)
 
 

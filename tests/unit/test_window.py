@@ -6,8 +6,8 @@ from functools import partial
 
 import pytest
 
-from mnemolog.streams.errors import OffsetsWentBack
-from mnemolog.streams.records import Record
+from mnemolog.streams.errors import OffsetRegression
+from mnemolog.streams.records import KafkaRecord
 from mnemolog.streams.window import Delivery, KeyedWindow
 from tests.support import eventually
 
@@ -30,7 +30,7 @@ class Stage:
         self.failures: list[BaseException] = []
         self.window = KeyedWindow(self.process, max_in_flight=max_in_flight, max_pending=max_pending, clock=self.clock)
 
-    async def process(self, record: Record) -> None:
+    async def process(self, record: KafkaRecord) -> None:
         self.running[record.position] = asyncio.get_running_loop().create_future()
         try:
             await self.running[record.position]
@@ -40,7 +40,7 @@ class Stage:
     async def fail(self, error: BaseException) -> None:
         self.failures.append(error)
 
-    async def take(self, records: Iterable[Record]) -> None:
+    async def take(self, records: Iterable[KafkaRecord]) -> None:
         async def deliveries() -> AsyncIterator[Delivery]:
             for record in records:
                 yield Delivery(record=record, ack=partial(self.acked.append, record.position))
@@ -55,8 +55,8 @@ class Stage:
         await eventually(lambda: position not in self.running, timeout=5)
 
 
-def record(offset: int, key: bytes | None = b"a", *, topic: str = "t", partition: int = 0) -> Record:
-    return Record(topic=topic, partition=partition, offset=offset, key=key, value=b"", timestamp=0.0)
+def record(offset: int, key: bytes | None = b"a", *, topic: str = "t", partition: int = 0) -> KafkaRecord:
+    return KafkaRecord(topic=topic, partition=partition, offset=offset, key=key, value=b"", timestamp=0.0)
 
 
 async def test_the_oldest_free_key_is_next() -> None:
@@ -91,7 +91,7 @@ async def test_records_without_a_key_wait_for_each_other_in_their_partition() ->
 async def test_an_offset_that_comes_twice_breaks_the_stage() -> None:
     stage = Stage()
     await stage.take([record(5), record(5)])
-    assert [type(error) for error in stage.failures] == [OffsetsWentBack]
+    assert [type(error) for error in stage.failures] == [OffsetRegression]
     await stage.window.drain(0)
     assert stage.acked == []
 
@@ -132,15 +132,15 @@ async def test_progress_tells_ages() -> None:
     stage.clock.now += 3
     await stage.take([record(1, b"b")])
     stage.clock.now += 4
-    assert (stage.window.progress.oldest, stage.window.progress.stalled) == (7.0, 7.0)
+    assert (stage.window.progress.oldest_age, stage.window.progress.stalled_for) == (7.0, 7.0)
     await stage.shows("t/0/0", "t/0/1")
     await stage.finish("t/0/1")
     stage.clock.now += 2
     progress = stage.window.progress
     assert (progress.running, progress.pending) == (1, 2)
-    assert (progress.oldest, progress.stalled) == (9.0, 2.0)
+    assert (progress.oldest_age, progress.stalled_for) == (9.0, 2.0)
     await stage.finish("t/0/0")
-    assert (stage.window.progress.oldest, stage.window.progress.stalled) == (0.0, 0.0)
+    assert (stage.window.progress.oldest_age, stage.window.progress.stalled_for) == (0.0, 0.0)
 
 
 async def test_a_drain_gives_the_offsets_to_commit_and_counts_what_is_left() -> None:
@@ -152,7 +152,7 @@ async def test_a_drain_gives_the_offsets_to_commit_and_counts_what_is_left() -> 
     await stage.shows("t/0/1", "t/0/3")
     drained = await stage.window.drain(0)
     assert drained.offsets == {("t", 0): 1}
-    assert (drained.cancelled, drained.dropped, drained.redone) == (2, 3, 3)
+    assert (drained.cancelled, drained.dropped, drained.started) == (2, 3, 3)
 
 
 async def test_a_drain_begins_what_holds_back_acknowledgements_and_nothing_newer() -> None:
@@ -168,7 +168,7 @@ async def test_a_drain_begins_what_holds_back_acknowledgements_and_nothing_newer
     await stage.finish("t/0/1")
     drained = await drain
     assert stage.acked == ["t/0/0", "t/0/1", "t/0/2"]
-    assert (drained.dropped, drained.redone) == (2, 0)
+    assert (drained.dropped, drained.started) == (2, 0)
 
 
 async def test_a_task_that_outlives_its_cancellation_does_not_hold_up_the_drain(
@@ -178,7 +178,7 @@ async def test_a_task_that_outlives_its_cancellation_does_not_hold_up_the_drain(
     release = asyncio.Event()
     acked: list[int] = []
 
-    async def deaf(_: Record) -> None:
+    async def deaf(_: KafkaRecord) -> None:
         while not release.is_set():
             try:
                 await release.wait()

@@ -11,8 +11,8 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from mnemolog.streams.records import Record
-from mnemolog.streams.window import Delivery, Drained, KeyedWindow
+from mnemolog.streams.records import KafkaRecord
+from mnemolog.streams.window import Delivery, DrainResult, KeyedWindow
 
 T = TypeVar("T")
 
@@ -26,10 +26,10 @@ CHOICES: Final = st.integers(min_value=0, max_value=1000)
 class Consumer:
     """One life of a window: what was fetched for it, what it runs and what it acknowledged."""
 
-    def __init__(self, in_flight: int, pending: int, started: Callable[[Record], None]) -> None:
+    def __init__(self, in_flight: int, pending: int, started: Callable[[KafkaRecord], None]) -> None:
         self.stream: asyncio.Queue[Delivery] = asyncio.Queue()
-        self.fetched: list[Record] = []
-        self.acked: list[Record] = []
+        self.fetched: list[KafkaRecord] = []
+        self.acked: list[KafkaRecord] = []
         self.running: dict[str, asyncio.Future[None]] = {}
         self.processed: set[str] = set()
         self.failures: list[BaseException] = []
@@ -38,7 +38,7 @@ class Consumer:
         self.window = KeyedWindow(self.process, max_in_flight=in_flight, max_pending=pending)
         self.task: asyncio.Task[None] | None = None
 
-    def fetch(self, record: Record) -> None:
+    def fetch(self, record: KafkaRecord) -> None:
         self.fetched.append(record)
         self.stream.put_nowait(Delivery(record=record, ack=partial(self.acked.append, record)))
 
@@ -59,7 +59,7 @@ class Consumer:
     async def fail(self, error: BaseException) -> None:
         self.failures.append(error)
 
-    async def process(self, record: Record) -> None:
+    async def process(self, record: KafkaRecord) -> None:
         self._started(record)
         done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.running[record.position] = done
@@ -79,7 +79,7 @@ class WindowMachine(RuleBasedStateMachine):
         self.loop = asyncio.new_event_loop()
         self.unhandled: list[object] = []
         self.loop.set_exception_handler(lambda _, context: self.unhandled.append(context.get("exception")))
-        self.log: dict[int, list[Record]] = {number: [] for number in range(PARTITIONS)}
+        self.log: dict[int, list[KafkaRecord]] = {number: [] for number in range(PARTITIONS)}
         self.committed: dict[int, int] = dict.fromkeys(range(PARTITIONS), 0)
         self.position: dict[int, int] = dict.fromkeys(range(PARTITIONS), 0)
         self.processed: set[str] = set()
@@ -107,7 +107,7 @@ class WindowMachine(RuleBasedStateMachine):
 
         self.run(rounds())
 
-    def note_start(self, record: Record) -> None:
+    def note_start(self, record: KafkaRecord) -> None:
         if record.position not in self.started:
             self.started.add(record.position)
             self.first_starts[record.key].append(record.offset)
@@ -117,7 +117,7 @@ class WindowMachine(RuleBasedStateMachine):
         lane = self.log[key % PARTITIONS]
         offset = lane[-1].offset + 1 + gap if lane else gap
         lane.append(
-            Record(
+            KafkaRecord(
                 topic=TOPIC,
                 partition=key % PARTITIONS,
                 offset=offset,
@@ -190,13 +190,13 @@ class WindowMachine(RuleBasedStateMachine):
             self.settle()
         drained = self.run(drain)
         assert drained.cancelled == 0
-        assert drained.redone == 0, "a hole was left below a finished record"
+        assert drained.started == 0, "a hole was left below a finished record"
         begun = self.started - before
         fetched = {record.position: record for record in self.consumer.fetched}
         assert all(fetched[position].offset <= limits[fetched[position].partition] for position in begun)
         self.take_away(drained)
 
-    def unfinished_or_unacked(self, *, started_only: bool) -> list[Record]:
+    def unfinished_or_unacked(self, *, started_only: bool) -> list[KafkaRecord]:
         acked = {record.position for record in self.consumer.acked}
         return [
             record
@@ -205,7 +205,7 @@ class WindowMachine(RuleBasedStateMachine):
             and (not started_only or record.position in self.consumer.running or record.position in self.done())
         ]
 
-    def admitted(self) -> list[Record]:
+    def admitted(self) -> list[KafkaRecord]:
         count = len(self.consumer.acked) + self.consumer.window.progress.pending
         return self.consumer.fetched[:count]
 
@@ -216,7 +216,7 @@ class WindowMachine(RuleBasedStateMachine):
         for record in self.consumer.acked:
             self.committed[record.partition] = record.offset + 1
 
-    def take_away(self, drained: Drained) -> None:
+    def take_away(self, drained: DrainResult) -> None:
         """Commit what the drain gave, then fetch from there, as a new assignment does."""
         self.commit()
         for (_, partition), offset in drained.offsets.items():

@@ -7,29 +7,28 @@ from uuid import UUID
 import orjson
 import pytest
 
-from mnemolog.projections.results import Limit, Tokens, WriteResult
-from mnemolog.projections.traces import weighed_facts
-from mnemolog.projections.vocabulary import WORDS
-from mnemolog.projections.why_not import told
+from mnemolog.projections.results import LimitReached, Tokens, WriteResult
+from mnemolog.projections.traces import fact_ids_of_commit
+from mnemolog.projections.vocabulary import LABEL_OF_EVENT
+from mnemolog.projections.why_not import missing_statements
 from mnemolog.projections.writes import write_result
 from mnemolog.schemas.command import Delete
-from mnemolog.schemas.events import Reversal, Standing
+from mnemolog.schemas.events import FactState, Reversal
 from mnemolog.schemas.policy import LimitHit, Policy
-from mnemolog.schemas.provenance import Before, Dropped, Provenance, Step, Thresholds
+from mnemolog.schemas.provenance import DroppedStatement, FactSnapshot, Provenance, Step, Thresholds
 from tests.builders import (
     Draft,
     added,
+    command_commit,
     commit,
     confirmed,
     contradicted,
     corrected,
     day,
-    decided,
     expired,
     extended,
-    fact_of,
+    fact_id_at,
     merged,
-    ordered,
     pending,
     pending_confirmed,
     pending_rejected,
@@ -40,10 +39,11 @@ from tests.builders import (
     retracted,
     skipped,
     undone,
+    with_decision,
 )
 
 A, B, C = UUID(int=1), UUID(int=2), UUID(int=3)
-STANDS = Standing(
+STANDS = FactState(
     status="active",
     confidence=0.8,
     mention_count=1,
@@ -114,12 +114,12 @@ def test_every_event_is_among_them() -> None:
         for mark in test_every_event_has_its_word_its_targets_and_its_counts.pytestmark  # type: ignore[attr-defined] # set by the mark
         for place in range(len(mark.args[1]))
     }
-    assert drafted == set(WORDS.values())
+    assert drafted == set(LABEL_OF_EVENT.values())
 
 
 def test_what_a_wordless_event_is_about_is_told_by_what_stood_before() -> None:
-    before = Before(fact_id=A, text="Lives in Bern.", confidence=0.9, true_from=day(0))
-    deleted = ordered("c1", Delete(fact_ids=(A,)), decided(retracted(A), before=(before,)), actor="Bob")
+    before = FactSnapshot(fact_id=A, text="Lives in Bern.", confidence=0.9, true_from=day(0))
+    deleted = command_commit("c1", Delete(fact_ids=(A,)), with_decision(retracted(A), before=(before,)), actor="Bob")
     result = write_result(deleted)
     assert [(one.fact_id, one.text) for one in result.memories] == [(A, "Lives in Bern.")]
     assert (result.status, result.success, result.source_kind) == ("done", True, "command")
@@ -135,7 +135,7 @@ def test_flags_and_actions_are_told() -> None:
     )
     first, second, third = write_result(made).memories
     assert (first.unresolved, second.action, second.needs_human, third.action) == (True, "replace", True, "REPLACE")
-    assert (second.fact_id, third.fact_id) == (fact_of(made, 1), None)
+    assert (second.fact_id, third.fact_id) == (fact_id_at(made, 1), None)
 
 
 def test_costs_are_told_by_stage_and_in_all() -> None:
@@ -159,10 +159,10 @@ def test_costs_are_told_by_stage_and_in_all() -> None:
 def test_what_a_model_weighed_counts_as_a_conflict_even_where_a_guard_held_it() -> None:
     made = commit(
         "1",
-        decided(added("A."), by="threshold"),
-        decided(replaced("B.", A), by="model", verdict="REPLACE"),
-        decided(pending("C.", B), by="policy", verdict="CONTRADICT", guard="high_confidence"),
-        decided(added("D.", unresolved=True), by="fallback"),
+        with_decision(added("A."), by="threshold"),
+        with_decision(replaced("B.", A), by="model", verdict="REPLACE"),
+        with_decision(pending("C.", B), by="policy", verdict="CONTRADICT", guard="high_confidence"),
+        with_decision(added("D.", unresolved=True), by="fallback"),
     )
     assert write_result(made).conflicts == 3
 
@@ -172,21 +172,28 @@ def test_a_limit_tells_count_and_limit() -> None:
     refused = commit("1", outcome="rejected", reason="limit", detail=str(hit), limit=hit, attempt=2)
     result = write_result(refused)
     assert (result.success, result.attempt) == (False, 2)
-    assert result.limit == Limit(name="active_facts", level="scope", count=100, limit=100)
+    assert result.limit == LimitReached(name="active_facts", level="scope", count=100, limit=100)
     assert result.error == "limit: active facts of the scope: 100 of 100"
 
 
 def traced() -> tuple[Any, dict[UUID, str]]:
     """A commit with something of everything that a trace tells, and the texts of its candidates."""
-    before = Before(fact_id=A, text="Lives in Bern.", confidence=0.9, true_from=day(0))
+    before = FactSnapshot(fact_id=A, text="Lives in Bern.", confidence=0.9, true_from=day(0))
     steps = (
         Step(
-            stage="extract", milliseconds=1, complaints=("no JSON",), dropped=(Dropped(text="X.", reason="recalled"),)
+            stage="extract",
+            milliseconds=1,
+            complaints=("no JSON",),
+            dropped=(DroppedStatement(text="X.", reason="recalled"),),
         ),
-        Step(stage="embed", milliseconds=1, dropped=(Dropped(text="Y.", reason="near_duplicate", similarity=0.99),)),
+        Step(
+            stage="embed",
+            milliseconds=1,
+            dropped=(DroppedStatement(text="Y.", reason="near_duplicate", similarity=0.99),),
+        ),
     )
     thresholds = Thresholds(embedding_model="e1", duplicate=0.9, raw_duplicate=0.9, conflict=0.6, near_duplicate=0.9)
-    event = decided(
+    event = with_decision(
         pending("Lives in Rome.", A, action="replace"),
         by="policy",
         verdict="REPLACE",
@@ -217,12 +224,12 @@ def test_the_trace_tells_what_was_retrieved_decided_reprompted_and_left_out() ->
     ]
     assert trace.thresholds is not None
     assert trace.thresholds["conflict"] == 0.6
-    assert set(weighed_facts(made)) == {A, B, fact_of(made)}
+    assert set(fact_ids_of_commit(made)) == {A, B, fact_id_at(made)}
 
 
 def test_why_not_tells_of_each_statement_that_became_no_fact() -> None:
     made, texts = traced()
-    answer = told(made, texts)
+    answer = missing_statements(made, texts)
     assert (answer.facts, answer.status) == (0, "facts")
     assert [(one.text, one.reason) for one in answer.missing] == [
         ("X.", "recalled"),
@@ -238,8 +245,8 @@ def test_why_not_tells_of_each_statement_that_became_no_fact() -> None:
 
 @pytest.mark.parametrize("reason", ["excerpt_not_found", "near_duplicate", "recalled", "below_importance"])
 def test_every_reason_to_leave_out_has_words(reason: Any) -> None:
-    step = Step(stage="extract", milliseconds=0, dropped=(Dropped(text="X.", reason=reason),))
-    (one,) = told(commit("1", steps=(step,)), {}).missing
+    step = Step(stage="extract", milliseconds=0, dropped=(DroppedStatement(text="X.", reason=reason),))
+    (one,) = missing_statements(commit("1", steps=(step,)), {}).missing
     assert (one.reason, one.because[:10]) == (reason, "left out: ")
 
 
@@ -251,11 +258,11 @@ def test_a_turn_that_came_to_nothing_as_a_whole_says_so() -> None:
         ({"outcome": "failed", "reason": "invalid_reply", "detail": "no JSON"}, "failed", "invalid_reply: no JSON"),
         ({}, "nothing_to_remember", "nothing to remember"),
     ):
-        (one,) = told(commit("1", **fields), {}).missing
+        (one,) = missing_statements(commit("1", **fields), {}).missing
         assert (one.text, one.reason) == (None, reason)
         assert words in one.because
 
 
 def test_a_turn_whose_every_statement_became_a_fact_misses_nothing() -> None:
-    answer = told(commit("1", added("A."), replaced("B.", A)), {})
+    answer = missing_statements(commit("1", added("A."), replaced("B.", A)), {})
     assert (answer.facts, answer.missing) == (2, ())

@@ -1,14 +1,14 @@
 """Runs 0001_journal.sql."""
 
-from mnemolog.projections.migrations.running import refuse, run
+from mnemolog.projections.migrations.running import refuse_downgrade, run_sql_file
 
 revision = "0001"
 down_revision = None
 
 
 def upgrade() -> None:
-    run("0001_journal.sql")
+    run_sql_file("0001_journal.sql")
 
 
 def downgrade() -> None:
-    refuse(revision)
+    refuse_downgrade(revision)

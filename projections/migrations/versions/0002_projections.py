@@ -1,14 +1,14 @@
 """Runs 0002_projections.sql."""
 
-from mnemolog.projections.migrations.running import refuse, run
+from mnemolog.projections.migrations.running import refuse_downgrade, run_sql_file
 
 revision = "0002"
 down_revision = "0001"
 
 
 def upgrade() -> None:
-    run("0002_projections.sql")
+    run_sql_file("0002_projections.sql")
 
 
 def downgrade() -> None:
-    refuse(revision)
+    refuse_downgrade(revision)

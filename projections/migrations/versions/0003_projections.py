@@ -1,14 +1,14 @@
 """Runs 0003_projections_decisions.sql."""
 
-from mnemolog.projections.migrations.running import refuse, run
+from mnemolog.projections.migrations.running import refuse_downgrade, run_sql_file
 
 revision = "0003"
 down_revision = "0002"
 
 
 def upgrade() -> None:
-    run("0003_projections_decisions.sql")
+    run_sql_file("0003_projections_decisions.sql")
 
 
 def downgrade() -> None:
-    refuse(revision)
+    refuse_downgrade(revision)

@@ -1,14 +1,14 @@
 """Runs 0004_journal_limits.sql."""
 
-from mnemolog.projections.migrations.running import refuse, run
+from mnemolog.projections.migrations.running import refuse_downgrade, run_sql_file
 
 revision = "0004"
 down_revision = "0003"
 
 
 def upgrade() -> None:
-    run("0004_journal_limits.sql")
+    run_sql_file("0004_journal_limits.sql")
 
 
 def downgrade() -> None:
-    refuse(revision)
+    refuse_downgrade(revision)

@@ -1,14 +1,14 @@
 """Runs 0005_projections_quality.sql."""
 
-from mnemolog.projections.migrations.running import refuse, run
+from mnemolog.projections.migrations.running import refuse_downgrade, run_sql_file
 
 revision = "0005"
 down_revision = "0004"
 
 
 def upgrade() -> None:
-    run("0005_projections_quality.sql")
+    run_sql_file("0005_projections_quality.sql")
 
 
 def downgrade() -> None:
-    refuse(revision)
+    refuse_downgrade(revision)

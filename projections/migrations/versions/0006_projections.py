@@ -1,14 +1,14 @@
 """Runs 0006_projections_limits.sql."""
 
-from mnemolog.projections.migrations.running import refuse, run
+from mnemolog.projections.migrations.running import refuse_downgrade, run_sql_file
 
 revision = "0006"
 down_revision = "0005"
 
 
 def upgrade() -> None:
-    run("0006_projections_limits.sql")
+    run_sql_file("0006_projections_limits.sql")
 
 
 def downgrade() -> None:
-    refuse(revision)
+    refuse_downgrade(revision)

@@ -3,7 +3,7 @@
 import orjson
 
 from mnemolog.schemas.facts import ExtractedFact
-from mnemolog.streams.providers.base import Conflicts, Extraction, Prompt, Reply
+from mnemolog.streams.providers.base import ExtractionTask, NumberedConflicts, Prompt, Reply
 from mnemolog.streams.providers.errors import PromptRefusedError
 from mnemolog.streams.providers.rules.reading import read_turn
 from mnemolog.streams.providers.rules.updates import Judgement, judge
@@ -26,11 +26,11 @@ class RuleModel:
                 f"the offline provider has no model but {self.model}: leave chat_model out, or use another provider"
             )
             raise PromptRefusedError("unknown_model", detail)
-        match prompt.subject:
-            case Extraction(turn=turn, categories=categories):
+        match prompt.task:
+            case ExtractionTask(turn=turn, categories=categories):
                 facts = read_turn(turn)[:MAX_FACTS]
                 text = orjson.dumps({"facts": [_stated(fact, categories) for fact in facts]})
-            case Conflicts() as conflicts:
+            case NumberedConflicts() as conflicts:
                 text = orjson.dumps({"decisions": [_decided(judgement) for judgement in judge(conflicts)]})
         return Reply(text=text.decode(), model=self.model)
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from datetime import datetime
 
-from mnemolog.schemas.facts import IMPORTANCE, Certainty, ExtractedFact
+from mnemolog.schemas.facts import IMPORTANCE_OF_CATEGORY, Certainty, ExtractedFact
 from mnemolog.schemas.policy import is_single_valued
 from mnemolog.schemas.turn import Message, Turn
 from mnemolog.streams.providers.rules.clauses import Clause, clauses, plain
@@ -168,7 +168,7 @@ def _fact(rule: Rule, match: re.Match[str], clause: Clause, subject: str, when: 
         single_valued=rule.single and key is not None,
         category=rule.category,
         importance_category=rule.importance,
-        importance=IMPORTANCE[rule.importance],
+        importance=IMPORTANCE_OF_CATEGORY[rule.importance],
         certainty=certainty,
         subject=rule.whom.format_map(slots),
         event_time=when.start if when and _begins(rule, when) else None,

@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Final
 
 from mnemolog.schemas.provenance import Verdict
-from mnemolog.streams.providers.base import Conflict, Conflicts
+from mnemolog.streams.providers.base import NumberedConflict, NumberedConflicts
 from mnemolog.streams.providers.rules.pairs import Relation
 from mnemolog.streams.providers.rules.relations import relations
 
@@ -37,7 +37,7 @@ class Judgement:
     ended_at: datetime | None = None
 
 
-def judge(conflicts: Conflicts) -> tuple[Judgement, ...]:
+def judge(conflicts: NumberedConflicts) -> tuple[Judgement, ...]:
     """One judgement for each conflict. A known fact that one of them ends, the first that would, serves no other."""
     found = [(conflict, _found(conflict)) for conflict in conflicts.conflicts]
     ended_by: dict[int, int] = {}
@@ -51,15 +51,15 @@ def judge(conflicts: Conflicts) -> tuple[Judgement, ...]:
     )
 
 
-def _is_free(label: int, conflict: Conflict, ended_by: dict[int, int]) -> bool:
+def _is_free(label: int, conflict: NumberedConflict, ended_by: dict[int, int]) -> bool:
     return ended_by.get(label, conflict.number) == conflict.number
 
 
-def _found(conflict: Conflict) -> list[tuple[int, Relation]]:
+def _found(conflict: NumberedConflict) -> list[tuple[int, Relation]]:
     return [(label, relation) for label, known in conflict.candidates for relation in relations(conflict.fact, known)]
 
 
-def _judge(conflict: Conflict, found: list[tuple[int, Relation]]) -> Judgement:
+def _judge(conflict: NumberedConflict, found: list[tuple[int, Relation]]) -> Judgement:
     for action in _ORDER:
         chosen = [(label, relation) for label, relation in found if relation.action == action]
         if chosen:
@@ -67,7 +67,7 @@ def _judge(conflict: Conflict, found: list[tuple[int, Relation]]) -> Judgement:
     return Judgement(new=conflict.number, action="ADD", reason="says something else than what is known")
 
 
-def _judgement(conflict: Conflict, action: Verdict, chosen: list[tuple[int, Relation]]) -> Judgement:
+def _judgement(conflict: NumberedConflict, action: Verdict, chosen: list[tuple[int, Relation]]) -> Judgement:
     fact, merged = conflict.fact, action == "MERGE"
     return Judgement(
         new=conflict.number,

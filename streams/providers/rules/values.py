@@ -7,7 +7,7 @@ from mnemolog.schemas.base import normalise
 from mnemolog.streams.providers.rules.marks import marks
 from mnemolog.streams.providers.rules.pairs import GENERAL, OF_HAVING, Pair, Relation
 from mnemolog.streams.providers.rules.senses import Sense
-from mnemolog.streams.stages.likeness import differences, lost
+from mnemolog.streams.stages.likeness import differences, missing_details
 
 _FOR_EVER: Final = frozenset(
     {"birthday", "birth_date", "birth_place", "native_language", "blood_type", "mother", "father", "home_town"}
@@ -120,7 +120,7 @@ def richer(pair: Pair) -> Relation | None:
     new, old, fact = pair.new, pair.old, pair.fact
     if not pair.agree or not old.words or not old.all < new.all or "ending" in (new.stance, old.stance):
         return None
-    if pair.passing or fact.key != pair.known.key or lost([pair.known.text], fact.text):
+    if pair.passing or fact.key != pair.known.key or missing_details([pair.known.text], fact.text):
         return Relation("EXTEND", "the new fact says more of the same")
     return Relation("MERGE", "the new fact says the known one and more")
 

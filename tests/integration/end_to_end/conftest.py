@@ -8,15 +8,15 @@ import pytest
 import pytest_asyncio
 from psycopg import sql
 
-from tests.pipeline import settings_for
+from tests.pipeline import worker_settings
 from tests.support import with_database
-from tests.world import World
+from tests.world import PipelineHarness
 
 pytest.register_assert_rewrite("tests.scenes.stage", "tests.scenes.statements", "tests.scenes.settlements")
 
 
 @pytest_asyncio.fixture(scope="package", loop_scope="package")
-async def world(bootstrap: str, postgres_admin_url: str, template_database: str) -> AsyncIterator[World]:
+async def harness(bootstrap: str, postgres_admin_url: str, template_database: str) -> AsyncIterator[PipelineHarness]:
     """A running pipeline in a database of its own; each test tells of different people."""
     name = f"test_{uuid.uuid4().hex[:12]}"
     with psycopg.connect(postgres_admin_url, autocommit=True) as admin:
@@ -24,16 +24,16 @@ async def world(bootstrap: str, postgres_admin_url: str, template_database: str)
         admin.execute(sql.SQL("CREATE DATABASE {} TEMPLATE {}").format(sql.Identifier(name), template))
         try:
             database = with_database(postgres_admin_url, name)
-            async with World.started(settings_for(bootstrap, database, f"{name}-")) as running:
+            async with PipelineHarness.started(worker_settings(bootstrap, database, f"{name}-")) as running:
                 yield running
         finally:
             admin.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))
 
 
 @pytest.fixture(autouse=True)
-def asked_nothing_unforeseen(world: World) -> Iterator[None]:
+def no_unexpected_questions(harness: PipelineHarness) -> Iterator[None]:
     """Fails a test in which the model was asked about a fact that nobody ruled on."""
     yield
-    surprises = list(world.model.surprises)
-    world.model.surprises.clear()
+    surprises = list(harness.model.unexpected_facts)
+    harness.model.unexpected_facts.clear()
     assert surprises == []

@@ -5,8 +5,8 @@ from typing import Any, Final
 import pytest
 
 from mnemolog.schemas.policy import Policy
-from tests.servers.scripted import Ruling, reading
-from tests.world import Person, World, day
+from tests.servers.scripted import ScriptedDecision, extraction_json
+from tests.world import Person, PipelineHarness, day
 
 pytestmark = [pytest.mark.kafka, pytest.mark.postgres, pytest.mark.asyncio(loop_scope="package")]
 
@@ -17,37 +17,39 @@ VESUVIUS: Final = "Ana has settled at the foot of a volcano."
 async def unlike(ana: Person, key: str, *, single: bool = False, **second: Any) -> tuple[dict[str, str], float]:
     """Two facts of a key with not a word in common, of which the model says REPLACE; how near they were."""
     same = {"key": key, "single_valued": single}
-    await ana.says(reading(BERLIN, "berlin flat", **same))
-    ruled = {VESUVIUS: Ruling("REPLACE", (BERLIN,))}
-    result = await ana.says(reading(VESUVIUS, "volcano", **same | second), ruled=ruled)
+    await ana.say(extraction_json(BERLIN, "berlin flat", **same))
+    ruled = {VESUVIUS: ScriptedDecision("REPLACE", (BERLIN,))}
+    result = await ana.say(extraction_json(VESUVIUS, "volcano", **same | second), decisions=ruled)
     assert result.trace is not None
     retrieved = result.trace.decisions[0].retrieved
-    return await ana.standing(), retrieved[0].similarity if retrieved else 0.0
+    return await ana.statuses(), retrieved[0].similarity if retrieved else 0.0
 
 
 @pytest.mark.parametrize(("key", "single"), [("home_city", False), ("favourite_view", False), ("lookout", True)])
 async def test_facts_of_a_key_with_one_value_meet_however_unlike_they_are(
-    world: World, key: str, *, single: bool
+    harness: PipelineHarness, key: str, *, single: bool
 ) -> None:
-    ana = world.person(f"ana-{key}")
+    ana = harness.person(f"ana-{key}")
     standing, similarity = await unlike(ana, key, single=single)
     assert standing == {BERLIN: "superseded", VESUVIUS: "active"}
     assert similarity < 0.2
 
 
-async def test_a_policy_says_which_further_keys_hold_one_value(world: World) -> None:
-    ana = world.person("ana-policy")
-    await ana.orders("set_policy", Policy(single_valued=("outlook",)))
+async def test_a_policy_says_which_further_keys_hold_one_value(harness: PipelineHarness) -> None:
+    ana = harness.person("ana-policy")
+    await ana.run_command("set_policy", Policy(single_valued=("outlook",)))
     assert (await unlike(ana, "outlook"))[0] == {BERLIN: "superseded", VESUVIUS: "active"}
 
 
 @pytest.mark.parametrize(("key", "second"), [("allergy", {}), ("home_city", {"subject": "Ana's brother"})])
-async def test_facts_of_other_keys_or_subjects_do_not_meet(world: World, key: str, second: dict[str, str]) -> None:
-    ana = world.person(f"ana-{key}-apart")
+async def test_facts_of_other_keys_or_subjects_do_not_meet(
+    harness: PipelineHarness, key: str, second: dict[str, str]
+) -> None:
+    ana = harness.person(f"ana-{key}-apart")
     same = {"key": key, "subject": "Ana"}
-    await ana.says(reading(BERLIN, "berlin flat", **same))
-    result = await ana.says(reading(VESUVIUS, "volcano", **same | second))
-    assert await ana.standing() == {BERLIN: "active", VESUVIUS: "active"}
+    await ana.say(extraction_json(BERLIN, "berlin flat", **same))
+    result = await ana.say(extraction_json(VESUVIUS, "volcano", **same | second))
+    assert await ana.statuses() == {BERLIN: "active", VESUVIUS: "active"}
     assert result.llm_calls == 1
 
 
@@ -66,53 +68,55 @@ DIFFERENT: Final = {
 
 
 @pytest.mark.parametrize("kind", DIFFERENT)
-async def test_what_differs_in_what_matters_is_never_skipped_unseen(world: World, kind: str) -> None:
+async def test_what_differs_in_what_matters_is_never_skipped_unseen(harness: PipelineHarness, kind: str) -> None:
     """The vectors are equal: they say that it is a duplicate."""
-    bo = world.person(f"bo-{kind}")
+    bo = harness.person(f"bo-{kind}")
     one, other = DIFFERENT[kind]
-    await bo.says(reading(one, "the same"))
-    result = await bo.says(reading(other, "the same"), ruled={other: Ruling("ADD")})
+    await bo.say(extraction_json(one, "the same"))
+    result = await bo.say(extraction_json(other, "the same"), decisions={other: ScriptedDecision("ADD")})
     assert result.trace is not None
     (decided,) = result.trace.decisions
     assert (decided.by, decided.verdict, decided.retrieved[0].similarity) == ("model", "ADD", 1.0)
-    assert await bo.standing() == {one: "active", other: "active"}
+    assert await bo.statuses() == {one: "active", other: "active"}
 
 
-async def test_what_differs_in_nothing_that_matters_is_skipped_unseen(world: World) -> None:
-    bo = world.person("bo-same")
-    await bo.says(reading("Bo is allergic to nuts.", "the same"))
+async def test_what_differs_in_nothing_that_matters_is_skipped_unseen(harness: PipelineHarness) -> None:
+    bo = harness.person("bo-same")
+    await bo.say(extraction_json("Bo is allergic to nuts.", "the same"))
     for text in ("bo is  allergic to nuts", "Bo is allergic to all nuts."):
-        result = await bo.says(reading(text, "the same"))
+        result = await bo.say(extraction_json(text, "the same"))
         assert (result.skipped, result.llm_calls) == (1, 1)
     assert (await bo.facts())["Bo is allergic to nuts."]["mention_count"] == 3
 
 
-async def test_one_call_decides_for_a_whole_turn_about_the_most_similar_of_each(world: World) -> None:
-    cleo = world.person("cleo")
+async def test_one_call_decides_for_a_whole_turn_about_the_most_similar_of_each(harness: PipelineHarness) -> None:
+    cleo = harness.person("cleo")
     words = ["red", "orange", "yellow", "green", "blue", "indigo", "violet", "black", "white", "grey", "brown", "pink"]
-    many = [reading(f"Cleo owns {word} paint.", f"paint in a tin {word}") for word in words]
-    await cleo.says(*many, overrides={"conflict": 0.0, "ending": 0.0, "near_duplicate": 1.0, "add_only": True})
-    near = [reading(f"Cleo sold {word} paint.", f"paint in a tin {word} sold") for word in words[:3]]
-    ruled = {one["text"]: Ruling("REPLACE", (known["text"],)) for one, known in zip(near, many, strict=False)}
-    result = await cleo.says(*near, ruled=ruled, overrides={"conflict": 0.1, "ending": 0.1})
+    many = [extraction_json(f"Cleo owns {word} paint.", f"paint in a tin {word}") for word in words]
+    await cleo.say(*many, overrides={"conflict": 0.0, "ending": 0.0, "near_duplicate": 1.0, "add_only": True})
+    near = [extraction_json(f"Cleo sold {word} paint.", f"paint in a tin {word} sold") for word in words[:3]]
+    ruled = {one["text"]: ScriptedDecision("REPLACE", (known["text"],)) for one, known in zip(near, many, strict=False)}
+    result = await cleo.say(*near, decisions=ruled, overrides={"conflict": 0.1, "ending": 0.1})
     assert (result.llm_calls, result.facts_updated) == (2, 3)
-    (question,) = cleo.asked(near[0]["text"])
+    (question,) = cleo.questions_about(near[0]["text"])
     assert set(question.new.values()) == {one["text"] for one in near}
     for number, word in enumerate(words[:3], start=1):
-        offered = question.offered[number]
+        offered = question.candidates[number]
         assert question.known[offered[0]] == f"Cleo owns {word} paint."
         assert len(offered) <= 8
-    standing = await cleo.standing()
+    standing = await cleo.statuses()
     assert [text for text, status in standing.items() if status == "superseded"] == [one["text"] for one in many[:3]]
 
 
-async def test_late_news_is_history_and_ends_nothing(world: World) -> None:
+async def test_late_news_is_history_and_ends_nothing(harness: PipelineHarness) -> None:
     """A story that is imported backwards comes to what it comes to forwards."""
-    dan = world.person("dan")
+    dan = harness.person("dan")
     homes = ["Dan lives in Oslo.", "Dan lives in Rome.", "Dan lives in Bonn."]
     for number in (2, 1, 0):
-        ruled = {homes[number]: Ruling("REPLACE", (homes[2],))}
-        await dan.says(reading(homes[number], "home", key="home_city"), ruled=ruled, occurred_at=day(10 * number))
+        ruled = {homes[number]: ScriptedDecision("REPLACE", (homes[2],))}
+        await dan.say(
+            extraction_json(homes[number], "home", key="home_city"), decisions=ruled, occurred_at=day(10 * number)
+        )
     facts = await dan.facts()
     assert {text: row["status"] for text, row in facts.items()} == {
         homes[0]: "superseded",
@@ -123,23 +127,25 @@ async def test_late_news_is_history_and_ends_nothing(world: World) -> None:
     assert [facts[home]["true_to"] for home in homes] == [day(10), day(20), None]
 
 
-async def test_facts_of_one_turn_that_clash_are_decided_in_their_order(world: World) -> None:
-    eva = world.person("eva")
+async def test_facts_of_one_turn_that_clash_are_decided_in_their_order(harness: PipelineHarness) -> None:
+    eva = harness.person("eva")
     homes = ["Eva lives in Oslo.", "Eva lives in Rome.", "Eva lives in Bonn."]
-    ruled = {homes[1]: Ruling("REPLACE", (homes[0],)), homes[2]: Ruling("REPLACE", (homes[1],))}
-    result = await eva.says(*(reading(home, "home", key="home_city") for home in homes), ruled=ruled)
+    ruled = {homes[1]: ScriptedDecision("REPLACE", (homes[0],)), homes[2]: ScriptedDecision("REPLACE", (homes[1],))}
+    result = await eva.say(*(extraction_json(home, "home", key="home_city") for home in homes), decisions=ruled)
     assert [memory.event for memory in result.memories] == ["ADD", "REPLACE", "REPLACE"]
-    assert await eva.standing() == {homes[0]: "superseded", homes[1]: "superseded", homes[2]: "active"}
-    (question,) = eva.asked(homes[2])
+    assert await eva.statuses() == {homes[0]: "superseded", homes[1]: "superseded", homes[2]: "active"}
+    (question,) = eva.questions_about(homes[2])
     assert all("said just now" in note for note in question.notes.values())
 
 
-async def test_a_turn_that_clashes_with_itself_and_with_what_is_known_ends_each_fact_once(world: World) -> None:
-    eva = world.person("eva-known")
+async def test_a_turn_that_clashes_with_itself_and_with_what_is_known_ends_each_fact_once(
+    harness: PipelineHarness,
+) -> None:
+    eva = harness.person("eva-known")
     homes = ["Eva lives in Oslo.", "Eva lives in Rome.", "Eva lives in Bonn."]
-    await eva.says(reading(homes[0], "home", key="home_city"))
-    ruled = {homes[1]: Ruling("REPLACE", (homes[0],)), homes[2]: Ruling("REPLACE", (homes[1],))}
-    await eva.says(*(reading(home, "home", key="home_city") for home in homes[1:]), ruled=ruled)
+    await eva.say(extraction_json(homes[0], "home", key="home_city"))
+    ruled = {homes[1]: ScriptedDecision("REPLACE", (homes[0],)), homes[2]: ScriptedDecision("REPLACE", (homes[1],))}
+    await eva.say(*(extraction_json(home, "home", key="home_city") for home in homes[1:]), decisions=ruled)
     facts = await eva.facts()
     assert [facts[home]["status"] for home in homes] == ["superseded", "superseded", "active"]
     assert facts[homes[0]]["superseded_by"] == facts[homes[1]]["fact_id"]
@@ -150,37 +156,42 @@ async def nothing_is_ended(fay: Person, **turn: Any) -> None:
     """Where only adding is allowed, nobody is asked, and equal words alone are a duplicate."""
     said = ["Fay lives in Oslo.", "Fay lives in Rome.", "fay lives in oslo"]
     for text in said:
-        result = await fay.says(reading(text, "home", key="home_city"), **turn)
+        result = await fay.say(extraction_json(text, "home", key="home_city"), **turn)
         assert result.llm_calls == 1
-    assert await fay.standing() == {said[0]: "active", said[1]: "active"}
+    assert await fay.statuses() == {said[0]: "active", said[1]: "active"}
     assert (await fay.facts())[said[0]]["mention_count"] == 2
 
 
-async def test_add_only_for_a_turn(world: World) -> None:
-    fay = world.person("fay")
+async def test_add_only_for_a_turn(harness: PipelineHarness) -> None:
+    fay = harness.person("fay")
     await nothing_is_ended(fay, overrides={"add_only": True})
     bonn = "Fay lives in Bonn."
-    await fay.says(reading(bonn, "home", key="home_city"), ruled={bonn: Ruling("REPLACE", ("Fay lives in Rome.",))})
-    assert (await fay.standing())["Fay lives in Rome."] == "superseded"
+    await fay.say(
+        extraction_json(bonn, "home", key="home_city"),
+        decisions={bonn: ScriptedDecision("REPLACE", ("Fay lives in Rome.",))},
+    )
+    assert (await fay.statuses())["Fay lives in Rome."] == "superseded"
 
 
-async def test_add_only_for_a_scope(world: World) -> None:
-    fay = world.person("fay-scope", agent_id="archivist")
-    await fay.orders("set_policy", Policy(add_only=True))
+async def test_add_only_for_a_scope(harness: PipelineHarness) -> None:
+    fay = harness.person("fay-scope", agent_id="archivist")
+    await fay.run_command("set_policy", Policy(add_only=True))
     await nothing_is_ended(fay)
-    elsewhere = world.person("fay-scope")
-    elsewhere.said = 10
+    elsewhere = harness.person("fay-scope")
+    elsewhere.turns_said = 10
     for text in ("Fay lives in Oslo.", "Fay lives in Rome."):
-        await elsewhere.says(reading(text, "home", key="home_city"), ruled={text: Ruling("REPLACE")})
-    assert await elsewhere.standing() == {"Fay lives in Oslo.": "superseded", "Fay lives in Rome.": "active"}
+        await elsewhere.say(
+            extraction_json(text, "home", key="home_city"), decisions={text: ScriptedDecision("REPLACE")}
+        )
+    assert await elsewhere.statuses() == {"Fay lives in Oslo.": "superseded", "Fay lives in Rome.": "active"}
 
 
-async def test_add_only_for_a_tenant_but_not_for_a_scope_of_it(world: World) -> None:
-    policy = await world.memory.set_policy(Policy(add_only=True), tenant="archive")
-    assert (await world.memory.wait(policy.command_id, tenant="archive")).success
-    await nothing_is_ended(world.person("fay", tenant="archive"))
-    gus = world.person("gus", tenant="archive")
-    await gus.orders("set_policy", Policy(add_only=False))
+async def test_add_only_for_a_tenant_but_not_for_a_scope_of_it(harness: PipelineHarness) -> None:
+    policy = await harness.memory.set_policy(Policy(add_only=True), tenant="archive")
+    assert (await harness.memory.wait(policy.command_id, tenant="archive")).success
+    await nothing_is_ended(harness.person("fay", tenant="archive"))
+    gus = harness.person("gus", tenant="archive")
+    await gus.run_command("set_policy", Policy(add_only=False))
     for text in ("Gus lives in Oslo.", "Gus lives in Rome."):
-        await gus.says(reading(text, "home", key="home_city"), ruled={text: Ruling("REPLACE")})
-    assert await gus.standing() == {"Gus lives in Oslo.": "superseded", "Gus lives in Rome.": "active"}
+        await gus.say(extraction_json(text, "home", key="home_city"), decisions={text: ScriptedDecision("REPLACE")})
+    assert await gus.statuses() == {"Gus lives in Oslo.": "superseded", "Gus lives in Rome.": "active"}

@@ -9,72 +9,74 @@ import pytest
 import pytest_asyncio
 
 from mnemolog.projections import vocabulary
-from mnemolog.projections.log_source import LogSource, TableLog
+from mnemolog.projections.log_source import LogSource, TableLogSource
 from mnemolog.projections.rebuild import rebuild
-from mnemolog.projections.vocabulary import VOCABULARY, WORDS, Entry
+from mnemolog.projections.vocabulary import LABEL_OF_EVENT, VOCABULARY, VocabularyEntry
 from mnemolog.schemas.events import EVENTS
-from mnemolog.streams.log_source import KafkaLog
-from tests.changes import MEANING, Change
+from mnemolog.streams.log_source import KafkaLogReader
+from tests.changes import WORD_CHECKS, Change
 from tests.scenes import settlements, statements
-from tests.scenes.stage import SCENES, Scene
-from tests.world import World
+from tests.scenes.stage import EVENT_CASES, EventCase
+from tests.world import PipelineHarness
 
 pytestmark = [pytest.mark.kafka, pytest.mark.postgres]
-in_the_world = pytest.mark.asyncio(loop_scope="package")
+in_package_loop = pytest.mark.asyncio(loop_scope="package")
 
-PLAYED = (statements, settlements)
-VOCABULARIES = [field.name for field in fields(Entry) if field.name not in ("event", "word", "effect")]
-Played = dict[str, Change | BaseException]
+CASE_MODULES = (statements, settlements)
+VOCABULARIES = [field.name for field in fields(VocabularyEntry) if field.name not in ("event", "word", "effect")]
+CaseResults = dict[str, Change | BaseException]
 
 
 @pytest_asyncio.fixture(scope="package", loop_scope="package")
-async def played(world: World) -> Played:
+async def case_results(harness: PipelineHarness) -> CaseResults:
     """All scenes at once, each about somebody else."""
-    plays = (scene.play(world.person(f"ann{number}")) for number, scene in enumerate(SCENES))
+    plays = (scene.run(harness.person(f"ann{number}")) for number, scene in enumerate(EVENT_CASES))
     ends = await asyncio.gather(*plays, return_exceptions=True)
-    return {scene.name: end for scene, end in zip(SCENES, ends, strict=True)}
+    return {scene.name: end for scene, end in zip(EVENT_CASES, ends, strict=True)}
 
 
-def words(entries: Iterable[Any]) -> set[tuple[str, str, str]]:
+def vocabulary_words(entries: Iterable[Any]) -> set[tuple[str, str, str]]:
     """What the table says: (event, vocabulary, word)."""
     return {(entry.event, name, word) for entry in entries for name in VOCABULARIES for word in getattr(entry, name)}
 
 
-def test_every_event_and_every_word_of_the_table_is_played() -> None:
-    shown = {(scene.event, name, word) for scene in SCENES for name, word in scene.words.items()}
-    assert shown == words(VOCABULARY)
+def test_every_event_and_every_word_of_the_table_has_a_case() -> None:
+    shown = {(scene.event, name, word) for scene in EVENT_CASES for name, word in scene.vocabulary.items()}
+    assert shown == vocabulary_words(VOCABULARY)
     names = {event.model_fields["event"].default for event in EVENTS}
-    assert names == {entry.event for entry in VOCABULARY} == {scene.event for scene in SCENES}
+    assert names == {entry.event for entry in VOCABULARY} == {scene.event for scene in EVENT_CASES}
 
 
 @pytest.mark.parametrize("name", VOCABULARIES)
 def test_every_word_of_others_is_in_the_table_and_has_a_meaning(name: str) -> None:
     theirs = set(get_args(getattr(vocabulary, name.capitalize())))
-    assert theirs == {word for _, of, word in words(VOCABULARY) if of == name} == set(MEANING[name])
+    assert theirs == {word for _, of, word in vocabulary_words(VOCABULARY) if of == name} == set(WORD_CHECKS[name])
 
 
-@in_the_world
-@pytest.mark.parametrize("scene", SCENES, ids=[scene.name for scene in SCENES])
-async def test_the_tables_show_the_effect(scene: Scene, played: Played) -> None:
-    change = played[scene.name]
+@in_package_loop
+@pytest.mark.parametrize("scene", EVENT_CASES, ids=[scene.name for scene in EVENT_CASES])
+async def test_the_tables_show_the_effect(scene: EventCase, case_results: CaseResults) -> None:
+    change = case_results[scene.name]
     if isinstance(change, BaseException):
         raise change
     assert change.events == [scene.event]
-    assert [memory.event for memory in change.result.memories] == [WORDS[scene.event]]
+    assert [memory.event for memory in change.result.memories] == [LABEL_OF_EVENT[scene.event]]
     assert change.result.success
-    for name, word in scene.words.items():
-        assert [other for other, holds in MEANING[name].items() if holds(change)] == [word], name
+    for name, word in scene.vocabulary.items():
+        assert [other for other, holds in WORD_CHECKS[name].items() if holds(change)] == [word], name
 
 
-@in_the_world
-async def test_a_rebuild_gives_equal_tables_and_asks_no_model(world: World, played: Played) -> None:
-    assert played
-    asked = dict(world.server.requests)
-    kafka_log = KafkaLog(world.settings.kafka or "", prefix=world.settings.topic_prefix)
-    sources: list[LogSource] = [kafka_log, TableLog(world.pool)]
+@in_package_loop
+async def test_a_rebuild_gives_equal_tables_and_asks_no_model(
+    harness: PipelineHarness, case_results: CaseResults
+) -> None:
+    assert case_results
+    asked = dict(harness.server.requests)
+    kafka_log = KafkaLogReader(harness.settings.kafka or "", prefix=harness.settings.topic_prefix)
+    sources: list[LogSource] = [kafka_log, TableLogSource(harness.pool)]
     for source in sources:
-        report = await rebuild(world.settings.postgres or "", source)
+        report = await rebuild(harness.settings.postgres or "", source)
         assert report.equal, report
-        assert report.records == len(await world.rows("SELECT 1 FROM commits"))
+        assert report.records == len(await harness.rows("SELECT 1 FROM commits"))
     await kafka_log.close()
-    assert dict(world.server.requests) == asked
+    assert dict(harness.server.requests) == asked
