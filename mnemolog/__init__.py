@@ -10,7 +10,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from mnemolog.client import MemoryClient, TurnReceipt
+    from mnemolog.client.client import MemoryClient, TurnReceipt
+    from mnemolog.client.commands import CommandReceipt
+    from mnemolog.client.sync_client import SyncMemoryClient
     from mnemolog.errors import (
         InvalidCommandError,
         InvalidTurnError,
@@ -22,8 +24,6 @@ if TYPE_CHECKING:
         SettingsError,
         WaitTimeoutError,
     )
-    from mnemolog.ordering import CommandReceipt
-    from mnemolog.sync import SyncMemoryClient
 
 __all__ = [
     "CommandReceipt",
@@ -40,7 +40,12 @@ __all__ = [
     "TurnReceipt",
     "WaitTimeoutError",
 ]
-_MODULES = {"CommandReceipt": "ordering", "MemoryClient": "client", "TurnReceipt": "client", "SyncMemoryClient": "sync"}
+_MODULES = {
+    "CommandReceipt": "client.commands",
+    "MemoryClient": "client.client",
+    "SyncMemoryClient": "client.sync_client",
+    "TurnReceipt": "client.client",
+}
 
 
 def __getattr__(name: str) -> Any:

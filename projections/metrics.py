@@ -4,9 +4,9 @@ from collections import Counter
 from datetime import datetime
 from typing import Final
 
-from mnemolog.projections.catalogue import MetricCatalogue
-from mnemolog.projections.quality import DecisionQuality
-from mnemolog.projections.rows import Changes
+from mnemolog.projections.metric_catalogue import MetricCatalogue
+from mnemolog.projections.queries.quality import DecisionQuality
+from mnemolog.projections.write.rows import Changes
 from mnemolog.schemas.events import (
     DecisionUndone,
     FactContradicted,

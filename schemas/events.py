@@ -1,7 +1,7 @@
 """What a commit can say happened: a discriminated union, one class an event, named in the past tense.
 
 A new event is a new class here, an example under `examples/`, a case in `projections.effects`, and its words in
-`mnemolog.projections.vocabulary`.
+`mnemolog.schemas.vocabulary`.
 """
 
 from typing import Annotated, Literal

@@ -14,15 +14,15 @@ from typing import Any
 
 import mnemolog.projections.metrics
 import mnemolog.streams.metrics
-from mnemolog.projections.vocabulary import VOCABULARY
 from mnemolog.schemas.base import Versioned
 from mnemolog.schemas.command import Command
 from mnemolog.schemas.commit import Commit
 from mnemolog.schemas.envelopes import EmbeddedFacts, ExtractedFacts, MatchedFacts
 from mnemolog.schemas.turn import Turn
+from mnemolog.schemas.vocabulary import VOCABULARY
 from mnemolog.settings import PREFIX, Settings
-from scripts.dashboards import dashboard
-from scripts.locks import build_lock, runtime_lock
+from scripts.dashboard import dashboard
+from scripts.image_locks import build_lock, runtime_lock
 
 ROOT = Path(__file__).resolve().parent.parent
 DIALECT = "https://json-schema.org/draft/2020-12/schema"

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from mnemolog.projections.catalogue import MetricCatalogue
+from mnemolog.projections.metric_catalogue import MetricCatalogue
 
 CATALOGUE: Final = MetricCatalogue()
 

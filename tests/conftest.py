@@ -19,7 +19,7 @@ import pytest_asyncio
 from psycopg import sql
 
 from mnemolog.embedded.stack import EmbeddedStack
-from tests.support import with_database
+from tests.support.polling import with_database
 
 
 @contextmanager
@@ -65,7 +65,7 @@ async def postgres_admin_url() -> AsyncIterator[str]:
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
 async def template_database(postgres_admin_url: str) -> AsyncIterator[str]:
     """The name of a database with all migrations, for others to be copied from; nobody connects to it."""
-    from mnemolog.projections.migrate import migrate  # noqa: PLC0415 - tests without a database do without it
+    from mnemolog.projections.migrations.upgrade import migrate  # noqa: PLC0415 - tests without a database do without it
 
     with _fresh_database(postgres_admin_url) as url:
         await migrate(url)

@@ -5,13 +5,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from mnemolog.cli import options
-from mnemolog.cli.giving import ExactAgent, ExactApp, ExactRun, ExactUser, memory_command
+from mnemolog.cli.command_decorator import ExactAgent, ExactApp, ExactRun, ExactUser, memory_command
 from mnemolog.cli.output import cell, print_json, print_table
-from mnemolog.cli.running import call_client
+from mnemolog.cli.runtime import call_client
 
 if TYPE_CHECKING:
-    from mnemolog.cli.giving import IssueCommand
-    from mnemolog.projections.policies import StoredPolicies
+    from mnemolog.cli.command_decorator import IssueCommand
+    from mnemolog.projections.stores.policies import StoredPolicies
     from mnemolog.schemas.policy import Policy
 
 policy = typer.Typer(

@@ -8,13 +8,13 @@ from typing import IO, TYPE_CHECKING, Annotated
 import typer
 
 from mnemolog.cli import options
-from mnemolog.cli.failures import FAILED
-from mnemolog.cli.hosting import ProgressBars
+from mnemolog.cli.errors import FAILED
 from mnemolog.cli.output import escape, print_json, stderr, stdout
-from mnemolog.cli.running import discovered_settings, run_async
+from mnemolog.cli.process import ProgressBars
+from mnemolog.cli.runtime import discovered_settings, run_async
 
 if TYPE_CHECKING:
-    from mnemolog.turn_files import PublishReport
+    from mnemolog.client.turn_files import PublishReport
 
 _MAX_ERRORS_SHOWN = 10
 
@@ -33,7 +33,7 @@ def publish(
     """
 
     async def work() -> "PublishReport":
-        from mnemolog.turn_files import TurnFilePublisher  # noqa: PLC0415 - loads the drivers
+        from mnemolog.client.turn_files import TurnFilePublisher  # noqa: PLC0415 - loads the drivers
 
         with _opened(file) as stream, ProgressBars() as progress:
             turns = TurnFilePublisher(discovered_settings(), raw=raw, progress=progress)

@@ -6,10 +6,10 @@ import typer
 
 from mnemolog.cli import options
 from mnemolog.cli.output import cell, print_json, print_table, stdout
-from mnemolog.cli.running import call_client
+from mnemolog.cli.runtime import call_client
 
 if TYPE_CHECKING:
-    from mnemolog.projections.quality import DecisionQuality
+    from mnemolog.projections.queries.quality import DecisionQuality
 
 
 def quality(

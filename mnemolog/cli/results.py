@@ -7,8 +7,8 @@ from mnemolog.cli.output import cell, escape, print_table, stacked, stdout
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from mnemolog.projections.results import WriteResult
-    from mnemolog.projections.traces import Trace, TracedDecision
+    from mnemolog.projections.queries.results import WriteResult
+    from mnemolog.projections.queries.trace import Trace, TracedDecision
 
 
 def show_status(result: "WriteResult") -> None:

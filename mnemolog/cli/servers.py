@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from mnemolog.cli import options
-from mnemolog.cli.hosting import ProgressBars, run_and_exit, stop_on_signals
 from mnemolog.cli.output import print_json, program_name, stderr, stdout
-from mnemolog.cli.running import cli_settings, discovered_settings
+from mnemolog.cli.process import ProgressBars, run_and_exit, stop_on_signals
+from mnemolog.cli.runtime import cli_settings, discovered_settings
 
 if TYPE_CHECKING:
-    from mnemolog.connection import ServerAddresses
+    from mnemolog.client.discovery import ServerAddresses
     from mnemolog.settings import Settings
 
 
@@ -26,7 +26,7 @@ def up(
     settings = cli_settings(data_dir=data)
 
     async def serve() -> int:
-        from mnemolog.up import run_all_in_one as run_up  # noqa: PLC0415 - loads every driver
+        from mnemolog.all_in_one import run_all_in_one as run_up  # noqa: PLC0415 - loads every driver
 
         _configure_logs(settings, quiet=True)
         with ProgressBars() as progress:
@@ -52,9 +52,9 @@ def worker(
     as_json: options.AsJson = False,
 ) -> None:
     """Run all stages, or some, against the Kafka and Postgres that are set. The tables have to be there."""
-    from mnemolog.streams.assembly import ALL_STAGES  # noqa: PLC0415 - the same
-    from mnemolog.streams.worker import WorkerReport, run_worker  # noqa: PLC0415 - the same
-    from mnemolog.upkeep import create_topics, require_tables  # noqa: PLC0415 - loads every driver
+    from mnemolog.admin import create_topics, require_tables  # noqa: PLC0415 - loads every driver
+    from mnemolog.streams.runtime.wiring import ALL_STAGES  # noqa: PLC0415 - the same
+    from mnemolog.streams.runtime.worker import WorkerReport, run_worker  # noqa: PLC0415 - the same
 
     if unknown := sorted(set(stages or []) - set(ALL_STAGES)):
         raise typer.BadParameter(f"{', '.join(unknown)} is no stage: choose among {', '.join(ALL_STAGES)}")
@@ -86,7 +86,7 @@ def demo(
     as_json: options.AsJson = False,
 ) -> None:
     """Show the whole way: a conversation becomes facts, which are searched, explained and rebuilt."""
-    from mnemolog.demo.script import run_demo  # noqa: PLC0415 - loads every driver
+    from mnemolog.cli.demo.runner import run_demo  # noqa: PLC0415 - loads every driver
 
     run_and_exit(run_demo(keep, as_json=as_json))
 

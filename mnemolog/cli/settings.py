@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 from mnemolog.cli import options
 from mnemolog.cli.output import print_json, print_table
-from mnemolog.cli.running import cli_settings
+from mnemolog.cli.runtime import cli_settings
 
 if TYPE_CHECKING:
     from mnemolog.settings import Settings

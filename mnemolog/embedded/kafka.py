@@ -14,7 +14,7 @@ from aiokafka.admin import AIOKafkaAdminClient  # type: ignore[import-untyped] #
 from aiokafka.errors import KafkaError  # type: ignore[import-untyped] # as above
 
 from mnemolog.embedded.child import Account, Child, ServerCommand, StartedCallback
-from mnemolog.embedded.folder import LOOPBACK
+from mnemolog.embedded.data_folder import LOOPBACK
 
 SERVER = "kafka"
 START_SECONDS = 90

@@ -17,8 +17,8 @@ import structlog
 from psycopg import sql
 
 from mnemolog.embedded.child import Account, Child, ServerCommand, StartedCallback
+from mnemolog.embedded.data_folder import LOOPBACK
 from mnemolog.embedded.errors import DataFolderError, MissingExtraError
-from mnemolog.embedded.folder import LOOPBACK
 
 SERVER = "postgres"
 USER = DATABASE = "mnemolog"

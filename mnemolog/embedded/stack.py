@@ -13,12 +13,12 @@ from typing import NoReturn, Protocol, Self
 import structlog
 
 from mnemolog.embedded.child import Child, StartedCallback
+from mnemolog.embedded.data_folder import DataFolder, locked_data_folder
 from mnemolog.embedded.errors import DataFolderError, ServerFailedError, WrongStateError
-from mnemolog.embedded.extras import require_extras
-from mnemolog.embedded.folder import DataFolder, locked_data_folder
 from mnemolog.embedded.jars import Progress, cache_folder, ensure_jars, read_lock
 from mnemolog.embedded.kafka import KafkaPlan, start_kafka
 from mnemolog.embedded.postgres import PostgresPlan, start_postgres
+from mnemolog.extras import require_extras
 
 START_ATTEMPTS = 3
 STOP_SECONDS = 30

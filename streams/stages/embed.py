@@ -12,13 +12,13 @@ from mnemolog.schemas.facts import EmbeddedFact, ExtractedFact
 from mnemolog.schemas.provenance import DroppedStatement, Step, Thresholds
 from mnemolog.schemas.turn import Overrides
 from mnemolog.streams import metrics
-from mnemolog.streams.providers.errors import PromptRefusedError
-from mnemolog.streams.recording import CachedEmbedder, EmbeddingResult, RequestSource
-from mnemolog.streams.records import KafkaRecord
-from mnemolog.streams.stages.carrying import ended_envelope, next_envelope
+from mnemolog.streams.kafka.record import KafkaRecord
+from mnemolog.streams.llm.cached_models import CachedEmbedder, EmbeddingResult, RequestSource
+from mnemolog.streams.llm.errors import PromptRefusedError
+from mnemolog.streams.stages.envelope import ended_envelope, next_envelope
 from mnemolog.streams.stages.errors import SourceEndedError
-from mnemolog.streams.stages.likeness import subjects_differ, texts_equivalent
-from mnemolog.streams.stages.reading import ReceivedEnvelope
+from mnemolog.streams.stages.received import ReceivedEnvelope
+from mnemolog.streams.text.differences import subjects_differ, texts_equivalent
 
 ThresholdsFor = Callable[[str, Overrides], Thresholds]
 

@@ -18,15 +18,15 @@ from mnemolog.schemas.provenance import DroppedStatement, Origin, Step
 from mnemolog.schemas.scope import Scope
 from mnemolog.schemas.turn import Turn
 from mnemolog.streams import metrics
-from mnemolog.streams.prompts.asking import Answer, ask
-from mnemolog.streams.prompts.errors import ReplyInvalidError
-from mnemolog.streams.prompts.extract import PROMPT_VERSION, extraction_prompt, parse_extraction
-from mnemolog.streams.providers.base import ExtractionTask, TimedReply
-from mnemolog.streams.providers.errors import PromptRefusedError
-from mnemolog.streams.recording import CachedChatModel, RequestSource
-from mnemolog.streams.records import KafkaRecord
-from mnemolog.streams.stages.carrying import ended_envelope, limit_end, new_envelope, next_envelope
-from mnemolog.streams.stages.echoes import drop_recalled_echoes
+from mnemolog.streams.kafka.record import KafkaRecord
+from mnemolog.streams.llm.ask import Answer, ask
+from mnemolog.streams.llm.cached_models import CachedChatModel, RequestSource
+from mnemolog.streams.llm.errors import PromptRefusedError
+from mnemolog.streams.llm.extract_prompt import PROMPT_VERSION, extraction_prompt, parse_extraction
+from mnemolog.streams.llm.ports import ExtractionTask, TimedReply
+from mnemolog.streams.llm.reply_errors import ReplyInvalidError
+from mnemolog.streams.stages.echo_filter import drop_recalled_echoes
+from mnemolog.streams.stages.envelope import ended_envelope, limit_end, new_envelope, next_envelope
 from mnemolog.streams.stages.errors import SourceEndedError
 from mnemolog.streams.stages.match import RulesFor
 

@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from time import perf_counter
 
-from mnemolog.projections.journal import Journal, JournalEntry
+from mnemolog.projections.stores.journal import Journal, JournalEntry
 from mnemolog.schemas.admission import parse_turn
 from mnemolog.streams import metrics
-from mnemolog.streams.records import KafkaRecord
+from mnemolog.streams.kafka.record import KafkaRecord
 
 
 class JournalStage:

@@ -4,17 +4,17 @@ from collections.abc import Awaitable, Callable, Sequence
 from time import perf_counter
 from typing import Final
 
-from mnemolog.projections.matching import CandidateFinder, CandidateQuery
+from mnemolog.projections.stores.candidates import CandidateFinder, CandidateQuery
 from mnemolog.schemas.envelopes import EmbeddedFacts, End, MatchedFacts
 from mnemolog.schemas.facts import EmbeddedFact, ExtractedFact, MatchedFact
 from mnemolog.schemas.policy import EffectivePolicy, is_single_valued
 from mnemolog.schemas.provenance import Step, Thresholds
 from mnemolog.schemas.scope import Scope
 from mnemolog.schemas.turn import Overrides
-from mnemolog.streams.records import KafkaRecord
-from mnemolog.streams.stages.carrying import ended_envelope, next_envelope
+from mnemolog.streams.kafka.record import KafkaRecord
 from mnemolog.streams.stages.embed import ThresholdsFor
-from mnemolog.streams.stages.reading import ReceivedEnvelope
+from mnemolog.streams.stages.envelope import ended_envelope, next_envelope
+from mnemolog.streams.stages.received import ReceivedEnvelope
 
 RulesFor = Callable[[Scope, Overrides], Awaitable[EffectivePolicy]]
 

@@ -4,12 +4,12 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from time import perf_counter
 
-from mnemolog.projections.log_source import LogSource
-from mnemolog.projections.projector import LogRecord, Projector
+from mnemolog.projections.rebuild.log_source import LogSource
+from mnemolog.projections.write.projector import LogRecord, Projector
 from mnemolog.streams import metrics
 from mnemolog.streams.errors import LogMismatch
-from mnemolog.streams.records import KafkaRecord
-from mnemolog.streams.transport import StartOffsetLookup
+from mnemolog.streams.kafka.faust_patches import StartOffsetLookup
+from mnemolog.streams.kafka.record import KafkaRecord
 
 
 class ProjectStage:

@@ -10,8 +10,8 @@ from time import perf_counter
 from typing import Any, Final
 from uuid import UUID
 
-from mnemolog.projections.matching import CandidateFinder, SourceStatus
-from mnemolog.projections.policies import with_overrides
+from mnemolog.projections.stores.candidates import CandidateFinder, SourceStatus
+from mnemolog.projections.stores.policies import with_overrides
 from mnemolog.schemas.commit import Commit
 from mnemolog.schemas.envelopes import End, MatchedFacts
 from mnemolog.schemas.events import MemoryEvent
@@ -19,22 +19,22 @@ from mnemolog.schemas.facts import MatchedFact
 from mnemolog.schemas.policy import EffectivePolicy
 from mnemolog.schemas.provenance import DroppedStatement, Provenance, Step, Thresholds
 from mnemolog.streams import metrics
-from mnemolog.streams.recording import CachedChatModel, CachedEmbedder
-from mnemolog.streams.records import KafkaRecord
-from mnemolog.streams.stages.accounting import count_added, count_ended, count_tokens
-from mnemolog.streams.stages.carried import HandleCommand
-from mnemolog.streams.stages.carrying import MAX_DETAIL, limit_end
-from mnemolog.streams.stages.deciding import decide
+from mnemolog.streams.commands.result import HandleCommand
+from mnemolog.streams.kafka.record import KafkaRecord
+from mnemolog.streams.llm.cached_models import CachedChatModel, CachedEmbedder
+from mnemolog.streams.resolution.classify import classify, classify_obsolete, fills_slot
+from mnemolog.streams.resolution.decide import decide
+from mnemolog.streams.resolution.event_builder import DecisionContext, statement_context
+from mnemolog.streams.resolution.event_counts import count_added, count_ended, count_tokens
+from mnemolog.streams.resolution.llm_decisions import LlmDecider
+from mnemolog.streams.resolution.ports import ClosedValue, LimitCheck, Lookups
+from mnemolog.streams.resolution.retry_conflicts import conflicts_to_retry
+from mnemolog.streams.resolution.turn_state import with_earlier_facts
+from mnemolog.streams.runtime.read_your_writes import ReadYourWrites
 from mnemolog.streams.stages.embed import ThresholdsFor
-from mnemolog.streams.stages.freshness import ReadYourWrites
-from mnemolog.streams.stages.in_turn import with_earlier_facts
-from mnemolog.streams.stages.judging import LlmDecider
-from mnemolog.streams.stages.lookups import ClosedValue, LimitCheck, Lookups
-from mnemolog.streams.stages.making import DecisionContext, statement_context
+from mnemolog.streams.stages.envelope import MAX_DETAIL, limit_end
 from mnemolog.streams.stages.match import MatchStage, RulesFor
-from mnemolog.streams.stages.reading import ReceivedEnvelope
-from mnemolog.streams.stages.settling import conflicts_to_retry
-from mnemolog.streams.stages.weighing import classify, classify_obsolete, fills_slot
+from mnemolog.streams.stages.received import ReceivedEnvelope
 
 Clock = Callable[[], datetime]
 _MAX_REMEMBERED_ATTEMPTS: Final = 1000  # more than are ever under way

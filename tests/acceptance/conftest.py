@@ -8,8 +8,8 @@ import psycopg
 import pytest
 from psycopg import sql
 
-from tests.acceptance.commands import CommandLine
-from tests.support import with_database
+from tests.support.harnesses.command_line import CommandLine
+from tests.support.polling import with_database
 
 
 @pytest.fixture

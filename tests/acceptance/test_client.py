@@ -16,11 +16,11 @@ from mnemolog import (
     SyncMemoryClient,
     WaitTimeoutError,
 )
-from mnemolog.projections.query_errors import AmbiguousTurnError, QueryError, UnknownFactError, UnknownTurnError
+from mnemolog.projections.queries.errors import AmbiguousTurnError, QueryError, UnknownFactError, UnknownTurnError
 from mnemolog.schemas.scope import Scope
 from mnemolog.schemas.turn import Message, Turn
 from mnemolog.settings import Settings
-from tests.acceptance.commands import CommandLine
+from tests.support.harnesses.command_line import CommandLine
 
 pytestmark = [pytest.mark.kafka, pytest.mark.postgres]
 NOW = datetime(2026, 3, 9, 12, tzinfo=UTC)
@@ -165,5 +165,5 @@ def test_the_sync_client_does_the_same(settings: Settings) -> None:
 
 
 def test_the_client_loads_no_stage() -> None:
-    loaded = "import sys, mnemolog.client; print(sorted({'faust', 'onnxruntime', 'openai'} & set(sys.modules)))"
+    loaded = "import sys, mnemolog.client.client; print(sorted({'faust', 'onnxruntime', 'openai'} & set(sys.modules)))"
     assert subprocess.run([sys.executable, "-c", loaded], capture_output=True, text=True, check=True).stdout == "[]\n"

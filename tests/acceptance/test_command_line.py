@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from tests.acceptance.commands import CommandLine, turn_json
+from tests.support.harnesses.command_line import CommandLine, turn_json
 
 pytestmark = [pytest.mark.kafka, pytest.mark.postgres]
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.acceptance.commands import CommandLine
+from tests.support.harnesses.command_line import CommandLine
 
 pytestmark = [pytest.mark.kafka, pytest.mark.postgres, pytest.mark.timeout(400)]
 

@@ -6,8 +6,8 @@ from collections.abc import Callable
 import psycopg
 import pytest
 
-from tests.acceptance.commands import TIMEOUT_SECONDS, CommandLine
-from tests.support import eventually, required_program
+from tests.support.harnesses.command_line import TIMEOUT_SECONDS, CommandLine
+from tests.support.polling import eventually, required_program
 
 pytestmark = [pytest.mark.kafka, pytest.mark.postgres]
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.acceptance.commands import TIMEOUT_SECONDS, CommandLine
-from tests.support import eventually, required_program
+from tests.support.harnesses.command_line import TIMEOUT_SECONDS, CommandLine
+from tests.support.polling import eventually, required_program
 
 pytestmark = [pytest.mark.kafka, pytest.mark.postgres, pytest.mark.timeout(400)]
 README = Path(__file__).parents[2] / "README.md"

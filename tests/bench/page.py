@@ -5,11 +5,11 @@ from pathlib import Path
 from string import Template
 from typing import Final
 
-from tests.bench.figures import Percentiles, Rate
-from tests.bench.ordering import KINDS
+from tests.bench.command_latency import KINDS
 from tests.bench.plan import MODEL_SECONDS, Results
-from tests.bench.storing import IN_FLIGHT, Throughput
-from tests.bench.turns import USERS
+from tests.bench.sample_turns import USERS
+from tests.bench.statistics import Percentiles, Rate
+from tests.bench.turn_throughput import IN_FLIGHT, Throughput
 
 TEMPLATE: Final = Path(__file__).with_name("performance.md.in")
 STAGES: Final = "a process for each stage"

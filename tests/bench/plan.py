@@ -4,18 +4,18 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from mnemolog.client import MemoryClient
+from mnemolog.client.client import MemoryClient
 from mnemolog.schemas.provenance import Stage
-from mnemolog.streams.assembly import ALL_STAGES
-from tests.bench.arena import Environment, Servers, environment, servers
-from tests.bench.asking import QueryFigures, measure_queries
-from tests.bench.figures import Percentiles
+from mnemolog.streams.runtime.wiring import ALL_STAGES
+from tests.bench.command_latency import CommandLatency, measure_command_latency
+from tests.bench.environment import Environment, Servers, environment, servers
 from tests.bench.machine import Machine, describe
-from tests.bench.ordering import CommandLatency, measure_command_latency
+from tests.bench.machine_baseline import MachineBaseline, measure_machine
 from tests.bench.processes import model_server
-from tests.bench.storing import MEASURED, WARMING, Latency, Throughput, acknowledgements, latency, throughput
-from tests.bench.turns import turns
-from tests.bench.yardstick import MachineBaseline, measure_machine
+from tests.bench.query_speed import QueryFigures, measure_queries
+from tests.bench.sample_turns import turns
+from tests.bench.statistics import Percentiles
+from tests.bench.turn_throughput import MEASURED, WARMING, Latency, Throughput, acknowledgements, latency, throughput
 
 MODEL_SECONDS: Final = 0.3
 Layout = tuple[tuple[Stage, ...], ...]

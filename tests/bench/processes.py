@@ -41,7 +41,7 @@ async def workers(
 async def model_server(latency: float, logs: Path) -> AsyncIterator[tuple[str, int]]:
     """An OpenAI-compatible server that takes `latency` seconds for a completion; base URL and process id."""
     arguments = ("--latency", str(latency))
-    async with _process("tests.servers.openai_server", *arguments, log=logs / "model.log") as process:
+    async with _process("tests.support.servers.openai_server", *arguments, log=logs / "model.log") as process:
         yield await first_line(process), process.pid
 
 

@@ -5,14 +5,14 @@ from dataclasses import dataclass
 
 import pytest
 
-from mnemolog.streams.admin import ensure_topics
-from mnemolog.streams.dead_letters import DeadLetter, DeadLetterWriter
 from mnemolog.streams.errors import RecordTooLarge
-from mnemolog.streams.records import KafkaRecord
-from mnemolog.streams.send import EnqueueRecord, Sender
-from mnemolog.streams.topics import DEAD_LETTERS, EXTRACTED_FACTS, topic_name
-from tests.broker import MemoryBroker
-from tests.kafka import PARTITIONS, producer, read_all
+from mnemolog.streams.kafka.admin import ensure_topics
+from mnemolog.streams.kafka.dead_letters import DeadLetter, DeadLetterWriter
+from mnemolog.streams.kafka.record import KafkaRecord
+from mnemolog.streams.kafka.sender import EnqueueRecord, Sender
+from mnemolog.streams.kafka.topics import DEAD_LETTERS, EXTRACTED_FACTS, topic_name
+from tests.support.servers.kafka_client import PARTITIONS, producer, read_all
+from tests.support.servers.memory_broker import MemoryBroker
 
 
 @dataclass(frozen=True)

@@ -8,15 +8,15 @@ from collections.abc import AsyncIterator
 import pytest
 import pytest_asyncio
 
-from mnemolog.streams.prompts.conflicts import number_conflicts
-from mnemolog.streams.prompts.extract import extraction_prompt, parse_extraction
-from mnemolog.streams.prompts.resolve import parse_resolution, resolution_prompt
-from mnemolog.streams.providers.base import ChatModel
-from mnemolog.streams.providers.openai import OpenAiChatModel
-from mnemolog.streams.providers.openai_calls import Endpoint
-from mnemolog.streams.providers.rules import RuleModel
-from tests.conversations import MONDAY, extraction, fact, known_fact, user
-from tests.servers.openai_server import OpenAiServer
+from mnemolog.streams.llm.conflict_list import number_conflicts
+from mnemolog.streams.llm.extract_prompt import extraction_prompt, parse_extraction
+from mnemolog.streams.llm.openai_client import Endpoint
+from mnemolog.streams.llm.openai_models import OpenAiChatModel
+from mnemolog.streams.llm.ports import ChatModel
+from mnemolog.streams.llm.resolve_prompt import parse_resolution, resolution_prompt
+from mnemolog.streams.offline import RuleModel
+from tests.support.builders.prompts import MONDAY, extraction, fact, known_fact, user
+from tests.support.servers.openai_server import OpenAiServer
 
 SAID = "I live in Berlin. I have a dog called Rex."
 

@@ -9,12 +9,12 @@ from collections.abc import AsyncIterator, Sequence
 import pytest
 import pytest_asyncio
 
-from mnemolog.streams.providers.base import Embedder
-from mnemolog.streams.providers.errors import ProviderConfigurationError
-from mnemolog.streams.providers.minilm import MiniLmEmbedder
-from mnemolog.streams.providers.openai import OpenAiEmbedder
-from mnemolog.streams.providers.openai_calls import Endpoint
-from tests.servers.openai_server import OpenAiServer
+from mnemolog.streams.llm.errors import ProviderConfigurationError
+from mnemolog.streams.llm.minilm_embedder import MiniLmEmbedder
+from mnemolog.streams.llm.openai_client import Endpoint
+from mnemolog.streams.llm.openai_models import OpenAiEmbedder
+from mnemolog.streams.llm.ports import Embedder
+from tests.support.servers.openai_server import OpenAiServer
 
 TEXTS = ["Alice lives in Berlin.", "", " ", "🎈👩‍👩‍👧", "我住在柏林", "word " * 20_000, "Bob has a dog called Rex."]
 FLOAT16 = 2e-3  # how far rounding to float16 may move a length or a cosine
@@ -81,7 +81,7 @@ async def test_like_texts_are_nearer_than_others(embedder: Embedder) -> None:
 
 
 async def test_an_installation_without_the_extra_is_told_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delitem(sys.modules, "mnemolog.streams.providers.minilm_model", raising=False)
+    monkeypatch.delitem(sys.modules, "mnemolog.streams.llm.minilm_network", raising=False)
     monkeypatch.setitem(sys.modules, "onnxruntime", None)
     with pytest.raises(ProviderConfigurationError, match=r"pip install 'mnemolog\[offline\]'"):
         MiniLmEmbedder()

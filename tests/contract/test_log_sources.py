@@ -5,13 +5,13 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from mnemolog.projections.log_source import LogSource, TableLogSource
-from mnemolog.projections.rebuild import rebuild
-from mnemolog.streams.admin import ensure_topics
-from mnemolog.streams.log_source import KafkaLogReader
-from tests.builders import ALICE, BOB, added, commit, fact_id_at, replaced
-from tests.kafka import PARTITIONS, producer
-from tests.stored import ProjectedDatabase
+from mnemolog.projections.rebuild.log_source import LogSource, TableLogSource
+from mnemolog.projections.rebuild.rebuild import rebuild
+from mnemolog.streams.kafka.admin import ensure_topics
+from mnemolog.streams.kafka.log_reader import KafkaLogReader
+from tests.support.builders.commits import ALICE, BOB, added, commit, fact_id_at, replaced
+from tests.support.harnesses.projected_database import ProjectedDatabase
+from tests.support.servers.kafka_client import PARTITIONS, producer
 
 pytestmark = [pytest.mark.kafka, pytest.mark.postgres]
 

@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from tests.stored import ProjectedDatabase
+from tests.support.harnesses.projected_database import ProjectedDatabase
 
 
 @pytest.fixture

@@ -16,19 +16,19 @@ from typing import Final
 import orjson
 
 from mnemolog.embedded.stack import EmbeddedStack
-from mnemolog.projections.migrate import migrate
-from mnemolog.streams.providers.errors import ProviderConfigurationError
+from mnemolog.projections.migrations.upgrade import migrate
+from mnemolog.streams.llm.errors import ProviderConfigurationError
 from mnemolog.streams.settings import StreamsSettings
 from tests.quality import baseline
+from tests.quality.case_runner import run_cases
 from tests.quality.cases import FAMILIES, LANGUAGES, Case, load
-from tests.quality.figures import ScoredCase
-from tests.quality.models import chosen_models
+from tests.quality.in_process_pipeline import in_process_pipeline
+from tests.quality.model_sources import chosen_models
 from tests.quality.page import PAGE, page
-from tests.quality.pipeline import in_process_pipeline
+from tests.quality.rates import ScoredCase
+from tests.quality.recorded_replies import ReplyNotRecordedError
 from tests.quality.report import misses, report
-from tests.quality.running import run_cases
-from tests.quality.scoring import CaseResult, score, word_of
-from tests.quality.tape import ReplyNotRecordedError
+from tests.quality.scores import CaseResult, score, word_of
 
 AT_ONCE: Final = {"offline": 4, "openai": 16}
 

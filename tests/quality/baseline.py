@@ -7,8 +7,8 @@ from typing import Final
 import orjson
 
 from tests.quality.cases import Case
-from tests.quality.figures import Rates, ScoredCase, Share, compute_rates, slices
-from tests.quality.scoring import Score
+from tests.quality.rates import Rates, ScoredCase, Share, compute_rates, slices
+from tests.quality.scores import Score
 
 BASELINE: Final = Path(__file__).with_name("baseline.json")
 COMPARED: Final = (

@@ -5,7 +5,7 @@ from pathlib import Path
 from string import Template
 from typing import Final
 
-from tests.quality.figures import ScoredCase, compute_rates
+from tests.quality.rates import ScoredCase, compute_rates
 from tests.quality.report import confusion_table, guards_line, rates_table
 
 TEMPLATE: Final = Path(__file__).with_name("quality.md.in")

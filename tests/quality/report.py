@@ -4,8 +4,8 @@ from collections.abc import Iterable, Sequence
 from statistics import mean, median
 from typing import Final
 
-from tests.quality.figures import OUTCOMES, Rates, ScoredCase, Share, compute_rates, confusion, slices
-from tests.quality.scoring import Cost
+from tests.quality.rates import OUTCOMES, Rates, ScoredCase, Share, compute_rates, confusion, slices
+from tests.quality.scores import Cost
 
 RATES: Final[dict[str, str]] = {
     "right": "right",

@@ -1,6 +1,6 @@
 """Runs 0001_journal.sql."""
 
-from mnemolog.projections.migrations.running import refuse_downgrade, run_sql_file
+from mnemolog.projections.migrations.revision import refuse_downgrade, run_sql_file
 
 revision = "0001"
 down_revision = None

@@ -1,6 +1,6 @@
 """Runs 0003_projections_decisions.sql."""
 
-from mnemolog.projections.migrations.running import refuse_downgrade, run_sql_file
+from mnemolog.projections.migrations.revision import refuse_downgrade, run_sql_file
 
 revision = "0003"
 down_revision = "0002"

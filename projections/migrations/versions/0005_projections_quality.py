@@ -1,6 +1,6 @@
 """Runs 0005_projections_quality.sql."""
 
-from mnemolog.projections.migrations.running import refuse_downgrade, run_sql_file
+from mnemolog.projections.migrations.revision import refuse_downgrade, run_sql_file
 
 revision = "0005"
 down_revision = "0004"

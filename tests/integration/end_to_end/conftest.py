@@ -8,11 +8,13 @@ import pytest
 import pytest_asyncio
 from psycopg import sql
 
-from tests.pipeline import worker_settings
-from tests.support import with_database
-from tests.world import PipelineHarness
+from tests.support.harnesses.pipeline_harness import PipelineHarness
+from tests.support.harnesses.worker_harness import worker_settings
+from tests.support.polling import with_database
 
-pytest.register_assert_rewrite("tests.scenes.stage", "tests.scenes.statements", "tests.scenes.settlements")
+pytest.register_assert_rewrite(
+    "tests.support.cases.event_cases", "tests.support.cases.statement_cases", "tests.support.cases.settlement_cases"
+)
 
 
 @pytest_asyncio.fixture(scope="package", loop_scope="package")

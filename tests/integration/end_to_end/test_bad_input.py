@@ -7,13 +7,14 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from mnemolog.projections.results import WriteResult
+from mnemolog.projections.queries.results import WriteResult
 from mnemolog.schemas.command import Command, DeleteAll
 from mnemolog.schemas.scope import Scope
-from mnemolog.streams.topics import CONVERSATION_TURNS, MEMORY_COMMANDS, topic_name
-from tests.kafka import publish, wait_until
-from tests.pipeline import user_turn
-from tests.servers.scripted import (
+from mnemolog.streams.kafka.topics import CONVERSATION_TURNS, MEMORY_COMMANDS, topic_name
+from tests.support.harnesses.pipeline_harness import Person, PipelineHarness, day
+from tests.support.harnesses.worker_harness import user_turn
+from tests.support.servers.kafka_client import publish, wait_until
+from tests.support.servers.scripted_model import (
     ScriptedAnswer,
     ScriptedDecision,
     decision_json,
@@ -21,7 +22,6 @@ from tests.servers.scripted import (
     extraction_json,
     extraction_reply,
 )
-from tests.world import Person, PipelineHarness, day
 
 pytestmark = [pytest.mark.kafka, pytest.mark.postgres, pytest.mark.asyncio(loop_scope="package")]
 

@@ -5,8 +5,8 @@ from typing import Any, Final
 import pytest
 
 from mnemolog.schemas.policy import Policy
-from tests.servers.scripted import ScriptedDecision, extraction_json
-from tests.world import Person, PipelineHarness, day
+from tests.support.harnesses.pipeline_harness import Person, PipelineHarness, day
+from tests.support.servers.scripted_model import ScriptedDecision, extraction_json
 
 pytestmark = [pytest.mark.kafka, pytest.mark.postgres, pytest.mark.asyncio(loop_scope="package")]
 

@@ -8,21 +8,21 @@ from typing import Any, get_args
 import pytest
 import pytest_asyncio
 
-from mnemolog.projections import vocabulary
-from mnemolog.projections.log_source import LogSource, TableLogSource
-from mnemolog.projections.rebuild import rebuild
-from mnemolog.projections.vocabulary import LABEL_OF_EVENT, VOCABULARY, VocabularyEntry
+from mnemolog.projections.rebuild.log_source import LogSource, TableLogSource
+from mnemolog.projections.rebuild.rebuild import rebuild
+from mnemolog.schemas import vocabulary
 from mnemolog.schemas.events import EVENTS
-from mnemolog.streams.log_source import KafkaLogReader
-from tests.changes import WORD_CHECKS, Change
-from tests.scenes import settlements, statements
-from tests.scenes.stage import EVENT_CASES, EventCase
-from tests.world import PipelineHarness
+from mnemolog.schemas.vocabulary import LABEL_OF_EVENT, VOCABULARY, VocabularyEntry
+from mnemolog.streams.kafka.log_reader import KafkaLogReader
+from tests.support.cases import settlement_cases, statement_cases
+from tests.support.cases.event_cases import EVENT_CASES, EventCase
+from tests.support.harnesses.fact_changes import WORD_CHECKS, Change
+from tests.support.harnesses.pipeline_harness import PipelineHarness
 
 pytestmark = [pytest.mark.kafka, pytest.mark.postgres]
 in_package_loop = pytest.mark.asyncio(loop_scope="package")
 
-CASE_MODULES = (statements, settlements)
+CASE_MODULES = (statement_cases, settlement_cases)
 VOCABULARIES = [field.name for field in fields(VocabularyEntry) if field.name not in ("event", "word", "effect")]
 CaseResults = dict[str, Change | BaseException]
 

@@ -1,0 +1,121 @@
+"""Commands of whoever runs it: rebuild, audit, migrate, topics."""
+
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from mnemolog.cli import options
+from mnemolog.cli.errors import FAILED
+from mnemolog.cli.output import cell, escape, print_json, print_table, stdout
+from mnemolog.cli.process import ProgressBars
+from mnemolog.cli.runtime import discovered_settings, run_async
+
+if TYPE_CHECKING:
+    from mnemolog.projections.queries.audit import Audit
+    from mnemolog.projections.rebuild.rebuild import RebuildReport
+
+_DIGEST_CHARACTERS = 12
+
+
+def audit(*, as_json: options.AsJson = False) -> None:
+    """Prove that no turn was lost: accepted = ended + in flight. Exit code 1 where it does not hold."""
+    from mnemolog.admin import audit as balance  # noqa: PLC0415 - loads the drivers
+
+    books = run_async(balance(discovered_settings()))
+    if as_json:
+        print_json({"ok": books.ok, "audit": books})
+    else:
+        show_audit(books)
+    if not books.ok:
+        raise typer.Exit(FAILED)
+
+
+def rebuild(
+    *,
+    source: Annotated[
+        Literal["kafka", "table"], typer.Option("--from", help="the log to read: the topic, or the tables' own copy")
+    ] = "kafka",
+    verify_only: Annotated[bool, typer.Option("--verify-only", help="compare, and change nothing")] = False,
+    as_json: options.AsJson = False,
+) -> None:
+    """Make all tables anew from the log, beside the live ones, compare both, and swap.
+
+    No model is called. Exit code 1 where a table differed.
+    """
+    from mnemolog.admin import rebuild as rebuild_tables  # noqa: PLC0415 - loads the drivers
+
+    with ProgressBars() as progress:
+        report = run_async(rebuild_tables(discovered_settings(), source, verify_only=verify_only, on_progress=progress))
+    if as_json:
+        print_json({"equal": report.equal, "report": report})
+    else:
+        show_rebuild(report)
+    if not report.equal:
+        raise typer.Exit(FAILED)
+
+
+def show_rebuild(report: "RebuildReport") -> None:
+    """Write both digests of every table."""
+    rows = [
+        (
+            one.table,
+            one.live_rows,
+            one.live_digest[:_DIGEST_CHARACTERS],
+            one.rebuilt_rows,
+            one.rebuilt_digest[:_DIGEST_CHARACTERS],
+            "equal" if one.equal else f"{one.differing} rows differ",
+        )
+        for one in report.tables
+    ]
+    print_table("live and rebuilt", ("table", "rows", "live", "rows", "rebuilt", ""), rows)
+
+
+def show_audit(report: "Audit") -> None:
+    show = stdout().print
+    show(f"{report.accepted} turns accepted = {sum(report.ends.values())} ended + {report.in_flight} in flight")
+    show("ends: " + (", ".join(f"{count} {end}" for end, count in sorted(report.ends.items())) or "none"))
+    for finding in report.findings:
+        show(f"[red]{finding.severity}:[/] {escape(finding.what)}: {escape(finding.advice)}")
+    show("[green]the books balance[/]" if report.ok else "[red]the books do not balance[/]")
+
+
+def migrate(*, as_json: options.AsJson = False) -> None:
+    """Bring the tables to the newest version; does nothing where they are."""
+    from mnemolog.admin import migrate_tables  # noqa: PLC0415 - loads the drivers
+
+    run_async(migrate_tables(discovered_settings()))
+    if as_json:
+        print_json({"migrated": True})
+    else:
+        stdout().print("the tables are up to date")
+
+
+def topics(
+    *,
+    create: Annotated[bool, typer.Option("--create", help="create those that are missing")] = False,
+    as_json: options.AsJson = False,
+) -> None:
+    """Show the topics as declared and as the broker has them. Exit code 1 where one is missing."""
+    from mnemolog.admin import create_topics, topic_states  # noqa: PLC0415 - loads the drivers
+
+    settings = discovered_settings()
+    if create:
+        run_async(create_topics(settings))
+    states = run_async(topic_states(settings))
+    if as_json:
+        print_json(states)
+    else:
+        rows = [
+            (
+                state.name,
+                state.partitions or "missing",
+                sum(state.end_offsets.values()),
+                cell(state.topic.retention) or "for ever",
+                ", ".join(state.topic.producers),
+                ", ".join(state.topic.consumers),
+            )
+            for state in states
+        ]
+        print_table(f"{len(rows)} topics", ("topic", "partitions", "records", "kept", "from", "to"), rows)
+    if any(state.partitions == 0 for state in states):
+        raise typer.Exit(FAILED)

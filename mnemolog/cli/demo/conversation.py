@@ -1,0 +1,29 @@
+"""The conversation of the demonstration: three people, a week, one record that is broken."""
+
+from collections.abc import Iterator
+from datetime import date, datetime, timedelta
+from importlib.resources import files
+
+import orjson
+
+LAST_DAY = date(2026, 3, 7)
+
+
+def shifted_records(last_day: date) -> Iterator[bytes]:
+    """The records to publish, in their order, moved in time so that the last of them are of `last_day`.
+
+    One line is no JSON, as a client that is cut off while writing would send it; it stays as it is.
+    """
+    shift = timedelta(days=(last_day - LAST_DAY).days)
+    text = files("mnemolog.cli.demo").joinpath("conversation.jsonl").read_bytes()
+    for line in text.splitlines():
+        yield _shifted(line, shift)
+
+
+def _shifted(line: bytes, shift: timedelta) -> bytes:
+    try:
+        turn = orjson.loads(line)
+    except orjson.JSONDecodeError:
+        return line
+    moved = datetime.fromisoformat(turn["occurred_at"]) + shift
+    return orjson.dumps({**turn, "occurred_at": moved.isoformat()})

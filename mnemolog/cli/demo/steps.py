@@ -1,0 +1,187 @@
+"""The steps of the demonstration, each through what any application would use."""
+
+import io
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from typing import Final, TypeVar
+from uuid import UUID
+
+from mnemolog.admin import Source, audit, rebuild
+from mnemolog.cli import admin, explain, pending, read
+from mnemolog.cli.demo.conversation import shifted_records
+from mnemolog.cli.demo.dead_letter import first_dead_letter
+from mnemolog.cli.output import escape, print_json, stdout
+from mnemolog.cli.process import ProgressBars
+from mnemolog.client.client import MemoryClient
+from mnemolog.client.commands import CommandReceipt
+from mnemolog.client.discovery import ServerAddresses
+from mnemolog.client.turn_files import PublishedRecord, PublishReport, TurnFilePublisher
+from mnemolog.errors import MnemologError
+from mnemolog.projections.queries.results import EventResult, WriteResult
+from mnemolog.settings import Settings
+from mnemolog.streams.kafka.dead_letters import DeadLetter
+
+END_TIMEOUT_SECONDS: Final = 60.0
+"""Seconds until a turn has its end at the most."""
+QUESTION: Final = "Where does Mira live?"
+
+T = TypeVar("T")
+
+
+class DemoError(MnemologError):
+    """A step of the demonstration did not show what it should."""
+
+
+class Demo:
+    """The steps, one after another; each writes a heading and what it shows, or one JSON line."""
+
+    def __init__(self, settings: Settings, connection: ServerAddresses, *, as_json: bool) -> None:
+        self._connection = connection
+        self._settings = settings.model_copy(update={"kafka": connection.kafka, "postgres": connection.postgres})
+        self._as_json = as_json
+        self._began = datetime.now(UTC)
+        self._step = 0
+
+    async def play(self) -> None:
+        async with MemoryClient.from_settings(self._settings) as client:
+            self._heading("Kafka, Postgres and all stages run")
+            self._show(show_servers, self._connection)
+            turns = await self._publish()
+            memories = await self._wait_for_facts(client, turns)
+            replaced = await self._show_replaced(client, memories)
+            await self._search(client)
+            await self._confirm_pending(client)
+            await self._undo_and_reinstate(client, replaced)
+            await self._diff(client)
+            await self._dead_letter()
+            await self._profile(client)
+        await self._rebuild("kafka")
+        await self._rebuild("table")
+        await self._audit()
+
+    async def _publish(self) -> list[PublishedRecord]:
+        records = list(shifted_records(self._began.date() - timedelta(days=1)))
+        file = TurnFilePublisher(self._settings, raw=True, progress=lambda *_: None)
+        turns = await file.publish(io.BytesIO(b"\n".join(records)))
+        _check(len(turns) == len(records), f"{len(turns)} of {len(records)} records were acknowledged")
+        self._heading("The conversation of three people is published", "durable once the broker has acknowledged it")
+        self._show(show_published, file.report)
+        return turns
+
+    async def _wait_for_facts(self, client: MemoryClient, turns: list[PublishedRecord]) -> list[EventResult]:
+        self._heading("Turns become facts", "every turn reaches exactly one end")
+        memories: list[EventResult] = []
+        for turn in turns:
+            end = await client.wait(turn.turn_id, timeout=END_TIMEOUT_SECONDS, user_id=turn.user_id, tenant=turn.tenant)
+            memories.extend(end.memories)
+            self._show(show_end, end)
+        _check(bool(memories), "no turn became a fact")
+        return memories
+
+    async def _show_replaced(self, client: MemoryClient, memories: list[EventResult]) -> UUID:
+        replacing = [read.fact_id for read in memories if read.event == "REPLACE" and read.fact_id]
+        _check(bool(replacing), "no fact was replaced")
+        history = await client.history(replacing[0])
+        self._heading("A fact that was replaced, and its history", "what was true stays known, with its time")
+        self._show(explain.show_history, history)
+        return replacing[0]
+
+    async def _search(self, client: MemoryClient) -> None:
+        found = await client.search(QUESTION, user_id="mira", limit=3)
+        _check(bool(found.hits), f"nothing was found for {QUESTION!r}")
+        self._heading(f'A search: "{QUESTION}"', "by meaning and words; the replaced fact is not in it")
+        self._show(read.show_search, found)
+
+    async def _confirm_pending(self, client: MemoryClient) -> None:
+        waiting = await client.pending(user_id="priya")
+        _check(bool(waiting), "no overwrite waits for a word")
+        self._heading("What waits for a word", "a sure fact is not overwritten by one denial; then Priya confirms it")
+        self._show(pending.show_pending, waiting)
+        order = await client.confirm(waiting[0].fact.fact_id, user_id="priya", actor="Priya")
+        self._show(show_end, await self._wait_until_done(client, order, "priya"))
+
+    async def _undo_and_reinstate(self, client: MemoryClient, fact_id: UUID) -> None:
+        explained = await client.explain(fact_id)
+        self._heading("A decision explained, taken back, and the undo taken back", "each is a commit like any other")
+        self._show(explain.show_explanation, explained)
+        whose = explained.fact.user_id
+        undo = await client.undo(turn_id=explained.fact.source_id, user_id=whose)
+        self._show(show_end, await self._wait_until_done(client, undo, whose))
+        again = await client.undo(turn_id=undo.command_id, user_id=whose)
+        self._show(show_end, await self._wait_until_done(client, again, whose))
+
+    async def _wait_until_done(self, client: MemoryClient, command: CommandReceipt, user_id: str | None) -> WriteResult:
+        end = await client.wait(command.command_id, timeout=END_TIMEOUT_SECONDS, user_id=user_id)
+        _check(end.status == "done", f"the order was not carried out: {end.error}")
+        return end
+
+    async def _diff(self, client: MemoryClient) -> None:
+        today = self._began.replace(hour=0, minute=0, second=0, microsecond=0)
+        changes = await client.diff(today, self._began + timedelta(days=1), user_id="jonas")
+        self._heading("What changed today in what is known of Jonas")
+        self._show(explain.show_diff, changes)
+
+    async def _dead_letter(self) -> None:
+        letter = await first_dead_letter(self._settings, timeout_seconds=END_TIMEOUT_SECONDS)
+        self._heading("The record that was no turn", "kept with its bytes and the reason, its end is `failed`")
+        self._show(show_dead_letter, letter)
+
+    async def _profile(self, client: MemoryClient) -> None:
+        self._heading("The profile of Mira", "made of her active facts")
+        self._show(read.show_profile, await client.profile(user_id="mira"))
+
+    async def _rebuild(self, source: Source) -> None:
+        with ProgressBars() as progress:
+            report = await rebuild(self._settings, source, verify_only=False, on_progress=progress)
+        self._heading(
+            f"All tables made anew from the log ({source})", "no model was called; both digests of each table"
+        )
+        self._show(admin.show_rebuild, report)
+        _check(report.equal, "the rebuilt tables differ from the live ones")
+
+    async def _audit(self) -> None:
+        books = await audit(self._settings)
+        self._heading("The books")
+        self._show(admin.show_audit, books)
+        _check(books.ok, "the audit found errors")
+
+    def _heading(self, what: str, why: str = "") -> None:
+        self._step += 1
+        if self._as_json:
+            return
+        stdout().print(f"\n[bold cyan]{self._step}. {escape(what)}[/]" + (f"  [dim]{escape(why)}[/]" if why else ""))
+
+    def _show(self, show: Callable[[T], None], result: T) -> None:
+        """Show a result as its command would, or as one line of JSON."""
+        if self._as_json:
+            print_json({"step": self._step, "result": result})
+        else:
+            show(result)
+
+
+def show_servers(connection: ServerAddresses) -> None:
+    stdout().print(f"  Kafka {connection.kafka}, metrics {connection.metrics_url}/metrics", markup=False)
+
+
+def show_published(report: PublishReport) -> None:
+    stdout().print(f"  {report.read} records sent, {report.acknowledged} acknowledged")
+
+
+def show_end(result: WriteResult) -> None:
+    """One turn's end in a few lines."""
+    if not result.memories:
+        stdout().print(f"  {escape(result.turn_id):<24} {result.status}", markup=False)
+    for one in result.memories:
+        what = f"{one.action} of {one.text}" if one.event == "UNDO" else one.text
+        stdout().print(f"  {escape(result.turn_id):<24} {one.event:<10} {what}", markup=False)
+
+
+def show_dead_letter(letter: DeadLetter) -> None:
+    shown = (letter.value or b"").decode(errors="replace")
+    stdout().print(f"  {escape(shown)}\n  from {letter.origin}, stage {letter.stage}: [red]{letter.reason}[/]")
+    stdout().print(f"  {escape(letter.detail)}")
+
+
+def _check(condition: bool, failure: str) -> None:
+    if not condition:
+        raise DemoError(f"{failure}: look at the logs in the data folder (`mnemolog demo --keep DIR` keeps it)")

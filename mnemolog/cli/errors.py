@@ -1,0 +1,74 @@
+"""From an error to what the user reads: what went wrong, what to do, and the exit code."""
+
+import os
+import traceback
+from typing import Final, NamedTuple
+
+from mnemolog.cli.output import stderr, without_control_characters
+
+FAILED: Final = 1
+USAGE: Final = 2
+UNAVAILABLE: Final = 3
+INTERRUPTED: Final = 130
+
+_SERVERS_ADVICE = "`mnemolog up` starts Kafka and Postgres here; MNEMOLOG_KAFKA and MNEMOLOG_POSTGRES name others"
+
+
+class ExitStatus(NamedTuple):
+    """The exit code of a class of errors, and the advice where the error carries none itself."""
+
+    code: int
+    advice: str | None = None
+
+
+# By qualified name, so that a command need not import every driver to tell their errors apart.
+_EXIT_STATUSES: Final[dict[str, ExitStatus]] = {
+    "mnemolog.errors.SettingsError": ExitStatus(USAGE),
+    "mnemolog.errors.InvalidTurnError": ExitStatus(USAGE),
+    "mnemolog.errors.InvalidCommandError": ExitStatus(USAGE),
+    "mnemolog.errors.ServerUnavailableError": ExitStatus(UNAVAILABLE),
+    "mnemolog.errors.PublishError": ExitStatus(UNAVAILABLE),
+    "mnemolog.errors.MnemologError": ExitStatus(FAILED),
+    "mnemolog.embedded.errors.MissingExtraError": ExitStatus(USAGE),
+    "mnemolog.embedded.errors.ServerFailedError": ExitStatus(UNAVAILABLE),
+    "mnemolog.embedded.errors.JarsUnavailableError": ExitStatus(UNAVAILABLE),
+    "mnemolog.embedded.errors.EmbeddedError": ExitStatus(FAILED),
+    "mnemolog.projections.queries.errors.QueryError": ExitStatus(USAGE),
+    "mnemolog.projections.queries.errors.LogUnreadableError": ExitStatus(UNAVAILABLE),
+    "mnemolog.projections.errors.SchemaMissingError": ExitStatus(USAGE),
+    "mnemolog.projections.errors.ProjectionError": ExitStatus(FAILED),
+    "mnemolog.streams.errors.StartRefused": ExitStatus(USAGE),
+    "mnemolog.streams.llm.errors.ProviderConfigurationError": ExitStatus(USAGE),
+    "aiokafka.errors.KafkaError": ExitStatus(UNAVAILABLE, _SERVERS_ADVICE),
+    "psycopg.errors.UndefinedTable": ExitStatus(USAGE, "run `mnemolog migrate` first"),
+    "psycopg.errors.InsufficientPrivilege": ExitStatus(USAGE, "give the account of MNEMOLOG_POSTGRES these rights"),
+    "psycopg.OperationalError": ExitStatus(UNAVAILABLE, _SERVERS_ADVICE),
+    "sqlalchemy.exc.OperationalError": ExitStatus(UNAVAILABLE, _SERVERS_ADVICE),
+    "builtins.FileNotFoundError": ExitStatus(USAGE, "check the path"),
+    "builtins.OSError": ExitStatus(FAILED, "check the path, its rights and the space left"),
+}
+_UNEXPECTED = ExitStatus(FAILED, "this is a fault of Mnemolog; MNEMOLOG_LOG_LEVEL=debug shows where it happened")
+
+
+def print_error(error: BaseException) -> int:
+    """Write `error` to stderr; the exit code of the command."""
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    verdict = exit_status_of(error)
+    words = without_control_characters(str(error)).strip() or type(error).__name__
+    console = stderr()
+    console.print("[bold red]error:[/] ", end="")
+    console.print(words if verdict is not _UNEXPECTED else f"{type(error).__name__}: {words}", markup=False)
+    if verdict.advice:
+        console.print(f"[bold]try:[/] {verdict.advice}")
+    if os.environ.get("MNEMOLOG_LOG_LEVEL", "").lower() == "debug":
+        console.print("".join(traceback.format_exception(error)), markup=False)
+    return verdict.code
+
+
+def exit_status_of(error: BaseException) -> ExitStatus:
+    """What an error means for the user: the first class of its line that is known."""
+    for kind in type(error).__mro__:
+        if verdict := _EXIT_STATUSES.get(f"{kind.__module__}.{kind.__qualname__}"):
+            return verdict
+    return _UNEXPECTED

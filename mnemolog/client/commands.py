@@ -1,0 +1,256 @@
+"""What a client orders: facts changed, settled or taken back, and policies set. Each order is one command."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Literal, TypedDict, Unpack, overload
+
+from mnemolog.client.base import ClientBase
+from mnemolog.client.command_builder import CommandDraft, FactId, FactIds, as_list, build_command, exact_scope
+from mnemolog.client.producer import OutgoingRecord
+from mnemolog.errors import InvalidCommandError
+from mnemolog.projections.queries.scopes import matching_scopes
+from mnemolog.projections.stores.policies import StoredPolicies, fetch_policies
+from mnemolog.schemas.command import TENANT_POLICY_AGENT, Command, DeleteAll, Edit, Undo
+from mnemolog.schemas.policy import Policy
+from mnemolog.schemas.scope import Scope
+
+Action = Literal["keep_both", "keep_old", "replace", "contradict", "merge"]
+PLACEHOLDER_SCOPE = Scope(user_id="anybody")
+
+
+class ScopeArgs(TypedDict, total=False):
+    """Exactly one scope: an id that is not given is not set there."""
+
+    tenant: str | None
+    user_id: str | None
+    agent_id: str | None
+    app_id: str | None
+    run_id: str | None
+
+
+class CommandArgs(ScopeArgs, total=False):
+    """Whose memory an order is about, and who gives it.
+
+    `actor` says by whom, in words. An own `command_id` must be new for the user, among turns too; the same order under
+    the same id is carried out once.
+    """
+
+    actor: str | None
+    command_id: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommandReceipt:
+    """A command that the broker has. It will reach exactly one end; `wait` and `status` tell which."""
+
+    command_id: str
+    status: Literal["PENDING"] = "PENDING"
+
+
+class CommandMixin(ClientBase):
+    """Orders to the pipeline, in order with the turns of their owner.
+
+    Every method returns once the broker has the command for good. It raises `InvalidCommandError` before anything is
+    sent, and `PublishError` when no acknowledgement came in time: give the order again with the same `command_id`.
+    What cannot be carried out ends as `rejected`, as a whole, with the reason; facts of other scopes are never touched.
+    """
+
+    async def update(
+        self,
+        fact_id: FactId,
+        text: str,
+        *,
+        key: str | None = None,
+        value: str | None = None,
+        **arguments: Unpack[CommandArgs],
+    ) -> CommandReceipt:
+        """Put `text` in the place of a fact, from now on. A human's fact is left to `correct`."""
+        return await self.batch_update([{"fact_id": fact_id, "text": text, "key": key, "value": value}], **arguments)
+
+    async def batch_update(
+        self, edits: Sequence[Edit | Mapping[str, Any]], **arguments: Unpack[CommandArgs]
+    ) -> CommandReceipt:
+        """Update up to 100 facts at once, all or none. An edit has fact_id, text, and perhaps key and value."""
+        return await self._issue("update", arguments, edits=list(edits))
+
+    async def delete(self, fact_id: FactId, **arguments: Unpack[CommandArgs]) -> CommandReceipt:
+        """Hold a fact no longer: it leaves what is believed, and stays in the history."""
+        return await self.batch_delete([fact_id], **arguments)
+
+    async def batch_delete(self, fact_ids: Sequence[FactId], **arguments: Unpack[CommandArgs]) -> CommandReceipt:
+        """Delete up to 100 facts at once, all or none."""
+        return await self._issue("delete", arguments, fact_ids=list(fact_ids))
+
+    async def delete_all(
+        self, *, key: str | None = None, category: str | None = None, **arguments: Unpack[CommandArgs]
+    ) -> list[CommandReceipt]:
+        """Delete every active or pending fact of a scope, or those of a key or category.
+
+        "*" stands for any value of an id: then there is one command for each scope that the tables know now, in the
+        list that is returned; with an exact scope it has one.
+        """
+        return await self._issue_for_scopes("delete_all", arguments, key=key, category=category)
+
+    async def confirm(self, fact_ids: FactIds, **arguments: Unpack[CommandArgs]) -> CommandReceipt:
+        """Let one or several pending facts stand, with all that they were held back from doing."""
+        return await self._issue("confirm", arguments, fact_ids=as_list(fact_ids))
+
+    async def reject(self, fact_ids: FactIds, **arguments: Unpack[CommandArgs]) -> CommandReceipt:
+        """Close one or several pending facts; what they challenged stays."""
+        return await self._issue("reject", arguments, fact_ids=as_list(fact_ids))
+
+    async def correct(
+        self,
+        fact_id: FactId,
+        text: str,
+        *,
+        key: str | None = None,
+        value: str | None = None,
+        ended_at: datetime | None = None,
+        **arguments: Unpack[CommandArgs],
+    ) -> CommandReceipt:
+        """Put a human's word in the place of a fact: from then on only a human can change it.
+
+        The old one never was true, or, where `ended_at` is given, was true until then.
+        """
+        edit = {"fact_id": fact_id, "text": text, "key": key, "value": value}
+        return await self._issue("correct", arguments, edit=edit, ended_at=ended_at)
+
+    async def resolve(
+        self,
+        fact_id: FactId,
+        action: Action,
+        *,
+        targets: FactIds = (),
+        text: str | None = None,
+        **arguments: Unpack[CommandArgs],
+    ) -> CommandReceipt:
+        """Settle an unresolved fact against `targets`, by default those that it was added beside.
+
+        `text` is the merged text of a `merge`, and of nothing else.
+        """
+        return await self._issue(
+            "resolve", arguments, fact_id=fact_id, action=action, targets=as_list(targets), text=text
+        )
+
+    @overload
+    async def undo(
+        self, *, event_id: FactId, cascade: bool = ..., **arguments: Unpack[CommandArgs]
+    ) -> CommandReceipt: ...
+    @overload
+    async def undo(self, *, turn_id: str, cascade: bool = ..., **whose: Unpack[CommandArgs]) -> CommandReceipt: ...
+    @overload
+    async def undo(
+        self,
+        *,
+        model: str | None = ...,
+        prompt_version: str | None = ...,
+        since: datetime,
+        until: datetime,
+        cascade: bool = ...,
+        **whose: Unpack[CommandArgs],
+    ) -> list[CommandReceipt]: ...
+    async def undo(
+        self,
+        *,
+        event_id: FactId | None = None,
+        turn_id: str | None = None,
+        model: str | None = None,
+        prompt_version: str | None = None,
+        since: datetime | None = None,
+        until: datetime | None = None,
+        cascade: bool = False,
+        **whose: Unpack[CommandArgs],
+    ) -> CommandReceipt | list[CommandReceipt]:
+        """Take back an event, a turn (or a command, by its command_id), or all that a model or prompt version decided.
+
+        The latter from `since` up to `until`; there "*" stands for any value of an id, as in `delete_all`, and a list
+        is returned. Where later decisions build on it the undo is rejected with their list, or with `cascade` takes
+        those back too. An undo is undone by the id of its command.
+        """
+        order = {
+            "event_id": event_id,
+            "source_id": turn_id,
+            "model": model,
+            "prompt_version": prompt_version,
+            "since": since,
+            "until": until,
+            "cascade": cascade,
+        }
+        if event_id is None and turn_id is None:
+            return await self._issue_for_scopes("undo", whose, **order)
+        return await self._issue("undo", whose, **order)
+
+    async def set_policy(self, policy: Policy | Mapping[str, Any], **arguments: Unpack[CommandArgs]) -> CommandReceipt:
+        """Let `policy` hold for a scope, or for the whole tenant where neither user nor agent is named.
+
+        It takes the place of the one that held at this level: what it does not say is as the level above says.
+        """
+        level = "scope" if _names_owner(arguments) else "tenant"
+        named: CommandArgs = {**arguments, "agent_id": _policy_agent(arguments)}
+        return await self._issue("set_policy", named, level=level, policy=policy)
+
+    async def policies(self, **scope_args: Unpack[ScopeArgs]) -> StoredPolicies:
+        """What has been set for a tenant, and for a scope where a user or an agent is named."""
+        named: ScopeArgs = {**scope_args, "agent_id": _policy_agent(scope_args)}
+        scope = exact_scope(self._draft({}, **named).scope_ids)
+        async with self._open_read_pool().connection() as connection:
+            return await fetch_policies(connection, scope)
+
+    async def _issue(self, kind: str, arguments: CommandArgs, **fields: Any) -> CommandReceipt:
+        command = build_command(self._draft({"kind": kind, **fields}, **arguments))
+        publisher = await self._connect_producer()
+        await publisher.publish(OutgoingRecord.of(command))
+        return CommandReceipt(command_id=command.command_id)
+
+    async def _issue_for_scopes(self, kind: str, arguments: CommandArgs, **fields: Any) -> list[CommandReceipt]:
+        draft = self._draft({"kind": kind, **fields}, **arguments)
+        commands = await self._commands_per_scope(draft) if draft.has_wildcard else [build_command(draft)]
+        publisher = await self._connect_producer()
+        names = await publisher.publish_batch(map(OutgoingRecord.of, commands))
+        return [CommandReceipt(command_id=name) for name in names]
+
+    async def _commands_per_scope(self, draft: CommandDraft) -> list[Command]:
+        order = build_command(
+            draft.for_scope(PLACEHOLDER_SCOPE)
+        ).order  # judged before the tables are asked whom it concerns
+        if not isinstance(order, DeleteAll | Undo):
+            raise InvalidCommandError(f"{order.kind} is for one exact scope")
+        async with self._open_read_pool().connection() as connection:
+            scopes = await matching_scopes(connection, order, self._scope_filter(**draft.scope_ids))
+        return [build_command(draft.for_scope(scope)) for scope in scopes]
+
+    def _draft(
+        self,
+        payload: Mapping[str, Any],
+        *,
+        tenant: str | None = None,
+        user_id: str | None = None,
+        agent_id: str | None = None,
+        app_id: str | None = None,
+        run_id: str | None = None,
+        actor: str | None = None,
+        command_id: str | None = None,
+    ) -> CommandDraft:
+        place = {"user_id": user_id, "agent_id": agent_id, "app_id": app_id, "run_id": run_id}
+        return CommandDraft(
+            command_id=command_id or self._new_id(),
+            scope_ids={"tenant": tenant or self._settings.tenant, **place},
+            issued_at=self._now(),
+            payload=payload,
+            actor=actor,
+        )
+
+
+def _names_owner(scope_args: ScopeArgs) -> bool:
+    return scope_args.get("user_id") is not None or scope_args.get("agent_id") is not None
+
+
+def _policy_agent(scope_args: ScopeArgs) -> str | None:
+    """The agent in whose scope a policy is set: one of its own for that of a whole tenant."""
+    if _names_owner(scope_args):
+        return scope_args.get("agent_id")
+    if scope_args.get("app_id") is not None or scope_args.get("run_id") is not None:
+        raise InvalidCommandError("a policy is for a tenant, or for a scope with a user_id or an agent_id: name one")
+    return TENANT_POLICY_AGENT

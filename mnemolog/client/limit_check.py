@@ -1,0 +1,89 @@
+"""Limits at the edge: a quick answer before a turn is published. The truth is told where the turn is decided."""
+
+import asyncio
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Final
+
+import structlog
+from psycopg import AsyncConnection
+from psycopg.rows import TupleRow
+
+from mnemolog.client.read_pool import ReadPool
+from mnemolog.errors import LimitExceededError, ServerUnavailableError, SettingsError
+from mnemolog.projections.stores.limits import exceeded_turn_size, find_exhausted_limit, is_received
+from mnemolog.projections.stores.policies import fetch_policies, may_have_limits
+from mnemolog.schemas.policy import EffectivePolicy, LimitHit
+from mnemolog.schemas.turn import Turn
+
+CHECK_TIMEOUT_SECONDS: Final = 1.0
+CACHE_TTL: Final = timedelta(seconds=1)
+MAX_CACHED_TENANTS: Final = 1000
+
+_log = structlog.get_logger(__name__)
+
+
+class LimitPrecheck:
+    """Tells of turns that would be refused for a limit.
+
+    Whether a tenant has limits at all is asked once a second: a limit that was set takes that long to be seen here.
+    """
+
+    def __init__(self) -> None:
+        self._cache: dict[str, _CachedAnswer] = {}
+
+    async def check(self, pool: ReadPool, turn: Turn, now: datetime) -> None:
+        """Raise `LimitExceededError` where a limit of the turn's scope or tenant is used up, or the turn is too large.
+
+        Takes two round trips where the tenant has limits, else none but for one a second. A turn that was published
+        before is let through: its second copy does nothing. So is every turn while Postgres is away or not migrated
+        yet, or has no answer within a second.
+        """
+        if self._is_cached_as_unlimited(turn.scope.tenant, now):
+            return
+        try:
+            async with asyncio.timeout(CHECK_TIMEOUT_SECONDS):
+                hit = await self._limit_hit(pool, turn, now)
+        except (ServerUnavailableError, SettingsError, TimeoutError) as error:
+            _log.debug("limits_not_checked", turn_id=turn.turn_id, error=str(error) or type(error).__name__)
+            return
+        if hit is not None:
+            raise LimitExceededError(turn.turn_id, hit)
+
+    def _is_cached_as_unlimited(self, tenant: str, now: datetime) -> bool:
+        seen = self._cache.get(tenant)
+        return seen is not None and not seen.has_limits and seen.is_fresh(now)
+
+    async def _limit_hit(self, pool: ReadPool, turn: Turn, now: datetime) -> LimitHit | None:
+        async with pool.connection() as connection:
+            if not await self._has_limits(connection, turn.scope.tenant, now):
+                return None
+            rules = (await fetch_policies(connection, turn.scope)).overlay(EffectivePolicy())
+            if not rules.limits:
+                return None
+            size = len(turn.to_bytes())
+            hit = exceeded_turn_size(rules, size) or await find_exhausted_limit(connection, turn.scope, rules, now)
+            if hit is None or await is_received(connection, turn.scope.owner, turn.turn_id):
+                return None
+            return hit
+
+    async def _has_limits(self, connection: AsyncConnection[TupleRow], tenant: str, now: datetime) -> bool:
+        seen = self._cache.get(tenant)
+        if seen is not None and seen.is_fresh(now):
+            return seen.has_limits
+        limited = await may_have_limits(connection, tenant)
+        if len(self._cache) >= MAX_CACHED_TENANTS:
+            self._cache.clear()
+        self._cache[tenant] = _CachedAnswer(asked_at=now, has_limits=limited)
+        return limited
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _CachedAnswer:
+    """Whether a tenant had limits when it was looked at."""
+
+    asked_at: datetime
+    has_limits: bool
+
+    def is_fresh(self, now: datetime) -> bool:
+        return timedelta(0) <= now - self.asked_at < CACHE_TTL  # a clock may have been put back

@@ -1,0 +1,184 @@
+"""Publishing: a turn or a command counts as accepted once every in-sync replica of the broker has it."""
+
+import asyncio
+from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Iterable
+from dataclasses import dataclass
+from typing import Final, Protocol, Self
+
+from aiokafka import AIOKafkaProducer  # type: ignore[import-untyped] # aiokafka ships no types
+from aiokafka.errors import KafkaError, KafkaTimeoutError  # type: ignore[import-untyped] # the same
+
+from mnemolog.errors import PartlyPublishedError, PublishError, ServerUnavailableError
+from mnemolog.schemas.command import Command
+from mnemolog.schemas.turn import Turn
+from mnemolog.streams.kafka.topics import CONVERSATION_TURNS, MEMORY_COMMANDS, Topic, topic_name
+
+
+class RecordMetadata(Protocol):
+    """Where the broker put a record."""
+
+    topic: str
+    partition: int
+    offset: int
+
+
+_ID_FIELDS: Final = {CONVERSATION_TURNS.name: "turn_id", MEMORY_COMMANDS.name: "command_id"}
+MAX_UNACKNOWLEDGED: Final = 1000
+"""Records that wait for their acknowledgement at the most; bounds the memory of publishing a long file."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OutgoingRecord:
+    """One record for a topic. `name` is what errors call it: the id of the turn or command, or its line."""
+
+    name: str
+    key: bytes | None
+    value: bytes
+    topic: Topic = CONVERSATION_TURNS
+
+    @classmethod
+    def of(cls, record: Turn | Command) -> Self:
+        key, value = record.scope.key, record.to_bytes()
+        match record:
+            case Turn():
+                return cls(name=record.turn_id, key=key, value=value)
+            case Command():
+                return cls(name=record.command_id, key=key, value=value, topic=MEMORY_COMMANDS)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeliveryReport:
+    """The broker's word for one record: its `position` (topic/partition/offset), or the `error`."""
+
+    name: str
+    position: str | None = None
+    error: PublishError | None = None
+
+
+class RecordProducer:
+    """Sends records through one idempotent producer with acks=all. Make it with `connect`; close it."""
+
+    def __init__(self, producer: AIOKafkaProducer, *, prefix: str, timeout_seconds: float) -> None:
+        self._producer = producer
+        self._prefix = prefix
+        self._timeout_seconds = timeout_seconds
+        self._sequence_broken = False
+
+    @property
+    def needs_reconnect(self) -> bool:
+        """Whether the broker has refused a record: its number is missing then, and all that follows is refused too."""
+        return self._sequence_broken
+
+    @classmethod
+    async def connect(
+        cls, kafka: str, *, prefix: str = "", compression: str = "zstd", timeout_seconds: float = 30.0
+    ) -> Self:
+        """Connect to the brokers at `kafka`; each acknowledgement has `timeout_seconds` seconds.
+
+        Raises `ServerUnavailableError`.
+        """
+        producer = AIOKafkaProducer(
+            bootstrap_servers=kafka,
+            acks="all",
+            enable_idempotence=True,
+            compression_type=None if compression == "none" else compression,
+            linger_ms=2,
+            max_request_size=CONVERSATION_TURNS.max_message_bytes,
+            request_timeout_ms=round(timeout_seconds * 1000),
+        )
+        try:
+            await asyncio.wait_for(producer.start(), timeout_seconds)
+        except (KafkaError, TimeoutError) as error:
+            await producer.stop()
+            raise ServerUnavailableError(
+                f"Kafka at {kafka} cannot be reached ({error!r}): start it, or correct MNEMOLOG_KAFKA"
+            ) from error
+        except BaseException:
+            await producer.stop()
+            raise
+        return cls(producer, prefix=prefix, timeout_seconds=timeout_seconds)
+
+    async def close(self) -> None:
+        await self._producer.stop()
+
+    async def publish(self, record: OutgoingRecord) -> DeliveryReport:
+        """Send one record and wait for its acknowledgement. Raises `PublishError` when none comes in time."""
+        receipt = await (await self._enqueue(record))
+        if receipt.error:
+            raise receipt.error
+        return receipt
+
+    async def publish_stream(self, records: AsyncIterable[OutgoingRecord]) -> AsyncIterator[DeliveryReport]:
+        """Send records in their order, many at a time; yields one receipt for each, in the same order."""
+        waiting: asyncio.Queue[asyncio.Task[DeliveryReport] | None] = asyncio.Queue()
+        room = asyncio.Semaphore(MAX_UNACKNOWLEDGED)
+
+        async def feed() -> None:
+            async for letter in records:
+                await room.acquire()
+                waiting.put_nowait(await self._enqueue(letter))
+
+        feeder = asyncio.create_task(feed())
+        feeder.add_done_callback(lambda _: waiting.put_nowait(None))
+        try:
+            while (task := await waiting.get()) is not None:
+                yield await task
+                room.release()
+            await feeder
+        finally:
+            feeder.cancel()
+
+    async def publish_batch(self, records: Iterable[OutgoingRecord]) -> list[str]:
+        """Send records in their order; their names, once all are acknowledged. Raises `PartlyPublishedError`."""
+        receipts = [receipt async for receipt in self.publish_stream(as_async(records))]
+        failed = {receipt.name: str(receipt.error) for receipt in receipts if receipt.error}
+        if failed:
+            raise PartlyPublishedError([receipt.name for receipt in receipts if not receipt.error], failed)
+        return [receipt.name for receipt in receipts]
+
+    async def _enqueue(self, record: OutgoingRecord) -> asyncio.Task[DeliveryReport]:
+        """Hand the record to the producer, so that the order is kept; the task waits for the receipt."""
+        deadline = asyncio.get_running_loop().time() + self._timeout_seconds
+        try:
+            async with asyncio.timeout_at(deadline):
+                sent = await self._producer.send(self._topic_name(record), key=record.key, value=record.value)
+        except (KafkaError, TimeoutError) as error:
+            return asyncio.create_task(
+                _resolved(DeliveryReport(name=record.name, error=self._delivery_error(record, error)))
+            )
+        return asyncio.create_task(self._wait_for_ack(record, sent, deadline))
+
+    async def _wait_for_ack(
+        self, record: OutgoingRecord, sent: Awaitable[RecordMetadata], deadline: float
+    ) -> DeliveryReport:
+        try:
+            async with asyncio.timeout_at(deadline):
+                place = await sent
+        except (KafkaError, TimeoutError) as error:
+            return DeliveryReport(name=record.name, error=self._delivery_error(record, error))
+        return DeliveryReport(name=record.name, position=f"{place.topic}/{place.partition}/{place.offset}")
+
+    def _delivery_error(self, record: OutgoingRecord, cause: BaseException) -> PublishError:
+        late = isinstance(cause, TimeoutError | KafkaTimeoutError)
+        self._sequence_broken = self._sequence_broken or not late
+        what = f"was not acknowledged within {self._timeout_seconds:g} s" if late else f"was refused ({cause!r})"
+        error = PublishError(
+            record.name,
+            f"{record.name} {what} by {self._topic_name(record)}: check that Kafka runs and the topic exists "
+            f"(`mnemolog topics`), then publish again with the same {_ID_FIELDS[record.topic.name]}",
+        )
+        error.__cause__ = cause
+        return error
+
+    def _topic_name(self, record: OutgoingRecord) -> str:
+        return topic_name(record.topic, self._prefix)
+
+
+async def _resolved(receipt: DeliveryReport) -> DeliveryReport:
+    return receipt
+
+
+async def as_async(records: Iterable[OutgoingRecord]) -> AsyncIterator[OutgoingRecord]:
+    """Letters at hand, as `publish_stream` takes them."""
+    for letter in records:
+        yield letter

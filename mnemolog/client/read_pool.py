@@ -1,0 +1,72 @@
+"""Connections for questions: a small pool, opened at the first one."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from psycopg import AsyncConnection, Error, OperationalError
+from psycopg.conninfo import conninfo_to_dict
+from psycopg.errors import QueryCanceled, UndefinedTable
+from psycopg.rows import TupleRow
+
+from mnemolog.errors import ServerUnavailableError, SettingsError
+from mnemolog.projections.db.pools import connection_settings, open_pool, prepare_connection
+
+APPLICATION_NAME = "mnemolog-client"
+
+
+class ReadPool:
+    """Hands out connections to the tables at `url`."""
+
+    def __init__(self, url: str, *, size: int, statement_timeout: float) -> None:
+        self._url = url
+        self._opening = asyncio.Lock()
+        self._opened = False
+        self._pool = open_pool(
+            url, min_size=0, max_size=size, application_name=APPLICATION_NAME, statement_timeout=statement_timeout
+        )
+
+    @asynccontextmanager
+    async def connection(self) -> AsyncIterator[AsyncConnection[TupleRow]]:
+        """A connection for one question. Raises `ServerUnavailableError` where Postgres does not answer."""
+        try:
+            await self._open()
+            async with self._pool.connection() as connection:
+                yield connection
+        except QueryCanceled as error:
+            advice = "ask for less, or raise MNEMOLOG_POSTGRES_STATEMENT_TIMEOUT"
+            raise ServerUnavailableError(f"Postgres did not answer in time ({_one_line(error)}): {advice}") from error
+        except OperationalError as error:
+            what = f"Postgres at {_host_and_port(self._url)} cannot be reached ({_one_line(error)})"
+            raise ServerUnavailableError(f"{what}: start it, or correct MNEMOLOG_POSTGRES") from error
+        except UndefinedTable as error:
+            what = f"this database has no tables of Mnemolog ({_one_line(error)})"
+            raise SettingsError(f"{what}: run `mnemolog migrate` first") from error
+
+    async def close(self) -> None:
+        await self._pool.close()
+
+    async def _open(self) -> None:
+        async with self._opening:
+            if not self._opened:
+                await _check_connection(self._url)
+                await self._pool.open()
+                self._opened = True
+
+
+async def _check_connection(url: str) -> None:
+    """Fail at once and with the reason, where the pool would try on in silence."""
+    async with await AsyncConnection.connect(
+        url, **connection_settings(url, application_name=APPLICATION_NAME)
+    ) as connection:
+        await prepare_connection(connection)
+
+
+def _one_line(error: Error) -> str:
+    return " ".join(str(error).split())
+
+
+def _host_and_port(url: str) -> str:
+    """Host and port, without the password."""
+    parts = conninfo_to_dict(url)
+    return f"{parts.get('host', 'localhost')}:{parts.get('port', 5432)}"

@@ -1,0 +1,158 @@
+"""Publishing lines of JSON turns, and following them to their ends: the work behind `mnemolog publish`."""
+
+import asyncio
+from collections import Counter, deque
+from collections.abc import AsyncIterator, Callable, Sequence
+from dataclasses import dataclass, field
+from typing import IO, Final
+
+from mnemolog.client.client import MemoryClient
+from mnemolog.client.producer import DeliveryReport, OutgoingRecord, RecordProducer
+from mnemolog.client.turn_builder import read_turn
+from mnemolog.errors import InvalidTurnError
+from mnemolog.projections.queries.results import WriteResult
+from mnemolog.schemas.admission import Refusal, parse_turn
+from mnemolog.settings import Settings
+
+MAX_CONCURRENT_WAITS: Final = 16
+READ_HINT_BYTES: Final = 1 << 20
+
+ProgressCallback = Callable[[str, int, int], None]
+"""Called with a step, how much of it is done, and of how much."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PublishedRecord:
+    """By what the end of a published record is found: the turn's id, or the position of what is no turn."""
+
+    turn_id: str
+    position: str
+    tenant: str | None = None
+    user_id: str | None = None
+
+
+@dataclass(slots=True, kw_only=True)
+class PublishReport:
+    """What became of the lines; the faults by line number."""
+
+    read: int = 0
+    acknowledged: int = 0
+    refused: dict[int, str] = field(default_factory=dict)
+    unacknowledged: dict[int, str] = field(default_factory=dict)
+    ends: Counter[str] = field(default_factory=Counter)
+    unfinished: list[str] = field(default_factory=list)
+
+    @property
+    def complete(self) -> bool:
+        return not (self.refused or self.unacknowledged or self.unfinished)
+
+
+class TurnFilePublisher:
+    """One input on its way. With `raw`, lines are sent as they are, even those that are no turn."""
+
+    def __init__(self, settings: Settings, *, raw: bool, progress: ProgressCallback) -> None:
+        self.report = PublishReport()
+        self._settings = settings
+        self._raw = raw
+        self._progress = progress
+        self._awaiting_delivery: deque[tuple[int, OutgoingRecord]] = deque()
+
+    async def publish(self, stream: IO[bytes]) -> list[PublishedRecord]:
+        """Send every line that is a turn; returns when the broker has answered for all of them."""
+        settings = self._settings
+        publisher = await RecordProducer.connect(
+            settings.kafka or "", prefix=settings.topic_prefix, compression=settings.compression
+        )
+        try:
+            receipts = publisher.publish_stream(self._records(stream))
+            return [followed async for receipt in receipts if (followed := self._count_delivery(receipt))]
+        finally:
+            await publisher.close()
+
+    async def wait_for_ends(self, records: Sequence[PublishedRecord], *, seconds: float) -> None:
+        """Wait until all `records` have their ends, `seconds` at the most, and count the ends."""
+        deadline = asyncio.get_running_loop().time() + seconds
+        at_once = asyncio.Semaphore(MAX_CONCURRENT_WAITS)
+
+        async def one(client: MemoryClient, turn: PublishedRecord) -> None:
+            async with at_once:
+                await self._wait_for_end(client, turn, max(0.0, deadline - asyncio.get_running_loop().time()))
+            self._progress("reached their end", self.report.ends.total(), len(records))
+
+        async with MemoryClient.from_settings(self._settings) as client, asyncio.TaskGroup() as group:
+            for turn in records:
+                group.create_task(one(client, turn))
+
+    async def _records(self, stream: IO[bytes]) -> AsyncIterator[OutgoingRecord]:
+        async for number, content in _lines(stream):
+            self.report.read += 1
+            try:
+                letter = self._record(number, content)
+            except InvalidTurnError as error:
+                self.report.refused[number] = str(error)
+                continue
+            self._awaiting_delivery.append((number, letter))
+            yield letter
+
+    def _record(self, number: int, content: bytes) -> OutgoingRecord:
+        if not self._raw:
+            return OutgoingRecord.of(read_turn(content, max_bytes=self._settings.max_turn_bytes))
+        scope = parse_turn(content, position="").scope
+        return OutgoingRecord(name=f"line {number}", key=scope.key if scope else None, value=content)
+
+    def _count_delivery(self, delivery: DeliveryReport) -> PublishedRecord | None:
+        number, letter = self._awaiting_delivery.popleft()
+        if delivery.position is None:
+            self.report.unacknowledged[number] = str(delivery.error)
+            return None
+        self.report.acknowledged += 1
+        self._progress("acknowledged by the broker", self.report.acknowledged, self.report.read)
+        return self._published_record(letter, delivery.position)
+
+    def _published_record(self, record: OutgoingRecord, position: str) -> PublishedRecord:
+        judged = parse_turn(record.value, position=position, max_bytes=self._settings.max_turn_bytes)
+        turn_id = judged.source_id if isinstance(judged, Refusal) else judged.turn_id
+        if judged.scope is None:
+            return PublishedRecord(turn_id=turn_id, position=position)
+        return PublishedRecord(
+            turn_id=turn_id, position=position, tenant=judged.scope.tenant, user_id=judged.scope.user_id
+        )
+
+    async def _wait_for_end(self, client: MemoryClient, record: PublishedRecord, seconds: float) -> None:
+        try:
+            async with asyncio.timeout(seconds):
+                result = await _end_of_record(client, record, seconds)
+        except TimeoutError:
+            self.report.unfinished.append(record.turn_id)
+        else:
+            self.report.ends[result.status] += 1
+
+
+async def _end_of_record(client: MemoryClient, record: PublishedRecord, seconds: float) -> WriteResult:
+    """The end of this very record: that of a copy before it which was refused for a limit is another one."""
+    attempt = 1
+    while True:
+        result = await client.wait(
+            record.turn_id, timeout=seconds, user_id=record.user_id, tenant=record.tenant, attempt=attempt
+        )
+        if result.limit is None or not _precedes(result.position, record.position):
+            return result
+        attempt = result.attempt + 1
+
+
+def _precedes(position: str | None, later: str) -> bool:
+    """Whether a record lies before another one of the same partition."""
+    where, _, offset = (position or "").rpartition("/")
+    place, _, bound = later.rpartition("/")
+    return where == place and int(offset) < int(bound)
+
+
+async def _lines(stream: IO[bytes]) -> AsyncIterator[tuple[int, bytes]]:
+    """Numbered lines that hold anything. Read in a thread: a pipe may be slow, and what was sent awaits answers."""
+    hint = READ_HINT_BYTES if stream.seekable() else 1
+    number = 0
+    while lines := await asyncio.to_thread(stream.readlines, hint):
+        for line in lines:
+            number += 1
+            if content := line.strip():
+                yield number, content

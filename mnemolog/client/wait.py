@@ -1,0 +1,49 @@
+"""Waiting for a turn's end: the tables are asked again and again, less and less often."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+from mnemolog.errors import ServerUnavailableError, WaitTimeoutError
+from mnemolog.projections.queries.errors import UnknownTurnError
+from mnemolog.projections.queries.results import WriteResult
+
+FIRST_PAUSE: Final = 0.02
+LONGEST_PAUSE: Final = 0.5
+_NOT_FOUND_YET: Final = (
+    "the journal has not read it, or it is a command under way; was it published in this tenant, and does a worker run?"
+)
+
+
+async def wait_for_end(
+    status: Callable[[], Awaitable[WriteResult]], turn_id: str, *, timeout_seconds: float, attempt: int = 1
+) -> WriteResult:
+    """The result of a turn that has its end, asked for up to `timeout_seconds` seconds.
+
+    A turn that is not known yet, an end of an earlier `attempt`, and a Postgres that is away are waited for as well.
+    Raises `WaitTimeoutError` that says how far the turn is.
+    """
+    so_far, pause = "nothing is known of it", FIRST_PAUSE
+    try:
+        async with asyncio.timeout(timeout_seconds):
+            while True:
+                result, so_far = await _poll(status)
+                if result and result.status != "pending" and result.attempt >= attempt:
+                    return result
+                await asyncio.sleep(pause)
+                pause = min(pause * 1.5, LONGEST_PAUSE)
+    except TimeoutError as error:
+        raise WaitTimeoutError(f"turn {turn_id} had no end within {timeout_seconds:g} s: {so_far}") from error
+
+
+async def _poll(status: Callable[[], Awaitable[WriteResult]]) -> tuple[WriteResult | None, str]:
+    """The state of a turn, and in words how far it is."""
+    try:
+        result = await status()
+    except UnknownTurnError:
+        return None, _NOT_FOUND_YET
+    except ServerUnavailableError as error:
+        return None, str(error)
+    if result.status != "pending":
+        return result, f"its attempt {result.attempt} ended {result.status}, a later one has no end yet"
+    return result, "the journal has it and the stages work on it; look at the worker's log, or wait longer"

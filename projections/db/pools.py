@@ -1,0 +1,134 @@
+"""Connections to Postgres, and patience while it is away."""
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable
+from typing import Any, Final, TypeVar
+
+import psycopg
+import structlog
+from psycopg import AsyncConnection
+from psycopg.conninfo import conninfo_to_dict
+from psycopg.rows import TupleRow
+from psycopg_pool import AsyncConnectionPool, PoolClosed
+
+from mnemolog.projections import metrics
+from mnemolog.projections.db.halfvec import register_halfvec
+
+T = TypeVar("T")
+Pool = AsyncConnectionPool[AsyncConnection[TupleRow]]
+
+SEARCH_PATH: Final = "mnemolog,mnemolog_journal,public"
+STATEMENT_SECONDS: Final = 30.0
+CONNECT_SECONDS: Final = 5
+FIRST_DELAY_SECONDS: Final = 0.05
+MAX_DELAY_SECONDS: Final = 5.0
+_PROGRAM_LIMIT_CLASS: Final = "54"  # class of SQLSTATE: this very statement is too large or too complex
+
+log = structlog.get_logger(__name__)
+
+
+def open_pool(
+    url: str,
+    *,
+    min_size: int,
+    max_size: int,
+    application_name: str,
+    statement_timeout: float = STATEMENT_SECONDS,
+    autocommit: bool = False,
+    generic_plans: bool = False,
+) -> Pool:
+    """Make a pool that its `async with` opens; that does not wait for Postgres.
+
+    `statement_timeout` is in seconds. `autocommit` spares single statements the round trips of a transaction, for
+    those who open theirs with `connection.transaction()`. `generic_plans` is for statements that take longer to plan
+    than to run, and whose best plan is the same for all parameters: each is then planned once a connection.
+
+    A connection sees the tables of this project, takes a `Vector` for a halfvec and speaks UTC. An operation raises
+    `psycopg.OperationalError` while Postgres is away.
+    """
+    more = {"plan_cache_mode": "force_generic_plan"} if generic_plans else {}
+    pool: Pool = AsyncConnectionPool(
+        url,
+        kwargs={
+            **connection_settings(url, application_name=application_name, statement_timeout=statement_timeout, **more),
+            "autocommit": autocommit,
+        },
+        configure=prepare_connection,
+        min_size=min_size,
+        max_size=max_size,
+        open=False,
+        name=application_name,
+        timeout=CONNECT_SECONDS * 2,
+    )
+    metrics.POOL_WAITING.labels(pool=pool.name).set_function(lambda: pool.get_stats().get("requests_waiting", 0))
+    return pool
+
+
+def connection_settings(
+    url: str,
+    *,
+    application_name: str,
+    statement_timeout: float = STATEMENT_SECONDS,
+    search_path: str = SEARCH_PATH,
+    **more: str,
+) -> dict[str, Any]:
+    """What every connection of this project is opened with; `url`'s own options stay, and come first.
+
+    `more` are further parameters of Postgres by their names.
+    """
+    milliseconds = round(statement_timeout * 1000)
+    options = {
+        "search_path": search_path,
+        "statement_timeout": milliseconds,
+        "idle_in_transaction_session_timeout": milliseconds,
+        "timezone": "UTC",
+        "jit": "off",  # every statement here is short
+        **more,
+    }
+    given = conninfo_to_dict(url).get("options") or ""
+    return {
+        "application_name": application_name,
+        "connect_timeout": CONNECT_SECONDS,
+        "options": " ".join([str(given), *(f"-c {name}={value}" for name, value in options.items())]).strip(),
+    }
+
+
+async def prepare_connection(connection: AsyncConnection[Any]) -> None:
+    """Teach a new connection about halfvec. Raises `SchemaMissingError` where the database has no pgvector."""
+    await register_halfvec(connection)
+    await connection.commit()
+
+
+async def retry_while_unavailable(
+    operation: Callable[[], Awaitable[T]],
+    *,
+    name: str,
+    jitter: Callable[[], float] = random.random,
+    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+) -> T:
+    """Repeat `operation` while Postgres is away, for as long as that lasts: unavailable is not failed.
+
+    Every other error passes through, and so does a closed pool. An operation whose answer got lost runs twice.
+    """
+    tries = 0
+    while True:
+        try:
+            return await operation()
+        except psycopg.OperationalError as error:
+            if not is_temporary(error):
+                raise
+            metrics.RETRIES.labels(operation=name).inc()
+            log.warning("database_away", operation=name, tries=tries, error=str(error).strip())
+        await sleep(_delay(tries, jitter()))
+        tries += 1
+
+
+def is_temporary(error: psycopg.OperationalError) -> bool:
+    """Whether waiting can help: Postgres is away, busy, starting or stopping."""
+    return not isinstance(error, PoolClosed) and not (error.sqlstate or "").startswith(_PROGRAM_LIMIT_CLASS)
+
+
+def _delay(tries: int, jitter: float) -> float:
+    longest = min(MAX_DELAY_SECONDS, FIRST_DELAY_SECONDS * 2.0 ** min(tries, 10))
+    return float(longest * (0.5 + jitter / 2))

@@ -1,0 +1,159 @@
+"""Proof from the tables alone that no turn was lost: accepted = ended + in flight, and the log is whole."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Final, Literal
+
+from psycopg import AsyncConnection, IsolationLevel
+from psycopg.rows import TupleRow
+
+from mnemolog.projections.db.fetch import fetch_rows
+from mnemolog.projections.sql import queries
+
+OVERDUE_AFTER: Final = timedelta(minutes=15)
+_REBUILD_ADVICE: Final = "rebuild the projections from the log"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """Something that is not as it must be (error) or that may need a look (warning), and what to do."""
+
+    severity: Literal["error", "warning"]
+    what: str
+    advice: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionAudit:
+    """One partition of the log in the tables; whole where each offset below `next_offset` has exactly one record."""
+
+    partition: int
+    next_offset: int
+    records: int
+    offsets: int
+    beyond: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Audit:
+    """The accounts at one instant: `accepted` = the sum of `ends` + `in_flight`. `ok` means no error was found."""
+
+    accepted: int
+    ends: dict[str, int]
+    in_flight: int
+    oldest_in_flight: timedelta | None
+    partitions: tuple[PartitionAudit, ...]
+    findings: tuple[Finding, ...]
+
+    @property
+    def ok(self) -> bool:
+        return all(finding.severity != "error" for finding in self.findings)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Accounts:
+    journaled: int
+    unjournaled: int
+    unjournaled_overdue: int
+    in_flight: int
+    overdue: int
+    oldest: datetime | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _OutcomeCount:
+    outcome: str
+    turns: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Links:
+    events_without_commit: int
+    commits_without_events: int
+    facts_without_event: int
+    events_without_fact: int
+    pending_astray: int
+    former_states_astray: int
+    undone_astray: int
+
+
+async def audit(conn: AsyncConnection[TupleRow], *, now: datetime, overdue: timedelta = OVERDUE_AFTER) -> Audit:
+    """Balance the books of all tenants in one snapshot. Reads the tables whole; `conn` is in no transaction.
+
+    A turn in flight for longer than `overdue` is an error.
+    """
+    before = conn.isolation_level
+    await conn.set_isolation_level(IsolationLevel.REPEATABLE_READ)
+    try:
+        async with conn.transaction():
+            return await _audit_snapshot(conn, now, overdue)
+    finally:
+        await conn.set_isolation_level(before)
+
+
+async def _audit_snapshot(conn: AsyncConnection[TupleRow], now: datetime, overdue: timedelta) -> Audit:
+    sql = queries("audit")
+    (accounts,) = await fetch_rows(conn, _Accounts, sql["accounts"], {"overdue_before": now - overdue})
+    ends = {end.outcome: end.turns for end in await fetch_rows(conn, _OutcomeCount, sql["ends"], {})}
+    partitions = tuple(await fetch_rows(conn, PartitionAudit, sql["partitions"], {}))
+    (links,) = await fetch_rows(conn, _Links, sql["broken_links"], {})
+    return Audit(
+        accepted=accounts.journaled + accounts.unjournaled,
+        ends=ends,
+        in_flight=accounts.in_flight,
+        oldest_in_flight=now - accounts.oldest if accounts.oldest else None,
+        partitions=partitions,
+        findings=(*_turn_findings(accounts, ends, overdue), *_log_findings(partitions), *_link_findings(links)),
+    )
+
+
+def _turn_findings(accounts: _Accounts, ends: dict[str, int], overdue: timedelta) -> Iterator[Finding]:
+    accepted, ended = accounts.journaled + accounts.unjournaled, sum(ends.values())
+    if accepted != ended + accounts.in_flight:
+        what = f"{accepted} turns were accepted, but {ended} ended and {accounts.in_flight} are in flight"
+        yield Finding(severity="error", what=what, advice=f"a turn has two ends or none: {_REBUILD_ADVICE}")
+    if accounts.overdue:
+        what = f"{accounts.overdue} turns have been in flight for more than {overdue}"
+        advice = "check that every stage runs, its lag, and the dead letters; the turns go on when the stage does"
+        yield Finding(severity="error", what=what, advice=advice)
+    if accounts.unjournaled_overdue:
+        what = f"{accounts.unjournaled_overdue} turns ended more than {overdue} ago and are not in the journal"
+        advice = "check that the journal stage runs; turns older than the topic's retention stay without their text"
+        yield Finding(severity="error", what=what, advice=advice)
+    elif accounts.unjournaled:
+        what = f"{accounts.unjournaled} turns ended before the journal had them"
+        yield Finding(severity="warning", what=what, advice="the journal is behind: look again in a while")
+
+
+def _log_findings(partitions: tuple[PartitionAudit, ...]) -> Iterator[Finding]:
+    for one in partitions:
+        place = f"partition {one.partition} of the log"
+        below = one.offsets - one.beyond
+        if below < one.next_offset:
+            missing = one.next_offset - below
+            what = f"{place}: {missing} of {one.next_offset} offsets have neither a commit nor a rejection"
+            yield Finding(severity="error", what=what, advice=f"the tables have lost rows: {_REBUILD_ADVICE} in Kafka")
+        if one.records > one.offsets:
+            what = f"{place}: {one.records - one.offsets} offsets have both a commit and a rejection"
+            yield Finding(severity="error", what=what, advice=_REBUILD_ADVICE)
+        if one.beyond:
+            what = f"{place}: {one.beyond} records lie at or beyond the next offset {one.next_offset}"
+            yield Finding(
+                severity="error", what=what, advice=f"someone moved projection_offsets back: {_REBUILD_ADVICE}"
+            )
+
+
+def _link_findings(links: _Links) -> Iterator[Finding]:
+    counts = {
+        "events belong to no commit": links.events_without_commit,
+        "commits that brought facts have no event": links.commits_without_events,
+        "facts were made by no event": links.facts_without_event,
+        "events are about a fact that is not there": links.events_without_fact,
+        "facts wait for a confirmation without a row that says so, or the other way round": links.pending_astray,
+        "former states belong to no fact or no event": links.former_states_astray,
+        "events were taken back by no event": links.undone_astray,
+    }
+    for what, count in counts.items():
+        if count:
+            yield Finding(severity="error", what=f"{count} {what}", advice=_REBUILD_ADVICE)

@@ -1,0 +1,254 @@
+"""What changed between two instants: in what was believed, or in what was true as it is known now."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final, Literal, get_args
+from uuid import UUID
+
+from psycopg import AsyncConnection
+from psycopg.rows import TupleRow
+
+from mnemolog.projections.db.fetch import fetch_bounded_rows, fetch_rows
+from mnemolog.projections.queries.errors import QueryError, check_interval
+from mnemolog.projections.queries.facts import facts_as_of
+from mnemolog.projections.queries.results import Fact
+from mnemolog.projections.queries.scope_filter import ScopeFilter
+from mnemolog.projections.sql import queries
+from mnemolog.schemas.vocabulary import LABEL_OF_EVENT
+
+Axis = Literal["believed", "true"]
+ChangeKind = Literal[
+    "added",
+    "replaced",
+    "contradicted",
+    "expired",
+    "retracted",
+    "merged",
+    "extended",
+    "related",
+    "confirmed",
+    "corrected",
+    "pending",
+    "rejected",
+    "resolved",
+    "undone",
+]
+CHANGE_KINDS: Final[tuple[ChangeKind, ...]] = get_args(ChangeKind)
+
+_KIND_OF_EVENT: Final[dict[str, ChangeKind]] = {
+    "fact_added": "added",
+    "fact_confirmed": "confirmed",
+    "facts_merged": "merged",
+    "fact_replaced": "replaced",
+    "fact_contradicted": "contradicted",
+    "fact_extended": "extended",
+    "facts_related": "related",
+    "fact_expired": "expired",
+    "fact_retracted": "retracted",
+    "fact_pending": "pending",
+    "pending_rejected": "rejected",
+    "fact_corrected": "corrected",
+    "decision_undone": "undone",
+}
+_KIND_OF_ACTION: Final[dict[str, ChangeKind]] = {
+    "merge": "merged",
+    "replace": "replaced",
+    "contradict": "contradicted",
+    "retract": "retracted",
+    "expire": "expired",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChangedFact:
+    """A fact that a change ended or touched."""
+
+    fact_id: UUID
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """One change: `fact_id` and `text` are the new fact, or the one it is about; `old` are those it ended or touched.
+
+    `at` is when it was decided, or on the axis of truth when it became so. `event` is the word of the decision
+    behind it. `stale` says that a target no longer stood when the decision arrived and stayed as it was, `undone`
+    that the decision has been taken back since.
+    """
+
+    at: datetime
+    event: str
+    fact_id: UUID | None
+    text: str | None
+    old: tuple[ChangedFact, ...]
+    reason: str
+    decided_by: str
+    stale: bool = False
+    undone: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Diff:
+    """The changes of an interval by kind, each in the order of time.
+
+    A confirmed or resolved decision is of the kind of what it did. `gained` and `lost` compare the ends of the
+    interval: what is believed at `until` to be so then, and was not at `since`; and the other way round.
+    """
+
+    since: datetime
+    until: datetime
+    axis: Axis
+    added: tuple[Change, ...] = ()
+    replaced: tuple[Change, ...] = ()
+    contradicted: tuple[Change, ...] = ()
+    expired: tuple[Change, ...] = ()
+    retracted: tuple[Change, ...] = ()
+    merged: tuple[Change, ...] = ()
+    extended: tuple[Change, ...] = ()
+    related: tuple[Change, ...] = ()
+    confirmed: tuple[Change, ...] = ()
+    corrected: tuple[Change, ...] = ()
+    pending: tuple[Change, ...] = ()
+    rejected: tuple[Change, ...] = ()
+    resolved: tuple[Change, ...] = ()
+    undone: tuple[Change, ...] = ()
+    skipped: int = 0
+    gained: tuple[Fact, ...] = ()
+    lost: tuple[Fact, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _DecidedEvent:
+    event_id: UUID
+    event: str
+    action: str | None
+    at: datetime
+    fact_id: UUID | None
+    text: str | None
+    reason: str
+    decided_by: str
+    stale: bool
+    undone: bool
+    old: list[dict[str, str]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _TurningPoint:
+    fact_id: UUID
+    text: str
+    true_from: datetime
+    ends_at: datetime | None
+    told_by: str | None
+    action: str | None
+    begun_by: str | None
+    begun_because: str | None
+    decided_by: str | None
+    reason: str | None
+    newer_id: UUID | None
+    newer_text: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Skipped:
+    skipped: int
+
+
+_Changes = list[tuple[ChangeKind, Change]]
+
+
+async def diff(
+    conn: AsyncConnection[TupleRow], scope: ScopeFilter, since: datetime, until: datetime, *, axis: Axis = "believed"
+) -> Diff:
+    """What changed from `since` on and before `until`.
+
+    On the axis `believed` these are decisions by the time at which they were made; on the axis `true` what became
+    true or ceased to be so, as it is known now, by the time at which it did. Raises `QueryError` where that is no
+    interval or no axis, or for more than 10 000 changes.
+    """
+    check_interval(since, until)
+    if axis not in get_args(Axis):
+        raise QueryError(f"axis is {axis!r}: choose one of {', '.join(get_args(Axis))}")
+    parameters = {**scope.parameters, "since": since, "until": until}
+    then = await facts_as_of(conn, scope, believed_at=since, true_at=since)
+    now = await facts_as_of(conn, scope, believed_at=until, true_at=until)
+    if axis == "true":
+        turning = await fetch_bounded_rows(conn, _TurningPoint, queries("history")["turning_points"], parameters)
+        changes, skipped = _truth_changes(turning, since, until), 0
+    else:
+        events = await fetch_bounded_rows(conn, _DecidedEvent, queries("history")["changes"], parameters)
+        changes = [(_kind(event.event, event.action), _belief_change(event)) for event in events]
+        skipped = (await fetch_rows(conn, _Skipped, queries("history")["count_skipped"], parameters))[0].skipped
+    return Diff(
+        since=since,
+        until=until,
+        axis=axis,
+        **{kind: tuple(change for of, change in changes if of == kind) for kind in CHANGE_KINDS},
+        skipped=skipped,
+        gained=_facts_not_in(now, then),
+        lost=_facts_not_in(then, now),
+    )
+
+
+def _kind(event: str, action: str | None) -> ChangeKind:
+    return _KIND_OF_EVENT.get(event) or _KIND_OF_ACTION.get(action or "", "resolved")
+
+
+def _belief_change(row: _DecidedEvent) -> Change:
+    return Change(
+        at=row.at,
+        event=LABEL_OF_EVENT[row.event],
+        fact_id=row.fact_id,
+        text=row.text,
+        old=tuple(ChangedFact(fact_id=UUID(old["fact_id"]), text=old["text"]) for old in row.old),
+        reason=row.reason,
+        decided_by=row.decided_by,
+        stale=row.stale,
+        undone=row.undone,
+    )
+
+
+def _truth_changes(rows: Sequence[_TurningPoint], since: datetime, until: datetime) -> _Changes:
+    """The ends of facts with what took their place, and the begins of those that took nobody's, in order of time."""
+    ends = [(row.ends_at, row) for row in rows if row.ends_at is not None and since <= row.ends_at < until]
+    changes = [(_kind_of_end(row), _truth_end(row, at)) for at, row in ends]
+    successors = {row.newer_id for _, row in ends}
+    begun = [row for row in rows if since <= row.true_from < until and row.fact_id not in successors]
+    changes += [("added", _truth_begin(row)) for row in begun]
+    return sorted(changes, key=lambda change: (change[1].at, str(change[1].fact_id)))
+
+
+def _kind_of_end(row: _TurningPoint) -> ChangeKind:
+    """Where no event told of the end, it is that of late news, which the newer fact replaced, or of a term."""
+    if row.told_by is None:
+        return "replaced" if row.newer_id else "expired"
+    return _kind(row.told_by, row.action)
+
+
+def _truth_end(row: _TurningPoint, at: datetime) -> Change:
+    return Change(
+        at=at,
+        event=LABEL_OF_EVENT[row.told_by or ("fact_added" if row.newer_id else "fact_expired")],
+        fact_id=row.newer_id,
+        text=row.newer_text,
+        old=(ChangedFact(fact_id=row.fact_id, text=row.text),),
+        reason=row.reason or "",
+        decided_by=row.decided_by or "",
+    )
+
+
+def _truth_begin(row: _TurningPoint) -> Change:
+    return Change(
+        at=row.true_from,
+        event=LABEL_OF_EVENT["fact_added"],
+        fact_id=row.fact_id,
+        text=row.text,
+        old=(),
+        reason=row.begun_because or "",
+        decided_by=row.begun_by or "",
+    )
+
+
+def _facts_not_in(facts: Iterable[Fact], others: Iterable[Fact]) -> tuple[Fact, ...]:
+    known = {fact.fact_id for fact in others}
+    return tuple(fact for fact in facts if fact.fact_id not in known)

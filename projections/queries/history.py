@@ -1,0 +1,77 @@
+"""How a fact came to be what it is: its versions, every event that made or touched them, and what it is related to."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Literal
+from uuid import UUID
+
+from psycopg import AsyncConnection
+from psycopg.rows import TupleRow
+
+from mnemolog.projections.db.fetch import fetch_rows, with_fact_columns
+from mnemolog.projections.queries.errors import UnknownFactError
+from mnemolog.projections.queries.results import Fact
+from mnemolog.projections.sql import queries
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FactEvent:
+    """One event: `candidates` are the known facts that the decision weighed, `[{fact_id, similarity}]`.
+
+    `undone` says that it is not in effect any more. An undo is about no single fact.
+    """
+
+    event_id: UUID
+    event: str
+    fact_id: UUID | None
+    targets: list[UUID]
+    source_id: str
+    occurred_at: datetime
+    decided_at: datetime
+    decided_by: str
+    reason: str
+    model: str | None
+    prompt_version: str | None
+    guard: str | None
+    stale: bool
+    undone: bool
+    candidates: list[dict[str, Any]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FactRelation:
+    """`fact_id` extends, or is similar to, `related_id`; it `holds` while both facts are active."""
+
+    fact_id: UUID
+    relation: Literal["extends", "similar"]
+    related_id: UUID
+    text: str
+    related_text: str
+    since: datetime
+    holds: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class History:
+    """Versions in the order in which they were learned, events in the order of the log."""
+
+    versions: list[Fact]
+    events: list[FactEvent]
+    relations: list[FactRelation]
+
+
+async def history(conn: AsyncConnection[TupleRow], tenant: str, fact_id: UUID) -> History:
+    """The fact, what it came from, what came from it, and why. Raises `UnknownFactError`."""
+    named = {"tenant": tenant, "fact_id": fact_id}
+    versions = await fetch_rows(conn, Fact, with_fact_columns(queries("history")["versions"]), named)
+    if not versions:
+        raise UnknownFactError(tenant, fact_id)
+    fact_ids = [version.fact_id for version in versions]
+    relations = await fetch_rows(conn, FactRelation, queries("history")["relations"], {"fact_ids": fact_ids})
+    return History(versions=versions, events=await fact_events(conn, versions[0], fact_ids), relations=relations)
+
+
+async def fact_events(conn: AsyncConnection[TupleRow], fact: Fact, fact_ids: list[UUID]) -> list[FactEvent]:
+    """The events of the scope of `fact` that made, touched or challenged any of these facts."""
+    parameters = {**fact.scope.columns, "fact_ids": fact_ids}
+    return await fetch_rows(conn, FactEvent, queries("history")["events"], parameters)

@@ -1,0 +1,110 @@
+"""How often memory is overwritten, how often wrongly, and what waits for somebody's word: counted from the tables."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Final
+
+from psycopg import AsyncConnection
+from psycopg.rows import TupleRow
+
+from mnemolog.projections.db.fetch import fetch_rows
+from mnemolog.projections.queries.errors import check_interval
+from mnemolog.projections.queries.scope_filter import ScopeFilter
+from mnemolog.projections.sql import queries
+from mnemolog.schemas.scope import SCOPE_FIELDS
+
+ALL_TENANTS: Final[Mapping[str, None]] = dict.fromkeys(SCOPE_FIELDS)
+"""The parameters of a question about all tenants."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OverwriteCounts:
+    """What one model, under one prompt, decided to overwrite in one way, and what of it somebody took back."""
+
+    model: str | None
+    prompt_version: str | None
+    event: str
+    overwrites: int
+    undone: int
+    rejected: int
+    corrected: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeldOverwrites:
+    """Overwrites held back for a confirmation; `overtaken` ones were deleted, undone or ended by something newer.
+
+    `resolution_rate` is the share that a confirmation or a rejection has settled, None where nothing was held. `open`
+    and `oldest_seconds` are of all that wait now, `median_seconds` of those settled is from being held to being
+    settled.
+    """
+
+    held: int
+    confirmed: int
+    rejected: int
+    overtaken: int
+    open: int
+    oldest_seconds: float
+    median_seconds: float
+    resolution_rate: float | None = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "resolution_rate", _share(self.confirmed + self.rejected, self.held))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DecisionQuality:
+    """The figures of an interval; `unresolved` is as of now.
+
+    `wrong_overwrite_rate`: of all overwrites those later undone, rejected or corrected; None where there were none.
+    """
+
+    since: datetime
+    until: datetime
+    overwrites: tuple[OverwriteCounts, ...]
+    held: HeldOverwrites
+    unresolved: int
+    stale: int
+    wrong_overwrite_rate: float | None = field(init=False)
+
+    def __post_init__(self) -> None:
+        wrong = sum(one.undone + one.rejected + one.corrected for one in self.overwrites)
+        object.__setattr__(self, "wrong_overwrite_rate", _share(wrong, sum(one.overwrites for one in self.overwrites)))
+
+
+@dataclass(frozen=True, slots=True)
+class _UnresolvedCount:
+    facts: int
+
+
+@dataclass(frozen=True, slots=True)
+class _StaleCount:
+    decisions: int
+
+
+async def decision_quality(
+    conn: AsyncConnection[TupleRow], scope: ScopeFilter | None, since: datetime, until: datetime
+) -> DecisionQuality:
+    """The figures of `scope`, or of all tenants, for what was decided from `since` on and before `until`.
+
+    Raises `QueryError` for what is no interval.
+    """
+    check_interval(since, until)
+    parameters = {**(scope.parameters if scope else ALL_TENANTS), "since": since, "until": until}
+    sql = queries("quality")
+    (held,) = await fetch_rows(conn, HeldOverwrites, sql["pending"], parameters)
+    (unresolved,) = await fetch_rows(conn, _UnresolvedCount, sql["unresolved"], parameters)
+    (stale,) = await fetch_rows(conn, _StaleCount, sql["stale"], parameters)
+    return DecisionQuality(
+        since=since,
+        until=until,
+        overwrites=tuple(await fetch_rows(conn, OverwriteCounts, sql["overwrites"], parameters)),
+        held=held,
+        unresolved=unresolved.facts,
+        stale=stale.decisions,
+    )
+
+
+def _share(part: int, whole: int) -> float | None:
+    return part / whole if whole else None

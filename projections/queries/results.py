@@ -1,0 +1,175 @@
+"""What the read side answers with: frozen values, ready to be written as JSON."""
+
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Literal
+from uuid import UUID
+
+from mnemolog.projections.queries.trace import Trace
+from mnemolog.schemas.envelopes import Outcome, SourceKind
+from mnemolog.schemas.scope import SCOPE_FIELDS, Scope
+from mnemolog.schemas.vocabulary import EventLabel
+
+Status = Literal["pending"] | Outcome
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fact:
+    """One version of a fact. A dimension of the scope that is not set is None.
+
+    `true_from`/`true_to` say when it was so, `believed_from`/`believed_to` when it was held so: what was never held,
+    as a pending one, has no `believed_from`. `recorded_at` is when it came, `state_since` since when it stands so.
+    """
+
+    fact_id: UUID
+    tenant: str
+    user_id: str | None
+    agent_id: str | None
+    app_id: str | None
+    run_id: str | None
+    text: str
+    key: str | None
+    value: str | None
+    category: str
+    importance: float
+    certainty: str
+    confidence: float
+    subject: str | None
+    speaker: str | None
+    excerpt: str
+    status: str
+    unresolved: bool
+    stale: bool
+    event_time: datetime | None
+    valid_until: datetime | None
+    true_from: datetime
+    true_to: datetime | None
+    closed_at: datetime | None
+    believed_from: datetime | None
+    believed_to: datetime | None
+    recorded_at: datetime
+    state_since: datetime
+    authority: str
+    mention_count: int
+    last_confirmed_at: datetime | None
+    supersedes: list[UUID]
+    superseded_by: UUID | None
+    source_id: str
+    embedding_model: str
+    metadata: dict[str, Any]
+
+    @property
+    def scope(self) -> Scope:
+        """The scope that it lives in."""
+        return Scope(**{name: getattr(self, name) for name in SCOPE_FIELDS})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Profile:
+    """What is known of one scope, by section; `updated_at` is None where nothing is.
+
+    An entry has key, value, text, category, confidence, at, valid_until and fact_id; a recent change has event,
+    text, fact_id, at and the old facts.
+    """
+
+    identity: list[dict[str, Any]] = field(default_factory=list)
+    hard_preferences: list[dict[str, Any]] = field(default_factory=list)
+    soft_preferences: list[dict[str, Any]] = field(default_factory=list)
+    current_tasks: list[dict[str, Any]] = field(default_factory=list)
+    recent_changes: list[dict[str, Any]] = field(default_factory=list)
+    sensitive_topics: list[dict[str, Any]] = field(default_factory=list)
+    updated_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EventResult:
+    """What one event did: `fact_id` is the new fact, or the one that the event is about where it brings none.
+
+    `text` is what was said, or, where a command said nothing, the text of that fact. `action` says what a pending,
+    confirmed or resolved decision does to its `targets`. A policy and an undo are about no single fact.
+    """
+
+    fact_id: UUID | None
+    text: str | None
+    event: EventLabel
+    targets: tuple[UUID, ...] = ()
+    reason: str = ""
+    action: str | None = None
+    unresolved: bool = False
+    needs_human: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tokens:
+    """Tokens of model calls; a call that several turns shared is counted in parts."""
+
+    input: int = 0
+    output: int = 0
+    total: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "total", self.input + self.output)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StageCost:
+    """What one stage spent on a turn, in milliseconds, calls and tokens, and with which models and prompts."""
+
+    stage: str
+    milliseconds: float
+    llm_calls: int
+    embedding_calls: float
+    tokens: Tokens
+    reprompts: int
+    models: tuple[str, ...]
+    prompt_versions: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LimitReached:
+    """The limit that a turn was refused for: `count` is what there was, or what the turn would have made of it."""
+
+    name: str
+    level: str
+    count: int
+    limit: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WriteResult:
+    """How a turn or a command ended and what it did; `pending` means that its end is not in the tables yet.
+
+    `facts_added` counts facts that stand from now on, `facts_updated` known ones that were merged, replaced,
+    corrected or reinstated, `facts_unchanged` those that were only repeated, `facts_deleted` those that ended with
+    nothing in their place or never were so, `facts_pending` new ones that wait for a confirmation. `conflicts` counts
+    statements that a model had to weigh against known facts. `duration_ms` is from the broker's acknowledgement to
+    the decision, `milliseconds` the work of each stage, `stages` all costs of each. `attempt` counts the ends of a
+    turn that was refused for a limit and published again; `position` is the topic/partition/offset of the record that
+    came to this one. `trace` is there on request.
+    """
+
+    turn_id: str
+    status: Status
+    success: bool = False
+    error: str | None = None
+    limit: LimitReached | None = None
+    source_kind: SourceKind = "turn"
+    order: str | None = None
+    actor: str | None = None
+    attempt: int = 1
+    position: str | None = None
+    memories: tuple[EventResult, ...] = ()
+    skipped: int = 0
+    conflicts: int = 0
+    facts_added: int = 0
+    facts_updated: int = 0
+    facts_unchanged: int = 0
+    facts_deleted: int = 0
+    facts_pending: int = 0
+    llm_calls: int = 0
+    embedding_calls: float = 0.0
+    tokens: Tokens = Tokens()
+    milliseconds: dict[str, float] = field(default_factory=dict)
+    duration_ms: float | None = None
+    stages: tuple[StageCost, ...] = ()
+    trace: Trace | None = None

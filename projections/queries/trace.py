@@ -1,0 +1,192 @@
+"""How a turn came to its end, step by step: read off its commit, and the texts of the facts that it looked at."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from mnemolog.schemas.commit import Commit
+from mnemolog.schemas.events import (
+    ConflictResolved,
+    DecisionUndone,
+    FactAdded,
+    FactConfirmed,
+    FactCorrected,
+    FactSkipped,
+    MemoryEvent,
+    PendingConfirmed,
+    PendingRejected,
+    PolicySet,
+    new_fact,
+)
+from mnemolog.schemas.facts import Statement
+from mnemolog.schemas.provenance import FactSnapshot
+from mnemolog.schemas.vocabulary import LABEL_OF_EVENT, EventLabel
+
+FactTexts = Mapping[UUID, str]
+"""What facts say, by their ids."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RetrievedCandidate:
+    """A known fact that was looked at, with its similarity (cosine, -1..1); `text` is None where it is gone."""
+
+    fact_id: UUID
+    similarity: float
+    text: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TracedSnapshot:
+    """A fact that a decision ends, or would end, as it stood before."""
+
+    fact_id: UUID
+    text: str
+    key: str | None
+    value: str | None
+    confidence: float
+    true_from: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TracedDecision:
+    """One decision: on which words, by whom, and why.
+
+    `verdict` is what a model said; `guard` the policy that put something else in its place; `before` what stood at
+    the targets.
+    """
+
+    event: EventLabel
+    statement: str | None
+    excerpt: str | None
+    fact_id: UUID | None
+    targets: tuple[UUID, ...]
+    by: str
+    verdict: str | None
+    guard: str | None
+    reason: str
+    model: str | None
+    prompt_version: str | None
+    retrieved: tuple[RetrievedCandidate, ...]
+    before: tuple[TracedSnapshot, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TracedReprompt:
+    """What a model was told of a reply that was not valid."""
+
+    stage: str
+    complaint: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OmittedStatement:
+    """A statement that became no fact before it was held against any; `similarity` where another was too near."""
+
+    stage: str
+    text: str
+    reason: str
+    similarity: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trace:
+    """How a turn came to its end: what was retrieved and decided, re-prompted and left out.
+
+    `thresholds` are the similarities that held; None where the turn ended before they mattered.
+    """
+
+    decisions: tuple[TracedDecision, ...]
+    reprompts: tuple[TracedReprompt, ...]
+    omitted: tuple[OmittedStatement, ...]
+    thresholds: dict[str, Any] | None
+
+
+def build_trace(commit: Commit, texts: FactTexts) -> Trace:
+    """Everything that a commit tells of its way; `texts` are those of `fact_ids_of_commit(commit)`. Pure."""
+    steps, thresholds = commit.provenance.steps, commit.provenance.thresholds
+    return Trace(
+        decisions=tuple(traced_decision(event, texts) for event in commit.events),
+        reprompts=tuple(TracedReprompt(stage=step.stage, complaint=one) for step in steps for one in step.complaints),
+        omitted=tuple(
+            OmittedStatement(stage=step.stage, text=one.text, reason=one.reason, similarity=one.similarity)
+            for step in steps
+            for one in step.dropped
+        ),
+        thresholds=thresholds.model_dump() if thresholds else None,
+    )
+
+
+def traced_decision(event: MemoryEvent, texts: FactTexts) -> TracedDecision:
+    """One event as the decision that it is."""
+    decision, said = event.decision, statement_of(event)
+    return TracedDecision(
+        event=LABEL_OF_EVENT[event.event],
+        statement=said.text if said else None,
+        excerpt=said.excerpt if said else None,
+        fact_id=subject_of(event),
+        targets=affected_by(event),
+        by=decision.by,
+        verdict=decision.verdict,
+        guard=decision.guard,
+        reason=decision.reason,
+        model=decision.model,
+        prompt_version=decision.prompt_version,
+        retrieved=tuple(
+            RetrievedCandidate(fact_id=one.fact_id, similarity=one.similarity, text=texts.get(one.fact_id))
+            for one in decision.candidates
+        ),
+        before=tuple(
+            TracedSnapshot(**{name: getattr(one, name) for name in FactSnapshot.model_fields})
+            for one in decision.before
+        ),
+    )
+
+
+def fact_ids_of_commit(commit: Commit) -> list[UUID]:
+    """The facts that a commit's decisions looked at or are about, each once."""
+    return list(dict.fromkeys(fact_id for event in commit.events for fact_id in fact_ids_of_event(event)))
+
+
+def fact_ids_of_event(event: MemoryEvent) -> Iterator[UUID]:
+    """The facts that one decision looked at or is about."""
+    yield from (one.fact_id for one in event.decision.candidates)
+    yield from affected_by(event)
+    if (subject := subject_of(event)) is not None:
+        yield subject
+
+
+def statement_of(event: MemoryEvent) -> Statement | None:
+    """What was said that became this event; None where a command or the timer had no words."""
+    said: Statement | None = getattr(event, "statement", None) or new_fact(event)
+    return said
+
+
+def subject_of(event: MemoryEvent) -> UUID | None:
+    """The fact that an event is about: the new one, else the known one that it names first."""
+    fact = new_fact(event)
+    match event:
+        case DecisionUndone() | PolicySet():
+            return None
+        case FactSkipped() | FactConfirmed() | PendingConfirmed() | PendingRejected() | ConflictResolved():
+            return event.target
+        case _:
+            return fact.fact_id if fact else affected_by(event)[0]
+
+
+def affected_by(event: MemoryEvent) -> tuple[UUID, ...]:
+    """The known facts that an event is held against or changes."""
+    match event:
+        case FactAdded():
+            return (event.ended_by,) if event.ended_by else ()
+        case FactSkipped() | FactConfirmed() | FactCorrected():
+            return (event.target,)
+        case PendingRejected():
+            return (event.confirmed,) if event.confirmed else ()
+        case DecisionUndone():
+            return tuple(one.fact_id for one in event.reversals)
+        case PolicySet():
+            return ()
+        case _:
+            return event.targets

@@ -1,0 +1,59 @@
+"""Where a rebuild reads the log from."""
+
+from collections.abc import AsyncIterator
+from typing import Final, Protocol
+
+from mnemolog.projections.db.pools import Pool
+from mnemolog.projections.sql import queries
+from mnemolog.projections.write.projector import LogRecord
+
+PAGE_RECORDS: Final = 500
+
+
+class LogSource(Protocol):
+    """The log of commits, by partition and offset."""
+
+    async def partitions(self) -> list[int]:
+        """The partitions that exist."""
+        ...
+
+    async def end_offset(self, partition: int) -> int:
+        """The offset that the next record will get."""
+        ...
+
+    def read(self, partition: int, start: int, stop: int) -> AsyncIterator[LogRecord]:
+        """The records from offset `start` on and before `stop`, in order.
+
+        Raises `mnemolog.projections.queries.errors.LogUnreadableError` where they cannot be had in time.
+        """
+        ...
+
+
+class TableLogSource:
+    """The log as the live tables keep it: the exact bytes of every record, applied or rejected."""
+
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+
+    async def partitions(self) -> list[int]:
+        return list(await self._ends())
+
+    async def end_offset(self, partition: int) -> int:
+        return (await self._ends()).get(partition, 0)
+
+    async def read(self, partition: int, start: int, stop: int) -> AsyncIterator[LogRecord]:
+        query = queries("rebuild")["log_page"]
+        while start < stop:
+            parameters = {"partition": partition, "start": start, "stop": stop, "page": PAGE_RECORDS}
+            async with self._pool.connection() as conn:
+                rows = await (await conn.execute(query, parameters, binary=True)).fetchall()
+            if not rows:
+                return
+            for offset, record in rows:
+                yield LogRecord(offset=offset, value=bytes(record))
+            start = rows[-1][0] + 1
+
+    async def _ends(self) -> dict[int, int]:
+        async with self._pool.connection() as conn:
+            cursor = await conn.execute(queries("rebuild")["log_ends"])
+            return dict(await cursor.fetchall())

@@ -1,0 +1,189 @@
+"""All tables made anew from the log, beside the live ones, held against them, and swapped in.
+
+Nothing here asks a model: everything that a table needs is in the log.
+"""
+
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from time import perf_counter
+from typing import Final
+
+import structlog
+from psycopg import AsyncConnection, IsolationLevel
+
+from mnemolog.projections.db.pools import connection_settings, prepare_connection
+from mnemolog.projections.migrations.upgrade import LIVE_SCHEMA
+from mnemolog.projections.queries.errors import SwapRefusedError
+from mnemolog.projections.rebuild.digest import TableComparison, compare_schemas
+from mnemolog.projections.rebuild.log_source import LogSource
+from mnemolog.projections.rebuild.replay import BATCH, Replayer
+from mnemolog.projections.rebuild.swap import (
+    NEXT_SCHEMA,
+    OLD_SCHEMA,
+    analyze_tables,
+    begin_rebuild,
+    drop_read_indexes,
+    drop_schema,
+    live_offsets,
+    projectors_paused,
+    refuse_dependent_views,
+    swap_schemas,
+)
+from mnemolog.projections.sql import queries
+from mnemolog.projections.write.row_writer import Connection, refresh_all_profiles
+
+MAX_CATCH_UPS: Final = 20
+"""Live commits go on meanwhile: so often they are caught up with before the projectors are paused for the rest."""
+
+log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Progress:
+    """How far a step of a rebuild is, in records or tables."""
+
+    step: str
+    done: int
+    total: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RebuildReport:
+    """What a rebuild found: every table live and rebuilt, at the same offsets of the log.
+
+    `records` counts the folded records of the log, `seconds` the whole of it.
+    """
+
+    tables: tuple[TableComparison, ...]
+    offsets: dict[int, int]
+    records: int
+    swapped: bool
+    seconds: float
+
+    @property
+    def equal(self) -> bool:
+        return all(table.equal for table in self.tables)
+
+
+ProgressCallback = Callable[[Progress], None]
+
+
+async def rebuild(
+    url: str, source: LogSource, *, verify_only: bool = False, progress: ProgressCallback | None = None
+) -> RebuildReport:
+    """Fold the whole log into a new schema, compare every row with the live tables, and swap.
+
+    Tables that differ are swapped as well: mending them is what a rebuild is for. With `verify_only` nothing is.
+    Projectors pause for moments, readers never. Commits that arrive meanwhile are in the new tables. Interrupted,
+    it leaves the live tables as they were. `progress` is told of every batch; what it raises ends the rebuild.
+
+    Raises `mnemolog.projections.queries.errors.RebuildError` and `LogGapError`, each of which says what to do.
+    """
+    started = perf_counter()
+    async with _connection(url, "rebuild") as connection, _connection(url, "rebuild-compare") as reader:
+        await begin_rebuild(connection)
+        if not verify_only:
+            await refuse_dependent_views(connection)
+        telling = _ProgressReporter(progress)
+        refolding = Replayer(connection, source, telling.on_folded)
+        await _fill(connection, refolding, telling)
+        tables = await _compare(connection, reader, refolding, telling)
+        if verify_only:
+            await drop_schema(connection, NEXT_SCHEMA)
+        else:
+            await _swap(connection, refolding, await _end_offsets(source))
+        return RebuildReport(
+            tables=tuple(tables),
+            offsets=refolding.offsets,
+            records=telling.records,
+            swapped=not verify_only,
+            seconds=perf_counter() - started,
+        )
+
+
+async def _fill(connection: Connection, replayer: Replayer, progress: "_ProgressReporter") -> None:
+    targets = await live_offsets(connection)
+    progress.expect(replayer.missing_records(targets))
+    indexes = await drop_read_indexes(connection)
+    await replayer.replay_in_bulk(targets)
+    for statement in indexes:
+        await connection.execute(statement)
+    await analyze_tables(connection)
+    await refresh_all_profiles(connection)
+
+
+async def _compare(
+    connection: Connection, reader: Connection, replayer: Replayer, progress: "_ProgressReporter"
+) -> list[TableComparison]:
+    """Compare in a snapshot that sees both schemas at the same offsets, so that the projectors need not wait for it."""
+    await _catch_up(connection, replayer)
+    await reader.set_isolation_level(IsolationLevel.REPEATABLE_READ)
+    async with reader.transaction():
+        async with projectors_paused(connection):
+            await replayer.replay_as_projector(await live_offsets(connection))
+            await reader.execute(queries("rebuild")["take_snapshot"])
+        return await compare_schemas(reader, LIVE_SCHEMA, NEXT_SCHEMA, on_progress=progress.on_compared)
+
+
+async def _swap(connection: Connection, replayer: Replayer, ends: Mapping[int, int]) -> None:
+    """Swap at the live offsets, or at the end that the log had: tables that lag or were lost are made whole."""
+    await replayer.replay_as_projector(ends)
+    await _catch_up(connection, replayer)
+    async with projectors_paused(connection):
+        await replayer.replay_as_projector(await live_offsets(connection))
+        await swap_schemas(connection)
+    try:
+        await drop_schema(connection, OLD_SCHEMA)
+    except SwapRefusedError:
+        log.warning("old_tables_kept", schema=OLD_SCHEMA)  # a reader is still in them; the next rebuild drops them
+
+
+async def _catch_up(connection: Connection, replayer: Replayer) -> None:
+    for _ in range(MAX_CATCH_UPS):
+        targets = await live_offsets(connection)
+        if replayer.missing_records(targets) <= BATCH:
+            return
+        await replayer.replay_as_projector(targets)
+
+
+async def _end_offsets(source: LogSource) -> dict[int, int]:
+    return {partition: await source.end_offset(partition) for partition in await source.partitions()}
+
+
+@asynccontextmanager
+async def _connection(url: str, name: str) -> AsyncIterator[Connection]:
+    """A connection that works in the schema of the rebuild and may take its time."""
+    settings = connection_settings(
+        url,
+        application_name=f"mnemolog-{name}",
+        statement_timeout=0,
+        search_path=f"{NEXT_SCHEMA},mnemolog_journal,public",
+    )
+    async with await AsyncConnection.connect(url, autocommit=True, **settings) as connection:
+        await prepare_connection(connection)
+        yield connection
+
+
+class _ProgressReporter:
+    """Turns what happens into `Progress`."""
+
+    def __init__(self, told: ProgressCallback | None) -> None:
+        self._callback = told
+        self._expected = 0
+        self.records = 0
+
+    def expect(self, records: int) -> None:
+        self._expected = records
+        self._report("folding", 0, records)
+
+    def on_folded(self, records: int) -> None:
+        self.records += records
+        self._report("folding", self.records, max(self.records, self._expected))
+
+    def on_compared(self, done: int, total: int) -> None:
+        self._report("comparing", done, total)
+
+    def _report(self, step: str, done: int, total: int) -> None:
+        if self._callback is not None:
+            self._callback(Progress(step=step, done=done, total=total))

@@ -1,0 +1,96 @@
+"""The log folded again, from its first record, into whatever schema a connection sees."""
+
+from collections.abc import AsyncIterator, Callable, Mapping
+from typing import Final
+
+from mnemolog.projections.errors import LogGapError
+from mnemolog.projections.queries.errors import LogTooShortError
+from mnemolog.projections.rebuild.log_source import LogSource
+from mnemolog.projections.sql import queries
+from mnemolog.projections.write.projector import (
+    UNSTORABLE_ERRORS,
+    LogRecord,
+    ParsedRecord,
+    fold_batch,
+    parse_commit,
+    project_batch,
+)
+from mnemolog.projections.write.row_writer import Connection, load_state, write_changes
+from mnemolog.schemas.commit import Commit
+
+BATCH: Final = 400
+_SQL: Final = queries("projector")
+
+
+class Replayer:
+    """How far each partition of `source` is folded through `connection`; `on_progress` is told of every batch.
+
+    Holds one batch of records at a time, however long the log is.
+    """
+
+    def __init__(self, connection: Connection, source: LogSource, on_progress: Callable[[int], None]) -> None:
+        self._connection = connection
+        self._source = source
+        self._on_progress = on_progress
+        self.offsets: dict[int, int] = {}
+
+    def missing_records(self, targets: Mapping[int, int]) -> int:
+        """How many records are missing up to `targets`, the next offset of each partition."""
+        return sum(max(0, target - self.offsets.get(partition, 0)) for partition, target in targets.items())
+
+    async def replay_in_bulk(self, targets: Mapping[int, int]) -> None:
+        """Fold up to `targets` in bulk; the profiles are left to the caller.
+
+        Raises `LogTooShortError` or `mnemolog.projections.errors.LogGapError` where the log lacks records.
+        """
+        for partition, target in targets.items():
+            await self._connection.execute(_SQL["open_partition"], {"partition": partition})
+            async for batch in self._batches(partition, target):
+                await self._fold(partition, batch)
+                self._advance(partition, batch)
+
+    async def replay_as_projector(self, targets: Mapping[int, int]) -> None:
+        """Fold up to `targets` as a projector does, each profile kept up. Raises as `replay_in_bulk` does."""
+        for partition, target in targets.items():
+            async for batch in self._batches(partition, target):
+                await project_batch(self._connection, partition, batch)
+                self._advance(partition, batch)
+
+    async def _fold(self, partition: int, batch: list[LogRecord]) -> None:
+        try:
+            await self._fold_in_bulk(partition, [(record, parse_commit(record.value)) for record in batch])
+        except UNSTORABLE_ERRORS:
+            await project_batch(self._connection, partition, batch)  # finds the record that cannot be stored
+
+    async def _fold_in_bulk(self, partition: int, readings: list[ParsedRecord]) -> None:
+        commits = [commit for _, commit in readings if isinstance(commit, Commit)]
+        async with self._connection.transaction():
+            state = await load_state(self._connection, commits)
+            await write_changes(self._connection, fold_batch(state, partition, readings))
+            position = {"partition": partition, "next_offset": readings[-1][0].offset + 1}
+            await self._connection.execute(_SQL["move_partition"], position)
+
+    async def _batches(self, partition: int, target: int) -> AsyncIterator[list[LogRecord]]:
+        expected = self.offsets.get(partition, 0)
+        if expected >= target:
+            return
+        end = await self._source.end_offset(partition)
+        if end < target:
+            raise LogTooShortError(partition, end, target)
+        batch: list[LogRecord] = []
+        async for record in self._source.read(partition, expected, target):
+            if record.offset != expected:
+                raise LogGapError(partition, expected, record.offset)
+            expected += 1
+            batch.append(record)
+            if len(batch) == BATCH:
+                yield batch
+                batch = []
+        if batch:
+            yield batch
+        if expected < target:
+            raise LogTooShortError(partition, expected, target)
+
+    def _advance(self, partition: int, batch: list[LogRecord]) -> None:
+        self.offsets[partition] = batch[-1].offset + 1
+        self._on_progress(len(batch))

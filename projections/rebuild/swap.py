@@ -1,0 +1,124 @@
+"""The schemas of a rebuild, and the moment in which one takes the other's place."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Final, LiteralString, cast
+
+from psycopg.errors import LockNotAvailable
+from psycopg.sql import SQL, Composed, Identifier
+
+from mnemolog.projections.migrations.upgrade import LIVE_SCHEMA, create_projection_schema
+from mnemolog.projections.queries.errors import DependentViewsError, RebuildRunningError, SwapRefusedError
+from mnemolog.projections.rebuild.digest import tables_of
+from mnemolog.projections.sql import queries
+from mnemolog.projections.write.projector import SWAP_LOCK
+from mnemolog.projections.write.row_writer import Connection
+
+NEXT_SCHEMA: Final = "mnemolog_next"
+OLD_SCHEMA: Final = "mnemolog_old"
+REBUILD_LOCK: Final = 0x6D6E656D_0003
+"""Advisory lock of the one rebuild of a database, held by its session."""
+
+# While a pause waits for a projector that is at work, the others wait behind it: not for long at a time.
+LOCK_TIMEOUT_MILLISECONDS: Final = 2000
+LOCK_ATTEMPTS: Final = 30
+LOCK_RETRY_SECONDS: Final = 0.2
+
+_SQL: Final = queries("rebuild")
+
+
+async def begin_rebuild(connection: Connection) -> None:
+    """Become the only rebuild, with an empty schema beside the live one; what an interrupted one left is dropped.
+
+    Raises `RebuildRunningError` where another one is at work.
+    """
+    cursor = await connection.execute(_SQL["become_sole"], {"lock": REBUILD_LOCK})
+    if await cursor.fetchone() != (True,):
+        raise RebuildRunningError
+    await connection.execute(_SQL["ensure_schema"].format(schema=Identifier(LIVE_SCHEMA)))
+    await drop_schema(connection, NEXT_SCHEMA)
+    await drop_schema(connection, OLD_SCHEMA)
+    await create_projection_schema(connection, NEXT_SCHEMA)
+
+
+async def drop_read_indexes(connection: Connection) -> list[LiteralString]:
+    """Drop what only readers need of the new tables; gives the statements that make it again."""
+    cursor = await connection.execute(_SQL["plain_indexes"], {"schema": NEXT_SCHEMA})
+    found = await cursor.fetchall()
+    for schema, name, _ in found:
+        await connection.execute(_SQL["drop_index"].format(index=Identifier(schema, name)))
+    return [cast("LiteralString", definition) for _, _, definition in found]
+
+
+async def live_offsets(connection: Connection) -> dict[int, int]:
+    """How far the live tables hold the log; nothing where their offsets are gone."""
+    cursor = await connection.execute(_SQL["live_table"], {"table": f"{LIVE_SCHEMA}.projection_offsets"})
+    if await cursor.fetchone() == (None,):
+        return {}
+    query = _SQL["live_offsets"].format(offsets=Identifier(LIVE_SCHEMA, "projection_offsets"))
+    return dict(await (await connection.execute(query)).fetchall())
+
+
+async def analyze_tables(connection: Connection) -> None:
+    for table in await tables_of(connection, NEXT_SCHEMA):
+        await connection.execute(_SQL["analyze"].format(table=Identifier(NEXT_SCHEMA, table.name)))
+
+
+@asynccontextmanager
+async def projectors_paused(connection: Connection) -> AsyncIterator[None]:
+    """Keep all projectors out, but not the one that works through `connection`. Readers notice nothing.
+
+    Raises `SwapRefusedError` where a projector's transaction lasts too long.
+    """
+    await _execute_with_lock_retries(connection, _SQL["pause_projectors"])
+    try:
+        yield
+    finally:
+        if not connection.broken:
+            await connection.execute(_SQL["resume_projectors"], {"lock": SWAP_LOCK})
+
+
+async def swap_schemas(connection: Connection) -> None:
+    """Give the rebuilt tables the live name, with the grants of the live ones, in one transaction.
+
+    Raises `DependentViewsError` where views of other schemas would be left with the old tables.
+    """
+    await refuse_dependent_views(connection)
+    names = {"live": LIVE_SCHEMA, "rebuilt": NEXT_SCHEMA}
+    async with connection.transaction():
+        for (grant,) in await (await connection.execute(_SQL["grants"], names)).fetchall():
+            await connection.execute(SQL(cast("LiteralString", grant)))  # quoted by format() where it was made
+        await connection.execute(_rename(LIVE_SCHEMA, OLD_SCHEMA))
+        await connection.execute(_rename(NEXT_SCHEMA, LIVE_SCHEMA))
+
+
+async def refuse_dependent_views(connection: Connection) -> None:
+    cursor = await connection.execute(_SQL["dependents"], {"live": LIVE_SCHEMA})
+    if found := [name for (name,) in await cursor.fetchall()]:
+        raise DependentViewsError(found)
+
+
+async def drop_schema(connection: Connection, schema: str) -> None:
+    """Drop a schema once no reader is in its tables any more. Raises `SwapRefusedError` where one stays too long."""
+    await _execute_with_lock_retries(connection, _SQL["drop_schema"].format(schema=Identifier(schema)))
+
+
+async def _execute_with_lock_retries(connection: Connection, statement: SQL | Composed) -> None:
+    await connection.execute(_SQL["limit_lock_wait"], {"milliseconds": LOCK_TIMEOUT_MILLISECONDS})
+    try:
+        for _ in range(LOCK_ATTEMPTS):
+            try:
+                await connection.execute(statement, {"lock": SWAP_LOCK})
+            except LockNotAvailable:
+                await asyncio.sleep(LOCK_RETRY_SECONDS)
+            else:
+                return
+        raise SwapRefusedError
+    finally:
+        if not connection.broken:
+            await connection.execute(_SQL["limit_lock_wait"], {"milliseconds": 0})
+
+
+def _rename(old: str, new: str) -> Composed:
+    return _SQL["rename_schema"].format(old=Identifier(old), new=Identifier(new))

@@ -1,0 +1,133 @@
+"""What is known near a new fact, or of its key, in exactly its scope; and how a source and its scope stand."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import partial
+from typing import Any, Final
+
+from mnemolog.projections.db.pools import Pool, retry_while_unavailable
+from mnemolog.projections.sql import queries
+from mnemolog.projections.stores.policies import NO_POLICIES, StoredPolicies, parse_policies
+from mnemolog.projections.write.state import scope_columns
+from mnemolog.schemas.facts import Candidate
+from mnemolog.schemas.provenance import Origin
+from mnemolog.schemas.scope import SCOPE_FIELDS, Scope
+from mnemolog.schemas.vector import Vector
+
+MAX_CANDIDATES_OF_KEY: Final = 5
+"""How many facts of an equal key are candidates on top of the nearest ones."""
+
+_SQL: Final = queries("matching")
+_CANDIDATE_COLUMNS: Final = (
+    *("fact_id", "similarity", "text", "content_hash", "key", "value", "confidence", "true_from", "true_to"),
+    *("valid_until", "category", "subject", "excerpt", "status", "authority", "unresolved", "single_valued"),
+    *("event_time", "said_at", "challenged_by"),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CandidateQuery:
+    """A new fact to find candidates for: `min_similarity` is the least cosine similarity.
+
+    `key` is given where it holds one value at a time: then facts of that key are candidates however far they are, those
+    about the same `subject` first.
+    """
+
+    vector: Vector
+    content_hash: str
+    min_similarity: float
+    key: str | None = None
+    subject: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CandidateLists:
+    """Per wanted fact its candidates, the nearest first, and the version of the scope they were found in."""
+
+    scope_version: int
+    candidates: tuple[tuple[Candidate, ...], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceStatus:
+    """How a source and its scope stand.
+
+    `attempt` counts the commits of the source; the last one was made of the record at `origin`, and may be followed by
+    another where it is `retryable`. `scope_version` counts the commits with events of the scope, `latest_key_end` is
+    the latest time at which one of its facts with a key ceased to be true, `policies` are those that hold for it.
+    """
+
+    scope_version: int
+    attempt: int = 0
+    retryable: bool = False
+    origin: Origin | None = None
+    latest_key_end: datetime | None = None
+    policies: StoredPolicies = NO_POLICIES
+
+    @property
+    def committed(self) -> bool:
+        return self.attempt > 0
+
+
+class CandidateFinder:
+    """Looks up to `limit` nearest candidates for each new fact, and some of its key.
+
+    Every call waits while Postgres is away.
+    """
+
+    def __init__(self, pool: Pool, *, limit: int = 10) -> None:
+        self._pool = pool
+        self._limit = limit
+
+    async def find(self, scope: Scope, queries: Sequence[CandidateQuery], *, at: datetime) -> CandidateLists:
+        """The candidates of exactly `scope` for each of `queries`, at least one, in one round trip.
+
+        A candidate is an active or pending fact with a cosine similarity of `min_similarity` or more to a vector of
+        the same
+        model, or with equal words, which count as 1, or with the wanted key. One of the latter whose vector cannot be
+        compared has similarity 0. Facts that had ended by `at` are none.
+        """
+        parameters = {
+            **_columns(scope),
+            "vectors": [item.vector for item in queries],
+            "models": [item.vector.model for item in queries],
+            "content_hashes": [item.content_hash for item in queries],
+            "keys": [item.key for item in queries],
+            "subjects": [item.subject for item in queries],
+            "floors": [item.min_similarity for item in queries],
+            "at": at,
+            "limit": self._limit,
+            "limit_of_key": MAX_CANDIDATES_OF_KEY,
+        }
+        rows = await retry_while_unavailable(partial(self._rows, "match", parameters), name="match")
+        candidates: list[list[Candidate]] = [[] for _ in queries]
+        for _, place, *fields in rows:
+            if fields[0] is not None:
+                candidates[place - 1].append(Candidate(**dict(zip(_CANDIDATE_COLUMNS, fields, strict=True))))
+        return CandidateLists(scope_version=rows[0][0], candidates=tuple(map(tuple, candidates)))
+
+    async def source_status(self, owner: str, source_id: str, scope: Scope | None) -> SourceStatus:
+        """How a source and its scope stand, in one round trip."""
+        parameters = {"owner": owner, "source_id": source_id, **_columns(scope)}
+        ((version, attempt, retryable, *rest),) = await retry_while_unavailable(
+            partial(self._rows, "standing", parameters), name="standing"
+        )
+        topic, partition, offset, last_end, *policies = rest
+        return SourceStatus(
+            scope_version=version,
+            attempt=attempt,
+            retryable=retryable,
+            origin=Origin(topic=topic, partition=partition, offset=offset) if attempt else None,
+            latest_key_end=last_end,
+            policies=parse_policies(*policies),
+        )
+
+    async def _rows(self, name: str, parameters: dict[str, Any]) -> list[tuple[Any, ...]]:
+        async with self._pool.connection() as connection:
+            cursor = await connection.execute(_SQL[name], parameters, binary=True)
+            return await cursor.fetchall()
+
+
+def _columns(scope: Scope | None) -> dict[str, str]:
+    return dict(zip(SCOPE_FIELDS, scope_columns(scope), strict=True))

@@ -1,0 +1,188 @@
+"""Known facts by their ids, with all that a command or a timer has to know of them before it may touch them."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import partial
+from typing import Any, Final
+from uuid import UUID
+
+from mnemolog.projections.db.pools import Pool, retry_while_unavailable
+from mnemolog.projections.sql import queries
+from mnemolog.projections.write.rows import ScopeColumns
+from mnemolog.schemas.events import FactState, Overwrite
+from mnemolog.schemas.facts import Authority, ExtractedFact
+from mnemolog.schemas.provenance import FactSnapshot
+from mnemolog.schemas.scope import SCOPE_FIELDS, Scope
+
+_SQL: Final = queries("known")
+_STATEMENT_COLUMNS: Final = (
+    *("text", "excerpt", "search_text", "key", "value", "category", "importance_category", "importance", "certainty"),
+    *("subject", "event_time", "valid_until", "single_valued"),
+)
+STATE_COLUMNS: Final = tuple(FactState.model_fields)
+"""The columns of everything of a fact that events can change, in their order."""
+
+MAX_CLOSED_VALUES: Final = 100
+"""How many values that have ended are looked up at once, the first to end first: the next newer one is among them."""
+_CLOSED_VALUE_FIELDS: Final = ("fact_id", "key", "subject", "event_time", "true_from", "true_to", "said_at")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredFact:
+    """A fact as it was stated, whose it is, and how it stands. Its vector is left in the table."""
+
+    fact_id: UUID
+    scope: ScopeColumns
+    fact: ExtractedFact
+    true_from: datetime
+    speaker: str | None
+    authority: Authority
+    state: FactState
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it is held, or waits for a confirmation."""
+        return self.state.status in ("active", "pending_confirmation")
+
+    @property
+    def ends_at(self) -> datetime | None:
+        """When it ends by its own term or an announced end, the earlier of the two."""
+        return min((end for end in (self.fact.valid_until, self.state.true_to) if end is not None), default=None)
+
+    @property
+    def snapshot(self) -> FactSnapshot:
+        return FactSnapshot(
+            fact_id=self.fact_id,
+            text=self.fact.text,
+            key=self.fact.key,
+            value=self.fact.value,
+            confidence=self.state.confidence,
+            true_from=self.true_from,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PendingCase:
+    """An overwrite that is held back: `fact_id` would do `action` to `targets`. `said_at` is its source's time."""
+
+    fact_id: UUID
+    targets: tuple[UUID, ...]
+    action: Overwrite
+    ended_at: datetime | None
+    needs_human: bool
+    said_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClosedValue:
+    """What a key held from `true_from` until `true_to`; `said_at` is when it was said last, at the latest its end."""
+
+    fact_id: UUID
+    key: str
+    subject: str | None
+    event_time: datetime | None
+    true_from: datetime
+    true_to: datetime
+    said_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScopeFacts:
+    """The first facts of a scope, and how many it has."""
+
+    total: int
+    fact_ids: tuple[UUID, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DueExpiry:
+    """A fact that is held although its end has passed."""
+
+    ends_at: datetime
+    fact_id: UUID
+    scope: Scope
+
+
+class FactStore:
+    """Reads by id; each call is one round trip and waits while Postgres is away."""
+
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+
+    async def facts(self, fact_ids: Sequence[UUID]) -> dict[UUID, StoredFact]:
+        """Those of `fact_ids` that there are, whatever their scope and status."""
+        rows = await self._rows("facts", {"fact_ids": list(fact_ids)}) if fact_ids else []
+        return {row[0]: _stored_fact(row) for row in rows}
+
+    async def pending_cases(self, fact_ids: Sequence[UUID]) -> Mapping[UUID, PendingCase]:
+        """The open cases among `fact_ids`; what is not pending has none."""
+        rows = await self._rows("pending_cases", {"fact_ids": list(fact_ids)}) if fact_ids else []
+        return {
+            fact_id: PendingCase(
+                fact_id=fact_id,
+                targets=tuple(targets),
+                action=action,
+                ended_at=ended_at,
+                needs_human=needs_human,
+                said_at=said_at,
+            )
+            for fact_id, targets, action, ended_at, needs_human, said_at in rows
+        }
+
+    async def version_starts(self, fact_ids: Sequence[UUID]) -> Mapping[UUID, tuple[datetime, ...]]:
+        """Per fact since when it has been true, and every version before it, all the way back; the oldest first."""
+        rows = await self._rows("successors", {"fact_ids": list(fact_ids)}) if fact_ids else []
+        return {fact_id: tuple(since) for fact_id, since in rows}
+
+    async def closed_values(self, scope: Scope, keys: Sequence[str], *, after: datetime) -> tuple[ClosedValue, ...]:
+        """What these keys held in exactly `scope` until after `after`; the first `MAX_CLOSED_VALUES` that ended."""
+        parameters = {**scope.columns, "keys": list(keys), "after": after, "limit": MAX_CLOSED_VALUES}
+        rows = await self._rows("bygones", parameters) if keys else []
+        return tuple(ClosedValue(**dict(zip(_CLOSED_VALUE_FIELDS, row, strict=True))) for row in rows)
+
+    async def conflicting_fact_ids(self, fact_id: UUID) -> tuple[UUID, ...]:
+        """What an unresolved fact was weighed against when it was added beside it, the most similar first."""
+        return tuple(row[0] for row in await self._rows("conflict_of", {"fact_id": fact_id}))
+
+    async def scope_facts(self, scope: Scope, *, key: str | None, category: str | None, limit: int) -> ScopeFacts:
+        """The active and pending facts of exactly `scope`, or those of a key or category; at most `limit` of them."""
+        rows = await self._rows("in_scope", {**scope.columns, "key": key, "category": category, "limit": limit})
+        return ScopeFacts(total=rows[0][0] if rows else 0, fact_ids=tuple(fact_id for _, fact_id in rows))
+
+    async def due_expiries(self, now: datetime, *, after: DueExpiry | None, limit: int) -> list[DueExpiry]:
+        """The next `limit` facts after `after` that are held although their end has passed by `now`."""
+        parameters = {
+            "now": now,
+            "after_end": after.ends_at if after else None,
+            "after_fact": after.fact_id if after else None,
+            "limit": limit,
+        }
+        rows = await self._rows("ending", parameters)
+        return [
+            DueExpiry(fact_id=fact_id, ends_at=ends_at, scope=_scope(columns)) for fact_id, *columns, ends_at in rows
+        ]
+
+    async def _rows(self, name: str, parameters: dict[str, Any]) -> list[tuple[Any, ...]]:
+        return await retry_while_unavailable(partial(self._fetch, name, parameters), name=name)
+
+    async def _fetch(self, name: str, parameters: dict[str, Any]) -> list[tuple[Any, ...]]:
+        async with self._pool.connection() as connection:
+            return await (await connection.execute(_SQL[name], parameters, binary=True)).fetchall()
+
+
+def _stored_fact(row: tuple[Any, ...]) -> StoredFact:
+    fact_id, tenant, user_id, agent_id, app_id, run_id, true_from, speaker, authority, *rest = row
+    return StoredFact(
+        fact_id=fact_id,
+        scope=(tenant, user_id, agent_id, app_id, run_id),
+        fact=ExtractedFact(**dict(zip(_STATEMENT_COLUMNS, rest[: len(_STATEMENT_COLUMNS)], strict=True))),
+        true_from=true_from,
+        speaker=speaker,
+        authority=authority,
+        state=FactState(**dict(zip(STATE_COLUMNS, rest[len(_STATEMENT_COLUMNS) :], strict=True))),
+    )
+
+
+def _scope(columns: Sequence[str]) -> Scope:
+    return Scope(**{name: value for name, value in zip(SCOPE_FIELDS, columns, strict=True) if value})

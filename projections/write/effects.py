@@ -1,0 +1,278 @@
+"""What each event does to how facts stand: pure functions from the standing before to the standing after."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Final
+from uuid import UUID
+
+from mnemolog.projections.write.rows import TimedFactState
+from mnemolog.schemas.commit import Commit
+from mnemolog.schemas.events import (
+    ConflictResolved,
+    DecisionUndone,
+    FactAdded,
+    FactConfirmed,
+    FactContradicted,
+    FactCorrected,
+    FactExpired,
+    FactPending,
+    FactReplaced,
+    FactRetracted,
+    FactSkipped,
+    FactsMerged,
+    MemoryEvent,
+    Overwrite,
+    PendingConfirmed,
+    PendingRejected,
+    Reversal,
+    new_fact,
+)
+from mnemolog.schemas.facts import FactStatus, NewFact
+
+CONFIRMATION_GAIN: Final = 0.25
+"""The part of the remaining doubt that a confirmation takes away: c + .25 (1 - c)."""
+HUMAN_CONFIDENCE: Final = 0.95
+"""What a human confirms is at least as sure as what was said explicitly."""
+OPEN_STATUSES: Final[frozenset[FactStatus]] = frozenset({"active", "pending_confirmation"})
+
+FactStates = Mapping[UUID, TimedFactState]
+"""The facts that an event names and that stand as its decision saw them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommitTimes:
+    """When a commit was decided, and when its source occurred: for a command not later, however fast its clock was.
+
+    What was mentioned in the future would make everything that is said until then older than it.
+    """
+
+    decided_at: datetime
+    occurred_at: datetime
+
+    @classmethod
+    def of_commit(cls, commit: Commit) -> "CommitTimes":
+        is_command = commit.source_kind == "command"
+        occurred_at = min(commit.occurred_at, commit.decided_at) if is_command else commit.occurred_at
+        return cls(decided_at=commit.decided_at, occurred_at=occurred_at)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _TargetEnd:
+    """How facts end. Without `ended_at`, and for what never was true, they leave what is believed."""
+
+    action: Overwrite
+    successor_id: UUID | None
+    ended_at: datetime | None = None
+
+
+def required_statuses(event: MemoryEvent, fact_id: UUID) -> frozenset[FactStatus]:
+    """How a fact that the event names has to stand for the event to touch it."""
+    match event:
+        case PendingConfirmed(target=target) | PendingRejected(target=target) if target == fact_id:
+            return frozenset({"pending_confirmation"})
+        case DecisionUndone():
+            return frozenset(reversal.now for reversal in event.reversals if reversal.fact_id == fact_id)
+        case _:
+            return OPEN_STATUSES
+
+
+def initial_state(event: MemoryEvent, moment: CommitTimes) -> tuple[NewFact, TimedFactState] | None:
+    """The fact that an event brings and how it stands at first, or None."""
+    fact = new_fact(event)
+    if fact is None:
+        return None
+    at = moment.decided_at
+    state = TimedFactState(confidence=fact.confidence, believed_from=at, state_since=at)
+    match event:
+        case FactPending():
+            state = replace(state, status="pending_confirmation", believed_from=None)
+        case FactAdded(ended_at=datetime() as ended_at):  # late news: history from the beginning
+            state = _close(state, "superseded", ended_at, event.ended_by, moment)
+        case FactAdded(unresolved=unresolved):
+            state = replace(state, unresolved=unresolved)
+    return fact, state
+
+
+def supersedes_targets(event: MemoryEvent) -> bool:
+    """Whether the new fact takes the place of the targets."""
+    return isinstance(event, FactsMerged | FactReplaced | FactContradicted | FactCorrected)
+
+
+def confirmed_fact_id(event: MemoryEvent) -> UUID | None:
+    """The fact whose confidence an event raises."""
+    match event:
+        case FactConfirmed(target=target) | PendingConfirmed(target=target):
+            return target
+        case PendingRejected(confirmed=confirmed) if event.statement is not None:
+            return confirmed
+        case _:
+            return None
+
+
+def states_after(  # noqa: PLR0911 -- one way out an event
+    event: MemoryEvent, facts: FactStates, moment: CommitTimes, *, raises_confidence: bool
+) -> dict[UUID, TimedFactState]:
+    """How `facts` stand after the event; those that it leaves alone are not in it.
+
+    `raises_confidence` says that the commit has not raised the confidence of the confirmed fact before.
+    """
+    match event:
+        case FactSkipped():
+            return {fact_id: _count_mention(state, moment) for fact_id, state in facts.items()}
+        case FactConfirmed():
+            return {
+                fact_id: _confirm(state, moment, raises_confidence=raises_confidence)
+                for fact_id, state in facts.items()
+            }
+        case PendingConfirmed(target=target):
+            return (
+                _confirm_pending(event, facts, moment, raises_confidence=raises_confidence) if target in facts else {}
+            )
+        case PendingRejected(target=target):
+            return _reject_pending(event, facts, moment, raises_confidence=raises_confidence) if target in facts else {}
+        case ConflictResolved(target=target):
+            return _resolve_conflict(event, facts, moment) if target in facts else {}
+        case DecisionUndone():
+            return {
+                reversal.fact_id: _revert(facts[reversal.fact_id], reversal, moment)
+                for reversal in event.reversals
+                if reversal.fact_id in facts
+            }
+        case _ if end := _end_of(event):
+            return _end_targets(facts, end, moment)
+        case _:
+            return {}
+
+
+def _end_of(event: MemoryEvent) -> _TargetEnd | None:  # noqa: PLR0911 -- one way out an event
+    """How the targets of an event end by the event itself; None where they stay, or more happens."""
+    match event:
+        case FactsMerged(fact=fact):
+            return _TargetEnd(action="merge", successor_id=fact.fact_id)
+        case FactReplaced(fact=fact):
+            return _TargetEnd(action="replace", successor_id=fact.fact_id, ended_at=event.ended_at)
+        case FactContradicted(fact=fact):
+            return _TargetEnd(action="contradict", successor_id=fact.fact_id)
+        case FactCorrected(fact=fact):  # without an end it never was so: as a merge leaves its targets
+            return _TargetEnd(
+                action="replace" if event.ended_at else "merge", successor_id=fact.fact_id, ended_at=event.ended_at
+            )
+        case FactRetracted(fact=said):
+            return _TargetEnd(action="retract", successor_id=said.fact_id if said else None, ended_at=event.ended_at)
+        case FactExpired(fact=said):
+            return _TargetEnd(action="expire", successor_id=said.fact_id if said else None, ended_at=event.ended_at)
+        case _:
+            return None
+
+
+def _confirm_pending(
+    event: PendingConfirmed, facts: FactStates, moment: CommitTimes, *, raises_confidence: bool
+) -> dict[UUID, TimedFactState]:
+    state = _confirm(facts[event.target], moment, raises_confidence=raises_confidence)
+    least = HUMAN_CONFIDENCE if event.decision.by == "human" else 0.0
+    state = replace(
+        state,
+        status="active",
+        believed_from=state.believed_from or moment.decided_at,
+        confidence=max(state.confidence, least),
+        mention_count=state.mention_count if event.statement else state.mention_count - 1,
+        unresolved=False,
+    )
+    end = _TargetEnd(action=event.action, successor_id=event.target, ended_at=event.ended_at)
+    return {**_end_targets(_without(facts, event.target), end, moment), event.target: state}
+
+
+def _reject_pending(
+    event: PendingRejected, facts: FactStates, moment: CommitTimes, *, raises_confidence: bool
+) -> dict[UUID, TimedFactState]:
+    after = {event.target: replace(facts[event.target], status="archived", unresolved=False)}
+    if event.statement is not None and event.confirmed is not None and event.confirmed in facts:
+        after[event.confirmed] = _confirm(facts[event.confirmed], moment, raises_confidence=raises_confidence)
+    return after
+
+
+def _resolve_conflict(event: ConflictResolved, facts: FactStates, moment: CommitTimes) -> dict[UUID, TimedFactState]:
+    rivals = _without(facts, event.target)
+    state = replace(facts[event.target], unresolved=False)
+    match event.action:
+        case "keep_both":
+            return {event.target: state}
+        case "keep_old":
+            return {event.target: _withdraw(state, "archived", next(iter(rivals), None), moment)}
+        case action:
+            end = _TargetEnd(action=action, successor_id=event.target, ended_at=event.ended_at)
+            return {**_end_targets(rivals, end, moment), event.target: state}
+
+
+def _revert(state: TimedFactState, reversal: Reversal, moment: CommitTimes) -> TimedFactState:
+    if reversal.before is None:
+        return _withdraw(state, "undone", None, moment)
+    return TimedFactState.from_state(reversal.before, state.state_since)
+
+
+def _end_targets(facts: FactStates, end: _TargetEnd, moment: CommitTimes) -> dict[UUID, TimedFactState]:
+    return {fact_id: _end_target(state, end, moment) for fact_id, state in facts.items()}
+
+
+def _end_target(state: TimedFactState, end: _TargetEnd, moment: CommitTimes) -> TimedFactState:
+    match end.action:
+        case "merge":
+            return _withdraw(state, "superseded", end.successor_id, moment)
+        case "contradict":
+            return _withdraw(state, "archived", end.successor_id, moment)
+        case "retract" if end.ended_at is None:
+            return _withdraw(state, "retracted", end.successor_id, moment)
+        case action:
+            return _close(state, _STATUS_OF_END[action], end.ended_at or moment.occurred_at, end.successor_id, moment)
+
+
+_STATUS_OF_END: Final[dict[Overwrite, FactStatus]] = {
+    "replace": "superseded",
+    "retract": "retracted",
+    "expire": "expired",
+}
+
+
+def _close(
+    state: TimedFactState, status: FactStatus, ended_at: datetime, successor_id: UUID | None, moment: CommitTimes
+) -> TimedFactState:
+    """It was so until `ended_at`; an end that is still to come is noted, and the timer closes it."""
+    has_come = ended_at <= moment.decided_at
+    return replace(
+        state,
+        status=status if has_come else state.status,
+        true_to=ended_at,
+        closed_at=moment.decided_at,
+        superseded_by=successor_id or state.superseded_by,
+        unresolved=state.unresolved and not has_come,
+    )
+
+
+def _withdraw(
+    state: TimedFactState, status: FactStatus, successor_id: UUID | None, moment: CommitTimes
+) -> TimedFactState:
+    return replace(
+        state,
+        status=status,
+        believed_to=moment.decided_at if state.believed_from else None,
+        superseded_by=successor_id or state.superseded_by,
+        unresolved=False,
+    )
+
+
+def _count_mention(state: TimedFactState, moment: CommitTimes) -> TimedFactState:
+    return replace(
+        state,
+        mention_count=state.mention_count + 1,
+        last_confirmed_at=max(state.last_confirmed_at or moment.occurred_at, moment.occurred_at),
+    )
+
+
+def _confirm(state: TimedFactState, moment: CommitTimes, *, raises_confidence: bool) -> TimedFactState:
+    gain = CONFIRMATION_GAIN * (1 - state.confidence) if raises_confidence else 0.0
+    return replace(_count_mention(state, moment), confidence=state.confidence + gain)
+
+
+def _without(facts: FactStates, fact_id: UUID) -> dict[UUID, TimedFactState]:
+    return {other: state for other, state in facts.items() if other != fact_id}

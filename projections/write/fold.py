@@ -1,0 +1,255 @@
+"""What a commit does to the tables: a pure function. The projector and the rebuild both live on it.
+
+No clock, no randomness, no input or output: the same log gives the same rows, today and in ten years. What each event
+does to the facts it names is in `effects`; here is which of them it may touch, and the rows of it all.
+"""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from uuid import UUID
+
+from mnemolog.projections.write.effects import (
+    CommitTimes,
+    FactStates,
+    confirmed_fact_id,
+    initial_state,
+    required_statuses,
+    states_after,
+    supersedes_targets,
+)
+from mnemolog.projections.write.rows import (
+    Changes,
+    CommitRow,
+    EventRow,
+    FactRow,
+    FormerStateRow,
+    KnownFact,
+    LogPosition,
+    PendingRow,
+    PolicyRow,
+    RejectionReason,
+    RejectionRow,
+    RelationRow,
+    ScopeIncrement,
+    Settlement,
+    SettlementRow,
+    TimedFactState,
+    UndoneRow,
+    merge_changes,
+)
+from mnemolog.projections.write.state import FoldState, attempt_of, named_fact_ids, scope_columns, source_of
+from mnemolog.schemas.command import tenant_scope
+from mnemolog.schemas.commit import Commit
+from mnemolog.schemas.events import (
+    DecisionUndone,
+    FactExpired,
+    FactExtended,
+    FactPending,
+    FactRetracted,
+    FactsRelated,
+    MemoryEvent,
+    PolicySet,
+)
+
+
+def fold(state: FoldState, commit: Commit, position: LogPosition, record: bytes) -> Changes:
+    """What `commit`, whose bytes are `record`, changes where the tables stand at `state`.
+
+    The first commit of a source is applied, and the next attempt of one that was refused for a limit; any other is a
+    rejection and nothing else. A target that does not stand as the decision saw it stays as it is; a new fact then
+    stands beside it, marked stale.
+    """
+    last = state.applied.get(source_of(commit))
+    if last and not (last.retryable and attempt_of(commit).number == last.number + 1):
+        detail = f"{commit.source_id} has its commit already, earlier in the log: this one is ignored"
+        return reject_record(position, record, reason="duplicate_source", detail=detail, commit=commit)
+    draft = _CommitFold(state, commit, position)
+    for event in commit.events:
+        draft.add_event(event)
+    return draft.changes(record)
+
+
+def reject_record(
+    position: LogPosition, record: bytes, *, reason: RejectionReason, detail: str, commit: Commit | None = None
+) -> Changes:
+    """The changes of a record that is not applied: it is kept as a rejection, with its bytes."""
+    rejection = RejectionRow(
+        position=position,
+        item=0,
+        owner=commit.owner if commit else None,
+        source_id=commit.source_id if commit else None,
+        reason=reason,
+        detail=detail,
+        record=record,
+    )
+    return Changes(rejections=(rejection,))
+
+
+class _CommitFold:
+    """One commit's changes in the making; the state it starts from stays as it is."""
+
+    def __init__(self, state: FoldState, commit: Commit, position: LogPosition) -> None:
+        self._state = state
+        self._commit = commit
+        self._position = position
+        self._scope = scope_columns(commit.scope)
+        self._times = CommitTimes.of_commit(commit)
+        self._known: dict[UUID, KnownFact] = {}
+        self._confirmed: set[UUID | None] = set()
+        self._parts: list[Changes] = []
+
+    def add_event(self, event: MemoryEvent) -> None:
+        named = named_fact_ids(event)
+        faults = dict(self._target_faults(event, named))
+        sound = {target: self._fact(target).state for target in named if target not in faults}
+        former = tuple(self._apply_to_targets(event, sound))
+        stale = bool(faults) or not self._may_set_policy(event)
+        row = self._new_fact_row(event, sound, stale=stale)
+        self._parts.append(
+            Changes(
+                events=(self._event_row(event, named, row, stale=stale),),
+                facts=(row,) if row else (),
+                former_states=former,
+                relations=tuple(self._relations(event, sound)),
+                pending=(PendingRow(commit=self._commit, event=event),) if isinstance(event, FactPending) else (),
+                settlements=tuple(self._settlements(event, former)),
+                undone=tuple(self._undone(event, sound)),
+                policies=tuple(self._policies(event)),
+                rejections=tuple(self._rejections(event, faults)),
+            )
+        )
+
+    def changes(self, record: bytes) -> Changes:
+        step = ScopeIncrement(scope=self._scope, owner=self._commit.owner, commits=1)
+        own = Changes(
+            commits=(CommitRow(position=self._position, commit=self._commit, record=record),),
+            updates=tuple(self._known.values()),
+            scope_increments=(step,) if self._parts else (),
+        )
+        return merge_changes((*self._parts, own))
+
+    def _apply_to_targets(self, event: MemoryEvent, sound: FactStates) -> Iterator[FormerStateRow]:
+        """Let the event change its targets; gives how each of those that changed stood before."""
+        raised = confirmed_fact_id(event)
+        after = states_after(event, sound, self._times, raises_confidence=raised not in self._confirmed)
+        if raised in sound:
+            self._confirmed.add(raised)
+        for fact_id, state in after.items():
+            before = sound[fact_id]
+            if state == before:
+                continue
+            since = max(before.state_since, self._times.decided_at)  # a clock may have gone back
+            self._known[fact_id] = replace(self._fact(fact_id), state=replace(state, state_since=since))
+            yield FormerStateRow(fact_id=fact_id, event_id=event.event_id, state=before, until=since)
+
+    def _new_fact_row(self, event: MemoryEvent, sound: FactStates, *, stale: bool) -> FactRow | None:
+        new = initial_state(event, self._times)
+        if new is None:
+            return None
+        fact, state = new
+        self._known[fact.fact_id] = KnownFact(fact_id=fact.fact_id, scope=self._scope, state=state)
+        ended = tuple(sound) if supersedes_targets(event) else ()
+        return FactRow(commit=self._commit, fact=fact, supersedes=ended, stale=stale, state=state)
+
+    def _relations(self, event: MemoryEvent, sound: FactStates) -> Iterator[RelationRow]:
+        if isinstance(event, FactExtended | FactsRelated):
+            for target in sound:
+                yield RelationRow(
+                    fact_id=event.fact.fact_id,
+                    related_id=target,
+                    relation="extends" if isinstance(event, FactExtended) else "similar",
+                    event_id=event.event_id,
+                    since=self._times.decided_at,
+                )
+
+    def _event_row(self, event: MemoryEvent, named: tuple[UUID, ...], row: FactRow | None, *, stale: bool) -> EventRow:
+        if row is not None:
+            about: UUID | None = row.fact.fact_id
+        else:
+            about = named[0] if named and not isinstance(event, DecisionUndone) else None
+        ends = isinstance(event, FactRetracted | FactExpired)
+        others = tuple(target for target in named if ends or target != about)
+        return EventRow(
+            position=self._position, commit=self._commit, event=event, fact_id=about, targets=others, stale=stale
+        )
+
+    def _settlements(self, event: MemoryEvent, former: tuple[FormerStateRow, ...]) -> Iterator[SettlementRow]:
+        """What became of facts that were pending, and which of them are so again."""
+        for row in former:
+            status = self._fact(row.fact_id).state.status
+            if (row.state.status == "pending_confirmation") == (status == "pending_confirmation"):
+                continue
+            yield SettlementRow(
+                fact_id=row.fact_id,
+                settlement=None if status == "pending_confirmation" else _settlement(self._fact(row.fact_id).state),
+                event_id=event.event_id,
+                at=self._times.decided_at,
+            )
+
+    def _undone(self, event: MemoryEvent, sound: FactStates) -> Iterator[UndoneRow]:
+        """What an undo takes back is not in effect; what that had taken back is again."""
+        if not isinstance(event, DecisionUndone) or (event.reversals and not sound):
+            return
+        since = self._times.decided_at
+        yield UndoneRow(event_id=event.undone, undone_by=event.event_id, since=since)
+        if event.reinstated is not None:
+            yield UndoneRow(event_id=event.reinstated, undone_by=None, since=since)
+
+    def _policies(self, event: MemoryEvent) -> Iterator[PolicyRow]:
+        if isinstance(event, PolicySet) and self._may_set_policy(event):
+            scope = (self._scope[0], "", "", "", "") if event.level == "tenant" else self._scope
+            yield PolicyRow(scope=scope, event=event, since=self._times.decided_at)
+
+    def _may_set_policy(self, event: MemoryEvent) -> bool:
+        """A tenant's policies have a scope of their own, so that they have one order in the log."""
+        if not isinstance(event, PolicySet) or self._commit.scope is None:
+            return not isinstance(event, PolicySet)
+        return event.level == "scope" or self._commit.scope == tenant_scope(self._commit.scope.tenant)
+
+    def _rejections(
+        self, event: MemoryEvent, faults: dict[UUID, tuple[RejectionReason, str]]
+    ) -> Iterator[RejectionRow]:
+        told = "; ".join(f"{target} {text}" for target, (_, text) in faults.items())
+        foreign = any(reason == "foreign_target" for reason, _ in faults.values())
+        if not self._may_set_policy(event):
+            told, foreign = "the policy of a tenant is set in the scope of its policies alone", True
+        if told:
+            yield RejectionRow(
+                position=self._position,
+                item=event.ordinal + 1,
+                owner=self._commit.owner,
+                source_id=self._commit.source_id,
+                reason="foreign_target" if foreign else "stale_target",
+                detail=told,
+            )
+
+    def _target_faults(
+        self, event: MemoryEvent, named: tuple[UUID, ...]
+    ) -> Iterator[tuple[UUID, tuple[RejectionReason, str]]]:
+        """The targets that do not stand as the decision saw them."""
+        for target in named:
+            fact = self._known.get(target) or self._state.facts.get(target)
+            if fact is None:
+                yield target, ("stale_target", "is not known")
+            elif fact.scope != self._scope:
+                yield target, ("foreign_target", "belongs to another scope")
+            elif fact.state.status not in required_statuses(event, target):
+                yield target, ("stale_target", f"is {fact.state.status}")
+
+    def _fact(self, fact_id: UUID) -> KnownFact:
+        return self._known.get(fact_id) or self._state.facts[fact_id]
+
+
+def _settlement(state: TimedFactState) -> Settlement:
+    """What became of a pending fact that stands so now."""
+    match state.status:
+        case "active":
+            return "confirmed"
+        case "retracted":
+            return "deleted"
+        case "undone":
+            return "undone"
+        case "archived" if state.superseded_by is None:
+            return "rejected"
+        case _:
+            return "overtaken"

@@ -1,0 +1,232 @@
+"""The log into the tables: batches of commits, rows and position in one transaction."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import partial
+from time import perf_counter
+from typing import Final
+
+import psycopg
+import structlog
+from psycopg import AsyncCursor
+from psycopg.rows import TupleRow
+
+from mnemolog.projections import metrics
+from mnemolog.projections.db.pools import Pool, retry_while_unavailable
+from mnemolog.projections.errors import LogChangedError, LogGapError, ProjectionError
+from mnemolog.projections.sql import queries
+from mnemolog.projections.write.fold import fold, reject_record
+from mnemolog.projections.write.row_writer import Connection, copy_rows, load_state, refresh_profiles, update_rows
+from mnemolog.projections.write.rows import Changes, LogPosition, merge_changes
+from mnemolog.projections.write.state import FoldState
+from mnemolog.schemas.commit import Commit
+from mnemolog.schemas.errors import InvalidRecordError
+
+# No word of a library's enters a row: the rows have to be the same under its next version.
+NOT_A_COMMIT: Final = "these bytes are no commit of a version that this program knows"
+NOT_STORABLE: Final = "the tables cannot hold a value of this commit, or an id in it belongs to another"
+SWAP_LOCK: Final = 0x6D6E656D_0002
+"""Advisory lock: shared by every transaction of a projector, exclusive for the swap at the end of a rebuild."""
+
+# What the content of a single commit can provoke in Postgres: a value that no column holds, an id that is taken.
+UNSTORABLE_ERRORS: Final = (
+    psycopg.DataError,
+    psycopg.IntegrityError,
+    psycopg.errors.ProgramLimitExceeded,
+    psycopg.errors.StatementTooComplex,
+    OverflowError,
+)
+# So many commits in a row are not all unstorable: then the fault is this program's.
+MAX_UNSTORABLE_IN_A_ROW: Final = 20
+
+_SQL: Final = queries("projector")
+log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogRecord:
+    """One record of a partition of `memory_events`."""
+
+    offset: int
+    value: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchResult:
+    """What a batch came to: records that were folded now, and records that had been before."""
+
+    next_offset: int
+    changes: Changes
+    skipped: int
+
+
+class Projector:
+    """Folds the log into the live tables. Several at once are safe, of one partition too."""
+
+    def __init__(self, pool: Pool, *, clock: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:
+        self._pool = pool
+        self._clock = clock
+
+    async def apply(self, partition: int, records: Sequence[LogRecord]) -> BatchResult:
+        """Fold consecutive records of one partition; all of them are in the tables when this returns.
+
+        Records that were folded before are skipped. Waits while Postgres is away. Raises `LogGapError` where
+        records are missing before or between these, `LogChangedError` where one had other bytes when it was
+        folded, and `mnemolog.schemas.errors.UnsupportedVersionError` for a commit of a newer program: each stops the
+        projection, and nothing of the batch is written.
+        """
+        started = perf_counter()
+        applied = await retry_while_unavailable(partial(self._apply, partition, records), name="project")
+        metrics.BATCH_SECONDS.observe(perf_counter() - started)
+        metrics.BATCH_RECORDS.observe(len(records))
+        metrics.REPEATED_RECORDS.inc(applied.skipped)
+        metrics.count_changes(applied.changes, self._clock())
+        return applied
+
+    async def next_offsets(self) -> dict[int, int]:
+        """Per partition the offset of the next commit to fold; a partition that is not there is at 0."""
+        return await retry_while_unavailable(self._next_offsets, name="next_offsets")
+
+    async def _next_offsets(self) -> dict[int, int]:
+        async with self._pool.connection() as connection:
+            cursor = await connection.execute(_SQL["next_offsets"])
+            return dict(await cursor.fetchall())
+
+    async def _apply(self, partition: int, records: Sequence[LogRecord]) -> BatchResult:
+        async with self._pool.connection() as connection:
+            return await project_batch(connection, partition, records)
+
+
+async def project_batch(connection: Connection, partition: int, records: Sequence[LogRecord]) -> BatchResult:
+    """Fold one batch through `connection`, in transactions of its own, as `Projector.apply` says."""
+    readings = [(record, parse_commit(record.value)) for record in records]
+    try:
+        return await _project_in_transaction(connection, partition, readings)
+    except UNSTORABLE_ERRORS as error:
+        log.warning("batch_folded_singly", partition=partition, records=len(records), error=str(error))
+    return await _project_one_by_one(connection, partition, readings)
+
+
+def parse_commit(value: bytes) -> Commit | InvalidRecordError:
+    """The commit in a record's bytes, or what is wrong with them. Raises UnsupportedVersionError."""
+    try:
+        return Commit.from_bytes(value)
+    except InvalidRecordError as error:
+        return error
+
+
+ParsedRecord = tuple[LogRecord, Commit | InvalidRecordError]
+
+
+async def _project_in_transaction(
+    connection: Connection, partition: int, readings: Sequence[ParsedRecord]
+) -> BatchResult:
+    commits = [commit for _, commit in readings if isinstance(commit, Commit)]
+    async with connection.transaction():
+        async with connection.pipeline():
+            locked = await _lock(connection, partition)
+            state = await load_state(connection, commits)
+            next_offset = await _locked_offset(locked)
+        fresh = _new_records(partition, next_offset, readings)
+        await _check_repeats(connection, partition, readings[: len(readings) - len(fresh)])
+        if not fresh:
+            return BatchResult(next_offset=next_offset, changes=Changes(), skipped=len(readings))
+        changes = fold_batch(state, partition, fresh)
+        return await _write(connection, partition, fresh[-1][0].offset + 1, changes, len(readings) - len(fresh))
+
+
+def fold_batch(state: FoldState, partition: int, records: Sequence[ParsedRecord]) -> Changes:
+    """What a batch changes: its records folded one after another."""
+    parts = []
+    for record, commit in records:
+        position = LogPosition(partition=partition, offset=record.offset)
+        if isinstance(commit, Commit):
+            changes = fold(state, commit, position, record.value)
+        else:
+            log.warning("not_a_commit", partition=partition, offset=record.offset, error=commit.detail)
+            changes = reject_record(position, record.value, reason="not_a_commit", detail=NOT_A_COMMIT)
+        state = state.apply(changes)
+        parts.append(changes)
+    return merge_changes(parts)
+
+
+async def _write(
+    connection: Connection, partition: int, next_offset: int, changes: Changes, repeated: int
+) -> BatchResult:
+    await copy_rows(connection, changes)
+    async with connection.pipeline():
+        await update_rows(connection, changes)
+        await refresh_profiles(connection, [step.scope for step in changes.scope_increments])
+        await connection.execute(_SQL["move_partition"], {"partition": partition, "next_offset": next_offset})
+    return BatchResult(next_offset=next_offset, changes=changes, skipped=repeated)
+
+
+async def _lock(connection: Connection, partition: int) -> AsyncCursor[TupleRow]:
+    """Hold off a rebuild's swap and every other projector of the partition; the answer is the offset to go on at."""
+    await connection.execute(_SQL["share_swap_lock"], {"lock": SWAP_LOCK})
+    await connection.execute(_SQL["open_partition"], {"partition": partition})
+    return await connection.execute(_SQL["lock_partition"], {"partition": partition})
+
+
+async def _locked_offset(locked: AsyncCursor[TupleRow]) -> int:
+    row = await locked.fetchone()
+    if row is None:
+        raise ProjectionError("the row of a partition in projection_offsets went away while it was locked: try again")
+    next_offset: int = row[0]
+    return next_offset
+
+
+def _new_records(partition: int, next_offset: int, readings: Sequence[ParsedRecord]) -> list[ParsedRecord]:
+    """The readings that are not folded yet; there is no gap before or in them."""
+    fresh = [reading for reading in readings if reading[0].offset >= next_offset]
+    for expected, (record, _) in enumerate(fresh, start=next_offset):
+        if record.offset != expected:
+            raise LogGapError(partition, expected, record.offset)
+    return fresh
+
+
+async def _check_repeats(connection: Connection, partition: int, readings: Sequence[ParsedRecord]) -> None:
+    """Only what was folded before may be skipped: a log that was cut gives its offsets to new commits."""
+    if not readings:
+        return
+    asked = {
+        "partition": partition,
+        "offsets": [record.offset for record, _ in readings],
+        "records": [record.value for record, _ in readings],
+    }
+    changed = await (await connection.execute(_SQL["changed_records"], asked)).fetchone()
+    if changed is not None:
+        raise LogChangedError(partition, changed[0])
+
+
+async def _project_one_by_one(connection: Connection, partition: int, readings: Sequence[ParsedRecord]) -> BatchResult:
+    """Fold one record at a time, so that one which cannot be stored holds up no other: it becomes a rejection."""
+    parts: list[BatchResult] = []
+    unstorable = 0
+    for reading in readings:
+        try:
+            parts.append(await _project_in_transaction(connection, partition, [reading]))
+            unstorable = 0
+        except UNSTORABLE_ERRORS:
+            unstorable += 1
+            log.exception("commit_not_storable", partition=partition, offset=reading[0].offset)
+            if unstorable > MAX_UNSTORABLE_IN_A_ROW:
+                raise
+            parts.append(await _reject_unstorable(connection, partition, reading))
+    return BatchResult(
+        next_offset=parts[-1].next_offset,
+        changes=merge_changes(part.changes for part in parts),
+        skipped=sum(part.skipped for part in parts),
+    )
+
+
+async def _reject_unstorable(connection: Connection, partition: int, reading: ParsedRecord) -> BatchResult:
+    record, _ = reading
+    position = LogPosition(partition=partition, offset=record.offset)
+    changes = reject_record(position, record.value, reason="not_storable", detail=NOT_STORABLE)
+    async with connection.transaction():
+        next_offset = await _locked_offset(await _lock(connection, partition))
+        if not _new_records(partition, next_offset, [reading]):
+            return BatchResult(next_offset=next_offset, changes=Changes(), skipped=1)
+        return await _write(connection, partition, record.offset + 1, changes, 0)

@@ -1,0 +1,92 @@
+"""What a fold has to know of the tables, and nothing more."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Self
+from uuid import UUID
+
+from mnemolog.projections.write.rows import NO_SCOPE, Changes, KnownFact, ScopeColumns
+from mnemolog.schemas.commit import Commit
+from mnemolog.schemas.events import (
+    ConflictResolved,
+    DecisionUndone,
+    FactAdded,
+    FactConfirmed,
+    FactCorrected,
+    FactSkipped,
+    MemoryEvent,
+    PendingConfirmed,
+    PendingRejected,
+    PolicySet,
+)
+from mnemolog.schemas.scope import Scope
+
+SourceKey = tuple[str, str]
+"""Owner and source id."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LastAttempt:
+    """The last commit of a source: how often it was tried, and whether it may be tried again."""
+
+    number: int
+    retryable: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FoldState:
+    """Where the sources at hand stand, and the facts that their events name."""
+
+    applied: Mapping[SourceKey, LastAttempt] = field(default_factory=dict)
+    facts: Mapping[UUID, KnownFact] = field(default_factory=dict)
+
+    def apply(self, changes: Changes) -> Self:
+        """The state in which the next commit is folded."""
+        applied = {source_of(row.commit): attempt_of(row.commit) for row in changes.commits}
+        new = {
+            row.fact.fact_id: KnownFact(
+                fact_id=row.fact.fact_id, scope=scope_columns(row.commit.scope), state=row.state
+            )
+            for row in changes.facts
+        }
+        changed = {known.fact_id: known for known in changes.updates}
+        return type(self)(applied={**self.applied, **applied}, facts={**self.facts, **new, **changed})
+
+
+def source_of(commit: Commit) -> SourceKey:
+    return (commit.owner, commit.source_id)
+
+
+def attempt_of(commit: Commit) -> LastAttempt:
+    return LastAttempt(number=commit.attempt, retryable=commit.retryable)
+
+
+def named_fact_ids(event: MemoryEvent) -> tuple[UUID, ...]:
+    """The known facts that an event names, each once; first the one that it is about."""
+    match event:
+        case FactAdded() | PolicySet():
+            return ()
+        case FactSkipped() | FactConfirmed() | FactCorrected():
+            return (event.target,)
+        case PendingConfirmed() | ConflictResolved():
+            named: Iterable[UUID] = (event.target, *event.targets)
+        case PendingRejected():
+            named = (event.target,) if event.confirmed is None else (event.target, event.confirmed)
+        case DecisionUndone():
+            named = (reversal.fact_id for reversal in event.reversals)
+        case _:
+            named = event.targets
+    return tuple(dict.fromkeys(named))
+
+
+def fact_ids_of_commits(commits: Iterable[Commit]) -> list[UUID]:
+    """Every known fact that the commits' events name."""
+    named = (target for commit in commits for event in commit.events for target in named_fact_ids(event))
+    return list(dict.fromkeys(named))
+
+
+def scope_columns(scope: Scope | None) -> ScopeColumns:
+    if scope is None:
+        return NO_SCOPE
+    tenant, user_id, agent_id, app_id, run_id = scope.columns.values()
+    return (tenant, user_id, agent_id, app_id, run_id)

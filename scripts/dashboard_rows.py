@@ -1,0 +1,247 @@
+"""What the dashboard asks of Prometheus, in the order in which it is read."""
+
+from typing import Final
+
+from scripts.decision_row import DECISIONS, WRONG_OVERWRITES
+from scripts.panel_model import Panel, Row
+from scripts.promql import mean, quantile, rate, ratio, total
+
+CALL: Final = ("purpose", "model")
+BATCH_RECORDS: Final = "mnemolog_projection_batch_records"
+BATCH_SECONDS: Final = "mnemolog_projection_seconds"
+TURN_TO_FACT: Final = "mnemolog_turn_to_fact_seconds"
+
+OVERVIEW: Final = Row(
+    title="Overview",
+    panels=(
+        Panel(
+            title="Turn to fact",
+            description="From the broker's time of a turn to its facts standing in the tables.",
+            unit="s",
+            queries={"p50": quantile(0.5, TURN_TO_FACT), "p95": quantile(0.95, TURN_TO_FACT)},
+            kind="stat",
+            width=4,
+        ),
+        Panel(
+            title="Turns ended",
+            description="Turns a second that reached their end, whichever it is.",
+            unit="cps",
+            queries={"turns": rate("mnemolog_commits_projected_total")},
+            kind="stat",
+            width=4,
+        ),
+        Panel(
+            title="Overwrite rate",
+            description="Of all decisions in the time shown, the share that ended a known fact.",
+            unit="percentunit",
+            queries={
+                "overwritten": ratio(total("mnemolog_overwrites_total"), total("mnemolog_events_projected_total"))
+            },
+            kind="stat",
+            width=4,
+        ),
+        Panel(
+            title="Wrong overwrites",
+            description="Of what models decided to overwrite in the last 30 days, the share undone, rejected or "
+            "corrected since.",
+            unit="percentunit",
+            queries={"wrong": WRONG_OVERWRITES},
+            kind="stat",
+            width=4,
+        ),
+        Panel(
+            title="Dead letters",
+            description="In the time shown. Each is in the topic dead_letters with its bytes and its reason.",
+            queries={"letters": total("mnemolog_dead_letters_total")},
+            kind="stat",
+            width=4,
+        ),
+        Panel(
+            title="Stages without a worker",
+            description="Stages of which no process takes part in its consumer group: their turns wait.",
+            queries={"stages": "count(max by (stage) (mnemolog_stage_ready) == 0) or vector(0)"},
+            kind="stat",
+            width=4,
+        ),
+    ),
+)
+
+LATENCY: Final = Row(
+    title="Latency",
+    panels=(
+        Panel(
+            title="Turn to fact over time",
+            description="From the broker's time of a turn to its facts standing in the tables.",
+            unit="s",
+            queries={"p50": quantile(0.5, TURN_TO_FACT), "p95": quantile(0.95, TURN_TO_FACT)},
+        ),
+        Panel(
+            title="Seconds per stage, median",
+            description="From a record's turn in a stage to its durable output.",
+            unit="s",
+            queries={"{{stage}}": quantile(0.5, "mnemolog_stage_seconds", "stage")},
+        ),
+        Panel(
+            title="Seconds per stage, p95",
+            description="From a record's turn in a stage to its durable output.",
+            unit="s",
+            queries={"{{stage}}": quantile(0.95, "mnemolog_stage_seconds", "stage")},
+        ),
+    ),
+)
+
+WINDOWS: Final = Row(
+    title="Windows",
+    panels=(
+        Panel(
+            title="Running",
+            description="Records or batches being processed.",
+            queries={"{{stage}}": "sum by (stage) (mnemolog_window_running)"},
+            width=6,
+        ),
+        Panel(
+            title="Pending",
+            description="Records delivered and not acknowledged. At MNEMOLOG_MAX_PENDING a stage fetches no more.",
+            queries={"{{stage}}": "sum by (stage) (mnemolog_window_pending)"},
+            width=6,
+        ),
+        Panel(
+            title="Oldest",
+            description="Age of the oldest record that is not acknowledged.",
+            unit="s",
+            queries={"{{stage}}": "max by (stage) (mnemolog_window_oldest_seconds)"},
+            width=6,
+        ),
+        Panel(
+            title="Stalled",
+            description="Time since a record was last finished while some wait. MNEMOLOG_WATCHDOG restarts a stage.",
+            unit="s",
+            queries={"{{stage}}": "max by (stage) (mnemolog_window_stalled_seconds)"},
+            width=6,
+        ),
+    ),
+)
+
+MODELS: Final = Row(
+    title="Language and embedding models",
+    panels=(
+        Panel(
+            title="Calls",
+            description="Calls that answered.",
+            unit="cps",
+            queries={"{{purpose}} {{model}}": rate("mnemolog_model_calls_total", *CALL)},
+        ),
+        Panel(
+            title="Tokens",
+            description="Tokens a second as the provider counted them.",
+            queries={"{{purpose}} {{model}} {{direction}}": rate("mnemolog_model_tokens_total", *CALL, "direction")},
+        ),
+        Panel(
+            title="Seconds per call",
+            description="Until the answer, waits and retries included.",
+            unit="s",
+            queries={
+                "{{purpose}} {{model}} p50": quantile(0.5, "mnemolog_model_seconds", *CALL),
+                "{{purpose}} {{model}} p95": quantile(0.95, "mnemolog_model_seconds", *CALL),
+            },
+        ),
+        Panel(
+            title="Errors",
+            description="Calls that failed, by kind of failure.",
+            unit="cps",
+            queries={"{{purpose}} {{model}} {{error}}": rate("mnemolog_model_errors_total", *CALL, "error")},
+        ),
+        Panel(
+            title="Re-prompts",
+            description="Questions asked again because the reply was invalid.",
+            unit="cps",
+            queries={"{{purpose}}": rate("mnemolog_reprompts_total", "purpose")},
+        ),
+        Panel(
+            title="Texts per embedding call",
+            description="How well texts of many turns share a call.",
+            queries={"mean": mean("mnemolog_embedding_texts"), "p95": quantile(0.95, "mnemolog_embedding_texts")},
+        ),
+    ),
+)
+
+PROJECTION: Final = Row(
+    title="Projection",
+    panels=(
+        Panel(
+            title="Commits sent and projected",
+            description="Where projected stays below sent, the tables fall behind the log.",
+            unit="cps",
+            queries={
+                "sent": rate('mnemolog_records_sent_total{topic=~".*memory_events"}'),
+                "projected": rate("mnemolog_commits_projected_total"),
+            },
+        ),
+        Panel(
+            title="Lag",
+            description="Commits in the log that are not yet in the tables, by partition.",
+            unit="short",
+            queries={"partition {{partition}}": "max by (partition) (mnemolog_projection_lag)"},
+        ),
+        Panel(
+            title="Seconds per batch",
+            description="Time to fold one batch of commits into the tables.",
+            unit="s",
+            queries={"p50": quantile(0.5, BATCH_SECONDS), "p95": quantile(0.95, BATCH_SECONDS)},
+        ),
+        Panel(
+            title="Records per batch",
+            description="Large batches mean that the projector catches up.",
+            queries={"mean": mean(BATCH_RECORDS), "p95": quantile(0.95, BATCH_RECORDS)},
+        ),
+    ),
+)
+
+TROUBLE: Final = Row(
+    title="Trouble",
+    panels=(
+        Panel(
+            title="Dead letters by stage and reason",
+            description="Since the processes started.",
+            queries={"{{stage}} {{reason}}": "sum by (stage, reason) (mnemolog_dead_letters_total)"},
+        ),
+        Panel(
+            title="Crashes and failed starts",
+            description="Since the processes started. Each is followed by a restart of that stage alone.",
+            queries={"{{stage}}": "sum by (stage) (mnemolog_stage_crashes_total)"},
+        ),
+        Panel(
+            title="Rejections by the log's reader",
+            description="Records and events that were not done as they say. duplicate_source is harmless.",
+            queries={"{{reason}}": "sum by (reason) (mnemolog_rejections_total)"},
+        ),
+        Panel(
+            title="Waiting for servers",
+            description="Sends and database operations that were repeated.",
+            unit="cps",
+            queries={
+                "send {{topic}}": rate("mnemolog_send_retries_total", "topic"),
+                "database {{operation}}": rate("mnemolog_database_retries_total", "operation"),
+            },
+        ),
+        Panel(
+            title="Waiting for a connection",
+            description="Requests that wait for a connection to Postgres.",
+            queries={"{{pool}}": "sum by (pool) (mnemolog_pool_waiting)"},
+        ),
+        Panel(
+            title="Work met again",
+            description="Repeats after a crash or a rebalance; each was dropped.",
+            unit="cps",
+            queries={
+                "dropped {{stage}}": rate("mnemolog_repeats_dropped_total", "stage"),
+                "begun and redone {{stage}}": rate("mnemolog_drain_redone_total", "stage"),
+                "already committed": rate("mnemolog_already_committed_total"),
+                "already projected": rate("mnemolog_projection_repeats_total"),
+                "published under a wrong key": rate("mnemolog_wrong_keys_total"),
+            },
+        ),
+    ),
+)
+
+ROWS: Final = (OVERVIEW, LATENCY, WINDOWS, DECISIONS, MODELS, PROJECTION, TROUBLE)

@@ -1,0 +1,96 @@
+"""What the dashboard asks about decisions: how often memory is overwritten, how often wrongly, and what waits."""
+
+from typing import Final
+
+from scripts.panel_model import Panel, Row
+from scripts.promql import rate, ratio, share_of_each
+
+RECENT_OVERWRITES: Final = "max by (result) (mnemolog_recent_overwrites)"
+WRONG_OVERWRITES: Final = ratio(
+    'sum(max by (result) (mnemolog_recent_overwrites{result!="kept"}))', f"sum({RECENT_OVERWRITES})"
+)
+RECENT_PENDING: Final = "max by (settlement) (mnemolog_recent_held)"
+
+DECISIONS: Final = Row(
+    title="Decisions",
+    panels=(
+        Panel(
+            title="Decisions by kind",
+            description="Events folded into the tables.",
+            unit="cps",
+            queries={"{{event}}": rate("mnemolog_events_projected_total", "event")},
+        ),
+        Panel(
+            title="Overwrites",
+            description="Decisions that ended at least one known fact, by who decided.",
+            unit="cps",
+            queries={"{{event}} by {{by}}": rate("mnemolog_overwrites_total", "event", "by")},
+        ),
+        Panel(
+            title="Overwrite rate",
+            description="Overwrites divided by decisions. Check it after a change of model or prompt.",
+            unit="percentunit",
+            queries={"overwritten": ratio(rate("mnemolog_overwrites_total"), rate("mnemolog_events_projected_total"))},
+        ),
+        Panel(
+            title="Wrong-overwrite rate",
+            description="Of what models decided to overwrite in the last 30 days, the share taken back since, by how.",
+            unit="percentunit",
+            queries={
+                "all": WRONG_OVERWRITES,
+                "{{result}}": share_of_each(
+                    'max by (result) (mnemolog_recent_overwrites{result!="kept"})', f"sum({RECENT_OVERWRITES})"
+                ),
+            },
+        ),
+        Panel(
+            title="Taken back",
+            description="Overwrites undone, rejected while they were pending, or corrected by a human.",
+            unit="cps",
+            queries={"{{how}}": rate("mnemolog_overwrites_taken_back_total", "how")},
+        ),
+        Panel(
+            title="Waiting for a word",
+            description="Overwrites that wait for a confirmation, and facts whose conflict nobody could decide.",
+            queries={"pending": "max(mnemolog_pending)", "unresolved": "max(mnemolog_unresolved_facts)"},
+        ),
+        Panel(
+            title="Age of pending facts",
+            description="The oldest that waits, and the median time until one was settled in the last 30 days.",
+            unit="s",
+            queries={
+                "oldest": "max(mnemolog_pending_oldest_seconds)",
+                "median until settled": "max(mnemolog_pending_median_seconds)",
+            },
+        ),
+        Panel(
+            title="What became of pending facts",
+            description="Of the overwrites held back in the last 30 days, the share by settlement; confirmed and "
+            "rejected together are the resolution rate.",
+            unit="percentunit",
+            queries={"{{settlement}}": share_of_each(RECENT_PENDING, f"sum({RECENT_PENDING})")},
+        ),
+        Panel(
+            title="Ends of turns",
+            description="Commits folded into the tables, by outcome.",
+            unit="cps",
+            queries={"{{outcome}}": rate("mnemolog_commits_projected_total", "outcome")},
+        ),
+        Panel(
+            title="Statements that became no fact",
+            description="Left out before anything was decided about them, by reason.",
+            unit="cps",
+            queries={"{{reason}}": rate("mnemolog_facts_dropped_total", "reason")},
+        ),
+        Panel(
+            title="Doubtful decisions",
+            description="Unresolved: kept beside the known fact for want of a valid decision. Stale: met a target that "
+            "had changed.",
+            unit="cps",
+            queries={
+                "unresolved": rate("mnemolog_unresolved_total"),
+                "stale": rate("mnemolog_stale_decisions_total"),
+            },
+        ),
+    ),
+)

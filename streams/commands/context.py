@@ -1,0 +1,44 @@
+"""What every order is carried out with: whose it is, by whom it was given, and when."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final
+from uuid import UUID
+
+from mnemolog.projections.stores.facts import StoredFact
+from mnemolog.projections.write.rows import ScopeColumns
+from mnemolog.schemas import ids
+from mnemolog.schemas.events import MemoryEvent
+from mnemolog.schemas.provenance import DecidedBy, Decision
+from mnemolog.schemas.scope import Scope
+
+StoredFacts = Mapping[UUID, StoredFact]
+Events = tuple[MemoryEvent, ...]
+
+ACTOR_NAMES: Final[dict[DecidedBy, str]] = {"application": "an application", "human": "a human", "timer": "the timer"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommandContext:
+    """Whose command it is, when it was issued, by whom, and what time it is where it is carried out."""
+
+    owner: str
+    source_id: str
+    scope: Scope
+    columns: ScopeColumns
+    issued_at: datetime
+    now: datetime
+    actor: str | None
+
+    def event_fields(self, ordinal: int, decision: Decision) -> dict[str, Any]:
+        event_id = ids.event_id(self.owner, self.source_id, ordinal)
+        return {"event_id": event_id, "ordinal": ordinal, "decision": decision}
+
+    def decision(self, by: DecidedBy, done: str, facts: Iterable[StoredFact] = ()) -> Decision:
+        """`done` says in the past tense what was done."""
+        reason = f"{self.actor or ACTOR_NAMES[by]} {done}"
+        return Decision(by=by, reason=reason, before=tuple(stored.snapshot for stored in facts))
+
+    def owns(self, stored: StoredFact) -> bool:
+        return stored.scope == self.columns

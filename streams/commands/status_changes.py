@@ -1,0 +1,130 @@
+"""Orders that name facts and bring none: pure functions from an order and its facts to events, or to a refusal.
+
+An order is carried out as a whole or not at all, and touches facts of exactly its scope only.
+"""
+
+from collections.abc import Mapping, Sequence
+from uuid import UUID
+
+from mnemolog.projections.stores.facts import PendingCase, StoredFact
+from mnemolog.schemas.command import MAX_ITEMS, Confirm, Delete, Expire, Reject, SetPolicy, tenant_scope
+from mnemolog.schemas.events import (
+    FactConfirmed,
+    FactExpired,
+    FactRetracted,
+    PendingConfirmed,
+    PendingRejected,
+    PolicySet,
+)
+from mnemolog.streams.commands.context import CommandContext, Events, StoredFacts
+from mnemolog.streams.commands.refusals import CommandRefusedError, is_open, open_fault, pending_fault, raise_for_faults
+
+
+def delete(context: CommandContext, payload: Delete, facts: StoredFacts) -> Events:
+    """These facts leave what is believed; one event each, so that each can be taken back by itself."""
+    raise_for_faults(open_fault(context, fact_id, facts) for fact_id in payload.fact_ids)
+    wanted = [facts[fact_id] for fact_id in dict.fromkeys(payload.fact_ids)]
+    return tuple(
+        FactRetracted(
+            **context.event_fields(ordinal, context.decision("application", "deleted it", [stored])),
+            targets=(stored.fact_id,),
+            ended_at=None,
+        )
+        for ordinal, stored in enumerate(wanted)
+    )
+
+
+def delete_all(context: CommandContext, fact_ids: Sequence[UUID], facts: StoredFacts) -> Events:
+    """All of these leave what is believed, some hundred an event: one commit has to hold them, and their undo."""
+    told = [facts[fact_id] for fact_id in fact_ids] if len(fact_ids) <= MAX_ITEMS else []
+    decision = context.decision("application", f"deleted all {len(fact_ids)} of them", told)
+    shares = [tuple(fact_ids[start : start + MAX_ITEMS]) for start in range(0, len(fact_ids), MAX_ITEMS)]
+    return tuple(
+        FactRetracted(**context.event_fields(ordinal, decision), targets=share, ended_at=None)
+        for ordinal, share in enumerate(shares)
+    )
+
+
+def confirm(context: CommandContext, payload: Confirm, facts: StoredFacts, cases: Mapping[UUID, PendingCase]) -> Events:
+    """Pending facts stand and do what they were held back from; active ones are confirmed."""
+    raise_for_faults(open_fault(context, fact_id, facts) for fact_id in payload.fact_ids)
+    _refuse_self_conflict(payload, cases)
+    made: list[PendingConfirmed | FactConfirmed] = []
+    ended: set[UUID] = set()
+    for ordinal, fact_id in enumerate(dict.fromkeys(payload.fact_ids)):
+        if case := cases.get(fact_id):
+            targets = tuple(held for held in case.targets if held not in ended and is_open(context, held, facts))
+            made.append(_pending_confirmed(context, ordinal, facts, case, targets))
+            ended.update(targets)
+        else:
+            made.append(_fact_confirmed(context, ordinal, facts[fact_id]))
+    return tuple(made)
+
+
+def reject(context: CommandContext, payload: Reject, facts: StoredFacts) -> Events:
+    """Pending facts are closed."""
+    raise_for_faults(pending_fault(context, fact_id, facts) for fact_id in payload.fact_ids)
+    return tuple(
+        PendingRejected(
+            **context.event_fields(ordinal, context.decision("human", "rejected it", [facts[fact_id]])), target=fact_id
+        )
+        for ordinal, fact_id in enumerate(dict.fromkeys(payload.fact_ids))
+    )
+
+
+def set_policy(context: CommandContext, payload: SetPolicy) -> Events:
+    """A policy takes the place of the one that held at its level."""
+    whole = tenant_scope(context.scope.tenant)
+    if payload.level == "tenant" and context.scope != whole:
+        detail = f"a policy of a whole tenant is set in the scope of its agent {whole.agent_id}, without a user"
+        raise CommandRefusedError("invalid_command", detail)
+    decision = context.decision("human", f"set the policy of the {payload.level}")
+    return (PolicySet(**context.event_fields(0, decision), level=payload.level, policy=payload.policy),)
+
+
+def expire(context: CommandContext, payload: Expire, facts: StoredFacts) -> Events:
+    """The facts whose end has come are closed; whatever else is named is left alone."""
+    due = [
+        (stored, stored.ends_at)
+        for fact_id in dict.fromkeys(payload.fact_ids)
+        if (stored := facts.get(fact_id)) is not None and context.owns(stored) and stored.state.status == "active"
+    ]
+    passed = [(stored, ends_at) for stored, ends_at in due if ends_at is not None and ends_at <= context.now]
+    return tuple(
+        FactExpired(
+            **context.event_fields(ordinal, context.decision("timer", "found that its end has come", [stored])),
+            targets=(stored.fact_id,),
+            ended_at=ends_at,
+        )
+        for ordinal, (stored, ends_at) in enumerate(passed)
+    )
+
+
+def _refuse_self_conflict(payload: Confirm, cases: Mapping[UUID, PendingCase]) -> None:
+    """Raise `CommandRefusedError` where one fact to be confirmed would be ended by another one."""
+    opposed = [
+        f"{fact_id} is one that {case.fact_id} would end"
+        for case in cases.values()
+        for fact_id in dict.fromkeys(payload.fact_ids)
+        if fact_id in case.targets and fact_id != case.fact_id
+    ]
+    if opposed:
+        raise CommandRefusedError("invalid_command", f"{'; '.join(opposed)}: confirm the one that stands")
+
+
+def _pending_confirmed(
+    context: CommandContext, ordinal: int, facts: StoredFacts, case: PendingCase, targets: tuple[UUID, ...]
+) -> PendingConfirmed:
+    decision = context.decision("human", "confirmed it", [facts[fact_id] for fact_id in (case.fact_id, *targets)])
+    return PendingConfirmed(
+        **context.event_fields(ordinal, decision),
+        target=case.fact_id,
+        targets=targets,
+        action=case.action,
+        ended_at=case.ended_at,
+    )
+
+
+def _fact_confirmed(context: CommandContext, ordinal: int, stored: StoredFact) -> FactConfirmed:
+    decision = context.decision("human", "confirmed it", [stored])
+    return FactConfirmed(**context.event_fields(ordinal, decision), target=stored.fact_id, statement=None)

@@ -1,0 +1,224 @@
+"""What taking an event back means for facts, and what stands in its way: pure functions of what the tables tell.
+
+Of a fact an event can change two parts. Its mentions (count, last confirmation, confidence) add up, so one of them can
+be taken back whatever came later. Its standing (status, ends, beliefs) can be put back only while nothing builds on it.
+"""
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import pairwise
+from typing import Final
+from uuid import UUID
+
+from mnemolog.projections.stores.event_history import EventHistory, LoggedEvent
+from mnemolog.projections.write.effects import OPEN_STATUSES
+from mnemolog.schemas.command import MAX_ITEMS
+from mnemolog.schemas.events import DecisionUndone, FactState, Reversal
+from mnemolog.streams.commands.context import CommandContext, Events
+from mnemolog.streams.commands.refusals import CommandRefusedError
+
+MENTION_EVENTS: Final = ("fact_skipped", "fact_confirmed")
+MAX_LISTED_EVENTS: Final = 12
+MAX_QUOTED_CHARACTERS: Final = 60  # characters of a text in a refusal
+_MENTION_FIELDS: Final = {"mention_count", "last_confirmed_at", "confidence"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FactChange:
+    """What one event did to one fact that was there before it."""
+
+    before: FactState
+    after: FactState
+
+    @property
+    def changes_state(self) -> bool:
+        """Whether it changed more than mentions."""
+        return self.before.model_dump(exclude=_MENTION_FIELDS) != self.after.model_dump(exclude=_MENTION_FIELDS)
+
+    @property
+    def closes_fact(self) -> bool:
+        return self.changes_state and self.after.status not in OPEN_STATUSES
+
+    @property
+    def is_mention(self) -> bool:
+        """Whether it was a mention."""
+        return _mention_state(self.before) != _mention_state(self.after)
+
+
+def undo(context: CommandContext, events: Sequence[LoggedEvent], history: EventHistory) -> Events:
+    """Take events back, the latest first. Raises `CommandRefusedError` while others, in effect, build on them."""
+    undoing = UndoPlan(history)
+    later = undoing.dependent_events(events)
+    if later:
+        told = "; ".join(map(_describe, later[:MAX_LISTED_EVENTS])) + (
+            f"; and {len(later) - MAX_LISTED_EVENTS} more" if later[MAX_LISTED_EVENTS:] else ""
+        )
+        advice = "take those back first, or all of them with cascade"
+        raise CommandRefusedError("built_upon", f"later events ({len(later)}) build on it, {advice}: {told}")
+    return tuple(
+        _undo_event(context, ordinal, event, undoing.revert(event), history)
+        for ordinal, event in enumerate(reversed(in_log_order(events)))
+    )
+
+
+def events_to_undo(selected_events: Sequence[LoggedEvent], latest: Iterable[LoggedEvent]) -> list[LoggedEvent]:
+    """The events that hold of those aimed at, each for its root. Raises `CommandRefusedError` where there is none.
+
+    A decision that was taken back and put back is taken back where it was put back last; an undo that was taken back
+    stays so.
+    """
+    holding = {event.original.event_id: event for event in latest}
+    wanted = {
+        holds.event_id: holds
+        for event in selected_events
+        if (holds := holding[event.original.event_id]).enables == event.enables and (event.enables or event.is_latest)
+    }
+    if not wanted:
+        told = f"{selected_events[0].event} of {selected_events[0].source_id}"
+        raise CommandRefusedError("already_undone", f"{told} is taken back already: to bring it back, undo that undo")
+    return in_log_order(wanted.values())
+
+
+class UndoPlan:
+    """Takes events back, each at the facts as the one before left them; so the latest has to come first."""
+
+    def __init__(self, history: EventHistory) -> None:
+        self._history = history
+        self._events = {event.event_id: event for event in history.events}
+        self._changes = _changes(history)
+        self._events_by_fact: dict[UUID, list[LoggedEvent]] = {}
+        self._events_by_original: dict[UUID, list[LoggedEvent]] = {}
+        for event in history.events:
+            self._events_by_original.setdefault(event.original.event_id, []).append(event)
+            for fact_id in event.named_fact_ids:
+                self._events_by_fact.setdefault(fact_id, []).append(event)
+        self._states = {fact_id: stored.state for fact_id, stored in history.facts.items()}
+        self._in_effect = {event.original.event_id for event in history.events if event.is_latest and event.enables}
+
+    def dependent_events(self, events: Collection[LoggedEvent]) -> list[LoggedEvent]:
+        """The later events that hold, in the log's order, that build on `events` and are not among them.
+
+        A mere mention of a fact builds on what brought it. Nothing builds on a mere mention. What an undo took back can
+        be in effect again only if the facts that it names were open to it.
+        """
+        known = {event.event_id for event in events}
+        found = {
+            later.event_id: later
+            for event in events
+            for fact_id in affected_facts(event)
+            for later in self._events_by_fact.get(fact_id, ())
+            if later.event_id not in known and self._builds_on(later, event, fact_id)
+        }
+        return in_log_order(found.values())
+
+    def revert(self, event: LoggedEvent) -> tuple[Reversal, ...]:
+        """How the facts that the event brought or changed stand again."""
+        (self._in_effect.discard if event.enables else self._in_effect.add)(event.original.event_id)
+        return tuple(self._reversal(fact_id, event) for fact_id in sorted(event.affected_fact_ids))
+
+    def _builds_on(self, later: LoggedEvent, event: LoggedEvent, fact_id: UUID) -> bool:
+        if later.position <= event.position or not later.is_latest or self._has_no_net_effect(later, event):
+            return False
+        change, more = self._changes.get((event.event_id, fact_id)), self._changes.get((later.event_id, fact_id))
+        if (
+            not event.enables
+            and more is not None
+            and more.closes_fact
+            and later.original.position < event.original.position
+        ):
+            return True
+        brought = fact_id == event.new_fact_id
+        if not brought and (change is None or not change.changes_state):
+            return False
+        if more is None:
+            return later.enables and later.original.event not in MENTION_EVENTS
+        closes = brought or change is None or change.before.status not in OPEN_STATUSES
+        return more.changes_state or (closes and later.enables)
+
+    def _has_no_net_effect(self, later: LoggedEvent, event: LoggedEvent) -> bool:
+        """Whether the root of `later` is in effect, or not, as it was when `event` came."""
+        turned = [
+            one.enables for one in self._events_by_original[later.original.event_id] if one.position < event.position
+        ]
+        return later.enables == (turned[-1] if turned else False)
+
+    def _reversal(self, fact_id: UUID, event: LoggedEvent) -> Reversal:
+        now = self._states[fact_id]
+        before = None if fact_id == event.new_fact_id else self._restored(fact_id, event, now)
+        self._states[fact_id] = before or now.model_copy(update={"status": "undone"})
+        return Reversal(fact_id=fact_id, now=now.status, before=before)
+
+    def _restored(self, fact_id: UUID, event: LoggedEvent, now: FactState) -> FactState:
+        change = self._changes[event.event_id, fact_id]
+        stands = change.before if change.changes_state else now
+        if _mention_state(now) == _mention_state(change.after):
+            return stands.model_copy(update=_mention_state(change.before))
+        return stands.model_copy(
+            update={
+                "mention_count": max(0, now.mention_count - change.after.mention_count + change.before.mention_count),
+                "confidence": _confidence_without(now.confidence, change),
+                "last_confirmed_at": self._last_mention(fact_id),
+            }
+        )
+
+    def _last_mention(self, fact_id: UUID) -> datetime | None:
+        """When the fact was last mentioned, by the events that are in effect."""
+        states = self._history.former_states.get(fact_id, ())
+        mentions = (
+            self._events[state.event_id].occurred_at
+            for state in states
+            if state.event_id in self._in_effect and self._changes[state.event_id, fact_id].is_mention
+        )
+        return max(mentions, default=None)
+
+
+def affected_facts(event: LoggedEvent) -> frozenset[UUID]:
+    """The facts that taking an event back has to look at."""
+    return event.affected_fact_ids if event.enables else event.affected_fact_ids | event.named_fact_ids
+
+
+def _undo_event(
+    context: CommandContext, ordinal: int, event: LoggedEvent, reversals: tuple[Reversal, ...], history: EventHistory
+) -> DecisionUndone:
+    """Taking back the undo of an undo is, once more, the undo of what both were about."""
+    facts = [history.facts[reversal.fact_id] for reversal in reversals]
+    decision = context.decision("human", f"took back {event.event} of {event.source_id}", facts[:MAX_ITEMS])
+    return DecisionUndone(
+        **context.event_fields(ordinal, decision),
+        undone=event.original.event_id if event.enables else event.event_id,
+        undone_event=event.original.event if event.enables else event.event,
+        reinstated=None if event.enables else event.original.event_id,
+        reversals=reversals,
+    )
+
+
+def _describe(event: LoggedEvent) -> str:
+    said = f' "{event.statement_text[:MAX_QUOTED_CHARACTERS]}"' if event.statement_text else ""
+    return f"{event.event_id} {event.event} of {event.source_id}{said}"
+
+
+def in_log_order(events: Iterable[LoggedEvent]) -> list[LoggedEvent]:
+    return sorted(events, key=lambda event: event.position)
+
+
+def _changes(history: EventHistory) -> dict[tuple[UUID, UUID], FactChange]:
+    """By event and fact what the one did to the other. A fact's state after an event is that before its next one."""
+    changes = {}
+    for fact_id, states in history.former_states.items():
+        standings = [*(state.state for state in states), history.facts[fact_id].state]
+        for state, (before, after) in zip(states, pairwise(standings), strict=True):
+            changes[state.event_id, fact_id] = FactChange(before=before, after=after)
+    return changes
+
+
+def _mention_state(standing: FactState) -> dict[str, object]:
+    return standing.model_dump(include=_MENTION_FIELDS)
+
+
+def _confidence_without(confidence: float, change: FactChange) -> float:
+    """Give back the part of the doubt that the change took away, whatever became of the rest since."""
+    before, after = change.before.confidence, change.after.confidence
+    if after in (before, 1):
+        return confidence
+    return min(1.0, max(0.0, 1 - (1 - confidence) * (1 - before) / (1 - after)))

@@ -1,0 +1,183 @@
+"""Topics as they should be and as the broker has them: created when missing, refused when they differ."""
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any, Final
+
+from aiokafka import AIOKafkaConsumer, TopicPartition  # type: ignore[import-untyped] # aiokafka ships no types
+from aiokafka.admin import AIOKafkaAdminClient, NewTopic  # type: ignore[import-untyped] # as above
+from aiokafka.admin.config_resource import (  # type: ignore[import-untyped] # as above
+    ConfigResource,
+    ConfigResourceType,
+)
+
+from mnemolog.streams.errors import PartitionCountDiffers, RetentionTooShort, TopicNotCreated
+from mnemolog.streams.kafka.topics import TOPICS, Topic, topic_name
+
+TOPIC_EXISTS: Final = 36
+NO_ERROR: Final = 0
+APPEAR_SECONDS: Final = 30.0
+POLL_SECONDS: Final = 0.1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicState:
+    """A declared topic beside what the broker has; `partitions` is 0 where it is missing.
+
+    `retention` None means for ever; `end_offsets` gives the next offset per partition.
+    """
+
+    topic: Topic
+    name: str
+    partitions: int
+    retention: timedelta | None
+    end_offsets: Mapping[int, int]
+
+
+async def ensure_topics(bootstrap: str, *, partitions: int, replication_factor: int = 1, prefix: str = "") -> list[str]:
+    """Create the missing topics and return their names.
+
+    Changes nothing that exists. Raises `PartitionCountDiffers`, `RetentionTooShort` or `TopicNotCreated`, and
+    aiokafka's `KafkaConnectionError` where no broker answers.
+    """
+    async with _admin(bootstrap) as admin:
+        present = await _partition_counts(admin)
+        missing = [topic for topic in TOPICS if topic_name(topic, prefix) not in present]
+        created = await _create(admin, missing, partitions, replication_factor, prefix)
+        counts = await _await_topics(admin, [topic_name(topic, prefix) for topic in TOPICS])
+        _check_partitions(counts, partitions)
+        await _check_retention(admin, prefix)
+    return created
+
+
+async def describe_topics(bootstrap: str, *, prefix: str = "") -> list[TopicState]:
+    """Show every declared topic as the broker has it; raises what aiokafka raises where no broker answers."""
+    async with _admin(bootstrap) as admin:
+        counts = await _partition_counts(admin)
+        present = [topic for topic in TOPICS if topic_name(topic, prefix) in counts]
+        configs = await _configs(admin, [topic_name(topic, prefix) for topic in present])
+    ends = await _end_offsets(bootstrap, {name: counts[name] for name in configs})
+    return [_topic_state(topic, topic_name(topic, prefix), counts, configs, ends) for topic in TOPICS]
+
+
+@asynccontextmanager
+async def _admin(bootstrap: str) -> AsyncIterator[Any]:
+    admin = AIOKafkaAdminClient(bootstrap_servers=bootstrap)
+    try:
+        await admin.start()
+        yield admin
+    finally:
+        await admin.close()
+
+
+async def _create(
+    admin: Any, topics: Sequence[Topic], partitions: int, replication_factor: int, prefix: str
+) -> list[str]:
+    if not topics:
+        return []
+    answer = await admin.create_topics(
+        [
+            NewTopic(
+                name=topic_name(topic, prefix),
+                num_partitions=partitions,
+                replication_factor=replication_factor,
+                topic_configs=dict(topic.config),
+            )
+            for topic in topics
+        ]
+    )
+    created = []
+    for name, code, *message in answer.topic_errors:
+        if code == NO_ERROR:
+            created.append(name)
+        # Another worker that starts at the same time may have been first.
+        elif code != TOPIC_EXISTS:
+            raise TopicNotCreated(f"the broker refused to create topic {name}: error {code}, {message}")
+    return created
+
+
+async def _await_topics(admin: Any, names: Sequence[str]) -> dict[str, int]:
+    try:
+        async with asyncio.timeout(APPEAR_SECONDS):
+            while True:
+                counts = await _partition_counts(admin)
+                if all(counts.get(name) for name in names):
+                    return {name: counts[name] for name in names}
+                await asyncio.sleep(POLL_SECONDS)
+    except TimeoutError as error:
+        raise TopicNotCreated(
+            f"the broker did not show all topics within {APPEAR_SECONDS:.0f} s: look at its log, then start again"
+        ) from error
+
+
+async def _partition_counts(admin: Any) -> dict[str, int]:
+    return {
+        row["topic"]: len(row["partitions"]) for row in await admin.describe_topics() if row["error_code"] == NO_ERROR
+    }
+
+
+def _check_partitions(counts: Mapping[str, int], wanted: int) -> None:
+    differing = {name: count for name, count in counts.items() if count != wanted}
+    if differing:
+        found = ", ".join(f"{name} has {count}" for name, count in sorted(differing.items()))
+        raise PartitionCountDiffers(
+            f"{wanted} partitions are set, but {found}. The count decides where a user's records lie: another one "
+            "would break their order. Set the partition count to what the topics have, or use new topics under another "
+            "topic prefix."
+        )
+
+
+async def _check_retention(admin: Any, prefix: str) -> None:
+    for_ever = [topic_name(topic, prefix) for topic in TOPICS if topic.retention is None]
+    for name, config in (await _configs(admin, for_ever)).items():
+        limits = {key: config.get(key) for key in ("retention.ms", "retention.bytes")}
+        if any(value != "-1" for value in limits.values()) or config.get("cleanup.policy") != "delete":
+            raise RetentionTooShort(
+                f"topic {name} is the only source of truth and must keep its records for ever, but has {limits} and "
+                f"cleanup.policy={config.get('cleanup.policy')}. Set retention.ms=-1, retention.bytes=-1 and "
+                "cleanup.policy=delete on it (kafka-configs --alter), then start again."
+            )
+
+
+async def _configs(admin: Any, names: Sequence[str]) -> dict[str, dict[str, str]]:
+    if not names:
+        return {}
+    answers = await admin.describe_configs([ConfigResource(ConfigResourceType.TOPIC, name) for name in names])
+    return {
+        resource[3]: {entry[0]: entry[1] for entry in resource[4]}
+        for answer in answers
+        for resource in answer.resources
+    }
+
+
+async def _end_offsets(bootstrap: str, counts: Mapping[str, int]) -> Mapping[TopicPartition, int]:
+    if not counts:
+        return {}  # a consumer that is stopped right after its start raises CancelledError
+    consumer = AIOKafkaConsumer(bootstrap_servers=bootstrap)
+    try:
+        await consumer.start()
+        wanted = [TopicPartition(name, number) for name, count in counts.items() for number in range(count)]
+        ends: Mapping[TopicPartition, int] = await consumer.end_offsets(wanted)
+        return ends
+    finally:
+        await consumer.stop()
+
+
+def _topic_state(
+    topic: Topic,
+    name: str,
+    counts: Mapping[str, int],
+    configs: Mapping[str, Mapping[str, str]],
+    ends: Mapping[TopicPartition, int],
+) -> TopicState:
+    milliseconds = int(configs.get(name, {}).get("retention.ms", "0"))
+    return TopicState(
+        topic=topic,
+        name=name,
+        partitions=counts.get(name, 0),
+        retention=None if milliseconds < 0 else timedelta(milliseconds=milliseconds),
+        end_offsets={tp.partition: offset for tp, offset in ends.items() if tp.topic == name},
+    )

@@ -1,0 +1,227 @@
+"""One Faust App per stage: a consumer group, its window and its producer. Faust is the transport and nothing more.
+
+What Faust would do by itself and is switched off here, because each of it loses records: decoding, acknowledging,
+waiting without end for its streams, creating topics, tables.
+"""
+
+import asyncio
+import tempfile
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import faust
+import structlog
+from faust.exceptions import ConsumerNotStarted
+from faust.types import TP
+
+from mnemolog.streams import metrics
+from mnemolog.streams.kafka.faust_patches import PatchedTransport, StartOffsetLookup
+from mnemolog.streams.kafka.record import KafkaRecord
+from mnemolog.streams.kafka.sender import EnqueueRecord, Headers, RecordMetadata, Sender
+from mnemolog.streams.kafka.topic_merge import EndOf, Merge, in_order
+from mnemolog.streams.kafka.topics import Topic, max_record_bytes, topic_name
+from mnemolog.streams.kafka.tuning import KafkaTuning
+from mnemolog.streams.kafka.window import Delivery, Window
+
+log = structlog.get_logger(__name__)
+
+COMMIT_SECONDS = 5.0
+# A poll must stay below a fifth of the buffer, or a full topic starves the App's other topics.
+BUFFERED_RECORDS = 4096
+POLLED_RECORDS = 500
+# When back-pressure stops fetching for longer, the client leaves its group and never comes back.
+POLL_INTERVAL_SECONDS = 86_400.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StageSpec:
+    """A stage's name and what it reads; the name is its consumer group's and its label in metrics."""
+
+    name: str
+    inputs: tuple[Topic, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StageApp:
+    """A stage ready to be run once: a stopped App cannot be started again."""
+
+    name: str
+    app: faust.App
+    window: Window
+    tuning: KafkaTuning
+
+    @property
+    def assigned_partitions(self) -> frozenset[int]:
+        """The partitions of its inputs that it has now; none while it takes no part in its group."""
+        app: Any = self.app
+        if app.consumer_generation_id <= 0 or app.rebalancing:
+            return frozenset()
+        try:
+            return frozenset(tp.partition for tp in app.consumer.assignment())
+        except ConsumerNotStarted:
+            return frozenset()
+
+
+def group_id(stage: str, prefix: str = "") -> str:
+    """Name a stage's consumer group."""
+    return f"{prefix}mnemolog-{stage}"
+
+
+def build_app(
+    spec: StageSpec,
+    make_window: Callable[[Sender], Window],
+    *,
+    bootstrap: str,
+    prefix: str = "",
+    tuning: KafkaTuning | None = None,
+    start_offsets: StartOffsetLookup | None = None,
+    end_of_first: EndOf | None = None,
+) -> StageApp:
+    """Build a fresh App whose records go through the window that `make_window` makes.
+
+    The window's processing sends through the `Sender`, which works while the App runs. With `start_offsets` the
+    stage begins each assignment at these offsets instead of the group's; it must name every partition it is
+    asked for. With `end_of_first`, the end of a partition of the first input as of now, the records of all inputs are
+    read in the order of the broker's clock.
+    """
+    tuning = tuning or KafkaTuning()
+    app = _StageFaustApp(group_id(spec.name, prefix), **_faust_settings(bootstrap, tuning))
+    window = make_window(Sender(_enqueue_through(app), limits=max_record_bytes(prefix)))
+    topics = [topic_name(topic, prefix) for topic in spec.inputs]
+    app.configure(spec.name, window, tuning, start_offsets)
+    if end_of_first is not None:
+        app.merge = Merge(topics, clock=time.monotonic)
+    _attach_agent(app, topics, end_of_first)
+    return StageApp(name=spec.name, app=app, window=window, tuning=tuning)
+
+
+class _StageFaustApp(faust.App):
+    """Drains its window, for a bounded time, when partitions are taken away and when it stops."""
+
+    stage: str
+    window: Window
+    tuning: KafkaTuning
+    start_offsets: StartOffsetLookup | None
+    merge: Merge | None = None
+
+    def configure(
+        self, stage: str, window: Window, tuning: KafkaTuning, start_offsets: StartOffsetLookup | None
+    ) -> None:
+        self.stage = stage
+        self.window = window
+        self.tuning = tuning
+        self.start_offsets = start_offsets
+
+    def _new_transport(self) -> Any:
+        return PatchedTransport(self.conf.broker_consumer, self)
+
+    def _new_producer_transport(self) -> Any:
+        return PatchedTransport(self.conf.broker_producer, self)
+
+    async def stop(self) -> None:
+        """Stop, and close what Faust keeps open when it was never fully started."""
+        await super().stop()
+        consumer: Any = self._consumer
+        loop = consumer._thread.thread_loop if consumer is not None else None  # noqa: SLF001 -- nobody else can
+        # The thread closes its loop when it ends; one that never began has three open files in it.
+        if loop is not None and consumer._thread._thread is None:  # noqa: SLF001 -- as above
+            loop.close()
+
+    async def _consumer_wait_empty(self, consumer: Any, logger: Any) -> None:  # noqa: ARG002 -- Faust's signature
+        # A crashed App's consumer thread is gone, and with it the loop that a commit would run on: waiting is no use.
+        drained = await self.window.drain(0 if self.crashed else self.tuning.drain_timeout)
+        metrics.DRAIN_REDONE.labels(stage=self.stage).inc(drained.started)
+        log.info(
+            "window_drained",
+            stage=self.stage,
+            cancelled=drained.cancelled,
+            dropped=drained.dropped,
+            redone=drained.started,
+        )
+        if drained.offsets and not self.crashed:
+            await self._commit({TP(*partition): offset for partition, offset in drained.offsets.items()}, consumer)
+
+    async def _commit(self, offsets: Mapping[TP, int], consumer: Any) -> None:
+        """Commit what the window acknowledged: by now Faust has forgotten it."""
+        try:
+            async with asyncio.timeout(COMMIT_SECONDS):
+                await consumer._commit_offsets(offsets, start_new_transaction=False)  # noqa: SLF001 -- `commit` has forgotten them
+        except TimeoutError:
+            log.warning("last_commit_timed_out", stage=self.stage, seconds=COMMIT_SECONDS)
+
+
+def _enqueue_through(app: faust.App) -> EnqueueRecord:
+    async def enqueue(
+        topic: str, *, key: bytes | None, value: bytes | None, headers: Headers
+    ) -> Awaitable[RecordMetadata]:
+        return await app.producer.send(topic, key, value, None, None, list(headers))
+
+    return enqueue
+
+
+def _attach_agent(app: _StageFaustApp, topics: Sequence[str], end_of_first: EndOf | None) -> None:
+    async def deliveries(stream: Any) -> AsyncIterator[Delivery]:
+        async for event in stream.noack().events():
+            yield Delivery(record=_to_kafka_record(event.message), ack=event.ack)
+
+    async def agent(stream: Any) -> None:
+        taken = deliveries(stream)
+        if app.merge is not None and end_of_first is not None:
+            taken = in_order(taken, app.merge, end_of_first=end_of_first, epoch=lambda: app.window.epoch)
+        try:
+            await app.window.run(taken, app.crash)
+        # Faust would read on in a new agent, behind the record that was taken and is held by nobody.
+        except Exception as error:
+            await app.crash(error)
+            raise
+
+    channel = app.topic(*topics, key_type=bytes, value_type=bytes, key_serializer="raw", value_serializer="raw")
+    app.agent(channel, name=f"{app.stage}-{'-'.join(topics)}")(agent)
+
+
+def _to_kafka_record(message: Any) -> KafkaRecord:
+    headers = message.headers or ()
+    pairs = headers.items() if isinstance(headers, Mapping) else headers
+    return KafkaRecord(
+        topic=message.topic,
+        partition=message.partition,
+        offset=message.offset,
+        key=message.key,
+        value=message.value,
+        headers=tuple((name, content or b"") for name, content in pairs),
+        timestamp=message.timestamp,
+    )
+
+
+def _faust_settings(bootstrap: str, tuning: KafkaTuning) -> dict[str, Any]:
+    return {
+        "broker": [f"kafka://{server}" for server in bootstrap.split(",")],
+        "datadir": str(Path(tempfile.gettempdir()) / "mnemolog-faust"),
+        "web_enabled": False,
+        "processing_guarantee": "at_least_once",
+        "key_serializer": "raw",
+        "value_serializer": "raw",
+        "topic_disable_leader": True,
+        "topic_allow_declare": False,
+        "stream_wait_empty": False,
+        "stream_buffer_maxsize": BUFFERED_RECORDS,
+        "broker_max_poll_records": POLLED_RECORDS,
+        "broker_max_poll_interval": POLL_INTERVAL_SECONDS,
+        "broker_commit_interval": tuning.commit_interval,
+        "broker_commit_every": 1000,
+        "broker_session_timeout": tuning.session_timeout,
+        "broker_heartbeat_interval": tuning.heartbeat_interval,
+        "broker_rebalance_timeout": tuning.rebalance_timeout,
+        "broker_request_timeout": max(90.0, tuning.rebalance_timeout + 10.0),
+        "consumer_max_fetch_size": 262_144,
+        "consumer_auto_offset_reset": "earliest",
+        "producer_acks": -1,
+        "producer_linger": tuning.linger,
+        "producer_max_batch_size": 262_144,
+        "producer_max_request_size": tuning.max_request_bytes,
+        "producer_request_timeout": 60.0,
+        "producer_compression_type": tuning.compression,
+    }

@@ -1,0 +1,89 @@
+"""Faust's consumer and producer, with what they would do wrong by themselves mended."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, ClassVar, Final
+
+import structlog
+from faust.transport.drivers import aiokafka as driver
+from faust.types import TP
+
+from mnemolog.streams.kafka.topic_merge import Reading
+from mnemolog.streams.kafka.window import Partition
+
+log = structlog.get_logger(__name__)
+
+StartOffsetLookup = Callable[[frozenset[Partition]], Awaitable[Mapping[Partition, int]]]
+
+METADATA_BACKOFF_SECONDS: Final = 0.25
+
+
+class _PatchedConsumer(driver.Consumer):
+    """Starts where the stage keeps its offsets, in Kafka or elsewhere, and never where its topic does not go."""
+
+    async def seek_to_committed(self) -> Mapping[TP, int]:
+        app: Any = self.app
+        try:
+            return await (self._seek_to_group(app) if app.start_offsets is None else self._seek_to(app.start_offsets))
+        # Faust would log it and read on from somewhere.
+        except Exception as error:
+            await app.crash(error)
+            raise
+
+    async def _seek_to(self, start_offsets: StartOffsetLookup) -> Mapping[TP, int]:
+        assigned = frozenset((tp.topic, tp.partition) for tp in self.assignment())
+        offsets = {TP(*partition): offset for partition, offset in (await start_offsets(assigned)).items()}
+        await self._thread.seek_wait(offsets)
+        return offsets
+
+    async def _seek_to_group(self, app: Any) -> Mapping[TP, int]:
+        committed: dict[TP, Any] = dict(await super().seek_to_committed())  # None where the group has none yet
+        if not committed:
+            return {}
+        first, end = await self.earliest_offsets(*committed), await self.highwaters(*committed)
+        known = {tp: offset for tp, offset in committed.items() if offset is not None}
+        for tp, offset in known.items():
+            if offset < first[tp]:
+                log.error("records_expired_unread", stage=app.stage, **_partition_labels(tp), count=first[tp] - offset)
+        # Faust would silently drop all that is written until the old offset is reached. Repeats are harmless.
+        cut = {tp: first[tp] for tp, offset in known.items() if offset > end[tp]}
+        for tp in cut:
+            log.error("topic_was_cut", stage=app.stage, **_partition_labels(tp), committed=known[tp], end=end[tp])
+        await self._thread.seek_wait(cut)
+        if app.merge is not None:
+            following = {tp: cut.get(tp, max(known.get(tp, 0), first[tp])) for tp in committed}
+            app.merge.begin({(*tp,): Reading(next_offset=following[tp], end=end[tp]) for tp in committed})
+        return {**committed, **cut}
+
+
+class _PatchedProducer(driver.Producer):
+    """Writes each record once although answers get lost, and asks a leaderless broker in moderation."""
+
+    def _settings_extra(self) -> Mapping[str, Any]:
+        app: Any = self.app
+        if not app.tuning.idempotent:
+            return super()._settings_extra()
+        return {**super()._settings_extra(), "acks": "all", "enable_idempotence": True}
+
+    def _new_producer(self, transactional_id: str | None = None) -> Any:
+        producer = super()._new_producer(transactional_id)
+        update = producer.client._metadata_update  # noqa: SLF001 -- nothing public sits on this path
+
+        # Without the pause the sender asks again at once while a partition has no leader: 90 % of a core.
+        async def update_in_moderation(*args: Any) -> bool:
+            updated: bool = await update(*args)
+            if not updated:
+                await asyncio.sleep(METADATA_BACKOFF_SECONDS)
+            return updated
+
+        producer.client._metadata_update = update_in_moderation  # noqa: SLF001 -- as above
+        return producer
+
+
+class PatchedTransport(driver.Transport):
+    Consumer: ClassVar[Any] = _PatchedConsumer
+    Producer: ClassVar[Any] = _PatchedProducer
+
+
+def _partition_labels(tp: TP) -> dict[str, Any]:
+    return {"topic": tp.topic, "partition": tp.partition}

@@ -1,0 +1,136 @@
+"""A topic read without a consumer group: the log for a rebuild, and to ask where a topic ends."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any, Final, TypeVar
+
+from aiokafka import AIOKafkaConsumer, TopicPartition  # type: ignore[import-untyped] # aiokafka ships no types
+from aiokafka.admin import AIOKafkaAdminClient  # type: ignore[import-untyped] # as above
+from aiokafka.errors import KafkaError  # type: ignore[import-untyped] # as above
+
+from mnemolog.projections.errors import LogGapError
+from mnemolog.projections.queries.errors import LogUnreadableError
+from mnemolog.projections.write.projector import LogRecord
+from mnemolog.streams.kafka.topics import MEMORY_EVENTS, Topic, topic_name
+
+T = TypeVar("T")
+TIMEOUT_SECONDS: Final = 60.0
+POLL_MILLISECONDS: Final = 1000
+RETRY_SECONDS: Final = 0.5
+
+
+class KafkaLogReader:
+    """`mnemolog.projections.rebuild.log_source.LogSource` over Kafka: the log, or another `topic`.
+
+    Every call waits up to `timeout` seconds without progress and then raises `LogUnreadableError`.
+    """
+
+    def __init__(
+        self,
+        bootstrap: str,
+        *,
+        topic: Topic = MEMORY_EVENTS,
+        prefix: str = "",
+        timeout: float = TIMEOUT_SECONDS,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._bootstrap = bootstrap
+        self._topic = topic_name(topic, prefix)
+        self._timeout = timeout
+        self._clock = clock
+        self._consumer: Any = None
+        self._starting = asyncio.Lock()
+
+    async def partitions(self) -> list[int]:
+        found = await self._retry_until_timeout(self._describe_partitions)
+        if not found:
+            raise LogUnreadableError(f"topic {self._topic} does not exist at {self._bootstrap}: check both names")
+        return found
+
+    async def end_offset(self, partition: int) -> int:
+        place = TopicPartition(self._topic, partition)
+
+        async def ask(consumer: Any) -> int:
+            ends: dict[Any, int] = await consumer.end_offsets([place])
+            return ends[place]
+
+        return await self._with_consumer(ask)
+
+    async def read(self, partition: int, start: int, stop: int) -> AsyncIterator[LogRecord]:
+        """Also raises `mnemolog.projections.errors.LogGapError` where the topic no longer holds `start`."""
+        if start >= stop:
+            return
+        place = TopicPartition(self._topic, partition)
+        consumer = AIOKafkaConsumer(bootstrap_servers=self._bootstrap, auto_offset_reset="none")
+        try:
+            await self._retry_until_timeout(consumer.start)
+            first: int = (await self._retry_until_timeout(lambda: consumer.beginning_offsets([place])))[place]
+            if first > start:
+                raise LogGapError(partition, start, first)
+            consumer.assign([place])
+            consumer.seek(place, start)
+            async for record in self._records(consumer, place, stop):
+                yield record
+        finally:
+            await consumer.stop()
+
+    async def close(self) -> None:
+        """Leave Kafka; a later call connects anew."""
+        async with self._starting:
+            consumer, self._consumer = self._consumer, None
+            if consumer is not None:
+                await consumer.stop()
+
+    async def _describe_partitions(self) -> list[int]:
+        admin = AIOKafkaAdminClient(bootstrap_servers=self._bootstrap)
+        try:
+            await admin.start()
+            (topic,) = await admin.describe_topics([self._topic])
+            return sorted(one["partition"] for one in topic["partitions"])
+        finally:
+            await admin.close()
+
+    async def _records(self, consumer: Any, place: Any, stop: int) -> AsyncIterator[LogRecord]:
+        deadline = self._clock() + self._timeout
+        while True:
+            for message in (await consumer.getmany(timeout_ms=POLL_MILLISECONDS)).get(place, ()):
+                if message.offset < stop:
+                    yield LogRecord(offset=message.offset, value=message.value or b"")
+                deadline = self._clock() + self._timeout
+            if await consumer.position(place) >= stop:
+                return
+            if self._clock() > deadline:
+                raise self._unreadable_error(f"no record of partition {place.partition} came")
+
+    async def _with_consumer(self, ask: Callable[[Any], Awaitable[T]]) -> T:
+        async with self._starting:
+            if self._consumer is None:
+                consumer = AIOKafkaConsumer(bootstrap_servers=self._bootstrap)
+                try:
+                    await self._retry_until_timeout(consumer.start)
+                except BaseException:
+                    await consumer.stop()
+                    raise
+                self._consumer = consumer
+        return await self._retry_until_timeout(lambda: ask(self._consumer))
+
+    async def _retry_until_timeout(self, call: Callable[[], Awaitable[T]]) -> T:
+        """Try again while Kafka is away, until the patience ends."""
+        last = "it did not answer"
+        try:
+            async with asyncio.timeout(self._timeout):
+                while True:
+                    try:
+                        return await call()
+                    except KafkaError as error:
+                        last = str(error)
+                    await asyncio.sleep(RETRY_SECONDS)
+        except TimeoutError as error:
+            raise self._unreadable_error(last) from error
+
+    def _unreadable_error(self, what: str) -> LogUnreadableError:
+        return LogUnreadableError(
+            f"{self._topic} at {self._bootstrap} cannot be read within {self._timeout:.0f} s ({what}): "
+            "check that Kafka runs and that the address is right, then start again"
+        )

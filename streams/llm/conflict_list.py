@@ -1,0 +1,145 @@
+"""What a resolution prompt shows: the conflicts of one turn, numbered, and bounded whatever the turn."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from datetime import datetime, time
+from typing import Final
+from uuid import UUID
+
+from mnemolog.schemas.facts import Candidate, ExtractedFact
+from mnemolog.streams.llm.ports import NumberedConflict, NumberedConflicts
+from mnemolog.streams.llm.reply_parser import one_line
+
+MAX_CANDIDATES: Final = 8
+MAX_CHARACTERS: Final = 48_000
+"""Of all facts that one prompt shows: some 12 000 tokens, which every model of today can read."""
+_CANDIDATE_LIMITS: Final = (MAX_CANDIDATES, 4, 2, 1)
+_MAX_EXCERPT_CHARACTERS: Final = 300  # characters of an excerpt
+_MAX_FACT_CHARACTERS: Final = 2_000  # characters of a fact
+_LINE_OVERHEAD: Final = 100  # characters around a fact: its number, times and list
+
+
+def number_conflicts(
+    new: Sequence[tuple[ExtractedFact, tuple[Candidate, ...]]],
+    *,
+    said_at: datetime,
+    retries: Sequence[tuple[Candidate, tuple[Candidate, ...]]] = (),
+    just_said: frozenset[UUID] = frozenset(),
+) -> NumberedConflicts:
+    """Number new facts from 1 in their order, then those asked `retries`; known facts from 1 as they first appear.
+
+    Each has its first candidates, as many as fit; the last conflicts are left out where one each is too much.
+    """
+    drafts = [
+        *(_conflict(fact, fact.event_time or said_at, known) for fact, known in new),
+        *(_conflict(as_extracted_fact(fact), fact.true_from, known, fact.fact_id) for fact, known in retries),
+    ]
+    labels: dict[UUID, int] = {}
+    numbered = (_numbered(draft, place, labels) for place, draft in enumerate(_within_budget(drafts), start=1))
+    return NumberedConflicts(conflicts=tuple(numbered), same_turn_ids=just_said)
+
+
+def as_extracted_fact(known: Candidate) -> ExtractedFact:
+    """A known fact as if it were said now."""
+    return ExtractedFact(
+        text=known.text,
+        excerpt=known.excerpt or known.text,
+        search_text=known.text,
+        key=known.key,
+        value=known.value,
+        category=known.category,
+        subject=known.subject,
+        event_time=known.true_from,
+        valid_until=known.valid_until,
+        single_valued=known.single_valued,
+    )
+
+
+def _conflict(
+    fact: ExtractedFact, since: datetime, known: tuple[Candidate, ...], asked_again: UUID | None = None
+) -> NumberedConflict:
+    return NumberedConflict(
+        number=0,
+        fact=fact,
+        valid_from=since,
+        candidates=tuple((0, candidate) for candidate in known),
+        reconsidered_fact_id=asked_again,
+    )
+
+
+def _within_budget(drafts: Sequence[NumberedConflict]) -> Iterable[NumberedConflict]:
+    """As many candidates for each as let all of them fit; where none do, as many conflicts as fit with one each."""
+    for most in _CANDIDATE_LIMITS:
+        bounded = [replace(draft, candidates=draft.candidates[:most]) for draft in drafts]
+        if _characters(bounded) <= MAX_CHARACTERS:
+            return bounded
+    while _characters(bounded) > MAX_CHARACTERS:
+        bounded.pop()
+    return bounded
+
+
+def _characters(conflicts: Iterable[NumberedConflict]) -> int:
+    """What the facts take in the prompt at the most; a known fact is shown once."""
+    known: dict[UUID, int] = {}
+    characters = 0
+    for conflict in conflicts:
+        characters += (
+            _LINE_OVERHEAD
+            + min(len(conflict.fact.text), _MAX_FACT_CHARACTERS)
+            + min(len(conflict.fact.excerpt), _MAX_EXCERPT_CHARACTERS)
+        )
+        known |= {
+            candidate.fact_id: min(len(candidate.text), _MAX_FACT_CHARACTERS) for _, candidate in conflict.candidates
+        }
+    return characters + sum(known.values()) + _LINE_OVERHEAD * len(known)
+
+
+def _numbered(draft: NumberedConflict, number: int, labels: dict[UUID, int]) -> NumberedConflict:
+    for _, known in draft.candidates:
+        labels.setdefault(known.fact_id, len(labels) + 1)
+    numbered = ((labels[known.fact_id], known) for _, known in draft.candidates)
+    return replace(draft, number=number, candidates=tuple(numbered))
+
+
+def conflicts_text(subject: NumberedConflicts) -> str:
+    """The facts as lines. White space is collapsed, so that no text can forge another line."""
+    known = {label: candidate for conflict in subject.conflicts for label, candidate in conflict.candidates}
+    labels = {candidate.fact_id: label for label, candidate in known.items()}
+    lines = ["Known facts:"]
+    lines += [_known_line(label, candidate, subject.same_turn_ids) for label, candidate in sorted(known.items())]
+    lines.append("New facts:")
+    for conflict in subject.conflicts:
+        lines += _conflict_lines(conflict, labels)
+    return "\n".join(lines)
+
+
+def _known_line(label: int, known: Candidate, just_said: frozenset[UUID]) -> str:
+    notes = [f"since {_day(known.true_from)}"]
+    notes += [f"until {_day(end)}" for end in (known.true_to or known.valid_until,) if end]
+    notes += ["pending"] * (known.status == "pending_confirmation")
+    notes += ["unresolved"] * known.unresolved
+    notes += ["said just now"] * (known.fact_id in just_said)
+    return f"K{label} ({', '.join(notes)}): {one_line(known.text)[:_MAX_FACT_CHARACTERS]}"
+
+
+def _conflict_lines(conflict: NumberedConflict, labels: dict[UUID, int]) -> list[str]:
+    fact = conflict.fact
+    notes = [f"since {_day(conflict.valid_from)}"]
+    notes += [f"until {_day(end)}" for end in (fact.valid_until,) if end]
+    if conflict.reconsidered_fact_id is not None:
+        shown = labels.get(conflict.reconsidered_fact_id)
+        notes.append(f"is K{shown}, unresolved" if shown else "known, unresolved")
+    return [
+        f"N{conflict.number} ({', '.join(notes)}): {one_line(fact.text)[:_MAX_FACT_CHARACTERS]}",
+        f"  said: {one_line(fact.excerpt)[:_MAX_EXCERPT_CHARACTERS]}",
+        f"  may concern: {label_list(label for label, _ in conflict.candidates)}",
+    ]
+
+
+def label_list(labels: Iterable[int]) -> str:
+    return ", ".join(f"K{label}" for label in labels)
+
+
+def _day(moment: datetime) -> str:
+    """A date, and the time of day where it is not midnight: two facts of one day have an order."""
+    return f"{moment:%Y-%m-%d}" if moment.time() == time.min else f"{moment:%Y-%m-%d %H:%M}"

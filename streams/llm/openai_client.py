@@ -1,0 +1,204 @@
+"""One call to an OpenAI-compatible server: how it is sent, timed and counted, and what its failure means."""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from typing import Any, Final, Literal, Protocol, TypeVar
+
+import openai
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from mnemolog.streams.llm.call_retry import CallFailure, FailureKind, RetrySettings
+from mnemolog.streams.llm.errors import ProviderConfigurationError
+from mnemolog.streams.llm.ports import Usage
+
+CallPurpose = Literal["extract", "resolve", "embed"]
+_CONNECT_SECONDS: Final = 10.0
+_REFUSED_STATUSES: Final = frozenset({400, 413, 414, 422, 431})
+"""What the server says about this request alone. Other statuses can pass: a load, an outage, a key to be renewed."""
+_MAX_DETAIL: Final = 300  # characters of a server's message that are kept
+_ERROR_STATUSES: Final = range(400, 600)
+_UNKNOWN_STATUS: Final = 500
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Endpoint:
+    """Where to call. No `base_url` is OpenAI itself, no `api_key` is OPENAI_API_KEY; `timeout` in seconds a call."""
+
+    base_url: str | None = None
+    api_key: str | None = field(default=None, repr=False)
+    timeout: float = 60.0
+    retry: RetrySettings = field(default_factory=RetrySettings)
+
+
+class CallObserver(Protocol):
+    """Told of each call that went out; `error_code` has few values, None is success."""
+
+    def __call__(
+        self, *, purpose: CallPurpose, model: str, seconds: float, usage: Usage, error_code: str | None
+    ) -> None: ...
+
+
+def ignore_call(*, purpose: CallPurpose, model: str, seconds: float, usage: Usage, error_code: str | None) -> None:
+    """The observer that looks away."""
+
+
+class TokenCounts(BaseModel):
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+
+
+class ServerError(BaseModel):
+    model_config = ConfigDict(extra="ignore")
+
+    message: str | None = None
+    code: int | str | None = None
+
+
+class ReplyBody(BaseModel):
+    """What replies have in common. Some gateways report an error with status 200."""
+
+    error: ServerError | None = None
+    model: str | None = None
+    usage: TokenCounts | None = None
+
+    @property
+    def tokens(self) -> Usage:
+        counts = self.usage or TokenCounts()
+        return Usage(input_tokens=counts.prompt_tokens, output_tokens=counts.completion_tokens)
+
+
+class RawReply(Protocol):
+    """What the `openai` package hands out where it is asked not to parse."""
+
+    @property
+    def content(self) -> bytes: ...
+
+
+class HasUsage(Protocol):
+    """A result that knows its tokens."""
+
+    @property
+    def usage(self) -> Usage: ...
+
+
+B = TypeVar("B", bound=ReplyBody)
+R = TypeVar("R", bound=HasUsage)
+
+
+def create_client(endpoint: Endpoint) -> openai.AsyncOpenAI:
+    """A client that repeats nothing itself, over aiohttp, which takes half of the CPU time of the package's default.
+
+    Raises `ProviderConfigurationError` without a key for OpenAI.
+    """
+    timeout = openai.Timeout(None, connect=_CONNECT_SECONDS)
+    options: dict[str, Any] = {
+        "base_url": endpoint.base_url,
+        "max_retries": 0,
+        "timeout": timeout,
+        "http_client": openai.DefaultAioHttpClient(timeout=timeout),
+    }
+    try:
+        return openai.AsyncOpenAI(api_key=endpoint.api_key, **options)
+    except openai.OpenAIError as error:
+        if endpoint.base_url is None:
+            raise ProviderConfigurationError("no key for OpenAI: set MNEMOLOG_API_KEY or OPENAI_API_KEY") from error
+        return openai.AsyncOpenAI(api_key="none", **options)  # a local server often asks for no key
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApiCaller:
+    """Sends requests of one client; `timeout` in seconds holds for a whole call, headers to last byte."""
+
+    model: str
+    timeout: float
+    observer: CallObserver
+
+    async def send(
+        self, request: Callable[[], Awaitable[RawReply]], read: Callable[[bytes], R | CallFailure], purpose: CallPurpose
+    ) -> R | CallFailure:
+        """What `read` makes of the reply, or what its failure means; told to the observer either way."""
+        start = time.perf_counter()
+        outcome = await self._send_once(request, read)
+        self.observer(
+            purpose=purpose,
+            model=self.model,
+            seconds=time.perf_counter() - start,
+            usage=Usage() if isinstance(outcome, CallFailure) else outcome.usage,
+            error_code=outcome.code if isinstance(outcome, CallFailure) else None,
+        )
+        return outcome
+
+    async def _send_once(
+        self, request: Callable[[], Awaitable[RawReply]], read: Callable[[bytes], R | CallFailure]
+    ) -> R | CallFailure:
+        try:
+            async with asyncio.timeout(self.timeout):
+                raw = await request()
+        except TimeoutError:
+            return CallFailure(kind="suspect", code="timeout", detail=f"no reply within {self.timeout:g} s")
+        except openai.APIStatusError as error:
+            wait = retry_after(error.response.headers, datetime.now(UTC))
+            return _status_failure(error.status_code, error.message, wait)
+        except openai.APIConnectionError as error:
+            return CallFailure(
+                kind="unavailable", code="connection", detail=str(error.__cause__ or error)[:_MAX_DETAIL]
+            )
+        return read(raw.content)
+
+
+def parse_body(content: bytes, body: type[B]) -> B | CallFailure:
+    """Validate a reply of status 200. What is no JSON comes from a proxy or was cut: perhaps the server's fault."""
+    try:
+        reply = body.model_validate_json(content)
+    except ValidationError as error:
+        fault = error.errors(include_url=False, include_input=False)[0]
+        if fault["type"] == "json_invalid":
+            return CallFailure(kind="suspect", code="not_json", detail=fault["msg"][:_MAX_DETAIL])
+        place = ".".join(map(str, fault["loc"]))
+        return CallFailure(kind="faulty", code="unexpected_reply", detail=f"{place}: {fault['msg']}"[:_MAX_DETAIL])
+    if reply.error is None:
+        return reply
+    code = reply.error.code
+    status = code if isinstance(code, int) and code in _ERROR_STATUSES else _UNKNOWN_STATUS  # a label has few values
+    return _status_failure(status, reply.error.message or "", None)
+
+
+def _status_failure(status: int, message: str, wait: float | None) -> CallFailure:
+    kind: FailureKind = "refused" if status in _REFUSED_STATUSES else "unavailable"
+    return CallFailure(kind=kind, code=f"http_{status}", detail=message[:_MAX_DETAIL], retry_after=wait)
+
+
+class ResponseHeaders(Protocol):
+    def get(self, key: str) -> str | None: ...
+
+
+def retry_after(headers: ResponseHeaders, now: datetime) -> float | None:
+    """Seconds that the server asks to wait: `retry-after-ms`, or `Retry-After` as seconds or as an HTTP date."""
+    milliseconds = _number(headers.get("retry-after-ms"))
+    if milliseconds is not None:
+        return max(0.0, milliseconds / 1000)
+    text = headers.get("retry-after")
+    seconds = _number(text)
+    if seconds is None and text is not None:
+        seconds = _seconds_until(text, now)
+    return None if seconds is None else max(0.0, seconds)
+
+
+def _number(text: str | None) -> float | None:
+    try:
+        value = float(text or "")
+    except ValueError:
+        return None
+    return value if abs(value) < float("inf") else None
+
+
+def _seconds_until(text: str, now: datetime) -> float | None:
+    try:
+        when = parsedate_to_datetime(text)
+    except ValueError:
+        return None
+    return (when.replace(tzinfo=when.tzinfo or UTC) - now).total_seconds()

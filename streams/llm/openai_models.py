@@ -1,0 +1,275 @@
+"""The two ports on any OpenAI-compatible server, through the `openai` package."""
+
+import base64
+import binascii
+import json
+import math
+import struct
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any, Final, Literal
+
+import openai
+from pydantic import BaseModel
+
+from mnemolog.schemas.vector import Vector
+from mnemolog.streams.llm.call_retry import CallFailure, CallRetrier
+from mnemolog.streams.llm.openai_client import (
+    ApiCaller,
+    CallObserver,
+    Endpoint,
+    ReplyBody,
+    create_client,
+    ignore_call,
+    parse_body,
+)
+from mnemolog.streams.llm.ports import Embeddings, Prompt, Reply, Usage
+
+StructuredOutput = Literal["json_schema", "json_object", "none"]
+MAX_TEXTS: Final = 256
+MAX_CHARACTERS: Final = 6_000
+"""A text is embedded by its beginning: OpenAI refuses more than 8191 tokens, and CJK has up to 1.4 a character."""
+_REQUEST_CHARACTERS: Final = 200_000  # OpenAI refuses requests of more than 300 000 tokens over all texts
+_SEED: Final = 0
+_MAX_DETAIL: Final = 300  # characters of a refusal that are kept
+_FLOAT32_BYTES: Final = 4
+_OVERRIDE_MODEL_LABEL: Final = "other"  # how a turn's own model is told of where it fails: a label has few values
+_UNKNOWN_MODEL: Final = frozenset({"http_403", "http_404"})
+
+
+class ChatMessageBody(BaseModel):
+    content: str | None = None
+    refusal: str | None = None
+
+
+class Choice(BaseModel):
+    message: ChatMessageBody
+    finish_reason: str | None = None
+
+
+class CompletionBody(ReplyBody):
+    choices: list[Choice] | None = None
+
+
+class EmbeddingItem(BaseModel):
+    index: int
+    embedding: str | list[float]
+
+
+class EmbeddingsBody(ReplyBody):
+    data: list[EmbeddingItem] | None = None
+
+
+class OpenAiChatModel:
+    """Completes prompts at temperature 0 with a fixed seed; a prompt's own model and timeout come first.
+
+    A prompt whose own model is unknown is refused, and one whose own timeout has passed a few times.
+
+    `structured_output` says how the server is told the form of the reply: by a strict JSON Schema, or, for servers
+    that lack it, in words with or without JSON mode. `temperature=None` leaves it to models that refuse to be told.
+    Raises `ProviderConfigurationError` where there is no key for OpenAI.
+    """
+
+    def __init__(
+        self,
+        endpoint: Endpoint,
+        model: str,
+        *,
+        structured_output: StructuredOutput = "json_schema",
+        temperature: float | None = 0.0,
+        observer: CallObserver = ignore_call,
+    ) -> None:
+        self.model = model
+        self._structured_output = structured_output
+        self._temperature = openai.omit if temperature is None else temperature
+        self._client = create_client(endpoint)
+        self._caller = ApiCaller(model=model, timeout=endpoint.timeout, observer=observer)
+        self._retrier = CallRetrier(endpoint.retry, name=f"chat {model}")
+        # What a turn's own model or timeout brings about is to hold up no other turn.
+        self._override_retrier = CallRetrier(endpoint.retry, name="chat with a turn's own model or timeout")
+
+    @property
+    def paused(self) -> bool:
+        """Whether the server is away: all prompts wait behind one that probes."""
+        return self._retrier.paused
+
+    async def complete(self, prompt: Prompt) -> Reply:
+        """As `ChatModel`. A reply cut off by the length limit is returned as it is, for the parser to judge."""
+        request, model = self._request(prompt), prompt.model or self.model
+        if prompt.model is None and prompt.timeout is None:
+            return await self._retrier.call(
+                lambda: self._caller.send(request, partial(self._read, model), prompt.purpose)
+            )
+        caller = replace(
+            self._caller,
+            model=_OVERRIDE_MODEL_LABEL if prompt.model else self.model,
+            timeout=prompt.timeout or self._caller.timeout,
+        )
+
+        async def attempt() -> Reply | CallFailure:
+            return _blame_prompt_overrides(
+                prompt, await caller.send(request, partial(self._read, model), prompt.purpose)
+            )
+
+        return await self._override_retrier.call(attempt)
+
+    async def close(self) -> None:
+        await self._client.close()
+
+    def _request(self, prompt: Prompt) -> Any:
+        messages: list[Any] = [{"role": message.role, "content": message.content} for message in prompt.messages]
+        form: dict[str, Any] = {}
+        if self._structured_output == "json_schema":
+            strict = {"name": prompt.purpose, "strict": True, "schema": prompt.schema}
+            form = {"response_format": {"type": "json_schema", "json_schema": strict}}
+        else:
+            messages.append({"role": "system", "content": _schema_instruction(prompt)})
+        if self._structured_output == "json_object":
+            form = {"response_format": {"type": "json_object"}}
+        return partial(
+            self._client.chat.completions.with_raw_response.create,
+            model=prompt.model or self.model,
+            messages=(),
+            temperature=self._temperature,
+            seed=_SEED,
+            # As parameters, the package walks every message and the whole schema: a third of a call's CPU time.
+            extra_body={"messages": messages, **form},
+        )
+
+    def _read(self, model: str, content: bytes) -> Reply | CallFailure:
+        body = parse_body(content, CompletionBody)
+        if isinstance(body, CallFailure):
+            return body
+        if not body.choices:
+            return _unusable_reply("no_choices", "a reply without choices")
+        choice = body.choices[0]
+        if choice.message.refusal:
+            return CallFailure(kind="refused", code="model_refusal", detail=choice.message.refusal[:_MAX_DETAIL])
+        if choice.finish_reason == "content_filter":
+            return CallFailure(kind="refused", code="content_filter", detail="the server's filter stopped the reply")
+        return Reply(text=choice.message.content or "", model=body.model or model, usage=body.tokens)
+
+
+def _blame_prompt_overrides(prompt: Prompt, outcome: Reply | CallFailure) -> Reply | CallFailure:
+    """What a prompt has chosen for itself is its own fault: a model that there is not, a timeout that is too short."""
+    if not isinstance(outcome, CallFailure):
+        return outcome
+    if prompt.model is not None and outcome.code in _UNKNOWN_MODEL:
+        return replace(outcome, kind="refused")
+    return replace(outcome, kind="faulty") if prompt.timeout is not None and outcome.code == "timeout" else outcome
+
+
+def _schema_instruction(prompt: Prompt) -> str:
+    return f"Answer with one JSON object that follows this JSON Schema:\n{json.dumps(prompt.schema)}"
+
+
+class OpenAiEmbedder:
+    """Embeds texts, by their first `MAX_CHARACTERS` characters; the vectors have length 1.
+
+    Without `dimensions` the first reply tells how many there are, and later ones have to agree.
+    Raises `ProviderConfigurationError` where there is no key for OpenAI.
+    """
+
+    def __init__(
+        self,
+        endpoint: Endpoint,
+        model: str,
+        *,
+        dimensions: int | None = None,
+        encoding: Literal["base64", "float"] = "base64",
+        observer: CallObserver = ignore_call,
+    ) -> None:
+        self.model = model
+        self._encoding: Literal["base64", "float"] = encoding
+        self._asked_dimensions = openai.omit if dimensions is None else dimensions
+        self._dimensions = dimensions
+        self._client = create_client(endpoint)
+        self._caller = ApiCaller(model=model, timeout=endpoint.timeout, observer=observer)
+        self._retrier = CallRetrier(endpoint.retry, name=f"embeddings {model}")
+
+    @property
+    def paused(self) -> bool:
+        """Whether the server is away: all texts wait behind one call that probes."""
+        return self._retrier.paused
+
+    async def embed(self, texts: Sequence[str]) -> Embeddings:
+        """As `Embedder`. More texts than one request takes go in several, one after another."""
+        vectors: list[Vector] = []
+        usage = Usage()
+        for batch in request_batches(texts):
+            part = await self._retrier.call(partial(self._embed, batch))
+            vectors += part.vectors
+            usage += part.usage
+        return Embeddings(vectors=tuple(vectors), usage=usage)
+
+    async def close(self) -> None:
+        await self._client.close()
+
+    async def _embed(self, texts: list[str]) -> Embeddings | CallFailure:
+        request = partial(
+            self._client.embeddings.with_raw_response.create,
+            model=self.model,
+            input=texts,
+            dimensions=self._asked_dimensions,
+            encoding_format=self._encoding,
+        )
+        return await self._caller.send(request, partial(self._read, len(texts)), "embed")
+
+    def _read(self, count: int, content: bytes) -> Embeddings | CallFailure:
+        body = parse_body(content, EmbeddingsBody)
+        if isinstance(body, CallFailure):
+            return body
+        items = sorted(body.data or (), key=lambda item: item.index)
+        if [item.index for item in items] != list(range(count)):
+            return _unusable_reply("wrong_count", f"{len(items)} embeddings for {count} texts")
+        try:
+            rows = [normalized(decode_embedding(item.embedding)) for item in items]
+        except ValueError as error:
+            return _unusable_reply("bad_embedding", str(error))
+        expected = self._dimensions or len(rows[0])
+        if any(len(row) != expected for row in rows):
+            return _unusable_reply(
+                "wrong_dimensions", f"{sorted({len(row) for row in rows})} where {expected} were expected"
+            )
+        self._dimensions = expected
+        return Embeddings(vectors=tuple(Vector.from_values(self.model, row) for row in rows), usage=body.tokens)
+
+
+def request_batches(texts: Sequence[str]) -> Iterator[list[str]]:
+    """Cut `texts` into requests that the server takes: by number, and by characters in all."""
+    batch: list[str] = []
+    characters = 0
+    for text in texts:
+        # OpenAI refuses an empty text; a space means the same to a model
+        sent = text[:MAX_CHARACTERS] or " "
+        if len(batch) == MAX_TEXTS or characters + len(sent) > _REQUEST_CHARACTERS:
+            yield batch
+            batch, characters = [], 0
+        batch.append(sent)
+        characters += len(sent)
+    if batch:
+        yield batch
+
+
+def decode_embedding(embedding: str | list[float]) -> Sequence[float]:
+    """An embedding from numbers, or from base64 of little-endian float32. Raises ValueError where it is neither."""
+    if isinstance(embedding, list):
+        return embedding
+    try:
+        raw = base64.b64decode(embedding, validate=True)
+        return struct.unpack(f"<{len(raw) // _FLOAT32_BYTES}f", raw)
+    except (binascii.Error, struct.error) as error:
+        raise ValueError(f"an embedding is no base64 of float32: {error}") from error
+
+
+def normalized(values: Sequence[float]) -> list[float]:
+    """`values` scaled to length 1. Raises ValueError where they have no length or are not finite."""
+    length = math.hypot(*values)
+    if not 0 < length < math.inf:
+        raise ValueError(f"an embedding has the length {length}")
+    return [value / length for value in values]
+
+
+def _unusable_reply(code: str, detail: str) -> CallFailure:
+    return CallFailure(kind="faulty", code=code, detail=detail)

@@ -1,5 +1,0 @@
-"""The offline provider: deterministic rules in the place of a language model."""
-
-from mnemolog.streams.providers.rules.model import RuleModel
-
-__all__ = ["RuleModel"]

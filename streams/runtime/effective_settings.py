@@ -1,0 +1,34 @@
+"""What holds for one turn: its own word before the policies that were set before what is configured."""
+
+from mnemolog.projections.stores.policies import PolicyStore, with_overrides
+from mnemolog.schemas.policy import EffectivePolicy
+from mnemolog.schemas.provenance import Thresholds
+from mnemolog.schemas.scope import Scope
+from mnemolog.schemas.turn import Overrides
+from mnemolog.streams.runtime.thresholds import thresholds_for
+from mnemolog.streams.settings import StreamsSettings, default_rules
+
+
+class EffectiveSettings:
+    """The thresholds and rules that the stages ask for."""
+
+    def __init__(self, settings: StreamsSettings, policies: PolicyStore) -> None:
+        self._settings = settings
+        self._policies = policies
+        self._rules = default_rules(settings)
+
+    def thresholds_for(self, model: str, overrides: Overrides) -> Thresholds:
+        """A turn's own thresholds before the configured ones before those of the embedding model."""
+        settings = self._settings
+        configured = Overrides(
+            duplicate=settings.duplicate_threshold,
+            raw_duplicate=settings.raw_duplicate_threshold,
+            conflict=settings.conflict_threshold,
+            near_duplicate=settings.near_duplicate_threshold,
+            ending=settings.ending_threshold,
+        )
+        return thresholds_for(model, configured.model_copy(update=overrides.model_dump(exclude_none=True)))
+
+    async def rules_for(self, scope: Scope, overrides: Overrides) -> EffectivePolicy:
+        """A turn's own choices before those of its scope's and tenant's policies before the configured ones."""
+        return with_overrides(await self._policies.effective_policy(scope, self._rules), overrides)

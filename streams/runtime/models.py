@@ -1,0 +1,48 @@
+"""The models of one process, built when the first stage wants them: a stage that asks none loads none."""
+
+from functools import cached_property
+
+from mnemolog.projections.stores.replies import ReplyStore
+from mnemolog.schemas.provenance import Stage
+from mnemolog.streams.llm.cached_models import CachedChatModel, CachedEmbedder
+from mnemolog.streams.llm.factory import build_chat_model, build_embedder
+from mnemolog.streams.settings import StreamsSettings
+
+
+class StageModels:
+    """The chat model and the embedder, each behind the store of its replies.
+
+    Building either may raise `ProviderConfigurationError`.
+    """
+
+    def __init__(self, settings: StreamsSettings, replies: ReplyStore) -> None:
+        self._settings = settings
+        self._replies = replies
+
+    def build_for(self, stage: Stage) -> None:
+        """Build now what `stage` will ask, so that what is misconfigured stops the start."""
+        if stage in ("extract", "resolve"):
+            _ = self.chat
+        if stage in ("embed", "resolve"):
+            _ = self.embedder
+
+    @cached_property
+    def chat(self) -> CachedChatModel:
+        return CachedChatModel(build_chat_model(self._settings), self._replies)
+
+    @cached_property
+    def embedder(self) -> CachedEmbedder:
+        settings = self._settings
+        return CachedEmbedder(
+            build_embedder(settings),
+            self._replies,
+            max_texts=settings.embedding_batch,
+            max_wait=settings.embedding_linger,
+            max_concurrent=settings.embedding_concurrency,
+        )
+
+    async def close(self) -> None:
+        """Close what was built."""
+        for name in ("chat", "embedder"):
+            if name in self.__dict__:
+                await getattr(self, name).close()

@@ -1,0 +1,35 @@
+"""How often memory is overwritten, and how often wrongly, shown beside the stage that fills the tables."""
+
+import asyncio
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from typing import Final
+
+import structlog
+from psycopg import OperationalError
+from psycopg_pool import PoolTimeout
+
+from mnemolog.projections import metrics
+from mnemolog.projections.db.pools import Pool
+from mnemolog.projections.queries.quality import decision_quality
+
+QUALITY_PERIOD: Final = timedelta(days=30)
+UPDATE_SECONDS: Final = 30.0
+
+log = structlog.get_logger(__name__)
+
+
+async def export_quality_metrics(pool: Pool, now: Callable[[], datetime]) -> None:
+    """Count from the tables again and again; a Postgres that is away is left to the stages to report."""
+    while True:
+        try:
+            await update_quality_metrics(pool, now())
+        except (OperationalError, PoolTimeout) as error:
+            log.warning("quality_unknown", error=str(error))
+        await asyncio.sleep(UPDATE_SECONDS)
+
+
+async def update_quality_metrics(pool: Pool, at: datetime) -> None:
+    """Show the figures of the 30 days before `at`, over all tenants."""
+    async with pool.connection() as connection:
+        metrics.set_quality_gauges(await decision_quality(connection, None, at - QUALITY_PERIOD, at))

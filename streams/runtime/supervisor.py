@@ -1,0 +1,168 @@
+"""Runs stages side by side in one process: each restarted alone when it crashes, all stopped together."""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any, Final
+
+import structlog
+from faust.contrib.asgi import bind_to_running_loop
+
+from mnemolog.streams import metrics
+from mnemolog.streams.errors import NoProgress, StartRefused
+from mnemolog.streams.kafka.app import StageApp
+
+log = structlog.get_logger(__name__)
+
+NOISY_LOGGERS: Final = ("faust", "aiokafka", "mode", "kafka", "asyncio")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SupervisorSettings:
+    """When a stage is restarted; all times in seconds.
+
+    A restart waits `initial_restart_delay`, doubled with each crash up to `max_restart_delay`, and starts over once a
+    stage has run
+    for `reset_delay_after`. A window with pending records that finishes none for `stall_timeout` is taken for stuck.
+    """
+
+    initial_restart_delay: float = 1.0
+    max_restart_delay: float = 60.0
+    reset_delay_after: float = 60.0
+    stall_timeout: float = 600.0
+    check_interval: float = 1.0
+
+
+def quiet_loggers(level: int = logging.WARNING) -> None:
+    """Keep the transport's log to what an operator must see, and never touch the root logger."""
+    for name in NOISY_LOGGERS:
+        logging.getLogger(name).setLevel(level)
+
+
+async def run_stages(
+    builders: Sequence[Callable[[], StageApp]],
+    stop: asyncio.Event,
+    *,
+    ready: MutableMapping[str, bool] | None = None,
+    settings: SupervisorSettings | None = None,
+) -> None:
+    """Run one App per builder until `stop` is set, then drain and stop them all.
+
+    A builder gives a fresh App at each call. `ready` tells per stage whether it takes part in its group. Returns
+    when every App has stopped or used up its stop timeout; what a crashed App leaves behind (a consumer thread that
+    waits for a broker) can outlive it, so a process that ends here should end with `os._exit`.
+    An App that crashes with `StartRefused` is not restarted: all are stopped, and it is raised.
+    """
+    quiet_loggers()
+    ready = ready if ready is not None else {}
+    supervisors = [_Supervisor(build, stop, ready, settings or SupervisorSettings()) for build in builders]
+    async with asyncio.TaskGroup() as group:
+        for supervisor in supervisors:
+            group.create_task(supervisor.run())
+    for supervisor in supervisors:
+        if supervisor.start_error is not None:
+            raise supervisor.start_error
+
+
+class _Supervisor:
+    """One stage's life: build, run, notice its end, wait, again."""
+
+    def __init__(
+        self,
+        build: Callable[[], StageApp],
+        stop: asyncio.Event,
+        ready: MutableMapping[str, bool],
+        supervision: SupervisorSettings,
+    ) -> None:
+        self._build = build
+        self._stop = stop
+        self._ready = ready
+        self._settings = supervision
+        self.start_error: StartRefused | None = None
+
+    async def run(self) -> None:
+        delay = self._settings.initial_restart_delay
+        while not self._stop.is_set():
+            stage = self._build()
+            began = asyncio.get_running_loop().time()
+            await self._run_once(stage)
+            if isinstance(stage.app.crash_reason, StartRefused):
+                self.start_error = stage.app.crash_reason
+                self._stop.set()
+            if self._stop.is_set():
+                return
+            if asyncio.get_running_loop().time() - began > self._settings.reset_delay_after:
+                delay = self._settings.initial_restart_delay
+            metrics.STAGE_CRASHES.labels(stage=stage.name).inc()
+            log.error("stage_down", stage=stage.name, restart_in=delay, reason=repr(stage.app.crash_reason))
+            await _first_of(self._stop.wait(), timeout=delay)
+            delay = min(delay * 2, self._settings.max_restart_delay)
+
+    async def _run_once(self, stage: StageApp) -> None:
+        """Start the App, watch it, and stop it when it crashed or everything ends."""
+        try:
+            async with _started(stage):
+                crashed = stage.app._crashed.wait()  # noqa: SLF001 - mode has no public name for it
+                await _first_of(self._stop.wait(), crashed, self._watch(stage))
+        # An App that crashed, or found no broker, can raise anything from its start and stop.
+        except Exception as error:
+            log.exception("stage_failed", stage=stage.name, error=repr(error))
+        finally:
+            self._set_ready(stage.name, ready=False)
+
+    async def _watch(self, stage: StageApp) -> None:
+        while True:
+            self._set_ready(stage.name, ready=_is_group_member(stage.app))
+            progress = stage.window.progress
+            metrics.WINDOW_RUNNING.labels(stage=stage.name).set(progress.running)
+            metrics.WINDOW_PENDING.labels(stage=stage.name).set(progress.pending)
+            metrics.WINDOW_OLDEST.labels(stage=stage.name).set(progress.oldest_age)
+            metrics.WINDOW_STALLED.labels(stage=stage.name).set(progress.stalled_for)
+            if progress.stalled_for > self._settings.stall_timeout:
+                await stage.app.crash(
+                    NoProgress(f"{progress.pending} records, none done for {progress.stalled_for:.0f} s")
+                )
+            await asyncio.sleep(self._settings.check_interval)
+
+    def _set_ready(self, stage: str, *, ready: bool) -> None:
+        if self._ready.get(stage) != ready:
+            log.info("stage_ready" if ready else "stage_not_ready", stage=stage)
+        self._ready[stage] = ready
+        metrics.STAGE_READY.labels(stage=stage).set(ready)
+
+
+@asynccontextmanager
+async def _started(stage: StageApp) -> AsyncIterator[None]:
+    """Start an App and stop it in the end, even one that was started half-way (Faust's own helper would not)."""
+    app: Any = stage.app
+    bind_to_running_loop(app)
+    app.tables.sleep = _no_sleep  # it would wait a second for tables that do not exist
+    app.finalize()
+    try:
+        await app.maybe_start()
+        yield
+    finally:
+        async with asyncio.timeout(stage.tuning.stop_timeout):
+            await app.stop()
+
+
+def _is_group_member(app: Any) -> bool:
+    return app.consumer_generation_id > 0 and not app.rebalancing
+
+
+async def _no_sleep(*_: object) -> None:
+    return None
+
+
+async def _first_of(*waits: Awaitable[object], timeout: float | None = None) -> None:  # noqa: ASYNC109 -- not an error
+    tasks = [asyncio.ensure_future(wait) for wait in waits]
+    try:
+        done, _ = await asyncio.wait(tasks, timeout=timeout, return_when=asyncio.FIRST_COMPLETED)
+        for task in done:
+            task.result()
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)

@@ -1,0 +1,244 @@
+"""Everything that a user can order on the command line, on one running installation."""
+
+import json
+from collections.abc import Sequence
+from typing import Any
+from uuid import uuid4
+
+import pytest
+
+from tests.support.harnesses.command_line import CommandLine, CommandOutput, InProcessCommandLine, turn_json
+
+pytestmark = [pytest.mark.kafka, pytest.mark.postgres]
+
+
+@pytest.fixture
+def shell(shell: CommandLine) -> CommandLine:
+    """The same installation, asked from within this process."""
+    return InProcessCommandLine(folder=shell.folder, settings=shell.settings)
+
+
+def publish_turns(shell: CommandLine, user: str, *contents: str, **dimensions: str) -> None:
+    """Let `user` say these things, a turn each, on days that follow one another."""
+    told = [
+        turn_json(
+            f"{user}-{number}{''.join(dimensions.values())}",
+            content,
+            user=user,
+            at=f"2026-03-{number + 1:02}T09:00:00+01:00",
+            scope={"user_id": user, **dimensions},
+        )
+        for number, content in enumerate(contents)
+    ]
+    tally = shell.json("publish", "-", "--wait", stdin="\n".join(told))
+    assert tally["ends"] == {"facts": len(contents)}, tally
+
+
+def facts(shell: CommandLine, user: str, *more: str) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = shell.json("facts", "--user", user, *more)
+    return found
+
+
+def texts(shell: CommandLine, user: str) -> set[str]:
+    return {fact["text"] for fact in facts(shell, user)}
+
+
+def fact_id_of(found: Sequence[dict[str, Any]], word: str) -> str:
+    """The id of the one fact whose text has `word`."""
+    (fact,) = (fact for fact in found if word in fact["text"])
+    return str(fact["fact_id"])
+
+
+def stderr_text(done: CommandOutput) -> str:
+    """What was written to stderr, without the frame around it."""
+    return " ".join(done.stderr.replace("│", " ").split())
+
+
+def assert_rejected(done: CommandOutput, reason: str) -> None:
+    assert done.code == 1, done
+    assert done.json["status"] == "rejected"
+    assert reason in done.json["error"]
+
+
+def test_update_and_correct_put_another_text_in_the_place_of_a_fact(shell: CommandLine) -> None:
+    publish_turns(shell, "oda", "I live in Berlin.", "I own a dog.")
+    berlin = fact_id_of(facts(shell, "oda"), "Berlin")
+    end = shell.json("update", berlin, "Oda lives in Potsdam.", "--value", "Potsdam", "--user", "oda", "--actor", "Jo")
+    assert (end["status"], end["success"], end["order"], end["actor"]) == ("done", True, "update", "Jo")
+    assert (end["facts_updated"], end["llm_calls"]) == (1, 0)
+    dog = fact_id_of(facts(shell, "oda"), "dog")
+    end = shell.json("correct", dog, "Oda owns a cat.", "--ended", "2026-03-04", "--user", "oda")
+    assert end["memories"][0]["event"] == "CORRECT"
+    (cat,) = [fact for fact in facts(shell, "oda") if fact["authority"] == "human"]
+    assert (cat["text"], cat["confidence"]) == ("Oda owns a cat.", 1.0)
+    assert_rejected(shell.run("update", cat["fact_id"], "Oda owns a fox.", "--user", "oda", "--json"), "human_word")
+    assert texts(shell, "oda") == {"Oda lives in Potsdam.", "Oda owns a cat."}
+
+
+def test_many_facts_are_updated_at_once_from_a_file(shell: CommandLine) -> None:
+    publish_turns(shell, "abe", "I live in Berlin.", "I own a dog.")
+    known = facts(shell, "abe")
+    berlin, dog = ({"fact_id": fact_id_of(known, word)} for word in ("Berlin", "dog"))
+    edits = [berlin | {"text": "Abe lives in Potsdam.", "value": "Potsdam"}, dog | {"text": "Abe owns a cat."}]
+    file = shell.folder / "edits.jsonl"
+    file.write_text("\n".join(map(json.dumps, edits)))
+    assert shell.json("batch-update", "edits.jsonl", "--user", "abe")["facts_updated"] == 2
+    assert texts(shell, "abe") == {"Abe lives in Potsdam.", "Abe owns a cat."}
+    assert_rejected(shell.run("batch-update", "edits.jsonl", "--user", "abe", "--json"), "closed_fact")
+    for line, words in (("[1]", "line 1 is no object"), ("{", "line 1 is no JSON")):
+        done = shell.run("batch-update", "-", "--user", "abe", stdin=line)
+        assert (done.code, words in stderr_text(done)) == (2, True), done
+
+
+def test_delete_takes_all_of_the_facts_or_none_and_undo_brings_them_back(shell: CommandLine) -> None:
+    publish_turns(shell, "ben", "I live in Berlin.", "I own a dog.", "I like tea.")
+    before = texts(shell, "ben")
+    berlin, dog = fact_id_of(facts(shell, "ben"), "Berlin"), fact_id_of(facts(shell, "ben"), "dog")
+    assert_rejected(shell.run("delete", berlin, str(uuid4()), "--user", "ben", "--json"), "unknown_fact")
+    assert texts(shell, "ben") == before
+    end = shell.json("delete", berlin, dog, "--user", "ben")
+    assert end["facts_deleted"] == 2
+    assert len(texts(shell, "ben")) == len(before) - 2
+    assert_rejected(shell.run("delete", berlin, "--user", "ben", "--json"), "closed_fact")
+    undone = shell.json("undo", "--turn", end["turn_id"], "--user", "ben")
+    assert texts(shell, "ben") == before
+    shell.json("undo", "--turn", undone["turn_id"], "--user", "ben")
+    assert len(texts(shell, "ben")) == len(before) - 2
+
+
+def test_nobody_touches_the_memory_of_another(shell: CommandLine) -> None:
+    publish_turns(shell, "cleo", "I live in Berlin.")
+    publish_turns(shell, "carl", "I live in Bonn.")
+    before = facts(shell, "cleo", "--all")
+    berlin = before[0]["fact_id"]
+    for order in (
+        ("delete", berlin, "--user", "carl"),
+        ("update", berlin, "Carl was here.", "--user", "carl"),
+        ("correct", berlin, "Carl was here.", "--user", "cleo", "--agent", "bot"),
+        ("confirm", berlin, "--user", "cleo", "--tenant", "other"),
+        ("reject", berlin, "--user", "carl"),
+    ):
+        assert_rejected(shell.run(*order, "--json"), "foreign_fact")
+    assert_rejected(shell.run("undo", "--turn", "cleo-0", "--user", "carl", "--json"), "nothing_to_undo")
+    assert facts(shell, "cleo", "--all") == before
+
+
+def test_delete_all_asks_for_a_yes_and_can_be_for_some_or_for_everybody(shell: CommandLine) -> None:
+    publish_turns(shell, "dora", "I live in Berlin.", "I own a dog.")
+    hesitant = shell.run("delete-all", "--user", "dora")
+    assert (hesitant.code, "add --yes" in stderr_text(hesitant)) == (2, True)
+    assert shell.json("delete-all", "--key", "home_city", "--yes", "--user", "dora")["facts_deleted"] == 1
+    assert len(texts(shell, "dora")) == 1
+    shell.json("delete-all", "--yes", "--user", "dora")
+    assert texts(shell, "dora") == set()
+    assert shell.json("delete-all", "--yes", "--user", "dora")["status"] == "done"
+    for run in ("1", "2"):
+        publish_turns(shell, "dora", "I like tea.", run_id=run)
+    ends = shell.json("delete-all", "--yes", "--user", "dora", "--run", "*")
+    assert [end["facts_deleted"] for end in ends] == [1, 1]
+    assert shell.json("delete-all", "--yes", "--user", "dora", "--run", "*") == []
+
+
+def test_what_was_held_back_is_confirmed(shell: CommandLine) -> None:
+    publish_turns(shell, "emma", "I'm allergic to peanuts.", "I'm not allergic to peanuts.")
+    (waiting,) = shell.json("pending", "--user", "emma")
+    (old,) = waiting["challenged"]
+    end = shell.json("confirm", waiting["fact"]["fact_id"], "--user", "emma")
+    assert (end["memories"][0]["event"], end["status"]) == ("CONFIRM", "done")
+    assert old["text"] not in texts(shell, "emma")
+    assert waiting["fact"]["text"] in texts(shell, "emma")
+    assert_rejected(shell.run("reject", waiting["fact"]["fact_id"], "--user", "emma", "--json"), "not_pending")
+    assert_rejected(
+        shell.run("resolve", waiting["fact"]["fact_id"], "keep_both", "--user", "emma", "--json"), "not_unresolved"
+    )
+
+
+def test_undo_refuses_where_later_decisions_build_on_it_unless_they_go_too(shell: CommandLine) -> None:
+    publish_turns(shell, "finn", "I live in Berlin.", "I moved to Munich!")
+    done = shell.run("undo", "--turn", "finn-0", "--user", "finn", "--json")
+    assert_rejected(done, "built_upon")
+    assert "finn-1" in done.json["error"]
+    assert shell.json("undo", "--turn", "finn-0", "--cascade", "--user", "finn")["success"]
+    assert texts(shell, "finn") == set()
+
+
+def test_what_a_model_decided_in_some_time_is_undone_for_everybody(shell: CommandLine) -> None:
+    for user in ("gil", "gus"):
+        publish_turns(shell, user, "I live in Berlin.", "I moved to Munich!", tenant="trial")
+    trial = ("--user", "*", "--tenant", "trial")
+    end = shell.json("status", "gil-1trial", "--tenant", "trial", "--verbose")
+    (decision,) = end["trace"]["decisions"]
+    model, prompt = ("--model", decision["model"]), ("--prompt-version", decision["prompt_version"])
+    assert shell.json("undo", *prompt, "--since", "2020-01-01", "--until", "2020-01-02", *trial) == []
+    ends = shell.json("undo", *prompt, "--since", "2026-01-01", *trial)
+    assert [end["status"] for end in ends] == ["done", "done"]
+    held = shell.json("facts", *trial)
+    assert sorted(fact["text"] for fact in held) == ["Gil lives in Berlin.", "Gus lives in Berlin."]
+    shell.json("undo", *model, "--since", "2026-01-01", *trial)
+    assert shell.json("facts", *trial) == []
+
+
+def test_policies_are_set_and_shown(shell: CommandLine) -> None:
+    end = shell.json("policy", "set", "--add-only", "--turns-per-minute", "100", "--note", "trial", "--user", "hans")
+    assert end["status"] == "done"
+    publish_turns(shell, "hans", "I live in Berlin.", "I moved to Munich!")
+    assert len(texts(shell, "hans")) == 2
+    shown = shell.json("policy", "show", "--user", "hans")
+    assert shown["tenant"] is None
+    assert (shown["scope"]["add_only"], shown["scope"]["limits"]["turns_per_minute"]) == (True, 100)
+    assert "turns_per_minute" in shell.run("policy", "show", "--user", "hans").stdout
+    shell.json("policy", "set", "--active-facts", "1", "--tenant", "acme")
+    assert shell.json("policy", "show", "--tenant", "acme")["tenant"]["limits"]["active_facts"] == 1
+    assert shell.json("policy", "show")["tenant"] is None
+
+
+def test_a_turn_that_comes_again_after_a_limit_is_told_its_new_end(shell: CommandLine) -> None:
+    said = turn_json("ike-1", "I live in Berlin. I own a dog.", user="ike", at="2026-03-02T09:00:00+01:00")
+    ends = []
+    for most in (1, 1, 2, 2):
+        shell.json("policy", "set", "--active-facts", str(most), "--user", "ike")
+        ends.append(shell.json("publish", "-", "--wait", stdin=said)["ends"])
+    assert ends == [{"rejected": 1}, {"rejected": 1}, {"facts": 1}, {"facts": 1}]
+    assert shell.json("status", "ike-1", "--user", "ike")["attempt"] == 3
+
+
+def test_people_are_told_what_was_done_and_why_not(shell: CommandLine) -> None:
+    publish_turns(shell, "isa", "I live in Berlin.")
+    berlin = fact_id_of(facts(shell, "isa"), "Berlin")
+    done = shell.run("delete", berlin, "--user", "isa")
+    assert (done.code, "RETRACT" in done.stdout) == (0, True)
+    done = shell.run("delete", berlin, "--user", "isa")
+    assert (done.code, "closed_fact" in done.stdout) == (1, True)
+    done = shell.run("delete-all", "--yes", "--user", "nobody-*", "--wait", "0")
+    assert (done.code, "ordered" in done.stdout) == (0, True)
+    assert "nothing was ordered" in shell.run("delete-all", "--yes", "--user", "nobody", "--run", "*").stdout
+
+
+def test_a_command_that_is_not_waited_for_is_pending(shell: CommandLine) -> None:
+    ordered = shell.json("delete-all", "--yes", "--user", "jane", "--wait", "0")
+    assert ordered["status"] == "PENDING"
+    assert shell.json("status", ordered["command_id"], "--wait", "30")["status"] == "done"
+
+
+@pytest.mark.parametrize(
+    ("order", "words"),
+    [
+        (("delete", "not-an-id", "--user", "oda"), "UUID"),
+        (("delete", str(uuid4())), "name the user_id or the agent_id"),
+        (("delete", str(uuid4()), "--user", "*"), "one exact scope"),
+        (("resolve", str(uuid4()), "merge", "--user", "oda"), "needs the merged text"),
+        (("correct", str(uuid4()), "x", "--ended", "soon", "--user", "oda"), "is no time"),
+        (("undo", "--user", "oda"), "say what to undo"),
+        (("undo", "--turn", "t", "--model", "m", "--user", "oda"), "say what to undo"),
+        (("undo", "--model", "m", "--user", "oda"), "need --since"),
+        (("undo", "--turn", "t", "--user", "*"), "one exact scope"),
+        (("policy", "set", "--confidence", "high", "--user", "oda"), "'standard' or 'cautious'"),
+        (("policy", "set", "--app", "chat"), "name one"),
+    ],
+)
+def test_an_invalid_command_is_refused_before_it_is_sent(
+    shell: CommandLine, order: tuple[str, ...], words: str
+) -> None:
+    done = shell.run(*order)
+    assert done.code == 2, done
+    assert words in stderr_text(done)

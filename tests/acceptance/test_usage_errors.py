@@ -1,0 +1,92 @@
+"""What is wrong is told in one line of what and one of what to do, with the exit code for its kind."""
+
+import pytest
+
+from tests.acceptance.conftest import server_settings
+from tests.support.harnesses.command_line import CommandLine, turn_json
+
+NOBODY = "127.0.0.1:9"
+AWAY = {"KAFKA": NOBODY, "POSTGRES": f"postgresql://mnemolog@{NOBODY}/x"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "settings", "code", "words"),
+    [
+        (("facts", "--user", "mira"), {}, 2, "start `mnemolog up` here, or set MNEMOLOG_KAFKA and MNEMOLOG_POSTGRES"),
+        (("facts", "--user", "mira"), AWAY, 3, f"Postgres at {NOBODY} cannot be reached"),
+        (("audit",), AWAY, 3, "start it, or correct MNEMOLOG_POSTGRES"),
+        (("rebuild",), AWAY, 3, "MNEMOLOG_POSTGRES"),
+        (("migrate",), AWAY, 3, "correct MNEMOLOG_POSTGRES"),
+        (("topics",), AWAY, 3, f"Kafka at {NOBODY} cannot be reached"),
+        (("publish", "-"), AWAY, 3, "correct MNEMOLOG_KAFKA"),
+        (("up",), AWAY, 3, f"Kafka at {NOBODY} cannot be reached"),
+        (("publish", "no-such-file"), AWAY, 2, "no-such-file"),
+        (("facts",), AWAY, 2, "name a user_id or an agent_id"),
+        (("facts", "--user", "mira", "--tenant", "*"), AWAY, 2, "MNEMOLOG_TENANT"),
+        (("diff", "--since", "yesterday", "--user", "mira"), AWAY, 2, "is no time"),
+        (("history", "no-uuid"), AWAY, 2, "valid UUID"),
+        (("worker", "extrct"), AWAY, 2, "extrct is no stage"),
+        (("search", "x", "--user", "mira", "-n", "1000"), AWAY, 2, "less than or equal to 100"),
+        (("fact",), {}, 2, "fact"),
+        (("settings",), {"PARTITIONS": "many"}, 2, "MNEMOLOG_PARTITIONS"),
+        (("settings",), {"PARTITION": "4"}, 2, "MNEMOLOG_PARTITION is no setting: did you mean MNEMOLOG_PARTITIONS?"),
+        (("settings",), {"CATEGORIES": "hobby"}, 2, "MNEMOLOG_CATEGORIES is no JSON"),
+        (("settings",), {"TENANT": "a/b"}, 2, "MNEMOLOG_TENANT: a tenant has no '/'"),
+        (("settings",), {"HEARTBEAT_INTERVAL": "20"}, 2, "error: MNEMOLOG_HEARTBEAT_INTERVAL has to be less"),
+        (
+            ("settings",),
+            {"CONFLICT_THRESHOLD": "0.9", "DUPLICATE_THRESHOLD": "0.8"},
+            2,
+            "error: MNEMOLOG_CONFLICT_THRESHOLD must not be above",
+        ),
+        (("up",), {"POSTGRES": "sqlite://x"}, 2, "MNEMOLOG_POSTGRES is no URL"),
+        (("up",), {"KAFKA": "localhost"}, 2, "write host:port"),
+    ],
+)
+def test_it_is_told(
+    empty_shell: CommandLine, arguments: tuple[str, ...], settings: dict[str, str], code: int, words: str
+) -> None:
+    done = CommandLine(folder=empty_shell.folder, settings=settings).run(
+        *arguments, stdin=turn_json("t-1", "I live in Bern.")
+    )
+    assert done.code == code, done
+    assert words in " ".join(done.stderr.replace("│", " ").split())
+    assert "Traceback" not in done.stderr
+    assert done.stdout == ""
+
+
+def test_a_traceback_is_for_debugging(empty_shell: CommandLine) -> None:
+    shell = CommandLine(folder=empty_shell.folder, settings={**AWAY, "LOG_LEVEL": "debug"})
+    assert "Traceback" in shell.run("facts", "--user", "mira").stderr
+
+
+def test_help_is_written_to_stdout(empty_shell: CommandLine) -> None:
+    done = empty_shell.run("--help")
+    assert done.code == 0
+    for command in ("up", "demo", "worker", "publish", "status", "search", "facts", "profile", "history", "diff"):
+        assert command in done.stdout
+    for command in ("rebuild", "audit", "migrate", "topics", "settings"):
+        assert command in done.stdout
+
+
+@pytest.mark.kafka
+@pytest.mark.postgres
+def test_a_database_without_tables_says_migrate(
+    bootstrap: str, database_without_tables: str, empty_shell: CommandLine
+) -> None:
+    shell = CommandLine(folder=empty_shell.folder, settings=server_settings(bootstrap, database_without_tables))
+    done = shell.run("facts", "--user", "mira")
+    assert (done.code, "mnemolog migrate" in done.stderr) == (2, True), done
+    worker = shell.run("worker", seconds=60)
+    assert (worker.code, "mnemolog migrate" in worker.stderr) == (2, True), worker
+    assert shell.run("migrate").code == 0
+    assert shell.json("facts", "--user", "mira") == []
+
+
+@pytest.mark.kafka
+@pytest.mark.postgres
+def test_other_partitions_than_the_topics_have_are_refused(shell: CommandLine) -> None:
+    other = CommandLine(folder=shell.folder, settings={**shell.settings, "PARTITIONS": "3"})
+    done = other.run("up")
+    assert done.code == 2
+    assert "3 partitions are set" in done.stderr

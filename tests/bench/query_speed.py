@@ -1,0 +1,116 @@
+"""How fast a log becomes tables, how fast these answer, and how fast they are made anew."""
+
+import random
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Final
+
+from psycopg import AsyncConnection
+
+from mnemolog.admin import Source, rebuild
+from mnemolog.client.client import MemoryClient
+from mnemolog.projections.db.pools import connection_settings, prepare_connection
+from mnemolog.projections.queries.scope_filter import ScopeFilter
+from mnemolog.projections.queries.search import search
+from tests.bench.environment import Environment
+from tests.bench.processes import workers
+from tests.bench.sample_commits import FACTS_PER_COMMIT, FACTS_PER_USER, fill_log, random_vector
+from tests.bench.sample_turns import sentence
+from tests.bench.statistics import Percentiles
+from tests.bench.turn_throughput import ProgressReader, connected
+
+WORDS_PER_QUERY: Final = 5
+LIMIT: Final = 10
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RebuildFigures:
+    """A rebuild with its comparison of all rows, without the swap; facts a second over the whole of it."""
+
+    source: Source
+    seconds: float
+    facts_per_second: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueryFigures:
+    """Figures of one size of tables; times in milliseconds.
+
+    `in_tables` is `projections.search` with a vector at hand, `through_client` is `MemoryClient.search` with the
+    embedding of the question.
+    """
+
+    facts: int
+    projected_per_second: float
+    in_tables: Percentiles
+    through_client: Percentiles
+    rebuilds: tuple[RebuildFigures, ...]
+
+
+async def measure_queries(arena: Environment, facts: int, *, questions: int) -> QueryFigures:
+    """Fill a log with `facts` facts, project it, search in it and rebuild it from both sources."""
+    count = await fill_log(arena, facts)
+    seconds = await _project(arena, count)
+    chance = random.Random(questions)
+    users = [chance.randrange(facts // FACTS_PER_USER) for _ in range(questions)]
+    return QueryFigures(
+        facts=facts,
+        projected_per_second=facts / seconds,
+        in_tables=await _search_tables(arena, users),
+        through_client=await _search_through_client(arena, users),
+        rebuilds=(await _rebuilt(arena, facts, "kafka"), await _rebuilt(arena, facts, "table")),
+    )
+
+
+async def _project(arena: Environment, count: int) -> float:
+    """Seconds from the first projected commit on; the start of the process is not the projector's."""
+    async with connected(arena) as connection:
+        watch = ProgressReader(connection, {})
+        async with workers(arena.settings, [("project",)], arena.servers.folder):
+            started, before = time.perf_counter(), await watch.done()
+            await watch.until_done(count)
+            seconds = time.perf_counter() - started
+        await connection.execute("VACUUM (ANALYZE) mnemolog.facts")
+    return seconds * count / (count - before)
+
+
+async def _search_tables(arena: Environment, users: Sequence[int]) -> Percentiles:
+    chance = random.Random(1)
+    waits = []
+    settings = connection_settings(arena.database, application_name="bench")
+    async with await AsyncConnection.connect(arena.database, autocommit=True, **settings) as connection:
+        await prepare_connection(connection)
+        for user in users:
+            scope = ScopeFilter(tenant="default", user_id=f"user{user}")
+            vector, question = random_vector(chance), _question(user)
+            started = time.perf_counter()
+            hits = await search(connection, scope, question, vector, limit=LIMIT, at=datetime.now(UTC))
+            waits.append((time.perf_counter() - started) * 1000)
+            assert len(hits) == LIMIT
+    return Percentiles.of(waits)
+
+
+async def _search_through_client(arena: Environment, users: Sequence[int]) -> Percentiles:
+    waits = []
+    async with MemoryClient.from_settings(arena.settings) as client:
+        await client.search(_question(0), user_id="user0")
+        for user in users:
+            started = time.perf_counter()
+            result = await client.search(_question(user), user_id=f"user{user}", limit=LIMIT)
+            waits.append((time.perf_counter() - started) * 1000)
+            assert result.mode == "hybrid", result.notice
+    return Percentiles.of(waits)
+
+
+def _question(user: int) -> str:
+    """Some words of what one of the user's turns said."""
+    return " ".join(sentence(user, user % (FACTS_PER_USER // FACTS_PER_COMMIT), 0)[:WORDS_PER_QUERY])
+
+
+async def _rebuilt(arena: Environment, facts: int, source: Source) -> RebuildFigures:
+    report = await rebuild(arena.settings, source, verify_only=True, on_progress=lambda _step, _done, _total: None)
+    if not report.equal:
+        raise RuntimeError(f"the rebuild from {source} differs from the live tables: the figures mean nothing")
+    return RebuildFigures(source=source, seconds=report.seconds, facts_per_second=facts / report.seconds)

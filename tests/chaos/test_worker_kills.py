@@ -1,0 +1,196 @@
+"""Every stage in a process of its own, killed again and again while turns come in; then the books are balanced.
+
+`make chaos` runs more rounds (MNEMOLOG_CHAOS_ROUNDS) with a seed of its own (MNEMOLOG_CHAOS_SEED repeats one).
+"""
+
+import asyncio
+import json
+import os
+import random
+import signal
+import sys
+from collections import defaultdict
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from mnemolog.schemas.commit import Commit
+from mnemolog.schemas.provenance import Stage
+from mnemolog.schemas.turn import Turn
+from mnemolog.streams.kafka.admin import ensure_topics
+from mnemolog.streams.kafka.topics import MEMORY_EVENTS, topic_name
+from mnemolog.streams.runtime.wiring import ALL_STAGES
+from mnemolog.streams.settings import StreamsSettings
+from tests.support.harnesses.worker_harness import (
+    publish_turns,
+    query_rows,
+    user_turn,
+    wait_for_outcomes,
+    worker_settings,
+)
+from tests.support.servers.kafka_client import read_all
+from tests.support.servers.openai_server import OpenAiServer
+
+pytestmark = [pytest.mark.kafka, pytest.mark.postgres, pytest.mark.chaos, pytest.mark.timeout(3600)]
+
+ROUNDS = int(os.environ.get("MNEMOLOG_CHAOS_ROUNDS", "3"))
+SEED = int(os.environ.get("MNEMOLOG_CHAOS_SEED", str(random.SystemRandom().randrange(10**6))))
+USERS = 30
+TURNS_EACH = max(10, 3 * ROUNDS)
+LATENCY_SECONDS = 0.2
+LONGEST_LIFE_SECONDS = 1.0
+ROOT = Path(__file__).parents[2]
+
+
+def statement_of(user: int, number: int) -> str:
+    """Every third turn repeats the one before it, which only one who reads their own writes can see."""
+    return f"User {user} tells thing {number - 1 if number % 3 == 2 else number}."
+
+
+def all_turns() -> list[Turn]:
+    return [
+        user_turn(f"u{user}-{number}", statement_of(user, number), user=f"user{user}")
+        for number in range(TURNS_EACH)
+        for user in range(USERS)
+    ]
+
+
+class WorkerProcesses:
+    """One process per stage, of which a killed one is started again at once."""
+
+    def __init__(self, settings: StreamsSettings, logs: Path) -> None:
+        self._logs = logs
+        named = settings.model_dump(exclude_none=True, exclude_defaults=True)
+        self._environ = os.environ | {f"MNEMOLOG_{name.upper()}": str(value) for name, value in named.items()}
+        self._running: dict[Stage, asyncio.subprocess.Process] = {}
+
+    async def start(self, stage: Stage) -> None:
+        with (self._logs / f"{stage}.log").open("ab") as output:
+            self._running[stage] = await asyncio.create_subprocess_exec(
+                sys.executable,
+                "-m",
+                "mnemolog",
+                "worker",
+                stage,
+                cwd=ROOT,
+                env=self._environ,
+                stdout=output,
+                stderr=output,
+            )
+
+    async def kill(self, stage: Stage) -> None:
+        process = self._running[stage]
+        assert process.returncode is None, self.log(stage)
+        process.send_signal(signal.SIGKILL)
+        await process.wait()
+        await self.start(stage)
+
+    async def stop(self) -> dict[Stage, int]:
+        """Ask all to stop; their exit codes."""
+        for process in self._running.values():
+            if process.returncode is None:
+                process.send_signal(signal.SIGTERM)
+        return {stage: await process.wait() for stage, process in self._running.items()}
+
+    def log(self, stage: Stage) -> str:
+        return (self._logs / f"{stage}.log").read_text()[-3000:]
+
+
+@asynccontextmanager
+async def workers(settings: StreamsSettings, logs: Path) -> AsyncIterator[WorkerProcesses]:
+    crew = WorkerProcesses(settings, logs)
+    try:
+        for stage in ALL_STAGES:
+            await crew.start(stage)
+        yield crew
+    finally:
+        codes = await crew.stop()
+    assert set(codes.values()) == {0}, codes
+
+
+async def mnemolog(settings: StreamsSettings, *arguments: str) -> tuple[int, str]:
+    """The command line as a user would call it; exit code and output."""
+    process = await asyncio.create_subprocess_exec(
+        sys.executable,
+        "-m",
+        "mnemolog",
+        *arguments,
+        cwd=ROOT,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.STDOUT,
+        env=os.environ
+        | {
+            "MNEMOLOG_KAFKA": settings.kafka or "",
+            "MNEMOLOG_POSTGRES": settings.postgres or "",
+            "MNEMOLOG_TOPIC_PREFIX": settings.topic_prefix,
+        },
+    )
+    output, _ = await process.communicate()
+    return process.returncode or 0, output.decode()
+
+
+def chunks(turns: Sequence[Turn], count: int) -> list[Sequence[Turn]]:
+    size = -(-len(turns) // count)
+    return [turns[start : start + size] for start in range(0, len(turns), size)]
+
+
+async def test_killing_every_stage_again_and_again_loses_and_doubles_nothing(
+    bootstrap: str, database: str, topic_suffix: str, tmp_path: Path
+) -> None:
+    chance = random.Random(SEED)
+    print(f"\nchaos: {ROUNDS} rounds, seed {SEED}")  # noqa: T201 -- what makes a failure repeatable
+    with OpenAiServer(latency=LATENCY_SECONDS) as server:
+        settings = worker_settings(
+            bootstrap,
+            database,
+            f"{topic_suffix}-",
+            provider="openai",
+            base_url=server.base_url,
+            max_pending=64,
+            conflict_threshold=0.97,  # the server's vectors mean nothing: only equal words are near
+        )
+        await ensure_topics(bootstrap, partitions=settings.partitions, prefix=settings.topic_prefix)
+        turns = all_turns()
+        async with workers(settings, tmp_path) as crew:
+            victims = [stage for _ in range(ROUNDS) for stage in chance.sample(ALL_STAGES, len(ALL_STAGES))]
+            for number, portion in enumerate(chunks(turns, len(victims))):
+                await publish_turns(settings, *portion)
+                await asyncio.sleep(chance.uniform(0, LONGEST_LIFE_SECONDS))
+                await crew.kill(victims[number])
+                print(f"chaos: {number + 1}/{len(victims)} killed {victims[number]}", flush=True)  # noqa: T201 -- progress
+            outcomes = await wait_for_outcomes(database, len(turns), seconds=240)
+        assert outcomes == {turn.turn_id: "facts" for turn in turns}
+    await assert_log_in_order(settings, turns)
+    await assert_facts(database)
+    for command in (["audit"], ["rebuild", "--verify-only"], ["rebuild", "--from", "table", "--verify-only"]):
+        code, output = await mnemolog(settings, *command, "--json")
+        assert code == 0, output
+        assert json.loads(output)
+
+
+async def assert_log_in_order(settings: StreamsSettings, turns: Sequence[Turn]) -> None:
+    """Per owner the first commits stand in the order of publication, and nothing is in the log that nobody said."""
+    assert settings.kafka is not None
+    log = await read_all(settings.kafka, topic_name(MEMORY_EVENTS, settings.topic_prefix))
+    order: dict[str, dict[str, None]] = defaultdict(dict)
+    for record in log:
+        commit = Commit.from_bytes(record.value)
+        order[commit.owner].setdefault(commit.source_id)
+    published: dict[str, dict[str, None]] = defaultdict(dict)
+    for said_turn in turns:
+        published[said_turn.scope.owner][said_turn.turn_id] = None
+    assert {owner: list(ids) for owner, ids in order.items()} == {owner: list(ids) for owner, ids in published.items()}
+
+
+async def assert_facts(database: str) -> None:
+    """Each thing is one active fact, mentioned as often as it was told, and no decision met a stale fact."""
+    found = await query_rows(database, "SELECT user_id, text, mention_count, status, stale FROM facts")
+    told: dict[tuple[str, str], int] = defaultdict(int)
+    for user in range(USERS):
+        for number in range(TURNS_EACH):
+            told[f"user{user}", statement_of(user, number)] += 1
+    assert {(row["user_id"], row["text"]): row["mention_count"] for row in found} == told
+    assert len(found) == len(told)
+    assert {(row["status"], row["stale"]) for row in found} == {("active", False)}

@@ -1,0 +1,218 @@
+"""A model that gives no valid ruling is told what is wrong, twice; then both facts stand, and somebody settles it."""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+from string import ascii_lowercase
+from typing import Any, Final
+
+import pytest
+import pytest_asyncio
+
+from mnemolog.projections.queries.results import WriteResult
+from tests.support.harnesses.pipeline_harness import Person, PipelineHarness, day
+from tests.support.servers.scripted_model import (
+    ResolutionPrompt,
+    ScriptedAnswer,
+    ScriptedDecision,
+    decision_json,
+    decisions_reply,
+    extraction_json,
+)
+
+pytestmark = [pytest.mark.kafka, pytest.mark.postgres, pytest.mark.asyncio(loop_scope="package")]
+
+OLD: Final = "Hal never rides his 3 bikes with Tom."
+NEW: Final = "Hal rides his bikes on Sundays."
+RIGHT: Final = "Hal never rides his 3 bikes with Tom, but rides on Sundays."
+KEEPS: Final = "keep every number, name and negation, or do not merge"
+
+
+def decision_reply(action: str, *known: int, new: int = 1, **fields: Any) -> str:
+    return decisions_reply(decision_json(new, action, *known, **fields))
+
+
+FAULTS: Final[dict[str, tuple[str, str]]] = {
+    "a fact that was not offered": (decision_reply("REPLACE", 2), "K2 is not among its known facts (K1)"),
+    "a fact that is none": (decision_reply("REPLACE", -1), "K-1 is not among its known facts (K1)"),
+    "a new fact that is none": (decision_reply("ADD", new=7), "there is no new fact N7"),
+    "no decision": (decisions_reply(), "N1 has 0 decisions: give exactly one"),
+    "two decisions": (
+        decisions_reply(decision_json(1, "ADD"), decision_json(1, "KEEP", 1)),
+        "N1 has 2 decisions: give exactly one",
+    ),
+    "no such decision": (decision_reply("OVERWRITE", 1), "decisions.0.action"),
+    "a decision of another vocabulary": (decision_reply("UPDATE", 1), "decisions.0.action"),
+    "no target": (decision_reply("CONTRADICT"), "CONTRADICT needs the known facts that it concerns"),
+    "a target of ADD": (decision_reply("ADD", 1), "ADD concerns no known fact"),
+    "no reason": (decision_reply("REPLACE", 1, reason=" "), "decisions.0.reason"),
+    "no merged text": (decision_reply("MERGE", 1), "MERGE needs the merged sentence as text"),
+    "a number is lost": (
+        decision_reply("MERGE", 1, text="Hal never rides his bikes with Tom on Sundays."),
+        f"loses 3: {KEEPS}",
+    ),
+    "a name is lost": (
+        decision_reply("MERGE", 1, text="Hal never rides his 3 bikes on Sundays."),
+        f"loses tom: {KEEPS}",
+    ),
+    "a weekday is lost": (
+        decision_reply("MERGE", 1, text="Hal never rides his 3 bikes with Tom."),
+        "the merged text loses",
+    ),
+    "a negation is lost": (
+        decision_reply("MERGE", 1, text="Hal rides his 3 bikes with Tom on Sundays."),
+        f"loses its negation: {KEEPS}",
+    ),
+    "no end": (decision_reply("EXPIRE", 1), "EXPIRE needs ended_at"),
+    "an end before the beginning": (decision_reply("REPLACE", 1, ended_at=day(-1)), "ended_at lies before K1 began"),
+    "another form": ('{"actions": []}', "decisions: Field required"),
+}
+
+
+async def say_with_invalid_replies(hal: Person, *answers: ScriptedAnswer, **turn: Any) -> WriteResult:
+    """Hal is told about, then something that may conflict; the model gives these answers, the last one for ever."""
+    await hal.say(extraction_json(OLD, "bikes"))
+    return await hal.say(extraction_json(NEW, "bikes"), answers=answers, **turn)
+
+
+@dataclass(frozen=True, slots=True)
+class InvalidReplyCase:
+    """One whom the model was confused about, under a name of its own; what was said of it when, and what came of it."""
+
+    person: Person
+    old: str
+    new: str
+    result: WriteResult
+
+
+InvalidReplyCases = dict[str, InvalidReplyCase]
+
+
+@pytest_asyncio.fixture(scope="package", loop_scope="package")
+async def invalid_reply_cases(harness: PipelineHarness) -> InvalidReplyCases:
+    """All faults at once, each about somebody else."""
+
+    async def confuse(name: str, answer: str) -> InvalidReplyCase:
+        person, old, new = harness.person(name), OLD.replace("Hal", name), NEW.replace("Hal", name)
+        await person.say(extraction_json(old, "bikes"))
+        result = await person.say(extraction_json(new, "bikes"), answers=[answer.replace("Hal", name)])
+        return InvalidReplyCase(person, old, new, result)
+
+    names = (f"Hal{letter}" for letter in ascii_lowercase)
+    answers = zip(names, (answer for answer, _ in FAULTS.values()), strict=False)
+    ends = await asyncio.gather(*(confuse(name, answer) for name, answer in answers))
+    return dict(zip(FAULTS, ends, strict=True))
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+async def test_a_faulty_ruling_is_told_twice_and_then_both_facts_stand(
+    harness: PipelineHarness, invalid_reply_cases: InvalidReplyCases, fault: str
+) -> None:
+    complaint, case = FAULTS[fault][1], invalid_reply_cases[fault]
+    told = harness.model.repair_messages(case.new)
+    assert (len(harness.model.requests_about(case.new)), len(told)) == (3, 2)
+    assert all(complaint in one for one in told), told
+    assert case.result.trace is not None
+    assert {stage.stage: stage.reprompts for stage in case.result.stages if stage.reprompts} == {"resolve": 2}
+    assert all(complaint in reprompt.complaint for reprompt in case.result.trace.reprompts)
+    (memory,) = case.result.memories
+    assert (memory.event, memory.unresolved, case.result.llm_calls) == ("ADD", True, 4)
+    facts = await case.person.facts()
+    assert [(row["status"], row["unresolved"]) for row in facts.values()] == [("active", False), ("active", True)]
+    old = facts[case.old]
+    assert (old["mention_count"], old["true_to"], old["superseded_by"]) == (1, None, None)
+
+
+@pytest.mark.parametrize("faults", [1, 2])
+async def test_a_model_that_comes_to_reason_is_heard(harness: PipelineHarness, faults: int) -> None:
+    hal = harness.person(f"hal-{faults}")
+    right = decision_reply("MERGE", 1, text=RIGHT)
+    result = await say_with_invalid_replies(hal, *[decision_reply("REPLACE", 2)] * faults, right)
+    assert (result.llm_calls, [memory.event for memory in result.memories]) == (2 + faults, ["MERGE"])
+    assert await hal.statuses() == {OLD: "superseded", RIGHT: "active"}
+    assert await harness.memory.unresolved(user_id=hal.name) == []
+
+
+async def test_two_facts_that_end_the_same_one_oppose_each_other(harness: PipelineHarness) -> None:
+    ida = harness.person("ida")
+    old, rome, bonn = "Ida lives in Oslo.", "Ida lives in Rome.", "Ida lives in Bonn."
+    await ida.say(extraction_json(old, "home"))
+
+    def opposing(question: ResolutionPrompt) -> str:
+        label = question.label_of(old)
+        return decisions_reply(decision_json(1, "REPLACE", label), decision_json(2, "KEEP", label))
+
+    result = await ida.say(extraction_json(rome, "home"), extraction_json(bonn, "home"), answers=[opposing])
+    assert [(memory.event, memory.unresolved) for memory in result.memories] == [("ADD", True), ("ADD", True)]
+    complaint = "K1 serves N1 REPLACE, N2 KEEP: what one decision ends serves that one only"
+    assert all(complaint in told for told in harness.model.repair_messages(rome))
+    assert await ida.statuses() == dict.fromkeys((old, rome, bonn), "active")
+
+
+async def test_how_often_a_model_is_asked_again_is_the_turns_choice(harness: PipelineHarness) -> None:
+    result = await say_with_invalid_replies(harness.person("hal-0"), "no", overrides={"reprompts": 0})
+    assert (result.llm_calls, result.memories[0].unresolved) == (2, True)
+
+
+async def test_what_is_unresolved_is_listed_with_what_it_stands_beside(harness: PipelineHarness) -> None:
+    hal = harness.person("hal-listed")
+    await say_with_invalid_replies(hal, decision_reply("REPLACE", 2))
+    (waiting,) = await harness.memory.unresolved(user_id=hal.name)
+    assert (waiting.fact.text, [one.text for one in waiting.beside]) == (NEW, [OLD])
+    assert "K2 is not among its known facts" in waiting.reason
+    assert [fact.text for fact in await harness.memory.facts(user_id=hal.name)] == [OLD, NEW]
+    assert await harness.memory.unresolved(user_id="nobody") == []
+
+
+LATER: Final = "Hal takes his bikes to France."
+
+
+async def reprompts_of(hal: Person, *rulings: ScriptedDecision) -> WriteResult:
+    """A later turn meets the unresolved fact, and the model rules on both."""
+    await say_with_invalid_replies(hal, "no")
+    own, of_the_unresolved = rulings
+    return await hal.say(extraction_json(LATER, "bikes"), decisions={LATER: own, NEW: of_the_unresolved})
+
+
+RESOLUTIONS: Final[Sequence[tuple[ScriptedDecision, str, str]]] = [
+    (ScriptedDecision("ADD"), "active", "active"),
+    (ScriptedDecision("SIMILAR", (OLD,)), "active", "active"),
+    (ScriptedDecision("KEEP", (OLD,)), "active", "archived"),
+    (ScriptedDecision("REPLACE", (OLD,)), "superseded", "active"),
+    (ScriptedDecision("MERGE", (OLD,), text=RIGHT), "superseded", "superseded"),
+    (ScriptedDecision("RETRACT", (OLD,)), "retracted", "active"),
+]
+
+
+@pytest.mark.parametrize(("ruling", "old", "new"), RESOLUTIONS, ids=[one.action for one, _, _ in RESOLUTIONS])
+async def test_a_later_turn_that_meets_it_settles_it(
+    harness: PipelineHarness, ruling: ScriptedDecision, old: str, new: str
+) -> None:
+    hal = harness.person(f"hal-later-{ruling.action}")
+    result = await reprompts_of(hal, ScriptedDecision("ADD"), ruling)
+    (question,) = hal.questions_about(LATER)[-1:]
+    assert set(question.new.values()) == {LATER, NEW}
+    assert result.llm_calls == 2
+    standing = await hal.statuses()
+    assert (standing[OLD], standing[NEW], standing[LATER]) == (old, new, "active")
+    assert await harness.memory.unresolved(user_id=hal.name) == []
+
+
+async def test_a_later_turn_without_a_valid_ruling_leaves_it_as_it_is(harness: PipelineHarness) -> None:
+    hal = harness.person("hal-stubborn")
+    await say_with_invalid_replies(hal, "no")
+    await hal.say(extraction_json(LATER, "bikes"), answers=["no"])
+    waiting = await harness.memory.unresolved(user_id=hal.name)
+    assert [one.fact.text for one in waiting] == [NEW, LATER]
+    assert await hal.statuses() == dict.fromkeys((OLD, NEW, LATER), "active")
+
+
+async def test_a_command_settles_it_with_a_merged_text(harness: PipelineHarness) -> None:
+    hal = harness.person("hal-command")
+    await say_with_invalid_replies(hal, "no")
+    result = await hal.run_command("resolve", await hal.fact_id(NEW), "merge", text=RIGHT)
+    assert (result.status, [memory.event for memory in result.memories]) == ("done", ["MERGE"])
+    assert await hal.statuses() == {OLD: "superseded", NEW: "superseded", RIGHT: "active"}
+    again = await hal.run_command("resolve", await hal.fact_id(NEW), "keep_both")
+    assert (again.status, again.success) == ("rejected", False)
+    assert "closed_fact" in (again.error or "")

@@ -1,0 +1,121 @@
+"""The quick answer about limits, before a turn is published."""
+
+from collections.abc import AsyncIterator
+from datetime import timedelta
+
+import pytest
+import pytest_asyncio
+from structlog.testing import capture_logs
+
+from mnemolog.client.limit_check import LimitPrecheck
+from mnemolog.client.read_pool import ReadPool
+from mnemolog.errors import LimitExceededError
+from mnemolog.schemas.policy import LimitHit, Limits, Policy
+from mnemolog.schemas.scope import Scope
+from mnemolog.schemas.turn import Message, Turn
+from tests.support.builders.commits import ALICE, START_TIME, added, commit, policy_set
+from tests.support.harnesses.projected_database import ProjectedDatabase
+
+pytestmark = pytest.mark.postgres
+
+NOWHERE = "postgresql://nobody@127.0.0.1:1/nothing"
+SECOND = timedelta(seconds=1)
+
+
+@pytest_asyncio.fixture
+async def reader(db: ProjectedDatabase) -> AsyncIterator[ReadPool]:
+    reader = ReadPool(db.url, size=2, statement_timeout=5.0)
+    yield reader
+    await reader.close()
+
+
+def turn(text: str = "I moved to Bern.") -> Turn:
+    said = (Message(role="user", content=text),)
+    return Turn(turn_id="t9", scope=ALICE, messages=said, occurred_at=START_TIME)
+
+
+async def test_a_turn_under_its_limits_is_let_through(db: ProjectedDatabase, reader: ReadPool) -> None:
+    await LimitPrecheck().check(reader, turn(), START_TIME)
+    await db.apply(commit("p1", policy_set(Policy(add_only=True))))
+    await LimitPrecheck().check(reader, turn(), START_TIME)
+    await db.apply(commit("p2", policy_set(Policy(limits=Limits(active_facts=1, bytes_per_turn=1000)))))
+    await LimitPrecheck().check(reader, turn(), START_TIME)
+
+
+async def test_a_turn_over_a_limit_is_told_the_count_and_what_to_do(db: ProjectedDatabase, reader: ReadPool) -> None:
+    limits = Limits(active_facts=1, bytes_per_turn=1000)
+    await db.apply(commit("p1", policy_set(Policy(limits=limits))), commit("t1", added("one")))
+    with pytest.raises(
+        LimitExceededError, match=r"turn t9 .* active facts of the scope: 1 of 1; .* delete facts"
+    ) as full:
+        await LimitPrecheck().check(reader, turn(), START_TIME)
+    assert full.value.hit == LimitHit(name="active_facts", level="scope", count=1, limit=1)
+    with pytest.raises(LimitExceededError, match=r"bytes per turn of the scope: \d+ of 1000; .* smaller parts"):
+        await LimitPrecheck().check(reader, turn("a" * 1000), START_TIME)
+
+
+async def test_a_second_copy_of_a_turn_is_let_through_unless_the_first_was_refused(
+    db: ProjectedDatabase, reader: ReadPool
+) -> None:
+    full = commit("p1", policy_set(Policy(limits=Limits(active_facts=1))))
+    await db.apply(full, commit("t1", added("one")))
+    await db.journal_turns("t9")
+    await LimitPrecheck().check(reader, turn(), START_TIME)
+    hit = LimitHit(name="active_facts", level="scope", count=2, limit=1)
+    await db.apply(commit("t9", outcome="rejected", reason="limit", limit=hit))
+    with pytest.raises(LimitExceededError):
+        await LimitPrecheck().check(reader, turn(), START_TIME)
+    await db.apply(commit("t9", added("two"), attempt=2))
+    await LimitPrecheck().check(reader, turn(), START_TIME)
+
+
+async def test_that_a_tenant_has_no_limits_is_remembered_for_a_second(db: ProjectedDatabase, reader: ReadPool) -> None:
+    edge = LimitPrecheck()
+    await edge.check(reader, turn(), START_TIME)
+    limits = Limits(active_facts=1)
+    await db.apply(commit("p1", policy_set(Policy(limits=limits))), commit("t1", added("one")))
+    await edge.check(reader, turn(), START_TIME + 0.9 * SECOND)
+    for late in (START_TIME - SECOND, START_TIME + SECOND):
+        with pytest.raises(LimitExceededError):
+            await edge.check(reader, turn(), late)
+
+
+async def test_a_limit_that_is_raised_is_seen_at_once(db: ProjectedDatabase, reader: ReadPool) -> None:
+    edge = LimitPrecheck()
+    await db.apply(commit("p1", policy_set(Policy(limits=Limits(active_facts=1)))), commit("t1", added("one")))
+    with pytest.raises(LimitExceededError):
+        await edge.check(reader, turn(), START_TIME)
+    await db.apply(commit("p2", policy_set(Policy(limits=Limits(active_facts=2)))))
+    await edge.check(reader, turn(), START_TIME)
+
+
+async def test_a_tenant_without_limits_needs_no_database_within_the_second(reader: ReadPool) -> None:
+    edge = LimitPrecheck()
+    await edge.check(reader, turn(), START_TIME)
+    with capture_logs() as logs:
+        await edge.check(ReadPool(NOWHERE, size=2, statement_timeout=5.0), turn(), START_TIME + 0.5 * SECOND)
+    assert logs == []
+
+
+async def test_one_limit_among_very_many_policies_is_found(db: ProjectedDatabase, reader: ReadPool) -> None:
+    def some_scope(number: int) -> Scope:
+        return Scope(user_id=f"user{number:03}")
+
+    policies = [commit(f"p{n}", policy_set(Policy(add_only=True)), scope=some_scope(n)) for n in range(101)]
+    full = commit("p", policy_set(Policy(limits=Limits(active_facts=0))), scope=some_scope(999))
+    await db.apply(*policies, full)
+    told = turn().model_copy(update={"scope": some_scope(999)})
+    with pytest.raises(LimitExceededError):
+        await LimitPrecheck().check(reader, told, START_TIME)
+
+
+async def test_without_the_database_every_turn_is_let_through() -> None:
+    reader = ReadPool(NOWHERE, size=2, statement_timeout=5.0)
+    await LimitPrecheck().check(reader, turn(), START_TIME)
+    await reader.close()
+
+
+async def test_without_the_tables_every_turn_is_let_through(empty_database: str) -> None:
+    reader = ReadPool(empty_database, size=2, statement_timeout=5.0)
+    await LimitPrecheck().check(reader, turn(), START_TIME)
+    await reader.close()

@@ -1,0 +1,91 @@
+"""What the dashboard asks, asked of a real Prometheus that reads a real worker."""
+
+import json
+import subprocess
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from mnemolog.streams.kafka.topics import CONVERSATION_TURNS, topic_name
+from mnemolog.streams.settings import StreamsSettings
+from tests.support.deployment_files import ROOT
+from tests.support.harnesses.worker_harness import (
+    publish_turns,
+    running_worker,
+    user_turn,
+    wait_for_outcomes,
+    worker_settings,
+)
+from tests.support.polling import required_program
+from tests.support.servers.kafka_client import publish, wait_until
+from tests.support.servers.prometheus_server import Prometheus, running_prometheus
+
+# Labels of what has not happened have no series yet.
+NEEDS_TROUBLE = {
+    "mnemolog_database_retries_total",
+    "mnemolog_drain_redone_total",
+    "mnemolog_facts_dropped_total",
+    "mnemolog_model_errors_total",
+    "mnemolog_overwrites_taken_back_total",
+    "mnemolog_recent_held",
+    "mnemolog_rejections_total",
+    "mnemolog_repeats_dropped_total",
+    "mnemolog_reprompts_total",
+    "mnemolog_send_retries_total",
+    "mnemolog_stage_crashes_total",
+}
+GRAFANA_SPANS = {"$__rate_interval": "1m", "$__range": "5m"}
+
+
+def _questions() -> list[str]:
+    panels = json.loads((ROOT / "grafana/dashboards/mnemolog.json").read_text())["panels"]
+    questions = [target["expr"] for panel in panels for target in panel.get("targets", [])]
+    for variable, span in GRAFANA_SPANS.items():
+        questions = [question.replace(variable, span) for question in questions]
+    assert not any("$" in question for question in questions)
+    return questions
+
+
+def _needs_trouble(question: str) -> bool:
+    return any(metric in question for metric in NEEDS_TROUBLE)
+
+
+@pytest.mark.kafka
+@pytest.mark.postgres
+async def test_every_question_of_the_dashboard_is_answered(
+    bootstrap: str, database: str, topic_suffix: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    required_program("prometheus", "prometheus")
+    monkeypatch.setattr("mnemolog.streams.runtime.quality_metrics.UPDATE_SECONDS", 1.0)
+    settings = worker_settings(bootstrap, database, f"{topic_suffix}-")
+    async with running_worker(settings) as worker, running_prometheus(worker.metrics_url, tmp_path) as prometheus:
+        await _a_first_look(settings, database, prometheus)
+        await publish_turns(settings, user_turn("t3", "I moved to Hamburg."), user_turn("t4", "I love green tea."))
+        await wait_for_outcomes(database, 5)
+
+        for question in _questions():
+            asked = partial(prometheus.query, question)
+            await (asked() if _needs_trouble(question) else wait_until(asked))
+
+
+async def _a_first_look(settings: StreamsSettings, database: str, prometheus: Prometheus) -> None:
+    """A rise is seen only of what has been seen before: replace a fact, break a record, and wait until it is read."""
+    await publish_turns(settings, user_turn("t1", "I live in Berlin."), user_turn("t2", "I moved to Munich."))
+    await publish(settings.kafka or "", topic_name(CONVERSATION_TURNS, settings.topic_prefix), [(None, b"no record")])
+    await wait_for_outcomes(database, 3)
+
+    async def is_read() -> bool:
+        return bool(await prometheus.query("mnemolog_overwrites_total > 0"))
+
+    await wait_until(is_read)
+
+
+def test_promtool_accepts_the_configuration() -> None:
+    checked = subprocess.run(
+        [required_program("promtool", "prometheus"), "check", "config", str(ROOT / "deploy/prometheus.yml")],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert checked.returncode == 0, checked.stdout + checked.stderr

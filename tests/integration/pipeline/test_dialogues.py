@@ -1,0 +1,88 @@
+"""Two whole recorded dialogues through the real `openai` package, a real Kafka and a real Postgres."""
+
+from collections import Counter
+from datetime import UTC, datetime
+
+import orjson
+import pytest
+
+from mnemolog.projections.db.pools import open_pool
+from mnemolog.projections.queries.audit import audit
+from mnemolog.projections.rebuild.rebuild import rebuild
+from mnemolog.schemas.scope import Scope
+from mnemolog.schemas.turn import Message, Turn
+from mnemolog.streams.kafka.log_reader import KafkaLogReader
+from mnemolog.streams.settings import StreamsSettings
+from tests.support.harnesses.worker_harness import (
+    publish_turns,
+    query_rows,
+    running_worker,
+    wait_for_outcomes,
+    worker_settings,
+)
+from tests.support.servers.canned_replies import LocomoReplies, locomo_folder
+from tests.support.servers.openai_server import OpenAiServer
+
+pytestmark = [pytest.mark.kafka, pytest.mark.postgres, pytest.mark.dialogues]
+
+DIALOGUES = ("conv-26", "conv-30")
+
+
+def dialogue_turns() -> list[Turn]:
+    """Each dialogue is one user's; who speaks is told by the turn."""
+    lines = map(orjson.loads, (locomo_folder() / "turns.jsonl").read_bytes().splitlines())
+    return [
+        Turn(
+            turn_id=line["turn_id"],
+            scope=Scope(user_id=line["conversation"]),
+            messages=(Message(role="user", content=line["text"], name=line["speaker"]),),
+            occurred_at=datetime.fromisoformat(line["occurred_at"]),
+            speaker=line["speaker"],
+        )
+        for line in lines
+        if line["conversation"] in DIALOGUES
+    ]
+
+
+@pytest.fixture
+def settings(bootstrap: str, database: str, topic_suffix: str) -> StreamsSettings:
+    return worker_settings(bootstrap, database, f"{topic_suffix}-", provider="openai", embedding_provider="offline")
+
+
+@pytest.mark.timeout(600)
+async def test_two_dialogues_become_facts_that_can_be_rebuilt(settings: StreamsSettings, database: str) -> None:
+    assert settings.kafka is not None
+    turns = dialogue_turns()
+    recorded = LocomoReplies(locomo_folder() / "observations.jsonl")
+    with OpenAiServer(recorded) as server:
+        async with running_worker(settings.model_copy(update={"base_url": server.base_url})):
+            await publish_turns(settings, *turns)
+            outcomes = await wait_for_outcomes(database, len(turns), seconds=300)
+    told = {turn.turn_id: recorded.fact_count(turn.turn_id) for turn in turns}
+    assert outcomes == {turn_id: "facts" if count else "no_facts" for turn_id, count in told.items()}
+    await assert_every_statement_is_accounted_for(database, Counter(told))
+    async with open_pool(database, min_size=1, max_size=1, application_name="test") as pool, pool.connection() as conn:
+        report = await audit(conn, now=datetime.now(UTC))
+    assert report.ok, report
+    log = KafkaLogReader(settings.kafka, prefix=settings.topic_prefix)
+    rebuilt = await rebuild(database, log, verify_only=True)
+    await log.close()
+    assert rebuilt.equal, rebuilt
+
+
+async def assert_every_statement_is_accounted_for(database: str, told: Counter[str]) -> None:
+    """Each recorded statement is one event, or was dropped as the repetition of another of its turn."""
+    made = await query_rows(database, "SELECT source_id, count(*) AS n FROM memory_events GROUP BY source_id")
+    dropped = await query_rows(
+        database,
+        """SELECT source_id, count(*) AS n
+           FROM commits, jsonb_array_elements(provenance -> 'steps') AS step, jsonb_array_elements(step -> 'dropped')
+           GROUP BY source_id""",
+    )
+    accounted = Counter({row["source_id"]: row["n"] for row in made})
+    accounted.update({row["source_id"]: row["n"] for row in dropped})
+    assert accounted == +told
+    conflicts = await query_rows(database, "SELECT 1 FROM memory_events WHERE decided_by = 'model'")
+    assert conflicts, "two dialogues without one conflict would prove little"
+    over = await query_rows(database, "SELECT 1 FROM commits WHERE llm_calls > 2")
+    assert over == []

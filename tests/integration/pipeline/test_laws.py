@@ -1,0 +1,295 @@
+"""The laws that everything else rests on, one test each, on real servers."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Awaitable, Sequence
+from datetime import UTC, datetime
+from functools import partial
+
+import pytest
+
+from mnemolog.projections.db.pools import open_pool
+from mnemolog.projections.queries.audit import audit
+from mnemolog.projections.rebuild.log_source import LogSource, TableLogSource
+from mnemolog.projections.rebuild.rebuild import rebuild
+from mnemolog.schemas.commit import Commit
+from mnemolog.schemas.envelopes import ExtractedFacts
+from mnemolog.schemas.scope import Scope
+from mnemolog.streams.errors import ProducerDead
+from mnemolog.streams.kafka.dead_letters import DeadLetterWriter
+from mnemolog.streams.kafka.dedup import SeenOrigins
+from mnemolog.streams.kafka.keyed_window import KeyedWindow
+from mnemolog.streams.kafka.log_reader import KafkaLogReader
+from mnemolog.streams.kafka.record import KafkaRecord
+from mnemolog.streams.kafka.sender import Sender, SentRecord
+from mnemolog.streams.kafka.topics import CONVERSATION_TURNS, MEMORY_EVENTS, TOPICS, topic_name
+from mnemolog.streams.kafka.window import Delivery
+from mnemolog.streams.settings import StreamsSettings
+from mnemolog.streams.stages.envelope import ended_envelope, next_envelope
+from mnemolog.streams.stages.processor import StageDefinition, StageProcessor
+from mnemolog.streams.stages.received import ReceivedEnvelope, envelope_reader
+from tests.support.builders.commits import added, commit, day, replaced
+from tests.support.harnesses.worker_harness import (
+    publish_turns,
+    query_rows,
+    running_worker,
+    user_turn,
+    wait_for_outcomes,
+    worker_settings,
+)
+from tests.support.polling import eventually
+from tests.support.servers.kafka_client import publish, read_all, wait_until
+from tests.support.servers.openai_server import OpenAiServer
+
+pytestmark = [pytest.mark.kafka, pytest.mark.postgres]
+
+
+@pytest.fixture
+def settings(bootstrap: str, database: str, topic_suffix: str) -> StreamsSettings:
+    return worker_settings(bootstrap, database, f"{topic_suffix}-")
+
+
+def with_chat_server(settings: StreamsSettings, server: OpenAiServer) -> StreamsSettings:
+    """The same, with a language model behind HTTP; vectors stay those of the offline model."""
+    return settings.model_copy(
+        update={"provider": "openai", "embedding_provider": "offline", "base_url": server.base_url}
+    )
+
+
+class ManualAckBroker:
+    """Confirms each record only when it is told to."""
+
+    def __init__(self) -> None:
+        self.sent: list[asyncio.Future[SentRecord]] = []
+
+    async def enqueue(
+        self, topic: str, *, key: bytes | None, value: bytes | None, headers: Sequence[tuple[str, bytes]]
+    ) -> Awaitable[SentRecord]:
+        del topic, key, value, headers
+        self.sent.append(asyncio.get_running_loop().create_future())
+        return self.sent[-1]
+
+
+async def test_law_1_an_input_is_acknowledged_only_after_its_output_is_confirmed() -> None:
+    broker, acked, crashes = ManualAckBroker(), list[int](), list[BaseException]()
+    sender = Sender(broker.enqueue, limits={})
+
+    async def work(received: ReceivedEnvelope[ExtractedFacts], _: KafkaRecord) -> ExtractedFacts:
+        return next_envelope(ExtractedFacts, received.envelope)
+
+    steps = StageDefinition(
+        stage="embed",
+        topic="out",
+        read=envelope_reader(ExtractedFacts),
+        work=work,
+        finish=lambda received, end, step: ended_envelope(ExtractedFacts, received.envelope, end, step),
+    )
+    window = KeyedWindow(
+        StageProcessor(steps, sender=sender, dead_letters=DeadLetterWriter(sender), seen=SeenOrigins())
+    )
+
+    async def deliveries() -> AsyncIterator[Delivery]:
+        for offset in range(2):
+            record = KafkaRecord(
+                topic="in", partition=0, offset=offset, key=b"k%d" % offset, value=b"{}", timestamp=1.7e9
+            )
+            yield Delivery(record=record, ack=partial(acked.append, offset))
+
+    async def crash(error: BaseException) -> None:
+        crashes.append(error)
+
+    await window.run(deliveries(), crash)
+    await eventually(lambda: len(broker.sent) == 2)
+    assert acked == []
+    broker.sent[0].set_result(SentRecord(topic="out", partition=0, offset=0))
+    await eventually(lambda: acked == [0])
+    broker.sent[1].set_exception(ProducerDead("the producer was fenced"))
+    await eventually(lambda: crashes)
+    assert acked == [0]
+
+
+async def test_law_2_every_accepted_turn_has_exactly_one_end(settings: StreamsSettings, database: str) -> None:
+    assert settings.kafka is not None
+    topic = topic_name(CONVERSATION_TURNS, settings.topic_prefix)
+    with OpenAiServer() as server:
+        server.fail(mode="wrong_schema", times=3, path="chat", containing="turn_id: fails")
+        async with running_worker(with_chat_server(settings, server)):
+            await publish_turns(
+                settings, *(user_turn(f"t{n}", f"I own {n} books.", user=f"user{n % 4}") for n in range(20))
+            )
+            await publish_turns(
+                settings,
+                user_turn("blank", " "),
+                user_turn("fails", "I live in Rome."),
+                user_turn("t0", "I own 0 books.", user="user0"),
+            )
+            await publish(settings.kafka, topic, [(b"x", b"not a record"), (None, b"")])
+            outcomes = await wait_for_outcomes(database, 24)
+    assert sorted(outcomes.values()) == ["facts"] * 20 + ["failed"] * 3 + ["rejected"]
+    assert outcomes["fails"] == "failed"
+    async with (
+        open_pool(database, min_size=1, max_size=1, application_name="test") as pool,
+        pool.connection() as connection,
+    ):
+        report = await audit(connection, now=datetime.now(UTC))
+    assert report.ok, report
+    (journalled,) = await query_rows(database, "SELECT count(*) AS n FROM turns")
+    assert journalled["n"] == len(outcomes)
+
+
+async def test_law_3_the_first_commit_of_a_source_wins(settings: StreamsSettings, database: str) -> None:
+    assert settings.kafka is not None
+    topic = topic_name(MEMORY_EVENTS, settings.topic_prefix)
+    first, second = commit("t1", added("Alice lives in Bern.")), commit("t1", added("Alice lives in Rome."))
+    async with running_worker(settings, ["project"]):
+        await publish(settings.kafka, topic, [(each.key, each.to_bytes()) for each in (first, second)])
+
+        async def rejected() -> list[dict[str, object]]:
+            return await query_rows(database, "SELECT reason, source_id FROM rejections")
+
+        assert await wait_until(rejected) == [{"reason": "duplicate_source", "source_id": "t1"}]
+    assert [row["text"] for row in await query_rows(database, "SELECT text FROM facts")] == ["Alice lives in Bern."]
+
+
+async def test_law_4_the_log_is_enough_and_no_model_is_asked(settings: StreamsSettings, database: str) -> None:
+    assert settings.kafka is not None
+    with OpenAiServer() as server:
+        async with running_worker(with_chat_server(settings, server)):
+            said = ["I live in Bern.", "I live in Rome.", "I like tea.", "I live in Bern.", "I like tea."]
+            await publish_turns(settings, *(user_turn(f"t{n}", text) for n, text in enumerate(said)))
+            await wait_for_outcomes(database, len(said))
+        asked = dict(server.requests)
+        assert asked
+        async with open_pool(database, min_size=1, max_size=2, application_name="test") as pool:
+            kafka_log = KafkaLogReader(settings.kafka, prefix=settings.topic_prefix)
+            sources: list[LogSource] = [kafka_log, TableLogSource(pool)]
+            for source in sources:
+                report = await rebuild(database, source)
+                assert report.equal, report
+            await kafka_log.close()
+        assert dict(server.requests) == asked
+
+
+async def test_law_5_only_resolve_writes_and_a_zombies_commit_changes_nothing_wrongly(
+    settings: StreamsSettings, database: str
+) -> None:
+    assert settings.kafka is not None
+    writers = {topic.name: topic.producers for topic in TOPICS}
+    assert writers["memory_events"] == ("resolve",)
+    old = commit("t1", added("Alice lives in Bern."))
+    target = old.events[0].fact.fact_id  # type: ignore[union-attr]  # an added fact
+    newer = commit("t2", replaced("Alice lives in Rome.", target), at=day(1))
+    zombies = commit("t3", replaced("Alice lives in Oslo.", target), at=day(2))
+    async with running_worker(settings, ["project"]):
+        topic = topic_name(MEMORY_EVENTS, settings.topic_prefix)
+        await publish(settings.kafka, topic, [(each.key, each.to_bytes()) for each in (old, newer, zombies)])
+        await wait_for_outcomes(database, 3)
+    found = {
+        row["text"]: row for row in await query_rows(database, "SELECT text, status, stale, superseded_by FROM facts")
+    }
+    assert {text: (row["status"], row["stale"]) for text, row in found.items()} == {
+        "Alice lives in Bern.": ("superseded", False),
+        "Alice lives in Rome.": ("active", False),
+        "Alice lives in Oslo.": ("active", True),
+    }
+    assert found["Alice lives in Bern."]["superseded_by"] == newer.events[0].fact.fact_id  # type: ignore[union-attr]  # a new fact
+
+
+async def test_law_6_a_decision_sees_every_earlier_commit_of_its_owner(
+    settings: StreamsSettings, database: str
+) -> None:
+    assert settings.kafka is not None
+    topic = topic_name(MEMORY_EVENTS, settings.topic_prefix)
+
+    async def committed() -> list[Commit]:
+        assert settings.kafka is not None
+        return [Commit.from_bytes(record.value) for record in await read_all(settings.kafka, topic)]
+
+    async def two() -> bool:
+        return len(await committed()) >= 2
+
+    async with running_worker(settings, ["journal", "extract", "embed", "match", "resolve"]):
+        await publish_turns(settings, user_turn("m1", "I live in Bern."), user_turn("m2", "I live in Bern."))
+        await publish_turns(settings, user_turn("j1", "I live in Oslo.", user="jonas"))
+        await wait_until(two)
+        # Nothing is projected yet: who has not been waited for would have been committed by now.
+        assert {each.source_id for each in await committed()} == {"m1", "j1"}
+        async with running_worker(settings, ["project"]):
+            await wait_for_outcomes(database, 3)
+    events = {each.source_id: [event.event for event in each.events] for each in await committed()}
+    assert events == {"m1": ["fact_added"], "j1": ["fact_added"], "m2": ["fact_skipped"]}
+
+
+async def test_law_7_a_store_takes_at_most_two_calls(settings: StreamsSettings, database: str) -> None:
+    with OpenAiServer() as server:
+        async with running_worker(with_chat_server(settings, server)):
+            await publish_turns(settings, user_turn("t1", "I live in Bern.", "I work at Acme.", "I drive a red car."))
+            await wait_for_outcomes(database, 1)
+            first = server.requests["chat"]
+            await publish_turns(
+                settings, user_turn("t2", "I live in Berlin.", "I work at Acme Inc.", "I drive a blue car.")
+            )
+            await wait_for_outcomes(database, 2)
+    assert (first, server.requests["chat"] - first) == (1, 2)
+    calls = await query_rows(database, "SELECT source_id, llm_calls FROM commits ORDER BY source_id")
+    assert [row["llm_calls"] for row in calls] == [1, 2]
+
+
+async def test_law_8_scopes_never_mix(settings: StreamsSettings, database: str) -> None:
+    scopes = [
+        Scope(user_id="mira"),
+        Scope(user_id="mira", agent_id="bot"),
+        Scope(user_id="mira", app_id="web"),
+        Scope(user_id="mira", run_id="r1"),
+        Scope(tenant="other", user_id="mira"),
+        Scope(agent_id="mira"),
+    ]
+    async with running_worker(settings):
+        await publish_turns(
+            settings, *(user_turn(f"t{n}", "I live in Berlin.", scope=scope) for n, scope in enumerate(scopes))
+        )
+        await publish_turns(
+            settings, user_turn("same-id", "I like tea."), user_turn("same-id", "I like tea.", scope=scopes[4])
+        )
+        await publish_turns(settings, user_turn("same-id", "I like tea.", scope=scopes[5]))
+        await publish_turns(settings, user_turn("move", "I moved to Munich."))
+        await wait_for_outcomes(database, len(scopes) + 4)
+    found = await query_rows(database, "SELECT tenant, user_id, agent_id, app_id, run_id, text, status FROM facts")
+    ended_facts = [row for row in found if row["status"] == "superseded"]
+    assert [(row["tenant"], row["agent_id"], row["app_id"], row["run_id"]) for row in ended_facts] == [
+        ("default", "", "", "")
+    ]
+    assert len([row for row in found if "Berlin" in row["text"]]) == len(scopes)
+    assert len([row for row in found if "tea" in row["text"]]) == 3
+
+
+async def test_law_9_while_the_model_is_away_turns_wait_and_none_fails(
+    settings: StreamsSettings, database: str
+) -> None:
+    with OpenAiServer() as server:
+        server.fail(mode="status", status=503, times=None)
+        async with running_worker(with_chat_server(settings, server)):
+            await publish_turns(settings, *(user_turn(f"t{n}", f"I own {n} books.", user=f"user{n}") for n in range(8)))
+            await eventually(lambda: server.requests["chat"] >= 8)
+            assert await query_rows(database, "SELECT 1 FROM commits") == []
+            server.failures.clear()
+            assert set((await wait_for_outcomes(database, 8)).values()) == {"facts"}
+
+
+async def test_law_10_one_slow_owner_delays_nobody_else(settings: StreamsSettings, database: str) -> None:
+    with OpenAiServer() as server:
+        server.fail(mode="hang", times=None, containing="turn_id: slow")
+        async with running_worker(with_chat_server(settings, server)):
+            await publish_turns(settings, user_turn("slow", "I live in Rome.", user="slow"))
+            await publish_turns(
+                settings, *(user_turn(f"t{n}", f"I own {n} books.", user=f"user{n}") for n in range(30))
+            )
+            outcomes = await wait_for_outcomes(database, 30)
+            assert "slow" not in outcomes
+            server.failures.clear()
+
+
+def test_records_say_their_laws() -> None:
+    """Nothing that a model wrote enters an id: equal sources give equal ids whatever the texts."""
+    one, other = commit("t1", added("Alice lives in Bern.")), commit("t1", added("Something else entirely."))
+    assert json.loads(one.to_bytes())["events"][0]["event_id"] == json.loads(other.to_bytes())["events"][0]["event_id"]

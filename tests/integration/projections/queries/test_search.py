@@ -1,0 +1,201 @@
+"""Hybrid search on a real Postgres."""
+
+from datetime import datetime
+
+import pytest
+
+from mnemolog.projections.queries.errors import QueryError
+from mnemolog.projections.queries.scope_filter import ANY_VALUE, ScopeFilter
+from mnemolog.projections.queries.search import RRF_K, search
+from mnemolog.schemas.scope import Scope
+from mnemolog.schemas.vector import Vector
+from tests.support.builders.commits import (
+    ALICE,
+    BOB,
+    added,
+    commit,
+    contradicted,
+    day,
+    expired,
+    fact_id_at,
+    merged,
+    pending,
+    replaced,
+    vector,
+    vector_with_similarity,
+)
+from tests.support.harnesses.projected_database import ProjectedDatabase
+
+pytestmark = pytest.mark.postgres
+
+MINE = ScopeFilter.of_scope(ALICE)
+NOW = day(100)
+ASKED = vector_with_similarity(1)
+
+
+async def found(
+    db: ProjectedDatabase, text: str, near: Vector | None = None, *, scope: ScopeFilter = MINE, at: datetime = NOW
+) -> list[str]:
+    return [hit.fact.text for hit in await search(db.conn, scope, text, near, at=at)]
+
+
+async def test_fuses_the_ranks_of_vector_and_words_and_explains_them(db: ProjectedDatabase) -> None:
+    await db.apply(
+        commit("1", added("She plays the violin.", vector=vector_with_similarity(0.9))),
+        commit("2", added("A cat named Violin.", vector=vector_with_similarity(0.5))),
+        commit("3", added("Music makes her happy.", vector=vector_with_similarity(0.95))),
+    )
+    hits = await search(db.conn, MINE, "Who plays violin?", ASKED, at=NOW)
+    assert [hit.fact.text for hit in hits] == ["She plays the violin.", "A cat named Violin.", "Music makes her happy."]
+    best = hits[0].score
+    assert (best.mode, best.vector_rank, best.text_rank) == ("hybrid", 2, 1)
+    assert best.similarity == pytest.approx(0.9, abs=0.002)
+    assert best.total == pytest.approx(1 / (RRF_K + 2) + 1 / (RRF_K + 1))
+    last = hits[2].score
+    assert (last.text_rank, last.text_score, last.text_part, last.vector_part) == (None, None, 0, 1 / (RRF_K + 1))
+
+
+async def test_without_a_vector_the_words_decide_and_the_hits_say_so(db: ProjectedDatabase) -> None:
+    await db.apply(commit("1", added("Alice lives in Bern."), added("Alice likes tea.")))
+    hits = await search(db.conn, MINE, "where does she live", None, at=NOW)
+    assert [(hit.fact.text, hit.score.mode, hit.score.similarity) for hit in hits] == [
+        ("Alice lives in Bern.", "lexical", None)
+    ]
+
+
+async def test_any_of_the_words_is_enough_in_any_language(db: ProjectedDatabase) -> None:
+    await db.apply(commit("1", added("Mira spielt Geige im Orchester.")), commit("2", added("Jonas hat einen Hund.")))
+    assert await found(db, "Wer spielt eigentlich Klavier?") == ["Mira spielt Geige im Orchester."]
+    assert await found(db, "dogs or HUND") == ["Jonas hat einen Hund."]
+
+
+async def test_stop_words_count_only_where_there_is_nothing_else(db: ProjectedDatabase) -> None:
+    await db.apply(commit("1", added("This is the one.")), commit("2", added("Tea.")))
+    assert await found(db, "is the tea") == ["Tea."]
+    assert await found(db, "is the") == ["This is the one."]
+
+
+async def test_only_what_is_active_and_holds_at_the_time_is_found(db: ProjectedDatabase) -> None:
+    old = commit("1", added("tea one"), added("tea two"), added("tea three"), at=day(1))
+    await db.apply(
+        old,
+        commit("2", replaced("tea since", fact_id_at(old, 0), ended_at=day(2)), at=day(2)),
+        commit("3", contradicted("tea indeed", fact_id_at(old, 1)), at=day(2)),
+        commit("4", merged("tea both", fact_id_at(old, 2)), at=day(2)),
+        commit("5", added("tea until", valid_until=day(10)), at=day(2)),
+    )
+    assert sorted(await found(db, "tea", at=day(5))) == ["tea both", "tea indeed", "tea since", "tea until"]
+    assert sorted(await found(db, "tea", at=day(10))) == ["tea both", "tea indeed", "tea since"]
+
+
+async def test_a_vector_of_another_model_or_length_brings_nobody(db: ProjectedDatabase) -> None:
+    await db.apply(
+        commit("1", added("Bern.", vector=vector_with_similarity(1))), commit("2", added("Other.", vector=vector(1, 0)))
+    )
+    assert await found(db, "?", vector_with_similarity(1, model="another")) == []
+    assert await found(db, "?", ASKED) == ["Bern."]
+
+
+async def test_scopes_never_mix(db: ProjectedDatabase) -> None:
+    """Law 8: a fact is found in exactly its scope, unless the caller widens the search; never in another tenant."""
+    scopes = {
+        "alice": ALICE,
+        "bob": BOB,
+        "app": Scope(user_id="alice", app_id="app"),
+        "run": Scope(user_id="alice", run_id="run"),
+        "agent": Scope(agent_id="alice"),
+        "elsewhere": Scope(tenant="other", user_id="alice"),
+    }
+    await db.apply(*(commit(name, added(f"tea {name}", vector=ASKED), scope=one) for name, one in scopes.items()))
+    for name, one in scopes.items():
+        assert await found(db, "tea", ASKED, scope=ScopeFilter.of_scope(one)) == [f"tea {name}"]
+    wide = ScopeFilter(user_id="alice", app_id=ANY_VALUE)
+    assert sorted(await found(db, "tea", ASKED, scope=wide)) == ["tea alice", "tea app"]
+    widest = ScopeFilter(user_id=ANY_VALUE, agent_id=ANY_VALUE, app_id=ANY_VALUE, run_id=ANY_VALUE)
+    assert sorted(await found(db, "tea", ASKED, scope=widest)) == [
+        "tea agent",
+        "tea alice",
+        "tea app",
+        "tea bob",
+        "tea run",
+    ]
+
+
+@pytest.mark.parametrize("wrong", [{"tenant": ANY_VALUE, "user_id": "a"}, {}, {"user_id": ""}, {"user_id": "a\x00"}])
+def test_a_filter_that_can_find_nothing_is_refused(wrong: dict[str, str]) -> None:
+    with pytest.raises(QueryError):
+        ScopeFilter(**wrong)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "the",
+        "a & b | !c <-> (d) :* '",
+        "it's \\ 'quoted' \\' \\\\",
+        "🎉🎉",
+        "tea\x00tea",
+        "\ud800 tea",
+        "::jsonb; DROP TABLE facts; --",
+        "%s %(tea)s {tea}",
+        "x" * 5000,
+        "tea " * 25_000,
+        " ".join(f"word{number}" for number in range(5000)),
+        "https://example.org/a?b='c'&d=\\e <b>tags</b> -1.5e10 a@b.c",
+    ],
+)
+async def test_any_text_is_plain_words(db: ProjectedDatabase, text: str) -> None:
+    await db.apply(commit("1", added("tea it's \\ 'quoted'", vector=ASKED)))
+    assert await found(db, text, ASKED) == ["tea it's \\ 'quoted'"]
+    await found(db, text)
+
+
+async def test_quotes_and_backslashes_are_found_as_what_they_are(db: ProjectedDatabase) -> None:
+    await db.apply(commit("1", added(r"The share is \\server\it's-data here.")))
+    assert await found(db, r"\\server\it's-data")
+
+
+@pytest.mark.parametrize("text", ["", "  \n", "\x00"])
+async def test_an_empty_text_is_refused_with_advice(db: ProjectedDatabase, text: str) -> None:
+    with pytest.raises(QueryError, match="say in a few words"):
+        await found(db, text, ASKED)
+
+
+@pytest.mark.parametrize("limit", [0, 101])
+async def test_the_number_of_hits_is_bounded(db: ProjectedDatabase, limit: int) -> None:
+    with pytest.raises(QueryError, match="choose 1 to 100"):
+        await search(db.conn, MINE, "tea", None, limit=limit, at=NOW)
+
+
+@pytest.mark.parametrize(("near", "worded"), [(0.3, 0.9), (0.9, 0.3)])
+async def test_ties_go_to_the_important(db: ProjectedDatabase, near: float, worded: float) -> None:
+    await db.apply(
+        commit("1", added("near", vector=ASKED, importance=near)),
+        commit("2", added("tea", vector=vector_with_similarity(1, model="another"), importance=worded)),
+    )
+    assert await found(db, "tea", ASKED) == (["near", "tea"] if near > worded else ["tea", "near"])
+
+
+async def test_a_pending_fact_is_found_flagged_and_behind_an_equal_active_one(db: ProjectedDatabase) -> None:
+    known = commit("1", added("She plays the violin.", vector=vector_with_similarity(0.9)))
+    held = pending("She plays the violin now.", fact_id_at(known), vector=vector_with_similarity(0.9))
+    await db.apply(known, commit("2", held, at=day(1)))
+    hits = await search(db.conn, MINE, "violin", ASKED, at=NOW)
+    assert [(hit.fact.text, hit.fact.status) for hit in hits] == [
+        ("She plays the violin.", "active"),
+        ("She plays the violin now.", "pending_confirmation"),
+    ]
+
+
+async def test_what_has_ended_is_not_found_from_that_very_second(db: ProjectedDatabase) -> None:
+    known = commit("1", added("She rents a flat."), added("She owns a boat.", valid_until=day(5)))
+    announced = commit("2", expired(fact_id_at(known), ended_at=day(6), text="The lease ends."), at=day(1))
+    held = commit("3", pending("She owns no boat.", fact_id_at(known, 1), valid_until=day(7)), at=day(2))
+    await db.apply(known, announced, held)
+    assert set(await found(db, "flat boat", at=day(4.9))) == {
+        "She rents a flat.",
+        "She owns a boat.",
+        "She owns no boat.",
+    }
+    assert set(await found(db, "flat boat", at=day(5))) == {"She rents a flat.", "She owns no boat."}
+    assert await found(db, "flat boat", at=day(7)) == []

@@ -1,0 +1,111 @@
+"""The journal keeps what came in, admitted or refused, once per source."""
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+import pytest_asyncio
+
+from mnemolog.projections.db.pools import Pool, open_pool
+from mnemolog.projections.stores.journal import Journal, JournalEntry
+from mnemolog.schemas.admission import Refusal, parse_turn
+from mnemolog.schemas.scope import Scope
+from mnemolog.schemas.turn import Message, Turn
+from tests.support.builders.commits import START_TIME, day
+
+pytestmark = pytest.mark.postgres
+
+
+@pytest_asyncio.fixture
+async def pool(database: str) -> AsyncIterator[Pool]:
+    async with open_pool(database, min_size=1, max_size=2, application_name="test-journal") as pool:
+        yield pool
+
+
+def turn(turn_id: str = "t1", text: str = "I live in Bern.", **fields: Any) -> Turn:
+    defaults: dict[str, Any] = {
+        "turn_id": turn_id,
+        "scope": Scope(user_id="alice"),
+        "messages": (Message(role="user", content=text),),
+        "occurred_at": START_TIME,
+    }
+    return Turn(**defaults | fields)
+
+
+def entry(value: bytes, offset: int = 0) -> JournalEntry:
+    position = f"conversation_turns/2/{offset}"
+    return JournalEntry(
+        parsed=parse_turn(value, position=position),
+        topic="conversation_turns",
+        partition=2,
+        offset=offset,
+        published_at=day(1),
+        value=value,
+    )
+
+
+async def rows(pool: Pool, columns: str) -> list[tuple[Any, ...]]:
+    async with pool.connection() as connection:
+        query = f"SELECT {columns} FROM turn_journal ORDER BY log_offset"  # noqa: S608 -- a list of columns
+        return await (await connection.execute(query.encode())).fetchall()
+
+
+async def test_a_turn_is_kept_whole(pool: Pool) -> None:
+    given = turn(metadata={"big": 2**62, "text": "\\u0000 and 日本"}, recalled=("Alice has a dog.",), infer=False)
+    await Journal(pool).record([entry(given.to_bytes(), offset=7)])
+    ((body, *columns),) = await rows(
+        pool,
+        "body, owner, source_id, tenant, user_id, agent_id, topic, partition, log_offset, published_at, occurred_at,"
+        " infer, refusal",
+    )
+    assert Turn.model_validate(body) == given
+    where = ["conversation_turns", 2, 7, day(1), START_TIME]
+    assert columns == ["default/alice", "t1", "default", "alice", "", *where, False, None]
+
+
+async def test_a_second_delivery_changes_nothing(pool: Pool) -> None:
+    journal = Journal(pool)
+    await journal.record([entry(turn(text="first").to_bytes())])
+    await journal.record([entry(turn(text="second").to_bytes(), offset=1), entry(turn("t2").to_bytes(), offset=2)])
+    assert await rows(pool, "source_id, body->'messages'->0->>'content'") == [
+        ("t1", "first"),
+        ("t2", "I live in Bern."),
+    ]
+
+
+async def test_the_first_of_equal_sources_in_a_batch_is_kept(pool: Pool) -> None:
+    records = [entry(turn(text=str(offset)).to_bytes(), offset=offset) for offset in (0, 1)]
+    await Journal(pool).record(records)
+    assert await rows(pool, "log_offset") == [(0,)]
+
+
+REFUSED = {
+    b"\xff\x00 no JSON": ("not_a_record", None),
+    b'{"turn_id": "t1"}': ("invalid_record", {"turn_id": "t1"}),
+    b'[1e999, "x"]': ("not_a_record", None),
+    b'["x"]': ("not_a_record", ["x"]),
+    b'{"turn_id": "\\u0000"}': ("invalid_record", None),
+    b"": ("not_a_record", None),
+}
+
+
+@pytest.mark.parametrize("value", REFUSED)
+async def test_a_refused_record_is_kept_under_its_position(pool: Pool, value: bytes) -> None:
+    await Journal(pool).record([entry(value, offset=3)])
+    ((owner, source_id, reason, detail, body),) = await rows(pool, "owner, source_id, refusal, detail, body")
+    assert (owner, source_id) == ("conversation_turns/2/3", "conversation_turns/2/3")
+    assert detail
+    assert (reason, body) == REFUSED[value]
+
+
+async def test_a_refused_turn_is_kept_under_its_own_name(pool: Pool) -> None:
+    value = turn(text="  ").to_bytes()
+    record = entry(value)
+    assert isinstance(record.parsed, Refusal)
+    await Journal(pool).record([record])
+    assert await rows(pool, "owner, source_id, refusal") == [("default/alice", "t1", "empty")]
+
+
+async def test_no_entries_are_fine(pool: Pool) -> None:
+    await Journal(pool).record([])
+    assert await rows(pool, "1") == []

@@ -1,0 +1,80 @@
+"""Which rules hold: the turn's before the scope's before the tenant's before the configured ones."""
+
+import pytest
+from pydantic import ValidationError
+
+from mnemolog.projections.stores.policies import PolicyStore, with_overrides
+from mnemolog.schemas.command import tenant_scope
+from mnemolog.schemas.policy import CONFIRM_BELOW, HIGH_RISK, EffectivePolicy, Limits, Policy
+from mnemolog.schemas.scope import Scope
+from mnemolog.schemas.turn import Overrides
+from mnemolog.streams.settings import StreamsSettings, default_rules
+from tests.support.builders.commits import ALICE, BOB, commit, day, policy_set
+from tests.support.harnesses.projected_database import ProjectedDatabase
+
+pytestmark = pytest.mark.postgres
+
+
+async def test_a_scope_s_word_comes_before_its_tenant_s_before_the_configured(db: ProjectedDatabase) -> None:
+    configured = EffectivePolicy(min_importance=0.2, single_valued=("locker",))
+    tenant = Policy(confidence="cautious", high_risk=("health",), limits=Limits(active_facts=100))
+    scope = Policy(high_risk=(), limits=Limits(active_facts=10))
+    await db.apply(
+        commit("p1", policy_set(tenant, level="tenant"), scope=tenant_scope("default")), commit("p2", policy_set(scope))
+    )
+    policies = PolicyStore(db.pool)
+    alice = await policies.effective_policy(ALICE, configured)
+    assert (alice.min_importance, alice.confidence, alice.high_risk) == (0.2, "cautious", ())
+    assert alice.limits == {"tenant": tenant.limits, "scope": scope.limits}
+    assert alice.is_single_valued("locker")
+    bob = await policies.effective_policy(BOB, configured)
+    assert (bob.high_risk, bob.limits) == (("health",), {"tenant": tenant.limits})
+    assert await policies.effective_policy(Scope(tenant="acme", user_id="alice"), configured) == configured
+    assert (await policies.effective_policy(Scope(user_id="alice", app_id="a"), configured)).limits == bob.limits
+
+
+async def test_the_last_policy_of_a_level_takes_the_place_of_the_one_before(db: ProjectedDatabase) -> None:
+    first, second = Policy(add_only=True, min_importance=0.5), Policy(min_importance=0.3)
+    await db.apply(commit("p1", policy_set(first)), commit("p2", policy_set(second), at=day(1)))
+    rules = await PolicyStore(db.pool).effective_policy(ALICE, EffectivePolicy())
+    assert (rules.add_only, rules.min_importance) == (False, 0.3)
+
+
+async def test_the_scope_that_a_tenant_s_policy_is_set_in_has_it_once(db: ProjectedDatabase) -> None:
+    await db.apply(commit("p1", policy_set(Policy(add_only=True), level="tenant"), scope=tenant_scope("default")))
+    rules = await PolicyStore(db.pool).effective_policy(tenant_scope("default"), EffectivePolicy())
+    assert (rules.add_only, set(rules.limits)) == (True, {"tenant"})
+
+
+def test_a_turn_s_own_word_comes_first() -> None:
+    rules = EffectivePolicy(add_only=True, confirm_below=0.5, min_importance=0.4)
+    assert with_overrides(rules, Overrides()) == rules
+    said = with_overrides(
+        rules, Overrides(add_only=False, confidence="cautious", confirm_below=0.0, min_importance=0.0)
+    )
+    assert said == EffectivePolicy(add_only=False, confidence="cautious", confirm_below=0.0, min_importance=0.0)
+
+
+def test_what_is_configured_is_the_ground() -> None:
+    assert default_rules(StreamsSettings()) == EffectivePolicy(confirm_below=CONFIRM_BELOW, high_risk=HIGH_RISK)
+    configured = StreamsSettings(
+        add_only=True,
+        confidence_preset="cautious",
+        confirm_below=0.7,
+        high_risk=("identity",),
+        single_valued_keys=("locker",),
+        min_importance=0.3,
+    )
+    assert default_rules(configured) == EffectivePolicy(
+        add_only=True,
+        confidence="cautious",
+        confirm_below=0.7,
+        high_risk=("identity",),
+        single_valued=("locker",),
+        min_importance=0.3,
+    )
+
+
+def test_an_ending_threshold_above_that_of_conflicts_is_refused() -> None:
+    with pytest.raises(ValidationError, match="MNEMOLOG_ENDING_THRESHOLD must not be above"):
+        StreamsSettings(ending_threshold=0.7, conflict_threshold=0.6)

@@ -1,0 +1,112 @@
+"""Replies of models: the first one stays, whoever asks again gets it."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+import pytest_asyncio
+
+from mnemolog.projections.db.pools import Pool, open_pool
+from mnemolog.projections.stores.replies import ReplyKey, ReplyStore, StoredReply
+
+pytestmark = pytest.mark.postgres
+
+REPLY = StoredReply(
+    owner="default/alice",
+    source_id="t1",
+    stage="extract",
+    version="extract-1/model",
+    attempt=0,
+    reply='{"facts": []}',
+    model="model",
+    input_tokens=120,
+    output_tokens=7,
+    milliseconds=312.5,
+)
+
+
+@pytest_asyncio.fixture
+async def pool(database: str) -> AsyncIterator[Pool]:
+    async with open_pool(database, min_size=1, max_size=4, application_name="test-replies") as pool:
+        yield pool
+
+
+@pytest.fixture
+def replies(pool: Pool) -> ReplyStore:
+    return ReplyStore(pool)
+
+
+async def known(replies: ReplyStore, key: ReplyKey = REPLY.key) -> tuple[StoredReply, ...]:
+    return (await replies.get_many([key])).get(key, ())
+
+
+async def put(replies: ReplyStore, reply: StoredReply) -> StoredReply:
+    (kept,) = await replies.put_many([reply])
+    return kept
+
+
+async def test_nothing_is_known_at_first(replies: ReplyStore) -> None:
+    assert await replies.get_many([REPLY.key]) == {}
+    assert await replies.get_many([]) == {}
+
+
+async def test_replies_come_back_by_attempt(replies: ReplyStore) -> None:
+    second = replace(REPLY, attempt=1, reply="again")
+    assert await put(replies, second) == second
+    assert await put(replies, REPLY) == REPLY
+    assert await known(replies) == (REPLY, second)
+
+
+async def test_the_first_reply_stays(replies: ReplyStore) -> None:
+    await put(replies, REPLY)
+    assert await put(replies, replace(REPLY, reply="other", input_tokens=1)) == REPLY
+
+
+async def test_of_two_at_once_both_get_the_same(replies: ReplyStore) -> None:
+    kept = await asyncio.gather(*(put(replies, replace(REPLY, reply=f"reply {number}")) for number in range(8)))
+    assert len(set(kept)) == 1
+
+
+async def test_stage_version_source_and_owner_are_told_apart(replies: ReplyStore) -> None:
+    others = [
+        replace(REPLY, owner="other"),
+        replace(REPLY, source_id="other"),
+        replace(REPLY, stage="other"),
+        replace(REPLY, version="other"),
+    ]
+    await replies.put_many([REPLY, *others])
+    assert await known(replies) == (REPLY,)
+
+
+async def test_many_come_back_in_the_order_given(replies: ReplyStore) -> None:
+    await put(replies, replace(REPLY, source_id="t3", reply="earlier"))
+    many = [replace(REPLY, source_id=f"t{number}") for number in (5, 3, 4)]
+    kept = await replies.put_many(many)
+    assert [(reply.source_id, reply.reply) for reply in kept] == [
+        ("t5", REPLY.reply),
+        ("t3", "earlier"),
+        ("t4", REPLY.reply),
+    ]
+    found = await replies.get_many([many[0].key, REPLY.key])
+    assert found == {many[0].key: (many[0],)}
+
+
+@pytest.mark.parametrize("text", ["", "a\x00b", "half a pair \ud83d", "日本語 🙂", "x" * 1_000_000])
+async def test_any_text_can_be_kept(replies: ReplyStore, text: str) -> None:
+    kept = await put(replies, replace(REPLY, reply=text))
+    assert kept.reply == text.replace("\x00", "\ufffd").replace("\ud83d", "?")
+    assert await known(replies) == (kept,)
+
+
+async def test_old_replies_are_forgotten(replies: ReplyStore, pool: Pool) -> None:
+    await replies.put_many([REPLY, replace(REPLY, source_id="t2")])
+    async with pool.connection() as connection:
+        cursor = await connection.execute(
+            "UPDATE model_replies SET created_at = created_at - interval '8 days' WHERE source_id = 't1'"
+            " RETURNING created_at"
+        )
+        ((created_at,),) = await cursor.fetchall()
+    assert await replies.purge(created_at + timedelta(days=1)) == 1
+    assert await known(replies) == ()

@@ -1,0 +1,81 @@
+"""What is confirmed together, and what has become of the challenged meanwhile."""
+
+from collections.abc import AsyncIterator
+from datetime import datetime, timedelta
+
+import pytest
+
+from mnemolog.schemas.command import Confirm, Correct, Edit, Undo
+from tests.support.builders.commits import added, commit, day, fact_id_at, merged, pending, replaced
+from tests.support.harnesses.command_harness import CommandHarness
+from tests.support.harnesses.projected_database import ProjectedDatabase
+
+pytestmark = pytest.mark.postgres
+
+KNOWN = commit("t1", added("Alice lives in Rome."))
+MILAN = commit("t2", pending("Alice lives in Milan.", fact_id_at(KNOWN)), at=day(1))
+PARIS = commit("t3", pending("Alice lives in Paris.", fact_id_at(KNOWN)), at=day(1))
+OLD, ONE, OTHER = fact_id_at(KNOWN), fact_id_at(MILAN), fact_id_at(PARIS)
+
+
+@pytest.fixture
+async def harness(database: str) -> AsyncIterator[CommandHarness]:
+    async with ProjectedDatabase.open(database) as stored:
+        await stored.apply(KNOWN, MILAN, PARIS)
+        yield CommandHarness(stored)
+
+
+async def stale(desk: CommandHarness) -> int:
+    return len(await desk.stored.rows("SELECT 1 FROM rejections UNION ALL SELECT 1 FROM memory_events WHERE stale"))
+
+
+async def test_two_that_challenge_the_same_end_it_once(harness: CommandHarness) -> None:
+    done = await harness.execute("c1", Confirm(fact_ids=(ONE, OTHER)), at=day(2))
+    assert (done.outcome, len(done.events)) == ("done", 2)
+    assert await harness.statuses(OLD, ONE, OTHER) == ["archived", "active", "active"]
+    assert await stale(harness) == 0
+    await harness.execute("c2", Undo(source_id="c1"), at=day(3))
+    assert await harness.statuses(OLD, ONE, OTHER) == ["active", "pending_confirmation", "pending_confirmation"]
+
+
+@pytest.mark.parametrize("fact_ids", [(ONE, OLD), (OLD, ONE)])
+async def test_a_fact_is_not_confirmed_and_ended_at_once(harness: CommandHarness, fact_ids: tuple[object, ...]) -> None:
+    refused = await harness.execute("c1", Confirm.model_validate({"fact_ids": fact_ids}), at=day(2))
+    assert (refused.outcome, refused.reason) == ("rejected", "invalid_command")
+    assert str(OLD) in refused.detail
+    assert await harness.statuses(OLD, ONE) == ["active", "pending_confirmation"]
+
+
+async def test_what_was_merged_since_is_challenged_as_what_it_became(harness: CommandHarness) -> None:
+    richer = commit("t4", merged("Alice lives in Rome, in Trastevere.", OLD), at=day(2))
+    again = commit("t5", merged("Alice lives in Rome, in Trastevere, on a hill.", fact_id_at(richer)), at=day(3))
+    await harness.stored.apply(richer, again)
+    case = (await harness.known.pending_cases([ONE]))[ONE]
+    assert (case.targets, case.needs_human) == ((fact_id_at(again),), False)
+    await harness.execute("c1", Confirm(fact_ids=(ONE,)), at=day(4))
+    assert await harness.texts_with_status() == ["Alice lives in Milan."]
+    assert await stale(harness) == 0
+
+
+async def test_what_a_human_has_corrected_since_is_for_a_human_to_give_up(harness: CommandHarness) -> None:
+    corrected = await harness.execute("c1", Correct(edit=Edit(fact_id=OLD, text="Alice lives in Ostia.")), at=day(2))
+    case = (await harness.known.pending_cases([ONE]))[ONE]
+    assert (case.targets, case.needs_human) == ((fact_id_at(corrected),), True)
+    await harness.execute("c2", Confirm(fact_ids=(ONE,)), at=day(3))
+    assert await harness.texts_with_status() == ["Alice lives in Milan."]
+
+
+async def test_what_has_ended_since_is_no_longer_challenged(harness: CommandHarness) -> None:
+    await harness.stored.apply(commit("t4", replaced("Alice lives in Bonn.", OLD), at=day(2)))
+    case = (await harness.known.pending_cases([ONE]))[ONE]
+    assert (case.targets, case.needs_human) == ((), False)
+
+
+@pytest.mark.parametrize("issued_at", [day(2), day(4000)])
+async def test_what_is_confirmed_by_a_fast_clock_was_not_said_in_the_future(
+    harness: CommandHarness, issued_at: datetime
+) -> None:
+    await harness.execute("c1", Confirm(fact_ids=(OLD,)), at=issued_at, clock=day(2))
+    (standing,) = await harness.states(OLD)
+    assert standing.last_confirmed_at is not None
+    assert abs(standing.last_confirmed_at - day(2)) < timedelta(minutes=1)

@@ -1,0 +1,309 @@
+"""What each order does to real tables, and what is refused."""
+
+from collections.abc import AsyncIterator
+from datetime import timedelta
+from uuid import UUID, uuid4
+
+import pytest
+
+from mnemolog.schemas.command import (
+    CommandPayload,
+    Confirm,
+    Correct,
+    Delete,
+    DeleteAll,
+    Edit,
+    Expire,
+    Reject,
+    Resolve,
+    SetPolicy,
+    Update,
+    tenant_scope,
+)
+from mnemolog.schemas.policy import Policy
+from mnemolog.schemas.scope import Scope
+from tests.support.builders.commits import (
+    BOB,
+    added,
+    commit,
+    corrected,
+    day,
+    fact_id_at,
+    pending,
+    pseudo_random_vector,
+    replaced,
+    retracted,
+    weighed_candidate,
+    with_decision,
+)
+from tests.support.harnesses.command_harness import CommandHarness
+from tests.support.harnesses.projected_database import ProjectedDatabase
+
+pytestmark = pytest.mark.postgres
+
+KNOWN = commit(
+    "t1",
+    added("Alice lives in Bern.", key="home_city", value="Bern", category="identity", subject="Alice"),
+    added("Alice has a cat."),
+    added("Alice eats no nuts.", category="health", key="allergy"),
+)
+BERN, CAT, NUTS = fact_id_at(KNOWN), fact_id_at(KNOWN, 1), fact_id_at(KNOWN, 2)
+BOBS = commit("b1", added("Bob's secret is 4711."), scope=BOB)
+SECRET = fact_id_at(BOBS)
+
+
+@pytest.fixture
+async def harness(database: str) -> AsyncIterator[CommandHarness]:
+    async with ProjectedDatabase.open(database) as stored:
+        await stored.apply(KNOWN, BOBS)
+        yield CommandHarness(stored)
+
+
+def edit(fact_id: UUID, text: str, **fields: str) -> Edit:
+    return Edit(fact_id=fact_id, text=text, **fields)
+
+
+async def test_an_update_takes_the_place_of_a_fact_from_its_time_on(harness: CommandHarness) -> None:
+    order = Update(edits=(edit(BERN, "Alice lives in Basel.", value="Basel"), edit(CAT, "Alice has two cats.")))
+    done = await harness.execute("c1", order, at=day(1), actor="ana@example.org")
+    assert done.outcome == "done"
+    assert await harness.texts_with_status() == ["Alice eats no nuts.", "Alice has two cats.", "Alice lives in Basel."]
+    facts = await harness.known.facts([BERN, fact_id_at(done)])
+    old, new = facts[BERN], facts[fact_id_at(done)]
+    assert (old.state.status, old.state.true_to, new.true_from) == ("superseded", day(1), day(1))
+    assert (new.fact.key, new.fact.value, new.fact.category, new.fact.subject) == (
+        *("home_city", "Basel"),
+        *("identity", "Alice"),
+    )
+    assert (new.fact.search_text, new.state.confidence) == ("to find: Alice lives in Basel.", 0.95)
+    decision = done.events[0].decision
+    assert (decision.by, decision.reason) == ("application", "ana@example.org updated it")
+    assert [before.text for before in decision.before] == ["Alice lives in Bern."]
+
+
+async def test_an_update_from_a_fast_clock_leaves_one_of_both_active(harness: CommandHarness) -> None:
+    done = await harness.execute("c1", Update(edits=(edit(BERN, "Alice lives in Basel."),)), at=day(1), clock=day(0.9))
+    assert await harness.statuses(BERN, fact_id_at(done)) == ["superseded", "active"]
+
+
+async def test_an_update_of_what_is_yet_to_begin_leaves_one_of_both_active(harness: CommandHarness) -> None:
+    future = commit("t2", added("Alice moves on 1 June.", true_from=day(90)))
+    await harness.stored.apply(future)
+    done = await harness.execute("c1", Update(edits=(edit(fact_id_at(future), "Alice moves on 2 June."),)), at=day(1))
+    assert await harness.statuses(fact_id_at(future), fact_id_at(done)) == ["archived", "active"]
+    assert (await harness.known.facts([fact_id_at(done)]))[fact_id_at(done)].true_from == day(90)
+
+
+@pytest.mark.parametrize("ended", [False, True])
+async def test_a_correction_is_a_humans_word(harness: CommandHarness, ended: bool) -> None:
+    order = Correct(edit=edit(BERN, "Alice lives in Biel."), ended_at=day(1) if ended else None)
+    done = await harness.execute("c1", order, at=day(2), actor="ana@example.org")
+    facts = await harness.known.facts([BERN, fact_id_at(done)])
+    old, new = facts[BERN], facts[fact_id_at(done)]
+    assert (new.authority, new.state.confidence, new.true_from) == ("human", 1.0, day(1) if ended else day(0))
+    assert (old.state.status, old.state.superseded_by) == ("superseded", fact_id_at(done))
+    assert (old.state.true_to is None, old.state.believed_to is None) == (not ended, ended)
+    assert done.events[0].decision.reason == "ana@example.org corrected it"
+
+
+async def test_deleted_facts_are_no_longer_held(harness: CommandHarness) -> None:
+    done = await harness.execute("c1", Delete(fact_ids=(CAT, NUTS, CAT)), at=day(1))
+    assert [event.event for event in done.events] == ["fact_retracted"] * 2
+    assert await harness.texts_with_status() == ["Alice lives in Bern."]
+    (cat,) = await harness.states(CAT)
+    assert (cat.status, cat.believed_to, cat.true_to) == ("retracted", day(1) + timedelta(seconds=3), None)
+
+
+@pytest.mark.parametrize(
+    ("order", "left"),
+    [
+        (DeleteAll(), []),
+        (DeleteAll(key="home_city"), ["Alice eats no nuts.", "Alice has a cat."]),
+        (DeleteAll(category="health"), ["Alice has a cat.", "Alice lives in Bern."]),
+        (DeleteAll(category="finance"), ["Alice eats no nuts.", "Alice has a cat.", "Alice lives in Bern."]),
+    ],
+)
+async def test_everything_of_a_scope_can_be_deleted(harness: CommandHarness, order: DeleteAll, left: list[str]) -> None:
+    waiting = commit("t2", pending("Alice lives in Chur.", BERN, key="home_city"), at=day(0.5))
+    elsewhere = commit("t3", added("Alice uses an app."), scope=Scope(user_id="alice", app_id="app"))
+    await harness.stored.apply(waiting, elsewhere)
+    done = await harness.execute("c1", order, at=day(1))
+    assert done.outcome == "done"
+    assert await harness.texts_with_status() == sorted([*left, "Alice uses an app."])
+    assert await harness.texts_with_status(scope=BOB) == ["Bob's secret is 4711."]
+    open_ones = await harness.stored.rows("SELECT count(*) FROM pending_confirmations WHERE settled_at IS NULL")
+    assert open_ones == [(1 if "Alice lives in Bern." in left else 0,)]
+
+
+async def test_more_than_one_commit_holds_is_not_deleted_at_once(harness: CommandHarness) -> None:
+    many = [added(f"Fact {number}.", category="other", vector=pseudo_random_vector(number, 3)) for number in range(700)]
+    await harness.stored.apply(*(commit(f"m{part}", *many) for part in range(3)))
+    refused = await harness.execute("c1", DeleteAll(), at=day(1))
+    assert (refused.outcome, refused.reason) == ("rejected", "invalid_command")
+    assert "2103 facts" in refused.detail
+    done = await harness.execute("c2", DeleteAll(category="identity"), at=day(1))
+    assert done.outcome == "done"
+
+
+async def test_a_pending_fact_is_confirmed_and_does_what_it_was_held_back_from(harness: CommandHarness) -> None:
+    waiting = commit("t2", pending("Alice lives in Chur.", BERN, action="replace", ended_at=day(1)), at=day(1))
+    await harness.stored.apply(waiting)
+    done = await harness.execute("c1", Confirm(fact_ids=(fact_id_at(waiting), CAT)), at=day(2))
+    assert [event.event for event in done.events] == ["pending_confirmed", "fact_confirmed"]
+    old, new, cat = await harness.states(BERN, fact_id_at(waiting), CAT)
+    assert (old.status, old.true_to, old.superseded_by) == ("superseded", day(1), fact_id_at(waiting))
+    assert (new.status, new.believed_from) == ("active", day(2) + timedelta(seconds=3))
+    assert (cat.mention_count, cat.confidence) == (2, pytest.approx(0.9625))
+    assert [before.text for before in done.events[0].decision.before] == [
+        "Alice lives in Chur.",
+        "Alice lives in Bern.",
+    ]
+
+
+async def test_a_confirmed_fact_ends_only_what_is_still_open(harness: CommandHarness) -> None:
+    waiting = commit("t2", pending("Alice lives in Chur.", BERN), at=day(1))
+    await harness.stored.apply(waiting, commit("t3", retracted(BERN), at=day(2)))
+    done = await harness.execute("c1", Confirm(fact_ids=(fact_id_at(waiting),)), at=day(3))
+    assert done.outcome == "done"
+    assert await harness.statuses(BERN, fact_id_at(waiting)) == ["retracted", "active"]
+    assert await harness.stored.rows("SELECT count(*) FROM memory_events WHERE stale") == [(0,)]
+
+
+async def test_a_rejected_fact_is_closed_and_what_it_challenged_stays(harness: CommandHarness) -> None:
+    waiting = commit("t2", pending("Alice lives in Chur.", BERN), at=day(1))
+    await harness.stored.apply(waiting)
+    await harness.execute("c1", Reject(fact_ids=(fact_id_at(waiting),)), at=day(2))
+    assert await harness.statuses(BERN, fact_id_at(waiting)) == ["active", "archived"]
+    assert await harness.stored.rows("SELECT settlement FROM pending_confirmations") == [("rejected",)]
+
+
+@pytest.mark.parametrize(
+    ("action", "statuses"),
+    [
+        ("keep_both", ["active", "active"]),
+        ("keep_old", ["active", "archived"]),
+        ("replace", ["superseded", "active"]),
+        ("contradict", ["archived", "active"]),
+        ("merge", ["superseded", "superseded"]),
+    ],
+)
+async def test_an_unresolved_fact_is_settled_against_what_it_was_added_beside(
+    harness: CommandHarness, action: str, statuses: list[str]
+) -> None:
+    beside = with_decision(
+        added("Alice lives in Chur.", unresolved=True), candidates=(weighed_candidate(BERN), weighed_candidate(uuid4()))
+    )
+    doubtful = commit("t2", beside, at=day(1))
+    await harness.stored.apply(doubtful)
+    text = "Alice lives in Bern and Chur." if action == "merge" else None
+    order = Resolve.model_validate({"fact_id": fact_id_at(doubtful), "action": action, "text": text})
+    done = await harness.execute("c1", order, at=day(2))
+    assert done.outcome == "done"
+    assert await harness.statuses(BERN, fact_id_at(doubtful)) == statuses
+    assert await harness.stored.rows("SELECT count(*) FROM facts WHERE unresolved") == [(0,)]
+    if action == "merge":
+        assert "Alice lives in Bern and Chur." in await harness.texts_with_status()
+
+
+async def test_what_cannot_be_settled_is_told(harness: CommandHarness) -> None:
+    doubtful = commit("t2", added("Alice lives in Chur.", unresolved=True), at=day(1))
+    await harness.stored.apply(doubtful)
+    refused = await harness.execute("c1", Resolve(fact_id=fact_id_at(doubtful), action="replace"), at=day(2))
+    assert (refused.reason, "name targets" in refused.detail) == ("invalid_command", True)
+    refused = await harness.execute("c2", Resolve(fact_id=BERN, action="keep_both"), at=day(2))
+    assert refused.reason == "not_unresolved"
+
+
+async def test_a_policy_holds_for_its_scope_or_for_its_tenant(harness: CommandHarness) -> None:
+    order = SetPolicy(level="tenant", policy=Policy(add_only=True))
+    assert (await harness.execute("c1", order, at=day(1))).reason == "invalid_command"
+    assert (await harness.execute("c2", order, at=day(1), scope=tenant_scope("default"))).outcome == "done"
+    assert (await harness.execute("c3", SetPolicy(level="scope", policy=Policy()), at=day(1))).outcome == "done"
+    rows = await harness.stored.rows("SELECT tenant, user_id, policy -> 'add_only' FROM policies ORDER BY user_id")
+    assert rows == [("default", "", True), ("default", "alice", None)]
+
+
+async def test_facts_expire_once_their_end_has_come(harness: CommandHarness) -> None:
+    terms = commit(
+        "t2",
+        added("Alice has a guest.", valid_until=day(2)),
+        added("Alice has a pass.", valid_until=day(9)),
+        added("Alice has a lease."),
+    )
+    announced = commit("t3", retracted(fact_id_at(terms, 2), ended_at=day(3), text="The lease ends."), at=day(1))
+    await harness.stored.apply(terms, announced)
+    wanted = (*(fact_id_at(terms, ordinal) for ordinal in range(3)), BERN, SECRET, uuid4())
+    done = await harness.execute("c1", Expire(fact_ids=wanted), at=day(4))
+    assert done.outcome == "done"
+    guest, card, lease = await harness.states(*wanted[:3])
+    assert (guest.status, guest.true_to) == ("expired", day(2))
+    assert card.status == "active"
+    assert (lease.status, lease.true_to) == ("expired", day(3))
+    assert await harness.statuses(BERN, SECRET) == ["active", "active"]
+    assert {event.decision.by for event in done.events} == {"timer"}
+
+
+HUMAN = commit("h1", corrected("Alice lives in Thun.", BERN), at=day(0.5))
+WAITING = commit("t8", pending("Alice has a dog.", CAT), at=day(0.5))
+NOBODY = UUID(int=7)
+
+
+@pytest.mark.parametrize(
+    ("order", "reason", "told"),
+    [
+        (Update(edits=(edit(NOBODY, "No."), edit(NUTS, "Yes."))), "unknown_fact", f"{NOBODY} is not known"),
+        (Update(edits=(edit(SECRET, "No."), edit(NUTS, "Yes."))), "foreign_fact", "belongs to another scope"),
+        (Update(edits=(edit(BERN, "No."), edit(NUTS, "Yes."))), "closed_fact", f"{BERN} is superseded"),
+        (Update(edits=(edit(fact_id_at(HUMAN), "No."), edit(NUTS, "Yes."))), "human_word", "only a human"),
+        (Update(edits=(edit(fact_id_at(WAITING), "No."),)), "closed_fact", "waits for a confirmation"),
+        (Update(edits=(edit(NUTS, "No."), edit(NUTS, "Yes."))), "invalid_command", "edited twice"),
+        (Correct(edit=edit(SECRET, "No.")), "foreign_fact", "belongs to another scope"),
+        (Correct(edit=edit(NUTS, "No."), ended_at=day(-9)), "invalid_command", "cannot have ended before"),
+        (Delete(fact_ids=(NUTS, NOBODY, SECRET, BERN)), "foreign_fact", f"{BERN} is superseded"),
+        (Confirm(fact_ids=(NUTS, BERN)), "closed_fact", f"{BERN} is superseded"),
+        (Confirm(fact_ids=(NUTS, SECRET)), "foreign_fact", "belongs to another scope"),
+        (Reject(fact_ids=(fact_id_at(WAITING), NUTS)), "not_pending", f"{NUTS} is active"),
+        (Resolve(fact_id=NUTS, action="keep_both"), "not_unresolved", "nothing to settle"),
+        (Resolve(fact_id=NOBODY, action="keep_both"), "unknown_fact", "is not known"),
+    ],
+)
+async def test_what_cannot_be_done_is_refused_as_a_whole(
+    harness: CommandHarness, order: CommandPayload, reason: str, told: str
+) -> None:
+    await harness.stored.apply(HUMAN, WAITING)
+    before = await all_rows(harness)
+    refused = await harness.execute("c1", order, at=day(1))
+    assert (refused.outcome, refused.reason, refused.events) == ("rejected", reason, ())
+    assert told in refused.detail
+    assert "secret" not in refused.detail
+    assert await all_rows(harness) == before
+
+
+async def test_a_human_may_correct_a_human(harness: CommandHarness) -> None:
+    await harness.stored.apply(HUMAN)
+    done = await harness.execute("c1", Correct(edit=edit(fact_id_at(HUMAN), "Alice lives in Visp.")), at=day(1))
+    assert done.outcome == "done"
+    assert "Alice lives in Visp." in await harness.texts_with_status()
+
+
+async def test_a_command_that_no_commit_can_hold_is_refused(harness: CommandHarness) -> None:
+    many = [added(f"Fact {number}.") for number in range(100)]
+    stored = commit("m", *many)
+    await harness.stored.apply(stored)
+    edits = tuple(edit(fact_id_at(stored, number), f"{number} " + 7990 * "x") for number in range(100))
+    refused = await harness.execute("c1", Update(edits=edits), at=day(1))
+    assert (refused.reason, "fewer items" in refused.detail) == ("invalid_command", True)
+
+
+async def test_all_versions_before_a_fact_are_known_by_their_times(harness: CommandHarness) -> None:
+    second = commit("t2", replaced("Alice lives in Rome.", BERN), at=day(2))
+    third = commit("t3", replaced("Alice lives in Oslo.", fact_id_at(second)), at=day(4))
+    late = commit("t4", added("Alice lives in Chur.", true_from=day(1)), at=day(5))
+    ended = late.events[0].model_copy(update={"ended_at": day(2), "ended_by": fact_id_at(second)})
+    await harness.stored.apply(second, third, late.model_copy(update={"events": (ended,)}))
+    since = await harness.known.version_starts([fact_id_at(third), CAT])
+    assert since == {fact_id_at(third): (day(0), day(1), day(2), day(4)), CAT: (day(0),)}
+
+
+async def all_rows(desk: CommandHarness) -> list[tuple[object, ...]]:
+    return await desk.stored.rows("SELECT to_jsonb(f)::text FROM facts AS f ORDER BY fact_id")

@@ -1,0 +1,287 @@
+"""Taking back on real tables: by event, by source, by whoever decided; all in one scope, and as a rebuild has it."""
+
+import random
+from collections.abc import AsyncIterator
+from typing import Any
+from uuid import UUID, uuid4
+
+import pytest
+
+from mnemolog.projections.rebuild.log_source import TableLogSource
+from mnemolog.projections.rebuild.rebuild import rebuild
+from mnemolog.schemas.command import CommandPayload, Delete, DeleteAll, Edit, Resolve, SetPolicy, Undo, Update
+from mnemolog.schemas.commit import Commit
+from mnemolog.schemas.policy import Policy
+from mnemolog.schemas.provenance import Step
+from mnemolog.schemas.scope import Scope
+from tests.support.builders.commits import (
+    ALICE,
+    BOB,
+    Draft,
+    added,
+    commit,
+    confirmed,
+    contradicted,
+    corrected,
+    day,
+    event_id_at,
+    expired,
+    extended,
+    fact_id_at,
+    merged,
+    pending,
+    pending_confirmed,
+    pending_rejected,
+    pseudo_random_vector,
+    related,
+    replaced,
+    resolved,
+    retracted,
+    skipped,
+    with_decision,
+)
+from tests.support.harnesses.command_harness import CommandHarness
+from tests.support.harnesses.projected_database import ProjectedDatabase
+
+pytestmark = pytest.mark.postgres
+
+KNOWN = commit("t1", added("Alice lives in Bern."), added("Alice has a cat."), added("Alice skis.", unresolved=True))
+BERN, CAT, SKIS = (fact_id_at(KNOWN, ordinal) for ordinal in range(3))
+BOBS = commit("b1", added("Bob's secret is 4711."), scope=BOB)
+APP = Scope(user_id="alice", app_id="app")
+
+
+@pytest.fixture
+async def harness(database: str) -> AsyncIterator[CommandHarness]:
+    async with ProjectedDatabase.open(database) as stored:
+        await stored.apply(KNOWN, BOBS)
+        yield CommandHarness(stored)
+
+
+async def current_states(desk: CommandHarness) -> dict[UUID, Any]:
+    rows = await desk.stored.rows("SELECT fact_id, to_jsonb(f) - 'state_since' FROM facts AS f")
+    return dict(rows)
+
+
+async def pending_rows(desk: CommandHarness) -> list[Any]:
+    return await desk.stored.rows(
+        "SELECT fact_id, settlement, settled_at, settled_by FROM pending_confirmations ORDER BY fact_id"
+    )
+
+
+WAITING = commit("t2", pending("Alice lives in Chur.", BERN, action="replace", ended_at=day(1)), at=day(1))
+CHUR = fact_id_at(WAITING)
+
+
+@pytest.mark.parametrize(
+    "draft",
+    [
+        added("Alice rows."),
+        skipped(BERN),
+        confirmed(BERN),
+        merged("Alice lives in Bern with a cat.", BERN, CAT),
+        replaced("Alice lives in Rome.", BERN),
+        replaced("Alice will live in Rome.", BERN, ended_at=day(90)),
+        contradicted("Alice lives in Rome.", BERN),
+        extended("Alice lives in Bern's old town.", BERN),
+        related("Alice works in Bern.", BERN),
+        expired(BERN, ended_at=day(1)),
+        expired(BERN, ended_at=day(90), text="Alice moves out in spring."),
+        retracted(BERN),
+        retracted(BERN, ended_at=day(1), text="Alice no longer lives in Bern."),
+        pending("Alice lives in Thun.", BERN),
+        pending_confirmed(CHUR, BERN, action="replace", ended_at=day(1), text="Alice lives in Chur."),
+        pending_rejected(CHUR, confirmed=BERN, text="Alice lives in Bern."),
+        corrected("Alice lives in Biel.", BERN),
+        corrected("Alice lives in Biel.", BERN, ended_at=day(1)),
+        resolved(SKIS, CAT, action="keep_both"),
+        resolved(SKIS, CAT, action="keep_old"),
+        resolved(SKIS, CAT, action="contradict"),
+        resolved(SKIS, CAT, action="replace", ended_at=day(1)),
+    ],
+)
+async def test_each_event_can_be_taken_back_and_put_back(harness: CommandHarness, draft: Draft) -> None:
+    await harness.stored.apply(WAITING)
+    before, cases = await current_states(harness), await pending_rows(harness)
+    told = commit("t3", draft, at=day(2))
+    await harness.stored.apply(told)
+    after, cases_after = await current_states(harness), await pending_rows(harness)
+    assert after != before
+    undo = await harness.execute("u1", Undo(event_id=event_id_at(told)), at=day(3))
+    assert undo.outcome == "done"
+    stands = await current_states(harness)
+    assert {fact_id: stands[fact_id] for fact_id in before} == before
+    assert all(stands[fact_id]["status"] == "undone" for fact_id in stands.keys() - before.keys())
+    assert [row for row in await pending_rows(harness) if row[0] == CHUR] == cases
+    again = await harness.execute("u2", Undo(event_id=event_id_at(undo)), at=day(4))
+    assert again.outcome == "done"
+    assert await current_states(harness) == after
+    assert [row[:2] for row in await pending_rows(harness)] == [row[:2] for row in cases_after]
+    third = await harness.execute("u3", Undo(source_id="u2"), at=day(5))
+    assert third.outcome == "done"
+    stands = await current_states(harness)
+    assert {fact_id: stands[fact_id] for fact_id in before} == before
+    assert await harness.stored.rows("SELECT count(*) FROM memory_events WHERE stale") == [(0,)]
+    assert (await rebuild(harness.stored.url, TableLogSource(harness.stored.pool))).equal
+
+
+@pytest.mark.parametrize(
+    ("order", "again"),
+    [
+        (Update(edits=(Edit(fact_id=BERN, text="Basel."), Edit(fact_id=CAT, text="A dog."))), 2),
+        (Delete(fact_ids=(BERN, CAT)), 2),
+        (DeleteAll(), 1),
+        (Resolve(fact_id=SKIS, targets=(CAT,), action="merge", text="Alice skis with a cat."), 1),
+    ],
+)
+async def test_a_command_can_be_taken_back(harness: CommandHarness, order: CommandPayload, again: int) -> None:
+    before = await current_states(harness)
+    await harness.execute("c1", order, at=day(1))
+    assert await current_states(harness) != before
+    undo = await harness.execute("u1", Undo(source_id="c1"), at=day(2), actor="ana@example.org")
+    assert len(undo.events) == again
+    assert undo.events[0].decision.reason.startswith("ana@example.org took back ")
+    stands = await current_states(harness)
+    assert {fact_id: stands[fact_id] for fact_id in before} == before
+    refused = await harness.execute("u2", Undo(source_id="c1"), at=day(3))
+    assert (refused.outcome, refused.reason) == ("rejected", "already_undone")
+
+
+async def test_two_thousand_deleted_facts_can_be_taken_back(harness: CommandHarness) -> None:
+    many = [added(f"Fact {number}.", vector=pseudo_random_vector(number, 3)) for number in range(999)]
+    await harness.stored.apply(commit("m1", *many), commit("m2", *many[:998]))
+    before = await current_states(harness)
+    deleted = await harness.execute("c1", DeleteAll(), at=day(1))
+    assert (deleted.outcome, await harness.texts_with_status()) == ("done", [])
+    undo = await harness.execute("u1", Undo(source_id="c1"), at=day(2))
+    assert (undo.outcome, undo.detail) == ("done", "")
+    assert await current_states(harness) == before
+
+
+async def test_more_than_one_command_can_take_back_is_refused_whole(
+    harness: CommandHarness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mnemolog.streams.commands.handler.MAX_FACTS", 2)
+    before = await current_states(harness)
+    refused = await harness.execute("u1", Undo(source_id="t1"), at=day(1))
+    assert (refused.outcome, refused.events) == ("rejected", ())
+    assert "more than the 2 events that one command can take back" in refused.detail
+    assert await current_states(harness) == before
+
+
+async def test_what_later_decisions_build_on_is_refused_with_the_list_and_taken_back_with_cascade(
+    harness: CommandHarness,
+) -> None:
+    before = await current_states(harness)
+    rome = commit("t2", replaced("Alice lives in Rome.", BERN), at=day(1))
+    still = commit("t3", confirmed(fact_id_at(rome), "Yes, Rome."), at=day(2))
+    oslo = commit("t4", replaced("Alice lives in Oslo.", fact_id_at(rome)), added("Alice has skis."), at=day(3))
+    waiting = commit("t5", pending("Alice lives in Riga.", fact_id_at(oslo)), at=day(4))
+    await harness.stored.apply(rome, still, oslo, waiting)
+    refused = await harness.execute("u1", Undo(event_id=event_id_at(rome)), at=day(5))
+    assert (refused.outcome, refused.reason) == ("rejected", "built_upon")
+    assert all(
+        part in refused.detail for part in (str(event_id_at(still)), "t3", '"Yes, Rome."', str(event_id_at(oslo)))
+    )
+    undo = await harness.execute("u2", Undo(event_id=event_id_at(rome), cascade=True), at=day(5))
+    assert undone_by(undo) == [event_id_at(waiting), event_id_at(oslo), event_id_at(still), event_id_at(rome)]
+    stands = await current_states(harness)
+    assert {fact_id: stands[fact_id] for fact_id in before} == before
+    assert "Alice has skis." in await harness.texts_with_status()
+    assert await pending_rows(harness) == [(fact_id_at(waiting), "undone", undo.decided_at, event_id_at(undo))]
+    assert (await rebuild(harness.stored.url, TableLogSource(harness.stored.pool))).equal
+
+
+def by(model: str, prompt_version: str, draft: Draft) -> Draft:
+    return with_decision(draft, by="model", model=model, prompt_version=prompt_version)
+
+
+async def test_what_a_model_or_a_prompt_version_decided_in_a_window_is_taken_back(harness: CommandHarness) -> None:
+    extract = Step(stage="extract", milliseconds=1, model="bad", prompt_version="extract-9")
+    early = commit("t2", by("bad", "resolve-9", replaced("Alice lives in Rome.", BERN)), at=day(1))
+    good = commit("t3", by("good", "resolve-9", replaced("Alice has a dog.", CAT)), at=day(2))
+    bad = commit("t4", by("bad", "resolve-9", retracted(fact_id_at(early), ended_at=day(2))), at=day(3))
+    read = commit("t5", added("Alice rows."), added("Alice runs."), at=day(3), steps=[extract])
+    asked = Step(stage="resolve", milliseconds=1, model="bad", prompt_version="resolve-9")
+    beside = commit("t7", added("Alice sings."), at=day(3), steps=[asked])  # it was asked about something else
+    elsewhere = commit("t6", by("bad", "resolve-9", added("Alice uses an app.")), at=day(3), scope=APP)
+    bobs = commit("b2", by("bad", "resolve-9", added("Bob rows.")), at=day(3), scope=BOB)
+    await harness.stored.apply(early, good, bad, read, beside, elsewhere, bobs)
+    window = {"since": day(2), "until": day(4)}
+    undo = await harness.execute("u1", Undo.model_validate({"model": "bad", **window}), at=day(5))
+    assert undone_by(undo) == [event_id_at(read, 1), event_id_at(read, 0), event_id_at(bad)]
+    assert await harness.texts_with_status(scope=ALICE) == [
+        *("Alice has a dog.", "Alice lives in Rome.", "Alice sings.", "Alice skis.", "Alice uses an app.")
+    ]
+    again = await harness.execute("u2", Undo.model_validate({"model": "bad", **window}), at=day(5))
+    assert again.reason == "nothing_to_undo"
+    both = Undo.model_validate({"model": "good", "prompt_version": "resolve-9", **window})
+    assert len((await harness.execute("u3", both, at=day(5))).events) == 1
+    neither = Undo.model_validate({"model": "good", "prompt_version": "resolve-1", **window})
+    assert (await harness.execute("u4", neither, at=day(5))).reason == "nothing_to_undo"
+    prompt = Undo.model_validate({"prompt_version": "resolve-9", "since": day(0), "until": day(4)})
+    assert (await harness.execute("u5", prompt, at=day(5))).outcome == "done"
+    assert "Alice lives in Bern." in await harness.texts_with_status()
+
+
+@pytest.mark.parametrize(
+    ("order", "reason"),
+    [
+        (Undo(event_id=uuid4()), "nothing_to_undo"),
+        (Undo(event_id=event_id_at(BOBS)), "nothing_to_undo"),
+        (Undo(source_id="b1"), "nothing_to_undo"),
+        (Undo(source_id="nobody"), "nothing_to_undo"),
+        (Undo(source_id="policy"), "nothing_to_undo"),
+    ],
+)
+async def test_what_is_not_there_or_anothers_is_refused(harness: CommandHarness, order: Undo, reason: str) -> None:
+    await harness.execute("policy", SetPolicy(level="scope", policy=Policy(add_only=True)), at=day(0.5))
+    before = await current_states(harness)
+    refused = await harness.execute("u1", order, at=day(1))
+    assert (refused.outcome, refused.reason) == ("rejected", reason)
+    assert "secret" not in refused.detail
+    assert await current_states(harness) == before
+
+
+async def test_no_command_touches_anothers_facts(harness: CommandHarness) -> None:
+    """Random orders of one user at facts, events and sources of all: the others' rows stay as they are."""
+    chance = random.Random(4)
+    elsewhere = commit("t9", added("Alice uses an app."), scope=APP)
+    tenant = commit("t9", added("Another Alice."), scope=Scope(tenant="acme", user_id="alice"))
+    await harness.stored.apply(elsewhere, tenant)
+    others = {fact_id_at(one) for one in (BOBS, elsewhere, tenant)}
+    before = {fact_id: row for fact_id, row in (await current_states(harness)).items() if fact_id in others}
+    done = 0
+    for number in range(60):
+        made = await harness.execute(f"c{number}", await random_command(harness, chance), at=day(1 + number))
+        if number % 3 == 0:
+            told = added(f"Fact {number}.", unresolved=bool(chance.getrandbits(1)))
+            await harness.stored.apply(commit(f"m{number}", told, at=day(1.5 + number)))
+        done += made.outcome == "done"
+    rows = await current_states(harness)
+    assert {fact_id: row for fact_id, row in rows.items() if fact_id in others} == before
+    assert done > 20
+    assert await harness.stored.rows("SELECT count(*) FROM rejections") == [(0,)]
+    assert (await rebuild(harness.stored.url, TableLogSource(harness.stored.pool))).equal
+
+
+async def random_command(desk: CommandHarness, chance: random.Random) -> CommandPayload:
+    """Now and then it is well aimed: at an active fact, or at the last commits."""
+    rows = await desk.stored.rows("SELECT fact_id, user_id || status = 'aliceactive' FROM facts ORDER BY fact_id")
+    facts = [fact_id for fact_id, fit in rows if fit or chance.random() < 0.2]
+    events = [row[0] for row in await desk.stored.rows("SELECT event_id FROM memory_events ORDER BY decided_at")][-9:]
+    sources = [row[0] for row in await desk.stored.rows("SELECT source_id FROM commits ORDER BY decided_at")][-9:]
+    fact_id = chance.choice(facts or [BERN])
+    orders: list[CommandPayload] = [
+        Update(edits=(Edit(fact_id=fact_id, text=f"Text {chance.random()}."),)),
+        Update(edits=(Edit(fact_id=fact_id, text=f"Text {chance.random()}."),)),
+        Delete(fact_ids=(fact_id, *facts[:1])),
+        Undo(event_id=chance.choice(events), cascade=chance.random() < 0.5),
+        Undo(source_id=chance.choice(sources), cascade=chance.random() < 0.5),
+        Resolve(fact_id=fact_id, action="keep_both", targets=tuple(facts[:1])),
+    ]
+    return chance.choice(orders)
+
+
+def undone_by(made: Commit) -> list[UUID]:
+    return [event.undone for event in made.events if event.event == "decision_undone"]

@@ -1,0 +1,100 @@
+"""Topics on a real broker: made when missing, refused when they differ, shown as they are."""
+
+import asyncio
+import time
+from datetime import timedelta
+
+import pytest
+from aiokafka.admin import AIOKafkaAdminClient, NewTopic  # type: ignore[import-untyped] # aiokafka ships no types
+
+from mnemolog.streams.errors import PartitionCountDiffers, RetentionTooShort, TopicNotCreated
+from mnemolog.streams.kafka.admin import describe_topics, ensure_topics
+from mnemolog.streams.kafka.topics import CONVERSATION_TURNS, DEAD_LETTERS, MEMORY_EVENTS, TOPICS, topic_name
+from tests.support.servers.kafka_client import PARTITIONS, producer, publish, read_all
+
+pytestmark = pytest.mark.kafka
+
+
+@pytest.fixture
+def prefix(topic_suffix: str) -> str:
+    return f"{topic_suffix}-"
+
+
+async def create(bootstrap: str, name: str, partitions: int = PARTITIONS, **config: str) -> None:
+    admin = AIOKafkaAdminClient(bootstrap_servers=bootstrap)
+    await admin.start()
+    try:
+        settings = {key.replace("_", "."): value for key, value in config.items()}
+        answer = await admin.create_topics([NewTopic(name, partitions, 1, topic_configs=settings)])
+        assert answer.topic_errors[0][1] == 0
+    finally:
+        await admin.close()
+
+
+async def test_the_missing_ones_are_created_and_the_others_left_alone(bootstrap: str, prefix: str) -> None:
+    await create(bootstrap, topic_name(CONVERSATION_TURNS, prefix), retention_ms="60000")
+    created = await ensure_topics(bootstrap, partitions=PARTITIONS, prefix=prefix)
+    assert set(created) == {topic_name(topic, prefix) for topic in TOPICS} - {topic_name(CONVERSATION_TURNS, prefix)}
+    assert await ensure_topics(bootstrap, partitions=PARTITIONS, prefix=prefix) == []
+    states = {state.topic.name: state for state in await describe_topics(bootstrap, prefix=prefix)}
+    assert {state.partitions for state in states.values()} == {PARTITIONS}
+    assert states["conversation_turns"].retention == timedelta(minutes=1)
+    assert states["memory_events"].retention is None
+    assert states["dead_letters"].retention == DEAD_LETTERS.retention
+
+
+async def test_two_workers_may_create_at_once(bootstrap: str, prefix: str) -> None:
+    created = await asyncio.gather(*(ensure_topics(bootstrap, partitions=PARTITIONS, prefix=prefix) for _ in range(3)))
+    assert sorted(name for names in created for name in names) == sorted(topic_name(t, prefix) for t in TOPICS)
+
+
+async def test_another_partition_count_is_refused_with_the_reason(bootstrap: str, prefix: str) -> None:
+    await ensure_topics(bootstrap, partitions=PARTITIONS, prefix=prefix)
+    with pytest.raises(PartitionCountDiffers, match=r"12 partitions are set, but .*memory_events has 4"):
+        await ensure_topics(bootstrap, partitions=12, prefix=prefix)
+
+
+async def test_a_log_that_forgets_is_refused(bootstrap: str, prefix: str) -> None:
+    await create(bootstrap, topic_name(MEMORY_EVENTS, prefix), retention_ms="604800000")
+    with pytest.raises(RetentionTooShort, match=r"retention.ms=-1"):
+        await ensure_topics(bootstrap, partitions=PARTITIONS, prefix=prefix)
+
+
+async def test_a_log_that_compacts_is_refused(bootstrap: str, prefix: str) -> None:
+    await create(bootstrap, topic_name(MEMORY_EVENTS, prefix), retention_ms="-1", cleanup_policy="compact")
+    with pytest.raises(RetentionTooShort, match=r"cleanup.policy=compact"):
+        await ensure_topics(bootstrap, partitions=PARTITIONS, prefix=prefix)
+
+
+async def test_a_refusal_of_the_broker_is_passed_on(bootstrap: str, prefix: str) -> None:
+    with pytest.raises(TopicNotCreated, match="error 38"):
+        await ensure_topics(bootstrap, partitions=PARTITIONS, replication_factor=9, prefix=prefix)
+
+
+async def test_topics_are_shown_with_their_ends_and_missing_ones_as_empty(bootstrap: str, prefix: str) -> None:
+    await create(bootstrap, topic_name(CONVERSATION_TURNS, prefix))
+    await publish(bootstrap, topic_name(CONVERSATION_TURNS, prefix), [(b"k", b"v")] * 5)
+    states = {state.topic.name: state for state in await describe_topics(bootstrap, prefix=prefix)}
+    assert set(states) == {topic.name for topic in TOPICS}
+    assert sum(states["conversation_turns"].end_offsets.values()) == 5
+    assert (states["memory_events"].partitions, states["memory_events"].end_offsets) == (0, {})
+
+
+async def test_a_broker_without_any_of_the_topics_is_shown_as_it_is(bootstrap: str, prefix: str) -> None:
+    assert {state.partitions for state in await describe_topics(bootstrap, prefix=prefix)} == {0}
+
+
+async def test_a_publishers_clock_decides_neither_when_a_record_is_deleted_nor_whether_it_is_taken(
+    bootstrap: str, prefix: str
+) -> None:
+    await ensure_topics(bootstrap, partitions=PARTITIONS, prefix=prefix)
+    name = topic_name(CONVERSATION_TURNS, prefix)
+    before = time.time()
+    async with producer(bootstrap) as client:
+        for clock in (timedelta(), timedelta(seconds=before) + timedelta(days=1)):
+            milliseconds = clock // timedelta(milliseconds=1)
+            await client.send_and_wait(name, key=b"k", value=b"v", timestamp_ms=milliseconds)
+    after = time.time()
+    stamped = [record.timestamp for record in await read_all(bootstrap, name)]
+    assert len(stamped) == 2
+    assert all(before - 1 <= moment <= after + 1 for moment in stamped)

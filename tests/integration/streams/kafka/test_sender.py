@@ -1,0 +1,144 @@
+"""Durable sends and dead letters on a real broker."""
+
+import asyncio
+import os
+from collections.abc import AsyncIterator, Awaitable
+from datetime import UTC, datetime
+
+import pytest
+from aiokafka.errors import (  # type: ignore[import-untyped] # aiokafka ships no types
+    KafkaConnectionError,
+    MessageSizeTooLargeError,
+    OutOfOrderSequenceNumber,
+)
+
+from mnemolog.streams.errors import ProducerDead, RecordTooLarge
+from mnemolog.streams.kafka.admin import ensure_topics
+from mnemolog.streams.kafka.dead_letters import DeadLetter, DeadLetterWriter
+from mnemolog.streams.kafka.record import KafkaRecord
+from mnemolog.streams.kafka.sender import Headers, RecordMetadata, Sender, SentRecord
+from mnemolog.streams.kafka.topics import CONVERSATION_TURNS, DEAD_LETTERS, MIB, max_record_bytes, topic_name
+from tests.support.servers.kafka_client import PARTITIONS, producer, read_all
+
+pytestmark = pytest.mark.kafka
+
+NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
+
+
+@pytest.fixture
+async def prefix(bootstrap: str, topic_suffix: str) -> str:
+    await ensure_topics(bootstrap, partitions=PARTITIONS, prefix=f"{topic_suffix}-")
+    return f"{topic_suffix}-"
+
+
+@pytest.fixture
+async def sender(bootstrap: str, prefix: str) -> AsyncIterator[Sender]:
+    async with producer(bootstrap) as client:
+        yield Sender(client.send, limits=max_record_bytes(prefix))
+
+
+@pytest.fixture
+def turns(prefix: str) -> str:
+    return topic_name(CONVERSATION_TURNS, prefix)
+
+
+def record(value: bytes | None, key: bytes | None = b"user") -> KafkaRecord:
+    return KafkaRecord(topic="t", partition=1, offset=7, key=key, value=value, timestamp=0.0)
+
+
+class UnreliableBroker:
+    """A producer that fails a few times and then answers."""
+
+    def __init__(self, *errors: Exception) -> None:
+        self.errors = list(errors)
+        self.delays: list[float] = []
+
+    async def send(
+        self, topic: str, *, key: bytes | None, value: bytes | None, headers: Headers
+    ) -> Awaitable[RecordMetadata]:
+        del key, value, headers
+        answer: asyncio.Future[RecordMetadata] = asyncio.get_running_loop().create_future()
+        if self.errors:
+            answer.set_exception(self.errors.pop(0))
+        else:
+            answer.set_result(SentRecord(topic=topic, partition=0, offset=1))
+        return answer
+
+    async def sleep(self, seconds: float) -> None:
+        self.delays.append(seconds)
+
+
+async def test_a_sent_record_is_there(bootstrap: str, sender: Sender, turns: str) -> None:
+    sent = await sender.send(turns, key=b"user", value=b"hello", headers=(("origin", b"t/0/1"),))
+    [found] = await read_all(bootstrap, turns)
+    assert (found.topic, found.partition, found.offset) == (sent.topic, sent.partition, sent.offset)
+    assert (found.key, found.value, found.headers) == (b"user", b"hello", (("origin", b"t/0/1"),))
+
+
+async def test_a_record_that_is_too_large_is_refused_before_it_is_sent(
+    bootstrap: str, sender: Sender, turns: str
+) -> None:
+    with pytest.raises(RecordTooLarge, match="does not fit"):
+        await sender.send(turns, key=b"user", value=bytes(MIB))
+    assert await read_all(bootstrap, turns) == []
+
+
+async def test_the_largest_record_that_passes_the_check_passes_the_broker(sender: Sender, turns: str) -> None:
+    await sender.send(turns, key=b"user", value=os.urandom(MIB - 512 - 4))
+
+
+async def test_a_refusal_of_size_by_the_broker_is_told_as_such(turns: str) -> None:
+    unsteady = UnreliableBroker(MessageSizeTooLargeError())
+    with pytest.raises(RecordTooLarge):
+        await Sender(unsteady.send, limits={}).send(turns, key=None, value=b"")
+
+
+async def test_what_passes_is_waited_out_with_growing_delays(turns: str) -> None:
+    unsteady = UnreliableBroker(*(KafkaConnectionError() for _ in range(8)))
+    sender = Sender(unsteady.send, limits={}, jitter=lambda: 1.0, sleep=unsteady.sleep)
+    assert (await sender.send(turns, key=None, value=b"")).offset == 1
+    assert unsteady.delays == [0.2, 0.4, 0.8, 1.6, 3.2, 5.0, 5.0, 5.0]
+
+
+async def test_a_dead_producer_is_told_as_such(turns: str) -> None:
+    unsteady = UnreliableBroker(OutOfOrderSequenceNumber())
+    with pytest.raises(ProducerDead):
+        await Sender(unsteady.send, limits={}).send(turns, key=None, value=b"")
+
+
+async def test_a_dead_letter_keeps_bytes_origin_and_reason(bootstrap: str, sender: Sender, prefix: str) -> None:
+    letters = DeadLetterWriter(sender, prefix=prefix, now=lambda: NOON)
+    await letters.write(
+        record(b"\xff{"), stage="extract", reason="not_json", detail="x" * 5000, tries=3, source_id="turn-1"
+    )
+    [found] = await read_all(bootstrap, topic_name(DEAD_LETTERS, prefix))
+    assert DeadLetter.from_record(found) == DeadLetter(
+        key=b"user",
+        value=b"\xff{",
+        stage="extract",
+        reason="not_json",
+        detail="x" * 2000,
+        origin="t/1/7",
+        source_id="turn-1",
+        tries=3,
+        at=NOON,
+        size=2,
+    )
+
+
+async def test_a_dead_letter_of_nothing_is_nothing(bootstrap: str, sender: Sender, prefix: str) -> None:
+    await DeadLetterWriter(sender, prefix=prefix).write(
+        record(None, None), stage="s", reason="r", detail="\ud800", tries=0
+    )
+    [found] = await read_all(bootstrap, topic_name(DEAD_LETTERS, prefix))
+    letter = DeadLetter.from_record(found)
+    assert (letter.key, letter.value, letter.size, letter.detail) == (None, None, -1, "\\ud800")
+
+
+async def test_what_no_topic_takes_is_cut(bootstrap: str, sender: Sender, prefix: str) -> None:
+    huge = os.urandom(3 * MIB)
+    await DeadLetterWriter(sender, prefix=prefix).write(record(huge), stage="s", reason="too_large", detail="", tries=1)
+    [found] = await read_all(bootstrap, topic_name(DEAD_LETTERS, prefix))
+    letter = DeadLetter.from_record(found)
+    assert letter.size == 3 * MIB
+    assert letter.value == huge[:MIB]

@@ -1,0 +1,133 @@
+"""What models answered is asked for once: a turn that is delivered again gets the same, at no further cost."""
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import replace
+
+import pytest
+import pytest_asyncio
+
+from mnemolog.projections.db.pools import open_pool
+from mnemolog.projections.stores.replies import ReplyStore
+from mnemolog.schemas.vector import Vector
+from mnemolog.streams.llm.cached_models import CachedChatModel, CachedEmbedder, EmbeddingResult, RequestSource
+from mnemolog.streams.llm.errors import PromptRefusedError
+from mnemolog.streams.llm.ports import ChatMessage, Embeddings, Prompt, Reply, Usage
+from tests.support.builders.prompts import extraction, user
+
+pytestmark = pytest.mark.postgres
+
+SOURCE = RequestSource(owner="default/alice", source_id="t1", stage="extract")
+EMBEDDED = replace(SOURCE, stage="embed")
+REFUSED = "what the server refuses"
+
+
+def question(content: str) -> Prompt:
+    messages = (ChatMessage(role="user", content=content),)
+    return Prompt(purpose="extract", version="extract-1", messages=messages, schema={}, task=extraction(user("Hi.")))
+
+
+class ChangingChatModel:
+    """A chat model that never says the same thing twice."""
+
+    model = "talker"
+
+    def __init__(self) -> None:
+        self.calls = 0
+
+    async def complete(self, prompt: Prompt) -> Reply:  # noqa: ARG002 -- the port's signature
+        self.calls += 1
+        return Reply(text=f"answer {self.calls}", model="talker-1", usage=Usage(input_tokens=7, output_tokens=3))
+
+    async def close(self) -> None:
+        return
+
+
+class ChangingEmbedder:
+    """An embedder that never gives the same vector twice."""
+
+    model = "counter"
+
+    def __init__(self) -> None:
+        self.calls: list[list[str]] = []
+        self._given = 0
+
+    async def embed(self, texts: Sequence[str]) -> Embeddings:
+        self.calls.append(list(texts))
+        if REFUSED in texts:
+            raise PromptRefusedError("http_400", "no")
+        return Embeddings(vectors=tuple(self._vector() for _ in texts), usage=Usage(input_tokens=len(texts)))
+
+    async def close(self) -> None:
+        return
+
+    def _vector(self) -> Vector:
+        self._given += 1
+        return Vector.from_values("counter", [1.0, self._given])
+
+
+@pytest_asyncio.fixture
+async def replies(database: str) -> AsyncIterator[ReplyStore]:
+    async with open_pool(database, min_size=1, max_size=4, application_name="test-recording") as pool:
+        yield ReplyStore(pool)
+
+
+@pytest_asyncio.fixture
+async def cached_embedder(replies: ReplyStore) -> AsyncIterator[tuple[CachedEmbedder, ChangingEmbedder]]:
+    counter = ChangingEmbedder()
+    recorder = CachedEmbedder(counter, replies, max_texts=256, max_wait=0.05, max_concurrent=2)
+    yield recorder, counter
+    await recorder.close()
+
+
+async def test_a_model_is_asked_once_for_each_source_question_and_attempt(replies: ReplyStore) -> None:
+    talker = ChangingChatModel()
+    asked = question("Who is Alice?")
+    first = await CachedChatModel(talker, replies).for_source(SOURCE, asked)(asked, 0)
+    restarted = CachedChatModel(talker, replies)
+    assert await restarted.for_source(SOURCE, asked)(asked, 0) == first
+    assert (first.text, first.model, first.usage.input_tokens, talker.calls) == ("answer 1", "talker-1", 7, 1)
+    other = question("Who is Bob?")
+    others = [
+        await restarted.for_source(SOURCE, asked)(asked, 1),
+        await restarted.for_source(SOURCE, other)(other, 0),
+        await restarted.for_source(replace(SOURCE, source_id="t2"), asked)(asked, 0),
+        await restarted.for_source(replace(SOURCE, owner="default/bob"), asked)(asked, 0),
+    ]
+    assert [reply.text for reply in others] == ["answer 2", "answer 3", "answer 4", "answer 5"]
+
+
+async def test_each_model_that_a_question_names_is_asked(replies: ReplyStore) -> None:
+    talker = ChangingChatModel()
+    recorder = CachedChatModel(talker, replies)
+    for model in (None, "finer", "finer", None):
+        asked = replace(question("Who is Alice?"), model=model)
+        await recorder.for_source(SOURCE, asked)(asked, 0)
+    assert talker.calls == 2
+
+
+async def test_texts_are_embedded_once_for_each_source(
+    cached_embedder: tuple[CachedEmbedder, ChangingEmbedder],
+) -> None:
+    recorder, counter = cached_embedder
+    first = await recorder.embed(EMBEDDED, ("tea", "coffee"))
+    assert await recorder.embed(EMBEDDED, ("tea", "coffee")) == first
+    assert counter.calls == [["tea", "coffee"]]
+    await recorder.embed(EMBEDDED, ("tea",))
+    await recorder.embed(replace(EMBEDDED, source_id="t2"), ("tea", "coffee"))
+    assert len(counter.calls) == 3
+
+
+async def test_a_text_that_is_refused_spoils_no_other_turn(
+    cached_embedder: tuple[CachedEmbedder, ChangingEmbedder],
+) -> None:
+    recorder, counter = cached_embedder
+    sources = [replace(EMBEDDED, source_id=f"t{number}") for number in range(3)]
+    texts = [("tea",), (REFUSED,), ("coffee", "cake")]
+    waits = [recorder.embed(source, mine) for source, mine in zip(sources, texts, strict=True)]
+    tea, refused, cake = await asyncio.gather(*waits, return_exceptions=True)
+    assert isinstance(refused, PromptRefusedError)
+    assert isinstance(tea, EmbeddingResult)
+    assert isinstance(cake, EmbeddingResult)
+    assert (len(tea.vectors), len(cake.vectors)) == (1, 2)
+    assert counter.calls[0] == ["tea", REFUSED, "coffee", "cake"]

@@ -1,0 +1,281 @@
+"""The real `openai` package against a server that fails in each way that servers do."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
+from typing import Any
+
+import pytest
+
+from mnemolog.streams.llm.call_retry import RetrySettings
+from mnemolog.streams.llm.errors import PromptRefusedError, ProviderConfigurationError
+from mnemolog.streams.llm.extract_prompt import extraction_prompt, parse_extraction
+from mnemolog.streams.llm.openai_client import CallPurpose, Endpoint, create_client, retry_after
+from mnemolog.streams.llm.openai_models import MAX_CHARACTERS, MAX_TEXTS, OpenAiChatModel, OpenAiEmbedder
+from mnemolog.streams.llm.ports import Prompt, Usage
+from tests.support.builders.prompts import extraction, user
+from tests.support.polling import eventually
+from tests.support.servers.openai_server import OpenAiServer
+
+PACE = RetrySettings(initial_delay=0.005, max_delay=0.02, failures_to_open=4)
+
+
+@pytest.fixture
+def server() -> Iterator[OpenAiServer]:
+    with OpenAiServer() as running:
+        running.keep_bodies = True
+        yield running
+
+
+class RecordingObserver:
+    """Remembers each call that it is told of."""
+
+    def __init__(self) -> None:
+        self.calls: list[tuple[CallPurpose, str, Usage, str | None]] = []
+
+    def __call__(
+        self, *, purpose: CallPurpose, model: str, seconds: float, usage: Usage, error_code: str | None
+    ) -> None:
+        assert seconds > 0
+        self.calls.append((purpose, model, usage, error_code))
+
+
+def endpoint(server: OpenAiServer, pace: RetrySettings = PACE, *, timeout: float = 5.0) -> Endpoint:
+    return Endpoint(base_url=server.base_url, api_key="k", timeout=timeout, retry=pace)
+
+
+def prompt(said: str = "I live in Berlin.") -> Prompt:
+    return extraction_prompt(extraction(user(said)))
+
+
+async def complete(server: OpenAiServer, said: str = "I live in Berlin.", **options: Any) -> str:
+    chat = OpenAiChatModel(endpoint(server), "test-model", **options)
+    try:
+        return (await chat.complete(prompt(said))).text
+    finally:
+        await chat.close()
+
+
+async def embed(server: OpenAiServer, texts: list[str], **options: Any) -> list[tuple[float, ...]]:
+    embedder = OpenAiEmbedder(endpoint(server), "test-embedding", **options)
+    try:
+        return [vector.values for vector in (await embedder.embed(texts)).vectors]
+    finally:
+        await embedder.close()
+
+
+async def test_a_completion_is_asked_for_by_schema_and_counted(server: OpenAiServer) -> None:
+    observed = RecordingObserver()
+    chat = OpenAiChatModel(endpoint(server), "test-model", observer=observed)
+    question = prompt()
+    reply = await chat.complete(question)
+    await chat.close()
+    (body,) = server.bodies
+    assert body["temperature"] == 0
+    assert body["seed"] == 0
+    assert body["response_format"] == {
+        "type": "json_schema",
+        "json_schema": {"name": "extract", "strict": True, "schema": question.schema},
+    }
+    assert [message["role"] for message in body["messages"]] == ["system", "user"]
+    assert reply.model == "test-model"
+    assert reply.usage.input_tokens > 0 < reply.usage.output_tokens
+    assert observed.calls == [("extract", "test-model", reply.usage, None)]
+    assert parse_extraction(reply.text, extraction(user("I live in Berlin."))).value
+
+
+@pytest.mark.parametrize("form", ["json_object", "none"])
+async def test_a_server_without_schemas_is_told_in_words(server: OpenAiServer, form: str) -> None:
+    await complete(server, structured_output=form, temperature=None)
+    (body,) = server.bodies
+    assert body.get("response_format") == ({"type": "json_object"} if form == "json_object" else None)
+    assert "temperature" not in body
+    assert '"excerpt"' in body["messages"][-1]["content"]
+
+
+@pytest.mark.parametrize("status", [401, 403, 404, 408, 409, 429, 500, 502, 503, 529])
+async def test_what_can_pass_is_waited_out(server: OpenAiServer, status: int) -> None:
+    observed = RecordingObserver()
+    server.fail(mode="status", status=status, times=6)
+    assert "Berlin" in await complete(server, observer=observed)
+    assert server.requests["chat"] == 7
+    assert [call[3] for call in observed.calls] == [f"http_{status}"] * 6 + [None]
+
+
+@pytest.mark.parametrize("mode", ["cut", "cut_body", "html", "error_in_200"])
+async def test_broken_connections_and_gateways_are_waited_out(server: OpenAiServer, mode: str) -> None:
+    server.fail(mode=mode, times=6)
+    assert "Berlin" in await complete(server)
+    assert server.requests["chat"] == 7
+
+
+async def test_a_server_that_is_not_there_is_waited_for() -> None:
+    with socket.socket() as reserved:
+        reserved.bind(("127.0.0.1", 0))
+        port = reserved.getsockname()[1]
+    observed = RecordingObserver()
+    chat = OpenAiChatModel(
+        Endpoint(base_url=f"http://127.0.0.1:{port}/v1", retry=PACE, api_key="k"), "test-model", observer=observed
+    )
+    waiting = asyncio.create_task(chat.complete(prompt()))
+    await eventually(lambda: chat.paused)
+    with OpenAiServer(port=port):
+        assert "Berlin" in (await asyncio.wait_for(waiting, 20)).text
+        await chat.close()
+    assert not chat.paused
+    assert observed.calls[0][3] == "connection"
+
+
+async def test_retry_after_is_honoured(server: OpenAiServer) -> None:
+    server.fail(mode="status", status=429, retry_after="0.4")
+    loop = asyncio.get_running_loop()
+    start = loop.time()
+    await complete(server)
+    assert loop.time() - start >= 0.4
+
+
+def test_retry_after_comes_as_seconds_milliseconds_or_date() -> None:
+    now = datetime(2024, 5, 1, 12, 0, tzinfo=UTC)
+    assert retry_after({"retry-after": "7"}, now) == 7
+    assert retry_after({"retry-after-ms": "250", "retry-after": "7"}, now) == 0.25
+    assert retry_after({"retry-after": format_datetime(now + timedelta(seconds=90), usegmt=True)}, now) == 90
+    assert retry_after({"retry-after": format_datetime(now - timedelta(seconds=90), usegmt=True)}, now) == 0
+    assert retry_after({"retry-after": "soon"}, now) is None
+    assert retry_after({"retry-after": "nan"}, now) is None
+    assert retry_after({}, now) is None
+
+
+@pytest.mark.parametrize(
+    ("failure", "reason"),
+    [
+        ({"mode": "status", "status": 400}, "http_400"),
+        ({"mode": "status", "status": 413}, "http_413"),
+        ({"mode": "status", "status": 422}, "http_422"),
+        ({"mode": "refusal"}, "model_refusal"),
+        ({"mode": "content_filter"}, "content_filter"),
+    ],
+)
+async def test_what_can_never_succeed_is_refused_at_once(
+    server: OpenAiServer, failure: dict[str, Any], reason: str
+) -> None:
+    server.fail(**failure)
+    with pytest.raises(PromptRefusedError) as refused:
+        await complete(server)
+    assert refused.value.reason == reason
+    assert server.requests["chat"] == 1
+
+
+@pytest.mark.parametrize("mode", ["truncated", "wrong_schema"])
+async def test_a_model_s_poor_words_are_the_parser_s_to_judge(server: OpenAiServer, mode: str) -> None:
+    server.fail(mode=mode)
+    said = await complete(server)
+    assert parse_extraction(said, extraction(user("I live in Berlin."))).complaints
+    assert server.requests["chat"] == 1
+
+
+async def test_a_reply_without_choices_is_tried_again_a_few_times(server: OpenAiServer) -> None:
+    server.fail(mode="no_choices", times=2)
+    assert "Berlin" in await complete(server)
+    server.fail(mode="no_choices", times=None)
+    with pytest.raises(PromptRefusedError, match="no_choices"):
+        await complete(server)
+
+
+async def test_a_prompt_that_always_times_out_is_poison_while_others_succeed(server: OpenAiServer) -> None:
+    server.fail(mode="hang", times=None, containing="poison")
+    chat = OpenAiChatModel(endpoint(server, timeout=0.3), "test-model")
+    poison = asyncio.create_task(chat.complete(prompt("I drink poison.")))
+    while not poison.done():
+        await chat.complete(prompt())
+    with pytest.raises(PromptRefusedError, match="timeout"):
+        await poison
+    await chat.close()
+
+
+async def test_a_server_that_hangs_on_everything_is_away(server: OpenAiServer) -> None:
+    server.fail(mode="hang", times=12)
+    chat = OpenAiChatModel(endpoint(server, timeout=0.1), "test-model")
+    replies = await asyncio.gather(*(chat.complete(prompt()) for _ in range(5)))
+    await chat.close()
+    assert len(replies) == 5
+    assert server.requests["chat"] == 17
+
+
+async def test_a_prompt_s_own_model_and_timeout_come_first(server: OpenAiServer) -> None:
+    chat = OpenAiChatModel(endpoint(server, timeout=0.01), "test-model")
+    server.latency = 0.2
+    reply = await chat.complete(replace(prompt(), model="finer-model", timeout=5.0))
+    await chat.close()
+    assert reply.model == "finer-model"
+    assert [body["model"] for body in server.bodies] == ["finer-model"]
+
+
+async def test_what_a_prompt_chose_for_itself_is_its_own_fault_and_holds_up_no_other(server: OpenAiServer) -> None:
+    observed = RecordingObserver()
+    chat = OpenAiChatModel(endpoint(server), "test-model", observer=observed)
+    server.fail(mode="status", status=404, times=None, containing="no-such-model")
+    with pytest.raises(PromptRefusedError, match="http_404"):
+        await chat.complete(replace(prompt(), model="no-such-model"))
+    assert observed.calls == [("extract", "other", Usage(), "http_404")]
+    server.fail(mode="hang", times=None, containing="slow")
+    for _ in range(PACE.failures_to_open):
+        with pytest.raises(PromptRefusedError, match="timeout"):
+            await chat.complete(replace(prompt("I am slow."), timeout=0.02))
+    assert not chat.paused
+    assert (await chat.complete(prompt())).model == "test-model"
+    await chat.close()
+
+
+@pytest.mark.parametrize("encoding", ["base64", "float"])
+async def test_embeddings_come_back_in_order_whatever_their_encoding(server: OpenAiServer, encoding: str) -> None:
+    texts = [f"text number {index}" for index in range(20)]
+    rows = await embed(server, texts, encoding=encoding, dimensions=64)
+    alone = [(await embed(server, [text], encoding=encoding, dimensions=64))[0] for text in texts[:3]]
+    assert rows[:3] == alone
+    assert {len(row) for row in rows} == {64}
+    assert server.bodies[0]["encoding_format"] == encoding
+
+
+async def test_texts_are_split_into_requests_that_servers_take(server: OpenAiServer) -> None:
+    rows = await embed(server, ["short"] * (MAX_TEXTS + 1), dimensions=8)
+    assert [len(body["input"]) for body in server.bodies] == [MAX_TEXTS, 1]
+    assert len(rows) == MAX_TEXTS + 1
+    server.bodies.clear()
+    await embed(server, ["x" * 100_000] * 50, dimensions=8)
+    assert {len(text) for body in server.bodies for text in body["input"]} == {MAX_CHARACTERS}
+    assert [len(body["input"]) for body in server.bodies] == [33, 17]
+
+
+@pytest.mark.parametrize(
+    ("mode", "reason"),
+    [
+        ("wrong_count", "wrong_count"),
+        ("wrong_dimensions", "wrong_dimensions"),
+        ("nan", "bad_embedding"),
+    ],
+)
+async def test_faulty_embeddings_are_tried_again_a_few_times(server: OpenAiServer, mode: str, reason: str) -> None:
+    server.fail(mode=mode, times=2)
+    assert len(await embed(server, ["a", "b"])) == 2
+    server.fail(mode=mode, times=None)
+    with pytest.raises(PromptRefusedError) as refused:
+        await embed(server, ["a", "b"])
+    assert refused.value.reason == reason
+    assert server.requests["embeddings"] == 6
+
+
+def test_a_missing_key_is_said_at_start(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("OPENAI_API_KEY", "OPENAI_ADMIN_KEY"):
+        monkeypatch.delenv(name, raising=False)
+    with pytest.raises(ProviderConfigurationError, match="MNEMOLOG_API_KEY"):
+        create_client(Endpoint())
+    assert create_client(Endpoint(base_url="http://127.0.0.1:9/v1")).api_key == "none"
+
+
+def test_a_key_is_never_shown() -> None:
+    assert "secret" not in repr(Endpoint(api_key="secret"))

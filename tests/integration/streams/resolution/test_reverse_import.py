@@ -1,0 +1,140 @@
+"""A conversation that is imported backwards comes to the same active facts as one that is told in its order."""
+
+import asyncio
+import itertools
+from collections.abc import Iterator, Sequence
+from contextlib import AsyncExitStack, contextmanager
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from hypothesis import HealthCheck, assume, example, given, settings
+from hypothesis import strategies as st
+
+from mnemolog.schemas.scope import Scope
+from mnemolog.schemas.turn import Message, Turn
+from mnemolog.streams.settings import StreamsSettings
+from tests.quality.in_process_pipeline import InProcessPipeline, in_process_pipeline
+from tests.quality.model_sources import chosen_models
+
+pytestmark = pytest.mark.postgres
+
+START = datetime(2026, 3, 2, 9, tzinfo=UTC)
+STATEMENTS = [
+    *("I live in Rome.", "I live in Oslo.", "I moved to Rome.", "I moved to Bonn.", "I no longer live in Rome."),
+    *("I work at Acme.", "I work at Acme as a nurse.", "I joined Bosch.", "I left Acme.", "I no longer work at Bosch."),
+    *("I like jazz.", "I no longer like jazz.", "I hate jazz.", "I like tea."),
+    *("I have a dog.", "I have a dog called Rex.", "My dog is called Rex.", "I have two kids.", "I have three kids."),
+    *("My rent is 900 euros.", "My rent is 950 euros now.", "I drive a Volvo.", "I sold my Volvo.", "I smoke."),
+    *(
+        "I quit smoking.",
+        "My brother Tom lives in Rome.",
+        "My brother Tom moved to Oslo.",
+        "I live in Rome and I like tea.",
+    ),
+]
+"""What changes and what ends; what corrects is held back until it is said twice, and so depends on the order."""
+
+DENIALS = {
+    "I no longer live in Rome.": "Rome",
+    "I left Acme.": "Acme",
+    "I no longer work at Bosch.": "Bosch",
+    "I no longer like jazz.": "jazz",
+    "I hate jazz.": "jazz",
+}
+SLOTS = (("Rome", "Oslo", "Bonn"), ("Acme", "Bosch"), ("jazz",))
+
+
+def denies_a_later_value(texts: Sequence[str]) -> bool:
+    """Whether something is denied that comes true after that, and ends in another way.
+
+    Told backwards, the denial is of no slot, and what it denies has ended, so that they never meet: the denial stands.
+    """
+    return any(
+        denial in DENIALS
+        and _value_named(state) == DENIALS[denial]
+        and state not in DENIALS
+        and _ends(end, state, denial)
+        for denial, state, end in itertools.combinations(texts, 3)
+    )
+
+
+def _ends(end: str, state: str, denial: str) -> bool:
+    same_slot = any(_value_named(state) in slot and _value_named(end) in slot for slot in SLOTS)
+    return same_slot and end != denial and (end in DENIALS) == (_value_named(end) == _value_named(state))
+
+
+def _value_named(text: str) -> str | None:
+    named = (name for slot in SLOTS for name in slot if name in text and "brother" not in text)
+    return next(named, None)
+
+
+class ConversationReplayer:
+    """Takes conversations through the stages, each in a scope of its own."""
+
+    def __init__(self, runner: asyncio.Runner, running: InProcessPipeline) -> None:
+        self._runner = runner
+        self._pipeline = running
+        self._numbers = itertools.count()
+
+    def active_texts(self, told: Sequence[tuple[int, str]]) -> set[str]:
+        """The texts of the active facts after all of `told`: on which day it was said, and what."""
+        return self._runner.run(self._active(told, next(self._numbers)))
+
+    async def _active(self, told: Sequence[tuple[int, str]], number: int) -> set[str]:
+        scope = Scope(user_id=f"user-{number}")
+        for offset, (day, text) in enumerate(told):
+            turn = Turn(
+                turn_id=f"t{day}",
+                scope=scope,
+                messages=(Message(role="user", content=text),),
+                occurred_at=START + timedelta(days=day),
+                speaker="Ana",
+            )
+            await self._pipeline.process_turn(
+                turn, partition=number, offset=offset, now=START + timedelta(days=100, seconds=offset)
+            )
+        async with self._pipeline.pool.connection() as connection:
+            query = "SELECT text FROM facts WHERE user_id = %s AND status = 'active'"
+            return {text for (text,) in await (await connection.execute(query, [scope.user_id])).fetchall()}
+
+
+@contextmanager
+def conversation_replayer(database: str) -> Iterator[ConversationReplayer]:
+    settings = StreamsSettings(provider="offline", postgres=database)
+    with asyncio.Runner() as runner:
+        stack = AsyncExitStack()
+        running = runner.run(stack.enter_async_context(in_process_pipeline(settings, *chosen_models(settings))))
+        try:
+            yield ConversationReplayer(runner, running)
+        finally:
+            runner.run(stack.aclose())
+
+
+def test_backwards_comes_to_the_same_active_facts(database: str) -> None:
+    with conversation_replayer(database) as at:
+
+        @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+        @given(st.lists(st.sampled_from(STATEMENTS), min_size=2, max_size=6))
+        @example(["I live in Rome.", "I moved to Bonn."])
+        @example(["I work at Acme.", "I left Acme.", "I work at Acme."])
+        @example(["I have a dog.", "I have a dog called Rex."])
+        def check(texts: list[str]) -> None:
+            assume(not denies_a_later_value(texts))
+            story = list(enumerate(texts))
+            assert at.active_texts(story) == at.active_texts(story[::-1])
+
+        check()
+
+
+@pytest.mark.parametrize(
+    "texts",
+    [
+        ["I joined Bosch.", "I work at Acme.", "I left Acme."],
+        ["I work at Acme as a nurse.", "I joined Bosch.", "I work at Acme."],
+    ],
+    ids=["the one that took its place has ended", "it came back with less detail"],
+)
+def test_backwards_history_ends_what_it_replaced(database: str, texts: list[str]) -> None:
+    with conversation_replayer(database) as at:
+        story = list(enumerate(texts))
+        assert at.active_texts(story) == at.active_texts(story[::-1])

@@ -1,0 +1,111 @@
+"""Stages side by side: a crash of one is not the others', a missing broker is waited for, a stop ends all."""
+
+import asyncio
+import logging
+import threading
+from collections.abc import Callable
+
+import pytest
+
+from mnemolog.streams import metrics
+from mnemolog.streams.kafka.admin import ensure_topics
+from mnemolog.streams.kafka.app import StageApp, StageSpec, build_app
+from mnemolog.streams.kafka.keyed_window import KeyedWindow, Window
+from mnemolog.streams.kafka.record import KafkaRecord
+from mnemolog.streams.kafka.sender import Sender
+from mnemolog.streams.kafka.topics import CONVERSATION_TURNS, topic_name
+from mnemolog.streams.runtime.supervisor import SupervisorSettings, run_stages
+from tests.support.polling import eventually
+from tests.support.servers.kafka_client import PARTITIONS, QUICK_TUNING, publish
+
+pytestmark = pytest.mark.kafka
+
+SUPERVISION = SupervisorSettings(initial_restart_delay=0.05, max_restart_delay=0.2, check_interval=0.05)
+
+
+@pytest.fixture
+async def prefix(bootstrap: str, topic_suffix: str) -> str:
+    await ensure_topics(bootstrap, partitions=PARTITIONS, prefix=f"{topic_suffix}-")
+    return f"{topic_suffix}-"
+
+
+class SupervisorHarness:
+    """Stages of a test, what each of them has processed and how often it was built."""
+
+    def __init__(self, bootstrap: str, prefix: str) -> None:
+        self.bootstrap = bootstrap
+        self.prefix = prefix
+        self.processed: dict[str, list[bytes | None]] = {}
+        self.build_counts: dict[str, int] = {}
+        self.stop = asyncio.Event()
+        self.ready: dict[str, bool] = {}
+
+    def stage(self, name: str, *, fails: int = 0) -> Callable[[], StageApp]:
+        async def process(record: KafkaRecord) -> None:
+            if self.build_counts[name] <= fails:
+                raise RuntimeError("a bug")
+            self.processed[name].append(record.value)
+
+        def window(_: Sender) -> Window:
+            return KeyedWindow(process)
+
+        def build() -> StageApp:
+            self.build_counts[name] = self.build_counts.get(name, 0) + 1
+            self.processed.setdefault(name, [])
+            spec = StageSpec(name=name, inputs=(CONVERSATION_TURNS,))
+            return build_app(spec, window, bootstrap=self.bootstrap, prefix=self.prefix, tuning=QUICK_TUNING)
+
+        return build
+
+    def run(self, *builders: Callable[[], StageApp]) -> asyncio.Task[None]:
+        return asyncio.create_task(run_stages(builders, self.stop, ready=self.ready, settings=SUPERVISION))
+
+    async def end(self, task: asyncio.Task[None]) -> None:
+        self.stop.set()
+        async with asyncio.timeout(20):
+            await task
+
+
+async def test_a_crashing_stage_does_not_touch_the_others(bootstrap: str, prefix: str) -> None:
+    crew = SupervisorHarness(bootstrap, prefix)
+    crashes = metrics.STAGE_CRASHES.labels(stage=f"{prefix}shaky")
+    await publish(bootstrap, topic_name(CONVERSATION_TURNS, prefix), [(b"k", b"1"), (b"k", b"2")])
+    task = crew.run(crew.stage("steady"), crew.stage(f"{prefix}shaky", fails=2))
+    await eventually(lambda: crew.processed.get(f"{prefix}shaky") == [b"1", b"2"])
+    await crew.end(task)
+    assert crew.build_counts == {"steady": 1, f"{prefix}shaky": 3}
+    assert crew.processed["steady"] == [b"1", b"2"]
+    assert crashes._value.get() == 2
+
+
+async def test_a_missing_broker_is_waited_for_and_does_not_hinder_the_stop(
+    bootstrap: str, prefix: str, unused_tcp_port: int
+) -> None:
+    crew = SupervisorHarness(bootstrap, prefix)
+    lost = SupervisorHarness(f"127.0.0.1:{unused_tcp_port}", prefix)
+    lost.build_counts, lost.ready = crew.build_counts, crew.ready
+    task = crew.run(crew.stage("near"), lost.stage("far"))
+    await eventually(lambda: crew.ready.get("near") and crew.build_counts.get("far", 0) > 2)
+    assert not crew.ready["far"]
+    await crew.end(task)
+
+
+async def test_a_stop_leaves_no_thread_and_no_task(bootstrap: str, prefix: str) -> None:
+    threads, tasks = threading.active_count(), len(asyncio.all_tasks())
+    crew = SupervisorHarness(bootstrap, prefix)
+    task = crew.run(crew.stage("a"), crew.stage("b"))
+    await eventually(lambda: crew.ready == {"a": True, "b": True})
+    await crew.end(task)
+    assert crew.ready == {"a": False, "b": False}
+    await eventually(lambda: threading.active_count() == threads)
+    await eventually(lambda: len(asyncio.all_tasks()) == tasks)
+
+
+async def test_the_root_logger_is_left_alone(bootstrap: str, prefix: str) -> None:
+    level = logging.getLogger().level
+    crew = SupervisorHarness(bootstrap, prefix)
+    task = crew.run(crew.stage("a"))
+    await eventually(lambda: crew.ready.get("a"))
+    await crew.end(task)
+    assert logging.getLogger().level == level
+    assert logging.getLogger("aiokafka").getEffectiveLevel() == logging.WARNING

@@ -1,0 +1,122 @@
+"""What a worker does beyond its stages: what it loads, what it refuses, what it shows."""
+
+import asyncio
+import urllib.request
+
+import pytest
+
+from mnemolog.projections.db.pools import open_pool
+from mnemolog.projections.rebuild.log_source import TableLogSource
+from mnemolog.projections.stores.replies import ReplyStore
+from mnemolog.projections.write.projector import LogRecord, Projector
+from mnemolog.streams.errors import LogMismatch
+from mnemolog.streams.kafka.admin import ensure_topics
+from mnemolog.streams.kafka.log_reader import KafkaLogReader
+from mnemolog.streams.kafka.topics import MEMORY_EVENTS, topic_name
+from mnemolog.streams.llm.errors import ProviderConfigurationError
+from mnemolog.streams.runtime.models import StageModels
+from mnemolog.streams.runtime.wiring import ALL_STAGES
+from mnemolog.streams.runtime.worker import run_worker
+from mnemolog.streams.settings import StreamsSettings
+from mnemolog.streams.stages.project import projection_lag, start_offsets
+from tests.support.builders.commits import added, commit
+from tests.support.harnesses.worker_harness import (
+    publish_turns,
+    query_rows,
+    running_worker,
+    user_turn,
+    wait_for_outcomes,
+    worker_settings,
+)
+from tests.support.servers.kafka_client import publish, wait_until
+
+pytestmark = [pytest.mark.kafka, pytest.mark.postgres]
+
+
+@pytest.fixture
+def settings(bootstrap: str, database: str, topic_suffix: str) -> StreamsSettings:
+    return worker_settings(bootstrap, database, f"{topic_suffix}-")
+
+
+async def test_a_log_that_was_made_anew_stops_the_projection_instead_of_being_skipped(
+    settings: StreamsSettings, database: str
+) -> None:
+    assert settings.kafka is not None
+    async with running_worker(settings, ["project"]):
+        first = commit("t1", added("Alice lives in Bern."))
+        await publish(settings.kafka, topic_name(MEMORY_EVENTS, settings.topic_prefix), [(first.key, first.to_bytes())])
+        await wait_for_outcomes(database, 1)
+    elsewhere = settings.model_copy(update={"topic_prefix": f"new-{settings.topic_prefix}"})
+    await ensure_topics(settings.kafka, partitions=settings.partitions, prefix=elsewhere.topic_prefix)
+    worker = asyncio.create_task(run_worker(elsewhere, ["project"], asyncio.Event()))
+    lost = commit("t2", added("Alice lives in Rome."))
+    await publish(settings.kafka, topic_name(MEMORY_EVENTS, elsewhere.topic_prefix), [(lost.key, lost.to_bytes())])
+    with pytest.raises(LogMismatch, match="made anew"):
+        await asyncio.wait_for(worker, 60)
+    assert await query_rows(database, "SELECT source_id FROM commits") == [{"source_id": "t1"}]
+
+
+async def test_tables_ahead_of_the_log_are_told_with_what_to_do(settings: StreamsSettings, database: str) -> None:
+    assert settings.kafka is not None
+    await ensure_topics(settings.kafka, partitions=settings.partitions, prefix=settings.topic_prefix)
+    log = KafkaLogReader(settings.kafka, prefix=settings.topic_prefix)
+    async with open_pool(database, min_size=1, max_size=1, application_name="test") as pool:
+        projector = Projector(pool)
+        await projector.apply(2, [LogRecord(offset=0, value=commit("t1").to_bytes())])
+        with pytest.raises(LogMismatch, match=r"offset 0 of partition 2 .* made anew"):
+            await start_offsets(projector, log, TableLogSource(pool))(frozenset({("memory_events", 2)}))
+    await log.close()
+
+
+async def test_a_worker_shows_how_far_the_tables_are_behind(settings: StreamsSettings, database: str) -> None:
+    assert settings.kafka is not None
+    topic = topic_name(MEMORY_EVENTS, settings.topic_prefix)
+    await ensure_topics(settings.kafka, partitions=settings.partitions, prefix=settings.topic_prefix)
+    commits = [commit(f"t{number}", added(f"thing {number}")) for number in range(3)]
+    await publish(settings.kafka, topic, [(each.key, each.to_bytes()) for each in commits])
+    async with open_pool(database, min_size=1, max_size=1, application_name="test") as pool:
+        log = KafkaLogReader(settings.kafka, prefix=settings.topic_prefix)
+        assert sum((await projection_lag(Projector(pool), log)).values()) == 3
+        async with running_worker(settings, ["project"]):
+            await wait_for_outcomes(database, 3)
+        assert sum((await projection_lag(Projector(pool), log)).values()) == 0
+        await log.close()
+
+
+async def test_health_and_metrics_are_served_and_name_no_user(settings: StreamsSettings, database: str) -> None:
+    async with running_worker(settings) as report:
+        await publish_turns(settings, user_turn("t1", "I live in Zanzibar.", user="somebody"))
+        await wait_for_outcomes(database, 1)
+
+        async def healthy() -> bool:
+            return b'"project": true' in await asyncio.to_thread(fetch, f"{report.metrics_url}/health")
+
+        await wait_until(healthy)
+        shown = (await asyncio.to_thread(fetch, f"{report.metrics_url}/metrics")).decode()
+    assert 'mnemolog_stage_seconds_count{stage="extract"}' in shown
+    assert 'mnemolog_events_projected_total{event="fact_added"}' in shown
+    for private in ("somebody", "Zanzibar", "t1"):
+        assert f'"{private}"' not in shown
+
+
+def fetch(url: str) -> bytes:
+    with urllib.request.urlopen(url, timeout=10) as response:  # noqa: S310 -- our own worker on loopback
+        body: bytes = response.read()
+    return body
+
+
+async def test_a_stage_that_asks_no_model_loads_none(settings: StreamsSettings, database: str) -> None:
+    async with open_pool(database, min_size=1, max_size=1, application_name="test") as pool:
+        for stage, asked in {"journal": set(), "match": set(), "embed": {"embedder"}, "extract": {"chat"}}.items():
+            models = StageModels(settings, ReplyStore(pool))
+            models.build_for(stage)  # type: ignore[arg-type]  # a stage's name
+            assert {"chat", "embedder"} & set(models.__dict__) == asked, stage
+            await models.close()
+
+
+async def test_a_model_that_cannot_be_had_stops_the_start(
+    settings: StreamsSettings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    with pytest.raises(ProviderConfigurationError, match="MNEMOLOG_API_KEY"):
+        await run_worker(settings.model_copy(update={"provider": "openai"}), ALL_STAGES, asyncio.Event())

@@ -1,0 +1,139 @@
+"""Replies of models on a tape: what a run was told can be told again, without a server.
+
+A tape is a folder with `chat.jsonl` and `embeddings.jsonl`. A completion is found by the hash of its messages and
+model, a vector by that of its text and model.
+"""
+
+import hashlib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import orjson
+
+from mnemolog.schemas.vector import Vector
+from mnemolog.streams.llm.errors import PromptRefusedError
+from mnemolog.streams.llm.ports import ChatModel, Embedder, Embeddings, Prompt, Reply, Usage
+
+CHAT: Final = "chat.jsonl"
+EMBEDDINGS: Final = "embeddings.jsonl"
+MODELS: Final = "models.json"
+
+
+class ReplyNotRecordedError(Exception):
+    """The tape has no such reply: prompts or cases have changed since it was recorded. Record it anew."""
+
+
+class ReplyLog:
+    """One kind of reply by its key; each new one is written at once, so that a run that breaks off loses none."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        lines = path.read_bytes().splitlines() if path.exists() else []
+        self._replies: dict[str, dict[str, Any]] = {one["key"]: one for one in map(orjson.loads, lines)}
+
+    def get(self, key: str) -> dict[str, Any] | None:
+        return self._replies.get(key)
+
+    def put(self, key: str, **reply: Any) -> None:
+        self._replies[key] = {"key": key, **reply}
+        with self._path.open("ab") as file:
+            file.write(orjson.dumps(self._replies[key]) + b"\n")
+
+
+def key_of(model: str, *texts: str) -> str:
+    return hashlib.sha256("\0".join((model, *texts)).encode()).hexdigest()
+
+
+class RecordedChatModel:
+    """Answers from the tape; what is not on it is asked of `live` and recorded.
+
+    Without `live` that raises `ReplyNotRecordedError`.
+    """
+
+    def __init__(self, folder: Path, model: str, live: ChatModel | None = None) -> None:
+        self._tape = ReplyLog(folder / CHAT)
+        self._live = live
+        self.model = model
+
+    async def complete(self, prompt: Prompt) -> Reply:
+        words = [text for message in prompt.messages for text in (message.role, message.content)]
+        key = key_of(prompt.model or self.model, *words)
+        known = self._tape.get(key)
+        if known is None:
+            if self._live is None:
+                raise ReplyNotRecordedError(
+                    f"no {prompt.purpose} reply to these messages is on the tape; record it anew"
+                )
+            known = await self._record(self._live, key, prompt)
+        if known["refused"]:
+            raise PromptRefusedError(*known["refused"])
+        return Reply(text=known["text"], model=known["model"], usage=Usage(**known["usage"]))
+
+    async def _record(self, live: ChatModel, key: str, prompt: Prompt) -> dict[str, Any]:
+        try:
+            reply = await live.complete(prompt)
+        except PromptRefusedError as error:
+            self._tape.put(key, refused=[error.reason, error.detail])
+        else:
+            usage = {"input_tokens": reply.usage.input_tokens, "output_tokens": reply.usage.output_tokens}
+            self._tape.put(key, refused=None, text=reply.text, model=reply.model, usage=usage)
+        known = self._tape.get(key)
+        assert known is not None
+        return known
+
+    async def close(self) -> None:
+        if self._live is not None:
+            await self._live.close()
+
+
+class RecordedEmbedder:
+    """As `RecordedChatModel`, a vector a text; a call's tokens are shared out to its texts."""
+
+    def __init__(self, folder: Path, model: str, live: Embedder | None = None) -> None:
+        self._tape = ReplyLog(folder / EMBEDDINGS)
+        self._live = live
+        self.model = model
+
+    async def embed(self, texts: Sequence[str]) -> Embeddings:
+        missing = list(dict.fromkeys(text for text in texts if self._tape.get(key_of(self.model, text)) is None))
+        if missing:
+            await self._record(missing)
+        known = [self._tape.get(key_of(self.model, text)) or {} for text in texts]
+        return Embeddings(
+            vectors=tuple(Vector.model_validate(one["vector"]) for one in known),
+            usage=Usage(input_tokens=round(sum(one["tokens"] for one in known))),
+        )
+
+    async def _record(self, texts: Sequence[str]) -> None:
+        if self._live is None:
+            raise ReplyNotRecordedError(f"no vector of {texts[0]!r} is on the tape; record it anew")
+        embedded = await self._live.embed(texts)
+        share = embedded.usage.input_tokens / len(texts)
+        for text, vector in zip(texts, embedded.vectors, strict=True):
+            self._tape.put(key_of(self.model, text), vector=vector.model_dump(mode="json"), tokens=share)
+
+    async def close(self) -> None:
+        if self._live is not None:
+            await self._live.close()
+
+
+def write_models(folder: Path, chat: str, embedding: str) -> None:
+    """Write down whose replies a tape holds. Raises `ReplyNotRecordedError` for a tape of other models."""
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / MODELS
+    models = {"chat": chat, "embedding": embedding}
+    if path.exists() and orjson.loads(path.read_bytes()) != models:
+        raise ReplyNotRecordedError(
+            f"{folder} holds replies of other models ({path.read_text().strip()}): name another folder"
+        )
+    path.write_bytes(orjson.dumps(models) + b"\n")
+
+
+def recorded_models(folder: Path) -> tuple[str, str]:
+    """The chat and embedding model of a tape. Raises `ReplyNotRecordedError` where there is none."""
+    try:
+        models = orjson.loads((folder / MODELS).read_bytes())
+    except FileNotFoundError as error:
+        raise ReplyNotRecordedError(f"{folder} is no tape: it has no {MODELS}") from error
+    return models["chat"], models["embedding"]

@@ -1,0 +1,89 @@
+"""Logs that more than one test tells."""
+
+from functools import partial
+from uuid import UUID
+
+from mnemolog.schemas.command import SetPolicy, Undo
+from mnemolog.schemas.commit import Commit
+from mnemolog.schemas.events import FactState, Reversal
+from mnemolog.schemas.facts import FactStatus
+from mnemolog.schemas.policy import Policy
+from mnemolog.schemas.scope import Scope
+from tests.support.builders import commits
+from tests.support.builders.commits import (
+    ALICE,
+    added,
+    corrected,
+    day,
+    event_id_at,
+    expired,
+    extended,
+    fact_id_at,
+    pending,
+    pending_confirmed,
+    pending_rejected,
+    policy_set,
+    related,
+    replaced,
+    resolved,
+    retracted,
+    undone,
+    with_decision,
+)
+
+POLICY = Policy(add_only=True, note="for now")
+ACTIVE_STATE = FactState(
+    status="active",
+    confidence=0.95,
+    mention_count=1,
+    last_confirmed_at=None,
+    true_to=None,
+    closed_at=None,
+    believed_from=day(1),
+    believed_to=None,
+    superseded_by=None,
+    unresolved=False,
+)
+
+
+def every_decision_log(scope: Scope = ALICE) -> list[Commit]:
+    """Every event beyond adding and replacing, one after another, with an undo that is undone."""
+    commit, ordered = partial(commits.commit, scope=scope), partial(commits.command_commit, scope=scope)
+    first = commit("d1", *(added(f"Fact {number}.", category="identity") for number in range(8)), at=day(1))
+    facts = [fact_id_at(first, number) for number in range(8)]
+    beside = commit("d2", extended("More.", facts[0]), related("Like.", facts[0]), at=day(2))
+    ends = commit(
+        "d3",
+        expired(facts[1], ended_at=day(1.5)),
+        retracted(facts[2], ended_at=day(1.5), text="No longer."),
+        corrected("Rather.", facts[3]),
+        at=day(3),
+    )
+    held = commit("d4", pending("B.", facts[4], category="identity"), pending("C.", facts[5]), at=day(4))
+    settled = commit(
+        "d5",
+        pending_confirmed(fact_id_at(held), facts[4], text="B again."),
+        pending_rejected(fact_id_at(held, 1), confirmed=facts[5], text="5 again."),
+        at=day(5),
+    )
+    beside_it = commit("d6", added("Or so.", unresolved=True), at=day(6))
+    resolution = commit("d7", resolved(fact_id_at(beside_it), facts[6]), at=day(7))
+    replacing = commit(
+        "d8", with_decision(replaced("New.", facts[7]), by="model", model="m", prompt_version="p"), at=day(8)
+    )
+    back = [reversal(facts[7], "superseded", ACTIVE_STATE), reversal(fact_id_at(replacing), "active", None)]
+    again = [
+        reversal(
+            facts[7], "active", ACTIVE_STATE.model_copy(update={"status": "superseded", "superseded_by": facts[0]})
+        ),
+        reversal(fact_id_at(replacing), "undone", ACTIVE_STATE),
+    ]
+    undo = ordered("c1", Undo(source_id="d8"), undone(event_id_at(replacing), *back), at=day(9))
+    redo = undone(event_id_at(undo), *again, undone_event="decision_undone", reinstated=event_id_at(replacing))
+    policy = ordered("c3", SetPolicy(level="scope", policy=POLICY), policy_set(POLICY), at=day(11), actor="ops")
+    redone = ordered("c2", Undo(source_id="c1"), redo, at=day(10))
+    return [first, beside, ends, held, settled, beside_it, resolution, replacing, undo, redone, policy]
+
+
+def reversal(fact_id: UUID, now: FactStatus, before: FactState | None) -> Reversal:
+    return Reversal(fact_id=fact_id, now=now, before=before)

@@ -1,0 +1,93 @@
+"""Commands on real tables, carried out and committed as the resolver does it, without Kafka."""
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+from mnemolog.projections.stores.event_history import EventHistoryStore
+from mnemolog.projections.stores.facts import FactStore
+from mnemolog.schemas.command import Command, CommandPayload, embedded_texts
+from mnemolog.schemas.commit import Commit
+from mnemolog.schemas.envelopes import MatchedFacts
+from mnemolog.schemas.facts import ExtractedFact, MatchedFact
+from mnemolog.schemas.provenance import Origin
+from mnemolog.schemas.scope import Scope
+from mnemolog.streams.commands.handler import CommandHandler
+from tests.support.builders.commits import ALICE, pseudo_random_vector
+from tests.support.harnesses.projected_database import ProjectedDatabase
+
+ORIGIN = Origin(topic="memory_commands", partition=0, offset=0)
+
+
+def command_envelope(command: Command) -> MatchedFacts:
+    """A command as it reaches the resolver: each of its wordings has become a fact with a vector."""
+    facts = tuple(
+        MatchedFact(
+            fact=ExtractedFact(text=text, excerpt=text, search_text=f"to find: {text}"[:2000]),
+            vector=pseudo_random_vector(text, 3),
+        )
+        for text in embedded_texts(command.order)
+    )
+    return MatchedFacts(
+        source_id=command.command_id,
+        source_kind="command",
+        scope=command.scope,
+        origin=ORIGIN,
+        occurred_at=command.issued_at,
+        published_at=command.issued_at + timedelta(seconds=1),
+        order=command.order,
+        actor=command.actor,
+        facts=facts,
+    )
+
+
+class CommandHarness:
+    """Takes orders over the tables of `stored`; each is decided three seconds after it was issued, unless told."""
+
+    def __init__(self, stored: ProjectedDatabase) -> None:
+        self.stored = stored
+        self.known = FactStore(stored.pool)
+        self.past = EventHistoryStore(stored.pool, self.known)
+
+    async def execute(
+        self,
+        command_id: str,
+        order: CommandPayload,
+        *,
+        at: datetime,
+        scope: Scope = ALICE,
+        actor: str | None = None,
+        clock: datetime | None = None,
+    ) -> Commit:
+        """Carry an order out, and project its commit; `clock` is the time where that is done."""
+        command = Command(command_id=command_id, scope=scope, issued_at=at, order=order, actor=actor)
+        commit = await self.decide(command, clock or at + timedelta(seconds=3))
+        await self.stored.apply(commit)
+        return commit
+
+    async def decide(self, command: Command, decided_at: datetime) -> Commit:
+        asked = command_envelope(command)
+        carried = await CommandHandler(known=self.known, event_history=self.past, clock=lambda: decided_at)(asked)
+        taken_over = ("source_id", "source_kind", "scope", "origin", "occurred_at", "published_at", "order", "actor")
+        return Commit(
+            **{name: getattr(asked, name) for name in taken_over},
+            decided_at=decided_at,
+            outcome=carried.outcome,
+            reason=carried.reason,
+            detail=carried.detail,
+            events=carried.events,
+        )
+
+    async def states(self, *fact_ids: UUID) -> list[Any]:
+        """How these facts stand."""
+        facts = await self.known.facts(fact_ids)
+        return [facts[fact_id].state for fact_id in fact_ids]
+
+    async def statuses(self, *fact_ids: UUID) -> list[str]:
+        return [standing.status for standing in await self.states(*fact_ids)]
+
+    async def texts_with_status(self, status: str = "active", scope: Scope = ALICE) -> Sequence[str]:
+        """The texts of the owner's facts of this status, in alphabetical order."""
+        rows = await self.stored.rows("SELECT owner, status, text FROM facts ORDER BY text")
+        return [text for owner, stands, text in rows if owner == scope.owner and stands == status]

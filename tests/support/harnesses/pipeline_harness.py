@@ -1,0 +1,143 @@
+"""A running pipeline for tests from end to end: people say things, a scripted model reads them, the tables tell."""
+
+from collections import deque
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+from psycopg.rows import dict_row
+
+from mnemolog.client.client import MemoryClient
+from mnemolog.projections.db.pools import Pool, open_pool
+from mnemolog.projections.queries.results import WriteResult
+from mnemolog.settings import Settings
+from mnemolog.streams.settings import StreamsSettings
+from tests.support.harnesses.worker_harness import OUTCOME_SECONDS, running_worker
+from tests.support.servers.openai_server import OpenAiServer
+from tests.support.servers.scripted_model import (
+    ResolutionPrompt,
+    ScriptedAnswer,
+    ScriptedDecision,
+    ScriptedModel,
+    extraction_reply,
+)
+
+START = datetime(2026, 3, 2, 9, tzinfo=UTC)
+
+
+def day(number: int) -> datetime:
+    return START + timedelta(days=number)
+
+
+class PipelineHarness:
+    """A worker with all stages over real servers, a client of it, and the model behind HTTP that both talk to."""
+
+    def __init__(
+        self, settings: Settings, pool: Pool, memory: MemoryClient, server: OpenAiServer, model: ScriptedModel
+    ) -> None:
+        self.settings = settings
+        self.pool = pool
+        self.memory = memory
+        self.server = server
+        self.model = model
+
+    @classmethod
+    @asynccontextmanager
+    async def started(cls, settings: StreamsSettings) -> AsyncIterator["PipelineHarness"]:
+        model = ScriptedModel()
+        with OpenAiServer(model) as server:
+            ours = {"provider": "openai", "base_url": server.base_url, "expiry_interval": 0.2}
+            whole = Settings(**settings.model_dump() | ours)
+            assert whole.postgres is not None
+            async with (
+                running_worker(whole),
+                MemoryClient(settings=whole) as memory,
+                open_pool(whole.postgres, min_size=1, max_size=8, application_name="test") as pool,
+            ):
+                yield cls(whole, pool, memory, server, model)
+
+    def person(self, name: str, **scope: str) -> "Person":
+        return Person(self, name, {"user_id": name, **scope})
+
+    async def rows(self, query: str, *parameters: Any) -> list[dict[str, Any]]:
+        """What `query` finds, as an SQL user would see it."""
+        async with self.pool.connection() as connection, connection.cursor(row_factory=dict_row) as cursor:
+            return await (await cursor.execute(query.encode(), parameters)).fetchall()
+
+
+@dataclass(slots=True)
+class Person:
+    """Somebody who says things, in a scope of their own; one thing a day."""
+
+    harness: PipelineHarness
+    name: str
+    scope: dict[str, Any]
+    turns_said: int = field(default=0)
+
+    async def say(
+        self,
+        *facts: Mapping[str, Any],
+        decisions: Mapping[str, ScriptedDecision] | None = None,
+        answers: Sequence[ScriptedAnswer] = (),
+        **turn: Any,
+    ) -> WriteResult:
+        """Publish one turn and wait for its end.
+
+        `facts` is what the model reads in it, `decisions` what it says of each that it is asked about by its text;
+        `answers` are replies, one after the other, to what is asked about the first fact.
+        """
+        turn = {"turn_id": f"{self.name}-{self.turns_said}", "occurred_at": day(self.turns_said), **turn}
+        self.turns_said += 1
+        model, asked = self.harness.model, " ".join(facts[0]["text"].split()) if facts else ""
+        model.extractions.setdefault(turn["turn_id"], extraction_reply(facts))
+        model.decisions.update(decisions or {})
+        if answers:
+            model.answers[asked] = deque(answers)
+        messages = turn.pop("messages", None) or [{"role": "user", "content": one["excerpt"]} for one in facts]
+        accepted = await self.harness.memory.add(messages, **self.scope, speaker=self.name.capitalize(), **turn)
+        result = await self._wait_for_end(accepted.turn_id)
+        if answers:
+            del model.answers[asked]
+        return result
+
+    async def run_command(self, name: str, *arguments: Any, **named: Any) -> WriteResult:
+        """Give an order of `MemoryClient` by its name, and wait for its end."""
+        ordered = await getattr(self.harness.memory, name)(*arguments, **self.scope, **named)
+        return await self._wait_for_end((ordered[0] if isinstance(ordered, list) else ordered).command_id)
+
+    async def facts(self) -> dict[str, dict[str, Any]]:
+        """Every fact of the scope as it stands, by its text."""
+        query = (
+            "SELECT * FROM facts WHERE (tenant, user_id, agent_id, app_id, run_id) = (%s, %s, %s, %s, %s) "
+            "ORDER BY recorded_at"
+        )
+        names = ("tenant", "user_id", "agent_id", "app_id", "run_id")
+        own = {"tenant": "default"} | self.scope
+        found = await self.harness.rows(query, *(own.get(name, "") for name in names))
+        return {row["text"]: row for row in found}
+
+    async def statuses(self) -> dict[str, str]:
+        """The status of each fact by its text."""
+        return {text: row["status"] for text, row in (await self.facts()).items()}
+
+    async def fact_id(self, text: str) -> UUID:
+        found: UUID = (await self.facts())[text]["fact_id"]
+        return found
+
+    async def events(self, turn_id: str) -> list[str]:
+        query = "SELECT event FROM memory_events WHERE owner = %s AND source_id = %s ORDER BY ordinal"
+        owner = f"{self.scope.get('tenant', 'default')}/{self.scope['user_id']}"
+        return [row["event"] for row in await self.harness.rows(query, owner, turn_id)]
+
+    def questions_about(self, text: str) -> list[ResolutionPrompt]:
+        """What the model was asked about the new fact `text`, re-prompts too."""
+        return [ResolutionPrompt.of(request) for request in self.harness.model.requests_about(text)]
+
+    async def _wait_for_end(self, source_id: str) -> WriteResult:
+        user, tenant = self.scope["user_id"], self.scope.get("tenant")
+        return await self.harness.memory.wait(
+            source_id, user_id=user, tenant=tenant, verbose=True, timeout=OUTCOME_SECONDS
+        )

@@ -1,0 +1,60 @@
+"""Commits in real tables, put there by the real projector."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import datetime
+from typing import LiteralString, Self
+
+from psycopg import AsyncConnection
+from psycopg.rows import TupleRow
+
+from mnemolog.projections.db.pools import Pool, open_pool
+from mnemolog.projections.stores.journal import Journal, JournalEntry
+from mnemolog.projections.write.projector import LogRecord, Projector
+from mnemolog.schemas.commit import Commit
+from mnemolog.schemas.scope import Scope
+from mnemolog.schemas.turn import Message, Turn
+from tests.support.builders.commits import ALICE, START_TIME
+
+
+class ProjectedDatabase:
+    """A migrated database that is filled as the projector fills it; `conn` is an autocommit connection for reading."""
+
+    def __init__(self, url: str, pool: Pool, conn: AsyncConnection[TupleRow]) -> None:
+        self.url = url
+        self.pool = pool
+        self.conn = conn
+        self.projector = Projector(pool)
+
+    @classmethod
+    @asynccontextmanager
+    async def open(cls, url: str) -> AsyncIterator[Self]:
+        async with open_pool(url, min_size=1, max_size=4, application_name="tests") as pool, pool.connection() as conn:
+            await conn.set_autocommit(True)
+            yield cls(url, pool, conn)
+            await conn.set_autocommit(False)
+
+    async def apply(self, *commits: Commit | bytes, partition: int = 0) -> None:
+        """Append to a partition of the log, and project."""
+        start = (await self.projector.next_offsets()).get(partition, 0)
+        values = (one if isinstance(one, bytes) else one.to_bytes() for one in commits)
+        records = [LogRecord(offset=offset, value=value) for offset, value in enumerate(values, start)]
+        await self.projector.apply(partition, records)
+
+    async def journal_turns(self, *turn_ids: str, scope: Scope = ALICE, at: datetime = START_TIME) -> None:
+        """Put turns into the journal, as published at `at`."""
+        said = (Message(role="user", content="Hello."),)
+        entries = [
+            JournalEntry(
+                parsed=Turn(turn_id=turn_id, scope=scope, messages=said, occurred_at=at),
+                topic="conversation_turns",
+                partition=0,
+                offset=offset,
+                published_at=at,
+            )
+            for offset, turn_id in enumerate(turn_ids)
+        ]
+        await Journal(self.pool).record(entries)
+
+    async def rows(self, query: LiteralString) -> list[TupleRow]:
+        return await (await self.conn.execute(query)).fetchall()

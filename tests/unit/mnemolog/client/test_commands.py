@@ -1,0 +1,200 @@
+"""The client's orders: each becomes the command it says, or is refused with the field and the remedy."""
+
+import inspect
+from collections.abc import Awaitable, Callable, Iterable
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from mnemolog.client.client import MemoryClient
+from mnemolog.client.command_builder import CommandDraft, build_command
+from mnemolog.client.commands import CommandReceipt
+from mnemolog.client.producer import OutgoingRecord
+from mnemolog.client.sync_client import SyncMemoryClient
+from mnemolog.errors import InvalidCommandError
+from mnemolog.schemas.command import (
+    TENANT_POLICY_AGENT,
+    Command,
+    CommandPayload,
+    Confirm,
+    Correct,
+    Delete,
+    DeleteAll,
+    Edit,
+    Reject,
+    Resolve,
+    SetPolicy,
+    Undo,
+    Update,
+)
+from mnemolog.schemas.policy import Limits, Policy
+from mnemolog.schemas.scope import Scope
+from mnemolog.settings import Settings
+from mnemolog.streams.kafka.topics import MEMORY_COMMANDS
+
+AT = datetime(2026, 3, 1, 9, tzinfo=UTC)
+F1, F2 = UUID(int=1), UUID(int=2)
+EDIT = Edit(fact_id=F1, text="Mira lives in Bern.")
+
+
+class RecordingProducer:
+    """Takes letters as a broker would."""
+
+    def __init__(self) -> None:
+        self.records: list[OutgoingRecord] = []
+
+    async def publish(self, letter: OutgoingRecord) -> None:
+        self.records.append(letter)
+
+    async def publish_batch(self, letters: Iterable[OutgoingRecord]) -> list[str]:
+        taken = list(letters)
+        self.records.extend(taken)
+        return [letter.name for letter in taken]
+
+
+class OfflineClient(MemoryClient):
+    """The client with a post of its own; nothing here asks the tables."""
+
+    def __init__(self) -> None:
+        super().__init__(settings=Settings(), now=lambda: AT, new_id=lambda: "c1")
+        self.producer = RecordingProducer()
+
+    async def _connect_producer(self) -> Any:
+        return self.producer
+
+    @property
+    def commands(self) -> list[Command]:
+        return [Command.from_bytes(letter.value) for letter in self.producer.records]
+
+
+Call = Callable[[OfflineClient], Awaitable[CommandReceipt | list[CommandReceipt]]]
+CALLS: dict[str, tuple[Call, CommandPayload]] = {
+    "update": (lambda c: c.update(F1, EDIT.text, user_id="mira"), Update(edits=(EDIT,))),
+    "batch_update": (
+        lambda c: c.batch_update([EDIT, {"fact_id": str(F2), "text": "b", "key": "pet"}], user_id="mira"),
+        Update(edits=(EDIT, Edit(fact_id=F2, text="b", key="pet"))),
+    ),
+    "delete": (lambda c: c.delete(str(F1), user_id="mira"), Delete(fact_ids=(F1,))),
+    "batch_delete": (lambda c: c.batch_delete([F1, F2], user_id="mira"), Delete(fact_ids=(F1, F2))),
+    "delete_all": (lambda c: c.delete_all(key="home_city", user_id="mira"), DeleteAll(key="home_city")),
+    "confirm": (lambda c: c.confirm(F1, user_id="mira"), Confirm(fact_ids=(F1,))),
+    "reject": (lambda c: c.reject([F1, str(F2)], user_id="mira"), Reject(fact_ids=(F1, F2))),
+    "correct": (
+        lambda c: c.correct(F1, EDIT.text, ended_at=AT, user_id="mira"),
+        Correct(edit=EDIT, ended_at=AT),
+    ),
+    "resolve": (
+        lambda c: c.resolve(F1, "merge", targets=F2, text="both", user_id="mira"),
+        Resolve(fact_id=F1, action="merge", targets=(F2,), text="both"),
+    ),
+    "undo an event": (lambda c: c.undo(event_id=F1, user_id="mira"), Undo(event_id=F1)),
+    "undo a turn": (lambda c: c.undo(turn_id="t1", cascade=True, user_id="mira"), Undo(source_id="t1", cascade=True)),
+    "undo a model": (
+        lambda c: c.undo(model="m", since=AT, until=AT + timedelta(days=1), user_id="mira"),
+        Undo(model="m", since=AT, until=AT + timedelta(days=1)),
+    ),
+    "set_policy": (
+        lambda c: c.set_policy(Policy(add_only=True), user_id="mira"),
+        SetPolicy(level="scope", policy=Policy(add_only=True)),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CALLS)
+async def test_a_call_becomes_one_command_to_the_topic_of_commands(name: str) -> None:
+    client, (call, order) = OfflineClient(), CALLS[name]
+    answer = await call(client)
+    assert answer in (CommandReceipt(command_id="c1"), [CommandReceipt(command_id="c1")])
+    (command,) = client.commands
+    assert command == Command(command_id="c1", scope=Scope(user_id="mira"), issued_at=AT, order=order)
+    (letter,) = client.producer.records
+    assert (letter.topic, letter.name, letter.key) == (MEMORY_COMMANDS, "c1", b"default/mira")
+
+
+async def test_scope_and_actor_are_in_the_command() -> None:
+    client = OfflineClient()
+    place = {"tenant": "acme", "user_id": "mira", "agent_id": "bot", "app_id": "chat", "run_id": "r1"}
+    await client.delete(F1, **place, actor="support", command_id="own")
+    (command,) = client.commands
+    assert command.scope == Scope(**place)
+    assert (command.actor, command.command_id) == ("support", "own")
+
+
+async def test_a_policy_without_a_user_or_an_agent_is_the_tenants() -> None:
+    client = OfflineClient()
+    await client.set_policy({"limits": {"active_facts": 100}}, tenant="acme")
+    (command,) = client.commands
+    assert command.scope == Scope(tenant="acme", agent_id=TENANT_POLICY_AGENT)
+    assert command.order == SetPolicy(level="tenant", policy=Policy(limits=Limits(active_facts=100)))
+
+
+async def test_a_command_for_many_scopes_has_one_stable_id_per_scope() -> None:
+    draft = CommandDraft(command_id="c1", scope_ids={"user_id": "*"}, issued_at=AT, payload={"kind": "delete_all"})
+    scopes = [Scope(user_id="mira"), Scope(user_id="mira", agent_id="bot"), Scope(user_id="jonas")]
+    first, again = ([build_command(draft.for_scope(scope)) for scope in scopes] for _ in range(2))
+    assert [command.scope for command in first] == scopes
+    assert first == again
+    assert len({command.command_id for command in first}) == len(scopes)
+    assert all(command.command_id.startswith("c1/") for command in first)
+
+
+BAD: dict[str, tuple[Call, str]] = {
+    "nobody": (lambda c: c.delete(F1), "name the user_id or the agent_id"),
+    "anybody": (lambda c: c.delete(F1, user_id="*"), "one exact scope"),
+    "an undo for anybody": (lambda c: c.undo(turn_id="t1", user_id="*"), "one exact scope"),
+    "a user with a slash": (lambda c: c.delete(F1, user_id="/mira"), "user_id: .*does not begin with"),
+    "no fact": (lambda c: c.batch_delete([], user_id="mira"), "fact_ids: .*at least 1"),
+    "no id": (lambda c: c.delete("the first", user_id="mira"), "fact_ids.0: .*UUID"),
+    "too many": (lambda c: c.batch_delete([F1] * 101, user_id="mira"), "at most 100"),
+    "no text": (lambda c: c.update(F1, "", user_id="mira"), "text: .*at least 1 item"),
+    "a wrong key": (lambda c: c.update(F1, "x", key="Home City", user_id="mira"), "key: .*pattern"),
+    "a stray field": (
+        lambda c: c.batch_update([{"id": F1, "text": "x"}], user_id="mira"),
+        "fact_id: Field required",
+    ),
+    "a naive time": (
+        lambda c: c.correct(F1, "x", ended_at=datetime(2026, 3, 1), user_id="mira"),  # noqa: DTZ001 - the point
+        "ended_at needs a zone",
+    ),
+    "no merged text": (lambda c: c.resolve(F1, "merge", user_id="mira"), "a merge, and nothing else"),
+    "an unknown limit": (
+        lambda c: c.set_policy({"limits": {"facts": 1}}, user_id="mira"),
+        "limits.facts: Extra inputs.*; limits are active_facts, turns_per_minute",
+    ),
+    "half a scope": (lambda c: c.set_policy(Policy(), app_id="chat"), "user_id or an agent_id"),
+    "no plain value": (lambda c: c.batch_update([{"fact_id": object()}], user_id="mira"), "cannot be written as JSON"),
+    "half an emoji": (lambda c: c.update(F1, "\ud83d", user_id="mira"), "cannot be written as JSON"),
+    "too large": (
+        lambda c: c.batch_update([{"fact_id": F1, "text": "x" * 8000}] * 100, user_id="mira"),
+        "oversize: .*fewer items",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+async def test_an_invalid_command_is_refused_before_anything_is_sent(name: str) -> None:
+    client, (call, words) = OfflineClient(), BAD[name]
+    with pytest.raises(InvalidCommandError, match=words):
+        await call(client)
+    assert client.producer.records == []
+
+
+async def test_an_undo_of_nothing_and_of_two_things_is_refused() -> None:
+    client: Any = OfflineClient()
+    for aims in ({}, {"event_id": F1, "turn_id": "t1"}, {"model": "m"}):
+        with pytest.raises(InvalidCommandError):
+            await client.undo(**aims, user_id="mira")
+
+
+async def test_an_unknown_name_is_an_error_of_the_caller() -> None:
+    client: Any = OfflineClient()
+    with pytest.raises(TypeError, match="user"):
+        await client.delete(F1, user="mira")
+
+
+def test_the_client_without_an_event_loop_has_the_same_methods() -> None:
+    asynchronous = {name for name, method in inspect.getmembers(MemoryClient, inspect.iscoroutinefunction)}
+    public = {name for name in asynchronous if not name.startswith("_")}
+    assert public - set(dir(SyncMemoryClient)) == set()

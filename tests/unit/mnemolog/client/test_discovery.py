@@ -1,0 +1,69 @@
+"""A running `mnemolog up` is found through the file it leaves; what is set explicitly goes before it."""
+
+import os
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from mnemolog.client.discovery import DISCOVERY_FILE, ServerAddresses, discovery_file, with_discovered_servers
+from mnemolog.errors import NotConnectedError, SettingsError
+from mnemolog.settings import Settings
+
+
+@pytest.fixture(autouse=True)
+def unset_server_settings(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("MNEMOLOG_KAFKA", "MNEMOLOG_POSTGRES", "MNEMOLOG_TOPIC_PREFIX"):
+        monkeypatch.delenv(name, raising=False)
+
+
+def connection(pid: int = os.getpid()) -> ServerAddresses:
+    return ServerAddresses(kafka="k:1", postgres="postgresql://p", topic_prefix="x.", metrics_url=None, pid=pid)
+
+
+def test_the_file_is_found_and_private_and_gone_afterwards(tmp_path: Path) -> None:
+    settings = Settings(data_dir=tmp_path)
+    with discovery_file(tmp_path, connection()):
+        assert stat.S_IMODE((tmp_path / DISCOVERY_FILE).stat().st_mode) == 0o600
+        found = with_discovered_servers(settings)
+    assert (found.kafka, found.postgres, found.topic_prefix) == ("k:1", "postgresql://p", "x.")
+    assert not (tmp_path / DISCOVERY_FILE).exists()
+
+
+def test_what_is_set_goes_first(tmp_path: Path) -> None:
+    with discovery_file(tmp_path, connection()):
+        found = with_discovered_servers(Settings(data_dir=tmp_path, kafka="mine:9092"))
+    assert (found.kafka, found.postgres) == ("mine:9092", "postgresql://p")
+    assert with_discovered_servers(Settings(data_dir=tmp_path, kafka="a:1", postgres="postgresql://b")).kafka == "a:1"
+
+
+def test_nothing_running_says_what_to_do(tmp_path: Path) -> None:
+    with pytest.raises(NotConnectedError, match="start `mnemolog up` here, or set MNEMOLOG_KAFKA"):
+        with_discovered_servers(Settings(data_dir=tmp_path))
+
+
+def test_the_file_of_a_killed_up_is_not_believed(tmp_path: Path) -> None:
+    ended = subprocess.Popen([sys.executable, "-c", ""])
+    ended.wait()
+    with discovery_file(tmp_path, connection(ended.pid)), pytest.raises(NotConnectedError, match="has ended"):
+        with_discovered_servers(Settings(data_dir=tmp_path))
+
+
+def test_a_broken_file_is_an_error_not_a_crash(tmp_path: Path) -> None:
+    (tmp_path / DISCOVERY_FILE).write_text("{")
+    with pytest.raises(NotConnectedError, match="cannot be read"):
+        with_discovered_servers(Settings(data_dir=tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"kafka": "localhost", "postgres": "postgresql://b"}, "MNEMOLOG_KAFKA is 'localhost': write host:port"),
+        ({"kafka": "a:1", "postgres": "sqlite://b"}, "MNEMOLOG_POSTGRES is no URL"),
+    ],
+)
+def test_an_address_that_is_none_is_named(given: dict[str, str], words: str, tmp_path: Path) -> None:
+    with pytest.raises(SettingsError, match=words):
+        with_discovered_servers(Settings.model_validate({"data_dir": tmp_path, **given}))

@@ -1,0 +1,125 @@
+"""The client's edge: what is no turn is refused with the field and the remedy, before anything is published."""
+
+import json
+import re
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from mnemolog.client.turn_builder import TurnDraft, build_turn, read_turn, validated_turn
+from mnemolog.errors import InvalidTurnError
+from mnemolog.schemas.admission import Refusal, parse_turn
+from mnemolog.schemas.turn import Message, Overrides
+
+AT = datetime(2026, 3, 1, 9, tzinfo=UTC)
+LIMIT = 4096
+
+
+def draft(**changes: Any) -> TurnDraft:
+    fields: dict[str, Any] = {
+        "messages": "I live in Bern.",
+        "turn_id": "t1",
+        "occurred_at": AT,
+        "tenant": "default",
+        "user_id": "alice",
+    }
+    return TurnDraft(**{**fields, **changes})
+
+
+def test_a_text_becomes_one_message_of_the_user() -> None:
+    turn = build_turn(draft(), max_bytes=LIMIT)
+    assert turn.messages == (Message(role="user", content="I live in Bern."),)
+    assert turn.scope.owner == "default/alice"
+    assert turn.infer
+
+
+def test_everything_given_is_in_the_turn() -> None:
+    turn = build_turn(
+        draft(
+            messages=[{"role": "user", "content": "Hi", "name": "Mira"}, Message(role="assistant", content="Hello")],
+            agent_id="helper",
+            infer=False,
+            metadata={"channel": "chat"},
+            speaker="Mira",
+            recalled=["Mira has a dog."],
+            valid_until=AT,
+            overrides={"conflict": 0.5},
+        ),
+        max_bytes=LIMIT,
+    )
+    assert [message.role for message in turn.messages] == ["user", "assistant"]
+    assert (turn.scope.agent_id, turn.infer, turn.metadata) == ("helper", False, {"channel": "chat"})
+    assert (turn.speaker, turn.recalled, turn.valid_until) == ("Mira", ("Mira has a dog.",), AT)
+    assert turn.overrides == Overrides(conflict=0.5)
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"user_id": None}, "at least a user_id or an agent_id"),
+        ({"user_id": "*"}, "user_id"),
+        ({"turn_id": ""}, "turn_id"),
+        ({"messages": []}, "messages"),
+        ({"messages": "  "}, "at least one message with content"),
+        ({"messages": [{"role": "boss", "content": "x"}]}, "messages.0.role"),
+        ({"messages": "x" * LIMIT}, "oversize"),
+        ({"occurred_at": datetime(2026, 3, 1)}, "occurred_at has no zone"),  # noqa: DTZ001 - that is the point
+        ({"valid_until": datetime(2026, 3, 1)}, "valid_until has no zone"),  # noqa: DTZ001 - that is the point
+        ({"metadata": {"thing": object()}}, "metadata"),
+        ({"messages": "nul \x00"}, r"U\+0000"),
+        ({"overrides": {"conflict": 2}}, "overrides.conflict"),
+        ({"overrides": {"conflct": 0.2}}, "overrides.conflct"),
+        ({"overrides": {"duplicate": "0.9"}}, "overrides.duplicate: Input should be a valid number"),
+        ({"overrides": {"add_only": "yes"}}, "overrides.add_only: Input should be a valid boolean"),
+        ({"overrides": {"conflict": 0.9, "duplicate": 0.8}}, r"conflict \(0.9\) is above duplicate \(0.8\): lower it"),
+        ({"overrides": {"ending": 0.7, "conflict": 0.6}}, r"ending \(0.7\) is above conflict"),
+    ],
+)
+def test_what_is_no_turn_is_refused_with_its_field(changes: dict[str, Any], words: str) -> None:
+    with pytest.raises(InvalidTurnError, match=words):
+        build_turn(draft(**changes), max_bytes=LIMIT)
+
+
+def test_a_turn_is_read_back_from_its_bytes() -> None:
+    turn = build_turn(draft(), max_bytes=LIMIT)
+    assert read_turn(turn.to_bytes(), max_bytes=LIMIT) == turn
+    assert validated_turn(turn, max_bytes=LIMIT) == turn
+
+
+def test_a_document_without_turn_id_is_refused() -> None:
+    document = {
+        "scope": {"user_id": "a"},
+        "messages": [{"role": "user", "content": "x"}],
+        "occurred_at": "2026-03-01T09:00:00Z",
+    }
+    with pytest.raises(InvalidTurnError, match="turn_id: Field required"):
+        read_turn(json.dumps(document).encode(), max_bytes=LIMIT)
+
+
+ALL_OVERRIDES = (
+    "overrides are duplicate (number from 0 to 1), raw_duplicate (number from 0 to 1), conflict (number from 0 to 1), "
+    "near_duplicate (number from 0 to 1), ending (number from 0 to 1), chat_model (text), "
+    "llm_timeout (number above 0 to 600), reprompts (whole number from 0 to 5), add_only (true or false), "
+    "confidence (standard or cautious), confirm_below (number from 0 to 1), min_importance (number from 0 to 1)"
+)
+
+
+@pytest.mark.parametrize("overrides", [{"conflct": 0.2}, {"reprompts": 1.5}, {"conflict": 0.9, "duplicate": 0.8}])
+def test_a_wrong_override_is_told_with_the_valid_ones_wherever_it_enters(overrides: dict[str, Any]) -> None:
+    with pytest.raises(InvalidTurnError, match=re.escape(ALL_OVERRIDES)):
+        build_turn(draft(overrides=overrides), max_bytes=LIMIT)
+    document = json.loads(build_turn(draft(), max_bytes=LIMIT).to_bytes()) | {"overrides": overrides}
+    data = json.dumps(document).encode()
+    with pytest.raises(InvalidTurnError, match=re.escape(ALL_OVERRIDES)):
+        read_turn(data, max_bytes=LIMIT)
+    judged = parse_turn(data, position="conversation_turns/0/0")
+    assert isinstance(judged, Refusal)
+    assert (judged.reason, judged.source_id) == ("invalid_record", "t1")
+    assert judged.detail.endswith(ALL_OVERRIDES)
+
+
+def test_another_fault_is_told_without_the_overrides() -> None:
+    with pytest.raises(InvalidTurnError) as raised:
+        build_turn(draft(messages=[]), max_bytes=LIMIT)
+    assert "overrides" not in str(raised.value)

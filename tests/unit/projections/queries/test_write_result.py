@@ -1,0 +1,268 @@
+"""What a commit did and cost, told of every event; its trace; and why statements became no facts."""
+
+from collections.abc import Mapping
+from typing import Any
+from uuid import UUID
+
+import orjson
+import pytest
+
+from mnemolog.projections.queries.results import LimitReached, Tokens, WriteResult
+from mnemolog.projections.queries.trace import fact_ids_of_commit
+from mnemolog.projections.queries.why_not import missing_statements
+from mnemolog.projections.queries.write_result import write_result
+from mnemolog.schemas.command import Delete
+from mnemolog.schemas.events import FactState, Reversal
+from mnemolog.schemas.policy import LimitHit, Policy
+from mnemolog.schemas.provenance import DroppedStatement, FactSnapshot, Provenance, Step, Thresholds
+from mnemolog.schemas.vocabulary import LABEL_OF_EVENT
+from tests.support.builders.commits import (
+    Draft,
+    added,
+    command_commit,
+    commit,
+    confirmed,
+    contradicted,
+    corrected,
+    day,
+    expired,
+    extended,
+    fact_id_at,
+    merged,
+    pending,
+    pending_confirmed,
+    pending_rejected,
+    policy_set,
+    related,
+    replaced,
+    resolved,
+    retracted,
+    skipped,
+    undone,
+    with_decision,
+)
+
+A, B, C = UUID(int=1), UUID(int=2), UUID(int=3)
+STANDS = FactState(
+    status="active",
+    confidence=0.8,
+    mention_count=1,
+    last_confirmed_at=None,
+    true_to=None,
+    closed_at=None,
+    believed_from=day(0),
+    believed_to=None,
+    superseded_by=None,
+    unresolved=False,
+)
+
+
+def counts(result: WriteResult) -> dict[str, int]:
+    """What is counted of facts, without the zeros."""
+    names = ("added", "updated", "unchanged", "deleted", "pending")
+    return {name: count for name in names if (count := getattr(result, f"facts_{name}"))}
+
+
+@pytest.mark.parametrize(
+    ("draft", "word", "targets", "expected"),
+    [
+        (added("New."), "ADD", (), {"added": 1}),
+        (skipped(A), "SKIP", (A,), {"unchanged": 1}),
+        (confirmed(A), "KEEP", (A,), {"unchanged": 1}),
+        (merged("Richer.", A, B), "MERGE", (A, B), {"added": 1, "updated": 2}),
+        (replaced("Now.", A), "REPLACE", (A,), {"added": 1, "updated": 1}),
+        (contradicted("Indeed.", A), "CONTRADICT", (A,), {"added": 1, "deleted": 1}),
+        (extended("More.", A), "EXTEND", (A,), {"added": 1}),
+        (related("Else.", A), "SIMILAR", (A,), {"added": 1}),
+        (expired(A, B), "EXPIRE", (A, B), {"deleted": 2}),
+        (expired(A, text="Ends in May."), "EXPIRE", (A,), {"added": 1, "deleted": 1}),
+        (retracted(A), "RETRACT", (A,), {"deleted": 1}),
+        (retracted(A, text="No longer.", ended_at=day(1)), "RETRACT", (A,), {"added": 1, "deleted": 1}),
+        (pending("Maybe.", A), "PENDING", (A,), {"pending": 1}),
+        (pending_confirmed(A, B, action="replace"), "CONFIRM", (B,), {"added": 1, "updated": 1}),
+        (pending_confirmed(A, B, action="contradict"), "CONFIRM", (B,), {"added": 1, "deleted": 1}),
+        (pending_rejected(A, confirmed=B), "REJECT", (B,), {"unchanged": 1, "deleted": 1}),
+        (corrected("Rather.", A), "CORRECT", (A,), {"added": 1, "updated": 1}),
+        (resolved(A, B, action="replace"), "RESOLVE", (B,), {"updated": 1}),
+        (resolved(A, B, action="contradict"), "RESOLVE", (B,), {"deleted": 1}),
+        (resolved(A, B, action="keep_both"), "RESOLVE", (B,), {"unchanged": 1}),
+        (resolved(A, B, action="keep_old"), "RESOLVE", (B,), {"deleted": 1}),
+        (
+            undone(
+                C, Reversal(fact_id=A, now="superseded", before=STANDS), Reversal(fact_id=B, now="active", before=None)
+            ),
+            "UNDO",
+            (A, B),
+            {"updated": 1, "deleted": 1},
+        ),
+        (policy_set(Policy(add_only=True)), "POLICY", (), {}),
+    ],
+)
+def test_every_event_has_its_word_its_targets_and_its_counts(
+    draft: Draft, word: str, targets: tuple[UUID, ...], expected: Mapping[str, int]
+) -> None:
+    result = write_result(commit("1", draft))
+    (memory,) = result.memories
+    assert (memory.event, memory.targets) == (word, targets)
+    assert counts(result) == expected
+    assert orjson.loads(orjson.dumps(result))["memories"][0]["event"] == word
+
+
+def test_every_event_is_among_them() -> None:
+    drafted = {
+        mark.args[1][place][1]
+        for mark in test_every_event_has_its_word_its_targets_and_its_counts.pytestmark  # type: ignore[attr-defined] # set by the mark
+        for place in range(len(mark.args[1]))
+    }
+    assert drafted == set(LABEL_OF_EVENT.values())
+
+
+def test_what_a_wordless_event_is_about_is_told_by_what_stood_before() -> None:
+    before = FactSnapshot(fact_id=A, text="Lives in Bern.", confidence=0.9, true_from=day(0))
+    deleted = command_commit("c1", Delete(fact_ids=(A,)), with_decision(retracted(A), before=(before,)), actor="Bob")
+    result = write_result(deleted)
+    assert [(one.fact_id, one.text) for one in result.memories] == [(A, "Lives in Bern.")]
+    assert (result.status, result.success, result.source_kind) == ("done", True, "command")
+    assert (result.order, result.actor) == ("delete", "Bob")
+
+
+def test_flags_and_actions_are_told() -> None:
+    made = commit(
+        "1",
+        added("Beside.", unresolved=True),
+        pending("Maybe.", A, action="replace", needs_human=True, guard="human_word"),
+        undone(C, undone_event="fact_replaced"),
+    )
+    first, second, third = write_result(made).memories
+    assert (first.unresolved, second.action, second.needs_human, third.action) == (True, "replace", True, "REPLACE")
+    assert (second.fact_id, third.fact_id) == (fact_id_at(made, 1), None)
+
+
+def test_costs_are_told_by_stage_and_in_all() -> None:
+    steps = (
+        Step(
+            stage="extract", milliseconds=300, llm_calls=2, input_tokens=500, output_tokens=60, reprompts=1, model="m1"
+        ),
+        Step(stage="embed", milliseconds=20, embedding_calls=0.25, input_tokens=30, model="e1"),
+        Step(stage="resolve", milliseconds=10, llm_calls=1, input_tokens=7, output_tokens=3, model="m1"),
+        Step(stage="resolve", milliseconds=5, model="m2", prompt_version="resolve-2"),
+    )
+    result = write_result(commit("1", added("A."), steps=steps))
+    assert [stage.stage for stage in result.stages] == ["extract", "embed", "resolve"]
+    resolve = result.stages[2]
+    assert (resolve.milliseconds, resolve.models, resolve.prompt_versions) == (15, ("m1", "m2"), ("resolve-2",))
+    assert resolve.tokens == Tokens(input=7, output=3)
+    assert (result.tokens.total, result.llm_calls, result.stages[0].reprompts) == (600, 3, 1)
+    assert orjson.loads(orjson.dumps(result))["tokens"] == {"input": 537, "output": 63, "total": 600}
+
+
+def test_what_a_model_weighed_counts_as_a_conflict_even_where_a_guard_held_it() -> None:
+    made = commit(
+        "1",
+        with_decision(added("A."), by="threshold"),
+        with_decision(replaced("B.", A), by="model", verdict="REPLACE"),
+        with_decision(pending("C.", B), by="policy", verdict="CONTRADICT", guard="high_confidence"),
+        with_decision(added("D.", unresolved=True), by="fallback"),
+    )
+    assert write_result(made).conflicts == 3
+
+
+def test_a_limit_tells_count_and_limit() -> None:
+    hit = LimitHit(name="active_facts", level="scope", count=100, limit=100)
+    refused = commit("1", outcome="rejected", reason="limit", detail=str(hit), limit=hit, attempt=2)
+    result = write_result(refused)
+    assert (result.success, result.attempt) == (False, 2)
+    assert result.limit == LimitReached(name="active_facts", level="scope", count=100, limit=100)
+    assert result.error == "limit: active facts of the scope: 100 of 100"
+
+
+def traced() -> tuple[Any, dict[UUID, str]]:
+    """A commit with something of everything that a trace tells, and the texts of its candidates."""
+    before = FactSnapshot(fact_id=A, text="Lives in Bern.", confidence=0.9, true_from=day(0))
+    steps = (
+        Step(
+            stage="extract",
+            milliseconds=1,
+            complaints=("no JSON",),
+            dropped=(DroppedStatement(text="X.", reason="recalled"),),
+        ),
+        Step(
+            stage="embed",
+            milliseconds=1,
+            dropped=(DroppedStatement(text="Y.", reason="near_duplicate", similarity=0.99),),
+        ),
+    )
+    thresholds = Thresholds(embedding_model="e1", duplicate=0.9, raw_duplicate=0.9, conflict=0.6, near_duplicate=0.9)
+    event = with_decision(
+        pending("Lives in Rome.", A, action="replace"),
+        by="policy",
+        verdict="REPLACE",
+        guard="high_risk",
+        model="m1",
+        prompt_version="resolve-2",
+        before=(before,),
+    )
+    made = commit("1", event, skipped(B, "Has a cat."), provenance=Provenance(steps=steps, thresholds=thresholds))
+    return made, {A: "Lives in Bern.", B: "Has one cat."}
+
+
+def test_the_trace_tells_what_was_retrieved_decided_reprompted_and_left_out() -> None:
+    made, texts = traced()
+    assert write_result(made).trace is None
+    trace = write_result(made, texts).trace
+    assert trace is not None
+    first, second = trace.decisions
+    assert (first.event, first.by, first.verdict, first.guard) == ("PENDING", "policy", "REPLACE", "high_risk")
+    assert (first.statement, first.model, first.prompt_version) == ("Lives in Rome.", "m1", "resolve-2")
+    assert [(one.fact_id, one.similarity, one.text) for one in first.retrieved] == [(A, 0.8, "Lives in Bern.")]
+    assert [(one.text, one.confidence) for one in first.before] == [("Lives in Bern.", 0.9)]
+    assert (second.event, second.statement, second.retrieved[0].text) == ("SKIP", "Has a cat.", "Has one cat.")
+    assert [(one.stage, one.complaint) for one in trace.reprompts] == [("extract", "no JSON")]
+    assert [(one.text, one.reason, one.similarity) for one in trace.omitted] == [
+        ("X.", "recalled", None),
+        ("Y.", "near_duplicate", 0.99),
+    ]
+    assert trace.thresholds is not None
+    assert trace.thresholds["conflict"] == 0.6
+    assert set(fact_ids_of_commit(made)) == {A, B, fact_id_at(made)}
+
+
+def test_why_not_tells_of_each_statement_that_became_no_fact() -> None:
+    made, texts = traced()
+    answer = missing_statements(made, texts)
+    assert (answer.facts, answer.status) == (0, "facts")
+    assert [(one.text, one.reason) for one in answer.missing] == [
+        ("X.", "recalled"),
+        ("Y.", "near_duplicate"),
+        ("Lives in Rome.", "pending_confirmation"),
+        ("Has a cat.", "duplicate"),
+    ]
+    duplicate = answer.missing[3]
+    assert duplicate.because == 'skipped as a duplicate of "Has one cat." (equal words)'
+    assert (duplicate.fact_id, duplicate.similarity) == (B, 0.8)
+    assert "similarity 0.990" in answer.missing[1].because
+
+
+@pytest.mark.parametrize("reason", ["excerpt_not_found", "near_duplicate", "recalled", "below_importance"])
+def test_every_reason_to_leave_out_has_words(reason: Any) -> None:
+    step = Step(stage="extract", milliseconds=0, dropped=(DroppedStatement(text="X.", reason=reason),))
+    (one,) = missing_statements(commit("1", steps=(step,)), {}).missing
+    assert (one.reason, one.because[:10]) == (reason, "left out: ")
+
+
+def test_a_turn_that_came_to_nothing_as_a_whole_says_so() -> None:
+    hit = LimitHit(name="turns_per_minute", level="tenant", count=61, limit=60)
+    for fields, reason, words in (
+        ({"outcome": "rejected", "reason": "limit", "limit": hit}, "limit", "turns per minute of the tenant: 61 of 60"),
+        ({"outcome": "rejected", "reason": "empty"}, "rejected", "refused: empty"),
+        ({"outcome": "failed", "reason": "invalid_reply", "detail": "no JSON"}, "failed", "invalid_reply: no JSON"),
+        ({}, "nothing_to_remember", "nothing to remember"),
+    ):
+        (one,) = missing_statements(commit("1", **fields), {}).missing
+        assert (one.text, one.reason) == (None, reason)
+        assert words in one.because
+
+
+def test_a_turn_whose_every_statement_became_a_fact_misses_nothing() -> None:
+    answer = missing_statements(commit("1", added("A."), replaced("B.", A)), {})
+    assert (answer.facts, answer.missing) == (2, ())

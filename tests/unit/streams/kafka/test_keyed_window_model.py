@@ -1,0 +1,300 @@
+"""The keyed window against a model: any order of arrivals, completions, failures, revokes and redeliveries."""
+
+import asyncio
+import random
+from collections import defaultdict
+from collections.abc import AsyncIterator, Callable, Coroutine
+from functools import partial
+from typing import Any, Final, TypeVar
+
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+
+from mnemolog.streams.kafka.keyed_window import Delivery, DrainResult, KeyedWindow
+from mnemolog.streams.kafka.record import KafkaRecord
+
+T = TypeVar("T")
+
+TOPIC: Final = "turns"
+PARTITIONS: Final = 3
+KEYS: Final = 7
+ROUNDS: Final = 150  # turns of the loop after which nothing moves any more
+CHOICES: Final = st.integers(min_value=0, max_value=1000)
+
+
+class Consumer:
+    """One life of a window: what was fetched for it, what it runs and what it acknowledged."""
+
+    def __init__(self, in_flight: int, pending: int, started: Callable[[KafkaRecord], None]) -> None:
+        self.stream: asyncio.Queue[Delivery] = asyncio.Queue()
+        self.fetched: list[KafkaRecord] = []
+        self.acked: list[KafkaRecord] = []
+        self.running: dict[str, asyncio.Future[None]] = {}
+        self.processed: set[str] = set()
+        self.failures: list[BaseException] = []
+        self.stubborn = False
+        self._started = started
+        self.window = KeyedWindow(self.process, max_in_flight=in_flight, max_pending=pending)
+        self.task: asyncio.Task[None] | None = None
+
+    def fetch(self, record: KafkaRecord) -> None:
+        self.fetched.append(record)
+        self.stream.put_nowait(Delivery(record=record, ack=partial(self.acked.append, record)))
+
+    def stop_flow(self) -> None:
+        """Empty the stream, as the transport does before it lets a window drain."""
+        while not self.stream.empty():
+            self.stream.get_nowait()
+
+    def forget(self) -> None:
+        """Partitions are taken away: what is fetched will be fetched again."""
+        self.fetched.clear()
+        self.acked.clear()
+
+    async def deliveries(self) -> AsyncIterator[Delivery]:
+        while True:
+            yield await self.stream.get()
+
+    async def fail(self, error: BaseException) -> None:
+        self.failures.append(error)
+
+    async def process(self, record: KafkaRecord) -> None:
+        self._started(record)
+        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self.running[record.position] = done
+        try:
+            await done
+        except asyncio.CancelledError:
+            if not self.stubborn:
+                raise
+        finally:
+            del self.running[record.position]
+        self.processed.add(record.position)
+
+
+class WindowMachine(RuleBasedStateMachine):
+    def __init__(self) -> None:
+        super().__init__()
+        self.loop = asyncio.new_event_loop()
+        self.unhandled: list[object] = []
+        self.loop.set_exception_handler(lambda _, context: self.unhandled.append(context.get("exception")))
+        self.log: dict[int, list[KafkaRecord]] = {number: [] for number in range(PARTITIONS)}
+        self.committed: dict[int, int] = dict.fromkeys(range(PARTITIONS), 0)
+        self.position: dict[int, int] = dict.fromkeys(range(PARTITIONS), 0)
+        self.processed: set[str] = set()
+        self.first_starts: dict[bytes | None, list[int]] = defaultdict(list)
+        self.started: set[str] = set()
+
+    @initialize(in_flight=st.integers(1, 5), pending=st.integers(1, 12))
+    def begin(self, in_flight: int, pending: int) -> None:
+        self.in_flight, self.pending = in_flight, pending
+        self.start()
+
+    def start(self) -> None:
+        self.consumer = Consumer(self.in_flight, self.pending, self.note_start)
+        consumer = self.consumer
+        consumer.task = self.loop.create_task(consumer.window.run(consumer.deliveries(), consumer.fail))
+        self.settle()
+
+    def run(self, work: Coroutine[Any, Any, T] | asyncio.Task[T]) -> T:
+        return self.loop.run_until_complete(work)
+
+    def settle(self) -> None:
+        async def rounds() -> None:
+            for _ in range(ROUNDS):
+                await asyncio.sleep(0)
+
+        self.run(rounds())
+
+    def note_start(self, record: KafkaRecord) -> None:
+        if record.position not in self.started:
+            self.started.add(record.position)
+            self.first_starts[record.key].append(record.offset)
+
+    @rule(key=st.integers(0, KEYS - 1), gap=st.integers(0, 2))
+    def produce(self, key: int, gap: int) -> None:
+        lane = self.log[key % PARTITIONS]
+        offset = lane[-1].offset + 1 + gap if lane else gap
+        lane.append(
+            KafkaRecord(
+                topic=TOPIC,
+                partition=key % PARTITIONS,
+                offset=offset,
+                key=b"key-%d" % key if key else None,
+                value=b"",
+                timestamp=0.0,
+            )
+        )
+
+    @rule(partition=st.integers(0, PARTITIONS - 1), count=st.integers(1, 6))
+    def fetch(self, partition: int, count: int) -> None:
+        fresh = [record for record in self.log[partition] if record.offset >= self.position[partition]][:count]
+        for record in fresh:
+            self.consumer.fetch(record)
+            self.position[partition] = record.offset + 1
+        self.settle()
+
+    def choose(self, choice: int) -> asyncio.Future[None]:
+        running = sorted(self.consumer.running.items())
+        return running[choice % len(running)][1]
+
+    @precondition(lambda self: self.consumer.running)
+    @rule(choice=CHOICES)
+    def finish(self, choice: int) -> None:
+        self.choose(choice).set_result(None)
+        self.settle()
+
+    @precondition(lambda self: self.consumer.running)
+    @rule(choice=CHOICES)
+    def fail(self, choice: int) -> None:
+        error = RuntimeError("a bug")
+        self.choose(choice).set_exception(error)
+        self.settle()
+        assert self.consumer.failures == [error]
+        before = set(self.started)
+        self.fetch(0, 1)
+        assert self.started == before, "a broken window begins nothing"
+        self.commit()
+        self.consumer.stop_flow()
+        self.take_away(self.run(self.consumer.window.drain(60.0)))
+        self.close()
+        self.start()
+
+    @rule(stubborn=st.booleans())
+    def revoke_at_once(self, stubborn: bool) -> None:
+        self.consumer.stubborn = stubborn
+        running = len(self.consumer.running)
+        self.commit()
+        self.consumer.stop_flow()
+        acked = list(self.consumer.acked)
+        drained = self.run(self.consumer.window.drain(0.0))
+        self.settle()
+        assert drained.cancelled == running
+        assert self.consumer.acked == acked, "a late task acknowledged"
+        assert not self.consumer.running
+        self.consumer.stubborn = False
+        self.take_away(drained)
+
+    @rule(order=st.randoms(use_true_random=False))
+    def revoke_gently(self, order: random.Random) -> None:
+        limits: dict[int, int] = defaultdict(lambda: -1)
+        for record in self.unfinished_or_unacked(started_only=True):
+            limits[record.partition] = max(limits[record.partition], record.offset)
+        before = set(self.started)
+        self.consumer.stop_flow()
+        drain = self.loop.create_task(self.consumer.window.drain(60.0))
+        self.settle()
+        while self.consumer.running:
+            self.choose(order.randrange(1000)).set_result(None)
+            self.settle()
+        drained = self.run(drain)
+        assert drained.cancelled == 0
+        assert drained.started == 0, "a hole was left below a finished record"
+        begun = self.started - before
+        fetched = {record.position: record for record in self.consumer.fetched}
+        assert all(fetched[position].offset <= limits[fetched[position].partition] for position in begun)
+        self.take_away(drained)
+
+    def unfinished_or_unacked(self, *, started_only: bool) -> list[KafkaRecord]:
+        acked = {record.position for record in self.consumer.acked}
+        return [
+            record
+            for record in self.admitted()
+            if record.position not in acked
+            and (not started_only or record.position in self.consumer.running or record.position in self.done())
+        ]
+
+    def admitted(self) -> list[KafkaRecord]:
+        count = len(self.consumer.acked) + self.consumer.window.progress.pending
+        return self.consumer.fetched[:count]
+
+    def done(self) -> set[str]:
+        return self.consumer.processed
+
+    def commit(self) -> None:
+        for record in self.consumer.acked:
+            self.committed[record.partition] = record.offset + 1
+
+    def take_away(self, drained: DrainResult) -> None:
+        """Commit what the drain gave, then fetch from there, as a new assignment does."""
+        self.commit()
+        for (_, partition), offset in drained.offsets.items():
+            assert offset == self.committed[partition]
+        self.processed |= self.consumer.processed
+        self.consumer.processed.clear()
+        self.consumer.forget()
+        self.position = dict(self.committed)
+        assert self.consumer.window.progress.pending == 0
+
+    def close(self) -> None:
+        task = self.consumer.task
+        assert task is not None
+        task.cancel()
+        self.settle()
+        assert task.done()
+
+    @invariant()
+    def bounds_hold(self) -> None:
+        if not hasattr(self, "consumer"):
+            return
+        progress = self.consumer.window.progress
+        assert progress.running == len(self.consumer.running) <= self.in_flight
+        assert progress.pending <= self.pending
+
+    @invariant()
+    def acknowledged_is_the_finished_prefix(self) -> None:
+        if not hasattr(self, "consumer"):
+            return
+        acked, finished = self.consumer.acked, self.done()
+        for number in range(PARTITIONS):
+            lane = [record for record in self.admitted() if record.partition == number]
+            prefix = []
+            for record in lane:
+                if record.position not in finished:
+                    break
+                prefix.append(record)
+            assert [record for record in acked if record.partition == number] == prefix
+
+    @invariant()
+    def every_free_key_runs(self) -> None:
+        if not hasattr(self, "consumer"):
+            return
+        unfinished = [record for record in self.admitted() if record.position not in self.done()]
+        keys = {record.key or record.partition for record in unfinished}
+        assert len(self.consumer.running) == min(self.in_flight, len(keys))
+
+    @invariant()
+    def first_starts_are_in_order(self) -> None:
+        for offsets in self.first_starts.values():
+            assert offsets == sorted(offsets)
+
+    def teardown(self) -> None:
+        try:
+            if hasattr(self, "consumer"):
+                self.finish_everything()
+                self.close()
+        finally:
+            for task in asyncio.all_tasks(self.loop):
+                task.cancel()
+            self.settle()
+            self.loop.close()
+        assert not self.unhandled
+
+    def finish_everything(self) -> None:
+        for number in range(PARTITIONS):
+            self.fetch(number, len(self.log[number]) + 1)
+        while self.consumer.running:
+            self.choose(0).set_result(None)
+            self.settle()
+        self.commit()
+        everything = [record for lane in self.log.values() for record in lane]
+        assert {record.position for record in everything} <= self.processed | self.done()
+        ends = {number: lane[-1].offset + 1 if lane else 0 for number, lane in self.log.items()}
+        assert self.committed == ends
+
+
+TestWindowModel = WindowMachine.TestCase
+TestWindowModel.settings = settings(
+    max_examples=50, stateful_step_count=50, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)

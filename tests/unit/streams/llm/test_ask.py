@@ -1,0 +1,109 @@
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import pytest
+
+from mnemolog.schemas.provenance import DroppedStatement
+from mnemolog.streams.llm.ask import Answer, ask
+from mnemolog.streams.llm.extract_prompt import extraction_prompt
+from mnemolog.streams.llm.ports import Prompt, TimedReply
+from mnemolog.streams.llm.reply_errors import ReplyInvalidError
+from mnemolog.streams.llm.reply_parser import ParsedReply
+from tests.support.builders.prompts import extraction, user
+
+PROMPT = extraction_prompt(extraction(user("hello")))
+
+
+@dataclass
+class ScriptedChatModel:
+    """A model that answers from a list, and remembers what it was asked."""
+
+    texts: list[str]
+    prompts: list[tuple[Prompt, int]] = field(default_factory=list)
+
+    async def __call__(self, prompt: Prompt, attempt: int) -> TimedReply:
+        self.prompts.append((prompt, attempt))
+        return TimedReply(text=self.texts[attempt], model="scripted", milliseconds=1.0)
+
+
+def parse_verdict(text: str) -> ParsedReply[str]:
+    if text.startswith("good"):
+        return ParsedReply(value=text)
+    if text.startswith("soft"):
+        return ParsedReply(
+            value=text, complaints=("half",), dropped=(DroppedStatement(text=text, reason="excerpt_not_found"),)
+        )
+    return ParsedReply(complaints=("bad",))
+
+
+async def asked(
+    *texts: str, parse: Callable[[str], ParsedReply[str]] = parse_verdict
+) -> tuple[ScriptedChatModel, Answer[str]]:
+    model = ScriptedChatModel(list(texts))
+    return model, await ask(model, PROMPT, parse)
+
+
+async def test_a_valid_reply_is_taken_at_once() -> None:
+    model, answer = await asked("good")
+    assert (answer.value, answer.reprompts, answer.dropped) == ("good", 0, ())
+    assert model.prompts == [(PROMPT, 0)]
+
+
+@pytest.mark.parametrize(
+    ("texts", "value", "dropped"),
+    [
+        (["bad", "good"], "good", 0),
+        (["bad", "bad", "good"], "good", 0),
+        (["soft", "good"], "good", 0),
+        (["soft 1", "soft 2"], "soft 2", 1),
+        (["soft", "bad"], "soft", 1),
+        (["bad", "soft", "good"], "good", 0),
+        (["bad", "soft", "bad"], "soft", 1),
+        (["bad", "bad", "soft"], "soft", 1),
+    ],
+    ids=str,
+)
+async def test_replies_are_asked_again_until_one_is_good_enough(texts: list[str], value: str, dropped: int) -> None:
+    model, answer = await asked(*texts, "never asked")
+    assert answer.value == value
+    assert len(answer.dropped) == dropped
+    assert [reply.text for reply in answer.replies] == texts
+    assert answer.reprompts == len(texts) - 1
+    assert [attempt for _, attempt in model.prompts] == list(range(len(texts)))
+
+
+async def test_a_re_prompt_says_what_was_wrong_with_the_latest_reply() -> None:
+    model, _ = await asked("bad one", "bad two", "good")
+    prompt, _ = model.prompts[2]
+    assert prompt.messages[:-2] == PROMPT.messages
+    said, told = prompt.messages[-2:]
+    assert (said.role, said.content) == ("assistant", "bad two")
+    assert told.role == "user"
+    assert "- bad\n" in told.content
+    assert (prompt.version, prompt.schema, prompt.task) == (PROMPT.version, PROMPT.schema, PROMPT.task)
+
+
+async def test_a_run_away_reply_is_not_repeated_whole() -> None:
+    model, _ = await asked("x" * 100_000, "good")
+    assert len(model.prompts[1][0].messages[-2].content) == 20_000
+
+
+async def test_it_gives_up_after_two_re_prompts_and_hands_over_what_was_paid() -> None:
+    with pytest.raises(ReplyInvalidError, match="after 3 calls, the last one: bad") as caught:
+        await asked("bad", "", "bad", "good")
+    assert [reply.text for reply in caught.value.replies] == ["bad", "", "bad"]
+    assert caught.value.complaints == ("bad", "bad", "bad")
+
+
+async def test_what_a_model_was_told_is_kept_one_text_a_re_prompt() -> None:
+    _, answer = await asked("bad", "soft", "good")
+    assert answer.complaints == ("bad", "half")
+    _, answer = await asked("good")
+    assert answer.complaints == ()
+
+
+async def test_no_re_prompt_is_made_where_none_is_allowed() -> None:
+    model = ScriptedChatModel(["bad", "good"])
+    with pytest.raises(ReplyInvalidError):
+        await ask(model, PROMPT, parse_verdict, reprompts=0)
+    assert len(model.prompts) == 1

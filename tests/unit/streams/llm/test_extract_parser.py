@@ -1,0 +1,202 @@
+from datetime import UTC, datetime, timedelta, timezone
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mnemolog.schemas.facts import IMPORTANCE_OF_CATEGORY
+from mnemolog.schemas.turn import Message
+from mnemolog.streams.llm.extract_prompt import MAX_FACTS, parse_extraction
+from mnemolog.streams.llm.reply_parser import MAX_COMPLAINTS
+from tests.support.builders.prompts import extracted_json, extraction, facts_reply, user
+
+SUBJECT = extraction(user("Hello. I live in Berlin, since 2019."))
+
+
+def test_a_fact_is_taken_with_its_importance() -> None:
+    parsed = parse_extraction(facts_reply(extracted_json(event_time="2023-05-08T10:00:00+02:00")), SUBJECT)
+    assert parsed.complaints == ()
+    assert parsed.value is not None
+    (fact,) = parsed.value
+    assert (fact.text, fact.key, fact.value) == ("Alice lives in Berlin.", "home_city", "Berlin")
+    assert fact.importance == IMPORTANCE_OF_CATEGORY["biographical_milestone"]
+    assert fact.event_time == datetime(2023, 5, 8, 10, tzinfo=timezone(timedelta(hours=2))).astimezone(UTC)
+
+
+def test_no_facts_is_a_valid_answer() -> None:
+    assert parse_extraction('{"facts": []}', SUBJECT).value == ()
+
+
+@pytest.mark.parametrize(
+    "around", ["```json\n{}\n```", "Here it is:\n{}\nAnything else?", "  {}  ", "```\n{}```\n"], ids=repr
+)
+def test_fences_and_prose_around_the_object_are_overlooked(around: str) -> None:
+    parsed = parse_extraction(around.replace("{}", facts_reply(extracted_json())), SUBJECT)
+    assert parsed.value is not None
+    assert len(parsed.value) == 1
+
+
+def test_a_blank_search_text_is_the_text_and_blank_values_are_none() -> None:
+    parsed = parse_extraction(facts_reply(extracted_json(search_text=" ", value="", subject="")), SUBJECT)
+    assert parsed.value is not None
+    (fact,) = parsed.value
+    assert (fact.search_text, fact.value, fact.subject) == ("Alice lives in Berlin.", None, None)
+
+
+@pytest.mark.parametrize(
+    ("key", "said", "taken"), [("gym_day", True, True), ("gym_day", False, False), (None, True, False)]
+)
+def test_only_a_key_can_hold_one_value_at_a_time(key: str | None, said: bool, taken: bool) -> None:
+    parsed = parse_extraction(facts_reply(extracted_json(key=key, single_valued=said)), SUBJECT)
+    assert parsed.value is not None
+    assert parsed.value[0].single_valued is taken
+
+
+def test_every_field_is_required() -> None:
+    whole = extracted_json()
+    for name in whole:
+        parsed = parse_extraction(facts_reply({key: value for key, value in whole.items() if key != name}), SUBJECT)
+        assert parsed.complaints == (f"facts.0.{name}: Field required",)
+
+
+@pytest.mark.parametrize(
+    ("fields", "complaint"),
+    [
+        ({"text": " "}, "facts.0.text: Value error, must not be blank"),
+        ({"excerpt": ""}, "facts.0.excerpt"),
+        ({"text": "a\x00b"}, "U+0000"),
+        ({"value": "\x00"}, "U+0000"),
+        ({"text": "x" * 2001}, "at most 2000"),
+        ({"key": "homeCity"}, "facts.0.key"),
+        ({"category": "weather"}, "'weather' is none of identity"),
+        ({"importance_category": "huge"}, "facts.0.importance_category"),
+        ({"certainty": "sure"}, "facts.0.certainty"),
+        ({"action_hint": "drop"}, "facts.0.action_hint"),
+        ({"event_time": "2023-05-08T10:00:00"}, "facts.0.event_time: needs date, time and zone"),
+        ({"valid_until": "9999-12-31T23:59:59Z"}, "facts.0.valid_until: Value error, a time lies in the years"),
+        ({"valid_until": "2023-05-08"}, "facts.0.valid_until: needs date, time and zone"),
+        ({"event_time": 1683540000}, "facts.0.event_time: needs date, time and zone"),
+        ({"value": 3}, "facts.0.value"),
+        ({"single_valued": "true"}, "facts.0.single_valued"),
+        ({"single_valued": None}, "facts.0.single_valued"),
+        ({"mood": "glad"}, "facts.0.mood: Extra inputs"),
+    ],
+    ids=str,
+)
+def test_a_faulty_field_is_a_hard_complaint_that_names_it(fields: dict[str, Any], complaint: str) -> None:
+    parsed = parse_extraction(facts_reply(extracted_json(**fields), extracted_json()), SUBJECT)
+    assert parsed.value is None
+    assert any(complaint in said for said in parsed.complaints), parsed.complaints
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "I found no facts.",
+        "[]",
+        "null",
+        "{",
+        facts_reply(extracted_json())[:-20],
+        "{}",
+        '{"facts": null}',
+        '{"facts": [1]}',
+    ],
+)
+def test_what_is_no_such_object_is_a_hard_complaint(text: str) -> None:
+    parsed = parse_extraction(text, SUBJECT)
+    assert parsed.value is None
+    assert parsed.complaints
+
+
+def test_two_objects_are_not_one() -> None:
+    assert parse_extraction(facts_reply() + facts_reply(), SUBJECT).value is None
+
+
+def test_too_many_facts_are_refused() -> None:
+    parsed = parse_extraction(facts_reply(*[extracted_json()] * (MAX_FACTS + 1)), SUBJECT)
+    assert parsed.value is None
+    assert "101 facts are too many" in parsed.complaints[0]
+
+
+def test_complaints_are_bounded() -> None:
+    assert len(parse_extraction(facts_reply(*[{}] * 50), SUBJECT).complaints) == MAX_COMPLAINTS
+
+
+@pytest.mark.parametrize(
+    ("said", "excerpt"),
+    [
+        ("I live in Berlin", "i  LIVE in\nberlin"),
+        ("I live\n  in\tBerlin", "I live in Berlin"),
+        ("I\u2019m \u201cat home\u201d \u2013 in Berlin", 'I\'m "at home" - in Berlin'),
+        ("Ich wohne in Köln", "in Ko\u0308ln"),
+        ("\uff21\uff22 12", "AB 12"),
+        ("私はベルリンに住んでいます。", "ベルリンに住んで"),
+    ],
+)
+def test_an_excerpt_is_compared_after_normalisation(said: str, excerpt: str) -> None:
+    parsed = parse_extraction(facts_reply(extracted_json(excerpt=excerpt)), extraction(user(said)))
+    assert parsed.value is not None
+    assert parsed.value[0].excerpt == excerpt
+    assert parsed.complaints == ()
+
+
+def test_an_excerpt_that_nobody_said_is_a_soft_complaint_and_its_fact_dropped() -> None:
+    parsed = parse_extraction(
+        facts_reply(extracted_json(), extracted_json(text="Alice flies.", excerpt="I can fly")), SUBJECT
+    )
+    assert parsed.value is not None
+    assert [fact.text for fact in parsed.value] == ["Alice lives in Berlin."]
+    assert [(dropped.text, dropped.reason) for dropped in parsed.dropped] == [("Alice flies.", "excerpt_not_found")]
+    assert parsed.complaints == (
+        'facts.1.excerpt: "I can fly" occurs in no message: copy the words from one message, or leave the fact out',
+    )
+
+
+def test_an_excerpt_across_two_messages_is_not_found() -> None:
+    subject = extraction(user("I live"), user("in Berlin"))
+    assert parse_extraction(facts_reply(extracted_json()), subject).value == ()
+
+
+def test_recalled_text_and_system_messages_are_no_evidence() -> None:
+    system = Message(role="system", content="I live in Berlin")
+    subject = extraction(system, user("Hello."), recalled=["I live in Berlin"])
+    parsed = parse_extraction(facts_reply(extracted_json()), subject)
+    assert parsed.value == ()
+    assert len(parsed.dropped) == 1
+
+
+@pytest.mark.parametrize("recalled", [["I live in  BERLIN."], ["in Berlin", "Memory: I live in Berlin, Mitte"]])
+@pytest.mark.parametrize("injected", ["Memory: {}\nHello.", "{}"])
+def test_recalled_text_inside_a_message_is_no_evidence(recalled: list[str], injected: str) -> None:
+    subject = extraction(user(injected.format("\n".join(recalled))), recalled=recalled)
+    parsed = parse_extraction(facts_reply(extracted_json()), subject)
+    assert parsed.value == ()
+    assert "is recalled memory, which is no evidence" in parsed.complaints[0]
+
+
+@pytest.mark.parametrize(
+    "said", ["So I live in Berlin.", "I live in Berlin no more", "I live in Berlin. And I live in Berlin!"]
+)
+def test_who_says_more_than_what_is_recalled_is_heard(said: str) -> None:
+    subject = extraction(user(said), recalled=["in Berlin", "And I live in Berlin!"])
+    assert parse_extraction(facts_reply(extracted_json()), subject).value
+
+
+@pytest.mark.parametrize("role", ["user", "assistant", "tool"])
+def test_every_message_of_the_conversation_is_evidence(role: str) -> None:
+    message = Message.model_validate({"role": role, "content": "I live in Berlin"})
+    parsed = parse_extraction(facts_reply(extracted_json()), extraction(message))
+    assert parsed.value
+    assert not parsed.dropped
+
+
+def test_an_excerpt_of_nothing_visible_is_no_evidence() -> None:
+    assert parse_extraction(facts_reply(extracted_json(excerpt="\u00ad")), SUBJECT).value == ()
+
+
+@given(st.text())
+def test_no_text_can_break_the_parser(text: str) -> None:
+    parsed = parse_extraction(text, SUBJECT)
+    assert (parsed.value is None) == bool(parsed.complaints)

@@ -1,0 +1,299 @@
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from mnemolog.schemas import ids
+from mnemolog.schemas.events import (
+    FactAdded,
+    FactConfirmed,
+    FactContradicted,
+    FactExpired,
+    FactExtended,
+    FactPending,
+    FactReplaced,
+    FactRetracted,
+    FactSkipped,
+    FactsMerged,
+    FactsRelated,
+)
+from mnemolog.schemas.policy import EffectivePolicy
+from mnemolog.schemas.provenance import Verdict
+from mnemolog.streams.resolution.classify import Conflict, Duplicate, New
+from mnemolog.streams.resolution.decide import decide
+from mnemolog.streams.resolution.event_builder import NoDecision
+from mnemolog.streams.resolution.guards import OVERWRITES
+from tests.support.builders.decisions import (
+    LAST_YEAR,
+    MERGED_VECTOR,
+    NEXT_YEAR,
+    OWNER,
+    SOURCE,
+    TODAY,
+    decide_all,
+    decide_one,
+    decision_context,
+    known_fact,
+    llm_decision,
+    matched_fact,
+)
+
+DAY = timedelta(days=1)
+
+
+def test_a_new_fact_is_added_with_deterministic_ids() -> None:
+    (event,) = decide([New(matched_fact())], {}, decision_context())
+    assert isinstance(event, FactAdded)
+    assert event.fact.fact_id == ids.fact_id(OWNER, SOURCE, 0)
+    assert event.event_id == ids.event_id(OWNER, SOURCE, 0)
+    assert (event.fact.true_from, event.fact.confidence, event.unresolved) == (TODAY, 0.95, False)
+
+
+def test_every_candidate_that_was_looked_at_is_in_the_decision() -> None:
+    near, far = known_fact(0.7), known_fact(0.3)
+    event = decide_one(matched_fact(near, far), llm_decision("KEEP", near))
+    assert [(seen.fact_id, seen.similarity) for seen in event.decision.candidates] == [
+        (near.fact_id, 0.7),
+        (far.fact_id, 0.3),
+    ]
+    decision = event.decision
+    assert (decision.by, decision.model, decision.prompt_version) == ("model", "judge", "resolve-2")
+    assert (decision.reason, decision.verdict, decision.guard) == ("because", "KEEP", None)
+
+
+@pytest.mark.parametrize(
+    ("verdict", "kind"),
+    [
+        ("MERGE", FactsMerged),
+        ("REPLACE", FactReplaced),
+        ("CONTRADICT", FactContradicted),
+        ("RETRACT", FactRetracted),
+        ("EXPIRE", FactExpired),
+        ("EXTEND", FactExtended),
+        ("SIMILAR", FactsRelated),
+    ],
+)
+def test_a_verdict_is_applied_to_all_its_targets(verdict: Verdict, kind: Any) -> None:
+    old, other, left = known_fact(), known_fact(), known_fact()
+    event = decide_one(matched_fact(old, other, left), llm_decision(verdict, old, other, ended_at=NEXT_YEAR))
+    assert isinstance(event, kind)
+    assert event.targets == (old.fact_id, other.fact_id)
+    assert event.fact.fact_id == ids.fact_id(OWNER, SOURCE, 0)
+    ended = (old.fact_id, other.fact_id) if verdict in OVERWRITES else ()
+    assert tuple(stood.fact_id for stood in event.decision.before) == ended
+
+
+@pytest.mark.parametrize("verdict", ["REPLACE", "RETRACT"])
+def test_a_fact_ends_when_the_new_one_began_or_when_it_is_told(verdict: Verdict) -> None:
+    old, february = known_fact(), LAST_YEAR + 300 * DAY
+    event = decide_one(matched_fact(old, event_time=february), llm_decision(verdict, old))
+    assert event.ended_at == event.fact.true_from == february
+    event = decide_one(matched_fact(old, event_time=february), llm_decision(verdict, old, ended_at=february - DAY))
+    assert (event.ended_at, event.fact.true_from) == (february - DAY, february)
+
+
+def test_a_plan_that_is_called_off_never_was_true() -> None:
+    plan = known_fact(true_from=NEXT_YEAR, event_time=NEXT_YEAR, said_at=LAST_YEAR)
+    retracted = decide_one(matched_fact(plan, action_hint="retract"), llm_decision("RETRACT", plan))
+    assert isinstance(retracted, FactRetracted)
+    assert retracted.ended_at is None
+    assert isinstance(
+        decide_one(matched_fact(plan, action_hint="update"), llm_decision("REPLACE", plan)), FactContradicted
+    )
+
+
+def test_an_announced_end_is_the_one_that_is_told() -> None:
+    old = known_fact()
+    assert decide_one(matched_fact(old), llm_decision("EXPIRE", old, ended_at=NEXT_YEAR)).ended_at == NEXT_YEAR
+
+
+def test_what_is_known_is_confirmed_or_skipped() -> None:
+    old, nearest = known_fact(0.7), known_fact(0.9)
+    kept = decide_one(matched_fact(old, nearest), llm_decision("KEEP", old, nearest))
+    assert isinstance(kept, FactConfirmed)
+    assert kept.target == nearest.fact_id
+    assert kept.statement is not None
+    assert kept.statement.text == "Mira lives in Munich."
+    (skipped,) = decide([Duplicate(matched_fact(old), old, "threshold")], {}, decision_context())
+    assert isinstance(skipped, FactSkipped)
+    assert skipped.target == old.fact_id
+
+
+def test_a_merged_fact_is_what_its_parents_are_together() -> None:
+    old = known_fact(
+        confidence=0.99, key="home_city", value="Berlin", category="health", subject="Mira", valid_until=NEXT_YEAR
+    )
+    event = decide_one(matched_fact(old), llm_decision("MERGE", old, text="Mira moved."))
+    fact = event.fact
+    assert (fact.text, fact.search_text, fact.vector) == ("Mira moved.", "Mira moved.", MERGED_VECTOR)
+    assert (fact.true_from, fact.confidence, fact.valid_until) == (LAST_YEAR, 0.99, NEXT_YEAR)
+    assert (fact.key, fact.value, fact.category, fact.subject) == ("home_city", "Berlin", "health", "Mira")
+    assert event.statement.text == "Mira lives in Munich."
+
+
+def test_a_merged_fact_keeps_what_the_statement_says_of_itself() -> None:
+    old = known_fact(key="home_city", value="Berlin", category="other", subject="Bob")
+    fact = decide_one(
+        matched_fact(old, key="work_city", value="Munich", subject="Mira"), llm_decision("MERGE", old)
+    ).fact
+    assert (fact.key, fact.value, fact.subject) == ("work_city", "Munich", "Mira")
+
+
+def test_without_a_valid_verdict_the_fact_is_added_and_marked() -> None:
+    contested = Conflict(matched_fact(known_fact()), (known_fact(),))
+    for judgements in ({0: NoDecision(complaint="no valid reply", model="judge")}, {}):
+        (event,) = decide([contested], judgements, decision_context())
+        assert isinstance(event, FactAdded)
+        assert event.unresolved
+        assert event.decision.by == "fallback"
+
+
+def test_the_preset_cautious_doubts_every_new_fact() -> None:
+    event = decide_one(
+        matched_fact(known_fact()), llm_decision("ADD"), decision_context(rules=EffectivePolicy(confidence="cautious"))
+    )
+    assert event.fact.confidence == 0.40
+
+
+@pytest.mark.parametrize("verdict", ["REPLACE", "RETRACT", "EXPIRE", "CONTRADICT"])
+def test_late_news_becomes_history(verdict: Verdict) -> None:
+    old = known_fact(true_from=NEXT_YEAR)
+    event = decide_one(
+        matched_fact(old), llm_decision(verdict, old, ended_at=NEXT_YEAR if verdict == "EXPIRE" else None)
+    )
+    assert isinstance(event, FactAdded)
+    assert (event.ended_at, event.ended_by) == (NEXT_YEAR, old.fact_id)
+    assert (event.decision.by, event.decision.verdict, event.decision.guard) == ("policy", verdict, "late_news")
+    assert [stood.fact_id for stood in event.decision.before] == [old.fact_id]
+
+
+def test_late_news_ends_where_the_next_version_that_is_known_began() -> None:
+    old = known_fact(true_from=NEXT_YEAR)
+    chains = {old.fact_id: (LAST_YEAR, TODAY + DAY, NEXT_YEAR)}
+    event = decide_one(matched_fact(old), llm_decision("REPLACE", old), decision_context(version_starts=chains))
+    assert event.ended_at == TODAY + DAY
+
+
+@pytest.mark.parametrize("verdict", list(OVERWRITES))
+def test_a_guarded_verdict_waits_with_all_that_it_would_do(verdict: Verdict) -> None:
+    old, other = known_fact(authority="human"), known_fact()
+    event = decide_one(
+        matched_fact(old, other), llm_decision(verdict, old, other, ended_at=TODAY if verdict == "EXPIRE" else None)
+    )
+    assert isinstance(event, FactPending)
+    assert (event.targets, event.action) == ((old.fact_id, other.fact_id), OVERWRITES[verdict])
+    assert (event.guard, event.needs_human) == ("human_word", True)
+    assert event.ended_at == (TODAY if verdict in ("REPLACE", "RETRACT", "EXPIRE") else None)
+    assert event.fact.vector == (MERGED_VECTOR if verdict == "MERGE" else matched_fact().vector)
+    decision = event.decision
+    assert (decision.by, decision.verdict, decision.guard) == ("policy", verdict, "human_word")
+    assert "because; held back: a human" in decision.reason
+    assert [stood.text for stood in decision.before] == [old.text, other.text]
+
+
+def test_a_statement_can_wait_for_another_one_or_for_a_human() -> None:
+    sure, risky = known_fact(confidence=0.95), known_fact(category="finance")
+    assert not decide_one(matched_fact(sure), llm_decision("CONTRADICT", sure)).needs_human
+    held = decide_one(matched_fact(risky, certainty="strong"), llm_decision("REPLACE", risky))
+    assert (held.guard, held.needs_human) == ("high_risk", False)
+
+
+@pytest.mark.parametrize("verdict", ["EXTEND", "SIMILAR", "EXPIRE"])
+def test_nothing_is_related_to_what_is_pending(verdict: Verdict) -> None:
+    pending, held = known_fact(status="pending_confirmation"), known_fact()
+    event = decide_one(matched_fact(pending), llm_decision(verdict, pending, ended_at=TODAY))
+    assert isinstance(event, FactAdded)
+    event = decide_one(matched_fact(pending, held), llm_decision(verdict, pending, held, ended_at=TODAY))
+    assert event.targets == (held.fact_id,)
+
+
+def test_where_facts_are_only_added_the_policy_is_the_reason() -> None:
+    (event,) = decide(
+        [New(matched_fact(known_fact()), "add_only")], {}, decision_context(rules=EffectivePolicy(add_only=True))
+    )
+    assert isinstance(event, FactAdded)
+    assert (event.decision.by, event.decision.guard) == ("policy", "add_only")
+
+
+# Within one turn
+
+
+def two(first: Verdict | None, second: Verdict, *, text: str = "two", **fields: Any) -> tuple[Any, ...]:
+    """The events of a statement about Berlin, and of a later one about that statement."""
+    berlin = known_fact()
+    one = matched_fact(berlin, text="one")
+    itself = known_fact(0.9, "one", fact_id=ids.fact_id(OWNER, SOURCE, 0), true_from=TODAY)
+    other = matched_fact(berlin, itself, text=text, **fields)
+    judgements = {1: llm_decision(second, itself)} | ({0: llm_decision(first, berlin)} if first else {})
+    return berlin, *decide_all([one, other], judgements)
+
+
+def test_a_known_fact_is_ended_once_by_the_first_of_a_turn() -> None:
+    old = known_fact()
+    facts = [matched_fact(old, text=text) for text in ("one", "two")]
+    first, second = decide_all(facts, {0: llm_decision("REPLACE", old), 1: llm_decision("REPLACE", old)})
+    assert isinstance(first, FactReplaced)
+    assert isinstance(second, FactAdded)
+    assert first.fact.fact_id != second.fact.fact_id
+
+
+def test_a_repetition_of_what_this_turn_has_ended_is_kept_as_a_fact_of_its_own() -> None:
+    berlin = known_fact()
+    moved = Conflict(matched_fact(berlin), (berlin,))
+    repeated = Duplicate(matched_fact(berlin, text=berlin.text), berlin, "hash")
+    first, second = decide([moved, repeated], {0: llm_decision("REPLACE", berlin)}, decision_context())
+    assert isinstance(first, FactReplaced)
+    assert isinstance(second, FactAdded)
+    assert second.fact.text == berlin.text
+    assert second.decision.by == "hash"
+
+
+def test_a_later_fact_replaces_an_earlier_one_of_the_turn() -> None:
+    berlin, first, second = two("REPLACE", "REPLACE")
+    assert (first.targets, second.targets) == ((berlin.fact_id,), (first.fact.fact_id,))
+
+
+def test_a_fact_that_turned_out_to_be_known_stands_for_the_known_one() -> None:
+    berlin, first, second = two("KEEP", "REPLACE")
+    assert isinstance(first, FactConfirmed)
+    assert second.targets == (berlin.fact_id,)
+    assert {seen.fact_id for seen in second.decision.candidates} == {berlin.fact_id}
+
+
+def test_a_fact_is_confirmed_once_a_turn() -> None:
+    berlin, first, second = two("KEEP", "KEEP")
+    assert isinstance(first, FactConfirmed)
+    assert isinstance(second, FactSkipped)
+    assert first.target == second.target == berlin.fact_id
+
+
+def test_what_waits_since_this_very_turn_is_not_confirmed_by_it() -> None:
+    berlin = known_fact(authority="human")
+    itself = known_fact(0.9, "one", fact_id=ids.fact_id(OWNER, SOURCE, 0))
+    facts = [matched_fact(berlin, text="one"), matched_fact(itself, text="two")]
+    first, second = decide_all(facts, {0: llm_decision("REPLACE", berlin), 1: llm_decision("KEEP", itself)})
+    assert isinstance(first, FactPending)
+    assert isinstance(second, FactSkipped)
+    assert second.target == first.fact.fact_id
+    first, second = decide_all(facts, {0: llm_decision("REPLACE", berlin), 1: llm_decision("MERGE", itself)})
+    assert isinstance(second, FactPending)
+    assert second.targets == (berlin.fact_id, first.fact.fact_id)  # type: ignore[union-attr]  # a pending fact, as above
+    assert (second.action, second.guard, second.needs_human) == ("replace", "human_word", True)
+
+
+def test_an_earlier_time_of_the_same_turn_becomes_history() -> None:
+    berlin, first, second = two("REPLACE", "REPLACE", event_time=LAST_YEAR - DAY)
+    assert isinstance(second, FactAdded)
+    assert (second.ended_at, second.ended_by) == (LAST_YEAR, first.fact.fact_id)  # where Berlin began
+    assert berlin.true_from == LAST_YEAR
+
+
+def test_what_came_as_history_is_not_ended_again() -> None:
+    munich = known_fact(true_from=NEXT_YEAR)
+    itself = known_fact(0.9, "one", fact_id=ids.fact_id(OWNER, SOURCE, 0), true_from=TODAY)
+    facts = [matched_fact(munich, text="one"), matched_fact(itself, text="two")]
+    first, second = decide_all(facts, {0: llm_decision("REPLACE", munich), 1: llm_decision("REPLACE", itself)})
+    assert isinstance(first, FactAdded)
+    assert first.ended_by == munich.fact_id
+    assert isinstance(second, FactAdded)
+    assert second.ended_at is None

@@ -1,0 +1,253 @@
+"""Whatever a reader says of whatever is known: what decisions never do. Held against the fold that applies them."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, get_args
+from uuid import UUID
+
+from hypothesis import given as drawn
+from hypothesis import settings
+from hypothesis import strategies as st
+
+from mnemolog.projections.write.fold import fold
+from mnemolog.projections.write.rows import KnownFact, LogPosition, TimedFactState
+from mnemolog.projections.write.state import FoldState, named_fact_ids, scope_columns
+from mnemolog.schemas import ids
+from mnemolog.schemas.commit import Commit
+from mnemolog.schemas.events import (
+    FactAdded,
+    FactExpired,
+    FactPending,
+    FactReplaced,
+    FactRetracted,
+    FactSkipped,
+    MemoryEvent,
+    PendingConfirmed,
+)
+from mnemolog.schemas.facts import Candidate, MatchedFact
+from mnemolog.schemas.policy import EffectivePolicy
+from mnemolog.schemas.provenance import Origin, Verdict
+from mnemolog.schemas.scope import Scope
+from mnemolog.streams.resolution.classify import Classification, Conflict, classify
+from mnemolog.streams.resolution.decide import decide
+from mnemolog.streams.resolution.event_builder import DecisionContext, LlmDecision, NoDecision
+from mnemolog.streams.resolution.event_counts import ended_fact_ids
+from mnemolog.streams.resolution.guards import OVERWRITES
+from mnemolog.streams.resolution.retry_conflicts import RetryOutcome, conflicts_to_retry
+from mnemolog.streams.resolution.turn_state import provisional_fact_id
+from tests.support.builders.decisions import (
+    LAST_YEAR,
+    NEXT_YEAR,
+    OWNER,
+    SOURCE,
+    THRESHOLDS,
+    TODAY,
+    PendingOverwrite,
+    decision_context,
+    known_fact,
+    llm_decision,
+    matched_fact,
+)
+
+MIRA = Scope(user_id="mira")
+TIMES = st.sampled_from([LAST_YEAR, TODAY, NEXT_YEAR])
+VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DecisionCase:
+    """What is known, what waits, and what a turn says and a reader makes of it."""
+
+    candidates: tuple[Candidate, ...]
+    pending: tuple[PendingOverwrite, ...]
+    classifications: tuple[Classification, ...]
+    decisions: dict[int, LlmDecision | NoDecision]
+    retry_outcomes: tuple[RetryOutcome, ...]
+    context: DecisionContext
+
+    @property
+    def events(self) -> tuple[MemoryEvent, ...]:
+        return decide(self.classifications, self.decisions, self.context, self.retry_outcomes)
+
+
+@st.composite
+def known_facts(draw: st.DrawFn) -> tuple[tuple[Candidate, ...], tuple[PendingOverwrite, ...]]:
+    held = [
+        known_fact(
+            draw(st.sampled_from([0.5, 0.8, 0.99])),
+            f"fact {place}",
+            fact_id=UUID(int=place),
+            confidence=draw(st.sampled_from([0.4, 0.95])),
+            authority=draw(st.sampled_from(["extracted", "extracted", "human"])),
+            category=draw(st.sampled_from(["other", "health"])),
+            unresolved=draw(st.booleans()),
+            true_from=draw(TIMES),
+        )
+        for place in range(draw(st.integers(1, 4)))
+    ]
+    cases: list[PendingOverwrite] = []
+    for place in range(draw(st.integers(0, 2))):
+        targets = draw(st.lists(st.sampled_from(held), min_size=1, max_size=2, unique_by=lambda one: one.fact_id))
+        human = any(target.authority == "human" for target in targets)
+        fact_ids = tuple(target.fact_id for target in targets)
+        action = draw(st.sampled_from(list(OVERWRITES.values())))
+        cases.append(
+            PendingOverwrite(fact_id=UUID(int=100 + place), targets=fact_ids, action=action, needs_human=human)
+        )
+    pending = [
+        known_fact(0.9, f"{case.fact_id}", fact_id=case.fact_id, status="pending_confirmation") for case in cases
+    ]
+    challenged = {one.fact_id: tuple(case.fact_id for case in cases if one.fact_id in case.targets) for one in held}
+    held = [one.model_copy(update={"challenged_by": challenged[one.fact_id]}) for one in held]
+    return (*held, *pending), tuple(cases)
+
+
+@st.composite
+def statements(draw: st.DrawFn, candidates: tuple[Candidate, ...]) -> tuple[MatchedFact, ...]:
+    facts = []
+    for place in range(draw(st.integers(1, 4))):
+        near = draw(st.lists(st.sampled_from(candidates), max_size=4, unique_by=lambda one: one.fact_id))
+        itself = [
+            known_fact(0.9, f"new {before}", fact_id=provisional_fact_id(OWNER, SOURCE, before))
+            for before in range(place)
+        ]
+        text = draw(st.sampled_from([f"new {place}", "fact 0", "fact 1"]))
+        certainty = draw(st.sampled_from(["explicit", "weak"]))
+        time = draw(st.none() | TIMES)
+        facts.append(matched_fact(*near, *itself, text=text, certainty=certainty, event_time=time))
+    return tuple(facts)
+
+
+@st.composite
+def decision_cases(draw: st.DrawFn) -> DecisionCase:
+    candidates, cases = draw(known_facts())
+    facts = draw(statements(candidates))
+    rules = EffectivePolicy(add_only=draw(st.integers(0, 9)) == 0)
+    infer = draw(st.integers(0, 9)) > 0
+    weights = tuple(classify(fact, THRESHOLDS, rules, infer=infer) for fact in facts)
+    spoken = {
+        place: draw(verdicts(weight.candidates)) for place, weight in enumerate(weights) if isinstance(weight, Conflict)
+    }
+    known_only = [fact.model_copy(update={"candidates": _known(fact)}) for fact in facts]
+    again = conflicts_to_retry(known_only, THRESHOLDS, rules) if infer and not rules.add_only else ()
+    settlings = tuple(RetryOutcome(conflict=asked, llm_decision=draw(verdicts(asked.rivals))) for asked in again)
+    circumstances = decision_context(*cases, rules=rules, infer=infer)
+    return DecisionCase(
+        candidates=candidates,
+        pending=cases,
+        classifications=weights,
+        decisions=spoken,
+        retry_outcomes=settlings,
+        context=circumstances,
+    )
+
+
+def verdicts(candidates: tuple[Candidate, ...]) -> st.SearchStrategy[LlmDecision | NoDecision]:
+    """Anything that the parser lets through: any verdict on any of the candidates, or none."""
+    targets = st.lists(st.sampled_from(candidates), min_size=1, max_size=3, unique_by=lambda one: one.fact_id)
+    valid = st.builds(
+        lambda verdict, chosen: llm_decision(
+            verdict, *(() if verdict == "ADD" else chosen), ended_at=_end(verdict, chosen)
+        ),
+        st.sampled_from(VERDICTS),
+        targets,
+    )
+    return st.just(NoDecision(complaint="nothing valid")) | valid
+
+
+def _end(verdict: Verdict, chosen: Iterable[Candidate]) -> Any:
+    return max(target.true_from for target in chosen) if verdict == "EXPIRE" else None
+
+
+def _known(fact: MatchedFact) -> tuple[Candidate, ...]:
+    return tuple(candidate for candidate in fact.candidates if candidate.fact_id.int < 1000)
+
+
+@settings(max_examples=100, deadline=None)
+@drawn(decision_cases())
+def test_decisions_touch_candidates_and_what_these_challenge_and_nothing_else(world: DecisionCase) -> None:
+    near = {candidate.fact_id for weight in world.classifications for candidate in weight.matched.candidates}
+    challenged = {fact_id for case in world.pending for fact_id in (case.fact_id, *case.targets)}
+    own: set[UUID] = set()
+    for event in world.events:
+        assert set(named_fact_ids(event)) <= near | challenged | own
+        own |= {event.fact.fact_id} if getattr(event, "fact", None) else set()  # type: ignore[union-attr]  # as asked
+
+
+@settings(max_examples=100, deadline=None)
+@drawn(decision_cases())
+def test_a_fact_is_ended_once_and_every_id_follows_from_its_place(world: DecisionCase) -> None:
+    made = world.events
+    ended = [fact_id for event in made for fact_id in ended_fact_ids(event)]
+    assert len(ended) == len(set(ended))
+    assert [event.ordinal for event in made] == list(range(len(made)))
+    for event in made:
+        assert event.event_id == ids.event_id(OWNER, SOURCE, event.ordinal)
+        if (fact := getattr(event, "fact", None)) is not None:
+            assert fact.fact_id == ids.fact_id(OWNER, SOURCE, event.ordinal)
+
+
+@settings(max_examples=100, deadline=None)
+@drawn(decision_cases())
+def test_what_a_human_said_is_ended_by_no_statement(world: DecisionCase) -> None:
+    humans = {candidate.fact_id for candidate in world.candidates if candidate.authority == "human"}
+    unresolved = {settling.conflict.unresolved.fact_id for settling in world.retry_outcomes}
+    for event in world.events:
+        assert not humans & (set(ended_fact_ids(event)) - unresolved)
+
+
+@settings(max_examples=100, deadline=None)
+@drawn(decision_cases())
+def test_late_news_never_ends_a_newer_fact(world: DecisionCase) -> None:
+    began = {candidate.fact_id: candidate.true_from for candidate in world.candidates}
+    pending = {case.fact_id for case in world.pending}
+    for event in world.events:
+        if isinstance(event, FactReplaced | FactRetracted | FactExpired) and event.fact is not None:
+            newer = [target for target in event.targets if began[target] > event.fact.true_from]
+            assert set(newer) <= pending
+        waits_with = isinstance(event, FactPending) and bool(pending & set(event.targets))  # with a case's own end
+        kinds = FactReplaced | FactRetracted | FactExpired | FactPending
+        if isinstance(event, kinds) and event.ended_at is not None and not waits_with:
+            assert all(began[target] <= event.ended_at for target in event.targets)
+        if isinstance(event, FactAdded) and event.ended_at is not None:
+            assert event.fact.true_from < event.ended_at
+        if (fact := getattr(event, "fact", None)) is not None:
+            began[fact.fact_id] = fact.true_from
+
+
+@settings(max_examples=100, deadline=None)
+@drawn(decision_cases())
+def test_where_facts_are_only_added_nothing_else_happens(world: DecisionCase) -> None:
+    if world.context.rules.add_only or not world.context.infer:
+        assert all(isinstance(event, FactAdded | FactSkipped) for event in world.events)
+
+
+@settings(max_examples=100, deadline=None)
+@drawn(decision_cases())
+def test_every_decision_is_sound_when_it_is_applied(world: DecisionCase) -> None:
+    states = {
+        candidate.fact_id: TimedFactState(
+            status=candidate.status, confidence=candidate.confidence, believed_from=LAST_YEAR, state_since=LAST_YEAR
+        )
+        for candidate in world.candidates
+    }
+    facts = {
+        fact_id: KnownFact(fact_id=fact_id, scope=scope_columns(MIRA), state=state) for fact_id, state in states.items()
+    }
+    commit = Commit(
+        source_id=SOURCE,
+        scope=MIRA,
+        origin=Origin(topic="conversation_turns", partition=0, offset=0),
+        occurred_at=TODAY,
+        published_at=TODAY,
+        decided_at=NEXT_YEAR,
+        outcome="facts",
+        events=world.events,
+    )
+    changes = fold(
+        FoldState(facts=facts), Commit.from_bytes(commit.to_bytes()), LogPosition(partition=0, offset=0), b""
+    )
+    assert changes.rejections == ()
+    assert not any(row.stale for row in changes.events)
+    confirmed = [event for event in world.events if isinstance(event, PendingConfirmed)]
+    assert len({event.target for event in confirmed}) == len(confirmed)

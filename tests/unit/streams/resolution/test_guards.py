@@ -1,0 +1,168 @@
+"""Every row of the policy: which verdict is let through against which fact, said how and when."""
+
+from datetime import timedelta
+from typing import Any, get_args
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mnemolog.schemas.policy import EffectivePolicy
+from mnemolog.schemas.provenance import Guard, Verdict
+from mnemolog.streams.resolution.guards import (
+    OVERWRITES,
+    StatementContext,
+    confidence_of,
+    find_guard,
+    next_version_start,
+)
+from tests.support.builders.decisions import LAST_YEAR, NEXT_YEAR, TODAY, known_fact, matched_fact
+
+SURE = StatementContext(confidence=0.95, true_from=TODAY, said_at=TODAY)
+UNSURE = StatementContext(confidence=0.80, true_from=TODAY, said_at=TODAY)
+OLD = StatementContext(confidence=0.95, true_from=LAST_YEAR - timedelta(days=1), said_at=TODAY)
+OLD_WORDS = StatementContext(
+    confidence=0.95, true_from=LAST_YEAR - timedelta(days=1), said_at=LAST_YEAR - timedelta(days=1)
+)
+WEEKEND = StatementContext(
+    confidence=0.95, true_from=LAST_YEAR - timedelta(days=3), said_at=TODAY, tells_change_or_end=True
+)
+VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
+ENDING: tuple[Verdict, ...] = tuple(OVERWRITES)
+
+
+RULES = EffectivePolicy()
+
+
+def rows() -> list[tuple[str, Verdict, dict[str, Any], StatementContext, EffectivePolicy, Guard | None]]:
+    plain: dict[str, Any] = {"confidence": 0.95}
+    human = {"authority": "human"}
+    health = {"category": "health", "confidence": 0.5}
+    return [
+        *((f"{verdict} of a plain fact", verdict, {"confidence": 0.89}, UNSURE, RULES, None) for verdict in VERDICTS),
+        ("a denial of a sure fact", "CONTRADICT", plain, SURE, RULES, "high_confidence"),
+        ("of a fact at the bound", "CONTRADICT", {"confidence": 0.90}, SURE, RULES, "high_confidence"),
+        ("under another bound", "CONTRADICT", plain, SURE, EffectivePolicy(confirm_below=0.99), None),
+        ("an end of a sure fact", "REPLACE", plain, UNSURE, RULES, None),
+        *((f"{verdict} of health", verdict, health, UNSURE, RULES, "high_risk") for verdict in ENDING),
+        *((f"{verdict} of health, surely", verdict, health, SURE, RULES, None) for verdict in ENDING),
+        ("of a risky key", "REPLACE", {"key": "iban"}, UNSURE, EffectivePolicy(high_risk=("iban",)), "high_risk"),
+        ("of health where it is no risk", "REPLACE", health, UNSURE, EffectivePolicy(high_risk=()), None),
+        *((f"{verdict} beside health", verdict, health, UNSURE, RULES, None) for verdict in ("ADD", "KEEP")),
+        *((f"{verdict} of a human's word", verdict, human, SURE, RULES, "human_word") for verdict in ENDING),
+        ("a confirmation of a human's word", "KEEP", human, SURE, RULES, None),
+        ("a detail to a human's word", "EXTEND", human, SURE, RULES, None),
+        *((f"late {verdict}", verdict, plain, OLD, RULES, "late_news") for verdict in ("REPLACE", "RETRACT", "EXPIRE")),
+        ("late words of denial", "CONTRADICT", plain, OLD_WORDS, RULES, "late_news"),
+        ("a new denial about old times", "CONTRADICT", {"confidence": 0.5}, OLD, RULES, None),
+        *(
+            (
+                f"{verdict} that began before the old was said",
+                verdict,
+                plain | {"said_at": LAST_YEAR},
+                WEEKEND,
+                RULES,
+                None,
+            )
+            for verdict in ("REPLACE", "RETRACT", "EXPIRE")
+        ),
+        (
+            "a change before one that is told with its time",
+            "REPLACE",
+            plain | {"said_at": LAST_YEAR, "event_time": LAST_YEAR},
+            WEEKEND,
+            RULES,
+            "late_news",
+        ),
+        (
+            "said before the old was said again",
+            "REPLACE",
+            plain | {"said_at": NEXT_YEAR},
+            SURE,
+            RULES,
+            "late_news",
+        ),
+        ("a late merge", "MERGE", plain, OLD, RULES, None),
+        ("late news about a human's word", "REPLACE", human, OLD, RULES, "late_news"),
+        *((f"late {verdict}, side by side", verdict, plain, OLD, RULES, None) for verdict in ("ADD", "SIMILAR")),
+        *(
+            (f"{verdict} where all is added", verdict, plain, SURE, EffectivePolicy(add_only=True), "add_only")
+            for verdict in VERDICTS
+        ),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("verdict", "target", "saying", "rules", "guard"), [pytest.param(*row[1:], id=row[0]) for row in rows()]
+)
+def test_a_row_of_the_policy(
+    verdict: Verdict, target: dict[str, Any], saying: StatementContext, rules: EffectivePolicy, guard: Guard | None
+) -> None:
+    assert find_guard(verdict, [known_fact(**target)], saying, rules) == guard
+
+
+@pytest.mark.parametrize("verdict", ENDING)
+def test_nothing_guards_what_is_pending(verdict: Verdict) -> None:
+    pending = known_fact(category="health", authority="human", confidence=1.0, status="pending_confirmation")
+    assert find_guard(verdict, [pending], UNSURE, EffectivePolicy()) is None
+
+
+@pytest.mark.parametrize("verdict", ENDING)
+def test_one_guarded_target_holds_all_back(verdict: Verdict) -> None:
+    assert find_guard(verdict, [known_fact(), known_fact(authority="human")], SURE, EffectivePolicy()) == "human_word"
+
+
+@given(
+    st.sampled_from(VERDICTS),
+    st.lists(st.sampled_from([LAST_YEAR, TODAY, NEXT_YEAR]), min_size=1, max_size=3),
+    st.sampled_from([LAST_YEAR, TODAY, NEXT_YEAR]),
+)
+def test_late_news_is_never_let_through_to_end_a_newer_fact(verdict: Verdict, began: list[Any], true_from: Any) -> None:
+    targets = [known_fact(true_from=moment, confidence=0.1) for moment in began]
+    saying = StatementContext(confidence=0.95, true_from=true_from, said_at=true_from)
+    guard = find_guard(verdict, targets, saying, EffectivePolicy())
+    late = verdict in OVERWRITES and verdict != "MERGE" and any(true_from < moment for moment in began)
+    assert (guard == "late_news") == late
+
+
+@pytest.mark.parametrize(
+    ("certainty", "preset", "confidence"),
+    [
+        ("explicit", "standard", 0.95),
+        ("strong", "standard", 0.80),
+        ("weak", "standard", 0.60),
+        ("speculation", "standard", 0.40),
+        ("explicit", "cautious", 0.40),
+    ],
+)
+def test_a_fact_begins_as_sure_as_it_was_said(certainty: str, preset: Any, confidence: float) -> None:
+    assert confidence_of(matched_fact(certainty=certainty).fact, EffectivePolicy(confidence=preset)) == confidence
+
+
+def test_history_ends_at_the_next_newer_beginning_that_is_known() -> None:
+    rome = known_fact(true_from=NEXT_YEAR)
+    chains = {rome.fact_id: (LAST_YEAR, TODAY, NEXT_YEAR)}
+    day = timedelta(days=1)
+    assert next_version_start([rome], LAST_YEAR - day, chains) == (LAST_YEAR, rome.fact_id)
+    assert next_version_start([rome], LAST_YEAR, chains) == (TODAY, rome.fact_id)
+    assert next_version_start([rome], TODAY, chains) == (NEXT_YEAR, rome.fact_id)
+    assert next_version_start([rome], LAST_YEAR, {}) == (NEXT_YEAR, rome.fact_id)
+    earlier = known_fact(true_from=TODAY)
+    assert next_version_start([rome, earlier], LAST_YEAR, {}) == (TODAY, earlier.fact_id)
+
+
+def test_what_was_said_again_ends_what_was_said_in_between() -> None:
+    berlin = known_fact(true_from=LAST_YEAR, said_at=NEXT_YEAR)
+    assert next_version_start([berlin], TODAY, {}) == (NEXT_YEAR, berlin.fact_id)
+
+
+@pytest.mark.parametrize("verdict", ["RETRACT", "CONTRADICT", "REPLACE"])
+def test_a_plan_can_be_called_off_before_its_day(verdict: Verdict) -> None:
+    plan = known_fact(text="Mira moves to Paris.", true_from=NEXT_YEAR, event_time=NEXT_YEAR, said_at=LAST_YEAR)
+    called_off = StatementContext(confidence=0.95, true_from=TODAY, said_at=TODAY, tells_change_or_end=True)
+    assert find_guard(verdict, [plan], called_off, EffectivePolicy()) is None
+
+
+def test_what_does_not_speak_of_a_change_leaves_a_plan_alone() -> None:
+    plan = known_fact(text="Mira moves to Paris.", true_from=NEXT_YEAR, event_time=NEXT_YEAR, said_at=LAST_YEAR)
+    assert find_guard("REPLACE", [plan], SURE, EffectivePolicy()) == "late_news"

@@ -1,0 +1,197 @@
+"""Statements told late whose slot held a newer value that has ended since, or that meet a fact across such a gap."""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import UUID, uuid4
+
+import pytest
+
+from mnemolog.schemas.events import FactAdded, FactConfirmed, FactExtended, FactSkipped, FactsMerged, FactsRelated
+from mnemolog.schemas.facts import MatchedFact
+from mnemolog.schemas.policy import EffectivePolicy
+from mnemolog.schemas.provenance import Verdict
+from mnemolog.streams.resolution.classify import Duplicate, Obsolete, classify_obsolete
+from mnemolog.streams.resolution.decide import decide
+from mnemolog.streams.resolution.event_builder import statement_context
+from mnemolog.streams.resolution.guards import StatementContext
+from tests.support.builders.decisions import (
+    LAST_YEAR,
+    NEXT_YEAR,
+    TODAY,
+    decide_one,
+    decision_context,
+    known_fact,
+    llm_decision,
+    matched_fact,
+)
+
+DAY = timedelta(days=1)
+HOME: dict[str, Any] = {"key": "home_city", "value": "Munich", "subject": "Mira"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EndedValue:
+    """What a slot held, as the tables tell of it."""
+
+    fact_id: UUID
+    key: str = "home_city"
+    subject: str | None = "Mira"
+    event_time: datetime | None = None
+    true_from: datetime = TODAY + DAY
+    true_to: datetime = TODAY + 2 * DAY
+    said_at: datetime = TODAY + DAY
+
+
+def ended_value(**fields: Any) -> EndedValue:
+    return EndedValue(fact_id=uuid4(), **fields)
+
+
+def classify(fact: MatchedFact, *bygones: EndedValue, rules: EffectivePolicy | None = None) -> Obsolete | None:
+    return classify_obsolete(
+        fact, statement_context(fact.fact, decision_context()), bygones, rules or EffectivePolicy()
+    )
+
+
+def test_what_is_older_than_an_ended_value_is_obsolete() -> None:
+    fact, oslo = matched_fact(**HOME), ended_value()
+    assert classify(fact, oslo) == Obsolete(fact, (oslo,))
+
+
+@pytest.mark.parametrize(
+    "bygone",
+    [
+        {"key": "employer"},
+        {"subject": "Bob"},
+        {"true_from": LAST_YEAR, "said_at": LAST_YEAR},
+        {"true_from": TODAY, "said_at": TODAY},
+    ],
+    ids=["another slot", "another person", "an older one", "one as old"],
+)
+def test_no_other_value_makes_it_obsolete(bygone: dict[str, Any]) -> None:
+    assert classify(matched_fact(**HOME), ended_value(**bygone)) is None
+
+
+def test_what_was_said_again_after_it_overtakes_it() -> None:
+    assert classify(matched_fact(**HOME), ended_value(true_from=LAST_YEAR)) is not None
+
+
+def test_what_had_ended_before_it_was_said_says_nothing_about_it() -> None:
+    since_long = matched_fact(**HOME, event_time=LAST_YEAR)
+    oslo = {"true_from": LAST_YEAR + DAY, "said_at": LAST_YEAR + DAY}
+    assert classify(since_long, ended_value(**oslo, true_to=TODAY)) is None
+    assert classify(since_long, ended_value(**oslo, true_to=TODAY + DAY)) is not None
+
+
+def test_a_change_is_news_even_if_it_began_before_the_words_that_it_ends() -> None:
+    oslo = ended_value(true_from=LAST_YEAR + DAY, said_at=LAST_YEAR + DAY)
+    moved = matched_fact(**HOME, event_time=LAST_YEAR, action_hint="update")
+    assert classify(moved, oslo) is None
+
+
+@pytest.mark.parametrize(
+    ("fields", "is_history"),
+    [
+        ({"key": "pet"}, False),
+        ({"key": "pet", "single_valued": True}, True),
+        ({"key": "locker"}, True),
+        ({"key": "locker", "action_hint": "retract"}, False),
+        ({"key": None}, False),
+    ],
+)
+def test_only_a_single_valued_key_makes_a_fact_obsolete(fields: dict[str, Any], *, is_history: bool) -> None:
+    fact = matched_fact(**HOME | fields)
+    weight = classify(
+        fact, ended_value(key=fact.fact.key or "home_city"), rules=EffectivePolicy(single_valued=("locker",))
+    )
+    assert (weight is not None) == is_history
+
+
+def test_an_obsolete_fact_is_history_whatever_is_near_it() -> None:
+    oslo, rome = ended_value(), known_fact(0.99, **HOME, true_from=NEXT_YEAR)
+    (event,) = decide([Obsolete(matched_fact(rome, **HOME), (oslo,))], {}, decision_context())
+    assert isinstance(event, FactAdded)
+    assert (event.ended_at, event.ended_by) == (oslo.true_from, oslo.fact_id)
+    assert (event.decision.by, event.decision.guard, event.decision.model) == ("policy", "late_news", None)
+    assert [seen.fact_id for seen in event.decision.candidates] == [rome.fact_id]
+
+
+def test_it_ended_with_the_next_newer_value_held_or_gone() -> None:
+    late, soon = ended_value(true_from=TODAY + 3 * DAY, said_at=TODAY + 3 * DAY, true_to=NEXT_YEAR), ended_value()
+    rome = known_fact(**HOME, true_from=TODAY + DAY / 2)
+    other = known_fact(key="employer", true_from=TODAY + DAY / 4)
+    older = known_fact(**HOME, true_from=LAST_YEAR, said_at=TODAY)
+    (event,) = decide([Obsolete(matched_fact(**HOME), (late, soon))], {}, decision_context())
+    assert (event.ended_at, event.ended_by) == (soon.true_from, soon.fact_id)  # type: ignore[union-attr]  # an addition
+    fact = matched_fact(rome, other, older, **HOME, event_time=TODAY - DAY)
+    (event,) = decide([Obsolete(fact, (late, soon))], {}, decision_context())
+    assert (event.ended_at, event.ended_by) == (rome.true_from, rome.fact_id)  # type: ignore[union-attr]  # as above
+
+
+# What became true again
+
+
+@pytest.mark.parametrize("verdict", ["KEEP", "MERGE"])
+def test_nothing_joins_a_fact_across_the_time_of_another(verdict: Verdict) -> None:
+    rome = known_fact(true_from=NEXT_YEAR)
+    gap = decision_context(version_starts={rome.fact_id: (LAST_YEAR, TODAY + DAY, NEXT_YEAR)})
+    event = decide_one(matched_fact(rome), llm_decision(verdict, rome), gap)
+    assert isinstance(event, FactAdded)
+    assert (event.ended_at, event.ended_by) == (TODAY + DAY, rome.fact_id)
+    assert (event.decision.by, event.decision.guard, event.decision.verdict) == ("policy", "late_news", verdict)
+    assert [stood.fact_id for stood in event.decision.before] == [rome.fact_id]
+
+
+def test_nor_do_equal_words() -> None:
+    rome = known_fact(true_from=NEXT_YEAR)
+    weight = Duplicate(matched_fact(rome, text=rome.text), rome, "hash")
+    (event,) = decide([weight], {}, decision_context(version_starts={rome.fact_id: (TODAY + DAY, NEXT_YEAR)}))
+    assert isinstance(event, FactAdded)
+    assert (event.ended_at, event.ended_by) == (TODAY + DAY, rome.fact_id)
+
+
+@pytest.mark.parametrize("chain", [(), (LAST_YEAR, NEXT_YEAR), (TODAY, NEXT_YEAR)])
+def test_without_a_gap_it_is_said_again(chain: tuple[datetime, ...]) -> None:
+    rome = known_fact(true_from=NEXT_YEAR)
+    circumstances = decision_context(version_starts={rome.fact_id: chain})
+    assert isinstance(decide_one(matched_fact(rome), llm_decision("KEEP", rome), circumstances), FactConfirmed)
+    assert isinstance(decide_one(matched_fact(rome), llm_decision("MERGE", rome), circumstances), FactsMerged)
+    (event,) = decide([Duplicate(matched_fact(rome), rome, "threshold")], {}, circumstances)
+    assert isinstance(event, FactSkipped)
+
+
+def test_who_says_since_when_it_is_so_today_says_it_again() -> None:
+    rome = known_fact(true_from=TODAY - DAY)
+    circumstances = decision_context(version_starts={rome.fact_id: (TODAY - 2 * DAY, TODAY - DAY)})
+    event = decide_one(matched_fact(rome, event_time=LAST_YEAR), llm_decision("KEEP", rome), circumstances)
+    assert isinstance(event, FactConfirmed)
+
+
+# An end that was announced
+
+
+@pytest.mark.parametrize(("verdict", "kind"), [("EXTEND", FactExtended), ("SIMILAR", FactsRelated)])
+def test_what_is_older_in_its_slot_ends_with_what_has_its_end_announced(verdict: Verdict, kind: Any) -> None:
+    acme = known_fact(**HOME, true_from=TODAY + DAY, true_to=NEXT_YEAR)
+    event = decide_one(matched_fact(acme, **HOME), llm_decision(verdict, acme))
+    assert isinstance(event, kind)
+    assert event.fact.valid_until == NEXT_YEAR
+    assert (
+        decide_one(matched_fact(acme, **HOME, valid_until=TODAY + DAY), llm_decision(verdict, acme)).fact.valid_until
+        == TODAY + DAY
+    )
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [{"key": "employer"}, {"true_from": LAST_YEAR, "said_at": LAST_YEAR}, {"true_to": None}],
+    ids=["another slot", "what is newer", "no end"],
+)
+def test_nothing_else_ends_with_it(fields: dict[str, Any]) -> None:
+    acme = known_fact(**{**HOME, "true_from": TODAY + DAY, "true_to": NEXT_YEAR} | fields)
+    assert decide_one(matched_fact(acme, **HOME), llm_decision("SIMILAR", acme)).fact.valid_until is None
+
+
+def test_a_saying_of_now_is_late_for_nothing_that_is_over() -> None:
+    now = StatementContext(confidence=0.95, true_from=NEXT_YEAR, said_at=NEXT_YEAR)
+    assert classify_obsolete(matched_fact(**HOME), now, [ended_value()], EffectivePolicy()) is None

@@ -1,0 +1,137 @@
+"""Facts that were kept beside others, asked about again."""
+
+from typing import Any
+
+import pytest
+
+from mnemolog.schemas.events import ConflictResolved, FactExpired, FactRetracted, FactsMerged
+from mnemolog.schemas.facts import Candidate
+from mnemolog.schemas.policy import EffectivePolicy
+from mnemolog.schemas.provenance import Verdict
+from mnemolog.streams.resolution.classify import Conflict, New
+from mnemolog.streams.resolution.decide import decide
+from mnemolog.streams.resolution.event_builder import LlmDecision, NoDecision
+from mnemolog.streams.resolution.retry_conflicts import (
+    MAX_RETRIED_CONFLICTS,
+    RetryConflict,
+    RetryOutcome,
+    conflicts_to_retry,
+)
+from tests.support.builders.decisions import (
+    LAST_YEAR,
+    MERGED_VECTOR,
+    NEXT_YEAR,
+    THRESHOLDS,
+    TODAY,
+    decision_context,
+    known_fact,
+    llm_decision,
+    matched_fact,
+)
+
+BERLIN = known_fact()
+BONN = known_fact(0.7, "Mira lives in Bonn.", unresolved=True, true_from=TODAY)
+
+
+def retry_events(
+    judgement: LlmDecision | NoDecision, unresolved: Candidate = BONN, *rivals: Candidate
+) -> tuple[Any, ...]:
+    asked = RetryConflict(unresolved=unresolved, rivals=rivals or (BERLIN,))
+    return decide([], {}, decision_context(), [RetryOutcome(conflict=asked, llm_decision=judgement)])
+
+
+@pytest.mark.parametrize(
+    ("verdict", "action", "ended_at"),
+    [
+        ("ADD", "keep_both", None),
+        ("EXTEND", "keep_both", None),
+        ("SIMILAR", "keep_both", None),
+        ("KEEP", "keep_old", None),
+        ("REPLACE", "replace", TODAY),
+        ("CONTRADICT", "contradict", None),
+    ],
+)
+def test_a_verdict_settles_an_unresolved_fact(verdict: Verdict, action: str, ended_at: Any) -> None:
+    targets = () if verdict == "ADD" else (BERLIN,)
+    (event,) = retry_events(llm_decision(verdict, *targets))
+    assert isinstance(event, ConflictResolved)
+    assert (event.target, event.action, event.ended_at) == (BONN.fact_id, action, ended_at)
+    assert event.targets == tuple(known.fact_id for known in targets)
+    assert (event.decision.by, event.decision.verdict) == ("model", verdict)
+
+
+def test_two_that_are_one_are_merged() -> None:
+    (event,) = retry_events(llm_decision("MERGE", BERLIN, text="Mira lives in Berlin and Bonn."))
+    assert isinstance(event, FactsMerged)
+    assert event.targets == (BONN.fact_id, BERLIN.fact_id)
+    assert (event.fact.text, event.fact.vector) == ("Mira lives in Berlin and Bonn.", MERGED_VECTOR)
+    assert (event.fact.true_from, event.statement.text) == (LAST_YEAR, BONN.text)
+
+
+@pytest.mark.parametrize(("verdict", "kind"), [("RETRACT", FactRetracted), ("EXPIRE", FactExpired)])
+def test_a_statement_that_ended_something_ends_it_and_stays(verdict: Verdict, kind: Any) -> None:
+    ended, kept = retry_events(llm_decision(verdict, BERLIN, ended_at=NEXT_YEAR if verdict == "EXPIRE" else None))
+    assert isinstance(ended, kind)
+    assert (ended.targets, ended.fact) == ((BERLIN.fact_id,), None)
+    assert isinstance(kept, ConflictResolved)
+    assert (kept.target, kept.action) == (BONN.fact_id, "keep_both")
+    assert [ended.ordinal, kept.ordinal] == [0, 1]
+
+
+@pytest.mark.parametrize(
+    ("judgement", "rival"),
+    [
+        (NoDecision(complaint="again nothing"), BERLIN),
+        (llm_decision("CONTRADICT", known_fact(confidence=0.95)), None),
+        (llm_decision("REPLACE", known_fact(authority="human")), None),
+        (llm_decision("KEEP", known_fact(status="pending_confirmation")), None),
+    ],
+)
+def test_without_a_verdict_or_past_a_guard_it_stays_as_it_is(
+    judgement: LlmDecision | NoDecision, rival: Candidate | None
+) -> None:
+    rivals = (rival,) if rival else getattr(judgement, "targets", ())
+    assert retry_events(judgement, BONN, *rivals) == ()
+
+
+def test_an_unresolved_fact_that_is_late_news_becomes_history() -> None:
+    rome = known_fact(true_from=NEXT_YEAR)
+    (event,) = retry_events(llm_decision("REPLACE", rome), BONN, rome)
+    assert isinstance(event, FactExpired)
+    assert (event.targets, event.ended_at) == ((BONN.fact_id,), NEXT_YEAR)
+    assert event.decision.guard == "late_news"
+
+
+def test_what_the_turn_has_ended_is_not_settled() -> None:
+    for ended in (BONN, BERLIN):
+        fact = matched_fact(BERLIN, BONN)
+        settling = RetryOutcome(
+            conflict=RetryConflict(unresolved=BONN, rivals=(BERLIN,)), llm_decision=llm_decision("REPLACE", BERLIN)
+        )
+        made = decide(
+            [Conflict(fact, fact.candidates)], {0: llm_decision("REPLACE", ended)}, decision_context(), [settling]
+        )
+        assert [event.event for event in made] == ["fact_replaced"]
+
+
+def test_an_unresolved_fact_is_asked_about_with_what_is_near() -> None:
+    far, pending = known_fact(0.3), known_fact(0.9, status="pending_confirmation")
+    facts = [matched_fact(BERLIN, BONN, far, pending), matched_fact(known_fact(0.7, "x"), BONN)]
+    (again,) = conflicts_to_retry(facts, THRESHOLDS, EffectivePolicy())
+    assert again.unresolved == BONN
+    assert again.rivals == (BERLIN, facts[1].candidates[0])
+
+
+def test_of_two_unresolved_facts_one_is_asked_about_the_other() -> None:
+    ulm = known_fact(0.8, "Mira lives in Ulm.", unresolved=True)
+    (again,) = conflicts_to_retry([matched_fact(BONN, ulm)], THRESHOLDS, EffectivePolicy())
+    assert (again.unresolved, again.rivals) == (BONN, (ulm,))
+
+
+def test_no_more_is_asked_again_than_a_turn_should_pay_for() -> None:
+    many = [known_fact(0.7, f"{place}", unresolved=True) for place in range(9)]
+    assert (
+        len(conflicts_to_retry([matched_fact(BERLIN, *many)], THRESHOLDS, EffectivePolicy())) == MAX_RETRIED_CONFLICTS
+    )
+    assert conflicts_to_retry([matched_fact(BONN)], THRESHOLDS, EffectivePolicy()) == ()
+    assert decide([New(matched_fact())], {}, decision_context(), [])[0].event == "fact_added"

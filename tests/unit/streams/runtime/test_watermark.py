@@ -1,0 +1,95 @@
+"""One watcher for all who wait for the projection."""
+
+import asyncio
+from collections.abc import Mapping
+
+import pytest
+
+from mnemolog.streams.runtime.watermark import Watermark
+from tests.support.polling import eventually
+
+
+class FakeTable:
+    def __init__(self) -> None:
+        self.offsets: dict[int, int] = {}
+        self.reads = 0
+        self.away = False
+
+    async def read(self) -> Mapping[int, int]:
+        self.reads += 1
+        if self.away:
+            raise ConnectionError("the database is away")
+        return dict(self.offsets)
+
+
+@pytest.fixture
+def fake_table() -> FakeTable:
+    return FakeTable()
+
+
+async def test_each_waiter_returns_at_its_own_offset(fake_table: FakeTable) -> None:
+    watermark = Watermark(fake_table.read)
+    low = asyncio.create_task(watermark.wait_for_offset(0, 3))
+    high = asyncio.create_task(watermark.wait_for_offset(0, 5))
+    other = asyncio.create_task(watermark.wait_for_offset(1, 3))
+    fake_table.offsets = {0: 4}
+    await eventually(low.done, timeout=5)
+    assert not high.done()
+    assert not other.done()
+    fake_table.offsets = {0: 5, 1: 3}
+    async with asyncio.timeout(5):
+        await asyncio.gather(high, other)
+    await watermark.close()
+
+
+async def test_nobody_waiting_means_no_reading(fake_table: FakeTable) -> None:
+    watermark = Watermark(fake_table.read)
+    fake_table.offsets = {0: 9}
+    await watermark.wait_for_offset(0, 9)
+    reads = fake_table.reads
+    await watermark.wait_for_offset(0, 8)
+    await asyncio.sleep(0.03)
+    assert fake_table.reads == reads == 1
+    await watermark.close()
+
+
+async def test_waiters_share_one_poll(fake_table: FakeTable) -> None:
+    watermark = Watermark(fake_table.read, interval=0.01)
+    waiting = [asyncio.create_task(watermark.wait_for_offset(n % 4, 1)) for n in range(100)]
+    await eventually(lambda: fake_table.reads >= 3, timeout=5)
+    assert fake_table.reads < 100
+    fake_table.offsets = dict.fromkeys(range(4), 1)
+    async with asyncio.timeout(5):
+        await asyncio.gather(*waiting)
+    await watermark.close()
+
+
+async def test_a_database_that_is_away_is_waited_for(fake_table: FakeTable) -> None:
+    watermark = Watermark(fake_table.read, sleep=lambda _: asyncio.sleep(0))
+    fake_table.away = True
+    waiting = asyncio.create_task(watermark.wait_for_offset(0, 1))
+    await eventually(lambda: fake_table.reads > 3, timeout=5)
+    assert not waiting.done()
+    fake_table.offsets, fake_table.away = {0: 1}, False
+    async with asyncio.timeout(5):
+        await waiting
+    await watermark.close()
+
+
+async def test_a_waiter_that_gave_up_is_not_polled_for(fake_table: FakeTable) -> None:
+    watermark = Watermark(fake_table.read)
+    waiting = asyncio.create_task(watermark.wait_for_offset(0, 1))
+    await eventually(lambda: fake_table.reads, timeout=5)
+    waiting.cancel()
+    await asyncio.gather(waiting, return_exceptions=True)
+    await eventually(lambda: len(asyncio.all_tasks()) == 1, timeout=5)
+    await watermark.close()
+
+
+async def test_closing_cancels_who_waits(fake_table: FakeTable) -> None:
+    watermark = Watermark(fake_table.read)
+    waiting = asyncio.create_task(watermark.wait_for_offset(0, 1))
+    await eventually(lambda: fake_table.reads, timeout=5)
+    await watermark.close()
+    with pytest.raises(asyncio.CancelledError):
+        await waiting

@@ -1,0 +1,241 @@
+import json
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+import pytest
+from prometheus_client import REGISTRY
+
+from mnemolog.schemas.command import Command, CommandPayload, Correct, DeleteAll, Edit, Update
+from mnemolog.schemas.envelopes import ExtractedFacts
+from mnemolog.schemas.facts import CATEGORIES
+from mnemolog.schemas.policy import EffectivePolicy, LimitHit, Limits
+from mnemolog.schemas.scope import Scope
+from mnemolog.schemas.turn import Message, Overrides, Turn
+from mnemolog.streams.kafka.record import KafkaRecord
+from mnemolog.streams.llm.cached_models import AskModel, RequestSource
+from mnemolog.streams.llm.errors import PromptRefusedError
+from mnemolog.streams.llm.ports import Prompt, TimedReply, Usage
+from mnemolog.streams.stages.errors import SourceEndedError
+from mnemolog.streams.stages.extract import ExtractStage, parse_source, raw_facts
+from tests.support.servers.canned_replies import fact_json
+
+NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
+COMMANDS = "west-memory_commands"
+FACTS = tuple(UUID(int=number) for number in range(3))
+
+
+class ScriptedModel:
+    """Answers with what the test gives it, in order, and remembers for whom."""
+
+    def __init__(self, *replies: str | Exception) -> None:
+        self.replies = list(replies)
+        self.sources: list[RequestSource] = []
+        self.questions: list[Prompt] = []
+        self.model = "told"
+
+    def for_source(self, source: RequestSource, question: Prompt) -> AskModel:
+        del question
+        self.sources.append(source)
+
+        async def ask(prompt: Prompt, attempt: int) -> TimedReply:
+            del attempt
+            self.questions.append(prompt)
+            reply = self.replies.pop(0)
+            if isinstance(reply, Exception):
+                raise reply
+            return TimedReply(text=reply, model="told", usage=Usage(input_tokens=10, output_tokens=2), milliseconds=4.5)
+
+        return ask
+
+
+def turn(**fields: Any) -> Turn:
+    given: dict[str, Any] = {
+        "turn_id": "t1",
+        "scope": Scope(user_id="mira"),
+        "messages": (Message(role="user", content="I live in Berlin."),),
+        "occurred_at": NOON,
+    }
+    return Turn(**(given | fields))
+
+
+async def rules_for(scope: Scope, _: Overrides) -> EffectivePolicy:
+    return EffectivePolicy(limits={"scope": Limits(bytes_per_turn=1000)} if scope.user_id == "jonas" else {})
+
+
+async def small(_: Scope, rules: EffectivePolicy, size: int, published_at: datetime) -> LimitHit | None:
+    """The limit of bytes as the limits know it."""
+    assert published_at == NOON
+    limit = rules.limits.get("scope", Limits()).bytes_per_turn
+    if limit is None or size <= limit:
+        return None
+    return LimitHit(name="bytes_per_turn", level="scope", count=size, limit=limit)
+
+
+async def extracted(
+    model: ScriptedModel, value: bytes, topic: str = "conversation_turns", key: str = "mira"
+) -> ExtractedFacts:
+    record = KafkaRecord(
+        topic=topic, partition=1, offset=2, key=f"default/{key}".encode(), value=value, timestamp=NOON.timestamp()
+    )
+    recorder: Any = model
+    extractor = ExtractStage(recorder, categories=CATEGORIES, rules_for=rules_for, precheck=small)
+    return await extractor(parse_source(record, max_bytes=10_000, commands=COMMANDS), record)
+
+
+async def command_record(order: CommandPayload, key: str = "mira") -> ExtractedFacts:
+    command = Command(command_id="c1", scope=Scope(user_id="mira"), issued_at=NOON, order=order, actor="support")
+    model = ScriptedModel()
+    output = await extracted(model, command.to_bytes(), COMMANDS, key)
+    assert model.sources == []
+    return output
+
+
+def replied(*texts: str, quote: str = "I live in Berlin.") -> str:
+    return json.dumps({"facts": [fact_json(text, quote) for text in texts]})
+
+
+async def test_facts_come_with_what_they_cost() -> None:
+    output = await extracted(ScriptedModel(replied("Mira lives in Berlin.")), turn().to_bytes())
+    assert [each.text for each in output.facts] == ["Mira lives in Berlin."]
+    (step,) = output.steps
+    assert (step.llm_calls, step.input_tokens, step.output_tokens, step.milliseconds) == (1, 10, 2, 4.5)
+    assert (output.owner, output.origin.position, output.end) == ("default/mira", "conversation_turns/1/2", None)
+
+
+async def test_a_fact_that_was_not_said_is_asked_about_once_then_dropped() -> None:
+    invented = replied("Mira owns a yacht.", quote="I own a yacht.")
+    output = await extracted(ScriptedModel(invented, invented), turn().to_bytes())
+    assert output.facts == ()
+    assert output.end is not None
+    assert output.end.outcome == "no_facts"
+    (step,) = output.steps
+    assert (step.llm_calls, step.reprompts) == (2, 1)
+    assert [(dropped.text, dropped.reason) for dropped in step.dropped] == [("Mira owns a yacht.", "excerpt_not_found")]
+
+
+async def test_what_was_recalled_is_no_evidence() -> None:
+    recalled = turn(recalled=("Mira owns a yacht.",)).to_bytes()
+    invented = replied("Mira owns a yacht.", quote="Mira owns a yacht.")
+    assert (await extracted(ScriptedModel(invented, invented), recalled)).facts == ()
+
+
+async def test_after_two_reprompts_the_turn_has_failed_and_its_calls_are_counted() -> None:
+    with pytest.raises(SourceEndedError) as failure:
+        await extracted(ScriptedModel("nonsense", "{}", '{"facts": 3}'), turn().to_bytes())
+    assert (failure.value.reason, failure.value.end.outcome) == ("invalid_reply", "failed")
+    assert failure.value.step is not None
+    assert (failure.value.step.llm_calls, failure.value.step.reprompts) == (3, 2)
+    assert len(failure.value.step.complaints) == 2
+
+
+async def test_what_a_model_was_told_of_its_faulty_reply_is_kept() -> None:
+    output = await extracted(ScriptedModel("nonsense", replied("Mira lives in Berlin.")), turn().to_bytes())
+    (complaint,) = output.steps[0].complaints
+    assert "JSON" in complaint
+
+
+async def test_a_refused_prompt_ends_the_turn() -> None:
+    with pytest.raises(SourceEndedError, match="content_filter"):
+        await extracted(ScriptedModel(PromptRefusedError("content_filter", "no")), turn().to_bytes())
+
+
+async def test_a_raw_store_asks_nobody() -> None:
+    model = ScriptedModel()
+    output = await extracted(model, turn(infer=False).to_bytes())
+    assert [each.text for each in output.facts] == ["I live in Berlin."]
+    assert model.sources == []
+
+
+def test_a_raw_store_keeps_user_messages_and_ignores_the_assistant() -> None:
+    messages = (
+        Message(role="user", content=" exactly  so "),
+        Message(role="assistant", content="noted"),
+        Message(role="user", content="  "),
+    )
+    assert [each.text for each in raw_facts(turn(infer=False, messages=messages))] == [" exactly  so "]
+
+
+async def test_facts_end_with_the_turn_unless_they_say_otherwise() -> None:
+    until = NOON + timedelta(days=3)
+    output = await extracted(ScriptedModel(replied("Mira lives in Berlin.")), turn(valid_until=until).to_bytes())
+    assert output.facts[0].valid_until == until
+
+
+@pytest.mark.parametrize(("value", "outcome"), [(b"nonsense", "failed"), (b"", "failed")])
+async def test_what_is_no_turn_is_refused(value: bytes, outcome: str) -> None:
+    with pytest.raises(SourceEndedError) as refused:
+        await extracted(ScriptedModel(), value)
+    assert refused.value.end.outcome == outcome
+
+
+async def test_a_command_travels_with_its_payload_and_texts_and_calls_no_model() -> None:
+    order = Update(edits=tuple(Edit(fact_id=fact, text=f"Mira has {fact.int} cats.") for fact in FACTS))
+    output = await command_record(order)
+    assert (output.source_id, output.source_kind, output.order, output.actor) == ("c1", "command", order, "support")
+    assert (output.scope, output.occurred_at, output.end) == (Scope(user_id="mira"), NOON, None)
+    texts = ["Mira has 0 cats.", "Mira has 1 cats.", "Mira has 2 cats."]
+    assert [(each.text, each.search_text, each.excerpt) for each in output.facts] == [(text,) * 3 for text in texts]
+
+
+async def test_a_command_without_a_text_goes_on_without_facts() -> None:
+    output = await command_record(DeleteAll(key="home_city"))
+    assert (output.facts, output.end) == ((), None)
+
+
+async def test_a_command_under_a_wrong_key_is_counted_and_goes_to_its_owner() -> None:
+    before = REGISTRY.get_sample_value("mnemolog_wrong_keys_total") or 0
+    output = await command_record(Correct(edit=Edit(fact_id=FACTS[0], text="Mira has a dog.")), key="jonas")
+    assert (REGISTRY.get_sample_value("mnemolog_wrong_keys_total") or 0) == before + 1
+    assert output.key == b"default/mira"
+
+
+@pytest.mark.parametrize(
+    ("value", "reason", "outcome", "source_id"),
+    [
+        (b"forget me", "not_a_record", "failed", "west-memory_commands/1/2"),
+        (turn().to_bytes(), "invalid_command", "rejected", "west-memory_commands/1/2"),
+        (b'{"command_id": "c1", "scope": {"user_id": "mira"}}', "invalid_command", "rejected", "c1"),
+    ],
+)
+async def test_what_is_no_command_ends_as_one(value: bytes, reason: str, outcome: str, source_id: str) -> None:
+    with pytest.raises(SourceEndedError) as refused:
+        await extracted(ScriptedModel(), value, COMMANDS)
+    assert (refused.value.reason, refused.value.end.outcome) == (reason, outcome)
+    record = KafkaRecord(topic=COMMANDS, partition=1, offset=2, key=None, value=value, timestamp=1.7e9)
+    envelope = parse_source(record, max_bytes=10_000, commands=COMMANDS).envelope
+    assert (envelope.source_id, envelope.source_kind, envelope.order) == (source_id, "command", None)
+
+
+async def test_a_turn_is_no_larger_than_its_record() -> None:
+    value = turn(infer=False).to_bytes()
+    assert (await extracted(ScriptedModel(), value)).size == len(value)
+
+
+async def test_what_only_echoes_recalled_memory_is_dropped_and_told() -> None:
+    told = turn(recalled=("Mira said: I live in Berlin.",)).to_bytes()
+    output = await extracted(ScriptedModel(replied("Mira lives in Berlin.")), told)
+    assert output.facts == ()
+    assert [(dropped.text, dropped.reason) for dropped in output.steps[0].dropped] == [
+        ("Mira lives in Berlin.", "recalled")
+    ]
+
+
+async def test_a_turn_may_say_which_model_is_asked_for_how_long_and_how_often() -> None:
+    model = ScriptedModel("nonsense")
+    own = turn(overrides=Overrides(chat_model="small", llm_timeout=3.5, reprompts=0)).to_bytes()
+    with pytest.raises(SourceEndedError, match="invalid_reply"):
+        await extracted(model, own)
+    assert [(question.model, question.timeout) for question in model.questions] == [("small", 3.5)]
+
+
+async def test_a_turn_over_a_limit_is_refused_before_anybody_is_asked() -> None:
+    model = ScriptedModel()
+    long = turn(scope=Scope(user_id="jonas"), messages=(Message(role="user", content="x" * 1000),)).to_bytes()
+    output = await extracted(model, long, key="jonas")
+    assert model.sources == []
+    assert output.end is not None
+    assert (output.end.outcome, output.end.reason) == ("rejected", "limit")
+    assert output.end.limit == LimitHit(name="bytes_per_turn", level="scope", count=len(long), limit=1000)
+    assert output.end.detail.startswith(f"bytes per turn of the scope: {len(long)} of 1000: raise the limit")
+    assert output.end.detail.endswith("or publish it in smaller parts")

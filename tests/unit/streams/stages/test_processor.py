@@ -1,0 +1,192 @@
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from datetime import UTC, datetime
+
+import psycopg
+import pytest
+
+from mnemolog.schemas.envelopes import EmbeddedFacts, End, ExtractedFacts
+from mnemolog.schemas.errors import UnsupportedVersionError
+from mnemolog.schemas.provenance import Step
+from mnemolog.schemas.scope import Scope
+from mnemolog.schemas.turn import Message, Turn
+from mnemolog.streams.errors import StageCrash
+from mnemolog.streams.kafka.dead_letters import DeadLetter, DeadLetterWriter
+from mnemolog.streams.kafka.dedup import SeenOrigins
+from mnemolog.streams.kafka.record import KafkaRecord
+from mnemolog.streams.kafka.sender import EnqueueRecord, Sender, SentRecord
+from mnemolog.streams.stages.envelope import ended_envelope, new_envelope, next_envelope
+from mnemolog.streams.stages.errors import SourceEndedError
+from mnemolog.streams.stages.processor import MAX_CONSECUTIVE_FAILURES, StageDefinition, StageProcessor
+from mnemolog.streams.stages.received import ReceivedEnvelope, envelope_reader
+from tests.support.servers.memory_broker import MemoryBroker
+
+Work = Callable[[ReceivedEnvelope[ExtractedFacts], KafkaRecord], Awaitable[EmbeddedFacts | None]]
+
+
+def processor(
+    broker: MemoryBroker, work: Work, send: EnqueueRecord | None = None, *, limit: int = 1_000_000
+) -> StageProcessor[ReceivedEnvelope[ExtractedFacts], EmbeddedFacts]:
+    def finish(received: ReceivedEnvelope[ExtractedFacts], end: End, step: Step | None) -> EmbeddedFacts:
+        return ended_envelope(EmbeddedFacts, received.envelope, end, step)
+
+    sender = Sender(send or broker.enqueue, limits={"out": limit})
+    steps = StageDefinition(stage="embed", topic="out", read=envelope_reader(ExtractedFacts), work=work, finish=finish)
+    return StageProcessor(steps, sender=sender, dead_letters=DeadLetterWriter(sender), seen=SeenOrigins())
+
+
+def values(broker: MemoryBroker, topic: str) -> list[bytes | None]:
+    return [record.value for record in broker.records(topic)]
+
+
+async def passes(received: ReceivedEnvelope[ExtractedFacts], _: KafkaRecord) -> EmbeddedFacts:
+    return next_envelope(EmbeddedFacts, received.require_valid())
+
+
+def record(value: bytes | None, offset: int = 0) -> KafkaRecord:
+    return KafkaRecord(
+        topic="extracted_facts", partition=2, offset=offset, key=b"default/alice", value=value, timestamp=1.7e9
+    )
+
+
+TURN = Turn(
+    turn_id="t1",
+    scope=Scope(user_id="alice"),
+    messages=(Message(role="user", content="I live in Berlin."),),
+    occurred_at=datetime(2026, 3, 1, 12, tzinfo=UTC),
+)
+
+
+def envelope(offset: int = 0) -> bytes:
+    turn = KafkaRecord(topic="conversation_turns", partition=2, offset=offset, key=None, value=b"", timestamp=1.7e9)
+    return new_envelope(turn, TURN).to_bytes()
+
+
+async def test_one_output_for_each_input_and_repeats_are_dropped() -> None:
+    broker = MemoryBroker()
+    stage = processor(broker, passes)
+    await stage(record(envelope(0), 0))
+    await stage(record(envelope(0), 1))
+    await stage(record(envelope(1), 2))
+    assert len(values(broker, "out")) == 2
+
+
+async def test_a_record_whose_output_was_never_confirmed_is_no_repeat_when_it_comes_again() -> None:
+    broker, stuck = MemoryBroker(), True
+
+    async def send(
+        topic: str, *, key: bytes | None, value: bytes | None, headers: Sequence[tuple[str, bytes]]
+    ) -> Awaitable[SentRecord]:
+        if stuck:
+            await asyncio.Event().wait()
+        return await broker.enqueue(topic, key=key, value=value, headers=headers)
+
+    stage = processor(broker, passes, send)
+    with pytest.raises(TimeoutError):
+        await asyncio.wait_for(stage(record(envelope(0), 0)), 0.01)
+    stuck = False
+    await stage(record(envelope(0), 0))
+    assert len(values(broker, "out")) == 1
+
+
+async def test_bytes_that_are_no_record_are_dead_lettered_and_still_get_their_end() -> None:
+    broker = MemoryBroker()
+    await processor(broker, passes)(record(b"no json", 7))
+    (letter,) = map(DeadLetter.from_record, broker.records("dead_letters"))
+    assert (letter.value, letter.origin) == (b"no json", "extracted_facts/2/7")
+    output = EmbeddedFacts.from_bytes(values(broker, "out")[0])
+    assert output.source_id == "extracted_facts/2/7"
+    assert output.end is not None
+    assert (output.end.outcome, output.end.reason) == ("failed", "not_a_record")
+
+
+@pytest.mark.parametrize("error", [ValueError("odd"), KeyError("odd"), psycopg.DataError("odd")])
+async def test_a_fault_of_one_record_ends_that_turn_alone(error: Exception) -> None:
+    async def fails(received: ReceivedEnvelope[ExtractedFacts], _: KafkaRecord) -> EmbeddedFacts:
+        if received.origin.offset == 0:
+            raise error
+        return next_envelope(EmbeddedFacts, received.require_valid())
+
+    broker = MemoryBroker()
+    stage = processor(broker, fails)
+    await stage(record(envelope(0), 0))
+    await stage(record(envelope(1), 1))
+    outcomes = [EmbeddedFacts.from_bytes(value).end for value in values(broker, "out")]
+    assert [end.reason if end else None for end in outcomes] == ["unexpected_error", None]
+    assert len(values(broker, "dead_letters")) == 1
+
+
+async def test_what_is_the_stages_trouble_escapes_and_nothing_is_written() -> None:
+    async def away(_received: ReceivedEnvelope[ExtractedFacts], _: KafkaRecord) -> EmbeddedFacts:
+        raise psycopg.OperationalError("the database is away")
+
+    broker = MemoryBroker()
+    with pytest.raises(psycopg.OperationalError):
+        await processor(broker, away)(record(envelope()))
+    assert broker.topics == {}
+
+
+async def test_a_newer_version_stops_the_stage() -> None:
+    broker = MemoryBroker()
+    with pytest.raises(UnsupportedVersionError):
+        await processor(broker, passes)(record(envelope().replace(b'"schema_version":2', b'"schema_version":3', 1)))
+    assert broker.topics == {}
+
+
+async def test_too_many_faults_in_a_row_are_the_stages_fault() -> None:
+    async def fails(_received: ReceivedEnvelope[ExtractedFacts], _: KafkaRecord) -> EmbeddedFacts:
+        raise TypeError("a fault of the program")
+
+    stage = processor(MemoryBroker(), fails)
+    for offset in range(MAX_CONSECUTIVE_FAILURES):
+        await stage(record(envelope(offset), offset))
+    with pytest.raises(StageCrash, match="in a row"):
+        await stage(record(envelope(MAX_CONSECUTIVE_FAILURES), MAX_CONSECUTIVE_FAILURES))
+
+
+@pytest.mark.parametrize(("suspicious", "breaks"), [(True, True), (False, False)])
+async def test_a_model_that_refuses_everything_breaks_the_stage_and_bad_turns_do_not(
+    *, suspicious: bool, breaks: bool
+) -> None:
+    async def refuses(_received: ReceivedEnvelope[ExtractedFacts], _: KafkaRecord) -> EmbeddedFacts:
+        raise SourceEndedError("http_400", "unknown parameter", possibly_systemic=suspicious)
+
+    stage, broken = processor(MemoryBroker(), refuses), False
+    for offset in range(MAX_CONSECUTIVE_FAILURES + 1):
+        try:
+            await stage(record(envelope(offset), offset))
+        except StageCrash:
+            broken = True
+    assert broken is breaks
+
+
+async def test_an_output_that_is_too_large_ends_the_turn() -> None:
+    async def swells(received: ReceivedEnvelope[ExtractedFacts], _: KafkaRecord) -> EmbeddedFacts:
+        return next_envelope(EmbeddedFacts, received.require_valid(), metadata={"much": "x" * 5000})
+
+    broker = MemoryBroker()
+    await processor(broker, swells, limit=3000)(record(envelope()))
+    end = EmbeddedFacts.from_bytes(values(broker, "out")[0]).end
+    assert end is not None
+    assert end.reason == "output_too_large"
+
+
+async def test_a_turn_that_has_its_end_gets_no_second_output() -> None:
+    async def committed(_: ReceivedEnvelope[ExtractedFacts], __: KafkaRecord) -> None:
+        return None
+
+    broker = MemoryBroker()
+    await processor(broker, committed)(record(envelope()))
+    assert broker.topics == {}
+
+
+async def test_an_ended_turn_carries_what_was_spent_on_it() -> None:
+    async def gives_up(_received: ReceivedEnvelope[ExtractedFacts], _: KafkaRecord) -> EmbeddedFacts:
+        raise SourceEndedError("invalid_reply", "no JSON", step=Step(stage="embed", milliseconds=5, llm_calls=3))
+
+    broker = MemoryBroker()
+    await processor(broker, gives_up)(record(envelope()))
+    output = EmbeddedFacts.from_bytes(values(broker, "out")[0])
+    assert output.steps[-1].llm_calls == 3
+    (letter,) = map(DeadLetter.from_record, broker.records("dead_letters"))
+    assert letter.tries == 3

@@ -1,0 +1,150 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mnemolog.schemas.facts import ExtractedFact
+from mnemolog.streams.text.differences import (
+    MAX_COMPARED_CHARACTERS,
+    MAX_COMPARED_WORDS,
+    Difference,
+    differences,
+    missing_details,
+    subjects_differ,
+    texts_equivalent,
+)
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "found"),
+    [
+        ("Mira owns 3 cats.", "Mira owns 2 cats.", {"number"}),
+        ("Mira owns three cats.", "Mira owns two cats.", {"number"}),
+        ("Mira hat zwei Katzen.", "Mira hat drei Katzen.", {"number"}),
+        ("Mira a deux chats.", "Mira a trois chats.", {"number"}),
+        ("Mira tiene dos gatos.", "Mira tiene cinco gatos.", {"number"}),
+        ("Mira tem dois gatos.", "Mira tem quatro gatos.", {"number"}),
+        ("Mira ha due gatti.", "Mira ha tre gatti.", {"number"}),
+        ("It meets at 10.", "It meets at 11.", {"number"}),
+        ("The train leaves at 17:45.", "The train leaves at 17:15.", {"number"}),
+        ("It weighs 1.5 tons.", "It weighs 15 tons.", {"number"}),
+        ("It has a first floor.", "It has a second floor.", {"number"}),
+        ("She swims on Monday.", "She swims on Tuesday.", {"date"}),
+        ("Sie schwimmt montags.", "Sie schwimmt dienstags.", {"date"}),
+        ("Elle nage le lundi.", "Elle nage le mardi.", {"date"}),
+        ("Born 2020-01-31.", "Born 2020-01-30.", {"date"}),
+        ("It is due in March.", "It is due in April.", {"date"}),
+        ("The dose is taken in the morning.", "The dose is taken at night.", {"date"}),
+        ("She runs 5 km.", "She runs 5 miles.", {"unit"}),
+        ("It costs 20 €.", "It costs 20 $.", {"unit"}),
+        ("It lasts 3 weeks.", "It lasts 3 months.", {"unit"}),
+        ("Es dauert 3 Tage.", "Es dauert 3 Wochen.", {"unit"}),
+        ("It has 5 m of rope.", "It has 5 g of rope.", {"unit"}),
+        ("Mira is allergic to nuts.", "Mira is not allergic to nuts.", {"negation"}),
+        ("Mira likes jazz.", "Mira doesn't like jazz.", {"negation"}),
+        ("mira likes jazz", "mira doesnt like jazz", {"negation"}),
+        ("Sie mag Kaffee.", "Sie mag keinen Kaffee.", {"negation"}),
+        ("Elle aime le café.", "Elle n\u2019aime pas le café.", {"negation"}),
+        ("Ella come carne.", "Ella no come carne.", {"negation"}),
+        ("Ela come carne.", "Ela não come carne.", {"negation"}),
+        ("Lei mangia carne.", "Lei non mangia carne.", {"negation"}),
+        ("allergic to milk, not to nuts", "allergic to nuts, not to milk", {"negation"}),
+        ("Mira lives in Bern.", "Mira lives in Berlin.", {"name"}),
+        ("Mira likes tea.", "Anna likes tea.", {"name"}),
+        ("She uses VS Code.", "She uses TypeScript.", {"name"}),
+        ("She uses an iPhone.", "She uses an iPad.", {"name"}),
+        ("She works from 9 to 5.", "She works from 5 to 9.", {"number"}),
+        ("She owns 2 cats and 3 dogs.", "She owns 3 cats and 2 dogs.", {"number"}),
+        ("The bill is of 03/04/2026.", "The bill is of 04/03/2026.", {"number"}),
+        ("The balance is -5.", "The balance is 5.", {"number"}),
+        ("They meet at \u0661\u0660.", "They meet at \u0661\u0661.", {"number"}),
+        ("She takes \u00bd a pill.", "She takes \u00bc a pill.", {"number"}),
+        ("Mira manages Anna.", "Anna manages Mira.", {"name"}),
+        ("She moved from Rome to Milan.", "She moved from Milan to Rome.", {"name"}),
+        ("Her blood type is A.", "Her blood type is B.", {"name"}),
+        ("Her blood type is A+.", "Her blood type is A-.", {"name"}),
+        ("She writes C.", "She writes C++.", {"name"}),
+        ("Mira eats meat.", "Mira rarely eats meat.", {"negation"}),
+        ("Mira eet vlees.", "Mira eet geen vlees.", {"negation"}),
+        ("Mira äter kött.", "Mira äter inte kött.", {"negation"}),
+        ("六時に会う", "七時に会う", {"script"}),
+        ("美拉对花生过敏", "美拉对花生不过敏", {"script"}),
+        ("Анна ест мясо", "Анна не ест мясо", {"script"}),
+        ("미라는 서울에 산다", "미라는 부산에 산다", {"script"}),
+        (
+            " ".join(["early", *["word"] * MAX_COMPARED_WORDS]),
+            " ".join(["late", *["word"] * MAX_COMPARED_WORDS]),
+            {"length"},
+        ),
+    ],
+)
+def test_what_a_reader_would_mind_is_a_difference(one: str, other: str, found: set[Difference]) -> None:
+    assert found <= differences(one, other)
+    assert differences(one, other) == differences(other, one)
+    assert not texts_equivalent(one, other)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("Mira likes tea a lot.", "Mira really likes tea."),
+        ("Mira's dog is called Rex.", "The dog of Mira is called Rex."),
+        ("It costs 1,000 euros.", "It costs 1000 €."),
+        ("It meets at 10.", "It meets at 10:00."),
+        ("She is twenty-one.", "She is 21."),
+        ("Sie ist einundzwanzig.", "Sie ist 21."),
+        ("Mira isn't married.", "Mira is not married."),
+        ("Mira has 2 cats.", "Mira has two cats."),
+        ("She swims on Mondays.", "On Monday she swims."),
+        ("The user likes tea.", "User likes tea."),
+        ("\uff12 cats", "2 cats"),
+        ("", ""),
+    ],
+)
+def test_other_words_for_the_same_are_none(one: str, other: str) -> None:
+    assert differences(one, other) == frozenset()
+    assert texts_equivalent(one, other)
+
+
+@pytest.mark.parametrize(
+    ("text", "one", "other", "of_two"),
+    [
+        ("I like tea.", "Ann", "Bob", True),
+        ("I like tea.", "Ann", "ann", False),
+        ("I like tea.", "Ann", None, False),
+        ("I like tea.", "Ann", "The user", False),
+        ("Ann Lee likes tea.", "Ann", "Ann Lee", False),
+    ],
+)
+def test_equal_words_that_name_nobody_are_said_of_their_subjects(
+    text: str, one: str | None, other: str | None, *, of_two: bool
+) -> None:
+    facts = [ExtractedFact(text=text, excerpt=text, search_text=text, subject=subject) for subject in (one, other)]
+    assert subjects_differ(*facts) == subjects_differ(*reversed(facts)) == of_two
+
+
+def test_truncated_texts_are_never_equivalent() -> None:
+    assert differences("x" * (MAX_COMPARED_CHARACTERS + 1), "x") == {"length"}
+    assert differences("x" * MAX_COMPARED_CHARACTERS, "x" * MAX_COMPARED_CHARACTERS) == frozenset()
+
+
+@given(st.text(max_size=MAX_COMPARED_CHARACTERS))
+def test_a_text_differs_from_itself_in_nothing(text: str) -> None:
+    assert differences(text, text) == frozenset()
+    assert missing_details([text], text) == frozenset()
+
+
+@pytest.mark.parametrize(
+    ("parents", "merged", "gone"),
+    [
+        (["Alice has 2 cats.", "Rex is her dog."], "Alice has two cats and a dog called Rex.", set()),
+        (["Alice has 2 cats.", "Rex is her dog."], "Alice has cats and a dog.", {"2", "rex"}),
+        (["Alice is not allergic to nuts."], "Alice is allergic to nuts.", {"its negation"}),
+        (["Alice doesn't eat meat.", "Alice never eats fish."], "Alice eats neither meat nor fish.", set()),
+        (["She swims on Mondays."], "She swims every week.", {"weekday 1"}),
+        (["She moved in May."], "She moved in spring.", set()),  # "may" may be another word
+        (["Since 2019-05-01."], "Since 2019.", {"2019-05-01"}),
+        (["Alice's Hund heißt Rex."], "Rex ist der Hund von Alice.", set()),
+    ],
+)
+def test_a_merged_text_that_loses_something_certain_is_told_so(parents: list[str], merged: str, gone: set[str]) -> None:
+    assert missing_details(parents, merged) == gone
