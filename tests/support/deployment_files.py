@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import yaml
 
-ROOT: Final = Path(__file__).resolve().parent.parent
+ROOT: Final = Path(__file__).resolve().parents[2]
 IMAGE: Final = "mnemolog"
 
 

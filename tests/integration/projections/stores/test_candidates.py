@@ -42,7 +42,7 @@ ORIGIN = Origin(topic="conversation_turns", partition=0, offset=0)
 
 
 def wanted(vector: Vector, content_hash: str = "no such hash", **more: Any) -> CandidateQuery:
-    given: dict[str, Any] = {"vector": vector, "content_hash": content_hash, "floor": FLOOR}
+    given: dict[str, Any] = {"vector": vector, "content_hash": content_hash, "min_similarity": FLOOR}
     return CandidateQuery(**given | more)
 
 
@@ -208,7 +208,7 @@ async def test_facts_of_a_key_come_on_top_of_the_nearest_and_are_bounded(pool: P
 
 async def test_each_fact_has_its_own_floor(pool: Pool, matcher: CandidateFinder) -> None:
     await project(pool, known(0.9, 0.5))
-    questions = [QUESTION, wanted(vector_with_similarity(1), floor=0.4)]
+    questions = [QUESTION, wanted(vector_with_similarity(1), min_similarity=0.4)]
     found = await matcher.find(ALICE, questions, at=day(1))
     assert [len(candidates) for candidates in found.candidates] == [1, 2]
 
