@@ -22,7 +22,7 @@ from mnemolog.projections.queries.results import Fact
 from mnemolog.projections.queries.trace import TracedDecision, fact_ids_of_event, traced_decision
 from mnemolog.projections.sql import queries
 from mnemolog.schemas.commit import Commit
-from mnemolog.schemas.events import MemoryEvent, new_fact
+from mnemolog.schemas.events import MemoryEvent
 from mnemolog.schemas.facts import NewFact
 from mnemolog.schemas.provenance import Thresholds
 
@@ -69,7 +69,7 @@ async def explain(conn: AsyncConnection[TupleRow], tenant: str, fact_id: UUID) -
     account = ExplanationFacts(
         fact=fact,
         source=_source(commit, origin.messages),
-        extraction=_extraction(commit, new_fact(event)),
+        extraction=_extraction(commit, event.new_fact),
         decision=traced_decision(event, known),
         later=later,
         relations=relations,

@@ -9,7 +9,7 @@ from psycopg import AsyncConnection
 from psycopg.rows import TupleRow
 
 from mnemolog.projections.queries.facts import fact_texts, last_commit
-from mnemolog.projections.queries.trace import FactTexts, fact_ids_of_commit, statement_of, subject_of
+from mnemolog.projections.queries.trace import FactTexts, fact_ids_of_commit
 from mnemolog.schemas.commit import Commit
 from mnemolog.schemas.events import (
     FactConfirmed,
@@ -18,7 +18,6 @@ from mnemolog.schemas.events import (
     MemoryEvent,
     PendingConfirmed,
     PendingRejected,
-    new_fact,
 )
 from mnemolog.schemas.provenance import DroppedStatement, DropReason
 
@@ -87,7 +86,7 @@ async def why_not(conn: AsyncConnection[TupleRow], tenant: str, turn_id: str, us
 def missing_statements(commit: Commit, known: FactTexts) -> WhyNot:
     """Read it off a commit. Pure."""
     missing = tuple(_missing_parts(commit, known))
-    brought = sum(new_fact(event) is not None and not isinstance(event, FactPending) for event in commit.events)
+    brought = sum(event.new_fact is not None and not isinstance(event, FactPending) for event in commit.events)
     if commit.source_kind == "turn" and not (missing or brought):
         missing = (
             MissingStatement(text=None, reason="nothing_to_remember", because="the turn states nothing to remember"),
@@ -128,7 +127,7 @@ def _dropped_statement(stage: str, dropped: DroppedStatement) -> MissingStatemen
 
 def _decided_statement(event: MemoryEvent, known: FactTexts) -> MissingStatement | None:
     """A statement that only met a known fact, or waits; None for an event that brought a fact, or had no words."""
-    said, fact_id = statement_of(event), subject_of(event)
+    said, fact_id = event.words, event.subject_id
     if said is None or fact_id is None:
         return None
     quoted = f'"{known.get(fact_id, fact_id)}"'

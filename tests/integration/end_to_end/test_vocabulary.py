@@ -11,7 +11,7 @@ import pytest_asyncio
 from mnemolog.projections.rebuild.log_source import LogSource, TableLogSource
 from mnemolog.projections.rebuild.rebuild import rebuild
 from mnemolog.schemas import vocabulary
-from mnemolog.schemas.events import EVENTS
+from mnemolog.schemas.events import EVENT_CLASSES
 from mnemolog.schemas.vocabulary import LABEL_OF_EVENT, VOCABULARY, VocabularyEntry
 from mnemolog.streams.kafka.log_reader import KafkaLogReader
 from tests.support.cases import settlement_cases, statement_cases
@@ -43,7 +43,7 @@ def vocabulary_words(entries: Iterable[Any]) -> set[tuple[str, str, str]]:
 def test_every_event_and_every_word_of_the_table_has_a_case() -> None:
     shown = {(scene.event, name, word) for scene in EVENT_CASES for name, word in scene.vocabulary.items()}
     assert shown == vocabulary_words(VOCABULARY)
-    names = {event.model_fields["event"].default for event in EVENTS}
+    names = set(EVENT_CLASSES)
     assert names == {entry.event for entry in VOCABULARY} == {scene.event for scene in EVENT_CASES}
 
 

@@ -78,7 +78,7 @@ class MemoryProjection:
 
     def _past_event(self, row: EventRow) -> LoggedEvent:
         event, root = row.event, self._original(row)
-        fact = getattr(event, "fact", None)
+        fact = event.new_fact
         turning = [one.event.event_id for one in self.events if self._original(one) is root]
         changed = frozenset(
             fact_id for fact_id, states in self.former.items() if any(one.event_id == event.event_id for one in states)

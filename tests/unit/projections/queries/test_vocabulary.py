@@ -4,7 +4,7 @@ from typing import get_args
 
 import pytest
 
-from mnemolog.schemas.events import EVENTS
+from mnemolog.schemas.events import EVENT_CLASSES
 from mnemolog.schemas.vocabulary import (
     LABEL_OF_EVENT,
     VOCABULARY,
@@ -17,7 +17,7 @@ from mnemolog.schemas.vocabulary import (
 
 
 def test_every_event_has_a_word_of_its_own_and_an_effect() -> None:
-    assert [entry.event for entry in VOCABULARY] == [event.model_fields["event"].default for event in EVENTS]
+    assert [entry.event for entry in VOCABULARY] == list(EVENT_CLASSES)
     assert tuple(LABEL_OF_EVENT.values()) == get_args(EventLabel)
     assert all(entry.effect for entry in VOCABULARY)
 
