@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any
 from uuid import UUID
 
@@ -25,18 +24,6 @@ class RetrievedCandidate:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TracedSnapshot:
-    """A fact that a decision ends, or would end, as it stood before."""
-
-    fact_id: UUID
-    text: str
-    key: str | None
-    value: str | None
-    confidence: float
-    true_from: datetime
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class TracedDecision:
     """One decision: on which words, by whom, and why.
 
@@ -56,7 +43,7 @@ class TracedDecision:
     model: str | None
     prompt_version: str | None
     retrieved: tuple[RetrievedCandidate, ...]
-    before: tuple[TracedSnapshot, ...]
+    before: tuple[FactSnapshot, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,10 +111,7 @@ def traced_decision(event: MemoryEvent, texts: FactTexts) -> TracedDecision:
             RetrievedCandidate(fact_id=one.fact_id, similarity=one.similarity, text=texts.get(one.fact_id))
             for one in decision.candidates
         ),
-        before=tuple(
-            TracedSnapshot(**{name: getattr(one, name) for name in FactSnapshot.model_fields})
-            for one in decision.before
-        ),
+        before=decision.before,
     )
 
 

@@ -5,7 +5,7 @@ from itertools import chain
 from typing import Final
 from uuid import UUID
 
-from mnemolog.projections.queries.results import EventResult, LimitReached, StageCost, Tokens, WriteResult
+from mnemolog.projections.queries.results import EventResult, StageCost, Tokens, WriteResult
 from mnemolog.projections.queries.trace import FactTexts, build_trace
 from mnemolog.schemas.commit import Commit
 from mnemolog.schemas.events import (
@@ -36,7 +36,7 @@ def write_result(commit: Commit, texts: FactTexts | None = None) -> WriteResult:
         status=commit.outcome,
         success=success,
         error=None if success else _error(commit),
-        limit=LimitReached(**commit.limit.model_dump()) if commit.limit else None,
+        limit=commit.limit,
         source_kind=commit.source_kind,
         order=commit.order.kind if commit.order else None,
         actor=commit.actor,

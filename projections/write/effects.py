@@ -30,13 +30,12 @@ from mnemolog.schemas.events import (
     PolicySet,
     Reversal,
 )
-from mnemolog.schemas.facts import FactStatus, NewFact
+from mnemolog.schemas.facts import OPEN_STATUSES, FactStatus, NewFact
 
 CONFIRMATION_GAIN: Final = 0.25
 """The part of the remaining doubt that a confirmation takes away: c + .25 (1 - c)."""
 HUMAN_CONFIDENCE: Final = 0.95
 """What a human confirms is at least as sure as what was said explicitly."""
-OPEN_STATUSES: Final[frozenset[FactStatus]] = frozenset({"active", "pending_confirmation"})
 
 FactStates = Mapping[UUID, TimedFactState]
 """The facts that an event names and that stand as its decision saw them."""

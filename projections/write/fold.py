@@ -35,7 +35,7 @@ from mnemolog.projections.write.rows import (
     UndoneRow,
     merge_changes,
 )
-from mnemolog.projections.write.state import FoldState, attempt_of, scope_columns, source_of
+from mnemolog.projections.write.state import FoldState, attempt_of, source_of
 from mnemolog.schemas.command import tenant_scope
 from mnemolog.schemas.commit import Commit
 from mnemolog.schemas.events import (
@@ -44,6 +44,7 @@ from mnemolog.schemas.events import (
     MemoryEvent,
     PolicySet,
 )
+from mnemolog.schemas.scope import scope_columns
 
 
 def fold(state: FoldState, commit: Commit, position: LogPosition, record: bytes) -> Changes:

@@ -24,15 +24,14 @@ from mnemolog.projections.write.rows import (
     PolicyRow,
     RejectionRow,
     RelationRow,
-    ScopeColumns,
     SettlementRow,
     TimedFactState,
     UndoneRow,
 )
-from mnemolog.projections.write.state import FoldState, LastAttempt, fact_ids_of_commits, scope_columns, source_of
+from mnemolog.projections.write.state import FoldState, LastAttempt, fact_ids_of_commits, source_of
 from mnemolog.schemas.commit import Commit
 from mnemolog.schemas.events import DecisionUndone, FactState
-from mnemolog.schemas.scope import SCOPE_FIELDS
+from mnemolog.schemas.scope import SCOPE_FIELDS, ScopeColumns, scope_columns
 
 Connection = AsyncConnection[TupleRow]
 Row = tuple[Any, ...]

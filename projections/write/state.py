@@ -5,9 +5,9 @@ from dataclasses import dataclass, field
 from typing import Self
 from uuid import UUID
 
-from mnemolog.projections.write.rows import NO_SCOPE, Changes, KnownFact, ScopeColumns
+from mnemolog.projections.write.rows import Changes, KnownFact
 from mnemolog.schemas.commit import Commit
-from mnemolog.schemas.scope import Scope
+from mnemolog.schemas.scope import scope_columns
 
 SourceKey = tuple[str, str]
 """Owner and source id."""
@@ -53,10 +53,3 @@ def fact_ids_of_commits(commits: Iterable[Commit]) -> list[UUID]:
     """Every known fact that the commits' events name."""
     named = (target for commit in commits for event in commit.events for target in event.named_ids)
     return list(dict.fromkeys(named))
-
-
-def scope_columns(scope: Scope | None) -> ScopeColumns:
-    if scope is None:
-        return NO_SCOPE
-    tenant, user_id, agent_id, app_id, run_id = scope.columns.values()
-    return (tenant, user_id, agent_id, app_id, run_id)

@@ -7,7 +7,7 @@ from uuid import UUID
 import orjson
 import pytest
 
-from mnemolog.projections.queries.results import LimitReached, Tokens, WriteResult
+from mnemolog.projections.queries.results import Tokens, WriteResult
 from mnemolog.projections.queries.trace import fact_ids_of_commit
 from mnemolog.projections.queries.why_not import missing_statements
 from mnemolog.projections.queries.write_result import write_result
@@ -172,7 +172,7 @@ def test_a_limit_tells_count_and_limit() -> None:
     refused = commit("1", outcome="rejected", reason="limit", detail=str(hit), limit=hit, attempt=2)
     result = write_result(refused)
     assert (result.success, result.attempt) == (False, 2)
-    assert result.limit == LimitReached(name="active_facts", level="scope", count=100, limit=100)
+    assert result.limit == LimitHit(name="active_facts", level="scope", count=100, limit=100)
     assert result.error == "limit: active facts of the scope: 100 of 100"
 
 

@@ -9,7 +9,7 @@ from pydantic import TypeAdapter
 from mnemolog.projections.write.effects import required_statuses
 from mnemolog.projections.write.fold import fold
 from mnemolog.projections.write.rows import Changes, KnownFact, LogPosition, TimedFactState
-from mnemolog.projections.write.state import FoldState, scope_columns
+from mnemolog.projections.write.state import FoldState
 from mnemolog.schemas.commit import Commit
 from mnemolog.schemas.events import (
     EVENT_CLASSES,
@@ -20,7 +20,7 @@ from mnemolog.schemas.events import (
     MemoryEvent,
     PendingRejected,
 )
-from mnemolog.schemas.scope import Scope
+from mnemolog.schemas.scope import Scope, scope_columns
 from tests.support.builders.commits import commit, day
 
 FOLDER = Path(__file__).parents[4] / "schemas" / "examples"

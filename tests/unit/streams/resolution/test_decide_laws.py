@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from mnemolog.projections.write.fold import fold
 from mnemolog.projections.write.rows import KnownFact, LogPosition, TimedFactState
-from mnemolog.projections.write.state import FoldState, scope_columns
+from mnemolog.projections.write.state import FoldState
 from mnemolog.schemas import ids
 from mnemolog.schemas.commit import Commit
 from mnemolog.schemas.events import (
@@ -27,7 +27,7 @@ from mnemolog.schemas.events import (
 from mnemolog.schemas.facts import Candidate, MatchedFact
 from mnemolog.schemas.policy import EffectivePolicy
 from mnemolog.schemas.provenance import Origin, Verdict
-from mnemolog.schemas.scope import Scope
+from mnemolog.schemas.scope import Scope, scope_columns
 from mnemolog.streams.resolution.classify import Classification, Conflict, classify
 from mnemolog.streams.resolution.decide import decide
 from mnemolog.streams.resolution.event_builder import DecisionContext, LlmDecision, NoDecision
