@@ -39,6 +39,7 @@ MissingReason = (
 
 _DROP_SENTENCES: Final[dict[DropReason, str]] = {
     "excerpt_not_found": "left out: the excerpt that should prove it does not occur in the turn",
+    "invalid_fact": "left out: the model's reply did not state it in a valid form, re-prompts included",
     "near_duplicate": "left out: another statement of the same turn says nearly the same",
     "recalled": "left out: it only echoes memory that was in the prompt, which is no evidence",
     "below_importance": "left out: its importance is below what the policy keeps",

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mnemolog.schemas.events import OVERWRITE_OF_VERDICT
 from mnemolog.schemas.policy import EffectivePolicy
 from mnemolog.schemas.provenance import Guard, Verdict
 from mnemolog.streams.resolution.guards import (
-    OVERWRITES,
     StatementContext,
     confidence_of,
     find_guard,
@@ -28,7 +28,7 @@ WEEKEND = StatementContext(
     confidence=0.95, true_from=LAST_YEAR - timedelta(days=3), said_at=TODAY, tells_change_or_end=True
 )
 VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
-ENDING: tuple[Verdict, ...] = tuple(OVERWRITES)
+ENDING: tuple[Verdict, ...] = tuple(OVERWRITE_OF_VERDICT)
 
 
 RULES = EffectivePolicy()
@@ -121,7 +121,7 @@ def test_late_news_is_never_let_through_to_end_a_newer_fact(verdict: Verdict, be
     targets = [known_fact(true_from=moment, confidence=0.1) for moment in began]
     saying = StatementContext(confidence=0.95, true_from=true_from, said_at=true_from)
     guard = find_guard(verdict, targets, saying, EffectivePolicy())
-    late = verdict in OVERWRITES and verdict != "MERGE" and any(true_from < moment for moment in began)
+    late = verdict in OVERWRITE_OF_VERDICT and verdict != "MERGE" and any(true_from < moment for moment in began)
     assert (guard == "late_news") == late
 
 

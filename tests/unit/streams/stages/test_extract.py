@@ -138,6 +138,17 @@ async def test_after_two_reprompts_the_turn_has_failed_and_its_calls_are_counted
     assert len(failure.value.step.complaints) == 2
 
 
+async def test_after_two_reprompts_what_was_valid_is_kept_and_the_rest_is_told() -> None:
+    facts = [fact_json("Mira lives in Berlin.", "I live in Berlin."), {**fact_json("Mira is 30.", "30"), "key": 3}]
+    reply = json.dumps({"facts": facts})
+    output = await extracted(ScriptedModel(reply, reply, reply), turn().to_bytes())
+    assert [each.text for each in output.facts] == ["Mira lives in Berlin."]
+    assert output.end is None
+    (step,) = output.steps
+    assert (step.llm_calls, step.reprompts, len(step.complaints)) == (3, 2, 2)
+    assert [(dropped.text, dropped.reason) for dropped in step.dropped] == [("Mira is 30.", "invalid_fact")]
+
+
 async def test_what_a_model_was_told_of_its_faulty_reply_is_kept() -> None:
     output = await extracted(ScriptedModel("nonsense", replied("Mira lives in Berlin.")), turn().to_bytes())
     (complaint,) = output.steps[0].complaints
