@@ -13,14 +13,15 @@ from typing import Any
 
 import faust
 import structlog
-from faust.exceptions import ConsumerNotStarted
+from faust.exceptions import ConsumerNotStarted, NotReady, ProducerSendError
 from faust.types import TP
 
 from mnemolog.streams import metrics
+from mnemolog.streams.errors import ProducerDead
 from mnemolog.streams.kafka.faust_patches import PatchedTransport, StartOffsetLookup
-from mnemolog.streams.kafka.record import KafkaRecord
-from mnemolog.streams.kafka.sender import EnqueueRecord, RecordMetadata, Sender
-from mnemolog.streams.kafka.topics import Headers, Topic, max_record_bytes, topic_name
+from mnemolog.streams.kafka.record import KafkaRecord, RecordMetadata
+from mnemolog.streams.kafka.sender import Sender
+from mnemolog.streams.kafka.topics import Topic, topic_name
 from mnemolog.streams.kafka.tuning import KafkaTuning
 from mnemolog.streams.kafka.window import Delivery, Window
 
@@ -77,7 +78,7 @@ def build_app(
     """
     tuning = tuning or KafkaTuning()
     app = _StageFaustApp(group_id(name, prefix), **_faust_settings(bootstrap, tuning))
-    window = make_window(Sender(_enqueue_through(app), limits=max_record_bytes(prefix)))
+    window = make_window(Sender.for_producer(_FaustProducer(app), prefix))
     app.configure(name, window, tuning, start_offsets)
     _attach_agent(app, topic_name(topic, prefix))
     return StageApp(name=name, app=app, window=window, tuning=tuning)
@@ -137,13 +138,21 @@ class _StageFaustApp(faust.App):
             log.warning("last_commit_timed_out", stage=self.stage, seconds=COMMIT_SECONDS)
 
 
-def _enqueue_through(app: faust.App) -> EnqueueRecord:
-    async def enqueue(
-        topic: str, *, key: bytes | None, value: bytes | None, headers: Headers
-    ) -> Awaitable[RecordMetadata]:
-        return await app.producer.send(topic, key, value, None, None, list(headers))
+@dataclass(frozen=True, slots=True)
+class _FaustProducer:
+    """The producer of a Faust App with the signature and the errors of aiokafka's own."""
 
-    return enqueue
+    app: faust.App
+
+    async def send(
+        self, topic: str, *, key: bytes | None, value: bytes | None, headers: list[tuple[str, bytes]]
+    ) -> Awaitable[RecordMetadata]:
+        try:
+            return await self.app.producer.send(topic, key, value, None, None, headers)
+        except (NotReady, ProducerSendError) as error:
+            if error.__cause__ is not None:
+                raise error.__cause__ from error
+            raise ProducerDead(f"the producer of {topic} does not run: start the stage anew ({error!r})") from error
 
 
 def _attach_agent(app: _StageFaustApp, topic: str) -> None:

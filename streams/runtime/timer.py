@@ -1,7 +1,7 @@
 """The timer's way to Kafka: a producer of its own, since it runs beside the stages and outlives their restarts."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from datetime import datetime
 from typing import Final
@@ -15,14 +15,8 @@ from mnemolog.projections.stores.facts import FactStore
 from mnemolog.schemas.command import Command
 from mnemolog.schemas.scope import Scope
 from mnemolog.streams.commands.expiry import ExpirySweep
-from mnemolog.streams.kafka.sender import RecordMetadata, Sender
-from mnemolog.streams.kafka.topics import (
-    CONVERSATION_TURNS,
-    Headers,
-    command_headers,
-    max_record_bytes,
-    topic_name,
-)
+from mnemolog.streams.kafka.sender import Sender
+from mnemolog.streams.kafka.topics import CONVERSATION_TURNS, command_headers, topic_name
 from mnemolog.streams.settings import StreamsSettings
 
 RETRY_SECONDS: Final = 5.0
@@ -71,14 +65,8 @@ async def _sender(settings: StreamsSettings) -> AsyncIterator[Sender]:
     # Not idempotent: a repeated order has the same id, and a plain producer outlives every refusal.
     producer = AIOKafkaProducer(bootstrap_servers=settings.kafka, acks="all")
 
-    async def enqueue(
-        topic: str, *, key: bytes | None, value: bytes | None, headers: Headers
-    ) -> Awaitable[RecordMetadata]:
-        sent: Awaitable[RecordMetadata] = await producer.send(topic, key=key, value=value, headers=list(headers))
-        return sent
-
     try:
         await producer.start()
-        yield Sender(enqueue, limits=max_record_bytes(settings.topic_prefix))
+        yield Sender.for_producer(producer, settings.topic_prefix)
     finally:
         await producer.stop()
