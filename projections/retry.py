@@ -45,4 +45,8 @@ async def retry_while(
         sleep=sleep,
         reraise=True,
     )
-    return await retrying(operation)
+
+    async def attempt() -> T:  # tenacity awaits only what is a coroutine function
+        return await operation()
+
+    return await retrying(attempt)

@@ -50,6 +50,14 @@ async def test_temporary_errors_are_repeated_and_told() -> None:
     assert (flaky.waited, flaky.told) == ([1, 2], [(1, "one"), (2, "two")])
 
 
+async def test_an_operation_may_be_any_function_that_gives_an_awaitable() -> None:
+    flaky = Flaky(OSError("one"))
+    assert (
+        await retry_while(is_temporary, lambda: asyncio.ensure_future(flaky()), delay=lambda _: 0, sleep=flaky.sleep)
+        == "done"
+    )
+
+
 @pytest.mark.parametrize("error", [ValueError("no"), asyncio.CancelledError(), KeyboardInterrupt()])
 async def test_other_errors_pass_through_as_they_are(error: BaseException) -> None:
     flaky = Flaky(OSError("one"), error)
