@@ -74,7 +74,7 @@ class Sender:
         self._check_size(topic, key, value, headers)
 
         async def send_once() -> RecordMetadata:
-            return await (await self._enqueue(topic, key=key, value=value, headers=headers))
+            return await (await self._enqueue(topic, key=key, value=value, headers=list(headers)))
 
         def on_retry(failures: int, error: BaseException) -> None:
             log.warning("send_retried", topic=topic, failures=failures, error=repr(error))

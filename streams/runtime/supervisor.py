@@ -1,4 +1,4 @@
-"""Runs stages side by side in one process: each restarted alone when it crashes, all stopped together."""
+"""Run the apps of stages in one process: each is restarted alone when it crashes, all are stopped together."""
 
 import asyncio
 import logging
@@ -25,8 +25,8 @@ class SupervisorSettings:
     """When a stage is restarted; all times in seconds.
 
     A restart waits `initial_restart_delay`, doubled with each crash up to `max_restart_delay`, and starts over once a
-    stage has run
-    for `reset_delay_after`. A window with pending records that finishes none for `stall_timeout` is taken for stuck.
+    stage has run for `reset_delay_after`. A window that finishes none of its pending records for `stall_timeout` is
+    restarted as well.
     """
 
     initial_restart_delay: float = 1.0
@@ -37,7 +37,7 @@ class SupervisorSettings:
 
 
 def quiet_loggers(level: int = logging.WARNING) -> None:
-    """Keep the transport's log to what an operator must see, and never touch the root logger."""
+    """Log only warnings of the libraries; the root logger is left as it is."""
     for name in NOISY_LOGGERS:
         logging.getLogger(name).setLevel(level)
 
@@ -51,9 +51,9 @@ async def run_stages(
 ) -> None:
     """Run one App per builder until `stop` is set, then drain and stop them all.
 
-    A builder gives a fresh App at each call. `ready` tells per stage whether it takes part in its group. Returns
-    when every App has stopped or used up its stop timeout; what a crashed App leaves behind (a consumer thread that
-    waits for a broker) can outlive it, so a process that ends here should end with `os._exit`.
+    A builder gives a new App at each call. `ready` tells per stage whether it is a member of its group. Returns when
+    every App has stopped or used up its stop timeout; the consumer thread of a crashed App can outlive it, so a process
+    that ends here should end with `os._exit`.
     An App that crashes with `StartRefused` is not restarted: all are stopped, and it is raised.
     """
     quiet_loggers()
@@ -68,7 +68,7 @@ async def run_stages(
 
 
 class _Supervisor:
-    """One stage's life: build, run, notice its end, wait, again."""
+    """Builds and runs one stage again and again, with growing delays after crashes."""
 
     def __init__(
         self,
@@ -116,7 +116,7 @@ class _Supervisor:
 
     async def _watch(self, stage: StageApp) -> None:
         while True:
-            self._set_ready(stage.name, ready=_is_group_member(stage.app))
+            self._set_ready(stage.name, ready=stage.is_group_member)
             progress = stage.window.progress
             metrics.WINDOW_RUNNING.labels(stage=stage.name).set(progress.running)
             metrics.WINDOW_PENDING.labels(stage=stage.name).set(progress.pending)
@@ -148,10 +148,6 @@ async def _started(stage: StageApp) -> AsyncIterator[None]:
     finally:
         async with asyncio.timeout(stage.tuning.stop_timeout):
             await app.stop()
-
-
-def _is_group_member(app: Any) -> bool:
-    return app.consumer_generation_id > 0 and not app.rebalancing
 
 
 async def _no_sleep(*_: object) -> None:

@@ -5,8 +5,8 @@ from collections.abc import AsyncIterator, Sequence
 from functools import partial
 
 from mnemolog.streams.kafka.batch_window import BatchWindow
-from mnemolog.streams.kafka.keyed_window import Delivery
 from mnemolog.streams.kafka.record import KafkaRecord
+from mnemolog.streams.kafka.window import Delivery
 from tests.support.polling import eventually
 
 
