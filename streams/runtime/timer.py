@@ -1,4 +1,4 @@
-"""The timer's way to Kafka: a producer of its own, since it runs beside the stages and outlives their restarts."""
+"""The background task that publishes expire commands, through a producer of its own."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -31,9 +31,9 @@ async def run_expiry_timer(
     partitions: Callable[[], frozenset[int]],
     clock: Callable[[], datetime],
 ) -> None:
-    """Order what has ended to expire, for ever, for the owners whose `partitions` are this worker's.
+    """Publish expire commands for facts that have ended, for the owners whose `partitions` are this worker's.
 
-    Waits while Kafka is away.
+    Waits while Kafka is unavailable.
     """
     topic = topic_name(CONVERSATION_TURNS, settings.topic_prefix)
     headers = command_headers(settings.command_token)
