@@ -130,7 +130,7 @@ def _new_version(
 def _facts_merged(
     context: CommandContext, stored: StoredFact, targets: tuple[StoredFact, ...], embedded_text: EmbeddedFact
 ) -> FactsMerged:
-    """One fact of all: true since the first of them was, as certain as the most certain, a human's if one of them is."""
+    """One fact of all: true since the first of them was, as certain as the most certain, human if one of them is."""
     parents = (stored, *targets)
     edit = Edit(fact_id=stored.fact_id, text=embedded_text.fact.text)
     fact = _new_version(context, 0, stored, (edit, embedded_text))

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Final, Generic, TypeVar
 
 from mnemolog.schemas.provenance import DroppedStatement, Stage, Step
-from mnemolog.streams.errors import StreamsError
+from mnemolog.streams.llm.errors import ReplyInvalidError
 from mnemolog.streams.llm.ports import ChatMessage, Prompt, Reply, TimedReply
 from mnemolog.streams.llm.reply_parser import ParsedReply
 
@@ -26,18 +26,6 @@ class Answer(Generic[T]):
     dropped: tuple[DroppedStatement, ...]
     replies: tuple[TimedReply, ...]
     complaints: tuple[str, ...] = ()
-
-
-class ReplyInvalidError(StreamsError):
-    """No reply, re-prompts included, could be used.
-
-    `replies` are paid for and belong in the provenance, `complaints` says what was wrong with each of them.
-    """
-
-    def __init__(self, complaints: tuple[str, ...], replies: tuple[TimedReply, ...]) -> None:
-        super().__init__(f"no valid reply after {len(replies)} calls, the last one: {complaints[-1]}")
-        self.complaints = complaints
-        self.replies = replies
 
 
 async def ask(

@@ -7,10 +7,10 @@ from time import perf_counter
 
 from mnemolog.schemas.envelopes import MAX_DETAIL, MatchedFacts
 from mnemolog.schemas.provenance import Step
-from mnemolog.streams.llm.ask import ReplyInvalidError, ask, step_of
+from mnemolog.streams.llm.ask import ask, step_of
 from mnemolog.streams.llm.cached_models import CachedChatModel, CachedEmbedder, RequestSource
 from mnemolog.streams.llm.conflict_list import number_conflicts
-from mnemolog.streams.llm.errors import PromptRefusedError
+from mnemolog.streams.llm.errors import PromptRefusedError, ReplyInvalidError
 from mnemolog.streams.llm.ports import NumberedConflicts
 from mnemolog.streams.llm.resolve_prompt import PROMPT_VERSION, parse_resolution, resolution_prompt
 from mnemolog.streams.resolution.classify import Classification, Conflict

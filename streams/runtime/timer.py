@@ -1,7 +1,7 @@
 """Runs the expiry sweep, with a producer of its own: it runs beside the stages and outlives their restarts."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from datetime import datetime
 from typing import Final
@@ -16,14 +16,8 @@ from mnemolog.schemas.scope import Scope
 from mnemolog.streams.commands.expiry import ExpirySweep
 from mnemolog.streams.commands.ports import ExpiryReader
 from mnemolog.streams.errors import StreamsError
-from mnemolog.streams.kafka.sender import RecordMetadata, Sender
-from mnemolog.streams.kafka.topics import (
-    CONVERSATION_TURNS,
-    Headers,
-    command_headers,
-    max_record_bytes,
-    topic_name,
-)
+from mnemolog.streams.kafka.sender import Sender
+from mnemolog.streams.kafka.topics import CONVERSATION_TURNS, command_headers, topic_name
 from mnemolog.streams.settings import StreamsSettings
 
 RETRY_SECONDS: Final = 5.0
@@ -38,7 +32,7 @@ async def run_expiry_timer(
     partitions: Callable[[], frozenset[int]],
     clock: Callable[[], datetime],
 ) -> None:
-    """Send expire commands, for ever, for the owners whose `partitions` are this worker's.
+    """Publish expire commands for facts that have ended, for the owners whose `partitions` are this worker's.
 
     Waits while Kafka is unavailable.
     """
@@ -87,14 +81,8 @@ async def _sender(settings: StreamsSettings) -> AsyncIterator[Sender]:
     # Not idempotent: a repeated command has the same id, and a plain producer survives every refusal.
     producer = AIOKafkaProducer(bootstrap_servers=settings.kafka, acks="all")
 
-    async def enqueue(
-        topic: str, *, key: bytes | None, value: bytes | None, headers: Headers
-    ) -> Awaitable[RecordMetadata]:
-        sent: Awaitable[RecordMetadata] = await producer.send(topic, key=key, value=value, headers=list(headers))
-        return sent
-
     try:
         await producer.start()
-        yield Sender(enqueue, limits=max_record_bytes(settings.topic_prefix))
+        yield Sender.for_producer(producer, settings.topic_prefix)
     finally:
         await producer.stop()

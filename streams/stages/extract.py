@@ -18,9 +18,9 @@ from mnemolog.schemas.turn import Turn
 from mnemolog.streams import metrics
 from mnemolog.streams.kafka.record import KafkaRecord
 from mnemolog.streams.kafka.topics import COMMAND_TOKEN_HEADER
-from mnemolog.streams.llm.ask import Answer, ReplyInvalidError, ask, step_of
+from mnemolog.streams.llm.ask import Answer, ask, step_of
 from mnemolog.streams.llm.cached_models import CachedChatModel, RequestSource
-from mnemolog.streams.llm.errors import PromptRefusedError
+from mnemolog.streams.llm.errors import PromptRefusedError, ReplyInvalidError
 from mnemolog.streams.llm.extract_prompt import PROMPT_VERSION, extraction_prompt, parse_extraction
 from mnemolog.streams.llm.ports import ExtractionTask
 from mnemolog.streams.stages.echo_filter import drop_recalled_echoes

@@ -4,7 +4,8 @@ from dataclasses import dataclass, field
 import pytest
 
 from mnemolog.schemas.provenance import DroppedStatement
-from mnemolog.streams.llm.ask import Answer, ReplyInvalidError, ask
+from mnemolog.streams.llm.ask import Answer, ask
+from mnemolog.streams.llm.errors import ReplyInvalidError
 from mnemolog.streams.llm.extract_prompt import extraction_prompt
 from mnemolog.streams.llm.ports import Prompt, TimedReply
 from mnemolog.streams.llm.reply_parser import ParsedReply
