@@ -8,10 +8,9 @@ from time import perf_counter
 from mnemolog.schemas.envelopes import MAX_DETAIL, MatchedFacts
 from mnemolog.schemas.provenance import Step
 from mnemolog.streams.llm.ask import ask, step_of
-from mnemolog.streams.llm.cached_models import CachedChatModel, CachedEmbedder, RequestSource
 from mnemolog.streams.llm.conflict_list import number_conflicts
 from mnemolog.streams.llm.errors import PromptRefusedError, ReplyInvalidError
-from mnemolog.streams.llm.ports import NumberedConflicts
+from mnemolog.streams.llm.ports import NumberedConflicts, RequestSource, SourceChatModel, SourceEmbedder
 from mnemolog.streams.llm.resolve_prompt import PROMPT_VERSION, parse_resolution, resolution_prompt
 from mnemolog.streams.resolution.classify import Classification, Conflict
 from mnemolog.streams.resolution.event_builder import LlmDecision, NoDecision
@@ -34,7 +33,7 @@ class LlmDecisions:
 class LlmDecider:
     """Asks `model`; a merged text gets its vector from `embedder`."""
 
-    def __init__(self, model: CachedChatModel, embedder: CachedEmbedder) -> None:
+    def __init__(self, model: SourceChatModel, embedder: SourceEmbedder) -> None:
         self._model = model
         self._embedder = embedder
 

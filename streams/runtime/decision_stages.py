@@ -16,7 +16,7 @@ from mnemolog.schemas.envelopes import EmbeddedFacts, Envelope, ExtractedFacts, 
 from mnemolog.streams.commands.handler import CommandHandler
 from mnemolog.streams.kafka.record import KafkaRecord
 from mnemolog.streams.kafka.topics import MEMORY_EVENTS
-from mnemolog.streams.llm.cached_models import CachedChatModel, CachedEmbedder
+from mnemolog.streams.llm.ports import SourceChatModel, SourceEmbedder
 from mnemolog.streams.resolution.limits import LimitEnforcer
 from mnemolog.streams.resolution.llm_decisions import LlmDecider
 from mnemolog.streams.resolution.turn import TurnDecider
@@ -40,9 +40,9 @@ class Models(Protocol):
     """The chat model and the embedder."""
 
     @property
-    def chat(self) -> CachedChatModel: ...
+    def chat(self) -> SourceChatModel: ...
     @property
-    def embedder(self) -> CachedEmbedder: ...
+    def embedder(self) -> SourceEmbedder: ...
 
 
 async def _is_projected(_owner: str, _partition: int) -> None:

@@ -11,8 +11,8 @@ from mnemolog.schemas.provenance import DroppedStatement, Step
 from mnemolog.schemas.vector import cosine_similarity
 from mnemolog.streams import metrics
 from mnemolog.streams.kafka.record import KafkaRecord
-from mnemolog.streams.llm.cached_models import CachedEmbedder, EmbeddingResult, RequestSource
 from mnemolog.streams.llm.errors import PromptRefusedError
+from mnemolog.streams.llm.ports import EmbeddingResult, RequestSource, SourceEmbedder
 from mnemolog.streams.stages.envelope import ReceivedEnvelope, next_envelope
 from mnemolog.streams.stages.errors import SourceEndedError
 from mnemolog.streams.stages.ports import ThresholdsFor
@@ -22,7 +22,7 @@ from mnemolog.streams.text.differences import subjects_differ, texts_equivalent
 class EmbedStage:
     """Works on one source's extracted facts."""
 
-    def __init__(self, embedder: CachedEmbedder, thresholds_for: ThresholdsFor) -> None:
+    def __init__(self, embedder: SourceEmbedder, thresholds_for: ThresholdsFor) -> None:
         self._embedder = embedder
         self._thresholds_for = thresholds_for
 

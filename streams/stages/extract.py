@@ -19,10 +19,9 @@ from mnemolog.streams import metrics
 from mnemolog.streams.kafka.record import KafkaRecord
 from mnemolog.streams.kafka.topics import COMMAND_TOKEN_HEADER
 from mnemolog.streams.llm.ask import Answer, ask, step_of
-from mnemolog.streams.llm.cached_models import CachedChatModel, RequestSource
 from mnemolog.streams.llm.errors import PromptRefusedError, ReplyInvalidError
 from mnemolog.streams.llm.extract_prompt import PROMPT_VERSION, extraction_prompt, parse_extraction
-from mnemolog.streams.llm.ports import ExtractionTask
+from mnemolog.streams.llm.ports import ExtractionTask, RequestSource, SourceChatModel
 from mnemolog.streams.stages.echo_filter import drop_recalled_echoes
 from mnemolog.streams.stages.envelope import limit_end, new_envelope, next_envelope
 from mnemolog.streams.stages.errors import SourceEndedError
@@ -60,7 +59,7 @@ class ExtractStage:
     """Works on one parsed turn or command. `categories` are those that a fact may have."""
 
     def __init__(
-        self, model: CachedChatModel, *, categories: tuple[str, ...], rules_for: RulesFor, precheck: Precheck
+        self, model: SourceChatModel, *, categories: tuple[str, ...], rules_for: RulesFor, precheck: Precheck
     ) -> None:
         self._model = model
         self._categories = categories

@@ -15,9 +15,8 @@ from mnemolog.schemas.policy import EffectivePolicy, LimitHit, Limits
 from mnemolog.schemas.scope import Scope
 from mnemolog.schemas.turn import Message, Overrides, Turn
 from mnemolog.streams.kafka.record import KafkaRecord
-from mnemolog.streams.llm.cached_models import AskModel, RequestSource
 from mnemolog.streams.llm.errors import PromptRefusedError
-from mnemolog.streams.llm.ports import Prompt, TimedReply, Usage
+from mnemolog.streams.llm.ports import AskModel, Prompt, RequestSource, TimedReply, Usage
 from mnemolog.streams.stages.errors import SourceEndedError
 from mnemolog.streams.stages.extract import ExtractStage, parse_source, raw_facts
 from tests.support.servers.canned_replies import fact_json
