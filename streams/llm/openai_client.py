@@ -90,38 +90,28 @@ def create_client(endpoint: Endpoint) -> openai.AsyncOpenAI:
         return openai.AsyncOpenAI(api_key="none", **options)  # a local server often asks for no key
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ApiCaller:
-    """Sends requests of one client; `timeout` in seconds holds for a whole call, headers to last byte."""
-
-    model: str
-    timeout: float
-
-    async def send(
-        self, request: Callable[[], Awaitable[RawReply]], read: Callable[[bytes], R | CallFailure], purpose: CallPurpose
-    ) -> R | CallFailure:
-        """What `read` makes of the reply, or what its failure means; a failure is counted."""
-        outcome = await self._send_once(request, read)
-        if isinstance(outcome, CallFailure):
-            metrics.MODEL_ERRORS.labels(purpose=purpose, model=self.model, error=outcome.code).inc()
-        return outcome
-
-    async def _send_once(
-        self, request: Callable[[], Awaitable[RawReply]], read: Callable[[bytes], R | CallFailure]
-    ) -> R | CallFailure:
-        try:
-            async with asyncio.timeout(self.timeout):
-                raw = await request()
-        except TimeoutError:
-            return CallFailure(kind="suspect", code="timeout", detail=f"no reply within {self.timeout:g} s")
-        except openai.APIStatusError as error:
-            wait = retry_after(error.response.headers, datetime.now(UTC))
-            return _status_failure(error.status_code, error.message, wait)
-        except openai.APIConnectionError as error:
-            return CallFailure(
-                kind="unavailable", code="connection", detail=str(error.__cause__ or error)[:_MAX_DETAIL]
-            )
-        return read(raw.content)
+async def send(
+    request: Callable[[], Awaitable[RawReply]],
+    read: Callable[[bytes], R | CallFailure],
+    *,
+    purpose: CallPurpose,
+    model: str,
+    timeout: float,  # noqa: ASYNC109 -- of a whole call, headers to last byte
+) -> R | CallFailure:
+    """What `read` makes of the reply, or what its failure means; a failure is counted."""
+    try:
+        async with asyncio.timeout(timeout):
+            outcome = read((await request()).content)
+    except TimeoutError:
+        outcome = CallFailure(kind="suspect", code="timeout", detail=f"no reply within {timeout:g} s")
+    except openai.APIStatusError as error:
+        wait = retry_after(error.response.headers, datetime.now(UTC))
+        outcome = _status_failure(error.status_code, error.message, wait)
+    except openai.APIConnectionError as error:
+        outcome = CallFailure(kind="unavailable", code="connection", detail=str(error.__cause__ or error)[:_MAX_DETAIL])
+    if isinstance(outcome, CallFailure):
+        metrics.MODEL_ERRORS.labels(purpose=purpose, model=model, error=outcome.code).inc()
+    return outcome
 
 
 def parse_body(content: bytes, body: type[B]) -> B | CallFailure:
