@@ -9,8 +9,9 @@ from uuid import UUID
 from psycopg import AsyncConnection
 from psycopg.rows import TupleRow
 
-from mnemolog.projections.db.fetch import fetch_bounded_rows, fetch_rows
+from mnemolog.projections.db.fetch import fetch_rows
 from mnemolog.projections.queries.errors import QueryError, check_interval
+from mnemolog.projections.queries.fact_rows import fetch_bounded_rows
 from mnemolog.projections.queries.facts import facts_as_of
 from mnemolog.projections.queries.results import Fact
 from mnemolog.projections.queries.scope_filter import ScopeFilter

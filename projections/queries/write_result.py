@@ -35,7 +35,7 @@ def write_result(commit: Commit, texts: FactTexts | None = None) -> WriteResult:
         turn_id=commit.source_id,
         status=commit.outcome,
         success=success,
-        error=None if success else _error(commit),
+        error=None if success else end_detail(commit) or commit.outcome,
         limit=commit.limit,
         source_kind=commit.source_kind,
         order=commit.order.kind if commit.order else None,
@@ -130,8 +130,9 @@ def _is_conflict(decision: Decision) -> bool:
     return decision.by in _CONFLICT_DECIDERS or decision.verdict is not None
 
 
-def _error(commit: Commit) -> str:
-    return ": ".join(part for part in (commit.reason, commit.detail) if part) or commit.outcome
+def end_detail(commit: Commit) -> str:
+    """Why a source was rejected or failed."""
+    return ": ".join(part for part in (commit.reason, commit.detail) if part)
 
 
 def _stages(steps: Sequence[Step]) -> tuple[StageCost, ...]:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from mnemolog.projections.queries.errors import LogUnreadableError
+from mnemolog.projections.rebuild.errors import LogUnreadableError
 from mnemolog.streams.kafka.admin import ensure_topics
 from mnemolog.streams.kafka.app import StageApp, StageSpec, build_app
 from mnemolog.streams.kafka.keyed_window import KeyedWindow, Window

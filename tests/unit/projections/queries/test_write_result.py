@@ -16,6 +16,7 @@ from mnemolog.schemas.events import FactState, Reversal
 from mnemolog.schemas.policy import LimitHit, Policy
 from mnemolog.schemas.provenance import DroppedStatement, FactSnapshot, Provenance, Step, Thresholds
 from mnemolog.schemas.vocabulary import LABEL_OF_EVENT
+from mnemolog.texts import missing_sentence
 from tests.support.builders.commits import (
     Draft,
     added,
@@ -238,16 +239,16 @@ def test_why_not_tells_of_each_statement_that_became_no_fact() -> None:
         ("Has a cat.", "duplicate"),
     ]
     duplicate = answer.missing[3]
-    assert duplicate.because == 'skipped as a duplicate of "Has one cat." (equal words)'
+    assert missing_sentence(duplicate) == 'skipped as a duplicate of "Has one cat." (equal words)'
     assert (duplicate.fact_id, duplicate.similarity) == (B, 0.8)
-    assert "similarity 0.990" in answer.missing[1].because
+    assert "similarity 0.990" in missing_sentence(answer.missing[1])
 
 
 @pytest.mark.parametrize("reason", ["excerpt_not_found", "near_duplicate", "recalled", "below_importance"])
 def test_every_reason_to_leave_out_has_words(reason: Any) -> None:
     step = Step(stage="extract", milliseconds=0, dropped=(DroppedStatement(text="X.", reason=reason),))
     (one,) = missing_statements(commit("1", steps=(step,)), {}).missing
-    assert (one.reason, one.because[:10]) == (reason, "left out: ")
+    assert (one.reason, missing_sentence(one)[:10]) == (reason, "left out: ")
 
 
 def test_a_turn_that_came_to_nothing_as_a_whole_says_so() -> None:
@@ -260,7 +261,7 @@ def test_a_turn_that_came_to_nothing_as_a_whole_says_so() -> None:
     ):
         (one,) = missing_statements(commit("1", **fields), {}).missing
         assert (one.text, one.reason) == (None, reason)
-        assert words in one.because
+        assert words in missing_sentence(one)
 
 
 def test_a_turn_whose_every_statement_became_a_fact_misses_nothing() -> None:
