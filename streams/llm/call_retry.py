@@ -13,11 +13,11 @@ from typing import Literal, TypeVar
 
 import structlog
 
+from mnemolog.projections.retry import growing_delay
 from mnemolog.streams.llm.errors import PromptRefusedError
 
 T = TypeVar("T")
 FailureKind = Literal["unavailable", "suspect", "faulty", "refused"]
-_MAX_DOUBLINGS = 16  # beyond this the longest wait holds anyway, and 2.0**n would overflow some day
 _log = structlog.get_logger(__name__)
 
 
@@ -64,6 +64,7 @@ class CallRetrier:
     ) -> None:
         self._settings = settings
         self._uniform = uniform
+        self._longest_delay = growing_delay(settings.initial_delay, settings.max_delay)
         self._slots = asyncio.Semaphore(settings.max_concurrent)
         self._breaker = _CircuitBreaker(self._retry_delay, settings.failures_to_open, name=name, clock=clock)
 
@@ -93,11 +94,11 @@ class CallRetrier:
 
     def _retry_delay(self, failures: int, fault: CallFailure) -> float:
         """Seconds to wait after the n-th failure in a row."""
-        pace = self._settings
+        settings = self._settings
         if fault.retry_after is not None:
             # the jitter keeps all callers from coming back in the same moment
-            return min(fault.retry_after, pace.max_retry_after) + self._uniform(0, pace.initial_delay)
-        return self._uniform(0, min(pace.max_delay, pace.initial_delay * 2 ** min(failures - 1, _MAX_DOUBLINGS)))
+            return min(fault.retry_after, settings.max_retry_after) + self._uniform(0, settings.initial_delay)
+        return self._uniform(0, self._longest_delay(failures))
 
 
 class _CircuitBreaker:

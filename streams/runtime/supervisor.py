@@ -10,6 +10,7 @@ from typing import Any, Final
 import structlog
 from faust.contrib.asgi import bind_to_running_loop
 
+from mnemolog.projections.retry import growing_delay
 from mnemolog.streams import metrics
 from mnemolog.streams.errors import NoProgress, StartRefused
 from mnemolog.streams.kafka.app import StageApp
@@ -83,7 +84,8 @@ class _Supervisor:
         self.start_error: StartRefused | None = None
 
     async def run(self) -> None:
-        delay = self._settings.initial_restart_delay
+        settings, crashes = self._settings, 0
+        delay_after = growing_delay(settings.initial_restart_delay, settings.max_restart_delay)
         while not self._stop.is_set():
             stage = self._build()
             began = asyncio.get_running_loop().time()
@@ -93,12 +95,12 @@ class _Supervisor:
                 self._stop.set()
             if self._stop.is_set():
                 return
-            if asyncio.get_running_loop().time() - began > self._settings.reset_delay_after:
-                delay = self._settings.initial_restart_delay
+            ran_long = asyncio.get_running_loop().time() - began > settings.reset_delay_after
+            crashes = 1 if ran_long else crashes + 1
+            delay = delay_after(crashes)
             metrics.STAGE_CRASHES.labels(stage=stage.name).inc()
             log.error("stage_down", stage=stage.name, restart_in=delay, reason=repr(stage.app.crash_reason))
             await _first_of(self._stop.wait(), timeout=delay)
-            delay = min(delay * 2, self._settings.max_restart_delay)
 
     async def _run_once(self, stage: StageApp) -> None:
         """Start the App, watch it, and stop it when it crashed or everything ends."""
