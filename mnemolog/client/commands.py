@@ -45,7 +45,7 @@ class CommandReceipt:
     """A command that the broker has. It will reach exactly one end; `wait` and `status` tell which."""
 
     command_id: str
-    status: Literal["PENDING"] = "PENDING"
+    status: Literal["pending"] = "pending"
 
 
 class CommandMixin(ClientBase):

@@ -20,7 +20,6 @@ from mnemolog.schemas.events import (
     PendingRejected,
 )
 from mnemolog.schemas.provenance import Decision, Step
-from mnemolog.schemas.vocabulary import LABEL_OF_EVENT
 
 _CONFLICT_DECIDERS: Final = ("model", "fallback")
 _SUCCESS_OUTCOMES: Final = ("facts", "no_facts", "done")
@@ -65,7 +64,7 @@ def _memory_of(event: MemoryEvent) -> EventResult:
     return EventResult(
         fact_id=event.subject_id,
         text=shown.text if shown else None,
-        event=LABEL_OF_EVENT[event.event],
+        event=event.event,
         targets=event.affected_ids,
         reason=event.decision.reason,
         action=_action(event),
@@ -77,7 +76,7 @@ def _memory_of(event: MemoryEvent) -> EventResult:
 def _action(event: MemoryEvent) -> str | None:
     match event:
         case DecisionUndone():
-            return LABEL_OF_EVENT.get(event.undone_event)
+            return event.undone_event
         case FactPending() | PendingConfirmed() | ConflictResolved():
             return event.action
         case _:

@@ -75,7 +75,7 @@ async def test_tells_turn_excerpt_extraction_candidates_decision_and_what_follow
         ("Likes Rome.", 0.7),
     ]
     assert (told.decision.event, told.decision.verdict, told.decision.before[0].confidence) == (
-        "REPLACE",
+        "fact_replaced",
         "REPLACE",
         0.95,
     )
@@ -90,7 +90,7 @@ async def test_tells_turn_excerpt_extraction_candidates_decision_and_what_follow
         "reader read it there with prompt extract-2 (strong, confidence 0.80; importance 0.50).",
         "It was asked again, because: no JSON",
         'It was held against "Lives in Bern." (similarity 0.810), "Likes Rome." (similarity 0.700).',
-        'REPLACE, decided by judge with prompt resolve-2: she moved. It concerned "Lives in Bern.".',
+        'fact_replaced, decided by judge with prompt resolve-2: she moved. It concerned "Lives in Bern.".',
         "2026-01-03 09:00: was confirmed, by threshold in 3: says the same.",
         '2026-01-04 09:00: was extended by "Lives in Rome, in Trastevere.", by threshold in 4: it tells more of it.',
         '2026-01-05 09:00: was replaced by "Lives in Oslo.", by threshold in 5: she moved on.',
