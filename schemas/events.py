@@ -1,7 +1,7 @@
 """What a commit can say happened: a discriminated union, one class an event, named in the past tense.
 
 A new event is a new class here, an example under `examples/`, a case in `mnemolog.projections.write.effects`, and its
-words in `mnemolog.schemas.vocabulary`.
+entry in `scripts/vocabulary.py`.
 """
 
 from collections.abc import Mapping

@@ -5,8 +5,9 @@ from dataclasses import dataclass, field, replace
 from typing import Annotated, Final, Literal
 
 from pydantic import Field
+from pydantic.dataclasses import dataclass as pydantic_dataclass
 
-from mnemolog.schemas.base import Count, Fraction, Record, Text
+from mnemolog.schemas.base import PART_OF_ANSWERS, Count, Fraction, Record, Text
 from mnemolog.schemas.facts import ConfidencePreset, Slot
 from mnemolog.schemas.turn import Overrides
 
@@ -55,7 +56,8 @@ LIMIT_ADVICE: Final[Mapping[LimitName, str]] = {
 """What else helps a turn that was refused for a limit, besides a higher limit."""
 
 
-class LimitHit(Record):
+@pydantic_dataclass(frozen=True, slots=True, kw_only=True, config=PART_OF_ANSWERS)
+class LimitHit:
     """The limit that a turn was refused for: `count` is what there was, or what the turn would have made of it."""
 
     name: LimitName

@@ -94,7 +94,7 @@ def _json_default(value: Any) -> object:
     if isinstance(value, bytes):
         return value.decode(errors="backslashreplace")
     if hasattr(value, "model_dump"):
-        return value.model_dump()
+        return value.model_dump(mode="json")
     if isinstance(value, Path | timedelta):
         return str(value)
     if dataclasses.is_dataclass(value) and not isinstance(value, type):

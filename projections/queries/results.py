@@ -10,7 +10,6 @@ from mnemolog.schemas.base import SourceKind
 from mnemolog.schemas.envelopes import Outcome
 from mnemolog.schemas.policy import LimitHit
 from mnemolog.schemas.scope import SCOPE_FIELDS, Scope
-from mnemolog.schemas.vocabulary import EventLabel
 
 Status = Literal["pending"] | Outcome
 
@@ -93,7 +92,7 @@ class EventResult:
 
     fact_id: UUID | None
     text: str | None
-    event: EventLabel
+    event: str
     targets: tuple[UUID, ...] = ()
     reason: str = ""
     action: str | None = None

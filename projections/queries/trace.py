@@ -8,7 +8,6 @@ from uuid import UUID
 from mnemolog.schemas.commit import Commit
 from mnemolog.schemas.events import MemoryEvent
 from mnemolog.schemas.provenance import FactSnapshot
-from mnemolog.schemas.vocabulary import LABEL_OF_EVENT, EventLabel
 
 FactTexts = Mapping[UUID, str]
 """What facts say, by their ids."""
@@ -31,7 +30,7 @@ class TracedDecision:
     the targets.
     """
 
-    event: EventLabel
+    event: str
     statement: str | None
     excerpt: str | None
     fact_id: UUID | None
@@ -96,7 +95,7 @@ def traced_decision(event: MemoryEvent, texts: FactTexts) -> TracedDecision:
     """One event as the decision that it is."""
     decision, said = event.decision, event.words
     return TracedDecision(
-        event=LABEL_OF_EVENT[event.event],
+        event=event.event,
         statement=said.text if said else None,
         excerpt=said.excerpt if said else None,
         fact_id=event.subject_id,

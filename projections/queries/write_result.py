@@ -20,7 +20,6 @@ from mnemolog.schemas.events import (
     PendingRejected,
 )
 from mnemolog.schemas.provenance import Decision, Step
-from mnemolog.schemas.vocabulary import LABEL_OF_EVENT
 
 _CONFLICT_DECIDERS: Final = ("model", "fallback")
 _SUCCESS_OUTCOMES: Final = ("facts", "no_facts", "done")
@@ -35,7 +34,7 @@ def write_result(commit: Commit, texts: FactTexts | None = None) -> WriteResult:
         turn_id=commit.source_id,
         status=commit.outcome,
         success=success,
-        error=None if success else _error(commit),
+        error=None if success else end_detail(commit) or commit.outcome,
         limit=commit.limit,
         source_kind=commit.source_kind,
         order=commit.order.kind if commit.order else None,
@@ -65,7 +64,7 @@ def _memory_of(event: MemoryEvent) -> EventResult:
     return EventResult(
         fact_id=event.subject_id,
         text=shown.text if shown else None,
-        event=LABEL_OF_EVENT[event.event],
+        event=event.event,
         targets=event.affected_ids,
         reason=event.decision.reason,
         action=_action(event),
@@ -77,7 +76,7 @@ def _memory_of(event: MemoryEvent) -> EventResult:
 def _action(event: MemoryEvent) -> str | None:
     match event:
         case DecisionUndone():
-            return LABEL_OF_EVENT.get(event.undone_event)
+            return event.undone_event
         case FactPending() | PendingConfirmed() | ConflictResolved():
             return event.action
         case _:
@@ -130,8 +129,9 @@ def _is_conflict(decision: Decision) -> bool:
     return decision.by in _CONFLICT_DECIDERS or decision.verdict is not None
 
 
-def _error(commit: Commit) -> str:
-    return ": ".join(part for part in (commit.reason, commit.detail) if part) or commit.outcome
+def end_detail(commit: Commit) -> str:
+    """Why a source was rejected or failed."""
+    return ": ".join(part for part in (commit.reason, commit.detail) if part)
 
 
 def _stages(steps: Sequence[Step]) -> tuple[StageCost, ...]:

@@ -170,7 +170,7 @@ def _commit_row(row: CommitRow) -> Row:
         _jsonb(commit.provenance.model_dump_json()),
         _jsonb(to_json(commit.metadata)),
         *(row.record, commit.attempt, commit.order.kind if commit.order else None, commit.actor),
-        _jsonb(commit.limit.model_dump_json()) if commit.limit else None,
+        _jsonb(to_json(commit.limit)) if commit.limit else None,
     )
 
 

@@ -173,5 +173,5 @@ def statement_context(fact: ExtractedFact, context: DecisionContext) -> Statemen
 
 def snapshots(known_facts: Sequence[Candidate]) -> tuple[FactSnapshot, ...]:
     """Known facts as they are before an event."""
-    names = FactSnapshot.model_fields
+    names = ("fact_id", "text", "key", "value", "confidence", "true_from")
     return tuple(FactSnapshot(**{name: getattr(known, name) for name in names}) for known in known_facts)

@@ -35,7 +35,7 @@ def test_every_kind_of_value_has_its_json(capsys: pytest.CaptureFixture[str]) ->
     assert json.loads(out) == {
         "id": str(UUID(int=1)),
         "ends": {"0": 1},
-        "model": {"at": "2026-03-01T00:00:00+00:00"},
+        "model": {"at": "2026-03-01T00:00:00Z"},
         "path": "a",
         "raw": "\\xff{",
         "age": "0:00:01",
