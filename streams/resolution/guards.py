@@ -11,6 +11,8 @@ from mnemolog.schemas.facts import CAUTIOUS_CONFIDENCE, CONFIDENCE_OF_CERTAINTY,
 from mnemolog.schemas.policy import EffectivePolicy
 from mnemolog.schemas.provenance import Guard, Verdict
 
+DOUBTFUL_BELOW: Final = 0.50
+"""Confidence of a statement below which it cannot end a certain fact, and a merged fact is not more certain (Mem Skill, stage 3)."""
 GUARD_REASONS: Final[Mapping[Guard, str]] = {
     "late_news": "older than the known fact: kept as history",
     "human_word": "the known fact was stated by a human; only a human can end it",
@@ -29,6 +31,11 @@ class StatementContext:
     true_from: datetime
     said_at: datetime
     tells_change_or_end: bool = False
+
+    @property
+    def is_doubtful(self) -> bool:
+        """Whether it is more likely wrong than right."""
+        return self.confidence < DOUBTFUL_BELOW
 
 
 class TimedFact(Protocol):
@@ -70,9 +77,13 @@ def _applicable_guards(
         yield "human_word"
     if verdict == "CONTRADICT" and any(known.confidence >= rules.confirm_below for known in known_facts):
         yield "high_confidence"
-    unsure = statement_context.confidence < rules.confirm_below
-    if unsure and any(rules.is_high_risk(known.category, known.key) for known in known_facts):
+    if statement_context.confidence >= rules.confirm_below:
+        return
+    if any(rules.is_high_risk(known.category, known.key) for known in known_facts):
         yield "high_risk"
+    contradicts = verdict != "MERGE" and statement_context.is_doubtful
+    if contradicts and any(known.confidence >= rules.confirm_below for known in known_facts):
+        yield "low_confidence"
 
 
 def is_late_news(verdict: Verdict, known_facts: Sequence[Candidate], statement_context: StatementContext) -> bool:

@@ -18,6 +18,7 @@ from mnemolog.schemas.events import (
     FactsMerged,
     FactsRelated,
 )
+from mnemolog.schemas.facts import Certainty
 from mnemolog.schemas.policy import EffectivePolicy
 from mnemolog.schemas.provenance import Verdict
 from mnemolog.streams.resolution.classify import Conflict, Duplicate, New
@@ -129,6 +130,22 @@ def test_a_merged_fact_is_what_its_parents_are_together() -> None:
     assert (fact.true_from, fact.confidence, fact.valid_until) == (LAST_YEAR, 0.99, NEXT_YEAR)
     assert (fact.key, fact.value, fact.category, fact.subject) == ("home_city", "Berlin", "health", "Mira")
     assert event.statement.text == "Mira lives in Munich."
+
+
+@pytest.mark.parametrize(("certainty", "confidence"), [("speculation", 0.40), ("weak", 0.95), ("explicit", 0.95)])
+def test_a_merged_fact_is_no_more_certain_than_a_guess_in_it(certainty: Certainty, confidence: float) -> None:
+    old = known_fact(confidence=0.95)
+    event = decide_one(matched_fact(old, certainty=certainty), llm_decision("MERGE", old))
+    assert isinstance(event, FactsMerged)
+    assert event.fact.confidence == confidence
+
+
+def test_a_guess_against_a_certain_fact_waits_and_tells_why() -> None:
+    old = known_fact(confidence=0.95)
+    event = decide_one(matched_fact(old, certainty="speculation"), llm_decision("REPLACE", old))
+    assert isinstance(event, FactPending)
+    assert (event.guard, event.needs_human, event.fact.confidence) == ("low_confidence", False, 0.40)
+    assert event.decision.reason == "because; held back: the statement is too uncertain to end a certain fact"
 
 
 def test_a_merged_fact_keeps_what_the_statement_says_of_itself() -> None:
