@@ -27,7 +27,8 @@ def status(
     tenant: options.Tenant = None,
     wait: Annotated[float, typer.Option("--wait", min=0, help="seconds to wait for its end")] = 0,
     attempt: Annotated[
-        int, typer.Option("--attempt", min=1, help="of a turn that was published again after a limit: which end")
+        int,
+        typer.Option("--attempt", min=1, help="of a turn that was published again: which end"),
     ] = 1,
     verbose: options.Verbose = False,
     as_json: options.AsJson = False,

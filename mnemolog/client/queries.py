@@ -50,7 +50,7 @@ class QueryMixin(ClientBase):
     ) -> WriteResult:
         """Wait for the end of a turn or a command, `timeout` seconds at the most.
 
-        A turn that was refused for a limit and is published again has another end: wait for `attempt` 2, and so on.
+        A turn that failed, or was rejected for a limit, and is published again has another end: wait for `attempt` 2.
         Raises `WaitTimeoutError` that says how far the turn is; it goes on without us.
         """
         return await wait_for_end(
