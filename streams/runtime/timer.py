@@ -16,7 +16,7 @@ from mnemolog.schemas.command import Command
 from mnemolog.schemas.scope import Scope
 from mnemolog.streams.commands.expiry import ExpirySweep
 from mnemolog.streams.kafka.sender import Sender
-from mnemolog.streams.kafka.topics import CONVERSATION_TURNS, command_headers, topic_name
+from mnemolog.streams.kafka.topics import CONVERSATION_TURNS, command_headers, max_record_bytes, topic_name
 from mnemolog.streams.settings import StreamsSettings
 
 RETRY_SECONDS: Final = 5.0
@@ -67,6 +67,6 @@ async def _sender(settings: StreamsSettings) -> AsyncIterator[Sender]:
 
     try:
         await producer.start()
-        yield Sender.for_producer(producer, settings.topic_prefix)
+        yield Sender(producer.send, limits=max_record_bytes(settings.topic_prefix))
     finally:
         await producer.stop()
