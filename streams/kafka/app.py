@@ -17,8 +17,8 @@ from faust.types import TP
 
 from mnemolog.streams import metrics
 from mnemolog.streams.errors import ProducerDead
-from mnemolog.streams.kafka.faust_patches import PatchedTransport, StartOffsetLookup
-from mnemolog.streams.kafka.record import KafkaRecord, RecordMetadata
+from mnemolog.streams.kafka.faust_patches import PatchedTransport
+from mnemolog.streams.kafka.record import KafkaRecord, RecordMetadata, StartOffsetLookup
 from mnemolog.streams.kafka.sender import Sender
 from mnemolog.streams.kafka.topics import Headers, Topic, group_id, max_record_bytes, topic_name
 from mnemolog.streams.kafka.tuning import KafkaTuning
