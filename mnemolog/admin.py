@@ -36,7 +36,7 @@ COORDINATOR_POLL_SECONDS: Final = 0.1
 async def create_topics(settings: Settings, *, forward_commands: bool = False) -> list[str]:
     """Create what is missing; the names. Raises `StartRefused` where what is there differs from what is declared.
 
-    Unread commands of the topic `memory_commands` of version 0.1 are refused as well, or forwarded.
+    Unread commands of the topic `memory_commands` of earlier versions are refused as well, or forwarded.
     """
     with _translated_kafka_errors(settings):
         created = await ensure_topics(
