@@ -1,4 +1,4 @@
-"""Cosine similarities that decide, by embedding model: a number of one model means nothing to another."""
+"""Default similarities by embedding model: a similarity of one model means nothing for another."""
 
 from dataclasses import asdict, dataclass
 from functools import cache
@@ -44,7 +44,7 @@ MINILM_DEFAULTS: Final = ThresholdDefaults(
     ending=0.40,
     source="measured: tests/unit/streams/llm/test_thresholds.py, 164 pairs of facts",
 )
-"""Why they differ: MiniLM puts "on Thursdays" and "on Tuesdays" at .991, nearer than any two wordings of one fact
+"""Why they differ: MiniLM puts "on Thursdays" and "on Tuesdays" at .991, nearer than any two phrasings of one fact
 (.981), so only equal texts may be skipped unseen; and it puts two editors of one person as low as .62."""
 
 DEFAULTS_BY_MODEL: Final[dict[str, ThresholdDefaults]] = {
