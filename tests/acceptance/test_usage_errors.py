@@ -29,8 +29,13 @@ AWAY = {"KAFKA": NOBODY, "POSTGRES": f"postgresql://mnemolog@{NOBODY}/x"}
         (("search", "x", "--user", "mira", "-n", "1000"), AWAY, 2, "less than or equal to 100"),
         (("fact",), {}, 2, "fact"),
         (("settings",), {"PARTITIONS": "many"}, 2, "MNEMOLOG_PARTITIONS"),
-        (("settings",), {"PARTITION": "4"}, 2, "MNEMOLOG_PARTITION is no setting: did you mean MNEMOLOG_PARTITIONS?"),
-        (("settings",), {"CATEGORIES": "hobby"}, 2, "MNEMOLOG_CATEGORIES is no JSON"),
+        (
+            ("settings",),
+            {"PARTITION": "4"},
+            2,
+            "MNEMOLOG_PARTITION is not a setting: did you mean MNEMOLOG_PARTITIONS?",
+        ),
+        (("settings",), {"CATEGORIES": "hobby"}, 2, "MNEMOLOG_CATEGORIES is not valid JSON"),
         (("settings",), {"TENANT": "a/b"}, 2, "MNEMOLOG_TENANT: a tenant has no '/'"),
         (("settings",), {"HEARTBEAT_INTERVAL": "20"}, 2, "error: MNEMOLOG_HEARTBEAT_INTERVAL has to be less"),
         (
