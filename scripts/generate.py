@@ -56,7 +56,7 @@ def settings_page() -> str:
     ]
     return _page(
         "Settings",
-        "Each is an environment variable. A wrong value, or a variable one or two letters from a setting, is refused at start.",
+        "Each is an environment variable. A wrong value, and a variable one or two letters from a setting, are refused.",
         _table(("setting", "value", "default", "meaning"), rows),
     )
 

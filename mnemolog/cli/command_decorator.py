@@ -15,8 +15,9 @@ from mnemolog.cli.results import show_status
 from mnemolog.cli.runtime import call_client
 
 if TYPE_CHECKING:
+    from mnemolog.client.arguments import CommandArgs
     from mnemolog.client.client import MemoryClient
-    from mnemolog.client.commands import CommandArgs, CommandReceipt
+    from mnemolog.client.commands import CommandReceipt
     from mnemolog.projections.queries.results import WriteResult
 
     IssueCommand = Callable[[MemoryClient, CommandArgs], Awaitable[CommandReceipt | list[CommandReceipt]]]

@@ -44,7 +44,7 @@ AWAY = {"KAFKA": NOBODY, "POSTGRES": f"postgresql://mnemolog@{NOBODY}/x"}
             2,
             "error: MNEMOLOG_CONFLICT_THRESHOLD must not be above",
         ),
-        (("up",), {"POSTGRES": "sqlite://x"}, 2, "MNEMOLOG_POSTGRES is no URL"),
+        (("up",), {"POSTGRES": "sqlite://x"}, 2, "MNEMOLOG_POSTGRES is not a valid database URL"),
         (("up",), {"KAFKA": "localhost"}, 2, "write host:port"),
     ],
 )
