@@ -13,6 +13,15 @@ class SettingsError(MnemologError):
     """A setting has a wrong value or does not exist; the message names it."""
 
 
+class MissingExtraError(MnemologError):
+    """Packages of an extra are not installed; the message says what to install."""
+
+    def __init__(self, extras: Sequence[str], packages: Sequence[str]) -> None:
+        wanted = ",".join(extras)
+        super().__init__(f"not installed here: {', '.join(packages)}. Install them: pip install 'mnemolog[{wanted}]'")
+        self.extras = tuple(extras)
+
+
 class NotConnectedError(SettingsError):
     """Neither a setting nor a running `mnemolog up` says where Kafka or Postgres is."""
 

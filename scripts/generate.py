@@ -56,7 +56,7 @@ def settings_page() -> str:
     ]
     return _page(
         "Settings",
-        "Each is an environment variable. A wrong value is refused, and so is a variable one or two letters from a setting.",
+        "Each is an environment variable. A wrong value is refused; so is a name one or two letters from a setting.",
         _table(("setting", "value", "default", "meaning"), rows),
     )
 

@@ -40,14 +40,19 @@ class TurnArgs(ScopeArgs, total=False):
     overrides: Overrides | Mapping[str, Any] | None
 
 
-class CommandArgs(ScopeArgs, total=False):
-    """Whose memory a command is about, and who sends it.
-
-    `actor` says who, in free text. An own `command_id` must be new for the user, among turns too; the same command
-    under the same id is carried out once.
-    """
+class BoundArgs(ScopeArgs, total=False):
+    """What a bound client can have: a scope, and the `actor`, free text that says who sends its commands."""
 
     actor: str | None
+
+
+class CommandArgs(BoundArgs, total=False):
+    """Whose memory a command is about, and who sends it.
+
+    An own `command_id` must be new for the user, among turns too; the same command under the same id is carried out
+    once.
+    """
+
     command_id: str | None
 
 

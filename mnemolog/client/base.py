@@ -12,7 +12,7 @@ import uuid_utils
 from psycopg import AsyncConnection
 from psycopg.rows import TupleRow
 
-from mnemolog.client.arguments import ScopeArgs, TurnArgs, argument_names, refuse_unknown
+from mnemolog.client.arguments import BoundArgs, TurnArgs, argument_names, refuse_unknown
 from mnemolog.client.discovery import check_addresses, with_discovered_servers
 from mnemolog.client.limit_check import LimitPrecheck
 from mnemolog.client.producer import RecordProducer
@@ -133,19 +133,19 @@ class ClientBase:
         self._now = now
         self._new_id = new_id
         self._connections = Connections(self._settings, publish_timeout=publish_timeout, now=now)
-        self._scope: ScopeArgs = {}
+        self._scope: BoundArgs = {}
 
     @classmethod
     def from_settings(cls, settings: Settings) -> Self:
         return cls(settings=settings)
 
-    def scope(self, **ids: Unpack[ScopeArgs]) -> Self:
+    def scope(self, **ids: Unpack[BoundArgs]) -> Self:
         """The same client bound to a scope: its methods take these ids where a call does not give them.
 
         `alice = memory.scope(user_id="alice")`, then `alice.search("home")`. An id that a call gives goes first, None
         unsets it. Connections are shared: close the client that this was made of.
         """
-        refuse_unknown(ids, ScopeArgs.__annotations__, "scope")
+        refuse_unknown(ids, BoundArgs.__annotations__, "scope")
         bound = copy.copy(self)
         bound._scope = {**self._scope, **ids}  # noqa: SLF001 - its own class
         return bound

@@ -8,7 +8,7 @@ from functools import wraps
 from types import TracebackType
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar, Unpack
 
-from mnemolog.client.arguments import ScopeArgs
+from mnemolog.client.arguments import BoundArgs
 from mnemolog.client.base import ClientOptions
 from mnemolog.client.client import MemoryClient
 from mnemolog.settings import Settings
@@ -42,7 +42,7 @@ class SyncMemoryClient:
     def from_settings(cls, settings: Settings) -> Self:
         return cls(settings=settings)
 
-    def scope(self, **ids: Unpack[ScopeArgs]) -> Self:
+    def scope(self, **ids: Unpack[BoundArgs]) -> Self:
         """As `MemoryClient.scope`: the same client bound to a scope."""
         bound = copy.copy(self)
         bound._client = self._client.scope(**ids)  # noqa: SLF001 - its own class

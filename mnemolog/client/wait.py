@@ -1,4 +1,4 @@
-"""Waiting for a turn's end: the tables are asked again and again, less and less often."""
+"""Waiting until a turn or command has ended: the tables are polled with growing pauses."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -10,9 +10,7 @@ from mnemolog.projections.queries.results import WriteResult
 
 FIRST_PAUSE: Final = 0.02
 LONGEST_PAUSE: Final = 0.5
-_NOT_FOUND_YET: Final = (
-    "the journal has not read it, or it is a command under way; was it published in this tenant, and does a worker run?"
-)
+_NOT_FOUND_YET: Final = "not in the tables yet: check the tenant, and that a worker runs"
 
 
 async def wait_for_end(
@@ -23,7 +21,7 @@ async def wait_for_end(
     A turn that is not known yet, an end of an earlier `attempt`, and a Postgres that is away are waited for as well.
     Raises `WaitTimeoutError` that says how far the turn is.
     """
-    so_far, pause = "nothing is known of it", FIRST_PAUSE
+    so_far, pause = "it is not known yet", FIRST_PAUSE
     try:
         async with asyncio.timeout(timeout_seconds):
             while True:
@@ -33,7 +31,7 @@ async def wait_for_end(
                 await asyncio.sleep(pause)
                 pause = min(pause * 1.5, LONGEST_PAUSE)
     except TimeoutError as error:
-        raise WaitTimeoutError(f"turn {turn_id} had no end within {timeout_seconds:g} s: {so_far}") from error
+        raise WaitTimeoutError(f"turn {turn_id} did not finish within {timeout_seconds:g} s: {so_far}") from error
 
 
 async def _poll(status: Callable[[], Awaitable[WriteResult]]) -> tuple[WriteResult | None, str]:
@@ -46,4 +44,4 @@ async def _poll(status: Callable[[], Awaitable[WriteResult]]) -> tuple[WriteResu
         return None, str(error)
     if result.status != "pending":
         return result, f"its attempt {result.attempt} ended {result.status}, a later one has no end yet"
-    return result, "the journal has it and the stages work on it; look at the worker's log, or wait longer"
+    return result, "it is received and being processed; look at the worker's log, or wait longer"

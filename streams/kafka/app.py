@@ -20,7 +20,7 @@ from mnemolog.streams import metrics
 from mnemolog.streams.kafka.faust_patches import PatchedTransport, StartOffsetLookup
 from mnemolog.streams.kafka.record import KafkaRecord
 from mnemolog.streams.kafka.sender import EnqueueRecord, RecordMetadata, Sender
-from mnemolog.streams.kafka.topics import Headers, Topic, max_record_bytes, topic_name
+from mnemolog.streams.kafka.topics import Headers, Topic, group_id, max_record_bytes, topic_name
 from mnemolog.streams.kafka.tuning import KafkaTuning
 from mnemolog.streams.kafka.window import Delivery, Window
 
@@ -52,11 +52,6 @@ class StageApp:
             return frozenset(tp.partition for tp in app.consumer.assignment())
         except ConsumerNotStarted:
             return frozenset()
-
-
-def group_id(stage: str, prefix: str = "") -> str:
-    """Name a stage's consumer group."""
-    return f"{prefix}mnemolog-{stage}"
 
 
 def build_app(

@@ -129,3 +129,8 @@ def command_headers(token: SecretStr | None) -> Headers:
 def max_record_bytes(prefix: str = "") -> Mapping[str, int]:
     """Say the largest record, in bytes, by name on the broker."""
     return {topic_name(topic, prefix): topic.max_message_bytes for topic in TOPICS}
+
+
+def group_id(stage: str, prefix: str = "") -> str:
+    """Name a stage's consumer group."""
+    return f"{prefix}mnemolog-{stage}"

@@ -1,10 +1,17 @@
-"""From settings to the models that the stages ask. The offline packages are loaded only where they are wanted."""
+"""From settings to the models that the stages ask. A provider's packages are loaded only where it is chosen."""
+
+from importlib import import_module
+from types import ModuleType
+from typing import TYPE_CHECKING
 
 from mnemolog.streams import metrics
 from mnemolog.streams.llm.call_retry import RetrySettings
-from mnemolog.streams.llm.openai_client import CallPurpose, Endpoint
+from mnemolog.streams.llm.errors import ProviderConfigurationError
 from mnemolog.streams.llm.ports import ChatModel, Embedder, Usage
 from mnemolog.streams.settings import StreamsSettings
+
+if TYPE_CHECKING:
+    from mnemolog.streams.llm.openai_client import CallPurpose, Endpoint
 
 
 def build_chat_model(settings: StreamsSettings) -> ChatModel:
@@ -13,14 +20,13 @@ def build_chat_model(settings: StreamsSettings) -> ChatModel:
         from mnemolog.streams.offline import RuleModel  # noqa: PLC0415 -- see above
 
         return RuleModel()
-    from mnemolog.streams.llm.openai_models import OpenAiChatModel  # noqa: PLC0415 -- see above
-
-    return OpenAiChatModel(
+    model: ChatModel = _openai_models().OpenAiChatModel(
         _endpoint(settings, timeout=settings.llm_timeout, concurrency=settings.llm_concurrency),
         settings.chat_model,
         structured_output=settings.structured_output,
         observer=count_failed_call,
     )
+    return model
 
 
 def build_embedder(settings: StreamsSettings) -> Embedder:
@@ -29,19 +35,18 @@ def build_embedder(settings: StreamsSettings) -> Embedder:
         from mnemolog.streams.llm.minilm_embedder import MiniLmEmbedder  # noqa: PLC0415 -- see above
 
         return MiniLmEmbedder()
-    from mnemolog.streams.llm.openai_models import OpenAiEmbedder  # noqa: PLC0415 -- see above
-
-    return OpenAiEmbedder(
+    embedder: Embedder = _openai_models().OpenAiEmbedder(
         _endpoint(settings, timeout=settings.embedding_timeout, concurrency=settings.embedding_concurrency),
         settings.embedding_model,
         dimensions=settings.embedding_dimensions,
         observer=count_failed_call,
     )
+    return embedder
 
 
 def count_failed_call(
     *,
-    purpose: CallPurpose,
+    purpose: "CallPurpose",
     model: str,
     seconds: float,  # noqa: ARG001 -- the observer's signature
     usage: Usage,  # noqa: ARG001 -- as above
@@ -52,7 +57,18 @@ def count_failed_call(
         metrics.MODEL_ERRORS.labels(purpose=purpose, model=model, error=error_code).inc()
 
 
-def _endpoint(settings: StreamsSettings, *, timeout: float, concurrency: int) -> Endpoint:
+def _openai_models() -> ModuleType:
+    try:
+        return import_module("mnemolog.streams.llm.openai_models")
+    except ImportError as error:
+        raise ProviderConfigurationError(
+            f"the provider `openai` lacks a package ({error}): pip install 'mnemolog[openai]'"
+        ) from error
+
+
+def _endpoint(settings: StreamsSettings, *, timeout: float, concurrency: int) -> "Endpoint":
+    from mnemolog.streams.llm.openai_client import Endpoint  # noqa: PLC0415 -- see above
+
     return Endpoint(
         base_url=settings.base_url,
         api_key=settings.api_key.get_secret_value() if settings.api_key else None,

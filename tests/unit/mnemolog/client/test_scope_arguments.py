@@ -171,7 +171,7 @@ def test_the_blocking_client_is_bound_alike() -> None:
 
 def test_a_keyword_that_resembles_none_is_told_what_there_is() -> None:
     client: Any = OfflineClient()
-    with pytest.raises(UnknownArgumentError, match="it takes agent_id, app_id, run_id, tenant, user_id"):
+    with pytest.raises(UnknownArgumentError, match="it takes actor, agent_id, app_id, run_id, tenant, user_id"):
         client.scope(zzz=1)
 
 
