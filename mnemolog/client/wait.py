@@ -7,35 +7,35 @@ from typing import Final
 from mnemolog.errors import ServerUnavailableError, WaitTimeoutError
 from mnemolog.projections.queries.errors import UnknownTurnError
 from mnemolog.projections.queries.results import WriteResult
+from mnemolog.projections.retry import growing_delay
 
-FIRST_PAUSE: Final = 0.02
-LONGEST_PAUSE: Final = 0.5
+_PAUSE: Final = growing_delay(0.02, 0.5, factor=1.5)
 _NOT_FOUND_YET: Final = "not in the tables yet: check the tenant, and that a worker runs"
 
 
 async def wait_for_end(
     status: Callable[[], Awaitable[WriteResult]], turn_id: str, *, timeout_seconds: float, attempt: int = 1
 ) -> WriteResult:
-    """The result of a turn that has its end, asked for up to `timeout_seconds` seconds.
+    """The result of a turn once it has ended, polled for up to `timeout_seconds`.
 
     A turn that is not known yet, an end of an earlier `attempt`, and a Postgres that is away are waited for as well.
     Raises `WaitTimeoutError` that says how far the turn is.
     """
-    so_far, pause = "it is not known yet", FIRST_PAUSE
+    so_far, polls = "it is not known yet", 0
     try:
         async with asyncio.timeout(timeout_seconds):
             while True:
                 result, so_far = await _poll(status)
                 if result and result.status != "pending" and result.attempt >= attempt:
                     return result
-                await asyncio.sleep(pause)
-                pause = min(pause * 1.5, LONGEST_PAUSE)
+                polls += 1
+                await asyncio.sleep(_PAUSE(polls))
     except TimeoutError as error:
         raise WaitTimeoutError(f"turn {turn_id} did not finish within {timeout_seconds:g} s: {so_far}") from error
 
 
 async def _poll(status: Callable[[], Awaitable[WriteResult]]) -> tuple[WriteResult | None, str]:
-    """The state of a turn, and in words how far it is."""
+    """The status of a turn, and how far it is."""
     try:
         result = await status()
     except UnknownTurnError:
@@ -43,5 +43,5 @@ async def _poll(status: Callable[[], Awaitable[WriteResult]]) -> tuple[WriteResu
     except ServerUnavailableError as error:
         return None, str(error)
     if result.status != "pending":
-        return result, f"its attempt {result.attempt} ended {result.status}, a later one has no end yet"
-    return result, "it is received and being processed; look at the worker's log, or wait longer"
+        return result, f"its attempt {result.attempt} ended {result.status}, a later one has not finished"
+    return result, "it is being processed; look at the worker's log, or wait longer"

@@ -11,7 +11,7 @@ from packaging.requirements import Requirement
 from mnemolog.errors import MissingExtraError
 from mnemolog.extras import PACKAGES, Extra, require_extras
 from mnemolog.streams.llm.errors import ProviderConfigurationError
-from mnemolog.streams.llm.factory import build_chat_model, build_embedder
+from mnemolog.streams.llm.factory import build_embedder, build_openai_chat_model
 from mnemolog.streams.settings import StreamsSettings
 
 PROJECT = tomllib.loads((Path(__file__).parents[3] / "pyproject.toml").read_text())["project"]
@@ -48,7 +48,7 @@ def test_a_provider_without_its_package_says_what_to_install(monkeypatch: pytest
     for module in ("openai_models", "openai_client"):
         monkeypatch.delitem(sys.modules, f"mnemolog.streams.llm.{module}", raising=False)
         monkeypatch.delattr(f"mnemolog.streams.llm.{module}", raising=False)
-    for build in (build_chat_model, build_embedder):
+    for build in (build_openai_chat_model, build_embedder):
         with pytest.raises(ProviderConfigurationError, match=r"pip install 'mnemolog\[openai\]'"):
             build(settings)
 
