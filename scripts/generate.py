@@ -56,7 +56,7 @@ def settings_page() -> str:
     ]
     return _page(
         "Settings",
-        "Each is an environment variable. A wrong value, or a name that is no setting, is refused at start.",
+        "Each is an environment variable. A wrong value is refused; so is a name one or two letters from a setting.",
         _table(("setting", "value", "default", "meaning"), rows),
     )
 

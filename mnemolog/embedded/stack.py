@@ -64,7 +64,7 @@ class EmbeddedStack:
         `test` trades safety against power loss for speed. The first start on a machine fetches Kafka (44 MB).
         The calling thread has to live as long as the stack. Raises an EmbeddedError; nothing is left running then.
         """
-        require_extras()
+        require_extras("embedded")
         with ExitStack() as held:
             data_folder = held.enter_context(locked_data_folder(folder))
             stack = cls(data_folder, held.pop_all(), rng=rng or SystemRandom(), progress=progress)

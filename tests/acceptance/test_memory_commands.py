@@ -85,7 +85,7 @@ def test_many_facts_are_updated_at_once_from_a_file(shell: CommandLine) -> None:
     assert shell.json("batch-update", "edits.jsonl", "--user", "abe")["facts_updated"] == 2
     assert texts(shell, "abe") == {"Abe lives in Potsdam.", "Abe owns a cat."}
     assert_rejected(shell.run("batch-update", "edits.jsonl", "--user", "abe", "--json"), "closed_fact")
-    for line, words in (("[1]", "line 1 is no object"), ("{", "line 1 is no JSON")):
+    for line, words in (("[1]", "line 1 is not a JSON object"), ("{", "line 1 is not valid JSON")):
         done = shell.run("batch-update", "-", "--user", "abe", stdin=line)
         assert (done.code, words in stderr_text(done)) == (2, True), done
 
@@ -210,13 +210,14 @@ def test_people_are_told_what_was_done_and_why_not(shell: CommandLine) -> None:
     done = shell.run("delete", berlin, "--user", "isa")
     assert (done.code, "closed_fact" in done.stdout) == (1, True)
     done = shell.run("delete-all", "--yes", "--user", "nobody-*", "--wait", "0")
-    assert (done.code, "ordered" in done.stdout) == (0, True)
-    assert "nothing was ordered" in shell.run("delete-all", "--yes", "--user", "nobody", "--run", "*").stdout
+    assert (done.code, "sent; `mnemolog status" in done.stdout) == (0, True)
+    nobody = shell.run("delete-all", "--yes", "--user", "nobody", "--run", "*")
+    assert "no scope matches: no command was sent" in nobody.stdout
 
 
 def test_a_command_that_is_not_waited_for_is_pending(shell: CommandLine) -> None:
     ordered = shell.json("delete-all", "--yes", "--user", "jane", "--wait", "0")
-    assert ordered["status"] == "PENDING"
+    assert ordered["status"] == "pending"
     assert shell.json("status", ordered["command_id"], "--wait", "30")["status"] == "done"
 
 
@@ -224,10 +225,10 @@ def test_a_command_that_is_not_waited_for_is_pending(shell: CommandLine) -> None
     ("order", "words"),
     [
         (("delete", "not-an-id", "--user", "oda"), "UUID"),
-        (("delete", str(uuid4())), "name the user_id or the agent_id"),
+        (("delete", str(uuid4())), "give a user_id or an agent_id"),
         (("delete", str(uuid4()), "--user", "*"), "one exact scope"),
         (("resolve", str(uuid4()), "merge", "--user", "oda"), "needs the merged text"),
-        (("correct", str(uuid4()), "x", "--ended", "soon", "--user", "oda"), "is no time"),
+        (("correct", str(uuid4()), "x", "--ended", "soon", "--user", "oda"), "is not a valid time"),
         (("undo", "--user", "oda"), "say what to undo"),
         (("undo", "--turn", "t", "--model", "m", "--user", "oda"), "say what to undo"),
         (("undo", "--model", "m", "--user", "oda"), "need --since"),

@@ -11,7 +11,7 @@ from mnemolog.streams.kafka.topics import DEAD_LETTERS, topic_name
 
 
 async def first_dead_letter(settings: Settings, *, timeout_seconds: float) -> DeadLetter:
-    """The first dead letter there is. Raises `TimeoutError` when none comes within `timeout_seconds` seconds."""
+    """The first dead letter. Raises `TimeoutError` when none comes within `timeout_seconds`."""
     consumer = AIOKafkaConsumer(
         topic_name(DEAD_LETTERS, settings.topic_prefix),
         bootstrap_servers=settings.kafka,

@@ -217,7 +217,7 @@ async def test_what_is_deleted_makes_room(harness: PipelineHarness) -> None:
     with pytest.raises(LimitExceededError, match="active facts of the scope: 1 of 1"):
         await kim.say(extraction_json("Kim owns a car."))
     replaced = await harness.memory.add("Kim owns a boat.", user_id="user0", tenant="room", turn_id="user0-0")
-    assert replaced.status == "PENDING"  # a second copy of what is known already is no turn over a limit
+    assert replaced.status == "pending"  # a second copy of what is known already is no turn over a limit
     await kim.run_command("delete_all")
     await kim.say(extraction_json("Kim owns a car."))
     assert await kim.statuses() == {"Kim owns a boat.": "retracted", "Kim owns a car.": "active"}
