@@ -7,7 +7,8 @@ import psycopg
 import pytest
 
 from tests.support.harnesses.command_line import TIMEOUT_SECONDS, CommandLine
-from tests.support.polling import eventually, required_program
+from tests.support.polling import eventually
+from tests.support.programs import required_program
 
 pytestmark = [pytest.mark.kafka, pytest.mark.postgres]
 
@@ -25,7 +26,7 @@ QUERY = "SELECT text, status FROM facts WHERE user_id = 'alice'"
 async def test_kcat_publishes_and_psql_reads(shell: CommandLine) -> None:
     topic = f"{shell.settings['TOPIC_PREFIX']}conversation_turns"
     subprocess.run(
-        [required_program("kcat", "kcat"), "-P", "-b", shell.settings["KAFKA"], "-t", topic, "-k", "default/alice"],
+        [required_program("kcat"), "-P", "-b", shell.settings["KAFKA"], "-t", topic, "-k", "default/alice"],
         input=TURN.encode(),
         timeout=TIMEOUT_SECONDS,
         check=True,
@@ -33,7 +34,7 @@ async def test_kcat_publishes_and_psql_reads(shell: CommandLine) -> None:
     await eventually(rows_of(shell, QUERY))
     read = subprocess.run(
         [
-            required_program("psql", "postgresql-client"),
+            required_program("psql"),
             "--no-psqlrc",
             "--tuples-only",
             "--no-align",
@@ -53,7 +54,7 @@ async def test_a_turn_without_a_key_reaches_its_users_partition(shell: CommandLi
     topic = f"{shell.settings['TOPIC_PREFIX']}conversation_turns"
     unkeyed = TURN.replace("kcat-1", "kcat-2").replace("alice", "albert").replace("Alice", "Albert")
     subprocess.run(
-        [required_program("kcat", "kcat"), "-P", "-b", shell.settings["KAFKA"], "-t", topic],
+        [required_program("kcat"), "-P", "-b", shell.settings["KAFKA"], "-t", topic],
         input=unkeyed.encode(),
         timeout=TIMEOUT_SECONDS,
         check=True,
@@ -67,7 +68,7 @@ async def test_kcat_publishes_a_command(shell: CommandLine) -> None:
     shell.json("publish", "-", "--wait", stdin=turn)
     subprocess.run(
         [
-            required_program("kcat", "kcat"),
+            required_program("kcat"),
             *("-P", "-X", "partitioner=murmur2_random", "-k", "default/anton"),
             *("-b", shell.settings["KAFKA"], "-t", f"{shell.settings['TOPIC_PREFIX']}memory_commands"),
         ],
@@ -83,7 +84,7 @@ async def test_kcat_reads_the_log(shell: CommandLine) -> None:
     topic = f"{shell.settings['TOPIC_PREFIX']}memory_events"
     shell.json("publish", "-", "--wait", stdin=TURN.replace("kcat-1", "kcat-3"))
     read = subprocess.run(
-        [required_program("kcat", "kcat"), "-C", "-e", "-q", "-b", shell.settings["KAFKA"], "-t", topic],
+        [required_program("kcat"), "-C", "-e", "-q", "-b", shell.settings["KAFKA"], "-t", topic],
         capture_output=True,
         text=True,
         timeout=TIMEOUT_SECONDS,

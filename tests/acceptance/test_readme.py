@@ -9,10 +9,12 @@ from pathlib import Path
 import pytest
 
 from tests.support.harnesses.command_line import TIMEOUT_SECONDS, CommandLine
-from tests.support.polling import eventually, required_program
+from tests.support.paths import ROOT
+from tests.support.polling import eventually
+from tests.support.programs import required_program
 
 pytestmark = [pytest.mark.kafka, pytest.mark.postgres, pytest.mark.timeout(400)]
-README = Path(__file__).parents[2] / "README.md"
+README = ROOT / "README.md"
 
 
 @pytest.fixture
@@ -57,8 +59,8 @@ async def test_the_readme_as_it_stands(home_shell: CommandLine) -> None:
     assert "1 lines read, 1 acknowledged" in shown
     assert "Alice lives in Bern." in shown
     assert "Alice lives in Bern." in ran(unset, sys.executable, "-", stdin=block("python", "SyncMemoryClient"))
-    required_program("kcat", "kcat")
-    required_program("psql", "postgresql-client")
+    required_program("kcat")
+    required_program("psql")
     ran(home_shell, "bash", "-euo", "pipefail", stdin=block("bash", "kcat -P"))
     query = block("sql", "FROM facts")
 

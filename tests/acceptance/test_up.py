@@ -7,8 +7,7 @@ from urllib.request import urlopen
 import psutil
 import pytest
 
-from tests.acceptance.conftest import server_settings
-from tests.support.harnesses.command_line import CommandLine, turn_json
+from tests.support.harnesses.command_line import CommandLine, server_settings, turn_json
 
 pytestmark = [pytest.mark.kafka, pytest.mark.postgres, pytest.mark.timeout(400)]
 QUICK = {"SESSION_TIMEOUT": "3", "HEARTBEAT_INTERVAL": "0.5"}

@@ -2,8 +2,7 @@
 
 import pytest
 
-from tests.acceptance.conftest import server_settings
-from tests.support.harnesses.command_line import CommandLine, turn_json
+from tests.support.harnesses.command_line import CommandLine, server_settings, turn_json
 
 NOBODY = "127.0.0.1:9"
 AWAY = {"KAFKA": NOBODY, "POSTGRES": f"postgresql://mnemolog@{NOBODY}/x"}

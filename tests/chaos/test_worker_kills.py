@@ -30,6 +30,7 @@ from tests.support.harnesses.worker_harness import (
     wait_for_outcomes,
     worker_settings,
 )
+from tests.support.paths import ROOT
 from tests.support.servers.kafka_client import read_all
 from tests.support.servers.openai_server import OpenAiServer
 
@@ -41,7 +42,6 @@ USERS = 30
 TURNS_EACH = max(10, 3 * ROUNDS)
 LATENCY_SECONDS = 0.2
 LONGEST_LIFE_SECONDS = 1.0
-ROOT = Path(__file__).parents[2]
 
 
 def statement_of(user: int, number: int) -> str:
