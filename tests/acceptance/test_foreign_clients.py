@@ -1,4 +1,4 @@
-"""Without a line of this project: kcat publishes turns and orders by the documented JSON, psql reads the facts."""
+"""Without any code of this project: kcat publishes turns and commands as documented JSON, psql reads the facts."""
 
 import subprocess
 from collections.abc import Callable
@@ -63,7 +63,7 @@ async def test_a_turn_without_a_key_reaches_its_users_partition(shell: CommandLi
     assert found == [("Albert lives in Lisbon.",)]
 
 
-async def test_kcat_publishes_a_command(shell: CommandLine) -> None:
+def test_kcat_publishes_a_command(shell: CommandLine) -> None:
     turn = TURN.replace("kcat-1", "kcat-4").replace("alice", "anton").replace("Alice", "Anton")
     shell.json("publish", "-", "--wait", stdin=turn)
     subprocess.run(
@@ -80,7 +80,7 @@ async def test_kcat_publishes_a_command(shell: CommandLine) -> None:
     assert shell.json("facts", "--user", "anton") == []
 
 
-async def test_kcat_reads_the_log(shell: CommandLine) -> None:
+def test_kcat_reads_the_log(shell: CommandLine) -> None:
     topic = f"{shell.settings['TOPIC_PREFIX']}memory_events"
     shell.json("publish", "-", "--wait", stdin=TURN.replace("kcat-1", "kcat-3"))
     read = subprocess.run(

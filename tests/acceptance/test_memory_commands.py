@@ -1,4 +1,4 @@
-"""Everything that a user can order on the command line, on one running installation."""
+"""Every command about facts, policies and undo on the command line, on one running installation."""
 
 import json
 from collections.abc import Sequence
@@ -7,20 +7,14 @@ from uuid import uuid4
 
 import pytest
 
-from tests.support.harnesses.command_line import CommandLine, CommandOutput, InProcessCommandLine, turn_json
+from tests.support.harnesses.command_line import CommandLine, CommandOutput, turn_json
 
 pytestmark = [pytest.mark.kafka, pytest.mark.postgres]
 
 
-@pytest.fixture
-def shell(shell: CommandLine) -> CommandLine:
-    """The same installation, asked from within this process."""
-    return InProcessCommandLine(folder=shell.folder, settings=shell.settings)
-
-
 def publish_turns(shell: CommandLine, user: str, *contents: str, **dimensions: str) -> None:
     """Let `user` say these things, a turn each, on days that follow one another."""
-    told = [
+    turns = [
         turn_json(
             f"{user}-{number}{''.join(dimensions.values())}",
             content,
@@ -30,7 +24,7 @@ def publish_turns(shell: CommandLine, user: str, *contents: str, **dimensions: s
         )
         for number, content in enumerate(contents)
     ]
-    tally = shell.json("publish", "-", "--wait", stdin="\n".join(told))
+    tally = shell.json("publish", "-", "--wait", stdin="\n".join(turns))
     assert tally["ends"] == {"facts": len(contents)}, tally
 
 
