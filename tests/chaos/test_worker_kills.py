@@ -148,6 +148,8 @@ async def test_killing_every_stage_again_and_again_loses_and_doubles_nothing(
             f"{topic_suffix}-",
             provider="openai",
             base_url=server.base_url,
+            session_timeout=2.0,  # quick to notice a kill
+            heartbeat_interval=0.3,
             max_pending=64,
             conflict_threshold=0.97,  # the server's vectors mean nothing: only equal words are near
         )
