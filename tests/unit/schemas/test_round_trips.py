@@ -199,7 +199,9 @@ COMMITS = st.builds(
     order=st.none() | _command_payloads(),
     reason=st.none() | TEXTS,
     detail=TEXTS,
-    events=st.lists(_events(), max_size=3).map(tuple),
+    # Deferred, for the strategy's repr: Hypothesis writes it into some of its reports, and that of all events
+    # together is over 30 kB, of which it warns.
+    events=st.lists(st.deferred(_events), max_size=3).map(tuple),
     provenance=st.builds(
         Provenance,
         steps=st.lists(
