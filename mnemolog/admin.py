@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
 import structlog
 from aiokafka.admin import AIOKafkaAdminClient  # type: ignore[import-untyped] # aiokafka ships no types
@@ -19,10 +19,13 @@ from mnemolog.projections.queries import audit as books
 from mnemolog.projections.rebuild import rebuild as tables
 from mnemolog.projections.rebuild.log_source import TableLogSource
 from mnemolog.projections.rebuild.rebuild import Progress, RebuildReport
+from mnemolog.projections.retry import retry_while
 from mnemolog.projections.sql import queries
 from mnemolog.settings import Settings
 from mnemolog.streams.kafka.admin import TopicState, describe_topics, ensure_topics
 from mnemolog.streams.kafka.log_reader import KafkaLogReader
+from mnemolog.streams.kafka.old_commands import drain_old_commands
+from mnemolog.streams.kafka.topics import command_headers
 
 log = structlog.get_logger(__name__)
 
@@ -31,8 +34,11 @@ COORDINATOR_SECONDS: Final = 30.0
 COORDINATOR_POLL_SECONDS: Final = 0.1
 
 
-async def create_topics(settings: Settings) -> list[str]:
-    """Create what is missing; the names. Raises `StartRefused` where what is there differs from what is declared."""
+async def create_topics(settings: Settings, *, forward_commands: bool = False) -> list[str]:
+    """Create what is missing; the names. Raises `StartRefused` where what is there differs from what is declared.
+
+    Unread commands of the topic `memory_commands` of version 0.1 are refused as well, or forwarded.
+    """
     with _translated_kafka_errors(settings):
         created = await ensure_topics(
             settings.kafka or "",
@@ -41,6 +47,12 @@ async def create_topics(settings: Settings) -> list[str]:
             prefix=settings.topic_prefix,
         )
         await _wait_for_coordinator(settings)
+        await drain_old_commands(
+            settings.kafka or "",
+            prefix=settings.topic_prefix,
+            forward=forward_commands,
+            headers=command_headers(settings.command_token),
+        )
     return created
 
 
@@ -50,26 +62,17 @@ async def _wait_for_coordinator(settings: Settings) -> None:
     await admin.start()
     try:
         async with asyncio.timeout(COORDINATOR_SECONDS):
-            while True:
-                if await _has_coordinator(admin):
-                    return
-                await asyncio.sleep(COORDINATOR_POLL_SECONDS)
+            await retry_while(
+                lambda error: isinstance(error, KafkaError) and error.retriable,
+                lambda: admin.find_coordinator("mnemolog"),
+                delay=lambda _: COORDINATOR_POLL_SECONDS,
+            )
     except TimeoutError as error:
         raise ServerUnavailableError(
             f"Kafka at {settings.kafka} had no group coordinator within {COORDINATOR_SECONDS:g} s: look at its log"
         ) from error
     finally:
         await admin.close()
-
-
-async def _has_coordinator(admin: Any) -> bool:
-    try:
-        await admin.find_coordinator("mnemolog")
-    except KafkaError as error:
-        if not error.retriable:
-            raise
-        return False
-    return True
 
 
 async def topic_states(settings: Settings) -> list[TopicState]:

@@ -1,8 +1,8 @@
-"""What can go wrong on the Kafka side, named by what the caller can do.
+"""Errors of this package, grouped by what the caller can do.
 
 `StartRefused`: the operator changes something and starts again.
 `UndeliverableRecord`: the record goes to the dead letters; sending it again cannot help.
-`StageCrash`: nothing is acknowledged, the stage's App is crashed and started anew.
+`StageCrash`: nothing is acknowledged; the stage's App is stopped and a new one is started.
 """
 
 # ruff: noqa: N818 -- the names say what happened; "Error" would add nothing
@@ -24,12 +24,23 @@ class RetentionTooShort(StartRefused):
     """A topic that must keep its records would lose them."""
 
 
+class UnreadCommands(StartRefused):
+    """The topic of commands of version 0.1 holds records that no stage has read."""
+
+    def __init__(self, count: int, topic: str) -> None:
+        super().__init__(
+            f"{count} commands of {topic} have not been read, and this version does not read that topic: start the "
+            "earlier version until they are, or append them to conversation_turns by "
+            "`mnemolog topics --forward-commands`"
+        )
+
+
 class TopicNotCreated(StartRefused):
     """The broker refused to create a topic, or did not show it in time."""
 
 
 class UndeliverableRecord(StreamsError):
-    """This record will never be accepted as it is: dead-letter what it came from."""
+    """This record can never be sent: its origin goes to the dead letters."""
 
 
 class RecordTooLarge(UndeliverableRecord):
@@ -37,7 +48,7 @@ class RecordTooLarge(UndeliverableRecord):
 
 
 class StageCrash(StreamsError):
-    """The stage cannot go on in this App: crash it, unacknowledged, and start it anew."""
+    """The stage cannot continue in this App: it stops without acknowledging and a new App is started."""
 
 
 class ProducerDead(StageCrash):

@@ -1,35 +1,33 @@
-"""One Faust App per stage: a consumer group, its window and its producer. Faust is the transport and nothing more.
+"""Build the Faust App of a stage: its consumer group, its window and its producer. Faust is used as transport only.
 
-What Faust would do by itself and is switched off here, because each of it loses records: decoding, acknowledging,
-waiting without end for its streams, creating topics, tables.
+Faust's own decoding, acknowledging, waiting for streams, creation of topics and tables are switched off: each of them
+can lose records.
 """
 
 import asyncio
 import tempfile
-import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import faust
 import structlog
-from faust.exceptions import ConsumerNotStarted
+from faust.exceptions import ConsumerNotStarted, NotReady, ProducerSendError
 from faust.types import TP
 
 from mnemolog.streams import metrics
+from mnemolog.streams.errors import ProducerDead
 from mnemolog.streams.kafka.faust_patches import PatchedTransport, StartOffsetLookup
-from mnemolog.streams.kafka.record import KafkaRecord
-from mnemolog.streams.kafka.sender import EnqueueRecord, Headers, RecordMetadata, Sender
-from mnemolog.streams.kafka.topic_merge import EndOf, Merge, in_order
-from mnemolog.streams.kafka.topics import Topic, max_record_bytes, topic_name
+from mnemolog.streams.kafka.record import KafkaRecord, RecordMetadata
+from mnemolog.streams.kafka.sender import Sender
+from mnemolog.streams.kafka.topics import Topic, group_id, topic_name
 from mnemolog.streams.kafka.tuning import KafkaTuning
 from mnemolog.streams.kafka.window import Delivery, Window
 
 log = structlog.get_logger(__name__)
 
 COMMIT_SECONDS = 5.0
-# A poll must stay below a fifth of the buffer, or a full topic starves the App's other topics.
 BUFFERED_RECORDS = 4096
 POLLED_RECORDS = 500
 # When back-pressure stops fetching for longer, the client leaves its group and never comes back.
@@ -37,16 +35,8 @@ POLL_INTERVAL_SECONDS = 86_400.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StageSpec:
-    """A stage's name and what it reads; the name is its consumer group's and its label in metrics."""
-
-    name: str
-    inputs: tuple[Topic, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class StageApp:
-    """A stage ready to be run once: a stopped App cannot be started again."""
+    """A stage's App with its window. It runs once: a stopped App cannot be started again."""
 
     name: str
     app: faust.App
@@ -54,48 +44,44 @@ class StageApp:
     tuning: KafkaTuning
 
     @property
-    def assigned_partitions(self) -> frozenset[int]:
-        """The partitions of its inputs that it has now; none while it takes no part in its group."""
+    def is_group_member(self) -> bool:
         app: Any = self.app
-        if app.consumer_generation_id <= 0 or app.rebalancing:
+        return app.consumer_generation_id > 0 and not app.rebalancing
+
+    @property
+    def assigned_partitions(self) -> frozenset[int]:
+        """The partitions of its topic that it has now; none while it takes no part in its group."""
+        if not self.is_group_member:
             return frozenset()
+        app: Any = self.app
         try:
             return frozenset(tp.partition for tp in app.consumer.assignment())
         except ConsumerNotStarted:
             return frozenset()
 
 
-def group_id(stage: str, prefix: str = "") -> str:
-    """Name a stage's consumer group."""
-    return f"{prefix}mnemolog-{stage}"
-
-
 def build_app(
-    spec: StageSpec,
+    name: str,
+    topic: Topic,
     make_window: Callable[[Sender], Window],
     *,
     bootstrap: str,
     prefix: str = "",
     tuning: KafkaTuning | None = None,
     start_offsets: StartOffsetLookup | None = None,
-    end_of_first: EndOf | None = None,
 ) -> StageApp:
-    """Build a fresh App whose records go through the window that `make_window` makes.
+    """Build a new App that reads `topic` through the window that `make_window` makes.
 
-    The window's processing sends through the `Sender`, which works while the App runs. With `start_offsets` the
-    stage begins each assignment at these offsets instead of the group's; it must name every partition it is
-    asked for. With `end_of_first`, the end of a partition of the first input as of now, the records of all inputs are
-    read in the order of the broker's clock.
+    `name` is the stage's: its consumer group and its label in metrics are named after it. The window's processing
+    sends through the `Sender`, which works while the App runs. With `start_offsets` the stage begins each assignment
+    at these offsets instead of the group's; it must name every partition it is asked for.
     """
     tuning = tuning or KafkaTuning()
-    app = _StageFaustApp(group_id(spec.name, prefix), **_faust_settings(bootstrap, tuning))
-    window = make_window(Sender(_enqueue_through(app), limits=max_record_bytes(prefix)))
-    topics = [topic_name(topic, prefix) for topic in spec.inputs]
-    app.configure(spec.name, window, tuning, start_offsets)
-    if end_of_first is not None:
-        app.merge = Merge(topics, clock=time.monotonic)
-    _attach_agent(app, topics, end_of_first)
-    return StageApp(name=spec.name, app=app, window=window, tuning=tuning)
+    app = _StageFaustApp(group_id(name, prefix), **_faust_settings(bootstrap, tuning))
+    window = make_window(Sender.for_producer(_FaustProducer(app), prefix))
+    app.stage, app.window, app.tuning, app.start_offsets = name, window, tuning, start_offsets
+    _attach_agent(app, topic_name(topic, prefix))
+    return StageApp(name=name, app=app, window=window, tuning=tuning)
 
 
 class _StageFaustApp(faust.App):
@@ -105,15 +91,6 @@ class _StageFaustApp(faust.App):
     window: Window
     tuning: KafkaTuning
     start_offsets: StartOffsetLookup | None
-    merge: Merge | None = None
-
-    def configure(
-        self, stage: str, window: Window, tuning: KafkaTuning, start_offsets: StartOffsetLookup | None
-    ) -> None:
-        self.stage = stage
-        self.window = window
-        self.tuning = tuning
-        self.start_offsets = start_offsets
 
     def _new_transport(self) -> Any:
         return PatchedTransport(self.conf.broker_consumer, self)
@@ -134,13 +111,8 @@ class _StageFaustApp(faust.App):
         # A crashed App's consumer thread is gone, and with it the loop that a commit would run on: waiting is no use.
         drained = await self.window.drain(0 if self.crashed else self.tuning.drain_timeout)
         metrics.DRAIN_REDONE.labels(stage=self.stage).inc(drained.started)
-        log.info(
-            "window_drained",
-            stage=self.stage,
-            cancelled=drained.cancelled,
-            dropped=drained.dropped,
-            redone=drained.started,
-        )
+        counts = {"cancelled": drained.cancelled, "dropped": drained.dropped, "restarted_records": drained.started}
+        log.info("window_drained", stage=self.stage, **counts)
         if drained.offsets and not self.crashed:
             await self._commit({TP(*partition): offset for partition, offset in drained.offsets.items()}, consumer)
 
@@ -153,33 +125,38 @@ class _StageFaustApp(faust.App):
             log.warning("last_commit_timed_out", stage=self.stage, seconds=COMMIT_SECONDS)
 
 
-def _enqueue_through(app: faust.App) -> EnqueueRecord:
-    async def enqueue(
-        topic: str, *, key: bytes | None, value: bytes | None, headers: Headers
+@dataclass(frozen=True, slots=True)
+class _FaustProducer:
+    """The producer of a Faust App with the signature and the errors of aiokafka's own."""
+
+    app: faust.App
+
+    async def send(
+        self, topic: str, *, key: bytes | None, value: bytes | None, headers: list[tuple[str, bytes]]
     ) -> Awaitable[RecordMetadata]:
-        return await app.producer.send(topic, key, value, None, None, list(headers))
+        try:
+            return await self.app.producer.send(topic, key, value, None, None, headers)
+        except (NotReady, ProducerSendError) as error:
+            if error.__cause__ is not None:
+                raise error.__cause__ from error
+            raise ProducerDead(f"the producer of {topic} does not run: start the stage anew ({error!r})") from error
 
-    return enqueue
 
-
-def _attach_agent(app: _StageFaustApp, topics: Sequence[str], end_of_first: EndOf | None) -> None:
+def _attach_agent(app: _StageFaustApp, topic: str) -> None:
     async def deliveries(stream: Any) -> AsyncIterator[Delivery]:
         async for event in stream.noack().events():
             yield Delivery(record=_to_kafka_record(event.message), ack=event.ack)
 
     async def agent(stream: Any) -> None:
-        taken = deliveries(stream)
-        if app.merge is not None and end_of_first is not None:
-            taken = in_order(taken, app.merge, end_of_first=end_of_first, epoch=lambda: app.window.epoch)
         try:
-            await app.window.run(taken, app.crash)
+            await app.window.run(deliveries(stream), app.crash)
         # Faust would read on in a new agent, behind the record that was taken and is held by nobody.
         except Exception as error:
             await app.crash(error)
             raise
 
-    channel = app.topic(*topics, key_type=bytes, value_type=bytes, key_serializer="raw", value_serializer="raw")
-    app.agent(channel, name=f"{app.stage}-{'-'.join(topics)}")(agent)
+    channel = app.topic(topic, key_type=bytes, value_type=bytes, key_serializer="raw", value_serializer="raw")
+    app.agent(channel, name=f"{app.stage}-{topic}")(agent)
 
 
 def _to_kafka_record(message: Any) -> KafkaRecord:

@@ -1,4 +1,4 @@
-"""Faust's consumer and producer, with what they would do wrong by themselves mended."""
+"""Faust's consumer and producer with corrections: where reading starts, repeated sends, metadata requests."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
@@ -8,7 +8,6 @@ import structlog
 from faust.transport.drivers import aiokafka as driver
 from faust.types import TP
 
-from mnemolog.streams.kafka.topic_merge import Reading
 from mnemolog.streams.kafka.window import Partition
 
 log = structlog.get_logger(__name__)
@@ -19,7 +18,7 @@ METADATA_BACKOFF_SECONDS: Final = 0.25
 
 
 class _PatchedConsumer(driver.Consumer):
-    """Starts where the stage keeps its offsets, in Kafka or elsewhere, and never where its topic does not go."""
+    """Starts at the offsets that the stage keeps, in Kafka or elsewhere, if the topic still has them."""
 
     async def seek_to_committed(self) -> Mapping[TP, int]:
         app: Any = self.app
@@ -48,16 +47,19 @@ class _PatchedConsumer(driver.Consumer):
         # Faust would silently drop all that is written until the old offset is reached. Repeats are harmless.
         cut = {tp: first[tp] for tp, offset in known.items() if offset > end[tp]}
         for tp in cut:
-            log.error("topic_was_cut", stage=app.stage, **_partition_labels(tp), committed=known[tp], end=end[tp])
+            log.error(
+                "committed_offset_beyond_end",
+                stage=app.stage,
+                **_partition_labels(tp),
+                committed=known[tp],
+                end=end[tp],
+            )
         await self._thread.seek_wait(cut)
-        if app.merge is not None:
-            following = {tp: cut.get(tp, max(known.get(tp, 0), first[tp])) for tp in committed}
-            app.merge.begin({(*tp,): Reading(next_offset=following[tp], end=end[tp]) for tp in committed})
         return {**committed, **cut}
 
 
 class _PatchedProducer(driver.Producer):
-    """Writes each record once although answers get lost, and asks a leaderless broker in moderation."""
+    """Writes each record once although answers get lost, and pauses while a partition has no leader."""
 
     def _settings_extra(self) -> Mapping[str, Any]:
         app: Any = self.app

@@ -1,16 +1,20 @@
-"""Every topic, declared once.
+"""Every topic: name, key, retention and size limit.
 
-All topics have the same number of partitions (the setting `partitions`) and the same key, so that one user's
-whole story lies in one partition of each topic. That number is for ever: another one would send a user's next
-record to another partition and break the order.
+All topics have the same number of partitions (the setting `partitions`) and the same key: all records of one user are
+in the same partition of each topic, so they are processed in order. That number can never be changed.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Final, Literal
+from typing import Final
+
+from pydantic import SecretStr
 
 MIB: Final = 1024 * 1024
+COMMAND_TOKEN_HEADER: Final = "mnemolog-token"  # noqa: S105 -- the name of the header
+
+Headers = Sequence[tuple[str, bytes]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,26 +22,23 @@ class Topic:
     """One topic: what a record is, who writes and reads it, how long it stays.
 
     `retention` None means for ever. `max_message_bytes` bounds one record with key, headers and overhead.
-    `dead_letter` says whether what its consumers cannot process goes to `dead_letters`.
     """
 
     name: str
-    key_description: str
+    key_description: str = "tenant/user, or tenant/agent where a scope has no user"
     value_description: str
-    retention: timedelta | None
+    retention: timedelta | None = timedelta(days=7)
     producers: tuple[str, ...]
     consumers: tuple[str, ...]
-    compression: Literal["zstd"] = "zstd"
     max_message_bytes: int = MIB
-    dead_letter: bool = True
 
     @property
     def config(self) -> Mapping[str, str]:
-        """The topic's settings in Kafka's own words."""
+        """The settings of the topic by their names in Kafka."""
         milliseconds = -1 if self.retention is None else self.retention // timedelta(milliseconds=1)
         return {
             "cleanup.policy": "delete",
-            "compression.type": self.compression,
+            "compression.type": "zstd",
             "max.message.bytes": str(self.max_message_bytes),
             # By a publisher's clock that is slow, retention would delete its turns before they are read; by one that
             # is fast, the broker would refuse them.
@@ -47,56 +48,36 @@ class Topic:
         }
 
 
-OWNER_KEY_DESCRIPTION: Final = "tenant/user, or tenant/agent where a scope has no user"
-
 CONVERSATION_TURNS: Final = Topic(
     name="conversation_turns",
-    key_description=OWNER_KEY_DESCRIPTION,
-    value_description="a turn of a conversation",
-    retention=timedelta(days=7),
-    producers=("application",),
-    consumers=("journal", "extract"),
-)
-MEMORY_COMMANDS: Final = Topic(
-    name="memory_commands",
-    key_description=OWNER_KEY_DESCRIPTION,
-    value_description="a command of an application, a person (update, delete, confirm, undo) or the timer (expire)",
-    retention=timedelta(days=7),
+    value_description="a turn of a conversation, or a command (update, delete, confirm, undo, expire ...)",
     producers=("application", "resolve"),
-    consumers=("extract",),
+    consumers=("journal", "extract"),
 )
 EXTRACTED_FACTS: Final = Topic(
     name="extracted_facts",
-    key_description=OWNER_KEY_DESCRIPTION,
     value_description="one turn's facts as extracted",
-    retention=timedelta(days=7),
     producers=("extract",),
     consumers=("embed",),
 )
 EMBEDDED_FACTS: Final = Topic(
     name="embedded_facts",
-    key_description=OWNER_KEY_DESCRIPTION,
     value_description="one turn's facts with their vectors",
-    retention=timedelta(days=7),
     producers=("embed",),
     consumers=("match",),
 )
 MATCHED_FACTS: Final = Topic(
     name="matched_facts",
-    key_description=OWNER_KEY_DESCRIPTION,
     value_description="one turn's facts with the nearest known ones",
-    retention=timedelta(days=7),
     producers=("match",),
     consumers=("resolve",),
 )
 MEMORY_EVENTS: Final = Topic(
     name="memory_events",
-    key_description=OWNER_KEY_DESCRIPTION,
     value_description="a commit: everything that one turn or command did",
     retention=None,
     producers=("resolve",),
     consumers=("project",),
-    dead_letter=False,
 )
 DEAD_LETTERS: Final = Topic(
     name="dead_letters",
@@ -106,12 +87,10 @@ DEAD_LETTERS: Final = Topic(
     producers=("extract", "embed", "match", "resolve", "project"),
     consumers=(),
     max_message_bytes=2 * MIB,
-    dead_letter=False,
 )
 
 TOPICS: Final = (
     CONVERSATION_TURNS,
-    MEMORY_COMMANDS,
     EXTRACTED_FACTS,
     EMBEDDED_FACTS,
     MATCHED_FACTS,
@@ -120,9 +99,19 @@ TOPICS: Final = (
 )
 
 
+def group_id(stage: str, prefix: str = "") -> str:
+    """Name a stage's consumer group."""
+    return f"{prefix}mnemolog-{stage}"
+
+
 def topic_name(topic: Topic, prefix: str = "") -> str:
     """Name a topic on the broker; `prefix` lets several installations share one."""
     return prefix + topic.name
+
+
+def command_headers(token: SecretStr | None) -> Headers:
+    """The headers of a command: the token, where the setting `command_token` asks for one."""
+    return [] if token is None else [(COMMAND_TOKEN_HEADER, token.get_secret_value().encode())]
 
 
 def max_record_bytes(prefix: str = "") -> Mapping[str, int]:

@@ -1,23 +1,22 @@
-"""Stored replies, fetched and kept for many turns in one round trip and one transaction."""
+"""Get and put stored replies, those of many turns in one round trip."""
 
 from collections.abc import Sequence
 from typing import Final
 
-import psycopg
-
-from mnemolog.projections.stores.replies import ReplyKey, ReplyStore, StoredReply
-from mnemolog.streams.kafka.batch_window import MicroBatcher
+from mnemolog.schemas.replies import ReplyKey, ReplyNotStorableError, StoredReply
+from mnemolog.streams.llm.micro_batcher import MicroBatcher
+from mnemolog.streams.llm.ports import ReplyStore
 
 MAX_BATCH: Final = 256
 MAX_CONCURRENT_CALLS: Final = 2
 
-_PutResult = StoredReply | psycopg.DataError
+_PutResult = StoredReply | ReplyNotStorableError
 
 
 class BatchedReplyStore:
     """What is asked or kept while a call to the database is under way goes there together in the next one.
 
-    Nobody waits for company: a lone turn's reply is kept at once.
+    A single request is not delayed.
     """
 
     def __init__(self, replies: ReplyStore) -> None:
@@ -36,10 +35,10 @@ class BatchedReplyStore:
     async def put(self, reply: StoredReply) -> StoredReply:
         """Keep a reply; gives the one that is kept, which is an earlier one where there was one.
 
-        Raises `psycopg.DataError` where this very reply cannot be stored.
+        Raises `ReplyNotStorableError` where this very reply cannot be stored.
         """
         kept = await self._puts.submit(reply)
-        if isinstance(kept, psycopg.DataError):
+        if isinstance(kept, ReplyNotStorableError):
             raise kept
         return kept
 
@@ -55,7 +54,7 @@ class BatchedReplyStore:
         """Keep replies together; where that fails one by one, so that one that cannot be stored spoils no other."""
         try:
             return list(await self._replies.put_many(replies))
-        except psycopg.DataError as error:
+        except ReplyNotStorableError as error:
             if len(replies) == 1:
                 return [error]
             return [kept for reply in replies for kept in await self._put_all([reply])]

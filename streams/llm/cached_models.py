@@ -1,4 +1,4 @@
-"""Replies of models, stored before they are used: a re-delivered turn gets the same bytes without a second call."""
+"""Ask models and store their replies before use: a turn that is delivered again gets the stored reply."""
 
 import hashlib
 from collections.abc import Awaitable, Callable
@@ -6,15 +6,15 @@ from dataclasses import dataclass
 from itertools import islice
 from time import perf_counter
 
-from mnemolog.projections.stores.replies import ReplyStore, StoredReply
 from mnemolog.schemas.base import Record
 from mnemolog.schemas.provenance import Stage
+from mnemolog.schemas.replies import StoredReply
 from mnemolog.schemas.vector import Vector
 from mnemolog.streams import metrics
-from mnemolog.streams.kafka.batch_window import MicroBatcher
 from mnemolog.streams.llm.batched_reply_store import BatchedReplyStore
 from mnemolog.streams.llm.errors import PromptRefusedError
-from mnemolog.streams.llm.ports import ChatModel, Embedder, Prompt, TimedReply, Usage
+from mnemolog.streams.llm.micro_batcher import MicroBatcher
+from mnemolog.streams.llm.ports import ChatModel, Embedder, Prompt, ReplyStore, TimedReply, Usage
 
 AskModel = Callable[[Prompt, int], Awaitable[TimedReply]]
 
@@ -121,7 +121,7 @@ class CachedEmbedder:
         return self._embedder.model
 
     async def embed(self, source: RequestSource, texts: tuple[str, ...]) -> EmbeddingResult:
-        """Return one vector a text. Waits for company for the linger's time. Raises `PromptRefusedError`."""
+        """Return one vector a text. Waits up to `max_wait` seconds for other texts. Raises `PromptRefusedError`."""
         if not texts:
             return EmbeddingResult(vectors=(), model=self.model, calls=0, tokens=0, milliseconds=0)
         outcome = await self._batcher.submit(_EmbeddingRequest(source=source, texts=texts))

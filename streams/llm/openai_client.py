@@ -1,7 +1,6 @@
-"""One call to an OpenAI-compatible server: how it is sent, timed and counted, and what its failure means."""
+"""Send one call to an OpenAI-compatible server, and tell by its failure whether it can be repeated."""
 
 import asyncio
-import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -11,6 +10,7 @@ from typing import Any, Final, Literal, Protocol, TypeVar
 import openai
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from mnemolog.streams import metrics
 from mnemolog.streams.llm.call_retry import CallFailure, FailureKind, RetrySettings
 from mnemolog.streams.llm.errors import ProviderConfigurationError
 from mnemolog.streams.llm.ports import Usage
@@ -32,18 +32,6 @@ class Endpoint:
     api_key: str | None = field(default=None, repr=False)
     timeout: float = 60.0
     retry: RetrySettings = field(default_factory=RetrySettings)
-
-
-class CallObserver(Protocol):
-    """Told of each call that went out; `error_code` has few values, None is success."""
-
-    def __call__(
-        self, *, purpose: CallPurpose, model: str, seconds: float, usage: Usage, error_code: str | None
-    ) -> None: ...
-
-
-def ignore_call(*, purpose: CallPurpose, model: str, seconds: float, usage: Usage, error_code: str | None) -> None:
-    """The observer that looks away."""
 
 
 class TokenCounts(BaseModel):
@@ -78,15 +66,8 @@ class RawReply(Protocol):
     def content(self) -> bytes: ...
 
 
-class HasUsage(Protocol):
-    """A result that knows its tokens."""
-
-    @property
-    def usage(self) -> Usage: ...
-
-
 B = TypeVar("B", bound=ReplyBody)
-R = TypeVar("R", bound=HasUsage)
+R = TypeVar("R")
 
 
 def create_client(endpoint: Endpoint) -> openai.AsyncOpenAI:
@@ -115,21 +96,14 @@ class ApiCaller:
 
     model: str
     timeout: float
-    observer: CallObserver
 
     async def send(
         self, request: Callable[[], Awaitable[RawReply]], read: Callable[[bytes], R | CallFailure], purpose: CallPurpose
     ) -> R | CallFailure:
-        """What `read` makes of the reply, or what its failure means; told to the observer either way."""
-        start = time.perf_counter()
+        """What `read` makes of the reply, or what its failure means; a failure is counted."""
         outcome = await self._send_once(request, read)
-        self.observer(
-            purpose=purpose,
-            model=self.model,
-            seconds=time.perf_counter() - start,
-            usage=Usage() if isinstance(outcome, CallFailure) else outcome.usage,
-            error_code=outcome.code if isinstance(outcome, CallFailure) else None,
-        )
+        if isinstance(outcome, CallFailure):
+            metrics.MODEL_ERRORS.labels(purpose=purpose, model=self.model, error=outcome.code).inc()
         return outcome
 
     async def _send_once(

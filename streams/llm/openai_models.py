@@ -1,4 +1,4 @@
-"""The two ports on any OpenAI-compatible server, through the `openai` package."""
+"""A chat model and an embedder on any OpenAI-compatible server, through the package `openai`."""
 
 import base64
 import binascii
@@ -14,17 +14,16 @@ import openai
 from pydantic import BaseModel
 
 from mnemolog.schemas.vector import Vector
-from mnemolog.streams.llm.call_retry import CallFailure, CallRetrier
+from mnemolog.streams.llm.call_retry import CallFailure, CallRetrier, RetrySettings
 from mnemolog.streams.llm.openai_client import (
     ApiCaller,
-    CallObserver,
     Endpoint,
     ReplyBody,
     create_client,
-    ignore_call,
     parse_body,
 )
 from mnemolog.streams.llm.ports import Embeddings, Prompt, Reply, Usage
+from mnemolog.streams.settings import StreamsSettings
 
 StructuredOutput = Literal["json_schema", "json_object", "none"]
 MAX_TEXTS: Final = 256
@@ -78,13 +77,12 @@ class OpenAiChatModel:
         *,
         structured_output: StructuredOutput = "json_schema",
         temperature: float | None = 0.0,
-        observer: CallObserver = ignore_call,
     ) -> None:
         self.model = model
         self._structured_output = structured_output
         self._temperature = openai.omit if temperature is None else temperature
         self._client = create_client(endpoint)
-        self._caller = ApiCaller(model=model, timeout=endpoint.timeout, observer=observer)
+        self._caller = ApiCaller(model=model, timeout=endpoint.timeout)
         self._retrier = CallRetrier(endpoint.retry, name=f"chat {model}")
         # What a turn's own model or timeout brings about is to hold up no other turn.
         self._override_retrier = CallRetrier(endpoint.retry, name="chat with a turn's own model or timeout")
@@ -178,14 +176,13 @@ class OpenAiEmbedder:
         *,
         dimensions: int | None = None,
         encoding: Literal["base64", "float"] = "base64",
-        observer: CallObserver = ignore_call,
     ) -> None:
         self.model = model
         self._encoding: Literal["base64", "float"] = encoding
         self._asked_dimensions = openai.omit if dimensions is None else dimensions
         self._dimensions = dimensions
         self._client = create_client(endpoint)
-        self._caller = ApiCaller(model=model, timeout=endpoint.timeout, observer=observer)
+        self._caller = ApiCaller(model=model, timeout=endpoint.timeout)
         self._retrier = CallRetrier(endpoint.retry, name=f"embeddings {model}")
 
     @property
@@ -234,6 +231,25 @@ class OpenAiEmbedder:
             )
         self._dimensions = expected
         return Embeddings(vectors=tuple(Vector.from_values(self.model, row) for row in rows), usage=body.tokens)
+
+
+def chat_model_from_settings(settings: StreamsSettings) -> OpenAiChatModel:
+    endpoint = _endpoint(settings, timeout=settings.llm_timeout, concurrency=settings.llm_concurrency)
+    return OpenAiChatModel(endpoint, settings.chat_model, structured_output=settings.structured_output)
+
+
+def embedder_from_settings(settings: StreamsSettings) -> OpenAiEmbedder:
+    endpoint = _endpoint(settings, timeout=settings.embedding_timeout, concurrency=settings.embedding_concurrency)
+    return OpenAiEmbedder(endpoint, settings.embedding_model, dimensions=settings.embedding_dimensions)
+
+
+def _endpoint(settings: StreamsSettings, *, timeout: float, concurrency: int) -> Endpoint:
+    return Endpoint(
+        base_url=settings.base_url,
+        api_key=settings.api_key.get_secret_value() if settings.api_key else None,
+        timeout=timeout,
+        retry=RetrySettings(max_concurrent=concurrency),
+    )
 
 
 def request_batches(texts: Sequence[str]) -> Iterator[list[str]]:

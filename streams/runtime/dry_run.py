@@ -15,14 +15,15 @@ from mnemolog.projections.stores.event_history import EventHistoryStore
 from mnemolog.projections.stores.facts import FactStore
 from mnemolog.projections.stores.limits import LimitReservations
 from mnemolog.projections.stores.policies import PolicyStore
-from mnemolog.projections.stores.replies import ReplyKey, ReplyStore, StoredReply
+from mnemolog.projections.stores.replies import ReplyStore
 from mnemolog.schemas.commit import Commit
 from mnemolog.schemas.envelopes import End, MatchedFacts
 from mnemolog.schemas.provenance import Step
+from mnemolog.schemas.replies import ReplyKey, StoredReply
 from mnemolog.schemas.turn import Turn
 from mnemolog.streams.commands.handler import CommandHandler
 from mnemolog.streams.kafka.record import KafkaRecord
-from mnemolog.streams.kafka.topics import CONVERSATION_TURNS, MEMORY_COMMANDS
+from mnemolog.streams.kafka.topics import CONVERSATION_TURNS
 from mnemolog.streams.resolution.limits import LimitEnforcer
 from mnemolog.streams.runtime.effective_settings import EffectiveSettings
 from mnemolog.streams.runtime.models import StageModels
@@ -98,7 +99,7 @@ class DryRun:
     async def decide(self, turn: Turn) -> Commit:
         """The commit that `turn` would have, published now, if nothing of its owner were under way."""
         record = _record(turn, self._clock())
-        admitted = parse_source(record, max_bytes=self._settings.max_turn_bytes, commands=MEMORY_COMMANDS.name)
+        admitted = parse_source(record, max_bytes=self._settings.max_turn_bytes)
         extracted = await run_stage(self._extract, finish_extract, admitted, record)
         embedded = await run_stage(self._embed, finish_embed, ReceivedEnvelope(extracted), record)
         matched = await run_stage(self._match, finish_match, ReceivedEnvelope(embedded), record)

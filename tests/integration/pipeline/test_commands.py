@@ -1,11 +1,14 @@
 """A command's whole way, on a real Kafka and a real Postgres: in order with the turns of its owner."""
 
+import asyncio
 import json
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
+from pydantic import SecretStr
 
 from mnemolog.client.client import MemoryClient
 from mnemolog.errors import PublishError
@@ -29,13 +32,12 @@ from mnemolog.schemas.ids import fact_id
 from mnemolog.schemas.policy import Limits, Policy
 from mnemolog.schemas.scope import Scope
 from mnemolog.settings import Settings
-from mnemolog.streams.kafka.topics import DEAD_LETTERS, MEMORY_COMMANDS
+from mnemolog.streams.kafka.topics import CONVERSATION_TURNS, DEAD_LETTERS, topic_name
 from mnemolog.streams.settings import StreamsSettings
 from tests.support.harnesses.worker_harness import (
     MONDAY,
     TenantHarness,
-    publish_commands,
-    publish_turns,
+    publish_records,
     query_rows,
     running_worker,
     user_turn,
@@ -51,6 +53,10 @@ MIRA = Scope(user_id="mira")
 def command(command_id: str, payload: CommandPayload, scope: Scope, **fields: Any) -> Command:
     issued_at = MONDAY + timedelta(hours=1)
     return Command(**{"command_id": command_id, "scope": scope, "issued_at": issued_at, "order": payload, **fields})
+
+
+def client_settings(tenant: TenantHarness) -> Settings:
+    return Settings.model_validate(tenant.settings.model_dump() | {"tenant": tenant.tenant})
 
 
 def berlin_id(tenant: TenantHarness) -> UUID:
@@ -76,7 +82,7 @@ async def test_an_update_takes_the_place_of_a_fact_and_is_found_by_its_own_vecto
     assert new["embedding_model"] == old["embedding_model"]
     (committed,) = await tenant.rows("SELECT * FROM commits WHERE tenant = %s AND source_id = 'c1'")
     assert (committed["source_kind"], committed["order_kind"], committed["actor"]) == ("command", "update", "support")
-    assert (committed["llm_calls"], committed["origin_topic"]) == (0, tenant.topic(MEMORY_COMMANDS.name))
+    assert (committed["llm_calls"], committed["origin_topic"]) == (0, tenant.topic(CONVERSATION_TURNS.name))
 
 
 async def test_a_backlog_of_turns_and_commands_is_carried_out_in_order(
@@ -85,10 +91,10 @@ async def test_a_backlog_of_turns_and_commands_is_carried_out_in_order(
     """In a worker of its own, which starts when all is published."""
     async with running_worker(settings):
         pass
-    await publish_turns(settings, user_turn("t1", "I live in Berlin."), user_turn("t2", "I work as a nurse."))
-    await publish_commands(settings, command("c1", DeleteAll(), MIRA))
-    await publish_turns(settings, user_turn("t3", "I own a dog."), user_turn("t4", "I like tea."))
-    await publish_commands(settings, command("c2", DeleteAll(key="home_city"), MIRA))
+    await publish_records(settings, user_turn("t1", "I live in Berlin."), user_turn("t2", "I work as a nurse."))
+    await publish_records(settings, command("c1", DeleteAll(), MIRA))
+    await publish_records(settings, user_turn("t3", "I own a dog."), user_turn("t4", "I like tea."))
+    await publish_records(settings, command("c2", DeleteAll(key="home_city"), MIRA))
     async with running_worker(settings):
         await wait_for_outcomes(database, 6)
     found = {row["text"]: row["status"] for row in await query_rows(database, "SELECT text, status FROM facts")}
@@ -112,8 +118,9 @@ async def test_what_cannot_be_carried_out_is_refused_and_touches_nothing(tenant:
     )
     explode = json.loads(command("explode", DeleteAll(), tenant.scope()).to_bytes()) | {"order": {"kind": "explode"}}
     zone = json.loads(command("zone", DeleteAll(), tenant.scope()).to_bytes()) | {"issued_at": "2026-03-02T09:00:00"}
-    bad = [json.dumps(explode).encode(), json.dumps(zone).encode(), b"delete everything", b"", b"\xff" * 200_000]
-    topic = tenant.topic(MEMORY_COMMANDS.name)
+    oversize = command("large", DeleteAll(), tenant.scope(), actor="x" * 200_000).to_bytes()
+    bad = [b"delete everything", b"", json.dumps(explode).encode(), json.dumps(zone).encode(), oversize]
+    topic = tenant.topic(CONVERSATION_TURNS.name)
     positions = await publish(tenant.kafka, topic, [(tenant.scope().key, value) for value in bad])
     expected = {
         "unknown": "unknown_fact",
@@ -125,9 +132,9 @@ async def test_what_cannot_be_carried_out_is_refused_and_touches_nothing(tenant:
         "foreign-undo": "nothing_to_undo",
         "explode": "invalid_command",
         "zone": "missing_zone",
-        positions[2]: "not_a_record",
-        positions[3]: "not_a_record",
-        positions[4]: "oversize",
+        "large": "oversize",
+        positions[0]: "not_a_record",
+        positions[1]: "not_a_record",
     }
 
     async def refusals() -> list[dict[str, Any]]:
@@ -137,7 +144,8 @@ async def test_what_cannot_be_carried_out_is_refused_and_touches_nothing(tenant:
 
     refused = await wait_until(refusals)
     assert {row["source_id"]: row["reason"] for row in refused} == expected
-    assert all(row["detail"] and row["source_kind"] == "command" and row["outcome"] != "done" for row in refused)
+    assert all(row["detail"] and row["outcome"] != "done" for row in refused)
+    assert {row["source_id"] for row in refused if row["source_kind"] == "turn"} == set(positions[:2])
     assert await tenant.rows("SELECT * FROM facts WHERE tenant = %s") == before
     letters = await read_all(tenant.kafka, tenant.topic(DEAD_LETTERS.name))
     assert len([letter for letter in letters if letter.value in bad]) == len(bad)
@@ -152,32 +160,37 @@ async def test_a_command_that_is_delivered_twice_is_carried_out_once(tenant: Ten
     assert await tenant.statuses() == {"Mira lives in Berlin.": "superseded", "Mira lives in Bern.": "retracted"}
 
 
-async def test_turns_and_commands_survive_a_rebuild_and_the_audit_passes(
+async def test_turns_commands_and_what_is_neither_survive_a_rebuild_and_the_audit_passes(
     settings: StreamsSettings, database: str
 ) -> None:
     """In a database of its own: it is rebuilt and audited as a whole."""
+    assert settings.kafka is not None
     async with running_worker(settings):
-        await publish_turns(settings, user_turn("t1", "I live in Berlin."), user_turn("t2", "I moved to Munich."))
+        await publish_records(settings, user_turn("t1", "I live in Berlin."), user_turn("t2", "I moved to Munich."))
         await wait_for_outcomes(database, 2)
-        await publish_commands(
-            settings, command("c1", Undo(source_id="t2"), MIRA), command("c2", Undo(source_id="c1"), MIRA)
-        )
+        undos = [command("c1", Undo(source_id="t2"), MIRA), command("c2", Undo(source_id="c1"), MIRA)]
+        await publish_records(settings, *undos)
         await wait_for_outcomes(database, 4)
         add_only = SetPolicy(level="scope", policy=Policy(add_only=True))
-        await publish_commands(settings, command("c3", add_only, MIRA))
-        await publish_commands(settings, command("c4", DeleteAll(), Scope(user_id="jonas")))
-        await wait_for_outcomes(database, 6)
-    found = await query_rows(database, "SELECT status, text FROM facts ORDER BY recorded_at")
-    assert [tuple(row.values()) for row in found] == [
-        ("superseded", "Mira lives in Berlin."),
-        ("active", "Mira lives in Munich."),
-    ]
+        foreign = command("c4", DeleteAll(), Scope(user_id="jonas"))
+        await publish_records(settings, command("c3", add_only, MIRA), foreign)
+        broken = [b"nonsense", b'{"kind": "command"}', b'{"kind": "command", "command_id": 7}', b"\xff", b'"command"']
+        topic = topic_name(CONVERSATION_TURNS, settings.topic_prefix)
+        await publish(settings.kafka, topic, [(MIRA.key, value) for value in broken])
+        await wait_for_outcomes(database, 11)
+        journaled = "SELECT 1 FROM mnemolog_journal.turn_journal HAVING count(*) = 5"
+        await wait_until(partial(query_rows, database, journaled))
+    found = await query_rows(database, "SELECT text, status FROM facts")
+    assert {row["text"]: row["status"] for row in found} == {
+        "Mira lives in Berlin.": "superseded",
+        "Mira lives in Munich.": "active",
+    }
     async with open_pool(database, min_size=1, max_size=4, application_name="test") as pool:
         report = await rebuild(database, TableLogSource(pool))
         assert report.equal, report
         async with pool.connection() as connection:
             audited = await audit(connection, now=datetime.now(UTC))
-    assert (audited.ok, audited.accepted) == (True, 2)
+    assert (audited.ok, audited.accepted) == (True, 5)
 
 
 async def test_a_policy_holds_for_the_turns_after_it(tenant: TenantHarness) -> None:
@@ -200,6 +213,44 @@ async def test_a_policy_holds_for_the_turns_after_it(tenant: TenantHarness) -> N
     assert list((await tenant.statuses()).values()) == ["active", "active"]
 
 
+async def test_a_turn_published_at_once_after_a_commands_acknowledgement_is_read_after_it(
+    tenant: TenantHarness,
+) -> None:
+    """Turn, command, turn, each as soon as the one before is acknowledged, for many users at once."""
+    async with MemoryClient.from_settings(client_settings(tenant)) as memory:
+
+        async def forget_and_tell(user: str) -> None:
+            await memory.add("I have a red car.", user_id=user, infer=False)
+            await memory.delete_all(user_id=user)
+            await memory.add("I have a blue bike.", user_id=user, infer=False)
+
+        await asyncio.gather(*(forget_and_tell(f"user{number}") for number in range(50)))
+        await tenant.outcomes(150)
+    query = "SELECT text, status, count(*) AS n FROM facts WHERE tenant = %s GROUP BY 1, 2 ORDER BY 1"
+    assert [(row["text"], row["status"], row["n"]) for row in await tenant.rows(query)] == [
+        ("I have a blue bike.", "active", 50),
+        ("I have a red car.", "retracted", 50),
+    ]
+
+
+async def test_only_a_command_with_the_token_is_carried_out(settings: StreamsSettings, database: str) -> None:
+    """The client and the timer send the token; who publishes to the topic without it can send turns alone."""
+    strict = settings.model_copy(update={"command_token": SecretStr("s3cret"), "expiry_interval": 0.2})
+    permit = user_turn("t2", "Parking permit.", infer=False, valid_until=MONDAY + timedelta(days=1))
+    own = Settings.model_validate(strict.model_dump())
+    async with running_worker(strict), MemoryClient.from_settings(own) as memory:
+        await publish_records(strict, user_turn("t1", "I live in Berlin."), command("foreign", DeleteAll(), MIRA))
+        await publish_records(strict, permit)
+        assert (await wait_for_outcomes(database, 4))["foreign"] == "rejected"
+        found = await query_rows(database, "SELECT text, status FROM facts ORDER BY text")
+        assert [row["status"] for row in found] == ["active", "expired"]
+        (own_command,) = await memory.delete_all(user_id="mira")
+        assert (await memory.wait(own_command.command_id)).success
+    (refused,) = await query_rows(database, "SELECT reason, detail FROM commits WHERE source_id = 'foreign'")
+    assert refused["reason"] == "not_allowed"
+    assert "MNEMOLOG_COMMAND_TOKEN" in refused["detail"]
+
+
 async def test_what_has_ended_is_expired_by_the_timer(tenant: TenantHarness) -> None:
     past = MONDAY + timedelta(days=1)
     await tenant.publish(
@@ -213,8 +264,7 @@ async def test_what_has_ended_is_expired_by_the_timer(tenant: TenantHarness) -> 
 
 
 async def test_the_client_sends_commands_and_waits(tenant: TenantHarness) -> None:
-    own = Settings.model_validate(tenant.settings.model_dump() | {"tenant": tenant.tenant})
-    async with MemoryClient.from_settings(own) as memory:
+    async with MemoryClient.from_settings(client_settings(tenant)) as memory:
         for user, agent in (("mira", None), ("mira", "bot"), ("jonas", None)):
             accepted = await memory.add("I live in Berlin.", user_id=user, agent_id=agent, speaker=user.capitalize())
             await memory.wait(accepted.turn_id)

@@ -22,8 +22,8 @@ from mnemolog.streams.kafka.dead_letters import DeadLetterWriter
 from mnemolog.streams.kafka.dedup import SeenOrigins
 from mnemolog.streams.kafka.keyed_window import KeyedWindow
 from mnemolog.streams.kafka.log_reader import KafkaLogReader
-from mnemolog.streams.kafka.record import KafkaRecord
-from mnemolog.streams.kafka.sender import Sender, SentRecord
+from mnemolog.streams.kafka.record import KafkaRecord, RecordMetadata
+from mnemolog.streams.kafka.sender import Sender
 from mnemolog.streams.kafka.topics import CONVERSATION_TURNS, MEMORY_EVENTS, TOPICS, topic_name
 from mnemolog.streams.kafka.window import Delivery
 from mnemolog.streams.settings import StreamsSettings
@@ -34,7 +34,7 @@ from tests.support.builders.commits import added, commit, day, replaced
 from tests.support.databases import database_name, fresh_database
 from tests.support.harnesses.worker_harness import (
     TenantHarness,
-    publish_turns,
+    publish_records,
     query_rows,
     running_worker,
     user_turn,
@@ -44,6 +44,7 @@ from tests.support.harnesses.worker_harness import (
 )
 from tests.support.polling import eventually
 from tests.support.servers.kafka_client import publish, read_all, wait_until
+from tests.support.servers.memory_broker import SentRecord
 from tests.support.servers.openai_server import OpenAiServer
 
 pytestmark = [pytest.mark.kafka, pytest.mark.postgres, pytest.mark.asyncio(loop_scope="package")]
@@ -78,11 +79,11 @@ class ManualAckBroker:
     """Confirms each record only when it is told to."""
 
     def __init__(self) -> None:
-        self.sent: list[asyncio.Future[SentRecord]] = []
+        self.sent: list[asyncio.Future[RecordMetadata]] = []
 
     async def enqueue(
         self, topic: str, *, key: bytes | None, value: bytes | None, headers: Sequence[tuple[str, bytes]]
-    ) -> Awaitable[SentRecord]:
+    ) -> Awaitable[RecordMetadata]:
         del topic, key, value, headers
         self.sent.append(asyncio.get_running_loop().create_future())
         return self.sent[-1]
@@ -132,10 +133,10 @@ async def test_law_2_every_accepted_turn_has_exactly_one_end(settings: StreamsSe
     with OpenAiServer() as server:
         server.fail(mode="wrong_schema", times=3, path="chat", containing="turn_id: fails")
         async with running_worker(with_chat_server(settings, server)):
-            await publish_turns(
+            await publish_records(
                 settings, *(user_turn(f"t{n}", f"I own {n} books.", user=f"user{n % 4}") for n in range(20))
             )
-            await publish_turns(
+            await publish_records(
                 settings,
                 user_turn("blank", " "),
                 user_turn("fails", "I live in Rome."),
@@ -174,7 +175,7 @@ async def test_law_4_the_log_is_enough_and_no_model_is_asked(settings: StreamsSe
     with OpenAiServer() as server:
         async with running_worker(with_chat_server(settings, server)):
             said = ["I live in Bern.", "I live in Rome.", "I like tea.", "I live in Bern.", "I like tea."]
-            await publish_turns(settings, *(user_turn(f"t{n}", text) for n, text in enumerate(said)))
+            await publish_records(settings, *(user_turn(f"t{n}", text) for n, text in enumerate(said)))
             await wait_for_outcomes(database, len(said))
         asked = dict(server.requests)
         assert asked
@@ -227,8 +228,8 @@ async def test_law_6_a_decision_sees_every_earlier_commit_of_its_owner(
         return {turn.turn_id for turn in others} <= set(await committed())
 
     async with running_worker(settings, ["journal", "extract", "embed", "match", "resolve"]):
-        await publish_turns(settings, user_turn("m1", "I live in Bern."), user_turn("m2", "I live in Bern."))
-        await publish_turns(settings, *others)
+        await publish_records(settings, user_turn("m1", "I live in Bern."), user_turn("m2", "I live in Bern."))
+        await publish_records(settings, *others)
         await wait_until(others_are_committed)
         # Nothing is projected yet. A turn behind m2 in its partition has its commit, and m2 waits for that of m1.
         found = await committed()

@@ -5,7 +5,6 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from itertools import groupby
 from typing import Any
 
 import psycopg
@@ -17,7 +16,7 @@ from mnemolog.schemas.scope import Scope
 from mnemolog.schemas.turn import Message, Turn
 from mnemolog.streams.kafka.admin import ensure_topics
 from mnemolog.streams.kafka.record import KafkaRecord
-from mnemolog.streams.kafka.topics import CONVERSATION_TURNS, MEMORY_COMMANDS, topic_name
+from mnemolog.streams.kafka.topics import CONVERSATION_TURNS, topic_name
 from mnemolog.streams.runtime.wiring import ALL_STAGES
 from mnemolog.streams.runtime.worker import WorkerReport, run_worker
 from mnemolog.streams.settings import StreamsSettings
@@ -83,16 +82,10 @@ def user_turn(turn_id: str, *contents: str, user: str = "mira", **fields: Any) -
     )
 
 
-async def publish_turns(settings: StreamsSettings, *turns: Turn) -> None:
+async def publish_records(settings: StreamsSettings, *records: Turn | Command) -> None:
     assert settings.kafka is not None
     topic = topic_name(CONVERSATION_TURNS, settings.topic_prefix)
-    await publish(settings.kafka, topic, [(turn.scope.key, turn.to_bytes()) for turn in turns])
-
-
-async def publish_commands(settings: StreamsSettings, *commands: Command) -> None:
-    assert settings.kafka is not None
-    topic = topic_name(MEMORY_COMMANDS, settings.topic_prefix)
-    await publish(settings.kafka, topic, [(command.scope.key, command.to_bytes()) for command in commands])
+    await publish(settings.kafka, topic, [(record.scope.key, record.to_bytes()) for record in records])
 
 
 async def query_rows(database: str, query: str, *parameters: Any) -> list[dict[str, Any]]:
@@ -134,9 +127,7 @@ class TenantHarness:
         return user_turn(turn_id, *contents, user=user, **{"scope": self.scope(user), **fields})
 
     async def publish(self, *records: Turn | Command) -> None:
-        """Publish in this order; each kind by itself where they have topics of their own."""
-        for topic, group in groupby(records, _topic_of):
-            await publish(self.kafka, self.topic(topic), [(record.scope.key, record.to_bytes()) for record in group])
+        await publish_records(self.settings, *records)
 
     async def rows(self, query: str, *parameters: Any) -> list[dict[str, Any]]:
         """What `query` finds; its first parameter is the tenant."""
@@ -167,7 +158,3 @@ class TenantHarness:
         """The tenant's records in memory_events."""
         records = await read_all(self.kafka, self.topic("memory_events"))
         return [record for record in records if (record.key or b"").startswith(f"{self.tenant}/".encode())]
-
-
-def _topic_of(record: Turn | Command) -> str:
-    return (CONVERSATION_TURNS if isinstance(record, Turn) else MEMORY_COMMANDS).name

@@ -36,6 +36,7 @@ from mnemolog.schemas.vector import Vector
 from tests.support.paths import ROOT
 
 JSON_FOLDER = ROOT / "schemas" / "json"
+VERSIONS = {"turn": 3, "command": 3, "commit": 2}
 CHARACTERS = st.characters(exclude_categories=["Cs"], exclude_characters="\x00")
 TEXTS = st.text(CHARACTERS, max_size=40)
 IDENTIFIERS = st.text(
@@ -215,7 +216,7 @@ COMMITS = st.builds(
 
 @cache
 def _validator(name: str) -> jsonschema.Draft202012Validator:
-    return jsonschema.Draft202012Validator(json.loads((JSON_FOLDER / f"{name}.v2.json").read_bytes()))
+    return jsonschema.Draft202012Validator(json.loads((JSON_FOLDER / f"{name}.v{VERSIONS[name]}.json").read_bytes()))
 
 
 @given(TURNS)
