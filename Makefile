@@ -26,8 +26,8 @@ demo: $(STAMP) ## the whole stack, a real conversation, the result on the screen
 up: $(STAMP) ## Kafka, Postgres and all stages over ./.mnemolog until Ctrl-C
 	@$(BIN)/mnemolog up
 
-test: $(STAMP) ## every test but the long ones
-	@$(BIN)/python -m pytest
+test: $(STAMP) ## every test but the long ones; PROCESSES=2 side by side, ARGS=...
+	@$(BIN)/python -m pytest --numprocesses $(or $(PROCESSES),2) --durations 10 $(ARGS)
 
 test: missing_tools
 

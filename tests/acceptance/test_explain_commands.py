@@ -1,10 +1,10 @@
-"""Why it is as it is, and what waits for somebody's word: the commands that explain, on one running installation."""
+"""The commands that explain facts and turns and list what is pending, on one running installation."""
 
 import json
 
 import pytest
 
-from tests.support.harnesses.command_line import CommandLine, InProcessCommandLine, turn_json
+from tests.support.harnesses.command_line import CommandLine, turn_json
 
 pytestmark = [pytest.mark.kafka, pytest.mark.postgres]
 
@@ -18,15 +18,14 @@ TURNS = [
 
 @pytest.fixture(scope="module")
 def populated(shell: CommandLine) -> CommandLine:
-    """The installation after it has been told the story, asked from within this process."""
-    near = InProcessCommandLine(folder=shell.folder, settings=shell.settings)
-    tally = near.json("publish", "-", "--wait", stdin="\n".join(TURNS))
+    """The installation after the turns were published."""
+    tally = shell.json("publish", "-", "--wait", stdin="\n".join(TURNS))
     assert tally["ends"] == {"facts": 4}
-    return near
+    return shell
 
 
-def fact_id(told: CommandLine, text: str) -> str:
-    every = told.json("facts", "--user", "lena", "--all")
+def fact_id(shell: CommandLine, text: str) -> str:
+    every = shell.json("facts", "--user", "lena", "--all")
     return str(next(fact["fact_id"] for fact in every if fact["text"] == text))
 
 

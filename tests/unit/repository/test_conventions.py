@@ -13,8 +13,8 @@ from typing import Any
 
 import mnemolog.projections.metrics
 import mnemolog.streams.metrics
+from tests.support.paths import ROOT
 
-ROOT = Path(__file__).parents[3]
 MAX_FUNCTION_LINES = 60
 MAX_MODULE_LINES = 400
 KNOWN_LABELS = {

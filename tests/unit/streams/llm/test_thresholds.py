@@ -1,5 +1,3 @@
-from pathlib import Path
-
 import structlog
 
 from mnemolog.schemas.provenance import Thresholds
@@ -14,6 +12,7 @@ from tests.support.builders.labelled_pairs import (
     UNRELATED,
     parse_pairs,
 )
+from tests.support.paths import ROOT
 
 
 async def similarities(table: str) -> list[float]:
@@ -82,7 +81,7 @@ def test_every_default_names_its_source_and_is_in_order() -> None:
 
 
 def test_the_documentation_has_the_numbers_of_every_known_model() -> None:
-    page = (Path(__file__).parents[4] / "docs" / "discussions.md").read_text()
+    page = (ROOT / "docs" / "discussions.md").read_text()
     for model, known in DEFAULTS_BY_MODEL.items():
         numbers = (known.conflict, known.ending, known.duplicate, known.raw_duplicate, known.near_duplicate)
         row = " | ".join(f"{number:.2f}"[1:] if number < 0.99 else f"{number:.3f}"[1:] for number in numbers)
