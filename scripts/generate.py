@@ -1,4 +1,4 @@
-"""Write every generated file, or with --check say which ones differ from what would be written.
+"""Write every generated file, or with --check show which ones differ.
 
 To generate another file, add its path and its function to GENERATED.
 """
@@ -71,7 +71,7 @@ def metrics_page() -> str:
     ]
     return _page(
         "Metrics",
-        "What a worker shows at `/metrics`. No label names a user or holds text.",
+        "The metrics of a worker at `/metrics`. No label names a user or holds text.",
         _table(("metric", "kind", "unit", "labels", "meaning"), rows),
     )
 

@@ -4,7 +4,6 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TypeVar
 
 from psycopg import ProgrammingError
 from psycopg.conninfo import conninfo_to_dict
@@ -14,7 +13,6 @@ from mnemolog.errors import NotConnectedError, SettingsError
 from mnemolog.settings import Settings
 
 DISCOVERY_FILE = "connection.json"
-_S = TypeVar("_S", bound=Settings)
 
 
 class ServerAddresses(BaseModel):
@@ -28,7 +26,7 @@ class ServerAddresses(BaseModel):
     pid: int
 
 
-def with_discovered_servers(settings: _S) -> _S:
+def with_discovered_servers(settings: Settings) -> Settings:
     """Complete `settings` with the servers of a running `up` on the same data folder, where they name none.
 
     Raises `NotConnectedError` when a server is named nowhere.

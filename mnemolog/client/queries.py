@@ -71,10 +71,9 @@ class QueryMixin(ClientBase):
         """
         scope_filter = _filter(scope)
         check_unicode(query)
-        embedded = await self._connections.query_embedder.embed(query)
-        hits = await self._query(searches.search, scope_filter, query, embedded.vector, limit=limit, at=self._now())
-        mode: searches.SearchMode = "hybrid" if embedded.vector else "lexical"
-        return SearchResult(hits=tuple(hits), mode=mode, notice=embedded.notice)
+        vector, notice = await self._connections.query_embedder.embed(query)
+        hits = await self._query(searches.search, scope_filter, query, vector, limit=limit, at=self._now())
+        return SearchResult(hits=tuple(hits), mode="hybrid" if vector else "lexical", notice=notice)
 
     @scoped
     async def facts(self, *, all_versions: bool = False, **scope: Unpack[ScopeArgs]) -> list[Fact]:

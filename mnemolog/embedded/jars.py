@@ -1,4 +1,4 @@
-"""Kafka's jars: a locked list of coordinates and sums, fetched once into the user's cache, checked on each start."""
+"""Kafka's jars: a locked list with checksums, fetched once into the user's cache and checked on each start."""
 
 from __future__ import annotations
 
@@ -145,7 +145,7 @@ def _fetch_one(jar: Jar, folder: Path, scratch: Path, fetch: Fetch) -> None:
         if _has_expected_sum(fetched, jar):
             fetched.replace(folder / jar.file_name)
             return
-        reason = "what came has another sha256 than the lock file names"
+        reason = "the file has another sha256 than the lock file"
     raise JarsUnavailableError(
         f"{jar} could not be fetched in {ATTEMPTS} attempts ({reason}): "
         "check the network and free disk space, then start again"

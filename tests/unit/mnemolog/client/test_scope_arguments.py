@@ -54,7 +54,7 @@ SCOPED: dict[str, Callable[[MemoryClient], Callable[..., Awaitable[Any]]]] = {
 @pytest.fixture(autouse=True)
 def without_embedder(monkeypatch: pytest.MonkeyPatch) -> None:
     async def embed(*_: object) -> Any:
-        return type("", (), {"vector": None, "notice": None})
+        return None, None
 
     monkeypatch.setattr("mnemolog.client.query_embedder.QueryEmbedder.embed", embed)
 
