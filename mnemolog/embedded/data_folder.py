@@ -111,13 +111,8 @@ class DataFolder:
             _stop_stale_child(server, child)
         self._save_state(children={})
 
-    def _save_state(
-        self, *, ports: dict[str, int] | None = None, children: dict[str, RunningChild] | None = None
-    ) -> None:
-        self.state = FolderState(
-            ports=self.state.ports if ports is None else ports,
-            children=self.state.children if children is None else children,
-        )
+    def _save_state(self, **changes: dict[str, int] | dict[str, RunningChild]) -> None:
+        self.state = self.state.model_copy(update=changes)
         _write_privately(self.path / "state.json", self.state.model_dump_json())
 
 
