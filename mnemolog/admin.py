@@ -7,7 +7,6 @@ from datetime import UTC, datetime
 from typing import Final, Literal
 
 import structlog
-from aiokafka.admin import AIOKafkaAdminClient  # type: ignore[import-untyped] # aiokafka ships no types
 from aiokafka.errors import KafkaError  # type: ignore[import-untyped] # aiokafka ships no types
 from psycopg import AsyncConnection, OperationalError
 from psycopg.rows import TupleRow
@@ -24,7 +23,7 @@ from mnemolog.projections.rebuild.rebuild import Progress, RebuildReport
 from mnemolog.projections.retry import retry_while
 from mnemolog.projections.sql import queries
 from mnemolog.settings import Settings
-from mnemolog.streams.kafka.admin import TopicState, describe_topics, ensure_topics
+from mnemolog.streams.kafka.admin import TopicState, connected_admin, describe_topics, ensure_topics
 from mnemolog.streams.kafka.log_reader import KafkaLogReader
 from mnemolog.streams.kafka.old_commands import drain_old_commands
 from mnemolog.streams.kafka.topics import command_headers
@@ -39,7 +38,7 @@ COORDINATOR_POLL_SECONDS: Final = 0.1
 async def create_topics(settings: Settings, *, forward_commands: bool = False) -> list[str]:
     """Create what is missing; the names. Raises `StartRefused` where what is there differs from what is declared.
 
-    Unread commands of the topic `memory_commands` of version 0.1 are refused as well, or forwarded.
+    Unread commands of the topic `memory_commands` of earlier versions are refused as well, or forwarded.
     """
     with _translated_kafka_errors(settings):
         created = await ensure_topics(
@@ -60,10 +59,8 @@ async def create_topics(settings: Settings, *, forward_commands: bool = False) -
 
 async def _wait_for_coordinator(settings: Settings) -> None:
     """Wait until Kafka can coordinate consumer groups: a new one prepares that at the first request."""
-    admin = AIOKafkaAdminClient(bootstrap_servers=settings.kafka)
-    await admin.start()
     try:
-        async with asyncio.timeout(COORDINATOR_SECONDS):
+        async with connected_admin(settings.kafka or "") as admin, asyncio.timeout(COORDINATOR_SECONDS):
             await retry_while(
                 lambda error: isinstance(error, KafkaError) and error.retriable,
                 lambda: admin.find_coordinator("mnemolog"),
@@ -73,8 +70,6 @@ async def _wait_for_coordinator(settings: Settings) -> None:
         raise ServerUnavailableError(
             f"Kafka at {settings.kafka} had no group coordinator within {COORDINATOR_SECONDS:g} s: look at its log"
         ) from error
-    finally:
-        await admin.close()
 
 
 async def topic_states(settings: Settings) -> list[TopicState]:

@@ -1,4 +1,4 @@
-"""Empty the topic `memory_commands`, which had the commands up to version 0.1. To be removed with version 0.3."""
+"""Empty the topic `memory_commands`, where earlier versions had the commands. To be removed in a later version."""
 
 from typing import Any, Final
 

@@ -1,4 +1,4 @@
-"""The topic `memory_commands` of version 0.1 on a real broker: refused while unread, or forwarded once."""
+"""The topic `memory_commands` of earlier versions on a real broker: refused while unread, or forwarded once."""
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
