@@ -8,8 +8,7 @@ from mnemolog.cli.options import EXACT_SCOPE, Change, Query, change_command, que
 from mnemolog.cli.output import cell, print_table
 
 if TYPE_CHECKING:
-    from mnemolog.projections.stores.policies import StoredPolicies
-    from mnemolog.schemas.policy import Policy
+    from mnemolog.schemas.policy import Policy, StoredPolicies
 
 policy = typer.Typer(help="Show or set the policy of a tenant or scope.", no_args_is_help=True)
 

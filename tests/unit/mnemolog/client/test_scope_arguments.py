@@ -19,6 +19,10 @@ from tests.unit.mnemolog.client.test_commands import AT, F1, OfflineClient
 OWN_SCOPE = {"user_id": "alice", "agent_id": "bot", "app_id": "chat", "run_id": "r1"}
 
 
+class AnswerlessError(Exception):
+    """The query is known, and nothing more is asked of the test."""
+
+
 class QueryRecorder(OfflineClient):
     """Records what would be queried."""
 
@@ -27,11 +31,14 @@ class QueryRecorder(OfflineClient):
         if settings:
             self._settings = settings
         self.arguments: list[Any] = []
+        self.answer: Any = []
 
     async def _query(self, query: Any, *args: Any, **kwargs: Any) -> Any:
         self.arguments += [*args, *kwargs.values()]
         self.asked = query
-        return []
+        if self.answer is None:
+            raise AnswerlessError
+        return self.answer
 
     @property
     def filter(self) -> ScopeFilter:
@@ -123,7 +130,9 @@ async def test_questions_about_one_turn_or_fact_take_the_tenant_and_the_user(
     call: Callable[[MemoryClient], Awaitable[Any]], expected: list[Any]
 ) -> None:
     client = QueryRecorder()
-    await call(client.scope(tenant="acme", user_id="alice", agent_id="bot"))
+    client.answer = None
+    with pytest.raises(AnswerlessError):
+        await call(client.scope(tenant="acme", user_id="alice", agent_id="bot"))
     assert client.arguments == expected
 
 
