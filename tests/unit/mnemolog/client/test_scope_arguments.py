@@ -136,6 +136,12 @@ async def test_questions_about_one_turn_or_fact_take_the_tenant_and_the_user(
     assert client.arguments == expected
 
 
+async def test_a_bound_wildcard_leaves_open_whose_turn_is_meant() -> None:
+    client = QueryRecorder()
+    await client.scope(user_id="*").status("t1")
+    assert client.arguments == ["default", "t1", None, False]
+
+
 async def test_the_tenant_of_the_settings_holds_where_none_is_given() -> None:
     client = QueryRecorder(Settings(tenant="acme"))
     await client.history(F1, tenant=None)
