@@ -21,7 +21,7 @@ async def test_a_wrong_configuration_is_told_each_time_and_tried_and_logged_once
 
     monkeypatch.setattr(query_embedder, "_build_embedder", build)
     embedder = QueryEmbedder(StreamsSettings())
-    with caplog.at_level(logging.WARNING):
+    with caplog.at_level(logging.WARNING, logger="mnemolog"):
         answers = [await embedder.embed("home") for _ in range(3)]
     assert answers == [(None, "full-text search only: a package is missing")] * 3
     assert len(tried) == 1
