@@ -4,8 +4,9 @@ from typing import Literal
 from uuid import UUID
 
 from pydantic import Field
+from pydantic.dataclasses import dataclass
 
-from mnemolog.schemas.base import Count, Fraction, Record, Text, Timestamp
+from mnemolog.schemas.base import PART_OF_ANSWERS, Count, Fraction, Record, Text, Timestamp
 from mnemolog.schemas.facts import Slot
 
 Stage = Literal["journal", "extract", "embed", "match", "resolve", "project"]
@@ -76,7 +77,8 @@ class WeighedCandidate(Record):
     similarity: float
 
 
-class FactSnapshot(Record):
+@dataclass(frozen=True, slots=True, kw_only=True, config=PART_OF_ANSWERS)
+class FactSnapshot:
     """A fact that an event ends, or would end, as it stood before."""
 
     fact_id: UUID

@@ -12,12 +12,11 @@ from uuid import UUID
 
 import typer
 
-from mnemolog.cli.options import ANY_SCOPE, change_command, time_option
+from mnemolog.cli.options import ANY_SCOPE, Change, change_command, time_option
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from mnemolog.cli.options import Change
 
 FactIdArgument = Annotated[UUID, typer.Argument(help="the id of the fact", show_default=False)]
 FactIdsArgument = Annotated[list[UUID], typer.Argument(help="ids of facts: all change, or none", show_default=False)]
@@ -28,7 +27,7 @@ Action = Literal["keep_both", "keep_old", "replace", "contradict", "merge"]
 
 
 @change_command()
-def update(*, fact_id: FactIdArgument, text: Text, key: Key = None, value: Value = None) -> "Change":
+def update(*, fact_id: FactIdArgument, text: Text, key: Key = None, value: Value = None) -> Change:
     """Replace the text of a fact from now on."""
     return lambda client: client.update(fact_id, text, key=key, value=value)
 
@@ -36,7 +35,7 @@ def update(*, fact_id: FactIdArgument, text: Text, key: Key = None, value: Value
 @change_command()
 def batch_update(
     *, file: Annotated[str, typer.Argument(help="JSON lines: fact_id, text, perhaps key and value; - reads stdin")]
-) -> "Change":
+) -> Change:
     """Replace the texts of up to 100 facts from now on: of all or of none."""
     edits = list(_edits(file))
     return lambda client: client.batch_update(edits)
@@ -66,13 +65,13 @@ def correct(
     ended: Annotated[
         datetime | None, time_option("--ended", "until when the old text was true; without it, it never was")
     ] = None,
-) -> "Change":
+) -> Change:
     """Correct a fact; only a human can change it afterwards."""
     return lambda client: client.correct(fact_id, text, key=key, value=value, ended_at=ended)
 
 
 @change_command()
-def delete(*, fact_ids: FactIdsArgument) -> "Change":
+def delete(*, fact_ids: FactIdsArgument) -> Change:
     """Delete facts; the history keeps them and `undo` restores them."""
     return lambda client: client.batch_delete(fact_ids)
 
@@ -85,7 +84,7 @@ def delete_all(
         str | None, typer.Option("--category", help="only of this category", show_default=False)
     ] = None,
     yes: Annotated[bool, typer.Option("--yes", help="confirm")] = False,
-) -> "Change":
+) -> Change:
     """Delete all facts of a scope, or those of a key or category. '*' does it in every scope that has any."""
     if not yes:
         raise typer.BadParameter("this deletes every fact that matches; if that is meant, add --yes")
@@ -93,13 +92,13 @@ def delete_all(
 
 
 @change_command()
-def confirm(*, fact_ids: FactIdsArgument) -> "Change":
+def confirm(*, fact_ids: FactIdsArgument) -> Change:
     """Confirm pending facts and apply the changes they were held back from (`mnemolog pending` lists them)."""
     return lambda client: client.confirm(fact_ids)
 
 
 @change_command()
-def reject(*, fact_ids: FactIdsArgument) -> "Change":
+def reject(*, fact_ids: FactIdsArgument) -> Change:
     """Reject pending facts; the known facts stay active."""
     return lambda client: client.reject(fact_ids)
 
@@ -111,7 +110,7 @@ def resolve(
     action: Annotated[Action, typer.Argument(help="what to do with the conflicting facts", show_default=False)],
     target: Annotated[list[UUID] | None, typer.Option("--target", help="a conflicting fact; all unless given")] = None,
     text: Annotated[str | None, typer.Option("--text", help="the text of a merge", show_default=False)] = None,
-) -> "Change":
+) -> Change:
     """Resolve the conflict of an unresolved fact (`mnemolog unresolved` lists them)."""
     return lambda client: client.resolve(fact_id, action, targets=target or (), text=text)
 
@@ -130,7 +129,7 @@ def undo(
     since: Annotated[datetime | None, time_option("--since", "for a model or prompt version: from this time")] = None,
     until: Annotated[datetime | None, time_option("--until", "up to this time; now unless given")] = None,
     cascade: Annotated[bool, typer.Option("--cascade", help="undo later decisions that build on it too")] = False,
-) -> "Change":
+) -> Change:
     """Undo an event, a turn, a command (also an undo), or all that a model or prompt version decided.
 
     Facts that it ended are active again. '*' goes with --model and --prompt-version: every scope where they decided.

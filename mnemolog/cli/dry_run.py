@@ -2,15 +2,12 @@
 
 import json
 from datetime import datetime
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
-from mnemolog.cli.options import EXACT_SCOPE, query_command, time_option
+from mnemolog.cli.options import EXACT_SCOPE, Query, query_command, time_option
 from mnemolog.cli.results import show_status
-
-if TYPE_CHECKING:
-    from mnemolog.cli.options import Query
 
 
 @query_command(show_status, scope=EXACT_SCOPE)
@@ -24,7 +21,7 @@ def dry_run(
         list[str] | None,
         typer.Option("--override", help="name=value, for this turn; several times", show_default=False),
     ] = None,
-) -> "Query":
+) -> Query:
     """Show what storing a text would do and cost. Nothing is stored."""
     overrides = dict(map(_override, override or []))
     return lambda client: client.dry_run(text, occurred_at=at, speaker=speaker, infer=not raw, overrides=overrides)

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from mnemolog.client.client import MemoryClient
     from mnemolog.client.commands import CommandReceipt
 
-    Query = Callable[[MemoryClient], Awaitable[Any]]
-    Change = Callable[[MemoryClient], Awaitable[CommandReceipt | list[CommandReceipt]]]
+Query = Callable[["MemoryClient"], Awaitable[Any]]
+Change = Callable[["MemoryClient"], "Awaitable[CommandReceipt | list[CommandReceipt]]"]
 
 AsJson = Annotated[bool, typer.Option("--json", help="write JSON instead of tables")]
 Tenant = Annotated[str | None, typer.Option("--tenant", help="MNEMOLOG_TENANT unless given", show_default=False)]
@@ -57,13 +57,13 @@ def time_option(flag: str, meaning: str) -> Any:
 
 def query_command(
     show: Callable[[Any], None], *, scope: Mapping[str, Any] = ANY_SCOPE, default_id: str | None = None
-) -> "Callable[[Callable[..., Query]], Callable[..., None]]":
+) -> Callable[[Callable[..., Query]], Callable[..., None]]:
     """Make a command of a function that returns a query; `show` writes its result for people.
 
     The query gets a client that is bound to the scope of the options.
     """
 
-    def execute(query: "Query", *, tenant: str | None, as_json: bool, **ids: Any) -> None:
+    def execute(query: Query, *, tenant: str | None, as_json: bool, **ids: Any) -> None:
         result = call_client(lambda client: query(client.scope(**ids)), tenant=tenant)
         print_result(result, show, as_json=as_json)
 
@@ -73,14 +73,14 @@ def query_command(
 
 def change_command(
     scope: Mapping[str, Any] = EXACT_SCOPE,
-) -> "Callable[[Callable[..., Change]], Callable[..., None]]":
+) -> Callable[[Callable[..., Change]], Callable[..., None]]:
     """Make a command of a function that returns a change of memory: publish it, wait for its end and show that.
 
     The exit code is 1 where the change was rejected or failed.
     """
 
     def execute(
-        change: "Change", *, tenant: str | None, actor: str | None, wait: float, as_json: bool, **ids: Any
+        change: Change, *, tenant: str | None, actor: str | None, wait: float, as_json: bool, **ids: Any
     ) -> None:
         async def work(client: "MemoryClient") -> list[Any]:
             published = await change(client.scope(actor=actor, **ids))

@@ -4,13 +4,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from mnemolog.cli.options import EXACT_SCOPE, change_command, query_command
+from mnemolog.cli.options import EXACT_SCOPE, Change, Query, change_command, query_command
 from mnemolog.cli.output import cell, print_table
 
 if TYPE_CHECKING:
-    from mnemolog.cli.options import Change, Query
-    from mnemolog.projections.stores.policies import StoredPolicies
-    from mnemolog.schemas.policy import Policy
+    from mnemolog.schemas.policy import Policy, StoredPolicies
 
 policy = typer.Typer(help="Show or set the policy of a tenant or scope.", no_args_is_help=True)
 
@@ -40,7 +38,7 @@ def set_policy(
     bytes_per_turn: Annotated[int | None, _option("the most bytes of one turn", low=0)] = None,
     tokens_per_day: Annotated[int | None, _option("the most tokens in a day (UTC)", low=0)] = None,
     note: Annotated[str | None, typer.Option(help="why (free text, stored)", show_default=False)] = None,
-) -> "Change":
+) -> Change:
     """Set the policy of a tenant, or of the scope that is given; rules that are not given are unset."""
     limits = {
         "active_facts": active_facts,
@@ -69,7 +67,7 @@ def _show_policies(known: "StoredPolicies") -> None:
 
 @policy.command("show")
 @query_command(_show_policies, scope=EXACT_SCOPE)
-def show_policy() -> "Query":
+def show_policy() -> Query:
     """Show what has been set for a tenant, and for a scope where one is given; the rest is as configured."""
     return lambda client: client.policies()
 

@@ -13,13 +13,14 @@ from psycopg import AsyncConnection
 from psycopg.rows import TupleRow
 
 from mnemolog.client.arguments import BoundArgs, TurnArgs, argument_names, refuse_unknown
-from mnemolog.client.discovery import check_addresses, with_discovered_servers
+from mnemolog.client.discovery import with_discovered_servers
 from mnemolog.client.limit_check import LimitPrecheck
 from mnemolog.client.producer import RecordProducer
 from mnemolog.client.query_embedder import QueryEmbedder
 from mnemolog.client.read_pool import ReadPool
 from mnemolog.client.turn_builder import Messages, build_turn
 from mnemolog.errors import NotConnectedError
+from mnemolog.projections.queries.scope_filter import ANY_VALUE
 from mnemolog.schemas.turn import Turn
 from mnemolog.settings import Settings, load_settings
 
@@ -63,7 +64,7 @@ class Connections:
                 await self._producer.close()
                 self._producer = None
             if self._producer is None:
-                settings = self._with_discovered_servers(self._settings.kafka)
+                settings = with_discovered_servers(self._settings, needed=["kafka"])
                 self._producer = await RecordProducer.connect(
                     settings.kafka or "",
                     prefix=settings.topic_prefix,
@@ -75,7 +76,7 @@ class Connections:
 
     def read_pool(self) -> ReadPool:
         if self._read_pool is None:
-            settings = self._with_discovered_servers(self._settings.postgres)
+            settings = with_discovered_servers(self._settings, needed=["postgres"])
             self._read_pool = ReadPool(
                 settings.postgres or "",
                 size=settings.postgres_pool_size,
@@ -94,7 +95,7 @@ class Connections:
         """The stages, made at the first dry run and kept; libraries and models are loaded in a thread."""
         async with self._lock:
             if self._dry_run is None:
-                settings = self._with_discovered_servers(self._settings.postgres)
+                settings = with_discovered_servers(self._settings, needed=["postgres"])
                 self._dry_run = await asyncio.to_thread(_build_dry_run, settings, self._now)
                 await self._dry_run.open()
             return self._dry_run
@@ -104,13 +105,6 @@ class Connections:
             if opened is not None:
                 await opened.close()
         self._producer = self._read_pool = self._dry_run = None
-
-    def _with_discovered_servers(self, address: str | None) -> Settings:
-        """The settings, with the servers of a running `up` only where the one that is needed is not set."""
-        if address is None:
-            return with_discovered_servers(self._settings)
-        check_addresses(self._settings)
-        return self._settings
 
 
 class ClientBase:
@@ -190,6 +184,8 @@ def scoped(
     async def call(self: C, /, *args: P.args, **kwargs: P.kwargs) -> R:
         refuse_unknown(kwargs, known, method.__name__)
         bound = {name: value for name, value in self._scope.items() if name in known}
+        if bound.get("user_id") == ANY_VALUE and "agent_id" not in known:
+            del bound["user_id"]  # where a user only tells turns of one id apart, "*" names nobody
         complete: dict[str, Any] = {**bound, **kwargs}
         complete["tenant"] = complete.get("tenant") or self._settings.tenant
         return await method(self, *args, **complete)

@@ -10,11 +10,10 @@ from mnemolog.client.base import ClientBase, scoped
 from mnemolog.client.command_builder import CommandDraft, FactId, FactIds, as_list, build_command, exact_scope
 from mnemolog.client.producer import OutgoingRecord
 from mnemolog.errors import InvalidCommandError
-from mnemolog.projections.queries.scope_filter import ScopeFilter
-from mnemolog.projections.queries.scopes import matching_scopes
-from mnemolog.projections.stores.policies import StoredPolicies, fetch_policies
+from mnemolog.projections.queries.scope_filter import ScopeFilter, matching_scopes
+from mnemolog.projections.stores.policies import fetch_policies
 from mnemolog.schemas.command import TENANT_POLICY_AGENT, Command, DeleteAll, Edit, Undo
-from mnemolog.schemas.policy import Policy
+from mnemolog.schemas.policy import Policy, StoredPolicies
 from mnemolog.schemas.scope import Scope
 
 Action = Literal["keep_both", "keep_old", "replace", "contradict", "merge"]

@@ -1,10 +1,9 @@
 """The discovery file, which a running `mnemolog up` keeps in its data folder so that clients find its servers."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TypeVar
 
 from psycopg import ProgrammingError
 from psycopg.conninfo import conninfo_to_dict
@@ -14,7 +13,6 @@ from mnemolog.errors import NotConnectedError, SettingsError
 from mnemolog.settings import Settings
 
 DISCOVERY_FILE = "connection.json"
-_S = TypeVar("_S", bound=Settings)
 
 
 class ServerAddresses(BaseModel):
@@ -28,13 +26,13 @@ class ServerAddresses(BaseModel):
     pid: int
 
 
-def with_discovered_servers(settings: _S) -> _S:
-    """Complete `settings` with the servers of a running `up` on the same data folder, where they name none.
+def with_discovered_servers(settings: Settings, *, needed: Sequence[str] = ("kafka", "postgres")) -> Settings:
+    """Complete `settings` with the servers of a running `up` on the same data folder, if a `needed` one is not set.
 
-    Raises `NotConnectedError` when a server is named nowhere.
+    Raises `NotConnectedError` when no `up` runs.
     """
     check_addresses(settings)
-    if settings.kafka and settings.postgres:
+    if all(getattr(settings, name) for name in needed):
         return settings
     found = _read_discovery_file(settings.data_dir / DISCOVERY_FILE)
     return settings.model_copy(

@@ -7,11 +7,10 @@ from mnemolog.client.arguments import TurnArgs
 from mnemolog.client.base import ClientBase, scoped
 from mnemolog.client.turn_builder import Messages
 from mnemolog.errors import WaitTimeoutError
-from mnemolog.projections.queries import facts
 from mnemolog.projections.queries.results import WriteResult
 from mnemolog.projections.queries.trace import FactTexts, fact_ids_of_commit
+from mnemolog.projections.queries.turn_status import fact_texts
 from mnemolog.projections.queries.write_result import write_result
-from mnemolog.schemas.events import new_fact
 from mnemolog.schemas.turn import Turn
 
 if TYPE_CHECKING:
@@ -54,5 +53,5 @@ class DryRunMixin(ClientBase):
 
     async def _texts(self, commit: "Commit") -> FactTexts:
         """The texts of the facts in a commit: known ones, and those that the turn itself brings."""
-        fresh = {fact.fact_id: fact.text for event in commit.events if (fact := new_fact(event)) is not None}
-        return fresh | await self._query(facts.fact_texts, commit.scope, fact_ids_of_commit(commit))
+        fresh = {fact.fact_id: fact.text for event in commit.events if (fact := event.new_fact) is not None}
+        return fresh | await self._query(fact_texts, commit.scope, fact_ids_of_commit(commit))

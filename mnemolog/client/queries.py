@@ -1,5 +1,6 @@
 """The methods of the client that read: results, facts, history, pending facts, quality."""
 
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Unpack
 from uuid import UUID
@@ -8,7 +9,7 @@ from mnemolog.client.arguments import WHOLE_TENANT, ScopeArgs, scope_ids
 from mnemolog.client.base import ClientBase, scoped
 from mnemolog.client.query_embedder import SearchResult
 from mnemolog.client.wait import wait_for_end
-from mnemolog.projections.queries import diff, explain, facts, pending
+from mnemolog.projections.queries import diff, explain, facts, pending, turn_status
 from mnemolog.projections.queries import history as histories
 from mnemolog.projections.queries import search as searches
 from mnemolog.projections.queries import why_not as why_nots
@@ -21,6 +22,7 @@ from mnemolog.projections.queries.quality import DecisionQuality, decision_quali
 from mnemolog.projections.queries.results import Fact, Profile, WriteResult
 from mnemolog.projections.queries.scope_filter import ScopeFilter
 from mnemolog.projections.queries.why_not import WhyNot
+from mnemolog.texts import explanation_sentences, missing_sentence
 
 
 class QueryMixin(ClientBase):
@@ -36,7 +38,7 @@ class QueryMixin(ClientBase):
         `UnknownTurnError` for one that is not in the tables (yet), `AmbiguousTurnError` where several users have a
         turn of this id: give `user_id`.
         """
-        return await self._query(facts.turn_status, tenant or "", turn_id, user_id, verbose=verbose)
+        return await self._query(turn_status.turn_status, tenant or "", turn_id, user_id, verbose=verbose)
 
     @scoped
     async def wait(
@@ -71,10 +73,9 @@ class QueryMixin(ClientBase):
         """
         scope_filter = _filter(scope)
         check_unicode(query)
-        embedded = await self._connections.query_embedder.embed(query)
-        hits = await self._query(searches.search, scope_filter, query, embedded.vector, limit=limit, at=self._now())
-        mode: searches.SearchMode = "hybrid" if embedded.vector else "lexical"
-        return SearchResult(hits=tuple(hits), mode=mode, notice=embedded.notice)
+        vector, notice = await self._connections.query_embedder.embed(query)
+        hits = await self._query(searches.search, scope_filter, query, vector, limit=limit, at=self._now())
+        return SearchResult(hits=tuple(hits), mode="hybrid" if vector else "lexical", notice=notice)
 
     @scoped
     async def facts(self, *, all_versions: bool = False, **scope: Unpack[ScopeArgs]) -> list[Fact]:
@@ -106,12 +107,14 @@ class QueryMixin(ClientBase):
 
         `words` of the result says it in sentences. Raises `UnknownFactError`.
         """
-        return await self._query(explain.explain, tenant or "", fact_id)
+        explanation, texts = await self._query(explain.explain, tenant or "", fact_id)
+        return replace(explanation, words=explanation_sentences(explanation, texts))
 
     @scoped
     async def why_not(self, turn_id: str, *, user_id: str | None = None, tenant: str | None = None) -> WhyNot:
         """The statements of a turn that were not stored as facts, and why. Raises as `status` does."""
-        return await self._query(why_nots.why_not, tenant or "", turn_id, user_id)
+        found = await self._query(why_nots.why_not, tenant or "", turn_id, user_id)
+        return replace(found, missing=tuple(replace(one, because=missing_sentence(one)) for one in found.missing))
 
     @scoped
     async def pending(self, **scope: Unpack[ScopeArgs]) -> list[PendingFact]:

@@ -26,14 +26,6 @@ class SearchResult:
     notice: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EmbeddedQuery:
-    """The vector of a query, or why there is none."""
-
-    vector: Vector | None = None
-    notice: str | None = None
-
-
 class QueryEmbedder:
     """Embeds queries with the configured embedder, which is made at the first query and kept."""
 
@@ -45,8 +37,8 @@ class QueryEmbedder:
         self._warned = False
         self._build_lock = asyncio.Lock()
 
-    async def embed(self, text: str) -> EmbeddedQuery:
-        """Embed one query; never raises for an embedder that is missing or away or refuses the text."""
+    async def embed(self, text: str) -> tuple[Vector | None, str | None]:
+        """The vector of a query, or else a notice: an embedder that is missing or away raises nothing."""
         try:
             embedder = await self._get_embedder()
             async with asyncio.timeout(self._timeout_seconds):
@@ -55,17 +47,17 @@ class QueryEmbedder:
             return self._without_vector(f"the embedder did not answer within {self._timeout_seconds:g} s")
         except ProviderError as error:
             return self._without_vector(str(error))
-        return EmbeddedQuery(vector=embeddings.vectors[0])
+        return embeddings.vectors[0], None
 
     async def close(self) -> None:
         if self._embedder is not None:
             await self._embedder.close()
 
-    def _without_vector(self, reason: str) -> EmbeddedQuery:
+    def _without_vector(self, reason: str) -> tuple[None, str]:
         if not self._warned:
             log.warning("search_without_vectors: %s", reason)
             self._warned = True
-        return EmbeddedQuery(notice=f"full-text search only: {reason}")
+        return None, f"full-text search only: {reason}"
 
     async def _get_embedder(self) -> Embedder:
         """The embedder; a model is loaded once, in a thread, and its time is not counted against the query."""

@@ -1,4 +1,4 @@
-"""What can go wrong with the embedded servers, each said so that the caller knows what to do."""
+"""Errors of the embedded servers; each message says what to do."""
 
 from __future__ import annotations
 
@@ -39,4 +39,4 @@ class ServerFailedError(EmbeddedError):
 
 
 class WrongStateError(EmbeddedError):
-    """A call that the stack's state does not allow, such as asking a stopped one for its address."""
+    """A call in a wrong state, such as asking a stopped stack for its address."""

@@ -169,16 +169,16 @@ def _prepare(folder: Path, binaries: Path, account: Account) -> None:
 
 
 def _allow_traversal(target: Path) -> None:
-    """Let other users pass through the folders above a path (not list them), as Postgres runs under another user."""
+    """Let other users traverse the folders above a path (not list them), as Postgres runs under another user."""
     for parent in target.resolve().parents:
         mode = parent.stat().st_mode
         if not mode & 0o001:
-            log.warning("folder_opened_for_passing", folder=str(parent))
+            log.warning("folder_made_traversable", folder=str(parent))
             parent.chmod((mode & 0o7777) | 0o001)
 
 
 def _remove_recycled_pid_file(data: Path) -> None:
-    """Remove a killed server's pid file when its number now belongs to a process that is no Postgres of this folder.
+    """Remove a killed server's pid file when its number now belongs to a process that is not Postgres.
 
     Postgres itself clears the file of a dead process, but refuses to start over the number of a living one.
     """

@@ -1,4 +1,4 @@
-"""Kafka and Postgres together over one data folder: what `mnemolog up` and the tests stand on."""
+"""Kafka and Postgres over one data folder, for `mnemolog up` and the tests."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ class EmbeddedStack:
             await asyncio.sleep(WATCH_SECONDS)
 
     async def stop(self) -> None:
-        """Stop the servers and give the folder free. May be called again."""
+        """Stop the servers and unlock the folder. May be called again."""
         self._bootstrap = self._postgres_url = None
         children, self._children = self._children, {}
         try:

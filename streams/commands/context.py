@@ -6,12 +6,11 @@ from datetime import datetime
 from typing import Any, Final
 from uuid import UUID
 
-from mnemolog.projections.stores.facts import StoredFact
-from mnemolog.projections.write.rows import ScopeColumns
 from mnemolog.schemas import ids
 from mnemolog.schemas.events import MemoryEvent
 from mnemolog.schemas.provenance import DecidedBy, Decision
 from mnemolog.schemas.scope import Scope
+from mnemolog.schemas.stored import StoredFact
 
 StoredFacts = Mapping[UUID, StoredFact]
 Events = tuple[MemoryEvent, ...]
@@ -26,7 +25,6 @@ class CommandContext:
     owner: str
     source_id: str
     scope: Scope
-    columns: ScopeColumns
     issued_at: datetime
     now: datetime
     actor: str | None
@@ -41,4 +39,4 @@ class CommandContext:
         return Decision(by=by, reason=reason, before=tuple(stored.snapshot for stored in facts))
 
     def owns(self, stored: StoredFact) -> bool:
-        return stored.scope == self.columns
+        return stored.scope == self.scope

@@ -4,11 +4,11 @@ from collections.abc import Sequence
 from datetime import datetime
 from uuid import UUID
 
-from mnemolog.projections.stores.facts import StoredFact
 from mnemolog.schemas import ids
 from mnemolog.schemas.command import Correct, Edit, Resolve, Update
 from mnemolog.schemas.events import ConflictResolved, FactContradicted, FactCorrected, FactReplaced, FactsMerged
 from mnemolog.schemas.facts import EmbeddedFact, ExtractedFact, NewFact, Statement
+from mnemolog.schemas.stored import StoredFact
 from mnemolog.streams.commands.context import CommandContext, Events, StoredFacts
 from mnemolog.streams.commands.refusals import (
     CommandRefusedError,

@@ -15,9 +15,10 @@ from uuid import UUID
 import orjson
 import structlog
 
-from mnemolog.projections.stores.facts import DueExpiry, FactStore
+from mnemolog.projections.stores.facts import FactStore
 from mnemolog.schemas.command import MAX_ITEMS, Command, Expire
 from mnemolog.schemas.scope import Scope
+from mnemolog.schemas.stored import DueExpiry
 from mnemolog.streams.errors import StreamsError
 
 BATCH_SIZE: Final = 500

@@ -8,9 +8,8 @@ from datetime import datetime
 from typing import Final
 from uuid import UUID
 
-from mnemolog.projections.stores.event_history import EventHistoryStore, LoggedEvent
+from mnemolog.projections.stores.event_history import EventHistoryStore
 from mnemolog.projections.stores.facts import FactStore
-from mnemolog.projections.write.state import scope_columns
 from mnemolog.schemas.command import (
     MAX_ITEMS,
     Confirm,
@@ -25,6 +24,7 @@ from mnemolog.schemas.command import (
     Update,
 )
 from mnemolog.schemas.envelopes import MatchedFacts
+from mnemolog.schemas.stored import LoggedEvent
 from mnemolog.streams.commands import edits, status_changes, undo
 from mnemolog.streams.commands.context import CommandContext, Events
 from mnemolog.streams.commands.refusals import CommandRefusedError
@@ -60,7 +60,6 @@ class CommandHandler:
             owner=envelope.owner,
             source_id=envelope.source_id,
             scope=envelope.scope,
-            columns=scope_columns(envelope.scope),
             issued_at=envelope.occurred_at,
             now=self._clock(),
             actor=envelope.actor,

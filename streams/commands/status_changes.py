@@ -6,7 +6,6 @@ An order is carried out as a whole or not at all, and touches facts of exactly i
 from collections.abc import Mapping, Sequence
 from uuid import UUID
 
-from mnemolog.projections.stores.facts import PendingCase, StoredFact
 from mnemolog.schemas.command import MAX_ITEMS, Confirm, Delete, Expire, Reject, SetPolicy, tenant_scope
 from mnemolog.schemas.events import (
     FactConfirmed,
@@ -16,6 +15,7 @@ from mnemolog.schemas.events import (
     PendingRejected,
     PolicySet,
 )
+from mnemolog.schemas.stored import PendingCase, StoredFact
 from mnemolog.streams.commands.context import CommandContext, Events, StoredFacts
 from mnemolog.streams.commands.refusals import CommandRefusedError, is_open, open_fault, pending_fault, raise_for_faults
 

@@ -11,10 +11,10 @@ from itertools import pairwise
 from typing import Final
 from uuid import UUID
 
-from mnemolog.projections.stores.event_history import EventHistory, LoggedEvent
-from mnemolog.projections.write.effects import OPEN_STATUSES
 from mnemolog.schemas.command import MAX_ITEMS
 from mnemolog.schemas.events import DecisionUndone, FactState, Reversal
+from mnemolog.schemas.facts import OPEN_STATUSES
+from mnemolog.schemas.stored import EventHistory, LoggedEvent
 from mnemolog.streams.commands.context import CommandContext, Events
 from mnemolog.streams.commands.refusals import CommandRefusedError
 

@@ -9,7 +9,7 @@ from aiokafka import AIOKafkaConsumer, TopicPartition  # type: ignore[import-unt
 from aiokafka.errors import KafkaError  # type: ignore[import-untyped] # as above
 
 from mnemolog.projections.errors import LogGapError
-from mnemolog.projections.queries.errors import LogUnreadableError
+from mnemolog.projections.rebuild.errors import LogUnreadableError
 from mnemolog.projections.retry import retry_while
 from mnemolog.projections.write.projector import LogRecord
 from mnemolog.streams.kafka.admin import connected_admin

@@ -8,8 +8,8 @@ from mnemolog.schemas.base import normalise
 from mnemolog.schemas.facts import Candidate, ExtractedFact, MatchedFact
 from mnemolog.schemas.policy import EffectivePolicy
 from mnemolog.schemas.provenance import Guard, Thresholds
+from mnemolog.schemas.stored import ClosedValue
 from mnemolog.streams.resolution.guards import StatementContext, predates
-from mnemolog.streams.resolution.ports import ClosedValue
 from mnemolog.streams.text.differences import SPEAKER_SUBJECTS, subjects_differ, texts_equivalent
 
 MAX_ENDED_CANDIDATES: Final = 3

@@ -10,10 +10,10 @@ from mnemolog.schemas import ids
 from mnemolog.schemas.facts import Candidate, ExtractedFact, NewFact, Statement
 from mnemolog.schemas.policy import EffectivePolicy
 from mnemolog.schemas.provenance import DecidedBy, Decision, FactSnapshot, Thresholds, WeighedCandidate
+from mnemolog.schemas.stored import PendingCase
 from mnemolog.schemas.vector import Vector
 from mnemolog.streams.llm.resolve_prompt import ParsedDecision
 from mnemolog.streams.resolution.guards import StatementContext, confidence_of
-from mnemolog.streams.resolution.ports import PendingCase
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,8 +2,9 @@
 
 from datetime import datetime
 
-from mnemolog.projections.stores.limits import LimitReservations, TurnUsage, exceeded_turn_size
+from mnemolog.projections.stores.limits import LimitReservations
 from mnemolog.schemas.envelopes import MatchedFacts
+from mnemolog.schemas.limits import TurnUsage, exceeded_turn_size
 from mnemolog.schemas.policy import EffectivePolicy, LimitHit
 from mnemolog.schemas.scope import Scope
 

@@ -6,45 +6,9 @@ from typing import Protocol
 from uuid import UUID
 
 from mnemolog.schemas.envelopes import MatchedFacts
-from mnemolog.schemas.events import Overwrite
 from mnemolog.schemas.policy import EffectivePolicy, LimitHit
 from mnemolog.schemas.scope import Scope
-
-
-class PendingCase(Protocol):
-    """An overwrite that was held back: `fact_id` would do `action` to `targets`. `said_at` is its turn's time."""
-
-    @property
-    def fact_id(self) -> UUID: ...
-    @property
-    def targets(self) -> tuple[UUID, ...]: ...
-    @property
-    def action(self) -> Overwrite: ...
-    @property
-    def ended_at(self) -> datetime | None: ...
-    @property
-    def needs_human(self) -> bool: ...
-    @property
-    def said_at(self) -> datetime: ...
-
-
-class ClosedValue(Protocol):
-    """A value of a slot that was true from `true_from` until `true_to`, and said last, as far as that counts, then."""
-
-    @property
-    def fact_id(self) -> UUID: ...
-    @property
-    def key(self) -> str: ...
-    @property
-    def subject(self) -> str | None: ...
-    @property
-    def event_time(self) -> datetime | None: ...
-    @property
-    def true_from(self) -> datetime: ...
-    @property
-    def true_to(self) -> datetime: ...
-    @property
-    def said_at(self) -> datetime: ...
+from mnemolog.schemas.stored import ClosedValue, PendingCase
 
 
 class Lookups(Protocol):

@@ -13,8 +13,8 @@ from mnemolog.schemas.events import (
 )
 from mnemolog.schemas.facts import Candidate
 from mnemolog.schemas.provenance import Decision
+from mnemolog.schemas.stored import PendingCase
 from mnemolog.streams.resolution.event_builder import EventBuilder, fact_before
-from mnemolog.streams.resolution.ports import PendingCase
 from mnemolog.streams.resolution.turn_state import TurnState
 
 _CONTRADICTED_BY_REPETITION: Final[frozenset[Overwrite]] = frozenset({"replace", "contradict", "retract"})

@@ -7,19 +7,9 @@ from uuid import UUID
 
 from mnemolog.schemas import ids
 from mnemolog.schemas.envelopes import MatchedFacts
-from mnemolog.schemas.events import (
-    FactConfirmed,
-    FactPending,
-    FactReplaced,
-    FactSkipped,
-    MemoryEvent,
-    PendingConfirmed,
-    PendingRejected,
-    new_fact,
-)
+from mnemolog.schemas.events import FactPending, FactReplaced, MemoryEvent, PendingConfirmed
 from mnemolog.schemas.facts import Candidate, ExtractedFact, MatchedFact
 from mnemolog.schemas.policy import EffectivePolicy
-from mnemolog.streams.resolution.event_counts import ended_fact_ids
 from mnemolog.streams.resolution.guards import confidence_of
 from mnemolog.streams.stages.embed import cosine_similarity
 from mnemolog.streams.text.differences import differences
@@ -128,15 +118,16 @@ class TurnState:
     def apply(self, events: Sequence[MemoryEvent], provisional_id: UUID | None = None) -> None:
         """Take in what was decided, about the fact at `place` where it was one of this turn's."""
         for event in events:
-            self._ended_ids.update(ended_fact_ids(event))
-            self.confirmed_ids.update(_confirmed_fact_ids(event))
+            self._ended_ids.update(event.ended_ids)
+            if event.confirmed_id is not None:
+                self.confirmed_ids.add(event.confirmed_id)
             if isinstance(event, PendingConfirmed):
                 self._facts[event.target] = self._facts[event.target].model_copy(update={"status": "active"})
             if isinstance(event, FactPending):
                 self.held_back[event.fact.fact_id] = event
             if isinstance(event, FactReplaced):
                 self.version_starts[event.fact.fact_id] = self._version_starts_of(event.targets)
-            if (fact := new_fact(event)) is not None:
+            if (fact := event.new_fact) is not None:
                 self.confirmed_ids.add(fact.fact_id)  # no turn is its own witness
                 status = "pending_confirmation" if isinstance(event, FactPending) else "active"
                 self._facts[fact.fact_id] = _candidate(
@@ -153,28 +144,13 @@ class TurnState:
         )
 
 
-def _confirmed_fact_ids(event: MemoryEvent) -> tuple[UUID, ...]:
-    match event:
-        case FactConfirmed() | PendingConfirmed():
-            return (event.target,)
-        case PendingRejected(confirmed=UUID() as confirmed):
-            return (confirmed,)
-        case _:
-            return ()
-
-
 def _remaining_fact_id(events: Sequence[MemoryEvent]) -> UUID:
     """The fact that stands for a statement after the events it led to: its own, or the one that it repeats."""
-    own = [fact.fact_id for event in events if (fact := new_fact(event)) is not None]
-    match events[0]:
-        case _ if own:
-            return own[-1]
-        case FactSkipped(target=target) | FactConfirmed(target=target) | PendingConfirmed(target=target):
-            return target
-        case PendingRejected(target=target, confirmed=confirmed):
-            return confirmed or target
-        case other:
-            raise AssertionError(f"no statement leads to {other.event} alone")
+    own = [fact.fact_id for event in events if (fact := event.new_fact) is not None]
+    fact_id = own[-1] if own else events[0].confirmed_id or events[0].subject_id
+    if fact_id is None:
+        raise AssertionError(f"no statement leads to {events[0].event} alone")
+    return fact_id
 
 
 def _candidate(fact: ExtractedFact, **fields: Any) -> Candidate:

@@ -1,6 +1,6 @@
 """What holds for one turn: its own word before the policies that were set before what is configured."""
 
-from mnemolog.projections.stores.policies import PolicyStore, with_overrides
+from mnemolog.projections.stores.policies import PolicyStore
 from mnemolog.schemas.policy import EffectivePolicy
 from mnemolog.schemas.provenance import Thresholds
 from mnemolog.schemas.scope import Scope
@@ -31,4 +31,4 @@ class EffectiveSettings:
 
     async def rules_for(self, scope: Scope, overrides: Overrides) -> EffectivePolicy:
         """A turn's own choices before those of its scope's and tenant's policies before the configured ones."""
-        return with_overrides(await self._policies.effective_policy(scope, self._rules), overrides)
+        return (await self._policies.effective_policy(scope, self._rules)).with_overrides(overrides)

@@ -11,7 +11,7 @@ from typing import Any
 import structlog
 
 from mnemolog.projections.db.pools import Pool, open_pool
-from mnemolog.projections.queries.errors import LogUnreadableError
+from mnemolog.projections.rebuild.errors import LogUnreadableError
 from mnemolog.projections.rebuild.log_source import TableLogSource
 from mnemolog.projections.stores.candidates import CandidateFinder
 from mnemolog.projections.stores.event_history import EventHistoryStore

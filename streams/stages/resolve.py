@@ -11,13 +11,13 @@ from typing import Any, Final
 from uuid import UUID
 
 from mnemolog.projections.stores.candidates import CandidateFinder, SourceStatus
-from mnemolog.projections.stores.policies import with_overrides
 from mnemolog.schemas.commit import Commit
 from mnemolog.schemas.envelopes import End, MatchedFacts
 from mnemolog.schemas.events import MemoryEvent
 from mnemolog.schemas.facts import MatchedFact
 from mnemolog.schemas.policy import EffectivePolicy
 from mnemolog.schemas.provenance import DroppedStatement, Provenance, Step, Thresholds
+from mnemolog.schemas.stored import ClosedValue
 from mnemolog.streams import metrics
 from mnemolog.streams.commands.result import HandleCommand
 from mnemolog.streams.kafka.record import KafkaRecord
@@ -27,7 +27,7 @@ from mnemolog.streams.resolution.decide import decide
 from mnemolog.streams.resolution.event_builder import DecisionContext, statement_context
 from mnemolog.streams.resolution.event_counts import count_added, count_ended, count_tokens
 from mnemolog.streams.resolution.llm_decisions import LlmDecider
-from mnemolog.streams.resolution.ports import ClosedValue, LimitCheck, Lookups
+from mnemolog.streams.resolution.ports import LimitCheck, Lookups
 from mnemolog.streams.resolution.retry_conflicts import conflicts_to_retry
 from mnemolog.streams.resolution.turn_state import with_earlier_facts
 from mnemolog.streams.runtime.read_your_writes import ReadYourWrites
@@ -93,7 +93,7 @@ class ResolveStage:
         attempt = source_status.attempt + 1
         if envelope.scope is None:
             return self.end_commit(envelope, envelope.end or _NO_SCOPE, attempt=attempt)
-        rules = with_overrides(source_status.policies.overlay(self._default_rules), envelope.overrides)
+        rules = source_status.policies.overlay(self._default_rules).with_overrides(envelope.overrides)
         facts, version = envelope.facts, source_status.scope_version
         if facts and envelope.source_kind == "turn" and version != envelope.scope_version:
             facts, version = await self._match_stage.find_candidates(envelope, envelope.scope, facts, rules)

@@ -62,7 +62,7 @@ def test_update_and_correct_put_another_text_in_the_place_of_a_fact(shell: Comma
     assert (end["facts_updated"], end["llm_calls"]) == (1, 0)
     dog = fact_id_of(facts(shell, "oda"), "dog")
     end = shell.json("correct", dog, "Oda owns a cat.", "--ended", "2026-03-04", "--user", "oda")
-    assert end["memories"][0]["event"] == "CORRECT"
+    assert end["memories"][0]["event"] == "fact_corrected"
     (cat,) = [fact for fact in facts(shell, "oda") if fact["authority"] == "human"]
     assert (cat["text"], cat["confidence"]) == ("Oda owns a cat.", 1.0)
     assert_rejected(shell.run("update", cat["fact_id"], "Oda owns a fox.", "--user", "oda", "--json"), "human_word")
@@ -138,7 +138,7 @@ def test_what_was_held_back_is_confirmed(shell: CommandLine) -> None:
     (waiting,) = shell.json("pending", "--user", "emma")
     (old,) = waiting["challenged"]
     end = shell.json("confirm", waiting["fact"]["fact_id"], "--user", "emma")
-    assert (end["memories"][0]["event"], end["status"]) == ("CONFIRM", "done")
+    assert (end["memories"][0]["event"], end["status"]) == ("pending_confirmed", "done")
     assert old["text"] not in texts(shell, "emma")
     assert waiting["fact"]["text"] in texts(shell, "emma")
     assert_rejected(shell.run("reject", waiting["fact"]["fact_id"], "--user", "emma", "--json"), "not_pending")
@@ -200,7 +200,7 @@ def test_people_are_told_what_was_done_and_why_not(shell: CommandLine) -> None:
     publish_turns(shell, "isa", "I live in Berlin.")
     berlin = fact_id_of(facts(shell, "isa"), "Berlin")
     done = shell.run("delete", berlin, "--user", "isa")
-    assert (done.code, "RETRACT" in done.stdout) == (0, True)
+    assert (done.code, "fact_retracted" in done.stdout) == (0, True)
     done = shell.run("delete", berlin, "--user", "isa")
     assert (done.code, "closed_fact" in done.stdout) == (1, True)
     done = shell.run("delete-all", "--yes", "--user", "nobody-*", "--wait", "0")
@@ -223,8 +223,8 @@ def test_a_command_that_is_not_waited_for_is_pending(shell: CommandLine) -> None
         (("delete", str(uuid4()), "--user", "*"), "one exact scope"),
         (("resolve", str(uuid4()), "merge", "--user", "oda"), "needs the merged text"),
         (("correct", str(uuid4()), "x", "--ended", "soon", "--user", "oda"), "is not a valid time"),
-        (("undo", "--user", "oda"), "say what to undo"),
-        (("undo", "--turn", "t", "--model", "m", "--user", "oda"), "say what to undo"),
+        (("undo", "--user", "oda"), "give one of --event"),
+        (("undo", "--turn", "t", "--model", "m", "--user", "oda"), "give one of --event"),
         (("undo", "--model", "m", "--user", "oda"), "need --since"),
         (("undo", "--turn", "t", "--user", "*"), "one exact scope"),
         (("policy", "set", "--confidence", "high", "--user", "oda"), "'standard' or 'cautious'"),

@@ -11,8 +11,8 @@ import pytest
 import pytest_asyncio
 
 from mnemolog.errors import LimitExceededError
-from mnemolog.projections.queries.results import LimitReached, WriteResult
-from mnemolog.schemas.policy import Level, LimitName
+from mnemolog.projections.queries.results import WriteResult
+from mnemolog.schemas.policy import Level, LimitHit, LimitName
 from mnemolog.schemas.scope import Scope
 from mnemolog.schemas.turn import Turn
 from mnemolog.streams.kafka.topics import CONVERSATION_TURNS, topic_name
@@ -202,7 +202,7 @@ async def test_the_precheck_refuses_before_anything_is_published(harness: Pipeli
     result = await wait_for_end(harness, story)
     assert (result.status, result.limit) == (
         "rejected",
-        LimitReached(name=case[1], level=level, count=len(story.to_bytes()), limit=400),
+        LimitHit(name=case[1], level=level, count=len(story.to_bytes()), limit=400),
     )
     await set_limit(harness, case, 4000)
     await harness.memory.add("A long story. " * 40, **whose, infer=False)

@@ -19,6 +19,10 @@ from tests.unit.mnemolog.client.test_commands import AT, F1, OfflineClient
 OWN_SCOPE = {"user_id": "alice", "agent_id": "bot", "app_id": "chat", "run_id": "r1"}
 
 
+class AnswerlessError(Exception):
+    """The query is known, and nothing more is asked of the test."""
+
+
 class QueryRecorder(OfflineClient):
     """Records what would be queried."""
 
@@ -27,11 +31,14 @@ class QueryRecorder(OfflineClient):
         if settings:
             self._settings = settings
         self.arguments: list[Any] = []
+        self.answer: Any = []
 
     async def _query(self, query: Any, *args: Any, **kwargs: Any) -> Any:
         self.arguments += [*args, *kwargs.values()]
         self.asked = query
-        return []
+        if self.answer is None:
+            raise AnswerlessError
+        return self.answer
 
     @property
     def filter(self) -> ScopeFilter:
@@ -54,7 +61,7 @@ SCOPED: dict[str, Callable[[MemoryClient], Callable[..., Awaitable[Any]]]] = {
 @pytest.fixture(autouse=True)
 def without_embedder(monkeypatch: pytest.MonkeyPatch) -> None:
     async def embed(*_: object) -> Any:
-        return type("", (), {"vector": None, "notice": None})
+        return None, None
 
     monkeypatch.setattr("mnemolog.client.query_embedder.QueryEmbedder.embed", embed)
 
@@ -123,8 +130,16 @@ async def test_questions_about_one_turn_or_fact_take_the_tenant_and_the_user(
     call: Callable[[MemoryClient], Awaitable[Any]], expected: list[Any]
 ) -> None:
     client = QueryRecorder()
-    await call(client.scope(tenant="acme", user_id="alice", agent_id="bot"))
+    client.answer = None
+    with pytest.raises(AnswerlessError):
+        await call(client.scope(tenant="acme", user_id="alice", agent_id="bot"))
     assert client.arguments == expected
+
+
+async def test_a_bound_wildcard_leaves_open_whose_turn_is_meant() -> None:
+    client = QueryRecorder()
+    await client.scope(user_id="*").status("t1")
+    assert client.arguments == ["default", "t1", None, False]
 
 
 async def test_the_tenant_of_the_settings_holds_where_none_is_given() -> None:

@@ -7,8 +7,6 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from mnemolog.projections.stores.facts import PendingCase, StoredFact
-from mnemolog.projections.write.state import scope_columns
 from mnemolog.schemas.command import (
     Confirm,
     Correct,
@@ -35,6 +33,7 @@ from mnemolog.schemas.facts import EmbeddedFact, ExtractedFact, FactStatus
 from mnemolog.schemas.ids import event_id, fact_id
 from mnemolog.schemas.policy import Policy
 from mnemolog.schemas.scope import Scope
+from mnemolog.schemas.stored import PendingCase, StoredFact
 from mnemolog.streams.commands import edits, status_changes
 from mnemolog.streams.commands.context import CommandContext
 from mnemolog.streams.commands.refusals import CommandRefusedError
@@ -44,7 +43,6 @@ CONTEXT = CommandContext(
     owner=ALICE.owner,
     source_id="c1",
     scope=ALICE,
-    columns=scope_columns(ALICE),
     issued_at=day(5),
     now=day(5) + timedelta(seconds=3),
     actor=None,
@@ -66,7 +64,7 @@ def stored_fact(
     own |= {name: fields.pop(name) for name in own if name in fields}
     return StoredFact(
         fact_id=uuid4(),
-        scope=scope_columns(scope),
+        scope=scope,
         fact=ExtractedFact(**{"text": text, "excerpt": text, "search_text": text, "key": "home_city"} | fields),
         **own,
         state=FactState(**{**standing, "status": status, **given}),
