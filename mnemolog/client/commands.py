@@ -12,11 +12,10 @@ from mnemolog.client.producer import OutgoingRecord
 from mnemolog.errors import InvalidCommandError
 from mnemolog.projections.queries.scope_filter import ScopeFilter, matching_scopes
 from mnemolog.projections.stores.policies import fetch_policies
-from mnemolog.schemas.command import TENANT_POLICY_AGENT, Command, DeleteAll, Edit, Undo
+from mnemolog.schemas.command import TENANT_POLICY_AGENT, Command, DeleteAll, Edit, ResolveAction, Undo
 from mnemolog.schemas.policy import Policy, StoredPolicies
 from mnemolog.schemas.scope import Scope
 
-Action = Literal["keep_both", "keep_old", "replace", "contradict", "merge"]
 PLACEHOLDER_SCOPE = Scope(user_id="anybody")
 
 
@@ -110,7 +109,7 @@ class CommandMixin(ClientBase):
     async def resolve(
         self,
         fact_id: FactId,
-        action: Action,
+        action: ResolveAction,
         *,
         targets: FactIds = (),
         text: str | None = None,

@@ -1,4 +1,4 @@
-"""The background task that publishes expire commands, through a producer of its own."""
+"""Runs the expiry sweep, with a producer of its own: it runs beside the stages and outlives their restarts."""
 
 import asyncio
 from collections.abc import Callable
@@ -10,10 +10,11 @@ from aiokafka import AIOKafkaProducer  # type: ignore[import-untyped] # aiokafka
 from aiokafka.errors import KafkaError  # type: ignore[import-untyped] # as above
 from aiokafka.partitioner import murmur2  # type: ignore[import-untyped] # as above
 
-from mnemolog.projections.stores.facts import FactStore
 from mnemolog.schemas.command import Command
 from mnemolog.schemas.scope import Scope
 from mnemolog.streams.commands.expiry import ExpirySweep
+from mnemolog.streams.commands.ports import ExpiryReader
+from mnemolog.streams.errors import StreamsError
 from mnemolog.streams.kafka.sender import Sender
 from mnemolog.streams.kafka.topics import CONVERSATION_TURNS, command_headers, max_record_bytes, topic_name
 from mnemolog.streams.settings import StreamsSettings
@@ -25,7 +26,7 @@ log = structlog.get_logger(__name__)
 
 async def run_expiry_timer(
     settings: StreamsSettings,
-    known: FactStore,
+    facts: ExpiryReader,
     *,
     partitions: Callable[[], frozenset[int]],
     clock: Callable[[], datetime],
@@ -43,19 +44,34 @@ async def run_expiry_timer(
         async def publish(command: Command, sender: Sender = sender) -> None:
             await sender.send(topic, key=command.scope.key, value=command.to_bytes(), headers=headers)
 
-        expiry = ExpirySweep(
-            known,
+        sweep = ExpirySweep(
+            facts,
             publish=publish,
             owns_scope=lambda scope: partition_of(scope, settings.partitions) in partitions(),
         )
         try:
             await producer.start()
-            await expiry.run(asyncio.Event(), interval=settings.expiry_interval, clock=clock)
+            while True:
+                await run_sweep(sweep, clock())
+                await asyncio.sleep(settings.expiry_interval)
         except KafkaError as error:
             log.warning("timer_waits_for_kafka", error=repr(error))
         finally:
             await producer.stop()
         await asyncio.sleep(RETRY_SECONDS)
+
+
+async def run_sweep(sweep: ExpirySweep, now: datetime) -> None:
+    """Sweep all that is due; a command that was not sent is sent by a later sweep."""
+    count, is_first = 0, True
+    try:
+        while is_first or sweep.has_more:
+            is_first = False
+            count += await sweep.sweep(now)
+    except StreamsError as error:
+        log.warning("expire_command_not_sent", error=str(error))
+    if count:
+        log.info("expire_commands_sent", facts=count)
 
 
 def partition_of(scope: Scope, partitions: int) -> int:

@@ -110,7 +110,7 @@ FACTS = st.builds(
     vector=VECTORS,
 )
 STATEMENTS = st.builds(Statement, text=TEXTS, excerpt=TEXTS)
-EMBEDDED_TEXTS = st.text(CHARACTERS, min_size=1, max_size=40)
+EMBEDDED_TEXTS = st.text(CHARACTERS, min_size=1, max_size=40).filter(str.strip)
 STATUSES = st.sampled_from(["active", "superseded", "pending_confirmation", "undone"])
 FACT_STATES = st.builds(
     FactState,
