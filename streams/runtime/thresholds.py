@@ -46,7 +46,7 @@ MINILM_DEFAULTS: Final = ThresholdDefaults(
     source="measured by python -m tests.quality.thresholds on 518 pairs of search texts of the offline provider"
     " (`raw_duplicate`: on 445 pairs of plain texts)",
 )
-"""MiniLM puts two dates of one appointment at .9985, nearer than most repetitions in other words, so only texts that are
+"""MiniLM puts two dates of one appointment at .9985, nearer than most repetitions in other words: only texts that are
 nearly equal may be skipped without a question."""
 
 DEFAULTS_BY_MODEL: Final[dict[str, ThresholdDefaults]] = {
