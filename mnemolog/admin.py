@@ -23,6 +23,8 @@ from mnemolog.projections.sql import queries
 from mnemolog.settings import Settings
 from mnemolog.streams.kafka.admin import TopicState, describe_topics, ensure_topics
 from mnemolog.streams.kafka.log_reader import KafkaLogReader
+from mnemolog.streams.kafka.old_commands import drain_old_commands
+from mnemolog.streams.kafka.topics import command_headers
 
 log = structlog.get_logger(__name__)
 
@@ -31,8 +33,11 @@ COORDINATOR_SECONDS: Final = 30.0
 COORDINATOR_POLL_SECONDS: Final = 0.1
 
 
-async def create_topics(settings: Settings) -> list[str]:
-    """Create what is missing; the names. Raises `StartRefused` where what is there differs from what is declared."""
+async def create_topics(settings: Settings, *, forward_commands: bool = False) -> list[str]:
+    """Create what is missing; the names. Raises `StartRefused` where what is there differs from what is declared.
+
+    Unread commands of the topic `memory_commands` of version 0.1 are refused as well, or forwarded.
+    """
     with _translated_kafka_errors(settings):
         created = await ensure_topics(
             settings.kafka or "",
@@ -41,6 +46,12 @@ async def create_topics(settings: Settings) -> list[str]:
             prefix=settings.topic_prefix,
         )
         await _wait_for_coordinator(settings)
+        await drain_old_commands(
+            settings.kafka or "",
+            prefix=settings.topic_prefix,
+            forward=forward_commands,
+            headers=command_headers(settings.command_token),
+        )
     return created
 
 

@@ -53,7 +53,7 @@ async def run_all_in_one(
 
 async def create_topics_and_tables(settings: Settings) -> None:
     """Create what is missing: topics and tables. Raises `StartRefused` and `ServerUnavailableError`."""
-    await create_topics(settings)
+    await create_topics(settings, forward_commands=True)
     await migrate_tables(settings)
 
 

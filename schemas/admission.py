@@ -1,6 +1,6 @@
-"""The doors for raw bytes: a turn or a command, or a refusal that still has an identity.
+"""Parse the bytes of a record of `conversation_turns`: a turn, a command, or a refusal that says why.
 
-All that reads such a record passes through here, so that it is named and judged alike everywhere.
+Every reader of that topic uses these functions, so that all give a record the same kind, id and verdict.
 """
 
 import json
@@ -11,7 +11,7 @@ from typing import Any, Final, Generic, Literal, TypeVar
 from pydantic import TypeAdapter, ValidationError
 from pydantic_core import ErrorDetails
 
-from mnemolog.schemas.base import Identifier, Versioned, validation_error
+from mnemolog.schemas.base import Identifier, SourceKind, Versioned, validation_error
 from mnemolog.schemas.command import Command
 from mnemolog.schemas.errors import UnsupportedVersionError
 from mnemolog.schemas.scope import Scope
@@ -19,12 +19,13 @@ from mnemolog.schemas.turn import Turn
 
 DEFAULT_MAX_TURN_BYTES: Final = 256 * 1024
 MAX_COMMAND_BYTES: Final = 128 * 1024
-"""Of one command: its wordings travel several times over, with their vectors, in one record of a megabyte."""
+"""Of one command: its texts travel several times, with their vectors, in one record of a megabyte."""
 
 RefusalReason = Literal[
     "not_a_record",
     "invalid_record",
     "invalid_command",
+    "not_allowed",
     "unsupported_version",
     "empty",
     "oversize",
@@ -32,7 +33,7 @@ RefusalReason = Literal[
     "missing_zone",
 ]
 _REJECTED: frozenset[RefusalReason] = frozenset(
-    {"invalid_command", "empty", "oversize", "unknown_role", "missing_zone"}
+    {"invalid_command", "not_allowed", "empty", "oversize", "unknown_role", "missing_zone"}
 )
 _IDENTIFIER: TypeAdapter[str] = TypeAdapter(Identifier)
 
@@ -41,17 +42,35 @@ V = TypeVar("V", bound=Versioned)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refusal:
-    """Why a record is none. `source_id` is its own id where it names one, else its position in the topic."""
+    """Why a record is not accepted. `source_id` is its own id where it names one, else its position in the topic."""
 
     source_id: str
     scope: Scope | None
     reason: RefusalReason
     detail: str
+    kind: SourceKind = "turn"
 
     @property
     def outcome(self) -> Literal["rejected", "failed"]:
         """What is understood and not wanted is rejected; what is not understood has failed."""
         return "rejected" if self.reason in _REJECTED else "failed"
+
+
+def source_kind(value: bytes | None) -> SourceKind:
+    """What a record of `conversation_turns` is by its field `kind`; a turn, unless it says that it is a command."""
+    if value is None or b'"command"' not in value:
+        return "turn"
+    fields = _read_leniently(value)
+    return "command" if isinstance(fields, dict) and fields.get("kind") == "command" else "turn"
+
+
+def parse_record(
+    value: bytes | None, *, position: str, max_turn_bytes: int = DEFAULT_MAX_TURN_BYTES
+) -> Turn | Command | Refusal:
+    """Judge the bytes of a turn or a command, whichever they are."""
+    if source_kind(value) == "command":
+        return parse_command(value, position=position)
+    return parse_turn(value, position=position, max_bytes=max_turn_bytes)
 
 
 def parse_turn(value: bytes | None, *, position: str, max_bytes: int = DEFAULT_MAX_TURN_BYTES) -> Turn | Refusal:
@@ -72,6 +91,7 @@ def parse_command(value: bytes | None, *, position: str, max_bytes: int = MAX_CO
 class _RecordParser(Generic[V]):
     """How one kind of record is read. `specific_fault` knows the faults that have a reason of their own."""
 
+    kind: SourceKind
     model: type[V]
     id_field: str
     oversize_advice: str
@@ -105,20 +125,28 @@ class _RecordParser(Generic[V]):
     def _refuse(self, data: bytes, position: str, reason: RefusalReason, detail: str) -> Refusal:
         source_id, scope = self._read_identity(data)
         if source_id is None or scope is None:
-            return Refusal(source_id=position, scope=None, reason=reason, detail=detail)
-        return Refusal(source_id=source_id, scope=scope, reason=reason, detail=detail)
+            source_id, scope = position, None
+        return Refusal(source_id=source_id, scope=scope, reason=reason, detail=detail, kind=self.kind)
 
     def _read_identity(self, data: bytes) -> tuple[str | None, Scope | None]:
-        """Who a broken record says it is, so that its publisher can find its end by its own id.
-
-        The standard library's reader is lenient where the strict one gives up, for example on half a surrogate pair
-        (an emoji cut in two). Integers are not read: their digits may be too many.
-        """
+        """Who a broken record says it is, so that its publisher can find its end by its own id."""
+        fields = _read_leniently(data)
         try:
-            fields: Any = json.loads(data, parse_int=bool)
             return _IDENTIFIER.validate_python(fields[self.id_field]), Scope.model_validate(fields["scope"])
-        except (ValueError, KeyError, TypeError, IndexError, RecursionError):
+        except (ValueError, KeyError, TypeError, IndexError):
             return None, None
+
+
+def _read_leniently(data: bytes) -> Any:
+    """The JSON value of `data`; None where it has none.
+
+    The standard library's reader is lenient where the strict one gives up, for example on half a surrogate pair
+    (an emoji cut in two). Integers are not read: their digits may be too many.
+    """
+    try:
+        return json.loads(data, parse_int=bool)
+    except (ValueError, RecursionError):
+        return None
 
 
 def _turn_fault(fault: ErrorDetails) -> tuple[RefusalReason, str | None] | None:
@@ -131,6 +159,7 @@ def _turn_fault(fault: ErrorDetails) -> tuple[RefusalReason, str | None] | None:
 
 
 _TURN_PARSER: Final = _RecordParser(
+    kind="turn",
     model=Turn,
     id_field="turn_id",
     oversize_advice="split the turn or raise max_turn_bytes",
@@ -138,6 +167,7 @@ _TURN_PARSER: Final = _RecordParser(
     specific_fault=_turn_fault,
 )
 _COMMAND_PARSER: Final = _RecordParser(
+    kind="command",
     model=Command,
     id_field="command_id",
     oversize_advice="give it fewer items, or shorter texts, and the rest in another command",

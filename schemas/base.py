@@ -87,6 +87,8 @@ def _check_year(moment: datetime) -> datetime:
     return moment
 
 
+SourceKind = Literal["turn", "command"]
+"""The two kinds of records of `conversation_turns`."""
 FieldPath = tuple[int | str, ...]
 """Where in a record a fault is: names of fields and places in lists."""
 Text = Annotated[str, Field(max_length=MAX_TEXT), AfterValidator(_storable)]

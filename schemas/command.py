@@ -1,7 +1,7 @@
-"""What an application or a human orders: one source, one commit, in order with the turns of its owner."""
+"""What an application, a person or the timer orders: one command, in order with the turns of its owner."""
 
 from collections.abc import Iterable
-from typing import Annotated, Literal, Self
+from typing import Annotated, ClassVar, Literal, Self
 from uuid import UUID
 
 from pydantic import Field, model_validator
@@ -138,8 +138,14 @@ TENANT_POLICY_AGENT = "mnemolog-policy"
 
 
 class Command(Versioned):
-    """One order. `command_id` is its source id, `issued_at` when it was given; `actor` says by whom, in words."""
+    """One order. `command_id` is its source id, `issued_at` when it was given; `actor` says by whom, in words.
 
+    Version 3 added `kind`, since commands are records of `conversation_turns`.
+    """
+
+    VERSION: ClassVar[int] = 3
+    schema_version: Literal[1, 2, 3] = 3  # type: ignore[assignment] # wider than the base's
+    kind: Literal["command"] = "command"
     command_id: Identifier
     scope: Scope
     issued_at: Timestamp

@@ -4,9 +4,9 @@ from typing import Annotated
 
 from pydantic import Field
 
-from mnemolog.schemas.base import Count, Identifier, Metadata, Text, Timestamp, Versioned
+from mnemolog.schemas.base import Count, Identifier, Metadata, SourceKind, Text, Timestamp, Versioned
 from mnemolog.schemas.command import CommandPayload
-from mnemolog.schemas.envelopes import Outcome, SourceKind
+from mnemolog.schemas.envelopes import Outcome
 from mnemolog.schemas.events import MemoryEvent
 from mnemolog.schemas.policy import LimitHit
 from mnemolog.schemas.provenance import Origin, Provenance

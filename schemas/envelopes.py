@@ -4,7 +4,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from mnemolog.schemas.base import Count, Identifier, Metadata, Record, Text, Timestamp, Versioned
+from mnemolog.schemas.base import Count, Identifier, Metadata, Record, SourceKind, Text, Timestamp, Versioned
 from mnemolog.schemas.command import CommandPayload
 from mnemolog.schemas.facts import EmbeddedFact, ExtractedFact, MatchedFact
 from mnemolog.schemas.policy import LimitHit
@@ -12,7 +12,6 @@ from mnemolog.schemas.provenance import Origin, Step
 from mnemolog.schemas.scope import Scope
 from mnemolog.schemas.turn import Overrides
 
-SourceKind = Literal["turn", "command"]
 Outcome = Literal["facts", "no_facts", "rejected", "failed", "done"]
 """How a source ended; `done` is the end of a command that was carried out."""
 

@@ -24,6 +24,17 @@ class RetentionTooShort(StartRefused):
     """A topic that must keep its records would lose them."""
 
 
+class UnreadCommands(StartRefused):
+    """The topic of commands of version 0.1 holds records that no stage has read."""
+
+    def __init__(self, count: int, topic: str) -> None:
+        super().__init__(
+            f"{count} commands of {topic} have not been read, and this version does not read that topic: start the "
+            "earlier version until they are, or append them to conversation_turns by "
+            "`mnemolog topics --forward-commands`"
+        )
+
+
 class TopicNotCreated(StartRefused):
     """The broker refused to create a topic, or did not show it in time."""
 

@@ -41,6 +41,11 @@ class StreamsSettings(PostgresSettings):
     max_turn_bytes: int = Field(
         default=DEFAULT_MAX_TURN_BYTES, ge=1024, le=1_000_000, description="bytes of the largest turn that is accepted"
     )
+    command_token: SecretStr | None = Field(
+        default=None,
+        description="token that each command must have in its header `mnemolog-token`, set for workers and clients; "
+        "without it, whoever may publish turns may send commands",
+    )
 
     provider: ProviderName = Field(
         default="offline", description="who extracts and resolves: rules for English, or any OpenAI-compatible server"

@@ -91,6 +91,7 @@ class ClientBase:
                     prefix=settings.topic_prefix,
                     compression=settings.compression,
                     timeout_seconds=self._publish_timeout,
+                    command_token=settings.command_token,
                 )
             return self._producer
 

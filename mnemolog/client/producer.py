@@ -7,11 +7,13 @@ from typing import Final, Protocol, Self
 
 from aiokafka import AIOKafkaProducer  # type: ignore[import-untyped] # aiokafka ships no types
 from aiokafka.errors import KafkaError, KafkaTimeoutError  # type: ignore[import-untyped] # the same
+from pydantic import SecretStr
 
 from mnemolog.errors import PartlyPublishedError, PublishError, ServerUnavailableError
+from mnemolog.schemas.base import SourceKind
 from mnemolog.schemas.command import Command
 from mnemolog.schemas.turn import Turn
-from mnemolog.streams.kafka.topics import CONVERSATION_TURNS, MEMORY_COMMANDS, Topic, topic_name
+from mnemolog.streams.kafka.topics import CONVERSATION_TURNS, Headers, command_headers, topic_name
 
 
 class RecordMetadata(Protocol):
@@ -22,19 +24,18 @@ class RecordMetadata(Protocol):
     offset: int
 
 
-_ID_FIELDS: Final = {CONVERSATION_TURNS.name: "turn_id", MEMORY_COMMANDS.name: "command_id"}
 MAX_UNACKNOWLEDGED: Final = 1000
 """Records that wait for their acknowledgement at the most; bounds the memory of publishing a long file."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OutgoingRecord:
-    """One record for a topic. `name` is what errors call it: the id of the turn or command, or its line."""
+    """A record for `conversation_turns`. `name` is what errors call it: the id of the turn or command, or its line."""
 
     name: str
     key: bytes | None
     value: bytes
-    topic: Topic = CONVERSATION_TURNS
+    kind: SourceKind = "turn"
 
     @classmethod
     def of(cls, record: Turn | Command) -> Self:
@@ -43,7 +44,7 @@ class OutgoingRecord:
             case Turn():
                 return cls(name=record.turn_id, key=key, value=value)
             case Command():
-                return cls(name=record.command_id, key=key, value=value, topic=MEMORY_COMMANDS)
+                return cls(name=record.command_id, key=key, value=value, kind="command")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,9 +59,12 @@ class DeliveryReport:
 class RecordProducer:
     """Sends records through one idempotent producer with acks=all. Make it with `connect`; close it."""
 
-    def __init__(self, producer: AIOKafkaProducer, *, prefix: str, timeout_seconds: float) -> None:
+    def __init__(
+        self, producer: AIOKafkaProducer, *, prefix: str, timeout_seconds: float, command_headers: Headers = ()
+    ) -> None:
         self._producer = producer
-        self._prefix = prefix
+        self._headers: dict[SourceKind, Headers] = {"turn": [], "command": command_headers}
+        self._topic = topic_name(CONVERSATION_TURNS, prefix)
         self._timeout_seconds = timeout_seconds
         self._sequence_broken = False
 
@@ -71,9 +75,17 @@ class RecordProducer:
 
     @classmethod
     async def connect(
-        cls, kafka: str, *, prefix: str = "", compression: str = "zstd", timeout_seconds: float = 30.0
+        cls,
+        kafka: str,
+        *,
+        prefix: str = "",
+        compression: str = "zstd",
+        timeout_seconds: float = 30.0,
+        command_token: SecretStr | None = None,
     ) -> Self:
         """Connect to the brokers at `kafka`; each acknowledgement has `timeout_seconds` seconds.
+
+        Commands are sent with the `command_token`.
 
         Raises `ServerUnavailableError`.
         """
@@ -96,7 +108,8 @@ class RecordProducer:
         except BaseException:
             await producer.stop()
             raise
-        return cls(producer, prefix=prefix, timeout_seconds=timeout_seconds)
+        headers = command_headers(command_token)
+        return cls(producer, prefix=prefix, timeout_seconds=timeout_seconds, command_headers=headers)
 
     async def close(self) -> None:
         await self._producer.stop()
@@ -141,7 +154,8 @@ class RecordProducer:
         deadline = asyncio.get_running_loop().time() + self._timeout_seconds
         try:
             async with asyncio.timeout_at(deadline):
-                sent = await self._producer.send(self._topic_name(record), key=record.key, value=record.value)
+                headers = list(self._headers[record.kind])
+                sent = await self._producer.send(self._topic, key=record.key, value=record.value, headers=headers)
         except (KafkaError, TimeoutError) as error:
             return asyncio.create_task(
                 _resolved(DeliveryReport(name=record.name, error=self._delivery_error(record, error)))
@@ -164,14 +178,11 @@ class RecordProducer:
         what = f"was not acknowledged within {self._timeout_seconds:g} s" if late else f"was refused ({cause!r})"
         error = PublishError(
             record.name,
-            f"{record.name} {what} by {self._topic_name(record)}: check that Kafka runs and the topic exists "
-            f"(`mnemolog topics`), then publish again with the same {_ID_FIELDS[record.topic.name]}",
+            f"{record.name} {what} by {self._topic}: check that Kafka runs and the topic exists "
+            f"(`mnemolog topics`), then publish again with the same {record.kind}_id",
         )
         error.__cause__ = cause
         return error
-
-    def _topic_name(self, record: OutgoingRecord) -> str:
-        return topic_name(record.topic, self._prefix)
 
 
 async def _resolved(receipt: DeliveryReport) -> DeliveryReport:
@@ -179,6 +190,6 @@ async def _resolved(receipt: DeliveryReport) -> DeliveryReport:
 
 
 async def as_async(records: Iterable[OutgoingRecord]) -> AsyncIterator[OutgoingRecord]:
-    """Letters at hand, as `publish_stream` takes them."""
-    for letter in records:
-        yield letter
+    """Records at hand, as `publish_stream` takes them."""
+    for record in records:
+        yield record

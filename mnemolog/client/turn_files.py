@@ -11,7 +11,7 @@ from mnemolog.client.producer import DeliveryReport, OutgoingRecord, RecordProdu
 from mnemolog.client.turn_builder import read_turn
 from mnemolog.errors import InvalidTurnError
 from mnemolog.projections.queries.results import WriteResult
-from mnemolog.schemas.admission import Refusal, parse_turn
+from mnemolog.schemas.admission import Refusal, parse_turn, source_kind
 from mnemolog.settings import Settings
 
 MAX_CONCURRENT_WAITS: Final = 16
@@ -95,6 +95,8 @@ class TurnFilePublisher:
             yield letter
 
     def _record(self, number: int, content: bytes) -> OutgoingRecord:
+        if source_kind(content) == "command":
+            raise InvalidTurnError("a command is not published as a turn: use `mnemolog delete`, `correct`, `undo` ...")
         if not self._raw:
             return OutgoingRecord.of(read_turn(content, max_bytes=self._settings.max_turn_bytes))
         scope = parse_turn(content, position="").scope

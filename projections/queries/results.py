@@ -6,7 +6,8 @@ from typing import Any, Literal
 from uuid import UUID
 
 from mnemolog.projections.queries.trace import Trace
-from mnemolog.schemas.envelopes import Outcome, SourceKind
+from mnemolog.schemas.base import SourceKind
+from mnemolog.schemas.envelopes import Outcome
 from mnemolog.schemas.scope import SCOPE_FIELDS, Scope
 from mnemolog.schemas.vocabulary import EventLabel
 

@@ -43,8 +43,8 @@ async def ensure_topics(bootstrap: str, *, partitions: int, replication_factor: 
     Changes nothing that exists. Raises `PartitionCountDiffers`, `RetentionTooShort` or `TopicNotCreated`, and
     aiokafka's `KafkaConnectionError` where no broker answers.
     """
-    async with _admin(bootstrap) as admin:
-        present = await _partition_counts(admin)
+    async with connected_admin(bootstrap) as admin:
+        present = await partition_counts(admin)
         missing = [topic for topic in TOPICS if topic_name(topic, prefix) not in present]
         created = await _create(admin, missing, partitions, replication_factor, prefix)
         counts = await _await_topics(admin, [topic_name(topic, prefix) for topic in TOPICS])
@@ -55,8 +55,8 @@ async def ensure_topics(bootstrap: str, *, partitions: int, replication_factor: 
 
 async def describe_topics(bootstrap: str, *, prefix: str = "") -> list[TopicState]:
     """Show every declared topic as the broker has it; raises what aiokafka raises where no broker answers."""
-    async with _admin(bootstrap) as admin:
-        counts = await _partition_counts(admin)
+    async with connected_admin(bootstrap) as admin:
+        counts = await partition_counts(admin)
         present = [topic for topic in TOPICS if topic_name(topic, prefix) in counts]
         configs = await _configs(admin, [topic_name(topic, prefix) for topic in present])
     ends = await _end_offsets(bootstrap, {name: counts[name] for name in configs})
@@ -64,7 +64,7 @@ async def describe_topics(bootstrap: str, *, prefix: str = "") -> list[TopicStat
 
 
 @asynccontextmanager
-async def _admin(bootstrap: str) -> AsyncIterator[Any]:
+async def connected_admin(bootstrap: str) -> AsyncIterator[Any]:
     admin = AIOKafkaAdminClient(bootstrap_servers=bootstrap)
     try:
         await admin.start()
@@ -103,7 +103,7 @@ async def _await_topics(admin: Any, names: Sequence[str]) -> dict[str, int]:
     try:
         async with asyncio.timeout(APPEAR_SECONDS):
             while True:
-                counts = await _partition_counts(admin)
+                counts = await partition_counts(admin)
                 if all(counts.get(name) for name in names):
                     return {name: counts[name] for name in names}
                 await asyncio.sleep(POLL_SECONDS)
@@ -113,7 +113,7 @@ async def _await_topics(admin: Any, names: Sequence[str]) -> dict[str, int]:
         ) from error
 
 
-async def _partition_counts(admin: Any) -> dict[str, int]:
+async def partition_counts(admin: Any) -> dict[str, int]:
     return {
         row["topic"]: len(row["partitions"]) for row in await admin.describe_topics() if row["error_code"] == NO_ERROR
     }

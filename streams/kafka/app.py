@@ -6,8 +6,7 @@ waiting without end for its streams, creating topics, tables.
 
 import asyncio
 import tempfile
-import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,28 +19,18 @@ from faust.types import TP
 from mnemolog.streams import metrics
 from mnemolog.streams.kafka.faust_patches import PatchedTransport, StartOffsetLookup
 from mnemolog.streams.kafka.record import KafkaRecord
-from mnemolog.streams.kafka.sender import EnqueueRecord, Headers, RecordMetadata, Sender
-from mnemolog.streams.kafka.topic_merge import EndOf, Merge, in_order
-from mnemolog.streams.kafka.topics import Topic, max_record_bytes, topic_name
+from mnemolog.streams.kafka.sender import EnqueueRecord, RecordMetadata, Sender
+from mnemolog.streams.kafka.topics import Headers, Topic, max_record_bytes, topic_name
 from mnemolog.streams.kafka.tuning import KafkaTuning
 from mnemolog.streams.kafka.window import Delivery, Window
 
 log = structlog.get_logger(__name__)
 
 COMMIT_SECONDS = 5.0
-# A poll must stay below a fifth of the buffer, or a full topic starves the App's other topics.
 BUFFERED_RECORDS = 4096
 POLLED_RECORDS = 500
 # When back-pressure stops fetching for longer, the client leaves its group and never comes back.
 POLL_INTERVAL_SECONDS = 86_400.0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StageSpec:
-    """A stage's name and what it reads; the name is its consumer group's and its label in metrics."""
-
-    name: str
-    inputs: tuple[Topic, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,7 +44,7 @@ class StageApp:
 
     @property
     def assigned_partitions(self) -> frozenset[int]:
-        """The partitions of its inputs that it has now; none while it takes no part in its group."""
+        """The partitions of its topic that it has now; none while it takes no part in its group."""
         app: Any = self.app
         if app.consumer_generation_id <= 0 or app.rebalancing:
             return frozenset()
@@ -71,31 +60,27 @@ def group_id(stage: str, prefix: str = "") -> str:
 
 
 def build_app(
-    spec: StageSpec,
+    name: str,
+    topic: Topic,
     make_window: Callable[[Sender], Window],
     *,
     bootstrap: str,
     prefix: str = "",
     tuning: KafkaTuning | None = None,
     start_offsets: StartOffsetLookup | None = None,
-    end_of_first: EndOf | None = None,
 ) -> StageApp:
-    """Build a fresh App whose records go through the window that `make_window` makes.
+    """Build a new App that reads `topic` through the window that `make_window` makes.
 
-    The window's processing sends through the `Sender`, which works while the App runs. With `start_offsets` the
-    stage begins each assignment at these offsets instead of the group's; it must name every partition it is
-    asked for. With `end_of_first`, the end of a partition of the first input as of now, the records of all inputs are
-    read in the order of the broker's clock.
+    `name` is the stage's: its consumer group and its label in metrics are named after it. The window's processing
+    sends through the `Sender`, which works while the App runs. With `start_offsets` the stage begins each assignment
+    at these offsets instead of the group's; it must name every partition it is asked for.
     """
     tuning = tuning or KafkaTuning()
-    app = _StageFaustApp(group_id(spec.name, prefix), **_faust_settings(bootstrap, tuning))
+    app = _StageFaustApp(group_id(name, prefix), **_faust_settings(bootstrap, tuning))
     window = make_window(Sender(_enqueue_through(app), limits=max_record_bytes(prefix)))
-    topics = [topic_name(topic, prefix) for topic in spec.inputs]
-    app.configure(spec.name, window, tuning, start_offsets)
-    if end_of_first is not None:
-        app.merge = Merge(topics, clock=time.monotonic)
-    _attach_agent(app, topics, end_of_first)
-    return StageApp(name=spec.name, app=app, window=window, tuning=tuning)
+    app.configure(name, window, tuning, start_offsets)
+    _attach_agent(app, topic_name(topic, prefix))
+    return StageApp(name=name, app=app, window=window, tuning=tuning)
 
 
 class _StageFaustApp(faust.App):
@@ -105,7 +90,6 @@ class _StageFaustApp(faust.App):
     window: Window
     tuning: KafkaTuning
     start_offsets: StartOffsetLookup | None
-    merge: Merge | None = None
 
     def configure(
         self, stage: str, window: Window, tuning: KafkaTuning, start_offsets: StartOffsetLookup | None
@@ -162,24 +146,21 @@ def _enqueue_through(app: faust.App) -> EnqueueRecord:
     return enqueue
 
 
-def _attach_agent(app: _StageFaustApp, topics: Sequence[str], end_of_first: EndOf | None) -> None:
+def _attach_agent(app: _StageFaustApp, topic: str) -> None:
     async def deliveries(stream: Any) -> AsyncIterator[Delivery]:
         async for event in stream.noack().events():
             yield Delivery(record=_to_kafka_record(event.message), ack=event.ack)
 
     async def agent(stream: Any) -> None:
-        taken = deliveries(stream)
-        if app.merge is not None and end_of_first is not None:
-            taken = in_order(taken, app.merge, end_of_first=end_of_first, epoch=lambda: app.window.epoch)
         try:
-            await app.window.run(taken, app.crash)
+            await app.window.run(deliveries(stream), app.crash)
         # Faust would read on in a new agent, behind the record that was taken and is held by nobody.
         except Exception as error:
             await app.crash(error)
             raise
 
-    channel = app.topic(*topics, key_type=bytes, value_type=bytes, key_serializer="raw", value_serializer="raw")
-    app.agent(channel, name=f"{app.stage}-{'-'.join(topics)}")(agent)
+    channel = app.topic(topic, key_type=bytes, value_type=bytes, key_serializer="raw", value_serializer="raw")
+    app.agent(channel, name=f"{app.stage}-{topic}")(agent)
 
 
 def _to_kafka_record(message: Any) -> KafkaRecord:

@@ -8,7 +8,6 @@ import structlog
 from faust.transport.drivers import aiokafka as driver
 from faust.types import TP
 
-from mnemolog.streams.kafka.topic_merge import Reading
 from mnemolog.streams.kafka.window import Partition
 
 log = structlog.get_logger(__name__)
@@ -50,9 +49,6 @@ class _PatchedConsumer(driver.Consumer):
         for tp in cut:
             log.error("topic_was_cut", stage=app.stage, **_partition_labels(tp), committed=known[tp], end=end[tp])
         await self._thread.seek_wait(cut)
-        if app.merge is not None:
-            following = {tp: cut.get(tp, max(known.get(tp, 0), first[tp])) for tp in committed}
-            app.merge.begin({(*tp,): Reading(next_offset=following[tp], end=end[tp]) for tp in committed})
         return {**committed, **cut}
 
 

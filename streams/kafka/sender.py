@@ -2,7 +2,7 @@
 
 import asyncio
 import random
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Final, Protocol
 
@@ -17,10 +17,9 @@ from faust.exceptions import NotReady, ProducerSendError
 
 from mnemolog.streams import metrics
 from mnemolog.streams.errors import ProducerDead, RecordTooLarge
+from mnemolog.streams.kafka.topics import Headers
 
 log = structlog.get_logger(__name__)
-
-Headers = Sequence[tuple[str, bytes]]
 
 # What Kafka adds to key, value and headers: batch header 61 bytes, record header at most 40, and per header a few.
 OVERHEAD_BYTES: Final = 512

@@ -5,12 +5,17 @@ whole story lies in one partition of each topic. That number is for ever: anothe
 record to another partition and break the order.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final, Literal
 
+from pydantic import SecretStr
+
 MIB: Final = 1024 * 1024
+COMMAND_TOKEN_HEADER: Final = "mnemolog-token"  # noqa: S105 -- the name of the header
+
+Headers = Sequence[tuple[str, bytes]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,18 +57,10 @@ OWNER_KEY_DESCRIPTION: Final = "tenant/user, or tenant/agent where a scope has n
 CONVERSATION_TURNS: Final = Topic(
     name="conversation_turns",
     key_description=OWNER_KEY_DESCRIPTION,
-    value_description="a turn of a conversation",
-    retention=timedelta(days=7),
-    producers=("application",),
-    consumers=("journal", "extract"),
-)
-MEMORY_COMMANDS: Final = Topic(
-    name="memory_commands",
-    key_description=OWNER_KEY_DESCRIPTION,
-    value_description="a command of an application, a person (update, delete, confirm, undo) or the timer (expire)",
+    value_description="a turn of a conversation, or a command (update, delete, confirm, undo, expire ...)",
     retention=timedelta(days=7),
     producers=("application", "resolve"),
-    consumers=("extract",),
+    consumers=("journal", "extract"),
 )
 EXTRACTED_FACTS: Final = Topic(
     name="extracted_facts",
@@ -111,7 +108,6 @@ DEAD_LETTERS: Final = Topic(
 
 TOPICS: Final = (
     CONVERSATION_TURNS,
-    MEMORY_COMMANDS,
     EXTRACTED_FACTS,
     EMBEDDED_FACTS,
     MATCHED_FACTS,
@@ -123,6 +119,11 @@ TOPICS: Final = (
 def topic_name(topic: Topic, prefix: str = "") -> str:
     """Name a topic on the broker; `prefix` lets several installations share one."""
     return prefix + topic.name
+
+
+def command_headers(token: SecretStr | None) -> Headers:
+    """The headers of a command: the token, where the setting `command_token` asks for one."""
+    return [] if token is None else [(COMMAND_TOKEN_HEADER, token.get_secret_value().encode())]
 
 
 def max_record_bytes(prefix: str = "") -> Mapping[str, int]:

@@ -22,7 +22,7 @@ from mnemolog.schemas.provenance import Step
 from mnemolog.schemas.turn import Turn
 from mnemolog.streams.commands.handler import CommandHandler
 from mnemolog.streams.kafka.record import KafkaRecord
-from mnemolog.streams.kafka.topics import CONVERSATION_TURNS, MEMORY_COMMANDS
+from mnemolog.streams.kafka.topics import CONVERSATION_TURNS
 from mnemolog.streams.resolution.limits import LimitEnforcer
 from mnemolog.streams.runtime.effective_settings import EffectiveSettings
 from mnemolog.streams.runtime.models import StageModels
@@ -98,7 +98,7 @@ class DryRun:
     async def decide(self, turn: Turn) -> Commit:
         """The commit that `turn` would have, published now, if nothing of its owner were under way."""
         record = _record(turn, self._clock())
-        admitted = parse_source(record, max_bytes=self._settings.max_turn_bytes, commands=MEMORY_COMMANDS.name)
+        admitted = parse_source(record, max_bytes=self._settings.max_turn_bytes)
         extracted = await run_stage(self._extract, finish_extract, admitted, record)
         embedded = await run_stage(self._embed, finish_embed, ReceivedEnvelope(extracted), record)
         matched = await run_stage(self._match, finish_match, ReceivedEnvelope(embedded), record)

@@ -15,8 +15,14 @@ from mnemolog.projections.stores.facts import FactStore
 from mnemolog.schemas.command import Command
 from mnemolog.schemas.scope import Scope
 from mnemolog.streams.commands.expiry import ExpirySweep
-from mnemolog.streams.kafka.sender import Headers, RecordMetadata, Sender
-from mnemolog.streams.kafka.topics import MEMORY_COMMANDS, max_record_bytes, topic_name
+from mnemolog.streams.kafka.sender import RecordMetadata, Sender
+from mnemolog.streams.kafka.topics import (
+    CONVERSATION_TURNS,
+    Headers,
+    command_headers,
+    max_record_bytes,
+    topic_name,
+)
 from mnemolog.streams.settings import StreamsSettings
 
 RETRY_SECONDS: Final = 5.0
@@ -35,13 +41,14 @@ async def run_expiry_timer(
 
     Waits while Kafka is away.
     """
-    topic = topic_name(MEMORY_COMMANDS, settings.topic_prefix)
+    topic = topic_name(CONVERSATION_TURNS, settings.topic_prefix)
+    headers = command_headers(settings.command_token)
     while True:
         try:
             async with _sender(settings) as sender:
 
                 async def publish(command: Command, sender: Sender = sender) -> None:
-                    await sender.send(topic, key=command.scope.key, value=command.to_bytes())
+                    await sender.send(topic, key=command.scope.key, value=command.to_bytes(), headers=headers)
 
                 expiry = ExpirySweep(
                     known,

@@ -16,7 +16,7 @@ from mnemolog.projections.write.projector import Projector
 from mnemolog.schemas.envelopes import EmbeddedFacts, ExtractedFacts, MatchedFacts
 from mnemolog.schemas.provenance import Stage
 from mnemolog.streams.commands.handler import CommandHandler
-from mnemolog.streams.kafka.app import StageApp, StageSpec, build_app
+from mnemolog.streams.kafka.app import StageApp, build_app
 from mnemolog.streams.kafka.batch_window import BatchWindow
 from mnemolog.streams.kafka.dead_letters import DeadLetterWriter
 from mnemolog.streams.kafka.dedup import SeenOrigins
@@ -28,7 +28,6 @@ from mnemolog.streams.kafka.topics import (
     EMBEDDED_FACTS,
     EXTRACTED_FACTS,
     MATCHED_FACTS,
-    MEMORY_COMMANDS,
     MEMORY_EVENTS,
     Topic,
     topic_name,
@@ -66,7 +65,6 @@ class SharedResources:
     event_history: EventHistoryStore
     projector: Projector
     models: StageModels
-    turns: KafkaLogReader
     kafka_log: KafkaLogReader
     table_log: TableLogSource
     watermark: Watermark
@@ -90,11 +88,12 @@ class StageFactory:
     def builder(self, stage: Stage) -> Callable[[], StageApp]:
         """A way to build the stage's App. Raises `ProviderConfigurationError` for a model that it cannot have."""
         self._resources.models.build_for(stage)
-        inputs, make_window = self._inputs_and_window(stage)
+        topic, make_window = self._topic_and_window(stage)
 
         def build() -> StageApp:
             self._built[stage] = build_app(
-                StageSpec(name=stage, inputs=inputs),
+                stage,
+                topic,
                 make_window,
                 bootstrap=self._bootstrap,
                 prefix=self._settings.topic_prefix,
@@ -104,26 +103,25 @@ class StageFactory:
                 )
                 if stage == "project"
                 else None,
-                end_of_first=self._resources.turns.end_offset if len(inputs) > 1 else None,
             )
             return self._built[stage]
 
         return build
 
-    def _inputs_and_window(self, stage: Stage) -> tuple[tuple[Topic, ...], Callable[[Sender], Window]]:
+    def _topic_and_window(self, stage: Stage) -> tuple[Topic, Callable[[Sender], Window]]:
         match stage:
             case "journal":
-                return (CONVERSATION_TURNS,), self._journal
+                return CONVERSATION_TURNS, self._journal
             case "extract":
-                return (CONVERSATION_TURNS, MEMORY_COMMANDS), self._extract
+                return CONVERSATION_TURNS, self._extract
             case "embed":
-                return (EXTRACTED_FACTS,), self._embed
+                return EXTRACTED_FACTS, self._embed
             case "match":
-                return (EMBEDDED_FACTS,), self._match
+                return EMBEDDED_FACTS, self._match
             case "resolve":
-                return (MATCHED_FACTS,), self._resolve
+                return MATCHED_FACTS, self._resolve
             case "project":
-                return (MEMORY_EVENTS,), self._project
+                return MEMORY_EVENTS, self._project
 
     def _journal(self, _: Sender) -> Window:
         return self._batch_window(JournalStage(self._resources.journal, max_bytes=self._settings.max_turn_bytes))
@@ -133,7 +131,7 @@ class StageFactory:
             stage="extract",
             topic=self._topic_name(EXTRACTED_FACTS),
             read=partial(
-                parse_source, max_bytes=self._settings.max_turn_bytes, commands=self._topic_name(MEMORY_COMMANDS)
+                parse_source, max_bytes=self._settings.max_turn_bytes, command_token=self._settings.command_token
             ),
             work=ExtractStage(
                 self._resources.models.chat,

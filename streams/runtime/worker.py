@@ -25,7 +25,6 @@ from mnemolog.schemas.provenance import Stage
 from mnemolog.streams import metrics
 from mnemolog.streams.errors import StartRefused
 from mnemolog.streams.kafka.log_reader import KafkaLogReader
-from mnemolog.streams.kafka.topics import CONVERSATION_TURNS
 from mnemolog.streams.resolution.limits import LimitEnforcer
 from mnemolog.streams.runtime.metrics_server import serve_metrics
 from mnemolog.streams.runtime.models import StageModels
@@ -139,7 +138,6 @@ async def _shared_resources(
         event_history=EventHistoryStore(pool, known),
         projector=projector,
         models=StageModels(settings, ReplyStore(pool)),
-        turns=KafkaLogReader(kafka, topic=CONVERSATION_TURNS, prefix=settings.topic_prefix),
         kafka_log=KafkaLogReader(kafka, prefix=settings.topic_prefix),
         table_log=TableLogSource(pool),
         watermark=Watermark(projector.next_offsets),
@@ -147,7 +145,7 @@ async def _shared_resources(
     try:
         yield parts
     finally:
-        for part in (parts.watermark, parts.models, parts.turns, parts.kafka_log):
+        for part in (parts.watermark, parts.models, parts.kafka_log):
             await part.close()
 
 

@@ -5,7 +5,7 @@ from typing import Any, TypeVar
 
 from mnemolog.schemas.admission import Refusal
 from mnemolog.schemas.command import Command
-from mnemolog.schemas.envelopes import End, Envelope, ExtractedFacts, SourceKind
+from mnemolog.schemas.envelopes import End, Envelope, ExtractedFacts
 from mnemolog.schemas.policy import LIMIT_ADVICE, LimitHit
 from mnemolog.schemas.provenance import Origin, Step
 from mnemolog.schemas.turn import Turn
@@ -16,12 +16,12 @@ E = TypeVar("E", bound=Envelope)
 MAX_DETAIL = 2000
 
 
-def new_envelope(record: KafkaRecord, parsed: Turn | Command | Refusal, *, kind: SourceKind = "turn") -> ExtractedFacts:
-    """Begin the way of a turn or a command: its identity and times, without facts yet. `kind` is what it should be."""
+def new_envelope(record: KafkaRecord, parsed: Turn | Command | Refusal) -> ExtractedFacts:
+    """The first envelope of a turn or a command: its identity and times, without facts yet."""
     published_at = datetime.fromtimestamp(record.timestamp, UTC)
     return ExtractedFacts(
         scope=parsed.scope,
-        source_kind=kind,
+        source_kind=parsed.kind,
         origin=origin_of(record),
         published_at=published_at,
         size=len(record.value or b""),

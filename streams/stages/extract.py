@@ -1,15 +1,18 @@
-"""`extract`: from a turn's bytes to its facts; one model call for a smart store, none for a raw one.
+"""`extract`: from the bytes of a turn to its facts, with one model call for a smart store and none for a raw one.
 
-Commands come through the same door, so that each keeps its place behind the turns of its owner.
+Commands are records of the same topic, so that each keeps its place among the turns of its owner.
 """
 
+import hmac
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
 from typing import Final
 
-from mnemolog.schemas.admission import Refusal, parse_command, parse_turn
+from pydantic import SecretStr
+
+from mnemolog.schemas.admission import Refusal, parse_record
 from mnemolog.schemas.command import Command, CommandPayload, embedded_texts
 from mnemolog.schemas.envelopes import End, ExtractedFacts
 from mnemolog.schemas.facts import ExtractedFact
@@ -19,6 +22,7 @@ from mnemolog.schemas.scope import Scope
 from mnemolog.schemas.turn import Turn
 from mnemolog.streams import metrics
 from mnemolog.streams.kafka.record import KafkaRecord
+from mnemolog.streams.kafka.topics import COMMAND_TOKEN_HEADER
 from mnemolog.streams.llm.ask import Answer, ask
 from mnemolog.streams.llm.cached_models import CachedChatModel, RequestSource
 from mnemolog.streams.llm.errors import PromptRefusedError
@@ -36,7 +40,7 @@ Precheck = Callable[[Scope, EffectivePolicy, int, datetime], Awaitable[LimitHit 
 
 @dataclass(frozen=True, slots=True)
 class ParsedSource:
-    """A turn or a command after the door: what was found, and the envelope that it begins."""
+    """A turn or a command as it was parsed, and its first envelope."""
 
     envelope: ExtractedFacts
     parsed: Turn | Command | Refusal
@@ -50,13 +54,18 @@ class ParsedSource:
         return self.envelope.origin
 
 
-def parse_source(record: KafkaRecord, *, max_bytes: int, commands: str) -> ParsedSource:
-    """A record of the topic `commands` is a command, any other a turn of `max_bytes` at the most."""
-    if record.topic == commands:
-        order = parse_command(record.value, position=record.position)
-        return ParsedSource(new_envelope(record, order, kind="command"), order)
-    verdict = parse_turn(record.value, position=record.position, max_bytes=max_bytes)
-    return ParsedSource(new_envelope(record, verdict), verdict)
+def parse_source(record: KafkaRecord, *, max_bytes: int, command_token: SecretStr | None = None) -> ParsedSource:
+    """Parse a turn of at most `max_bytes`, or a command, which must have the `command_token` where one is given."""
+    parsed = parse_record(record.value, position=record.position, max_turn_bytes=max_bytes)
+    if isinstance(parsed, Command) and not _has_token(record, command_token):
+        parsed = Refusal(
+            source_id=parsed.command_id,
+            scope=parsed.scope,
+            reason="not_allowed",
+            detail=f"the header {COMMAND_TOKEN_HEADER} does not have the worker's token: set MNEMOLOG_COMMAND_TOKEN",
+            kind="command",
+        )
+    return ParsedSource(new_envelope(record, parsed), parsed)
 
 
 class ExtractStage:
@@ -119,6 +128,11 @@ class ExtractStage:
 
 def finish_extract(parsed_source: ParsedSource, end: End, step: Step | None) -> ExtractedFacts:
     return ended_envelope(ExtractedFacts, parsed_source.envelope, end, step)
+
+
+def _has_token(record: KafkaRecord, token: SecretStr | None) -> bool:
+    sent = dict(record.headers).get(COMMAND_TOKEN_HEADER, b"")
+    return token is None or hmac.compare_digest(sent, token.get_secret_value().encode())
 
 
 def raw_facts(turn: Turn) -> tuple[ExtractedFact, ...]:

@@ -1,11 +1,11 @@
-"""`journal`: every record of `conversation_turns` becomes a row, accepted or not, before anybody asks for its end."""
+"""`journal`: writes a row for every turn of `conversation_turns`, accepted or not; commands have none."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from time import perf_counter
 
 from mnemolog.projections.stores.journal import Journal, JournalEntry
-from mnemolog.schemas.admission import parse_turn
+from mnemolog.schemas.admission import parse_turn, source_kind
 from mnemolog.streams import metrics
 from mnemolog.streams.kafka.record import KafkaRecord
 
@@ -19,7 +19,7 @@ class JournalStage:
 
     async def __call__(self, records: Sequence[KafkaRecord]) -> None:
         started = perf_counter()
-        await self._journal.record([self._entry(record) for record in records])
+        await self._journal.record([self._entry(record) for record in records if source_kind(record.value) == "turn"])
         metrics.STAGE_SECONDS.labels(stage="journal").observe(perf_counter() - started)
 
     def _entry(self, record: KafkaRecord) -> JournalEntry:

@@ -158,6 +158,21 @@ def test_a_raw_broken_line_reaches_its_end_and_the_dead_letters(populated: Comma
     assert sum(dead["end_offsets"].values()) >= 1
 
 
+def test_a_command_is_not_published_as_a_turn_not_even_raw(populated: CommandLine) -> None:
+    command = {
+        "kind": "command",
+        "command_id": "cl-command",
+        "scope": {"user_id": "alice"},
+        "issued_at": "2026-03-03T09:00:00+01:00",
+        "order": {"kind": "delete_all"},
+    }
+    for mode in ((), ("--raw",)):
+        done = populated.run("publish", "-", *mode, "--wait", stdin=json.dumps(command))
+        assert done.code == 1
+        assert "a command is not published as a turn: use `mnemolog delete`" in done.stderr
+    assert populated.run("status", "cl-command").code == 1
+
+
 def test_a_turn_that_never_comes_is_a_timeout(populated: CommandLine) -> None:
     done = populated.run("status", "cl-never", "--wait", "0.5")
     assert done.code == 1

@@ -16,7 +16,8 @@ TURN = (
     ' "messages": [{"role": "user", "name": "Alice", "content": "I live in Lisbon."}]}'
 )
 COMMAND = (
-    '{"command_id": "kcat-order-1", "scope": {"user_id": "anton"}, "issued_at": "2026-03-03T09:00:00+01:00",'
+    '{"kind": "command", "command_id": "kcat-order-1", "scope": {"user_id": "anton"},'
+    ' "issued_at": "2026-03-03T09:00:00+01:00",'
     ' "order": {"kind": "delete_all", "key": "home_city"}}'
 )
 QUERY = "SELECT text, status FROM facts WHERE user_id = 'alice'"
@@ -69,7 +70,7 @@ async def test_kcat_publishes_a_command(shell: CommandLine) -> None:
         [
             required_program("kcat", "kcat"),
             *("-P", "-X", "partitioner=murmur2_random", "-k", "default/anton"),
-            *("-b", shell.settings["KAFKA"], "-t", f"{shell.settings['TOPIC_PREFIX']}memory_commands"),
+            *("-b", shell.settings["KAFKA"], "-t", f"{shell.settings['TOPIC_PREFIX']}conversation_turns"),
         ],
         input=COMMAND.encode(),
         timeout=TIMEOUT_SECONDS,

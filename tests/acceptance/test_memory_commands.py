@@ -18,7 +18,7 @@ def shell(shell: CommandLine) -> CommandLine:
     return InProcessCommandLine(folder=shell.folder, settings=shell.settings)
 
 
-def publish_turns(shell: CommandLine, user: str, *contents: str, **dimensions: str) -> None:
+def publish_records(shell: CommandLine, user: str, *contents: str, **dimensions: str) -> None:
     """Let `user` say these things, a turn each, on days that follow one another."""
     told = [
         turn_json(
@@ -61,7 +61,7 @@ def assert_rejected(done: CommandOutput, reason: str) -> None:
 
 
 def test_update_and_correct_put_another_text_in_the_place_of_a_fact(shell: CommandLine) -> None:
-    publish_turns(shell, "oda", "I live in Berlin.", "I own a dog.")
+    publish_records(shell, "oda", "I live in Berlin.", "I own a dog.")
     berlin = fact_id_of(facts(shell, "oda"), "Berlin")
     end = shell.json("update", berlin, "Oda lives in Potsdam.", "--value", "Potsdam", "--user", "oda", "--actor", "Jo")
     assert (end["status"], end["success"], end["order"], end["actor"]) == ("done", True, "update", "Jo")
@@ -76,7 +76,7 @@ def test_update_and_correct_put_another_text_in_the_place_of_a_fact(shell: Comma
 
 
 def test_many_facts_are_updated_at_once_from_a_file(shell: CommandLine) -> None:
-    publish_turns(shell, "abe", "I live in Berlin.", "I own a dog.")
+    publish_records(shell, "abe", "I live in Berlin.", "I own a dog.")
     known = facts(shell, "abe")
     berlin, dog = ({"fact_id": fact_id_of(known, word)} for word in ("Berlin", "dog"))
     edits = [berlin | {"text": "Abe lives in Potsdam.", "value": "Potsdam"}, dog | {"text": "Abe owns a cat."}]
@@ -91,7 +91,7 @@ def test_many_facts_are_updated_at_once_from_a_file(shell: CommandLine) -> None:
 
 
 def test_delete_takes_all_of_the_facts_or_none_and_undo_brings_them_back(shell: CommandLine) -> None:
-    publish_turns(shell, "ben", "I live in Berlin.", "I own a dog.", "I like tea.")
+    publish_records(shell, "ben", "I live in Berlin.", "I own a dog.", "I like tea.")
     before = texts(shell, "ben")
     berlin, dog = fact_id_of(facts(shell, "ben"), "Berlin"), fact_id_of(facts(shell, "ben"), "dog")
     assert_rejected(shell.run("delete", berlin, str(uuid4()), "--user", "ben", "--json"), "unknown_fact")
@@ -107,8 +107,8 @@ def test_delete_takes_all_of_the_facts_or_none_and_undo_brings_them_back(shell: 
 
 
 def test_nobody_touches_the_memory_of_another(shell: CommandLine) -> None:
-    publish_turns(shell, "cleo", "I live in Berlin.")
-    publish_turns(shell, "carl", "I live in Bonn.")
+    publish_records(shell, "cleo", "I live in Berlin.")
+    publish_records(shell, "carl", "I live in Bonn.")
     before = facts(shell, "cleo", "--all")
     berlin = before[0]["fact_id"]
     for order in (
@@ -124,7 +124,7 @@ def test_nobody_touches_the_memory_of_another(shell: CommandLine) -> None:
 
 
 def test_delete_all_asks_for_a_yes_and_can_be_for_some_or_for_everybody(shell: CommandLine) -> None:
-    publish_turns(shell, "dora", "I live in Berlin.", "I own a dog.")
+    publish_records(shell, "dora", "I live in Berlin.", "I own a dog.")
     hesitant = shell.run("delete-all", "--user", "dora")
     assert (hesitant.code, "add --yes" in stderr_text(hesitant)) == (2, True)
     assert shell.json("delete-all", "--key", "home_city", "--yes", "--user", "dora")["facts_deleted"] == 1
@@ -133,14 +133,14 @@ def test_delete_all_asks_for_a_yes_and_can_be_for_some_or_for_everybody(shell: C
     assert texts(shell, "dora") == set()
     assert shell.json("delete-all", "--yes", "--user", "dora")["status"] == "done"
     for run in ("1", "2"):
-        publish_turns(shell, "dora", "I like tea.", run_id=run)
+        publish_records(shell, "dora", "I like tea.", run_id=run)
     ends = shell.json("delete-all", "--yes", "--user", "dora", "--run", "*")
     assert [end["facts_deleted"] for end in ends] == [1, 1]
     assert shell.json("delete-all", "--yes", "--user", "dora", "--run", "*") == []
 
 
 def test_what_was_held_back_is_confirmed(shell: CommandLine) -> None:
-    publish_turns(shell, "emma", "I'm allergic to peanuts.", "I'm not allergic to peanuts.")
+    publish_records(shell, "emma", "I'm allergic to peanuts.", "I'm not allergic to peanuts.")
     (waiting,) = shell.json("pending", "--user", "emma")
     (old,) = waiting["challenged"]
     end = shell.json("confirm", waiting["fact"]["fact_id"], "--user", "emma")
@@ -154,7 +154,7 @@ def test_what_was_held_back_is_confirmed(shell: CommandLine) -> None:
 
 
 def test_undo_refuses_where_later_decisions_build_on_it_unless_they_go_too(shell: CommandLine) -> None:
-    publish_turns(shell, "finn", "I live in Berlin.", "I moved to Munich!")
+    publish_records(shell, "finn", "I live in Berlin.", "I moved to Munich!")
     done = shell.run("undo", "--turn", "finn-0", "--user", "finn", "--json")
     assert_rejected(done, "built_upon")
     assert "finn-1" in done.json["error"]
@@ -164,7 +164,7 @@ def test_undo_refuses_where_later_decisions_build_on_it_unless_they_go_too(shell
 
 def test_what_a_model_decided_in_some_time_is_undone_for_everybody(shell: CommandLine) -> None:
     for user in ("gil", "gus"):
-        publish_turns(shell, user, "I live in Berlin.", "I moved to Munich!", tenant="trial")
+        publish_records(shell, user, "I live in Berlin.", "I moved to Munich!", tenant="trial")
     trial = ("--user", "*", "--tenant", "trial")
     end = shell.json("status", "gil-1trial", "--tenant", "trial", "--verbose")
     (decision,) = end["trace"]["decisions"]
@@ -181,7 +181,7 @@ def test_what_a_model_decided_in_some_time_is_undone_for_everybody(shell: Comman
 def test_policies_are_set_and_shown(shell: CommandLine) -> None:
     end = shell.json("policy", "set", "--add-only", "--turns-per-minute", "100", "--note", "trial", "--user", "hans")
     assert end["status"] == "done"
-    publish_turns(shell, "hans", "I live in Berlin.", "I moved to Munich!")
+    publish_records(shell, "hans", "I live in Berlin.", "I moved to Munich!")
     assert len(texts(shell, "hans")) == 2
     shown = shell.json("policy", "show", "--user", "hans")
     assert shown["tenant"] is None
@@ -203,7 +203,7 @@ def test_a_turn_that_comes_again_after_a_limit_is_told_its_new_end(shell: Comman
 
 
 def test_people_are_told_what_was_done_and_why_not(shell: CommandLine) -> None:
-    publish_turns(shell, "isa", "I live in Berlin.")
+    publish_records(shell, "isa", "I live in Berlin.")
     berlin = fact_id_of(facts(shell, "isa"), "Berlin")
     done = shell.run("delete", berlin, "--user", "isa")
     assert (done.code, "RETRACT" in done.stdout) == (0, True)

@@ -24,7 +24,7 @@ from mnemolog.streams.kafka.topics import MEMORY_EVENTS, topic_name
 from mnemolog.streams.runtime.wiring import ALL_STAGES
 from mnemolog.streams.settings import StreamsSettings
 from tests.support.harnesses.worker_harness import (
-    publish_turns,
+    publish_records,
     query_rows,
     user_turn,
     wait_for_outcomes,
@@ -156,7 +156,7 @@ async def test_killing_every_stage_again_and_again_loses_and_doubles_nothing(
         async with workers(settings, tmp_path) as crew:
             victims = [stage for _ in range(ROUNDS) for stage in chance.sample(ALL_STAGES, len(ALL_STAGES))]
             for number, portion in enumerate(chunks(turns, len(victims))):
-                await publish_turns(settings, *portion)
+                await publish_records(settings, *portion)
                 await asyncio.sleep(chance.uniform(0, LONGEST_LIFE_SECONDS))
                 await crew.kill(victims[number])
                 print(f"chaos: {number + 1}/{len(victims)} killed {victims[number]}", flush=True)  # noqa: T201 -- progress

@@ -90,7 +90,7 @@ class InProcessPipeline:
         return commit
 
     async def _decided(self, record: KafkaRecord) -> Commit:
-        admitted = parse_source(record, max_bytes=self._max_bytes, commands="")
+        admitted = parse_source(record, max_bytes=self._max_bytes)
         extracted = await run_stage(self._extract, finish_extract, admitted, record)
         embedded = await run_stage(self._embed, finish_embed, ReceivedEnvelope(extracted), record)
         matched = await run_stage(self._match, finish_match, ReceivedEnvelope(embedded), record)

@@ -1,6 +1,7 @@
 """Whatever is ordered, answered or said: at worst it is refused, asked again or left open, and touches nobody else."""
 
 import asyncio
+import json
 from collections.abc import Awaitable, Callable
 from typing import Any, Final
 from uuid import UUID, uuid4
@@ -10,7 +11,7 @@ import pytest
 from mnemolog.projections.queries.results import WriteResult
 from mnemolog.schemas.command import Command, DeleteAll
 from mnemolog.schemas.scope import Scope
-from mnemolog.streams.kafka.topics import CONVERSATION_TURNS, MEMORY_COMMANDS, topic_name
+from mnemolog.streams.kafka.topics import CONVERSATION_TURNS, topic_name
 from tests.support.harnesses.pipeline_harness import Person, PipelineHarness, day
 from tests.support.harnesses.worker_harness import user_turn
 from tests.support.servers.kafka_client import publish, wait_until
@@ -121,7 +122,7 @@ async def test_nothing_is_settled_that_is_not_open(harness: PipelineHarness) -> 
     assert (again.status, (again.error or "").partition(":")[0]) == ("rejected", "already_undone")
 
 
-async def test_a_turn_on_the_command_topic_is_refused_and_the_other_way_round(harness: PipelineHarness) -> None:
+async def test_a_turn_that_calls_itself_a_command_is_refused_and_the_other_way_round(harness: PipelineHarness) -> None:
     jo = harness.person("jo-json")
     await jo.say(extraction_json("Jo lives in Rome."))
     order = Command(command_id="sweep", scope=Scope(user_id=jo.name), issued_at=day(1), order=DeleteAll())
@@ -129,8 +130,10 @@ async def test_a_turn_on_the_command_topic_is_refused_and_the_other_way_round(ha
     await jo.say(extraction_json(said) | {"excerpt": said[:50]}, messages=[{"role": "user", "content": said}])
     kafka, prefix = harness.settings.kafka or "", harness.settings.topic_prefix
     told = user_turn("told", "I live in Bonn.", user=jo.name)
-    await publish(kafka, topic_name(CONVERSATION_TURNS, prefix), [(order.scope.key, order.to_bytes())])
-    await publish(kafka, topic_name(MEMORY_COMMANDS, prefix), [(told.scope.key, told.to_bytes())])
+    without_kind = json.dumps(json.loads(said) | {"kind": "turn"}).encode()
+    with_other_kind = json.dumps(json.loads(told.to_bytes()) | {"kind": "command"}).encode()
+    key, topic = order.scope.key, topic_name(CONVERSATION_TURNS, prefix)
+    await publish(kafka, topic, [(key, without_kind), (key, with_other_kind)])
 
     async def both_ends() -> list[dict[str, Any]]:
         query = "SELECT outcome, reason FROM commits WHERE source_id LIKE %s ORDER BY source_id"

@@ -14,7 +14,7 @@ from mnemolog.schemas.turn import Message, Turn
 from mnemolog.streams.kafka.log_reader import KafkaLogReader
 from mnemolog.streams.settings import StreamsSettings
 from tests.support.harnesses.worker_harness import (
-    publish_turns,
+    publish_records,
     query_rows,
     running_worker,
     wait_for_outcomes,
@@ -56,7 +56,7 @@ async def test_two_dialogues_become_facts_that_can_be_rebuilt(settings: StreamsS
     recorded = LocomoReplies(locomo_folder() / "observations.jsonl")
     with OpenAiServer(recorded) as server:
         async with running_worker(settings.model_copy(update={"base_url": server.base_url})):
-            await publish_turns(settings, *turns)
+            await publish_records(settings, *turns)
             outcomes = await wait_for_outcomes(database, len(turns), seconds=300)
     told = {turn.turn_id: recorded.fact_count(turn.turn_id) for turn in turns}
     assert outcomes == {turn_id: "facts" if count else "no_facts" for turn_id, count in told.items()}

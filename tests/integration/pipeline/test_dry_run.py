@@ -25,7 +25,7 @@ from tests.support.builders.commits import added, commit, policy_set
 from tests.support.harnesses.projected_database import ProjectedDatabase
 from tests.support.harnesses.worker_harness import (
     MONDAY,
-    publish_turns,
+    publish_records,
     running_worker,
     user_turn,
     wait_for_outcomes,
@@ -102,12 +102,12 @@ async def test_tells_what_a_real_store_then_does_and_changes_nothing(
     settings: StreamsSettings, database: str, client: MemoryClient, second: Turn
 ) -> None:
     async with running_worker(settings):
-        await publish_turns(settings, user_turn("t1", "I live in Berlin."))
+        await publish_records(settings, user_turn("t1", "I live in Berlin."))
         await wait_for_outcomes(database, 1)
         rows, log = await table_digests(database), await log_end_offsets(settings)
         foreseen = await client.dry_run(**add_arguments(second))
         assert (await table_digests(database), await log_end_offsets(settings)) == (rows, log)
-        await publish_turns(settings, second)
+        await publish_records(settings, second)
         await wait_for_outcomes(database, 2)
     done = await client.status("t2", verbose=True)
     assert without_times(foreseen) == without_times(done)

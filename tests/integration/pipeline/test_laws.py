@@ -30,7 +30,7 @@ from mnemolog.streams.stages.processor import StageDefinition, StageProcessor
 from mnemolog.streams.stages.received import ReceivedEnvelope, envelope_reader
 from tests.support.builders.commits import added, commit, day, replaced
 from tests.support.harnesses.worker_harness import (
-    publish_turns,
+    publish_records,
     query_rows,
     running_worker,
     user_turn,
@@ -114,10 +114,10 @@ async def test_law_2_every_accepted_turn_has_exactly_one_end(settings: StreamsSe
     with OpenAiServer() as server:
         server.fail(mode="wrong_schema", times=3, path="chat", containing="turn_id: fails")
         async with running_worker(with_chat_server(settings, server)):
-            await publish_turns(
+            await publish_records(
                 settings, *(user_turn(f"t{n}", f"I own {n} books.", user=f"user{n % 4}") for n in range(20))
             )
-            await publish_turns(
+            await publish_records(
                 settings,
                 user_turn("blank", " "),
                 user_turn("fails", "I live in Rome."),
@@ -156,7 +156,7 @@ async def test_law_4_the_log_is_enough_and_no_model_is_asked(settings: StreamsSe
     with OpenAiServer() as server:
         async with running_worker(with_chat_server(settings, server)):
             said = ["I live in Bern.", "I live in Rome.", "I like tea.", "I live in Bern.", "I like tea."]
-            await publish_turns(settings, *(user_turn(f"t{n}", text) for n, text in enumerate(said)))
+            await publish_records(settings, *(user_turn(f"t{n}", text) for n, text in enumerate(said)))
             await wait_for_outcomes(database, len(said))
         asked = dict(server.requests)
         assert asked
@@ -209,8 +209,8 @@ async def test_law_6_a_decision_sees_every_earlier_commit_of_its_owner(
         return len(await committed()) >= 2
 
     async with running_worker(settings, ["journal", "extract", "embed", "match", "resolve"]):
-        await publish_turns(settings, user_turn("m1", "I live in Bern."), user_turn("m2", "I live in Bern."))
-        await publish_turns(settings, user_turn("j1", "I live in Oslo.", user="jonas"))
+        await publish_records(settings, user_turn("m1", "I live in Bern."), user_turn("m2", "I live in Bern."))
+        await publish_records(settings, user_turn("j1", "I live in Oslo.", user="jonas"))
         await wait_until(two)
         # Nothing is projected yet: who has not been waited for would have been committed by now.
         assert {each.source_id for each in await committed()} == {"m1", "j1"}
@@ -223,10 +223,10 @@ async def test_law_6_a_decision_sees_every_earlier_commit_of_its_owner(
 async def test_law_7_a_store_takes_at_most_two_calls(settings: StreamsSettings, database: str) -> None:
     with OpenAiServer() as server:
         async with running_worker(with_chat_server(settings, server)):
-            await publish_turns(settings, user_turn("t1", "I live in Bern.", "I work at Acme.", "I drive a red car."))
+            await publish_records(settings, user_turn("t1", "I live in Bern.", "I work at Acme.", "I drive a red car."))
             await wait_for_outcomes(database, 1)
             first = server.requests["chat"]
-            await publish_turns(
+            await publish_records(
                 settings, user_turn("t2", "I live in Berlin.", "I work at Acme Inc.", "I drive a blue car.")
             )
             await wait_for_outcomes(database, 2)
@@ -245,14 +245,14 @@ async def test_law_8_scopes_never_mix(settings: StreamsSettings, database: str) 
         Scope(agent_id="mira"),
     ]
     async with running_worker(settings):
-        await publish_turns(
+        await publish_records(
             settings, *(user_turn(f"t{n}", "I live in Berlin.", scope=scope) for n, scope in enumerate(scopes))
         )
-        await publish_turns(
+        await publish_records(
             settings, user_turn("same-id", "I like tea."), user_turn("same-id", "I like tea.", scope=scopes[4])
         )
-        await publish_turns(settings, user_turn("same-id", "I like tea.", scope=scopes[5]))
-        await publish_turns(settings, user_turn("move", "I moved to Munich."))
+        await publish_records(settings, user_turn("same-id", "I like tea.", scope=scopes[5]))
+        await publish_records(settings, user_turn("move", "I moved to Munich."))
         await wait_for_outcomes(database, len(scopes) + 4)
     found = await query_rows(database, "SELECT tenant, user_id, agent_id, app_id, run_id, text, status FROM facts")
     ended_facts = [row for row in found if row["status"] == "superseded"]
@@ -269,7 +269,9 @@ async def test_law_9_while_the_model_is_away_turns_wait_and_none_fails(
     with OpenAiServer() as server:
         server.fail(mode="status", status=503, times=None)
         async with running_worker(with_chat_server(settings, server)):
-            await publish_turns(settings, *(user_turn(f"t{n}", f"I own {n} books.", user=f"user{n}") for n in range(8)))
+            await publish_records(
+                settings, *(user_turn(f"t{n}", f"I own {n} books.", user=f"user{n}") for n in range(8))
+            )
             await eventually(lambda: server.requests["chat"] >= 8)
             assert await query_rows(database, "SELECT 1 FROM commits") == []
             server.failures.clear()
@@ -280,8 +282,8 @@ async def test_law_10_one_slow_owner_delays_nobody_else(settings: StreamsSetting
     with OpenAiServer() as server:
         server.fail(mode="hang", times=None, containing="turn_id: slow")
         async with running_worker(with_chat_server(settings, server)):
-            await publish_turns(settings, user_turn("slow", "I live in Rome.", user="slow"))
-            await publish_turns(
+            await publish_records(settings, user_turn("slow", "I live in Rome.", user="slow"))
+            await publish_records(
                 settings, *(user_turn(f"t{n}", f"I own {n} books.", user=f"user{n}") for n in range(30))
             )
             outcomes = await wait_for_outcomes(database, 30)

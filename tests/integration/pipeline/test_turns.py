@@ -12,7 +12,7 @@ from mnemolog.streams.kafka.topics import CONVERSATION_TURNS, DEAD_LETTERS, MEMO
 from mnemolog.streams.runtime.wiring import ALL_STAGES
 from mnemolog.streams.settings import StreamsSettings
 from tests.support.harnesses.worker_harness import (
-    publish_turns,
+    publish_records,
     query_rows,
     running_worker,
     user_turn,
@@ -31,7 +31,7 @@ def settings(bootstrap: str, database: str, topic_suffix: str) -> StreamsSetting
 
 async def test_a_published_turn_becomes_a_queryable_fact(settings: StreamsSettings, database: str) -> None:
     async with running_worker(settings):
-        await publish_turns(settings, user_turn("t1", "I live in Berlin."))
+        await publish_records(settings, user_turn("t1", "I live in Berlin."))
         assert await wait_for_outcomes(database, 1) == {"t1": "facts"}
     (fact,) = await query_rows(database, "SELECT * FROM facts")
     assert (fact["tenant"], fact["user_id"], fact["status"]) == ("default", "mira", "active")
@@ -44,7 +44,7 @@ async def test_a_published_turn_becomes_a_queryable_fact(settings: StreamsSettin
 async def test_the_time_in_every_stage_is_measured(settings: StreamsSettings, database: str) -> None:
     before = {stage: stage_count(stage) for stage in ALL_STAGES}
     async with running_worker(settings):
-        await publish_turns(settings, user_turn("t1", "I live in Berlin."))
+        await publish_records(settings, user_turn("t1", "I live in Berlin."))
         await wait_for_outcomes(database, 1)
     assert {stage: stage_count(stage) - before[stage] for stage in ALL_STAGES} == dict.fromkeys(ALL_STAGES, 1)
 
@@ -55,7 +55,7 @@ def stage_count(stage: str) -> float:
 
 async def test_what_was_true_is_replaced_and_kept(settings: StreamsSettings, database: str) -> None:
     async with running_worker(settings):
-        await publish_turns(settings, user_turn("t1", "I live in Berlin."), user_turn("t2", "I moved to Munich."))
+        await publish_records(settings, user_turn("t1", "I live in Berlin."), user_turn("t2", "I moved to Munich."))
         await wait_for_outcomes(database, 2)
     found = await query_rows(
         database, "SELECT text, status, true_to, supersedes, fact_id FROM facts ORDER BY believed_from"
@@ -67,7 +67,7 @@ async def test_what_was_true_is_replaced_and_kept(settings: StreamsSettings, dat
 
 async def test_a_repetition_is_skipped_and_counted(settings: StreamsSettings, database: str) -> None:
     async with running_worker(settings):
-        await publish_turns(settings, user_turn("t1", "I live in Berlin."), user_turn("t2", "I live in Berlin."))
+        await publish_records(settings, user_turn("t1", "I live in Berlin."), user_turn("t2", "I live in Berlin."))
         await wait_for_outcomes(database, 2)
     (fact,) = await query_rows(database, "SELECT mention_count FROM facts")
     assert fact["mention_count"] == 2
@@ -77,7 +77,7 @@ async def test_a_raw_store_keeps_user_messages_as_they_are_without_a_model(
     settings: StreamsSettings, database: str
 ) -> None:
     async with running_worker(settings):
-        await publish_turns(settings, user_turn("t1", "  deploys happen on   Tuesdays ", infer=False))
+        await publish_records(settings, user_turn("t1", "  deploys happen on   Tuesdays ", infer=False))
         await wait_for_outcomes(database, 1)
     (fact,) = await query_rows(database, "SELECT text FROM facts")
     assert fact["text"] == "  deploys happen on   Tuesdays "
@@ -94,7 +94,7 @@ async def test_raw_texts_that_a_vector_cannot_tell_apart_are_all_kept(settings: 
         user_turn("t4", letter + "Bring visas.", infer=False),
     ]
     async with running_worker(settings):
-        await publish_turns(settings, *said)
+        await publish_records(settings, *said)
         await wait_for_outcomes(database, len(said))
     found = await query_rows(database, "SELECT right(text, 12) AS ending, mention_count FROM facts ORDER BY 1")
     assert [(row["ending"], row["mention_count"]) for row in found] == [
@@ -108,10 +108,12 @@ async def test_raw_texts_that_a_vector_cannot_tell_apart_are_all_kept(settings: 
 async def test_a_turns_own_thresholds_come_first(settings: StreamsSettings, database: str) -> None:
     lax = Overrides(raw_duplicate=0.1, near_duplicate=0.1)
     async with running_worker(settings):
-        await publish_turns(settings, user_turn("t1", "We deploy on Tuesdays.", infer=False))
-        await publish_turns(settings, user_turn("t2", "We deploy each Tuesday.", "On Tuesdays we deploy.", infer=False))
+        await publish_records(settings, user_turn("t1", "We deploy on Tuesdays.", infer=False))
+        await publish_records(
+            settings, user_turn("t2", "We deploy each Tuesday.", "On Tuesdays we deploy.", infer=False)
+        )
         again = ["There is soup on a Tuesday.", "We have soup on Tuesdays."]
-        await publish_turns(settings, user_turn("t3", *again, infer=False, overrides=lax))
+        await publish_records(settings, user_turn("t3", *again, infer=False, overrides=lax))
         await wait_for_outcomes(database, 3)
     found = await query_rows(database, "SELECT source_id, event FROM memory_events ORDER BY source_id")
     assert [(row["source_id"], row["event"]) for row in found] == [
@@ -183,9 +185,9 @@ async def test_known_facts_that_fit_into_no_record_are_compared_with_all_the_sam
     every = Overrides(duplicate=1.0, raw_duplicate=1.0, conflict=0.0, near_duplicate=1.0)
     long = [f"{place} " + f"word{place} " * 3000 for place in range(10)]
     async with running_worker(settings):
-        await publish_turns(settings, user_turn("t1", *long, infer=False, overrides=every))
+        await publish_records(settings, user_turn("t1", *long, infer=False, overrides=every))
         again = [*(f"{text} more" for text in long[1:]), long[0]]
-        await publish_turns(settings, user_turn("t2", *again, infer=False, overrides=every))
+        await publish_records(settings, user_turn("t2", *again, infer=False, overrides=every))
         assert await wait_for_outcomes(database, 2) == {"t1": "facts", "t2": "facts"}
     events = await query_rows(
         database, "SELECT event, count(*) AS n FROM memory_events WHERE source_id = 't2' GROUP BY 1"
@@ -195,7 +197,7 @@ async def test_known_facts_that_fit_into_no_record_are_compared_with_all_the_sam
 
 async def test_a_second_publication_of_a_turn_changes_nothing(settings: StreamsSettings, database: str) -> None:
     async with running_worker(settings):
-        await publish_turns(
+        await publish_records(
             settings,
             user_turn("t1", "I live in Berlin."),
             user_turn("t1", "I live in Berlin."),
@@ -218,13 +220,13 @@ async def test_scopes_never_mix(settings: StreamsSettings, database: str) -> Non
         Scope(agent_id="mira"),
     ]
     async with running_worker(settings):
-        await publish_turns(
+        await publish_records(
             settings, *(user_turn("same-id", "I live in Berlin.", scope=scope) for scope in scopes[3:4])
         )
-        await publish_turns(
+        await publish_records(
             settings, *(user_turn(f"t{n}", "I live in Berlin.", scope=scope) for n, scope in enumerate(scopes))
         )
-        await publish_turns(
+        await publish_records(
             settings, *(user_turn(f"u{n}", "I moved to Munich.", scope=scope) for n, scope in enumerate(scopes[:1]))
         )
         await wait_for_outcomes(database, 7)

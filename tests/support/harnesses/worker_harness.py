@@ -14,7 +14,7 @@ from mnemolog.schemas.provenance import Stage
 from mnemolog.schemas.scope import Scope
 from mnemolog.schemas.turn import Message, Turn
 from mnemolog.streams.kafka.admin import ensure_topics
-from mnemolog.streams.kafka.topics import CONVERSATION_TURNS, MEMORY_COMMANDS, topic_name
+from mnemolog.streams.kafka.topics import CONVERSATION_TURNS, topic_name
 from mnemolog.streams.runtime.wiring import ALL_STAGES
 from mnemolog.streams.runtime.worker import WorkerReport, run_worker
 from mnemolog.streams.settings import StreamsSettings
@@ -73,16 +73,10 @@ def user_turn(turn_id: str, *contents: str, user: str = "mira", **fields: Any) -
     )
 
 
-async def publish_turns(settings: StreamsSettings, *turns: Turn) -> None:
+async def publish_records(settings: StreamsSettings, *records: Turn | Command) -> None:
     assert settings.kafka is not None
     topic = topic_name(CONVERSATION_TURNS, settings.topic_prefix)
-    await publish(settings.kafka, topic, [(turn.scope.key, turn.to_bytes()) for turn in turns])
-
-
-async def publish_commands(settings: StreamsSettings, *commands: Command) -> None:
-    assert settings.kafka is not None
-    topic = topic_name(MEMORY_COMMANDS, settings.topic_prefix)
-    await publish(settings.kafka, topic, [(command.scope.key, command.to_bytes()) for command in commands])
+    await publish(settings.kafka, topic, [(record.scope.key, record.to_bytes()) for record in records])
 
 
 async def query_rows(database: str, query: str, *parameters: Any) -> list[dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""The door for turns: each refusal has a reason, words that help, and its publisher's identity wherever it shows."""
+"""Parsing of turns: each refusal has a reason, words that help, and its publisher's identity wherever it shows."""
 
 import json
 import re
@@ -69,8 +69,10 @@ def test_what_is_understood_and_not_wanted_is_rejected(value: bytes, reason: Ref
 @pytest.mark.parametrize(
     ("value", "reason", "detail"),
     [
-        (_bytes(schema_version=3), "unsupported_version", "schema_version 3, this program reads up to 2: upgrade it"),
-        (_bytes(schema_version=3, new_field=1), "unsupported_version", "upgrade it"),
+        (_bytes(schema_version=4), "unsupported_version", "schema_version 4, this program reads up to 3: upgrade it"),
+        (_bytes(kind="explode"), "invalid_record", "kind: Input should be 'turn'"),
+        (_bytes(kind="command"), "invalid_record", "kind: Input should be 'turn'"),
+        (_bytes(schema_version=4, new_field=1), "unsupported_version", "upgrade it"),
         (_bytes(schema_version="2"), "invalid_record", "schema_version"),
         (_bytes(colour="blue"), "invalid_record", "colour: Extra inputs are not permitted"),
         (_bytes(occurred_at="tomorrow"), "invalid_record", "occurred_at: .*valid datetime"),

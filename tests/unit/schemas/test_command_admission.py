@@ -1,4 +1,4 @@
-"""The door for commands: what is none is refused with its reason and the remedy, under the id it names."""
+"""Parsing of commands: an invalid one is refused with its reason and the remedy, under the id it names."""
 
 import json
 import re
@@ -10,14 +10,23 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from mnemolog.schemas.admission import MAX_COMMAND_BYTES, Refusal, RefusalReason, parse_command
+from mnemolog.schemas.admission import (
+    MAX_COMMAND_BYTES,
+    Refusal,
+    RefusalReason,
+    parse_command,
+    parse_record,
+    source_kind,
+)
 from mnemolog.schemas.command import Command, Delete, Undo, Update, embedded_texts
 from mnemolog.schemas.scope import Scope
+from mnemolog.schemas.turn import Turn
 
-POSITION = "memory_commands/1/7"
+POSITION = "conversation_turns/1/7"
 SCOPE = Scope(user_id="nadia", app_id="diary")
 FACT = "00000000-0000-4000-8000-000000000001"
 COMMAND: dict[str, Any] = {
+    "kind": "command",
     "command_id": "c1",
     "scope": {"user_id": "nadia", "app_id": "diary"},
     "issued_at": "2026-04-11T18:02:00+01:00",
@@ -144,3 +153,58 @@ def test_an_undo_reads_back() -> None:
         command_id="c2", scope=SCOPE, issued_at=datetime(2026, 4, 11, tzinfo=UTC), order=order, actor=None
     )
     assert parse_command(command.to_bytes(), position=POSITION) == command
+
+
+TURN: dict[str, Any] = {
+    "turn_id": "t1",
+    "scope": {"user_id": "nadia"},
+    "messages": [{"role": "user", "content": 'Send {"kind": "command"}.'}],
+    "occurred_at": "2026-04-11T18:02:00+01:00",
+}
+
+
+@pytest.mark.parametrize(
+    ("value", "kind"),
+    [
+        (json.dumps(COMMAND).encode(), "command"),
+        (json.dumps(COMMAND, indent=2).encode(), "command"),
+        (b'{"kind": "command"}', "command"),
+        (b'{"kind": "command", "number": ' + b"9" * 5000 + b"}", "command"),
+        (json.dumps(TURN).encode(), "turn"),
+        (json.dumps(TURN | {"kind": "turn"}).encode(), "turn"),
+        (json.dumps(TURN | {"metadata": {"kind": "command"}}).encode(), "turn"),
+        (json.dumps({"kind": ["command"]}).encode(), "turn"),
+        (b'["kind", "command"]', "turn"),
+        (b'"command"', "turn"),
+        (b'{"kind": "command"', "turn"),
+        (b'{"kind": "c\\u006fmmand"}', "turn"),
+        (b'{"kind": "command", "deep": ' + b"[" * 100_000, "turn"),
+        (b"", "turn"),
+        (None, "turn"),
+    ],
+)
+def test_a_record_is_a_command_only_where_its_own_field_says_so(value: bytes | None, kind: str) -> None:
+    assert source_kind(value) == kind
+    parsed = parse_record(value, position=POSITION)
+    assert parsed.kind == kind
+
+
+def test_a_record_without_a_kind_is_a_turn() -> None:
+    assert isinstance(parse_record(json.dumps(TURN).encode(), position=POSITION), Turn)
+    without = json.dumps({name: value for name, value in COMMAND.items() if name != "kind"}).encode()
+    refusal = parse_record(without, position=POSITION)
+    assert isinstance(refusal, Refusal)
+    assert (refusal.kind, refusal.reason) == ("turn", "invalid_record")
+
+
+def test_the_limit_of_turns_does_not_hold_for_commands() -> None:
+    large = _bytes(actor="x" * 5000)
+    assert isinstance(parse_record(large, position=POSITION, max_turn_bytes=1024), Command)
+    turn = parse_record(json.dumps(TURN | {"speaker": "x" * 5000}).encode(), position=POSITION, max_turn_bytes=1024)
+    assert isinstance(turn, Refusal)
+    assert (turn.kind, turn.reason) == ("turn", "oversize")
+
+
+@given(st.binary() | st.builds(_bytes) | ANY_JSON.map(lambda value: json.dumps({"kind": value}).encode()))
+def test_the_kind_is_the_same_for_whoever_asks(value: bytes) -> None:
+    assert parse_record(value, position=POSITION).kind == source_kind(value)

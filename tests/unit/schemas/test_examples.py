@@ -36,6 +36,7 @@ SINCE_2 = {"command"} | {
     *("fact_extended", "facts_related", "fact_expired", "fact_retracted", "fact_pending", "pending_confirmed"),
     *("pending_rejected", "fact_corrected", "conflict_resolved", "decision_undone", "policy_set"),
 }
+CHANGED_IN_3 = {"turn", "command"}
 CHANGED_IN_2 = {"turn", "extracted_facts", "embedded_facts", "matched_facts", "commit", "fact_added", "fact_confirmed"}
 
 
@@ -83,7 +84,8 @@ def test_an_example_decodes_by_schema_and_model_and_encodes_equal(path: Path) ->
 def test_every_record_and_event_of_every_version_has_an_example() -> None:
     found = {path.relative_to(FOLDER / "examples").parts[:2] for path in EXAMPLES}
     since_1 = {*RECORDS, *EVENT_CLASSES} - SINCE_2
-    assert found == {(kind, "1") for kind in since_1} | {(kind, "2") for kind in SINCE_2 | CHANGED_IN_2}
+    versions = {"1": since_1, "2": SINCE_2 | CHANGED_IN_2, "3": CHANGED_IN_3}
+    assert found == {(kind, version) for version, kinds in versions.items() for kind in kinds}
 
 
 def test_an_example_says_the_version_of_its_folder() -> None:
@@ -123,12 +125,12 @@ def test_ids_in_the_examples_follow_from_owner_source_and_ordinal() -> None:
 
 @pytest.mark.parametrize("kind", RECORDS)
 def test_a_newer_version_is_refused_with_the_way_out(kind: str) -> None:
-    data = json.dumps({"schema_version": 3, "something": "new"}).encode()
-    with pytest.raises(
-        UnsupportedVersionError, match="schema_version 3, this program reads up to 2: upgrade it"
-    ) as refused:
+    known = RECORDS[kind].VERSION
+    data = json.dumps({"schema_version": known + 1, "something": "new"}).encode()
+    expected = f"schema_version {known + 1}, this program reads up to {known}: upgrade it"
+    with pytest.raises(UnsupportedVersionError, match=expected) as refused:
         RECORDS[kind].from_bytes(data)
-    assert (refused.value.found, refused.value.known) == (3, 2)
+    assert (refused.value.found, refused.value.known) == (known + 1, known)
 
 
 @pytest.mark.parametrize("version", [0, -1, "1", "two", None, 1.5, [1]])

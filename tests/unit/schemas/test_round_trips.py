@@ -36,6 +36,7 @@ from mnemolog.schemas.turn import Message, Overrides, Turn
 from mnemolog.schemas.vector import Vector
 
 JSON_FOLDER = Path(__file__).parents[3] / "schemas" / "json"
+VERSIONS = {"turn": 3, "command": 3, "commit": 2}
 CHARACTERS = st.characters(exclude_categories=["Cs"], exclude_characters="\x00")
 TEXTS = st.text(CHARACTERS, max_size=40)
 IDENTIFIERS = st.text(
@@ -213,7 +214,7 @@ COMMITS = st.builds(
 
 @cache
 def _validator(name: str) -> jsonschema.Draft202012Validator:
-    return jsonschema.Draft202012Validator(json.loads((JSON_FOLDER / f"{name}.v2.json").read_bytes()))
+    return jsonschema.Draft202012Validator(json.loads((JSON_FOLDER / f"{name}.v{VERSIONS[name]}.json").read_bytes()))
 
 
 @given(TURNS)

@@ -10,7 +10,7 @@ import pytest
 from aiokafka import AIOKafkaConsumer, TopicPartition  # type: ignore[import-untyped] # aiokafka ships no types
 
 from mnemolog.streams.kafka.admin import ensure_topics
-from mnemolog.streams.kafka.app import StageApp, StageSpec, build_app, group_id
+from mnemolog.streams.kafka.app import StageApp, build_app, group_id
 from mnemolog.streams.kafka.batch_window import BatchWindow
 from mnemolog.streams.kafka.keyed_window import KeyedWindow, Partition, Window
 from mnemolog.streams.kafka.record import KafkaRecord
@@ -25,7 +25,6 @@ pytestmark = pytest.mark.kafka
 Process = Callable[[KafkaRecord, Sender], Awaitable[None]]
 RECORDS = 300
 KEYS = 30
-SPEC = StageSpec(name="copy", inputs=(CONVERSATION_TURNS,))
 RESTARTS = SupervisorSettings(initial_restart_delay=0.1, check_interval=0.1)
 
 
@@ -50,7 +49,9 @@ class CopyStageHarness:
 
             return KeyedWindow(one)
 
-        return lambda: build_app(SPEC, window, bootstrap=self.bootstrap, prefix=self.prefix, tuning=QUICK_TUNING)
+        return lambda: build_app(
+            "copy", CONVERSATION_TURNS, window, bootstrap=self.bootstrap, prefix=self.prefix, tuning=QUICK_TUNING
+        )
 
     async def fill(self, count: int = RECORDS, first: int = 0) -> None:
         numbers = range(first, first + count)
@@ -203,7 +204,13 @@ async def test_a_stage_can_keep_its_offsets_elsewhere(harness: CopyStageHarness)
 
     def build() -> StageApp:
         return build_app(
-            SPEC, window, bootstrap=harness.bootstrap, prefix=harness.prefix, tuning=QUICK_TUNING, start_offsets=start
+            "copy",
+            CONVERSATION_TURNS,
+            window,
+            bootstrap=harness.bootstrap,
+            prefix=harness.prefix,
+            tuning=QUICK_TUNING,
+            start_offsets=start,
         )
 
     await harness.fill()

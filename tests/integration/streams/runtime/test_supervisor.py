@@ -9,7 +9,7 @@ import pytest
 
 from mnemolog.streams import metrics
 from mnemolog.streams.kafka.admin import ensure_topics
-from mnemolog.streams.kafka.app import StageApp, StageSpec, build_app
+from mnemolog.streams.kafka.app import StageApp, build_app
 from mnemolog.streams.kafka.keyed_window import KeyedWindow, Window
 from mnemolog.streams.kafka.record import KafkaRecord
 from mnemolog.streams.kafka.sender import Sender
@@ -52,8 +52,9 @@ class SupervisorHarness:
         def build() -> StageApp:
             self.build_counts[name] = self.build_counts.get(name, 0) + 1
             self.processed.setdefault(name, [])
-            spec = StageSpec(name=name, inputs=(CONVERSATION_TURNS,))
-            return build_app(spec, window, bootstrap=self.bootstrap, prefix=self.prefix, tuning=QUICK_TUNING)
+            return build_app(
+                name, CONVERSATION_TURNS, window, bootstrap=self.bootstrap, prefix=self.prefix, tuning=QUICK_TUNING
+            )
 
         return build
 

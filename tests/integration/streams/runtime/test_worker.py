@@ -21,7 +21,7 @@ from mnemolog.streams.settings import StreamsSettings
 from mnemolog.streams.stages.project import projection_lag, start_offsets
 from tests.support.builders.commits import added, commit
 from tests.support.harnesses.worker_harness import (
-    publish_turns,
+    publish_records,
     query_rows,
     running_worker,
     user_turn,
@@ -85,7 +85,7 @@ async def test_a_worker_shows_how_far_the_tables_are_behind(settings: StreamsSet
 
 async def test_health_and_metrics_are_served_and_name_no_user(settings: StreamsSettings, database: str) -> None:
     async with running_worker(settings) as report:
-        await publish_turns(settings, user_turn("t1", "I live in Zanzibar.", user="somebody"))
+        await publish_records(settings, user_turn("t1", "I live in Zanzibar.", user="somebody"))
         await wait_for_outcomes(database, 1)
 
         async def healthy() -> bool:

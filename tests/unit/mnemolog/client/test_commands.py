@@ -14,6 +14,7 @@ from mnemolog.client.commands import CommandReceipt
 from mnemolog.client.producer import OutgoingRecord
 from mnemolog.client.sync_client import SyncMemoryClient
 from mnemolog.errors import InvalidCommandError
+from mnemolog.schemas.admission import source_kind
 from mnemolog.schemas.command import (
     TENANT_POLICY_AGENT,
     Command,
@@ -32,7 +33,6 @@ from mnemolog.schemas.command import (
 from mnemolog.schemas.policy import Limits, Policy
 from mnemolog.schemas.scope import Scope
 from mnemolog.settings import Settings
-from mnemolog.streams.kafka.topics import MEMORY_COMMANDS
 
 AT = datetime(2026, 3, 1, 9, tzinfo=UTC)
 F1, F2 = UUID(int=1), UUID(int=2)
@@ -103,14 +103,15 @@ CALLS: dict[str, tuple[Call, CommandPayload]] = {
 
 
 @pytest.mark.parametrize("name", CALLS)
-async def test_a_call_becomes_one_command_to_the_topic_of_commands(name: str) -> None:
+async def test_a_call_becomes_one_command_among_the_turns(name: str) -> None:
     client, (call, order) = OfflineClient(), CALLS[name]
     answer = await call(client)
     assert answer in (CommandReceipt(command_id="c1"), [CommandReceipt(command_id="c1")])
     (command,) = client.commands
     assert command == Command(command_id="c1", scope=Scope(user_id="mira"), issued_at=AT, order=order)
     (letter,) = client.producer.records
-    assert (letter.topic, letter.name, letter.key) == (MEMORY_COMMANDS, "c1", b"default/mira")
+    assert (letter.kind, letter.name, letter.key) == ("command", "c1", b"default/mira")
+    assert source_kind(letter.value) == "command"
 
 
 async def test_scope_and_actor_are_in_the_command() -> None:

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from mnemolog.streams.kafka.app import StageSpec, build_app
+from mnemolog.streams.kafka.app import build_app
 from mnemolog.streams.kafka.batch_window import BatchWindow
 from mnemolog.streams.kafka.record import KafkaRecord
 from mnemolog.streams.kafka.sender import Sender
@@ -22,8 +22,8 @@ def window(_: Sender) -> BatchWindow:
 
 @pytest.mark.parametrize("idempotent", [True, False])
 async def test_a_lost_answer_of_the_broker_repeats_no_record_unless_idempotence_is_off(*, idempotent: bool) -> None:
-    spec = StageSpec(name="copy", inputs=(CONVERSATION_TURNS,))
-    stage = build_app(spec, window, bootstrap="localhost:9092", tuning=KafkaTuning(idempotent=idempotent))
+    tuning = KafkaTuning(idempotent=idempotent)
+    stage = build_app("copy", CONVERSATION_TURNS, window, bootstrap="localhost:9092", tuning=tuning)
     producer: Any = stage.app.producer
     settings = producer._settings_extra()
     assert settings == ({"acks": "all", "enable_idempotence": True} if idempotent else {})

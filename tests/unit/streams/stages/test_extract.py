@@ -5,7 +5,9 @@ from uuid import UUID
 
 import pytest
 from prometheus_client import REGISTRY
+from pydantic import SecretStr
 
+from mnemolog.schemas.admission import Refusal
 from mnemolog.schemas.command import Command, CommandPayload, Correct, DeleteAll, Edit, Update
 from mnemolog.schemas.envelopes import ExtractedFacts
 from mnemolog.schemas.facts import CATEGORIES
@@ -21,7 +23,6 @@ from mnemolog.streams.stages.extract import ExtractStage, parse_source, raw_fact
 from tests.support.servers.canned_replies import fact_json
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
-COMMANDS = "west-memory_commands"
 FACTS = tuple(UUID(int=number) for number in range(3))
 
 
@@ -72,21 +73,29 @@ async def small(_: Scope, rules: EffectivePolicy, size: int, published_at: datet
     return LimitHit(name="bytes_per_turn", level="scope", count=size, limit=limit)
 
 
-async def extracted(
-    model: ScriptedModel, value: bytes, topic: str = "conversation_turns", key: str = "mira"
-) -> ExtractedFacts:
-    record = KafkaRecord(
-        topic=topic, partition=1, offset=2, key=f"default/{key}".encode(), value=value, timestamp=NOON.timestamp()
+def record_of(value: bytes, key: str = "mira", headers: tuple[tuple[str, bytes], ...] = ()) -> KafkaRecord:
+    return KafkaRecord(
+        topic="conversation_turns",
+        partition=1,
+        offset=2,
+        key=f"default/{key}".encode(),
+        value=value,
+        headers=headers,
+        timestamp=NOON.timestamp(),
     )
+
+
+async def extracted(model: ScriptedModel, value: bytes, key: str = "mira") -> ExtractedFacts:
+    record = record_of(value, key)
     recorder: Any = model
     extractor = ExtractStage(recorder, categories=CATEGORIES, rules_for=rules_for, precheck=small)
-    return await extractor(parse_source(record, max_bytes=10_000, commands=COMMANDS), record)
+    return await extractor(parse_source(record, max_bytes=10_000), record)
 
 
 async def command_record(order: CommandPayload, key: str = "mira") -> ExtractedFacts:
     command = Command(command_id="c1", scope=Scope(user_id="mira"), issued_at=NOON, order=order, actor="support")
     model = ScriptedModel()
-    output = await extracted(model, command.to_bytes(), COMMANDS, key)
+    output = await extracted(model, command.to_bytes(), key)
     assert model.sources == []
     return output
 
@@ -193,18 +202,52 @@ async def test_a_command_under_a_wrong_key_is_counted_and_goes_to_its_owner() ->
 @pytest.mark.parametrize(
     ("value", "reason", "outcome", "source_id"),
     [
-        (b"forget me", "not_a_record", "failed", "west-memory_commands/1/2"),
-        (turn().to_bytes(), "invalid_command", "rejected", "west-memory_commands/1/2"),
-        (b'{"command_id": "c1", "scope": {"user_id": "mira"}}', "invalid_command", "rejected", "c1"),
+        (b'{"kind": "command"}', "invalid_command", "rejected", "conversation_turns/1/2"),
+        (b'{"kind": "command", "turn_id": "t1"}', "invalid_command", "rejected", "conversation_turns/1/2"),
+        (
+            b'{"kind": "command", "command_id": "c1", "scope": {"user_id": "mira"}}',
+            "invalid_command",
+            "rejected",
+            "c1",
+        ),
     ],
 )
-async def test_what_is_no_command_ends_as_one(value: bytes, reason: str, outcome: str, source_id: str) -> None:
+async def test_an_invalid_command_ends_as_a_command(value: bytes, reason: str, outcome: str, source_id: str) -> None:
     with pytest.raises(SourceEndedError) as refused:
-        await extracted(ScriptedModel(), value, COMMANDS)
+        await extracted(ScriptedModel(), value)
     assert (refused.value.reason, refused.value.end.outcome) == (reason, outcome)
-    record = KafkaRecord(topic=COMMANDS, partition=1, offset=2, key=None, value=value, timestamp=1.7e9)
-    envelope = parse_source(record, max_bytes=10_000, commands=COMMANDS).envelope
+    envelope = parse_source(record_of(value), max_bytes=10_000).envelope
     assert (envelope.source_id, envelope.source_kind, envelope.order) == (source_id, "command", None)
+
+
+@pytest.mark.parametrize(
+    ("headers", "allowed"),
+    [
+        ((("mnemolog-token", b"s3cret"),), True),
+        ((("mnemolog-token", b"guessed"),), False),
+        ((("mnemolog-token", "s3cr\u00e9t".encode()),), False),
+        ((), False),
+    ],
+)
+async def test_a_command_must_have_the_token_where_one_is_set(
+    headers: tuple[tuple[str, bytes], ...], *, allowed: bool
+) -> None:
+    command = Command(command_id="c1", scope=Scope(user_id="mira"), issued_at=NOON, order=DeleteAll())
+    record = record_of(command.to_bytes(), headers=headers)
+    source = parse_source(record, max_bytes=10_000, command_token=SecretStr("s3cret"))
+    envelope = source.envelope
+    assert (envelope.source_id, envelope.source_kind, envelope.scope) == ("c1", "command", command.scope)
+    if allowed:
+        assert source.parsed == command
+    else:
+        assert isinstance(source.parsed, Refusal)
+        assert (source.parsed.reason, source.parsed.outcome) == ("not_allowed", "rejected")
+        assert envelope.order is None
+
+
+def test_a_turn_needs_no_token() -> None:
+    source = parse_source(record_of(turn().to_bytes()), max_bytes=10_000, command_token=SecretStr("s3cret"))
+    assert source.parsed == turn()
 
 
 async def test_a_turn_is_no_larger_than_its_record() -> None:

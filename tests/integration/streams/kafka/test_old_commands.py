@@ -1,0 +1,97 @@
+"""The topic `memory_commands` of version 0.1 on a real broker: refused while unread, or forwarded once."""
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+from aiokafka import AIOKafkaConsumer, TopicPartition  # type: ignore[import-untyped] # aiokafka ships no types
+from aiokafka.admin import AIOKafkaAdminClient, NewTopic  # type: ignore[import-untyped] # as above
+from aiokafka.errors import KafkaError  # type: ignore[import-untyped] # as above
+
+from mnemolog.streams.errors import UnreadCommands
+from mnemolog.streams.kafka.admin import ensure_topics
+from mnemolog.streams.kafka.app import group_id
+from mnemolog.streams.kafka.old_commands import drain_old_commands
+from mnemolog.streams.kafka.topics import CONVERSATION_TURNS, topic_name
+from tests.support.servers.kafka_client import PARTITIONS, publish, read_all
+
+pytestmark = pytest.mark.kafka
+
+COMMANDS = [(b"default/mira", b' {"command_id": "c%d"}' % number) for number in range(40)] + [
+    (b"default/jonas", b"delete everything"),
+    (b"default/jonas", b""),
+]
+
+
+@pytest.fixture
+async def prefix(bootstrap: str, topic_suffix: str) -> str:
+    prefix = f"{topic_suffix}-"
+    await ensure_topics(bootstrap, partitions=PARTITIONS, prefix=prefix)
+    return prefix
+
+
+async def publish_old(bootstrap: str, prefix: str, records: Sequence[tuple[bytes, bytes]]) -> None:
+    admin = AIOKafkaAdminClient(bootstrap_servers=bootstrap)
+    await admin.start()
+    await admin.create_topics([NewTopic(f"{prefix}memory_commands", PARTITIONS, 1)])
+    await admin.close()
+    await publish(bootstrap, f"{prefix}memory_commands", records)
+
+
+@asynccontextmanager
+async def old_stage(bootstrap: str, prefix: str) -> AsyncIterator[Any]:
+    """A consumer of the group of `extract`, as the earlier version had it."""
+    consumer = AIOKafkaConsumer(
+        f"{prefix}memory_commands",
+        bootstrap_servers=bootstrap,
+        group_id=group_id("extract", prefix),
+        auto_offset_reset="earliest",
+        enable_auto_commit=False,
+    )
+    await consumer.start()
+    try:
+        yield consumer
+    finally:
+        await consumer.stop()
+
+
+async def test_an_installation_without_the_old_topic_starts(bootstrap: str, prefix: str) -> None:
+    assert await drain_old_commands(bootstrap, prefix=prefix) == 0
+
+
+async def test_unread_commands_are_refused_until_the_earlier_version_has_read_them(bootstrap: str, prefix: str) -> None:
+    await publish_old(bootstrap, prefix, COMMANDS)
+    with pytest.raises(UnreadCommands, match=r"42 commands of .*memory_commands .*start the earlier version"):
+        await drain_old_commands(bootstrap, prefix=prefix)
+    async with old_stage(bootstrap, prefix) as consumer:
+        seen = 0
+        while seen < len(COMMANDS):
+            seen += sum(map(len, (await consumer.getmany(timeout_ms=500)).values()))
+        await consumer.commit()
+    assert await drain_old_commands(bootstrap, prefix=prefix) == 0
+
+
+async def test_unread_commands_are_forwarded_once_and_in_order(bootstrap: str, prefix: str) -> None:
+    await publish_old(bootstrap, prefix, COMMANDS)
+    headers = [("mnemolog-token", b"s3cret")]
+    assert await drain_old_commands(bootstrap, prefix=prefix, forward=True, headers=headers) == len(COMMANDS)
+    assert await drain_old_commands(bootstrap, prefix=prefix) == 0
+    forwarded = await read_all(bootstrap, topic_name(CONVERSATION_TURNS, prefix))
+    assert {record.headers for record in forwarded} == {tuple(headers)}
+    assert [record.value for record in forwarded if record.key == b"default/mira"] == [
+        b'{"kind": "command", "command_id": "c%d"}' % number for number in range(40)
+    ]
+    assert [record.value for record in forwarded if record.key == b"default/jonas"] == [b"delete everything", b""]
+
+
+async def test_nothing_is_marked_as_read_while_a_worker_of_the_earlier_version_runs(
+    bootstrap: str, prefix: str
+) -> None:
+    await publish_old(bootstrap, prefix, COMMANDS)
+    async with old_stage(bootstrap, prefix) as consumer:
+        await consumer.getmany(timeout_ms=5000)
+        with pytest.raises(KafkaError):
+            await drain_old_commands(bootstrap, prefix=prefix, forward=True)
+        places = [TopicPartition(f"{prefix}memory_commands", number) for number in range(PARTITIONS)]
+        assert {await consumer.committed(place) for place in places} == {None}
