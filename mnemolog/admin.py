@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
 import structlog
 from aiokafka.admin import AIOKafkaAdminClient  # type: ignore[import-untyped] # aiokafka ships no types
@@ -19,6 +19,7 @@ from mnemolog.projections.queries import audit as books
 from mnemolog.projections.rebuild import rebuild as tables
 from mnemolog.projections.rebuild.log_source import TableLogSource
 from mnemolog.projections.rebuild.rebuild import Progress, RebuildReport
+from mnemolog.projections.retry import retry_while
 from mnemolog.projections.sql import queries
 from mnemolog.settings import Settings
 from mnemolog.streams.kafka.admin import TopicState, describe_topics, ensure_topics
@@ -61,26 +62,17 @@ async def _wait_for_coordinator(settings: Settings) -> None:
     await admin.start()
     try:
         async with asyncio.timeout(COORDINATOR_SECONDS):
-            while True:
-                if await _has_coordinator(admin):
-                    return
-                await asyncio.sleep(COORDINATOR_POLL_SECONDS)
+            await retry_while(
+                lambda error: isinstance(error, KafkaError) and error.retriable,
+                lambda: admin.find_coordinator("mnemolog"),
+                delay=lambda _: COORDINATOR_POLL_SECONDS,
+            )
     except TimeoutError as error:
         raise ServerUnavailableError(
             f"Kafka at {settings.kafka} had no group coordinator within {COORDINATOR_SECONDS:g} s: look at its log"
         ) from error
     finally:
         await admin.close()
-
-
-async def _has_coordinator(admin: Any) -> bool:
-    try:
-        await admin.find_coordinator("mnemolog")
-    except KafkaError as error:
-        if not error.retriable:
-            raise
-        return False
-    return True
 
 
 async def topic_states(settings: Settings) -> list[TopicState]:

@@ -1,8 +1,8 @@
-"""What can go wrong on the Kafka side, named by what the caller can do.
+"""Errors of this package, grouped by what the caller can do.
 
 `StartRefused`: the operator changes something and starts again.
 `UndeliverableRecord`: the record goes to the dead letters; sending it again cannot help.
-`StageCrash`: nothing is acknowledged, the stage's App is crashed and started anew.
+`StageCrash`: nothing is acknowledged; the stage's App is stopped and a new one is started.
 """
 
 # ruff: noqa: N818 -- the names say what happened; "Error" would add nothing
@@ -40,7 +40,7 @@ class TopicNotCreated(StartRefused):
 
 
 class UndeliverableRecord(StreamsError):
-    """This record will never be accepted as it is: dead-letter what it came from."""
+    """This record can never be sent: its origin goes to the dead letters."""
 
 
 class RecordTooLarge(UndeliverableRecord):
@@ -48,7 +48,7 @@ class RecordTooLarge(UndeliverableRecord):
 
 
 class StageCrash(StreamsError):
-    """The stage cannot go on in this App: crash it, unacknowledged, and start it anew."""
+    """The stage cannot continue in this App: it stops without acknowledging and a new App is started."""
 
 
 class ProducerDead(StageCrash):

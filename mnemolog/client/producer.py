@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Iterable
 from dataclasses import dataclass
-from typing import Final, Protocol, Self
+from typing import Final, Self
 
 from aiokafka import AIOKafkaProducer  # type: ignore[import-untyped] # aiokafka ships no types
 from aiokafka.errors import KafkaError, KafkaTimeoutError  # type: ignore[import-untyped] # the same
@@ -13,16 +13,8 @@ from mnemolog.errors import PartlyPublishedError, PublishError, ServerUnavailabl
 from mnemolog.schemas.base import SourceKind
 from mnemolog.schemas.command import Command
 from mnemolog.schemas.turn import Turn
+from mnemolog.streams.kafka.record import RecordMetadata
 from mnemolog.streams.kafka.topics import CONVERSATION_TURNS, Headers, command_headers, topic_name
-
-
-class RecordMetadata(Protocol):
-    """Where the broker put a record."""
-
-    topic: str
-    partition: int
-    offset: int
-
 
 MAX_UNACKNOWLEDGED: Final = 1000
 """Records that wait for their acknowledgement at the most; bounds the memory of publishing a long file."""

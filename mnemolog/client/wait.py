@@ -7,9 +7,9 @@ from typing import Final
 from mnemolog.errors import ServerUnavailableError, WaitTimeoutError
 from mnemolog.projections.queries.errors import UnknownTurnError
 from mnemolog.projections.queries.results import WriteResult
+from mnemolog.projections.retry import growing_delay
 
-FIRST_PAUSE: Final = 0.02
-LONGEST_PAUSE: Final = 0.5
+_PAUSE: Final = growing_delay(0.02, 0.5, factor=1.5)
 _NOT_FOUND_YET: Final = (
     "the journal has not read it, or it is a command under way; was it published in this tenant, and does a worker run?"
 )
@@ -23,15 +23,15 @@ async def wait_for_end(
     A turn that is not known yet, an end of an earlier `attempt`, and a Postgres that is away are waited for as well.
     Raises `WaitTimeoutError` that says how far the turn is.
     """
-    so_far, pause = "nothing is known of it", FIRST_PAUSE
+    so_far, polls = "nothing is known of it", 0
     try:
         async with asyncio.timeout(timeout_seconds):
             while True:
                 result, so_far = await _poll(status)
                 if result and result.status != "pending" and result.attempt >= attempt:
                     return result
-                await asyncio.sleep(pause)
-                pause = min(pause * 1.5, LONGEST_PAUSE)
+                polls += 1
+                await asyncio.sleep(_PAUSE(polls))
     except TimeoutError as error:
         raise WaitTimeoutError(f"turn {turn_id} had no end within {timeout_seconds:g} s: {so_far}") from error
 

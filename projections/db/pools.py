@@ -1,4 +1,4 @@
-"""Connections to Postgres, and patience while it is away."""
+"""Open pools of connections to Postgres, and repeat operations while it is unavailable."""
 
 import asyncio
 import random
@@ -14,6 +14,7 @@ from psycopg_pool import AsyncConnectionPool, PoolClosed
 
 from mnemolog.projections import metrics
 from mnemolog.projections.db.halfvec import register_halfvec
+from mnemolog.projections.retry import growing_delay, retry_while
 
 T = TypeVar("T")
 Pool = AsyncConnectionPool[AsyncConnection[TupleRow]]
@@ -107,28 +108,21 @@ async def retry_while_unavailable(
     jitter: Callable[[], float] = random.random,
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
 ) -> T:
-    """Repeat `operation` while Postgres is away, for as long as that lasts: unavailable is not failed.
+    """Repeat `operation` while Postgres is unavailable, for as long as that lasts.
 
     Every other error passes through, and so does a closed pool. An operation whose answer got lost runs twice.
     """
-    tries = 0
-    while True:
-        try:
-            return await operation()
-        except psycopg.OperationalError as error:
-            if not is_temporary(error):
-                raise
-            metrics.RETRIES.labels(operation=name).inc()
-            log.warning("database_away", operation=name, tries=tries, error=str(error).strip())
-        await sleep(_delay(tries, jitter()))
-        tries += 1
+
+    def on_retry(failures: int, error: BaseException) -> None:
+        metrics.RETRIES.labels(operation=name).inc()
+        log.warning("database_away", operation=name, failures=failures, error=str(error).strip())
+
+    delay = growing_delay(FIRST_DELAY_SECONDS, MAX_DELAY_SECONDS, jitter=jitter)
+    return await retry_while(is_temporary, operation, delay=delay, on_retry=on_retry, sleep=sleep)
 
 
-def is_temporary(error: psycopg.OperationalError) -> bool:
-    """Whether waiting can help: Postgres is away, busy, starting or stopping."""
-    return not isinstance(error, PoolClosed) and not (error.sqlstate or "").startswith(_PROGRAM_LIMIT_CLASS)
-
-
-def _delay(tries: int, jitter: float) -> float:
-    longest = min(MAX_DELAY_SECONDS, FIRST_DELAY_SECONDS * 2.0 ** min(tries, 10))
-    return float(longest * (0.5 + jitter / 2))
+def is_temporary(error: BaseException) -> bool:
+    """Whether waiting can help: Postgres is unavailable, busy, starting or stopping."""
+    if not isinstance(error, psycopg.OperationalError) or isinstance(error, PoolClosed):
+        return False
+    return not (error.sqlstate or "").startswith(_PROGRAM_LIMIT_CLASS)

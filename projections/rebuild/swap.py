@@ -1,6 +1,5 @@
 """The schemas of a rebuild, and the moment in which one takes the other's place."""
 
-import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Final, LiteralString, cast
@@ -11,6 +10,7 @@ from psycopg.sql import SQL, Composed, Identifier
 from mnemolog.projections.migrations.upgrade import LIVE_SCHEMA, create_projection_schema
 from mnemolog.projections.queries.errors import DependentViewsError, RebuildRunningError, SwapRefusedError
 from mnemolog.projections.rebuild.digest import tables_of
+from mnemolog.projections.retry import retry_while
 from mnemolog.projections.sql import queries
 from mnemolog.projections.write.projector import SWAP_LOCK
 from mnemolog.projections.write.row_writer import Connection
@@ -107,14 +107,14 @@ async def drop_schema(connection: Connection, schema: str) -> None:
 async def _execute_with_lock_retries(connection: Connection, statement: SQL | Composed) -> None:
     await connection.execute(_SQL["limit_lock_wait"], {"milliseconds": LOCK_TIMEOUT_MILLISECONDS})
     try:
-        for _ in range(LOCK_ATTEMPTS):
-            try:
-                await connection.execute(statement, {"lock": SWAP_LOCK})
-            except LockNotAvailable:
-                await asyncio.sleep(LOCK_RETRY_SECONDS)
-            else:
-                return
-        raise SwapRefusedError
+        await retry_while(
+            lambda error: isinstance(error, LockNotAvailable),
+            lambda: connection.execute(statement, {"lock": SWAP_LOCK}),
+            delay=lambda _: LOCK_RETRY_SECONDS,
+            attempts=LOCK_ATTEMPTS,
+        )
+    except LockNotAvailable as error:
+        raise SwapRefusedError from error
     finally:
         if not connection.broken:
             await connection.execute(_SQL["limit_lock_wait"], {"milliseconds": 0})

@@ -1,7 +1,7 @@
-"""One Faust App per stage: a consumer group, its window and its producer. Faust is the transport and nothing more.
+"""Build the Faust App of a stage: its consumer group, its window and its producer. Faust is used as transport only.
 
-What Faust would do by itself and is switched off here, because each of it loses records: decoding, acknowledging,
-waiting without end for its streams, creating topics, tables.
+Faust's own decoding, acknowledging, waiting for streams, creation of topics and tables are switched off: each of them
+can lose records.
 """
 
 import asyncio
@@ -13,14 +13,15 @@ from typing import Any
 
 import faust
 import structlog
-from faust.exceptions import ConsumerNotStarted
+from faust.exceptions import ConsumerNotStarted, NotReady, ProducerSendError
 from faust.types import TP
 
 from mnemolog.streams import metrics
+from mnemolog.streams.errors import ProducerDead
 from mnemolog.streams.kafka.faust_patches import PatchedTransport, StartOffsetLookup
-from mnemolog.streams.kafka.record import KafkaRecord
-from mnemolog.streams.kafka.sender import EnqueueRecord, RecordMetadata, Sender
-from mnemolog.streams.kafka.topics import Headers, Topic, max_record_bytes, topic_name
+from mnemolog.streams.kafka.record import KafkaRecord, RecordMetadata
+from mnemolog.streams.kafka.sender import Sender
+from mnemolog.streams.kafka.topics import Topic, group_id, topic_name
 from mnemolog.streams.kafka.tuning import KafkaTuning
 from mnemolog.streams.kafka.window import Delivery, Window
 
@@ -35,7 +36,7 @@ POLL_INTERVAL_SECONDS = 86_400.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StageApp:
-    """A stage ready to be run once: a stopped App cannot be started again."""
+    """A stage's App with its window. It runs once: a stopped App cannot be started again."""
 
     name: str
     app: faust.App
@@ -43,20 +44,20 @@ class StageApp:
     tuning: KafkaTuning
 
     @property
+    def is_group_member(self) -> bool:
+        app: Any = self.app
+        return app.consumer_generation_id > 0 and not app.rebalancing
+
+    @property
     def assigned_partitions(self) -> frozenset[int]:
         """The partitions of its topic that it has now; none while it takes no part in its group."""
-        app: Any = self.app
-        if app.consumer_generation_id <= 0 or app.rebalancing:
+        if not self.is_group_member:
             return frozenset()
+        app: Any = self.app
         try:
             return frozenset(tp.partition for tp in app.consumer.assignment())
         except ConsumerNotStarted:
             return frozenset()
-
-
-def group_id(stage: str, prefix: str = "") -> str:
-    """Name a stage's consumer group."""
-    return f"{prefix}mnemolog-{stage}"
 
 
 def build_app(
@@ -77,8 +78,8 @@ def build_app(
     """
     tuning = tuning or KafkaTuning()
     app = _StageFaustApp(group_id(name, prefix), **_faust_settings(bootstrap, tuning))
-    window = make_window(Sender(_enqueue_through(app), limits=max_record_bytes(prefix)))
-    app.configure(name, window, tuning, start_offsets)
+    window = make_window(Sender.for_producer(_FaustProducer(app), prefix))
+    app.stage, app.window, app.tuning, app.start_offsets = name, window, tuning, start_offsets
     _attach_agent(app, topic_name(topic, prefix))
     return StageApp(name=name, app=app, window=window, tuning=tuning)
 
@@ -90,14 +91,6 @@ class _StageFaustApp(faust.App):
     window: Window
     tuning: KafkaTuning
     start_offsets: StartOffsetLookup | None
-
-    def configure(
-        self, stage: str, window: Window, tuning: KafkaTuning, start_offsets: StartOffsetLookup | None
-    ) -> None:
-        self.stage = stage
-        self.window = window
-        self.tuning = tuning
-        self.start_offsets = start_offsets
 
     def _new_transport(self) -> Any:
         return PatchedTransport(self.conf.broker_consumer, self)
@@ -118,13 +111,8 @@ class _StageFaustApp(faust.App):
         # A crashed App's consumer thread is gone, and with it the loop that a commit would run on: waiting is no use.
         drained = await self.window.drain(0 if self.crashed else self.tuning.drain_timeout)
         metrics.DRAIN_REDONE.labels(stage=self.stage).inc(drained.started)
-        log.info(
-            "window_drained",
-            stage=self.stage,
-            cancelled=drained.cancelled,
-            dropped=drained.dropped,
-            redone=drained.started,
-        )
+        counts = {"cancelled": drained.cancelled, "dropped": drained.dropped, "restarted_records": drained.started}
+        log.info("window_drained", stage=self.stage, **counts)
         if drained.offsets and not self.crashed:
             await self._commit({TP(*partition): offset for partition, offset in drained.offsets.items()}, consumer)
 
@@ -137,13 +125,21 @@ class _StageFaustApp(faust.App):
             log.warning("last_commit_timed_out", stage=self.stage, seconds=COMMIT_SECONDS)
 
 
-def _enqueue_through(app: faust.App) -> EnqueueRecord:
-    async def enqueue(
-        topic: str, *, key: bytes | None, value: bytes | None, headers: Headers
-    ) -> Awaitable[RecordMetadata]:
-        return await app.producer.send(topic, key, value, None, None, list(headers))
+@dataclass(frozen=True, slots=True)
+class _FaustProducer:
+    """The producer of a Faust App with the signature and the errors of aiokafka's own."""
 
-    return enqueue
+    app: faust.App
+
+    async def send(
+        self, topic: str, *, key: bytes | None, value: bytes | None, headers: list[tuple[str, bytes]]
+    ) -> Awaitable[RecordMetadata]:
+        try:
+            return await self.app.producer.send(topic, key, value, None, None, headers)
+        except (NotReady, ProducerSendError) as error:
+            if error.__cause__ is not None:
+                raise error.__cause__ from error
+            raise ProducerDead(f"the producer of {topic} does not run: start the stage anew ({error!r})") from error
 
 
 def _attach_agent(app: _StageFaustApp, topic: str) -> None:

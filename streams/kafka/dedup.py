@@ -1,4 +1,4 @@
-"""What a consumer has already handled, so that repeats are dropped."""
+"""The newest origins that a stage has processed, so that repeats are dropped."""
 
 from collections import OrderedDict
 from typing import Final

@@ -7,8 +7,7 @@ from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition  # type:
 
 from mnemolog.streams.errors import UnreadCommands
 from mnemolog.streams.kafka.admin import connected_admin, partition_counts
-from mnemolog.streams.kafka.app import group_id
-from mnemolog.streams.kafka.topics import CONVERSATION_TURNS, Headers, topic_name
+from mnemolog.streams.kafka.topics import CONVERSATION_TURNS, Headers, group_id, topic_name
 
 log = structlog.get_logger(__name__)
 

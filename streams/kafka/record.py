@@ -1,6 +1,7 @@
-"""A Kafka record as it lies in the log: bytes and their position, nothing decoded."""
+"""A record of a Kafka topic with its position; its bytes are not decoded."""
 
 from dataclasses import dataclass
+from typing import Protocol
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,3 +20,14 @@ class KafkaRecord:
     def position(self) -> str:
         """`topic/partition/offset`: the record's name for ever."""
         return f"{self.topic}/{self.partition}/{self.offset}"
+
+
+class RecordMetadata(Protocol):
+    """Where the broker put a record (`aiokafka.structs.RecordMetadata` has these fields, and more)."""
+
+    @property
+    def topic(self) -> str: ...
+    @property
+    def partition(self) -> int: ...
+    @property
+    def offset(self) -> int: ...

@@ -1,10 +1,9 @@
-"""Durable sends: a send returns when the broker has the record."""
+"""Send a record and return once the broker has acknowledged it; retried while the broker is unavailable."""
 
 import asyncio
 import random
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import Any, Final, Protocol, Self
 
 import structlog
 from aiokafka.errors import (  # type: ignore[import-untyped] # aiokafka ships no types
@@ -13,11 +12,12 @@ from aiokafka.errors import (  # type: ignore[import-untyped] # aiokafka ships n
     MessageSizeTooLargeError,
     RecordTooLargeError,
 )
-from faust.exceptions import NotReady, ProducerSendError
 
+from mnemolog.projections.retry import growing_delay, retry_while
 from mnemolog.streams import metrics
 from mnemolog.streams.errors import ProducerDead, RecordTooLarge
-from mnemolog.streams.kafka.topics import Headers
+from mnemolog.streams.kafka.record import RecordMetadata
+from mnemolog.streams.kafka.topics import Headers, max_record_bytes
 
 log = structlog.get_logger(__name__)
 
@@ -25,17 +25,6 @@ log = structlog.get_logger(__name__)
 OVERHEAD_BYTES: Final = 512
 INITIAL_DELAY_SECONDS: Final = 0.2
 MAX_DELAY_SECONDS: Final = 5.0
-
-
-class RecordMetadata(Protocol):
-    """Where the broker put a record."""
-
-    @property
-    def topic(self) -> str: ...
-    @property
-    def partition(self) -> int: ...
-    @property
-    def offset(self) -> int: ...
 
 
 class EnqueueRecord(Protocol):
@@ -46,17 +35,8 @@ class EnqueueRecord(Protocol):
     ) -> Awaitable[RecordMetadata]: ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SentRecord:
-    """Where a record lies, now that it is durable."""
-
-    topic: str
-    partition: int
-    offset: int
-
-
 class Sender:
-    """Sends records through one producer and waits out whatever passes.
+    """Sends records through one producer and repeats what failed for a temporary reason.
 
     `limits` names the largest record per topic in bytes; a topic without a limit is left to the broker.
     """
@@ -71,30 +51,43 @@ class Sender:
     ) -> None:
         self._enqueue = enqueue
         self._limits = limits
-        self._jitter = jitter
+        self._delay = growing_delay(INITIAL_DELAY_SECONDS, MAX_DELAY_SECONDS, jitter=jitter)
         self._sleep = sleep
 
-    async def send(self, topic: str, *, key: bytes | None, value: bytes | None, headers: Headers = ()) -> SentRecord:
+    @classmethod
+    def for_producer(cls, producer: Any, prefix: str) -> Self:
+        """A sender through an `AIOKafkaProducer` to the topics with `prefix`."""
+
+        async def enqueue(topic: str, *, key: bytes | None, value: bytes | None, headers: Headers) -> Any:
+            return await producer.send(topic, key=key, value=value, headers=list(headers))
+
+        return cls(enqueue, limits=max_record_bytes(prefix))
+
+    async def send(
+        self, topic: str, *, key: bytes | None, value: bytes | None, headers: Headers = ()
+    ) -> RecordMetadata:
         """Send one record and return its position once the broker has confirmed it.
 
-        Blocks for as long as the broker is away. Raises `RecordTooLarge` (dead-letter the origin) and
+        Blocks while the broker is unavailable. Raises `RecordTooLarge` (dead-letter the origin) and
         `ProducerDead` (crash the stage). A retry can write the record twice; consumers drop repeats.
         """
         self._check_size(topic, key, value, headers)
-        tries = 0
-        while True:
-            try:
-                position = await (await self._enqueue(topic, key=key, value=value, headers=list(headers)))
-            except (KafkaError, ProducerSendError, NotReady) as error:
-                cause = error.__cause__ if isinstance(error, ProducerSendError) else error
-                _raise_unless_retriable(topic, cause or error)
-                log.warning("send_retried", topic=topic, tries=tries, error=repr(cause))
-            else:
-                metrics.RECORDS_SENT.labels(topic=topic).inc()
-                return SentRecord(topic=position.topic, partition=position.partition, offset=position.offset)
+
+        async def send_once() -> RecordMetadata:
+            return await (await self._enqueue(topic, key=key, value=value, headers=list(headers)))
+
+        def on_retry(failures: int, error: BaseException) -> None:
+            log.warning("send_retried", topic=topic, failures=failures, error=repr(error))
             metrics.SEND_RETRIES.labels(topic=topic).inc()
-            await self._sleep(self._retry_delay(tries))
-            tries += 1
+
+        try:
+            sent = await retry_while(_is_temporary, send_once, delay=self._delay, on_retry=on_retry, sleep=self._sleep)
+        except (MessageSizeTooLargeError, RecordTooLargeError) as error:
+            raise RecordTooLarge(f"{topic} refused a record as too large: {error}") from error
+        except KafkaError as error:
+            raise ProducerDead(f"sending to {topic} failed for good: start the stage anew ({error!r})") from error
+        metrics.RECORDS_SENT.labels(topic=topic).inc()
+        return sent
 
     def _check_size(self, topic: str, key: bytes | None, value: bytes | None, headers: Headers) -> None:
         in_headers = sum(len(name) + len(content) for name, content in headers)
@@ -105,13 +98,6 @@ class Sender:
                 f"a record of {size} bytes does not fit into {topic}, which takes {limit}: dead-letter its origin"
             )
 
-    def _retry_delay(self, tries: int) -> float:
-        longest = min(MAX_DELAY_SECONDS, INITIAL_DELAY_SECONDS * 2.0 ** min(tries, 10))
-        return longest * (0.5 + self._jitter() / 2)
 
-
-def _raise_unless_retriable(topic: str, error: BaseException) -> None:
-    if isinstance(error, MessageSizeTooLargeError | RecordTooLargeError):
-        raise RecordTooLarge(f"{topic} refused a record as too large: {error}") from error
-    if not (getattr(error, "retriable", False) or isinstance(error, KafkaTimeoutError)):
-        raise ProducerDead(f"sending to {topic} failed for good: start the stage anew ({error!r})") from error
+def _is_temporary(error: BaseException) -> bool:
+    return isinstance(error, KafkaError) and (error.retriable or isinstance(error, KafkaTimeoutError))

@@ -5,8 +5,8 @@ from dataclasses import dataclass, replace
 from typing import Generic, TypeVar
 
 from mnemolog.schemas.provenance import DroppedStatement
+from mnemolog.streams.llm.errors import ReplyInvalidError
 from mnemolog.streams.llm.ports import ChatMessage, Prompt, Reply, TimedReply
-from mnemolog.streams.llm.reply_errors import ReplyInvalidError
 from mnemolog.streams.llm.reply_parser import ParsedReply
 
 _MAX_QUOTED_REPLY = 20_000  # characters of a faulty reply that are shown back: a run-away reply is not paid for twice

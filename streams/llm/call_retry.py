@@ -1,4 +1,4 @@
-"""When to call a server again: retries with jitter, a limit on calls at once, a breaker that pauses all of them.
+"""Retries, concurrency limit and circuit breaker of the calls to one server.
 
 Nothing here knows what is called. An attempt answers with its result, or with a `CallFailure` that says what
 may be done about it.
@@ -13,11 +13,11 @@ from typing import Literal, TypeVar
 
 import structlog
 
+from mnemolog.projections.retry import growing_delay
 from mnemolog.streams.llm.errors import PromptRefusedError
 
 T = TypeVar("T")
 FailureKind = Literal["unavailable", "suspect", "faulty", "refused"]
-_MAX_DOUBLINGS = 16  # beyond this the longest wait holds anyway, and 2.0**n would overflow some day
 _log = structlog.get_logger(__name__)
 
 
@@ -25,9 +25,8 @@ _log = structlog.get_logger(__name__)
 class CallFailure:
     """Why an attempt brought no result.
 
-    `unavailable`: the server is away or unwilling; tried again without limit.
-    `suspect`: it may be the server or this call (a timeout); counts against the call only
-    while other calls succeed.
+    `unavailable`: the server cannot answer now; tried again without limit.
+    `suspect`: it may be the server or this call (a timeout); counts against the call only while other calls succeed.
     `faulty`: the server answered, with something unusable; tried again a few times.
     `refused`: this call can never succeed.
     `code` has few values (it becomes a label), `retry_after` is in seconds.
@@ -64,6 +63,7 @@ class CallRetrier:
     ) -> None:
         self._settings = settings
         self._uniform = uniform
+        self._longest_delay = growing_delay(settings.initial_delay, settings.max_delay)
         self._slots = asyncio.Semaphore(settings.max_concurrent)
         self._breaker = _CircuitBreaker(self._retry_delay, settings.failures_to_open, name=name, clock=clock)
 
@@ -73,7 +73,7 @@ class CallRetrier:
         return self._breaker.is_open
 
     async def call(self, attempt: Callable[[], Awaitable[T | CallFailure]]) -> T:
-        """Repeat `attempt` until it brings a result, for as long as the server is away.
+        """Repeat `attempt` until it brings a result, for as long as the server is unavailable.
 
         Raises `PromptRefusedError` where this call can never succeed: at once when it is refused, else after
         `RetrySettings.max_call_failures` faulty replies, or as many timeouts during each of which another call
@@ -93,11 +93,11 @@ class CallRetrier:
 
     def _retry_delay(self, failures: int, fault: CallFailure) -> float:
         """Seconds to wait after the n-th failure in a row."""
-        pace = self._settings
+        settings = self._settings
         if fault.retry_after is not None:
             # the jitter keeps all callers from coming back in the same moment
-            return min(fault.retry_after, pace.max_retry_after) + self._uniform(0, pace.initial_delay)
-        return self._uniform(0, min(pace.max_delay, pace.initial_delay * 2 ** min(failures - 1, _MAX_DOUBLINGS)))
+            return min(fault.retry_after, settings.max_retry_after) + self._uniform(0, settings.initial_delay)
+        return self._uniform(0, self._longest_delay(failures))
 
 
 class _CircuitBreaker:

@@ -1,4 +1,4 @@
-"""The two ports to models: one that completes a prompt, one that embeds texts."""
+"""The ports of this package: a chat model, an embedder, and the store of their replies."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -7,6 +7,7 @@ from typing import Any, Literal, Protocol
 from uuid import UUID
 
 from mnemolog.schemas.facts import Candidate, ExtractedFact
+from mnemolog.schemas.replies import ReplyKey, StoredReply
 from mnemolog.schemas.turn import Turn
 from mnemolog.schemas.vector import Vector
 
@@ -131,3 +132,11 @@ class Embedder(Protocol):
     async def embed(self, texts: Sequence[str]) -> Embeddings: ...
 
     async def close(self) -> None: ...
+
+
+class ReplyStore(Protocol):
+    """Stores replies (`mnemolog.projections.stores.replies`); waits while the database is unavailable."""
+
+    async def get_many(self, keys: Sequence[ReplyKey]) -> Mapping[ReplyKey, tuple[StoredReply, ...]]: ...
+
+    async def put_many(self, replies: Sequence[StoredReply]) -> list[StoredReply]: ...

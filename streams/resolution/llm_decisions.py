@@ -13,9 +13,8 @@ from mnemolog.streams import metrics
 from mnemolog.streams.llm.ask import Answer, ask
 from mnemolog.streams.llm.cached_models import CachedChatModel, CachedEmbedder, EmbeddingResult, RequestSource
 from mnemolog.streams.llm.conflict_list import number_conflicts
-from mnemolog.streams.llm.errors import PromptRefusedError
+from mnemolog.streams.llm.errors import PromptRefusedError, ReplyInvalidError
 from mnemolog.streams.llm.ports import NumberedConflict, NumberedConflicts
-from mnemolog.streams.llm.reply_errors import ReplyInvalidError
 from mnemolog.streams.llm.resolve_prompt import PROMPT_VERSION, ParsedDecision, parse_resolution, resolution_prompt
 from mnemolog.streams.resolution.classify import Classification, Conflict
 from mnemolog.streams.resolution.event_builder import LlmDecision, NoDecision

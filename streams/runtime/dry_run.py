@@ -15,10 +15,11 @@ from mnemolog.projections.stores.event_history import EventHistoryStore
 from mnemolog.projections.stores.facts import FactStore
 from mnemolog.projections.stores.limits import LimitReservations
 from mnemolog.projections.stores.policies import PolicyStore
-from mnemolog.projections.stores.replies import ReplyKey, ReplyStore, StoredReply
+from mnemolog.projections.stores.replies import ReplyStore
 from mnemolog.schemas.commit import Commit
 from mnemolog.schemas.envelopes import End, MatchedFacts
 from mnemolog.schemas.provenance import Step
+from mnemolog.schemas.replies import ReplyKey, StoredReply
 from mnemolog.schemas.turn import Turn
 from mnemolog.streams.commands.handler import CommandHandler
 from mnemolog.streams.kafka.record import KafkaRecord

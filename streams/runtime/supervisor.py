@@ -1,4 +1,4 @@
-"""Runs stages side by side in one process: each restarted alone when it crashes, all stopped together."""
+"""Run the apps of stages in one process: each is restarted alone when it crashes, all are stopped together."""
 
 import asyncio
 import logging
@@ -10,6 +10,7 @@ from typing import Any, Final
 import structlog
 from faust.contrib.asgi import bind_to_running_loop
 
+from mnemolog.projections.retry import growing_delay
 from mnemolog.streams import metrics
 from mnemolog.streams.errors import NoProgress, StartRefused
 from mnemolog.streams.kafka.app import StageApp
@@ -24,8 +25,8 @@ class SupervisorSettings:
     """When a stage is restarted; all times in seconds.
 
     A restart waits `initial_restart_delay`, doubled with each crash up to `max_restart_delay`, and starts over once a
-    stage has run
-    for `reset_delay_after`. A window with pending records that finishes none for `stall_timeout` is taken for stuck.
+    stage has run for `reset_delay_after`. A window that finishes none of its pending records for `stall_timeout` is
+    restarted as well.
     """
 
     initial_restart_delay: float = 1.0
@@ -36,7 +37,7 @@ class SupervisorSettings:
 
 
 def quiet_loggers(level: int = logging.WARNING) -> None:
-    """Keep the transport's log to what an operator must see, and never touch the root logger."""
+    """Log only warnings of the libraries; the root logger is left as it is."""
     for name in NOISY_LOGGERS:
         logging.getLogger(name).setLevel(level)
 
@@ -50,9 +51,9 @@ async def run_stages(
 ) -> None:
     """Run one App per builder until `stop` is set, then drain and stop them all.
 
-    A builder gives a fresh App at each call. `ready` tells per stage whether it takes part in its group. Returns
-    when every App has stopped or used up its stop timeout; what a crashed App leaves behind (a consumer thread that
-    waits for a broker) can outlive it, so a process that ends here should end with `os._exit`.
+    A builder gives a new App at each call. `ready` tells per stage whether it is a member of its group. Returns when
+    every App has stopped or used up its stop timeout; the consumer thread of a crashed App can outlive it, so a process
+    that ends here should end with `os._exit`.
     An App that crashes with `StartRefused` is not restarted: all are stopped, and it is raised.
     """
     quiet_loggers()
@@ -67,7 +68,7 @@ async def run_stages(
 
 
 class _Supervisor:
-    """One stage's life: build, run, notice its end, wait, again."""
+    """Builds and runs one stage again and again, with growing delays after crashes."""
 
     def __init__(
         self,
@@ -83,7 +84,8 @@ class _Supervisor:
         self.start_error: StartRefused | None = None
 
     async def run(self) -> None:
-        delay = self._settings.initial_restart_delay
+        settings, crashes = self._settings, 0
+        delay_after = growing_delay(settings.initial_restart_delay, settings.max_restart_delay)
         while not self._stop.is_set():
             stage = self._build()
             began = asyncio.get_running_loop().time()
@@ -93,12 +95,12 @@ class _Supervisor:
                 self._stop.set()
             if self._stop.is_set():
                 return
-            if asyncio.get_running_loop().time() - began > self._settings.reset_delay_after:
-                delay = self._settings.initial_restart_delay
+            ran_long = asyncio.get_running_loop().time() - began > settings.reset_delay_after
+            crashes = 1 if ran_long else crashes + 1
+            delay = delay_after(crashes)
             metrics.STAGE_CRASHES.labels(stage=stage.name).inc()
             log.error("stage_down", stage=stage.name, restart_in=delay, reason=repr(stage.app.crash_reason))
             await _first_of(self._stop.wait(), timeout=delay)
-            delay = min(delay * 2, self._settings.max_restart_delay)
 
     async def _run_once(self, stage: StageApp) -> None:
         """Start the App, watch it, and stop it when it crashed or everything ends."""
@@ -114,7 +116,7 @@ class _Supervisor:
 
     async def _watch(self, stage: StageApp) -> None:
         while True:
-            self._set_ready(stage.name, ready=_is_group_member(stage.app))
+            self._set_ready(stage.name, ready=stage.is_group_member)
             progress = stage.window.progress
             metrics.WINDOW_RUNNING.labels(stage=stage.name).set(progress.running)
             metrics.WINDOW_PENDING.labels(stage=stage.name).set(progress.pending)
@@ -146,10 +148,6 @@ async def _started(stage: StageApp) -> AsyncIterator[None]:
     finally:
         async with asyncio.timeout(stage.tuning.stop_timeout):
             await app.stop()
-
-
-def _is_group_member(app: Any) -> bool:
-    return app.consumer_generation_id > 0 and not app.rebalancing
 
 
 async def _no_sleep(*_: object) -> None:

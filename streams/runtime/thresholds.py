@@ -1,6 +1,6 @@
 """The similarity thresholds of each known embedding model: a similarity of one model means nothing for another."""
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cache
 from typing import Final
 
@@ -63,19 +63,9 @@ def thresholds_for(model: str, overrides: Overrides) -> Thresholds:
     known = DEFAULTS_BY_MODEL.get(model)
     if known is None:
         _warn_unknown_model(model)
-    defaults = known or MEMLIB_DEFAULTS
-    return Thresholds(
-        embedding_model=model,
-        duplicate=_or_default(overrides.duplicate, defaults.duplicate),
-        raw_duplicate=_or_default(overrides.raw_duplicate, defaults.raw_duplicate),
-        conflict=_or_default(overrides.conflict, defaults.conflict),
-        near_duplicate=_or_default(overrides.near_duplicate, defaults.near_duplicate),
-        ending=_or_default(overrides.ending, defaults.ending),
-    )
-
-
-def _or_default(override: float | None, default: float) -> float:
-    return default if override is None else override
+    numbers = {name: value for name, value in asdict(known or MEMLIB_DEFAULTS).items() if name != "source"}
+    chosen = overrides.model_dump(include=set(numbers), exclude_none=True)
+    return Thresholds(embedding_model=model, **numbers | chosen)
 
 
 @cache  # once a model

@@ -1,7 +1,7 @@
-"""The timer's way to Kafka: a producer of its own, since it runs beside the stages and outlives their restarts."""
+"""The background task that publishes expire commands, through a producer of its own."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from datetime import datetime
 from typing import Final
@@ -15,14 +15,8 @@ from mnemolog.projections.stores.facts import FactStore
 from mnemolog.schemas.command import Command
 from mnemolog.schemas.scope import Scope
 from mnemolog.streams.commands.expiry import ExpirySweep
-from mnemolog.streams.kafka.sender import RecordMetadata, Sender
-from mnemolog.streams.kafka.topics import (
-    CONVERSATION_TURNS,
-    Headers,
-    command_headers,
-    max_record_bytes,
-    topic_name,
-)
+from mnemolog.streams.kafka.sender import Sender
+from mnemolog.streams.kafka.topics import CONVERSATION_TURNS, command_headers, topic_name
 from mnemolog.streams.settings import StreamsSettings
 
 RETRY_SECONDS: Final = 5.0
@@ -37,9 +31,9 @@ async def run_expiry_timer(
     partitions: Callable[[], frozenset[int]],
     clock: Callable[[], datetime],
 ) -> None:
-    """Order what has ended to expire, for ever, for the owners whose `partitions` are this worker's.
+    """Publish expire commands for facts that have ended, for the owners whose `partitions` are this worker's.
 
-    Waits while Kafka is away.
+    Waits while Kafka is unavailable.
     """
     topic = topic_name(CONVERSATION_TURNS, settings.topic_prefix)
     headers = command_headers(settings.command_token)
@@ -71,14 +65,8 @@ async def _sender(settings: StreamsSettings) -> AsyncIterator[Sender]:
     # Not idempotent: a repeated order has the same id, and a plain producer outlives every refusal.
     producer = AIOKafkaProducer(bootstrap_servers=settings.kafka, acks="all")
 
-    async def enqueue(
-        topic: str, *, key: bytes | None, value: bytes | None, headers: Headers
-    ) -> Awaitable[RecordMetadata]:
-        sent: Awaitable[RecordMetadata] = await producer.send(topic, key=key, value=value, headers=list(headers))
-        return sent
-
     try:
         await producer.start()
-        yield Sender(enqueue, limits=max_record_bytes(settings.topic_prefix))
+        yield Sender.for_producer(producer, settings.topic_prefix)
     finally:
         await producer.stop()

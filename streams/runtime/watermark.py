@@ -1,4 +1,4 @@
-"""One shared watcher of how far the projection has come, for everyone who must read their own writes."""
+"""Wait until a partition of the log is in the tables up to an offset; one poll serves all who wait."""
 
 import asyncio
 import heapq
@@ -8,8 +8,11 @@ from typing import Final
 
 import structlog
 
+from mnemolog.projections.retry import growing_delay
+
 log = structlog.get_logger(__name__)
 
+MIN_DELAY_SECONDS: Final = 0.1
 MAX_DELAY_SECONDS: Final = 1.0
 
 
@@ -17,8 +20,8 @@ class Watermark:
     """Waits until partitions are projected up to an offset.
 
     `read` gives the next offset to project per partition; a partition it does not name is at 0. It is called every
-    `interval` seconds, for all waiters together and only while there are any. While it fails, waiters wait on: a
-    database that is away is no reason to decide on old facts.
+    `interval` seconds, for all waiters together and only while there are any. While it fails, waiters go on waiting,
+    so that no decision is made on old facts.
     """
 
     def __init__(
@@ -30,6 +33,7 @@ class Watermark:
     ) -> None:
         self._read = read
         self._interval = interval
+        self._delay = growing_delay(max(2 * interval, MIN_DELAY_SECONDS), MAX_DELAY_SECONDS)
         self._sleep = sleep
         self._projected: dict[int, int] = {}
         self._waiting: dict[int, list[tuple[int, int, asyncio.Future[None]]]] = {}
@@ -63,12 +67,12 @@ class Watermark:
                 offsets = await self._read()
             except Exception as error:  # noqa: BLE001 -- whatever the store raises, waiting is the answer
                 failures += 1
-                log.warning("watermark_unread", failures=failures, error=repr(error))
+                log.warning("projected_offsets_unavailable", failures=failures, error=repr(error))
             else:
                 failures = 0
                 self._wake_waiters(offsets)
             if self._waiting:
-                await self._sleep(self._poll_delay(failures))
+                await self._sleep(self._delay(failures) if failures else self._interval)
 
     def _wake_waiters(self, offsets: Mapping[int, int]) -> None:
         self._projected.update(offsets)
@@ -80,8 +84,3 @@ class Watermark:
                     done.set_result(None)
             if not waiters:
                 del self._waiting[partition]
-
-    def _poll_delay(self, failures: int) -> float:
-        if not failures:
-            return self._interval
-        return min(MAX_DELAY_SECONDS, max(self._interval, 0.05) * 2.0 ** min(failures, 10))

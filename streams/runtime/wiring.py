@@ -224,8 +224,6 @@ def kafka_tuning(settings: StreamsSettings) -> KafkaTuning:
         session_timeout=settings.session_timeout,
         heartbeat_interval=settings.heartbeat_interval,
         drain_timeout=settings.drain_grace,
-        max_in_flight=settings.max_in_flight,
-        max_pending=settings.max_pending,
         compression=None if settings.compression == "none" else settings.compression,
     )
 

@@ -25,10 +25,9 @@ from mnemolog.streams.kafka.record import KafkaRecord
 from mnemolog.streams.kafka.topics import COMMAND_TOKEN_HEADER
 from mnemolog.streams.llm.ask import Answer, ask
 from mnemolog.streams.llm.cached_models import CachedChatModel, RequestSource
-from mnemolog.streams.llm.errors import PromptRefusedError
+from mnemolog.streams.llm.errors import PromptRefusedError, ReplyInvalidError
 from mnemolog.streams.llm.extract_prompt import PROMPT_VERSION, extraction_prompt, parse_extraction
 from mnemolog.streams.llm.ports import ExtractionTask, TimedReply
-from mnemolog.streams.llm.reply_errors import ReplyInvalidError
 from mnemolog.streams.stages.echo_filter import drop_recalled_echoes
 from mnemolog.streams.stages.envelope import ended_envelope, limit_end, new_envelope, next_envelope
 from mnemolog.streams.stages.errors import SourceEndedError

@@ -19,8 +19,8 @@ from mnemolog.streams import metrics
 from mnemolog.streams.errors import RecordTooLarge, StageCrash
 from mnemolog.streams.kafka.dead_letters import DeadLetterWriter
 from mnemolog.streams.kafka.dedup import SeenOrigins
-from mnemolog.streams.kafka.record import KafkaRecord
-from mnemolog.streams.kafka.sender import Sender, SentRecord
+from mnemolog.streams.kafka.record import KafkaRecord, RecordMetadata
+from mnemolog.streams.kafka.sender import Sender
 from mnemolog.streams.stages.errors import SourceEndedError
 
 log = structlog.get_logger(__name__)
@@ -61,7 +61,7 @@ class StageDefinition(Generic[I, O]):
     read: Callable[[KafkaRecord], I]
     work: Callable[[I, KafkaRecord], Awaitable[O | None]]
     finish: Callable[[I, End, Step | None], O]
-    on_sent: Callable[[O, SentRecord], None] = lambda _output, _sent: None
+    on_sent: Callable[[O, RecordMetadata], None] = lambda _output, _sent: None
 
 
 class StageProcessor(Generic[I, O]):

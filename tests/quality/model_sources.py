@@ -2,8 +2,9 @@
 
 from pathlib import Path
 
-from mnemolog.streams.llm.factory import build_chat_model, build_embedder
+from mnemolog.streams.llm.factory import build_embedder
 from mnemolog.streams.llm.ports import ChatModel, Embedder
+from mnemolog.streams.runtime.models import build_chat_model
 from mnemolog.streams.settings import StreamsSettings
 from tests.quality.recorded_replies import RecordedChatModel, RecordedEmbedder, recorded_models, write_models
 

@@ -197,7 +197,8 @@ async def test_the_audit_passes_over_turns_commands_and_what_is_neither(
         broken = [b"nonsense", b'{"kind": "command"}', b'{"kind": "command", "command_id": 7}', b"\xff", b'"command"']
         await publish(settings.kafka, topic, [(MIRA.key, value) for value in broken])
         await wait_for_outcomes(database, 7)
-        await wait_until(partial(query_rows, database, "SELECT 1 FROM turn_journal HAVING count(*) = 4"))
+        journaled = "SELECT 1 FROM mnemolog_journal.turn_journal HAVING count(*) = 4"
+        await wait_until(partial(query_rows, database, journaled))
     async with open_pool(database, min_size=1, max_size=1, application_name="test") as pool, pool.connection() as conn:
         books = await audit(conn, now=datetime.now(UTC))
     assert (books.ok, books.accepted) == (True, 4)

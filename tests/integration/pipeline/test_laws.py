@@ -20,8 +20,8 @@ from mnemolog.streams.kafka.dead_letters import DeadLetterWriter
 from mnemolog.streams.kafka.dedup import SeenOrigins
 from mnemolog.streams.kafka.keyed_window import KeyedWindow
 from mnemolog.streams.kafka.log_reader import KafkaLogReader
-from mnemolog.streams.kafka.record import KafkaRecord
-from mnemolog.streams.kafka.sender import Sender, SentRecord
+from mnemolog.streams.kafka.record import KafkaRecord, RecordMetadata
+from mnemolog.streams.kafka.sender import Sender
 from mnemolog.streams.kafka.topics import CONVERSATION_TURNS, MEMORY_EVENTS, TOPICS, topic_name
 from mnemolog.streams.kafka.window import Delivery
 from mnemolog.streams.settings import StreamsSettings
@@ -39,6 +39,7 @@ from tests.support.harnesses.worker_harness import (
 )
 from tests.support.polling import eventually
 from tests.support.servers.kafka_client import publish, read_all, wait_until
+from tests.support.servers.memory_broker import SentRecord
 from tests.support.servers.openai_server import OpenAiServer
 
 pytestmark = [pytest.mark.kafka, pytest.mark.postgres]
@@ -60,11 +61,11 @@ class ManualAckBroker:
     """Confirms each record only when it is told to."""
 
     def __init__(self) -> None:
-        self.sent: list[asyncio.Future[SentRecord]] = []
+        self.sent: list[asyncio.Future[RecordMetadata]] = []
 
     async def enqueue(
         self, topic: str, *, key: bytes | None, value: bytes | None, headers: Sequence[tuple[str, bytes]]
-    ) -> Awaitable[SentRecord]:
+    ) -> Awaitable[RecordMetadata]:
         del topic, key, value, headers
         self.sent.append(asyncio.get_running_loop().create_future())
         return self.sent[-1]

@@ -6,8 +6,16 @@ from zlib import crc32
 
 from aiokafka.errors import MessageSizeTooLargeError  # type: ignore[import-untyped]  # ships no types
 
-from mnemolog.streams.kafka.record import KafkaRecord
-from mnemolog.streams.kafka.sender import SentRecord
+from mnemolog.streams.kafka.record import KafkaRecord, RecordMetadata
+
+
+@dataclass(frozen=True, kw_only=True)
+class SentRecord:
+    """Where a record was put."""
+
+    topic: str
+    partition: int
+    offset: int
 
 
 @dataclass
@@ -20,7 +28,7 @@ class MemoryBroker:
 
     async def enqueue(
         self, topic: str, *, key: bytes | None, value: bytes | None, headers: Sequence[tuple[str, bytes]]
-    ) -> Awaitable[SentRecord]:
+    ) -> Awaitable[RecordMetadata]:
         """As `AIOKafkaProducer.send`: the result's result is the broker's answer."""
         if len(value or b"") > self.max_value_bytes:
             raise MessageSizeTooLargeError(f"{len(value or b'')} bytes")
@@ -39,7 +47,7 @@ class MemoryBroker:
             )
         )
 
-        async def answer() -> SentRecord:
+        async def answer() -> RecordMetadata:
             return SentRecord(topic=topic, partition=partition, offset=offset)
 
         return answer()

@@ -9,7 +9,8 @@ import pytest
 import pytest_asyncio
 
 from mnemolog.projections.db.pools import Pool, open_pool
-from mnemolog.projections.stores.replies import ReplyKey, ReplyStore, StoredReply
+from mnemolog.projections.stores.replies import ReplyStore
+from mnemolog.schemas.replies import ReplyKey, StoredReply
 
 pytestmark = pytest.mark.postgres
 

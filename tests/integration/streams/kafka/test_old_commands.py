@@ -11,9 +11,8 @@ from aiokafka.errors import KafkaError  # type: ignore[import-untyped] # as abov
 
 from mnemolog.streams.errors import UnreadCommands
 from mnemolog.streams.kafka.admin import ensure_topics
-from mnemolog.streams.kafka.app import group_id
 from mnemolog.streams.kafka.old_commands import drain_old_commands
-from mnemolog.streams.kafka.topics import CONVERSATION_TURNS, topic_name
+from mnemolog.streams.kafka.topics import CONVERSATION_TURNS, group_id, topic_name
 from tests.support.servers.kafka_client import PARTITIONS, publish, read_all
 
 pytestmark = pytest.mark.kafka

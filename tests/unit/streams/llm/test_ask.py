@@ -5,9 +5,9 @@ import pytest
 
 from mnemolog.schemas.provenance import DroppedStatement
 from mnemolog.streams.llm.ask import Answer, ask
+from mnemolog.streams.llm.errors import ReplyInvalidError
 from mnemolog.streams.llm.extract_prompt import extraction_prompt
 from mnemolog.streams.llm.ports import Prompt, TimedReply
-from mnemolog.streams.llm.reply_errors import ReplyInvalidError
 from mnemolog.streams.llm.reply_parser import ParsedReply
 from tests.support.builders.prompts import extraction, user
 

@@ -13,8 +13,8 @@ from mnemolog.schemas.turn import Message, Turn
 from mnemolog.streams.errors import StageCrash
 from mnemolog.streams.kafka.dead_letters import DeadLetter, DeadLetterWriter
 from mnemolog.streams.kafka.dedup import SeenOrigins
-from mnemolog.streams.kafka.record import KafkaRecord
-from mnemolog.streams.kafka.sender import EnqueueRecord, Sender, SentRecord
+from mnemolog.streams.kafka.record import KafkaRecord, RecordMetadata
+from mnemolog.streams.kafka.sender import EnqueueRecord, Sender
 from mnemolog.streams.stages.envelope import ended_envelope, new_envelope, next_envelope
 from mnemolog.streams.stages.errors import SourceEndedError
 from mnemolog.streams.stages.processor import MAX_CONSECUTIVE_FAILURES, StageDefinition, StageProcessor
@@ -76,7 +76,7 @@ async def test_a_record_whose_output_was_never_confirmed_is_no_repeat_when_it_co
 
     async def send(
         topic: str, *, key: bytes | None, value: bytes | None, headers: Sequence[tuple[str, bytes]]
-    ) -> Awaitable[SentRecord]:
+    ) -> Awaitable[RecordMetadata]:
         if stuck:
             await asyncio.Event().wait()
         return await broker.enqueue(topic, key=key, value=value, headers=headers)
