@@ -103,7 +103,9 @@ def unexplained(name: str, terms: Iterable[tuple[str, ...]]) -> list[str]:
 
 
 def test_every_domain_word_of_a_class_or_module_is_in_the_glossary() -> None:
-    missing = [f"{where}: {name}: {', '.join(rest)}" for name, where in names() if (rest := unexplained(name, headwords()))]
+    missing = [
+        f"{where}: {name}: {', '.join(rest)}" for name, where in names() if (rest := unexplained(name, headwords()))
+    ]
     assert missing == []
 
 
