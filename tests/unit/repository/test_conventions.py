@@ -231,3 +231,14 @@ def test_the_architecture_has_every_package() -> None:
         if path.name == "__init__.py" and len(path.relative_to(ROOT).parts) <= 3
     }
     assert [str(package) for package in packages if f"`{package.name}`" not in page] == []
+
+
+def test_pages_name_only_files_that_exist() -> None:
+    named = re.compile(r"`((?:schemas|projections|streams|mnemolog|tests|scripts|deploy|grafana|docs)/[\w./-]*\w)`")
+    missing = [
+        f"{name_of(path)}: {name}"
+        for path in tracked("*.md")
+        for name in named.findall(text_of(path))
+        if not (ROOT / name).exists()
+    ]
+    assert missing == []
