@@ -19,11 +19,11 @@ from mnemolog.schemas.command import Command
 from mnemolog.schemas.commit import Commit
 from mnemolog.schemas.envelopes import EmbeddedFacts, ExtractedFacts, MatchedFacts
 from mnemolog.schemas.turn import Turn
-from mnemolog.schemas.vocabulary import VOCABULARY
 from mnemolog.settings import PREFIX, Settings
 from scripts.cldr_words import cldr_words
 from scripts.dashboard import dashboard
 from scripts.image_locks import build_lock, runtime_lock
+from scripts.vocabulary import VOCABULARY
 
 ROOT = Path(__file__).resolve().parent.parent
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
@@ -79,14 +79,14 @@ def metrics_page() -> str:
 
 def vocabulary_page() -> str:
     rows = [
-        (f"`{entry.event}`", entry.word, *(", ".join(getattr(entry, column)) or "none" for column in OTHER_SYSTEMS))
+        (f"`{entry.event}`", *(", ".join(getattr(entry, column)) or "none" for column in OTHER_SYSTEMS))
         for entry in VOCABULARY
     ]
     effects = [(f"`{entry.event}`", entry.effect) for entry in VOCABULARY]
-    words = _table(("event", "here", *OTHER_SYSTEMS.values()), rows)
+    words = _table(("event", *OTHER_SYSTEMS.values()), rows)
     return _page(
         "Vocabulary",
-        "What each event is called in results, which words other memory layers have for it, and what it does to rows.",
+        "Which words other memory layers have for each event, and what it does to rows.",
         f"{words}\n## Effect on rows\n\n{_table(('event', 'rows of `facts`'), effects)}",
     )
 

@@ -96,10 +96,12 @@ def _issue(
 
 
 def _show_receipts(results: "list[WriteResult] | list[CommandReceipt]") -> None:
+    from mnemolog.client.commands import CommandReceipt  # noqa: PLC0415 - loaded by whoever has sent a command
+
     if not results:
         stdout().print("no scope has anything of the kind: nothing was ordered")
     for end in results:
-        if end.status == "PENDING":
+        if isinstance(end, CommandReceipt):
             stdout().print(f"[bold]{escape(end.command_id)}[/]: ordered; `mnemolog status` tells of its end")
         else:
             show_status(end)

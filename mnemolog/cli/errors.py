@@ -34,7 +34,7 @@ _EXIT_STATUSES: Final[dict[str, ExitStatus]] = {
     "mnemolog.embedded.errors.JarsUnavailableError": ExitStatus(UNAVAILABLE),
     "mnemolog.embedded.errors.EmbeddedError": ExitStatus(FAILED),
     "mnemolog.projections.queries.errors.QueryError": ExitStatus(USAGE),
-    "mnemolog.projections.queries.errors.LogUnreadableError": ExitStatus(UNAVAILABLE),
+    "mnemolog.projections.rebuild.errors.LogUnreadableError": ExitStatus(UNAVAILABLE),
     "mnemolog.projections.errors.SchemaMissingError": ExitStatus(USAGE),
     "mnemolog.projections.errors.ProjectionError": ExitStatus(FAILED),
     "mnemolog.streams.errors.StartRefused": ExitStatus(USAGE),

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from mnemolog.projections.queries.results import Fact
     from mnemolog.projections.queries.why_not import WhyNot
 
-_KEEPS_OLD_FACT = frozenset({"EXTEND", "SIMILAR", "PENDING", "REJECT"})
+_KEEPS_OLD_FACT = frozenset({"fact_extended", "facts_related", "fact_pending", "pending_rejected"})
 
 
 def history(

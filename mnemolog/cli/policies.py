@@ -11,8 +11,7 @@ from mnemolog.cli.runtime import call_client
 
 if TYPE_CHECKING:
     from mnemolog.cli.command_decorator import IssueCommand
-    from mnemolog.projections.stores.policies import StoredPolicies
-    from mnemolog.schemas.policy import Policy
+    from mnemolog.schemas.policy import Policy, StoredPolicies
 
 policy = typer.Typer(
     help="What holds for a tenant, or for a scope where a user or an agent is named.", no_args_is_help=True

@@ -18,7 +18,7 @@ class TurnReceipt:
     """A turn that the broker has. It will reach exactly one end; `wait` and `status` tell which."""
 
     turn_id: str
-    status: Literal["PENDING"] = "PENDING"
+    status: Literal["pending"] = "pending"
 
 
 class MemoryClient(QueryMixin, CommandMixin, DryRunMixin):

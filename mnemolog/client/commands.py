@@ -9,13 +9,12 @@ from mnemolog.client.base import ClientBase
 from mnemolog.client.command_builder import CommandDraft, FactId, FactIds, as_list, build_command, exact_scope
 from mnemolog.client.producer import OutgoingRecord
 from mnemolog.errors import InvalidCommandError
-from mnemolog.projections.queries.scopes import matching_scopes
-from mnemolog.projections.stores.policies import StoredPolicies, fetch_policies
-from mnemolog.schemas.command import TENANT_POLICY_AGENT, Command, DeleteAll, Edit, Undo
-from mnemolog.schemas.policy import Policy
+from mnemolog.projections.queries.scope_filter import matching_scopes
+from mnemolog.projections.stores.policies import fetch_policies
+from mnemolog.schemas.command import TENANT_POLICY_AGENT, Command, DeleteAll, Edit, ResolveAction, Undo
+from mnemolog.schemas.policy import Policy, StoredPolicies
 from mnemolog.schemas.scope import Scope
 
-Action = Literal["keep_both", "keep_old", "replace", "contradict", "merge"]
 PLACEHOLDER_SCOPE = Scope(user_id="anybody")
 
 
@@ -45,7 +44,7 @@ class CommandReceipt:
     """A command that the broker has. It will reach exactly one end; `wait` and `status` tell which."""
 
     command_id: str
-    status: Literal["PENDING"] = "PENDING"
+    status: Literal["pending"] = "pending"
 
 
 class CommandMixin(ClientBase):
@@ -120,7 +119,7 @@ class CommandMixin(ClientBase):
     async def resolve(
         self,
         fact_id: FactId,
-        action: Action,
+        action: ResolveAction,
         *,
         targets: FactIds = (),
         text: str | None = None,

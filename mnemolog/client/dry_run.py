@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Any
 from mnemolog.client.base import ClientBase
 from mnemolog.client.turn_builder import Messages, TurnDraft, build_turn
 from mnemolog.errors import WaitTimeoutError
-from mnemolog.projections.queries import facts
 from mnemolog.projections.queries.results import WriteResult
 from mnemolog.projections.queries.trace import FactTexts, fact_ids_of_commit
+from mnemolog.projections.queries.turn_status import fact_texts
 from mnemolog.projections.queries.write_result import write_result
-from mnemolog.schemas.events import new_fact
 from mnemolog.schemas.turn import Overrides, Turn
 from mnemolog.settings import Settings
 
@@ -92,9 +91,9 @@ class DryRunMixin(ClientBase):
 
     async def _texts(self, commit: "Commit") -> FactTexts:
         """The texts of what was looked at: known facts, and those that the turn itself brings."""
-        fresh = {fact.fact_id: fact.text for event in commit.events if (fact := new_fact(event)) is not None}
+        fresh = {fact.fact_id: fact.text for event in commit.events if (fact := event.new_fact) is not None}
         async with self._open_read_pool().connection() as connection:
-            return fresh | await facts.fact_texts(connection, commit.scope, fact_ids_of_commit(commit))
+            return fresh | await fact_texts(connection, commit.scope, fact_ids_of_commit(commit))
 
     async def _open_dry_run(self) -> "DryRun":
         """The stages, made at the first dry run and kept; a model is loaded in a thread."""

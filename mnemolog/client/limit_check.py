@@ -11,8 +11,9 @@ from psycopg.rows import TupleRow
 
 from mnemolog.client.read_pool import ReadPool
 from mnemolog.errors import LimitExceededError, ServerUnavailableError, SettingsError
-from mnemolog.projections.stores.limits import exceeded_turn_size, find_exhausted_limit, is_received
+from mnemolog.projections.stores.limits import find_exhausted_limit, is_received
 from mnemolog.projections.stores.policies import fetch_policies, may_have_limits
+from mnemolog.schemas.limits import exceeded_turn_size
 from mnemolog.schemas.policy import EffectivePolicy, LimitHit
 from mnemolog.schemas.turn import Turn
 

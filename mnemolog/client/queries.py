@@ -1,12 +1,13 @@
 """What a client asks: how a turn ended, what is known, and how it came."""
 
+from dataclasses import replace
 from datetime import datetime, timedelta
 from uuid import UUID
 
 from mnemolog.client.base import ClientBase
 from mnemolog.client.query_embedder import SearchResult
 from mnemolog.client.wait import wait_for_end
-from mnemolog.projections.queries import diff, explain, facts, pending
+from mnemolog.projections.queries import diff, explain, facts, pending, turn_status
 from mnemolog.projections.queries import history as histories
 from mnemolog.projections.queries import search as searches
 from mnemolog.projections.queries import why_not as why_nots
@@ -18,6 +19,7 @@ from mnemolog.projections.queries.pending import PendingFact, UnresolvedFact
 from mnemolog.projections.queries.quality import DecisionQuality, decision_quality
 from mnemolog.projections.queries.results import Fact, Profile, WriteResult
 from mnemolog.projections.queries.why_not import WhyNot
+from mnemolog.texts import explanation_sentences, missing_sentence
 
 
 class QueryMixin(ClientBase):
@@ -34,7 +36,7 @@ class QueryMixin(ClientBase):
         """
         named = tenant or self._settings.tenant
         async with self._open_read_pool().connection() as connection:
-            return await facts.turn_status(connection, named, turn_id, user_id, verbose=verbose)
+            return await turn_status.turn_status(connection, named, turn_id, user_id, verbose=verbose)
 
     async def wait(
         self,
@@ -138,12 +140,14 @@ class QueryMixin(ClientBase):
         `words` of the answer tells it in sentences. Raises `UnknownFactError`.
         """
         async with self._open_read_pool().connection() as connection:
-            return await explain.explain(connection, tenant or self._settings.tenant, fact_id)
+            explanation, texts = await explain.explain(connection, tenant or self._settings.tenant, fact_id)
+        return replace(explanation, words=explanation_sentences(explanation, texts))
 
     async def why_not(self, turn_id: str, *, user_id: str | None = None, tenant: str | None = None) -> WhyNot:
         """Every statement of a turn that became no fact, and why. Raises as `status` does."""
         async with self._open_read_pool().connection() as connection:
-            return await why_nots.why_not(connection, tenant or self._settings.tenant, turn_id, user_id)
+            found = await why_nots.why_not(connection, tenant or self._settings.tenant, turn_id, user_id)
+        return replace(found, missing=tuple(replace(one, because=missing_sentence(one)) for one in found.missing))
 
     async def pending(
         self,

@@ -19,7 +19,10 @@ from mnemolog.projections.retry import growing_delay, retry_while
 T = TypeVar("T")
 Pool = AsyncConnectionPool[AsyncConnection[TupleRow]]
 
-SEARCH_PATH: Final = "mnemolog,mnemolog_journal,public"
+LIVE_SCHEMA: Final = "mnemolog"
+"""The schema of the tables that are a function of the log."""
+JOURNAL_SCHEMA: Final = "mnemolog_journal"
+SEARCH_PATH: Final = f"{LIVE_SCHEMA},{JOURNAL_SCHEMA},public"
 STATEMENT_SECONDS: Final = 30.0
 CONNECT_SECONDS: Final = 5
 FIRST_DELAY_SECONDS: Final = 0.05

@@ -13,7 +13,6 @@ from psycopg.conninfo import conninfo_to_dict
 from psycopg.rows import TupleRow
 from psycopg.sql import SQL, Identifier
 
-LIVE_SCHEMA: Final = "mnemolog"
 PROJECTION_FILE_MARK: Final = "_projections"
 """A migration whose name has this in it makes tables that are a function of the log."""
 _ALEMBIC_LOCK: Final = threading.Lock()  # its context is global to the process

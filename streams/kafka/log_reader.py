@@ -10,7 +10,7 @@ from aiokafka.admin import AIOKafkaAdminClient  # type: ignore[import-untyped] #
 from aiokafka.errors import KafkaError  # type: ignore[import-untyped] # as above
 
 from mnemolog.projections.errors import LogGapError
-from mnemolog.projections.queries.errors import LogUnreadableError
+from mnemolog.projections.rebuild.errors import LogUnreadableError
 from mnemolog.projections.retry import retry_while
 from mnemolog.projections.write.projector import LogRecord
 from mnemolog.streams.kafka.topics import MEMORY_EVENTS, topic_name

@@ -1,30 +1,26 @@
 """Ask models and store their replies before use: a turn that is delivered again gets the stored reply."""
 
 import hashlib
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from itertools import islice
 from time import perf_counter
 
 from mnemolog.schemas.base import Record
-from mnemolog.schemas.provenance import Stage
 from mnemolog.schemas.replies import ReplyKey, ReplyNotStorableError, StoredReply
 from mnemolog.schemas.vector import Vector
 from mnemolog.streams import metrics
 from mnemolog.streams.llm.errors import PromptRefusedError
 from mnemolog.streams.llm.micro_batcher import MicroBatcher
-from mnemolog.streams.llm.ports import ChatModel, Embedder, Prompt, ReplyStore, TimedReply, Usage
-
-AskModel = Callable[[Prompt, int], Awaitable[TimedReply]]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RequestSource:
-    """For whom a model is asked."""
-
-    owner: str
-    source_id: str
-    stage: Stage
+from mnemolog.streams.llm.ports import (
+    AskModel,
+    ChatModel,
+    Embedder,
+    EmbeddingResult,
+    Prompt,
+    ReplyStore,
+    RequestSource,
+    TimedReply,
+    Usage,
+)
 
 
 class CachedChatModel:
@@ -76,17 +72,6 @@ class CachedChatModel:
         reply = await self._model.complete(prompt)
         milliseconds = _record_call(prompt.purpose, reply.model, started, reply.usage)
         return TimedReply(text=reply.text, model=reply.model, usage=reply.usage, milliseconds=milliseconds)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EmbeddingResult:
-    """One vector a text; `calls` is this source's share of the call, `milliseconds` the whole call's."""
-
-    vectors: tuple[Vector, ...]
-    model: str
-    calls: float
-    tokens: int
-    milliseconds: float
 
 
 class _StoredVectors(Record):

@@ -1,4 +1,4 @@
-"""The background task that publishes expire commands, through a producer of its own."""
+"""Runs the expiry sweep, with a producer of its own: it runs beside the stages and outlives their restarts."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -11,10 +11,11 @@ from aiokafka import AIOKafkaProducer  # type: ignore[import-untyped] # aiokafka
 from aiokafka.errors import KafkaError  # type: ignore[import-untyped] # as above
 from aiokafka.partitioner import murmur2  # type: ignore[import-untyped] # as above
 
-from mnemolog.projections.stores.facts import FactStore
 from mnemolog.schemas.command import Command
 from mnemolog.schemas.scope import Scope
 from mnemolog.streams.commands.expiry import ExpirySweep
+from mnemolog.streams.commands.ports import ExpiryReader
+from mnemolog.streams.errors import StreamsError
 from mnemolog.streams.kafka.sender import Sender
 from mnemolog.streams.kafka.topics import CONVERSATION_TURNS, command_headers, topic_name
 from mnemolog.streams.settings import StreamsSettings
@@ -26,7 +27,7 @@ log = structlog.get_logger(__name__)
 
 async def run_expiry_timer(
     settings: StreamsSettings,
-    known: FactStore,
+    facts: ExpiryReader,
     *,
     partitions: Callable[[], frozenset[int]],
     clock: Callable[[], datetime],
@@ -44,25 +45,40 @@ async def run_expiry_timer(
                 async def publish(command: Command, sender: Sender = sender) -> None:
                     await sender.send(topic, key=command.scope.key, value=command.to_bytes(), headers=headers)
 
-                expiry = ExpirySweep(
-                    known,
+                sweep = ExpirySweep(
+                    facts,
                     publish=publish,
                     owns_scope=lambda scope: partition_of(scope, settings.partitions) in partitions(),
                 )
-                await expiry.run(asyncio.Event(), interval=settings.expiry_interval, clock=clock)
+                while True:
+                    await run_sweep(sweep, clock())
+                    await asyncio.sleep(settings.expiry_interval)
         except KafkaError as error:
             log.warning("timer_waits_for_kafka", error=repr(error))
         await asyncio.sleep(RETRY_SECONDS)
 
 
+async def run_sweep(sweep: ExpirySweep, now: datetime) -> None:
+    """Sweep all that is due; a command that was not sent is sent by a later sweep."""
+    count, is_first = 0, True
+    try:
+        while is_first or sweep.has_more:
+            is_first = False
+            count += await sweep.sweep(now)
+    except StreamsError as error:
+        log.warning("expire_command_not_sent", error=str(error))
+    if count:
+        log.info("expire_commands_sent", facts=count)
+
+
 def partition_of(scope: Scope, partitions: int) -> int:
-    """The partition of an owner's records: as every producer with Kafka's own partitioner has it."""
+    """The partition of an owner's records, as Kafka's default partitioner computes it."""
     return int(murmur2(scope.key) & 0x7FFFFFFF) % partitions
 
 
 @asynccontextmanager
 async def _sender(settings: StreamsSettings) -> AsyncIterator[Sender]:
-    # Not idempotent: a repeated order has the same id, and a plain producer outlives every refusal.
+    # Not idempotent: a repeated command has the same id, and a plain producer survives every refusal.
     producer = AIOKafkaProducer(bootstrap_servers=settings.kafka, acks="all")
 
     try:

@@ -35,7 +35,7 @@ def texts(facts: list[dict[str, str]]) -> set[str]:
 def test_status_tells_what_a_turn_did(populated: CommandLine) -> None:
     result = populated.json("status", "cl-4", "--user", "mira")
     assert (result["status"], result["success"], result["facts_updated"]) == ("facts", True, 1)
-    assert [memory["event"] for memory in result["memories"]] == ["REPLACE"]
+    assert [memory["event"] for memory in result["memories"]] == ["fact_replaced"]
     assert populated.json("status", "cl-3")["skipped"] == 1
 
 
@@ -115,7 +115,7 @@ def test_topics_and_settings_are_shown_without_secrets(populated: CommandLine) -
 @pytest.mark.parametrize(
     ("command", "words"),
     [
-        (("status", "cl-4"), "REPLACE"),
+        (("status", "cl-4"), "fact_replaced"),
         (("search", "Munich", "--user", "mira"), "Mira lives in Munich."),
         (("facts", "--user", "mira"), "allergic"),
         (("profile", "--user", "mira"), "sensitive_topics"),

@@ -68,7 +68,7 @@ def test_update_and_correct_put_another_text_in_the_place_of_a_fact(shell: Comma
     assert (end["facts_updated"], end["llm_calls"]) == (1, 0)
     dog = fact_id_of(facts(shell, "oda"), "dog")
     end = shell.json("correct", dog, "Oda owns a cat.", "--ended", "2026-03-04", "--user", "oda")
-    assert end["memories"][0]["event"] == "CORRECT"
+    assert end["memories"][0]["event"] == "fact_corrected"
     (cat,) = [fact for fact in facts(shell, "oda") if fact["authority"] == "human"]
     assert (cat["text"], cat["confidence"]) == ("Oda owns a cat.", 1.0)
     assert_rejected(shell.run("update", cat["fact_id"], "Oda owns a fox.", "--user", "oda", "--json"), "human_word")
@@ -144,7 +144,7 @@ def test_what_was_held_back_is_confirmed(shell: CommandLine) -> None:
     (waiting,) = shell.json("pending", "--user", "emma")
     (old,) = waiting["challenged"]
     end = shell.json("confirm", waiting["fact"]["fact_id"], "--user", "emma")
-    assert (end["memories"][0]["event"], end["status"]) == ("CONFIRM", "done")
+    assert (end["memories"][0]["event"], end["status"]) == ("pending_confirmed", "done")
     assert old["text"] not in texts(shell, "emma")
     assert waiting["fact"]["text"] in texts(shell, "emma")
     assert_rejected(shell.run("reject", waiting["fact"]["fact_id"], "--user", "emma", "--json"), "not_pending")
@@ -206,7 +206,7 @@ def test_people_are_told_what_was_done_and_why_not(shell: CommandLine) -> None:
     publish_records(shell, "isa", "I live in Berlin.")
     berlin = fact_id_of(facts(shell, "isa"), "Berlin")
     done = shell.run("delete", berlin, "--user", "isa")
-    assert (done.code, "RETRACT" in done.stdout) == (0, True)
+    assert (done.code, "fact_retracted" in done.stdout) == (0, True)
     done = shell.run("delete", berlin, "--user", "isa")
     assert (done.code, "closed_fact" in done.stdout) == (1, True)
     done = shell.run("delete-all", "--yes", "--user", "nobody-*", "--wait", "0")
@@ -216,7 +216,7 @@ def test_people_are_told_what_was_done_and_why_not(shell: CommandLine) -> None:
 
 def test_a_command_that_is_not_waited_for_is_pending(shell: CommandLine) -> None:
     ordered = shell.json("delete-all", "--yes", "--user", "jane", "--wait", "0")
-    assert ordered["status"] == "PENDING"
+    assert ordered["status"] == "pending"
     assert shell.json("status", ordered["command_id"], "--wait", "30")["status"] == "done"
 
 

@@ -79,7 +79,7 @@ class Demo:
         return memories
 
     async def _show_replaced(self, client: MemoryClient, memories: list[EventResult]) -> UUID:
-        replacing = [read.fact_id for read in memories if read.event == "REPLACE" and read.fact_id]
+        replacing = [read.fact_id for read in memories if read.event == "fact_replaced" and read.fact_id]
         _check(bool(replacing), "no fact was replaced")
         history = await client.history(replacing[0])
         self._heading("A fact that was replaced, and its history", "what was true stays known, with its time")
@@ -172,7 +172,7 @@ def show_end(result: WriteResult) -> None:
     if not result.memories:
         stdout().print(f"  {escape(result.turn_id):<24} {result.status}", markup=False)
     for one in result.memories:
-        what = f"{one.action} of {one.text}" if one.event == "UNDO" else one.text
+        what = f"{one.action} of {one.text}" if one.event == "decision_undone" else one.text
         stdout().print(f"  {escape(result.turn_id):<24} {one.event:<10} {what}", markup=False)
 
 

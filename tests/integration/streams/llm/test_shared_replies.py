@@ -9,8 +9,8 @@ import pytest_asyncio
 from mnemolog.projections.db.pools import open_pool
 from mnemolog.projections.stores.replies import ReplyStore
 from mnemolog.schemas.replies import ReplyNotStorableError
-from mnemolog.streams.llm.cached_models import CachedChatModel, RequestSource
-from mnemolog.streams.llm.ports import ChatMessage, Prompt, Reply, TimedReply, Usage
+from mnemolog.streams.llm.cached_models import CachedChatModel
+from mnemolog.streams.llm.ports import ChatMessage, Prompt, Reply, RequestSource, TimedReply, Usage
 from tests.support.builders.prompts import extraction, user
 
 pytestmark = pytest.mark.postgres

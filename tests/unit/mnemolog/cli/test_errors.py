@@ -16,7 +16,8 @@ from mnemolog.errors import (
     WaitTimeoutError,
 )
 from mnemolog.projections.errors import LogGapError, SchemaMissingError
-from mnemolog.projections.queries.errors import LogUnreadableError, QueryError, RebuildRunningError, UnknownTurnError
+from mnemolog.projections.queries.errors import QueryError, UnknownTurnError
+from mnemolog.projections.rebuild.errors import LogUnreadableError, RebuildRunningError
 from mnemolog.streams.errors import PartitionCountDiffers
 
 
