@@ -14,23 +14,7 @@ PACKAGES = ("schemas", "projections", "streams", "mnemolog")
 GRAMMAR = ROOT / "streams/offline"
 """Rules about the English language. Their words are those of grammar, not of this project."""
 GENERAL = frozenset(
-    """
-    all and app in no not of on one or the too your
-    added changed closed dropped exceeded failed given invalid large missing null partly reached running short unknown
-    account address admin ambiguous answer api arg args base batch batched batcher body bound builder built bundle bars
-    builder by caller catalogue change check child choice classify cli comparison compared completion configuration
-    connected content context cost count counter crash create created data db decorator default dependent downgrade
-    draft due dumper embedding empty endpoint entry env error exit factory fault faust fetch file filter finder folder
-    form gap handler has header hit hook http id input item jar kafka launch level line link list lock log map
-    merge metadata metric middleware migration mismatch mixin mnemolog model name network number numbered object
-    observer offset open option optional other output owner parser part partition patch patched path plan point pool
-    port postgres process producer progress protocol query reachable read reader record refused regression replica
-    report reporter request requested resource response result retention retrier retry revision rollback row run runner
-    runtime schema score sender sentence sent server service session set setting shared signal skew skipped spec sql
-    start state stop store stored stream style sync table task text time timeout token tool too topic traced transport
-    tuning type unavailable undeliverable unreadable unsupported update upgrade usage use util value version versioned
-    view wait wiring word worker write writer wrong
-    """.split()
+    ["all", "and", "app", "in", "no", "not", "of", "on", "one", "or", "the", "too", "your", "added", "changed", "closed", "dropped", "exceeded", "failed", "given", "invalid", "large", "missing", "null", "partly", "reached", "running", "short", "unknown", "account", "address", "admin", "ambiguous", "answer", "api", "arg", "args", "base", "batch", "batched", "batcher", "body", "bound", "builder", "built", "bundle", "bars", "builder", "by", "caller", "catalogue", "change", "check", "child", "choice", "classify", "cli", "comparison", "compared", "completion", "configuration", "connected", "content", "context", "cost", "count", "counter", "crash", "create", "created", "data", "db", "decorator", "default", "dependent", "downgrade", "draft", "due", "dumper", "embedding", "empty", "endpoint", "entry", "env", "error", "exit", "factory", "fault", "faust", "fetch", "file", "filter", "finder", "folder", "form", "gap", "handler", "has", "header", "hit", "hook", "http", "id", "input", "item", "jar", "kafka", "launch", "level", "line", "link", "list", "lock", "log", "map", "merge", "metadata", "metric", "middleware", "migration", "mismatch", "mixin", "mnemolog", "model", "name", "network", "number", "numbered", "object", "observer", "offset", "open", "option", "optional", "other", "output", "owner", "parser", "part", "partition", "patch", "patched", "path", "plan", "point", "pool", "port", "postgres", "process", "producer", "progress", "protocol", "query", "reachable", "read", "reader", "record", "refused", "regression", "replica", "report", "reporter", "request", "requested", "resource", "response", "result", "retention", "retrier", "retry", "revision", "rollback", "row", "run", "runner", "runtime", "schema", "score", "sender", "sentence", "sent", "server", "service", "session", "set", "setting", "shared", "signal", "skew", "skipped", "spec", "sql", "start", "state", "stop", "store", "stored", "stream", "style", "sync", "table", "task", "text", "time", "timeout", "token", "tool", "too", "topic", "traced", "transport", "tuning", "type", "unavailable", "undeliverable", "unreadable", "unsupported", "update", "upgrade", "usage", "use", "util", "value", "version", "versioned", "view", "wait", "wiring", "word", "worker", "write", "writer", "wrong"]
 )
 """Words of programming, or English with no meaning of its own here."""
 GERUNDS = {
