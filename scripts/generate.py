@@ -1,4 +1,4 @@
-"""Write every generated file, or with --check say which ones differ from what would be written.
+"""Write every generated file, or with --check show which ones differ.
 
 To generate another file, add its path and its function to GENERATED.
 """
@@ -57,7 +57,7 @@ def settings_page() -> str:
     ]
     return _page(
         "Settings",
-        "Each is an environment variable. A wrong value, or a name that is no setting, is refused at start.",
+        "Each is an environment variable. A wrong value is refused; so is a name one or two letters from a setting.",
         _table(("setting", "value", "default", "meaning"), rows),
     )
 
@@ -72,7 +72,7 @@ def metrics_page() -> str:
     ]
     return _page(
         "Metrics",
-        "What a worker shows at `/metrics`. No label names a user or holds text.",
+        "The metrics of a worker at `/metrics`. No label names a user or holds text.",
         _table(("metric", "kind", "unit", "labels", "meaning"), rows),
     )
 

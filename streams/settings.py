@@ -49,6 +49,7 @@ class StreamsSettings(PostgresSettings):
     )
     command_token: SecretStr | None = Field(
         default=None,
+        min_length=1,
         description="token that each command must have in its header `mnemolog-token`, set for workers and clients; "
         "without it, whoever may publish turns may send commands",
     )

@@ -15,9 +15,8 @@ from itertools import count
 from typing import Final
 
 from mnemolog.streams.errors import OffsetRegression
-from mnemolog.streams.kafka.record import KafkaRecord
+from mnemolog.streams.kafka.record import KafkaRecord, Partition
 
-Partition = tuple[str, int]
 FailureHandler = Callable[[BaseException], Awaitable[None]]
 
 CANCEL_SECONDS: Final = 1.0

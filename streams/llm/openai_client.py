@@ -1,6 +1,7 @@
 """Send one call to an OpenAI-compatible server, and tell by its failure whether it can be repeated."""
 
 import asyncio
+import math
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -142,22 +143,17 @@ class ResponseHeaders(Protocol):
 
 def retry_after(headers: ResponseHeaders, now: datetime) -> float | None:
     """Seconds that the server asks to wait: `retry-after-ms`, or `Retry-After` as seconds or as an HTTP date."""
-    milliseconds = _number(headers.get("retry-after-ms"))
-    if milliseconds is not None:
-        return max(0.0, milliseconds / 1000)
-    text = headers.get("retry-after")
-    seconds = _number(text)
-    if seconds is None and text is not None:
-        seconds = _seconds_until(text, now)
-    return None if seconds is None else max(0.0, seconds)
+    text = headers.get("retry-after") or ""
+    candidates = (_number(headers.get("retry-after-ms") or "", 0.001), _number(text), _seconds_until(text, now))
+    return next((max(0.0, seconds) for seconds in candidates if seconds is not None), None)
 
 
-def _number(text: str | None) -> float | None:
+def _number(text: str, unit: float = 1.0) -> float | None:
     try:
-        value = float(text or "")
+        value = float(text) * unit
     except ValueError:
         return None
-    return value if abs(value) < float("inf") else None
+    return value if math.isfinite(value) else None
 
 
 def _seconds_until(text: str, now: datetime) -> float | None:

@@ -1,8 +1,7 @@
 """Runs the expiry sweep, with a producer of its own: it runs beside the stages and outlives their restarts."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Callable
 from datetime import datetime
 from typing import Final
 
@@ -17,7 +16,7 @@ from mnemolog.streams.commands.expiry import ExpirySweep
 from mnemolog.streams.commands.ports import ExpiryReader
 from mnemolog.streams.errors import StreamsError
 from mnemolog.streams.kafka.sender import Sender
-from mnemolog.streams.kafka.topics import CONVERSATION_TURNS, command_headers, topic_name
+from mnemolog.streams.kafka.topics import CONVERSATION_TURNS, command_headers, max_record_bytes, topic_name
 from mnemolog.streams.settings import StreamsSettings
 
 RETRY_SECONDS: Final = 5.0
@@ -36,25 +35,29 @@ async def run_expiry_timer(
 
     Waits while Kafka is unavailable.
     """
-    topic = topic_name(CONVERSATION_TURNS, settings.topic_prefix)
-    headers = command_headers(settings.command_token)
+    topic, headers = topic_name(CONVERSATION_TURNS, settings.topic_prefix), command_headers(settings.command_token)
     while True:
+        # Not idempotent: a repeated command has the same id, and a plain producer outlives every refusal.
+        producer = AIOKafkaProducer(bootstrap_servers=settings.kafka, acks="all")
+        sender = Sender(producer.send, limits=max_record_bytes(settings.topic_prefix))
+
+        async def publish(command: Command, sender: Sender = sender) -> None:
+            await sender.send(topic, key=command.scope.key, value=command.to_bytes(), headers=headers)
+
+        sweep = ExpirySweep(
+            facts,
+            publish=publish,
+            owns_scope=lambda scope: partition_of(scope, settings.partitions) in partitions(),
+        )
         try:
-            async with _sender(settings) as sender:
-
-                async def publish(command: Command, sender: Sender = sender) -> None:
-                    await sender.send(topic, key=command.scope.key, value=command.to_bytes(), headers=headers)
-
-                sweep = ExpirySweep(
-                    facts,
-                    publish=publish,
-                    owns_scope=lambda scope: partition_of(scope, settings.partitions) in partitions(),
-                )
-                while True:
-                    await run_sweep(sweep, clock())
-                    await asyncio.sleep(settings.expiry_interval)
+            await producer.start()
+            while True:
+                await run_sweep(sweep, clock())
+                await asyncio.sleep(settings.expiry_interval)
         except KafkaError as error:
             log.warning("timer_waits_for_kafka", error=repr(error))
+        finally:
+            await producer.stop()
         await asyncio.sleep(RETRY_SECONDS)
 
 
@@ -72,17 +75,5 @@ async def run_sweep(sweep: ExpirySweep, now: datetime) -> None:
 
 
 def partition_of(scope: Scope, partitions: int) -> int:
-    """The partition of an owner's records, as Kafka's default partitioner computes it."""
+    """The partition of an owner's records, as Kafka's own partitioner chooses it."""
     return int(murmur2(scope.key) & 0x7FFFFFFF) % partitions
-
-
-@asynccontextmanager
-async def _sender(settings: StreamsSettings) -> AsyncIterator[Sender]:
-    # Not idempotent: a repeated command has the same id, and a plain producer survives every refusal.
-    producer = AIOKafkaProducer(bootstrap_servers=settings.kafka, acks="all")
-
-    try:
-        await producer.start()
-        yield Sender.for_producer(producer, settings.topic_prefix)
-    finally:
-        await producer.stop()

@@ -30,6 +30,7 @@ from tests.support.harnesses.worker_harness import (
     wait_for_outcomes,
     worker_settings,
 )
+from tests.support.paths import ROOT
 from tests.support.servers.kafka_client import read_all
 from tests.support.servers.openai_server import OpenAiServer
 
@@ -41,7 +42,6 @@ USERS = 30
 TURNS_EACH = max(10, 3 * ROUNDS)
 LATENCY_SECONDS = 0.2
 LONGEST_LIFE_SECONDS = 1.0
-ROOT = Path(__file__).parents[2]
 
 
 def statement_of(user: int, number: int) -> str:
@@ -148,6 +148,8 @@ async def test_killing_every_stage_again_and_again_loses_and_doubles_nothing(
             f"{topic_suffix}-",
             provider="openai",
             base_url=server.base_url,
+            session_timeout=2.0,  # quick to notice a kill
+            heartbeat_interval=0.3,
             max_pending=64,
             conflict_threshold=0.97,  # the server's vectors mean nothing: only equal words are near
         )

@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import chdir, contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass, field
@@ -100,6 +101,19 @@ class RunningCommand:
         """The exit code after SIGTERM."""
         self.process.send_signal(signal.SIGTERM)
         return self.process.wait(seconds)
+
+
+def server_settings(bootstrap: str, database: str) -> dict[str, str]:
+    """Settings for servers that run already, with topics of their own; a dead worker is noticed quickly."""
+    return {
+        "KAFKA": bootstrap,
+        "POSTGRES": database,
+        "TOPIC_PREFIX": f"accept-{uuid.uuid4().hex[:8]}.",
+        "PARTITIONS": "2",
+        "SESSION_TIMEOUT": "3",
+        "HEARTBEAT_INTERVAL": "0.5",
+        "METRICS_PORT": "0",
+    }
 
 
 def turn_json(

@@ -14,6 +14,8 @@ from typing import Any
 import orjson
 import pytest
 
+from tests.support.paths import ROOT
+
 _TURN_ID = re.compile(r"^turn_id: (.+)$", re.MULTILINE)
 _MESSAGE = re.compile(r"^(system|user|assistant|tool)(?: \((.*?)\))?: (.+)$", re.MULTILINE)
 _NEW = re.compile(r"^N(\d+)(?: \(.*?\))?: (.+)\n(?:  said: .*\n)?  may concern: (.*)$", re.MULTILINE)
@@ -96,9 +98,7 @@ class LocomoReplies:
 
 def locomo_folder() -> Path:
     """The dialogues' folder. Skips the test where there is none: they may not be copied into this repository."""
-    folder = Path(
-        os.environ.get("MNEMOLOG_TEST_DIALOGUES") or Path(__file__).parents[3].parent / "shared" / "data" / "locomo"
-    )
+    folder = Path(os.environ.get("MNEMOLOG_TEST_DIALOGUES") or ROOT.parent / "shared" / "data" / "locomo")
     if not (folder / "observations.jsonl").is_file():
         pytest.skip(f"no LoCoMo dialogues in {folder}; set MNEMOLOG_TEST_DIALOGUES to their folder")
     return folder

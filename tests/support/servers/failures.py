@@ -12,7 +12,7 @@ Path = Literal["chat", "embeddings"]
 Mode = Literal[
     "status",  # `status` with an error body, and Retry-After where `retry_after` is set
     "error_in_200",  # the same error, but with status 200 as some gateways do
-    "hang",  # never answers
+    "hang",  # no answer until the failures are cleared; then as "cut"
     "cut",  # closes the connection without a word
     "cut_body",  # closes it in the middle of the reply
     "html",  # a proxy's page
@@ -57,6 +57,10 @@ class Failures:
     def clear(self) -> None:
         with self._lock:
             self._coming.clear()
+
+    def __contains__(self, failure: Failure) -> bool:
+        with self._lock:
+            return any(one is failure for one, _ in self._coming)
 
     def next_for(self, path: Path, body: bytes) -> Failure | None:
         """The failure that this request has to suffer."""

@@ -269,8 +269,13 @@ async def random_command(desk: CommandHarness, chance: random.Random) -> Command
     """Now and then it is well aimed: at an active fact, or at the last commits."""
     rows = await desk.stored.rows("SELECT fact_id, user_id || status = 'aliceactive' FROM facts ORDER BY fact_id")
     facts = [fact_id for fact_id, fit in rows if fit or chance.random() < 0.2]
-    events = [row[0] for row in await desk.stored.rows("SELECT event_id FROM memory_events ORDER BY decided_at")][-9:]
-    sources = [row[0] for row in await desk.stored.rows("SELECT source_id FROM commits ORDER BY decided_at")][-9:]
+    events = [
+        row[0]
+        for row in await desk.stored.rows("SELECT event_id FROM memory_events ORDER BY partition, log_offset, ordinal")
+    ][-9:]
+    sources = [
+        row[0] for row in await desk.stored.rows("SELECT source_id FROM commits ORDER BY partition, log_offset")
+    ][-9:]
     fact_id = chance.choice(facts or [BERN])
     orders: list[CommandPayload] = [
         Update(edits=(Edit(fact_id=fact_id, text=f"Text {chance.random()}."),)),

@@ -1,7 +1,6 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable
 from functools import partial
-from pathlib import Path
 
 import pytest
 import structlog
@@ -12,6 +11,7 @@ from mnemolog.streams.llm.minilm_embedder import MODEL_NAME, MiniLmEmbedder
 from mnemolog.streams.offline import RuleModel
 from mnemolog.streams.runtime.thresholds import DEFAULTS_BY_MODEL, MEMLIB_DEFAULTS, MINILM_DEFAULTS, thresholds_for
 from tests.quality.similarities import LABELS, Label, Pair, extracted_pairs, plain_pairs
+from tests.support.paths import ROOT
 
 
 @pytest.fixture(scope="module")
@@ -101,7 +101,7 @@ def test_every_default_names_its_source_and_is_in_order() -> None:
 
 
 def test_the_documentation_has_the_numbers_of_every_known_model() -> None:
-    page = (Path(__file__).parents[4] / "docs" / "discussions.md").read_text()
+    page = (ROOT / "docs" / "discussions.md").read_text()
     for model, known in DEFAULTS_BY_MODEL.items():
         numbers = (known.conflict, known.ending, known.duplicate, known.raw_duplicate, known.near_duplicate)
         row = " | ".join(f"{number:.2f}"[1:] if number < 0.99 else f"{number:.3f}"[1:] for number in numbers)
