@@ -8,6 +8,7 @@ import argparse
 import asyncio
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from mnemolog.schemas.provenance import Thresholds
@@ -17,47 +18,65 @@ from mnemolog.streams.settings import StreamsSettings
 from tests.quality.model_sources import chosen_models
 from tests.quality.similarities import LABELS, Label, Pair, extracted_pairs, plain_pairs
 
+PLAIN = "plain text"
+SEARCH = "search text"
 QUANTILES = (0, 0.05, 0.5, 0.95, 1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rate:
+    """How often something happens to the pairs of a label; with `ends` given, only to those with this mark."""
+
+    meaning: str
+    label: Label
+    happens: Callable[[Pair, Thresholds], bool]
+    embedded: str = SEARCH
+    ends: bool | None = None
+
+    def concerns(self, pair: Pair) -> bool:
+        return pair.label == self.label and self.ends in (None, pair.ends)
 
 
 def _is_asked_about(pair: Pair, at: Thresholds) -> bool:
     return pair.similarity >= at.conflict or (pair.ends and pair.similarity >= at.ending)
 
 
-RATES: Sequence[tuple[str, str, Label, Callable[[Pair, Thresholds], bool]]] = (
-    ("search text", "repetitions asked about or skipped", "same", _is_asked_about),
-    ("search text", "updates asked about", "update", _is_asked_about),
-    ("search text", "unrelated facts asked about", "unrelated", _is_asked_about),
-    ("search text", "updates skipped by vector alone", "update", lambda pair, at: pair.similarity > at.duplicate),
-    (
-        "search text",
-        "updates skipped by vector and words",
-        "update",
-        lambda pair, at: pair.equivalent and pair.similarity > at.duplicate,
+def _is_skipped(pair: Pair, at: Thresholds) -> bool:
+    return pair.similarity > at.duplicate
+
+
+def _is_dropped(pair: Pair, at: Thresholds) -> bool:
+    return pair.similarity > at.near_duplicate
+
+
+RATES = (
+    Rate(meaning="repetitions asked about or skipped", label="same", happens=_is_asked_about),
+    Rate(meaning="updates asked about", label="update", happens=_is_asked_about),
+    Rate(meaning="updates that are marked as such asked about", label="update", happens=_is_asked_about, ends=True),
+    Rate(meaning="unrelated facts asked about", label="unrelated", happens=_is_asked_about),
+    Rate(meaning="unrelated facts without a mark asked about", label="unrelated", happens=_is_asked_about, ends=False),
+    Rate(meaning="updates skipped by vector alone", label="update", happens=_is_skipped),
+    Rate(
+        meaning="updates skipped by vector and words",
+        label="update",
+        happens=lambda pair, at: pair.equivalent and _is_skipped(pair, at),
     ),
-    (
-        "search text",
-        "compatible facts of one turn dropped by vector alone",
-        "compatible",
-        lambda pair, at: pair.similarity > at.near_duplicate,
+    Rate(meaning="compatible facts of one turn dropped by vector alone", label="compatible", happens=_is_dropped),
+    Rate(
+        meaning="compatible facts of one turn dropped by vector and words",
+        label="compatible",
+        happens=lambda pair, at: pair.equivalent and _is_dropped(pair, at),
     ),
-    (
-        "search text",
-        "compatible facts of one turn dropped by vector and words",
-        "compatible",
-        lambda pair, at: pair.equivalent and pair.similarity > at.near_duplicate,
+    Rate(
+        meaning="repetitions in one turn dropped by vector and words",
+        label="same",
+        happens=lambda pair, at: pair.equivalent and _is_dropped(pair, at),
     ),
-    (
-        "search text",
-        "repetitions in one turn dropped",
-        "same",
-        lambda pair, at: pair.equivalent and pair.similarity > at.near_duplicate,
-    ),
-    (
-        "plain text",
-        "updates in a raw store skipped by vector alone",
-        "update",
-        lambda pair, at: pair.similarity > at.raw_duplicate,
+    Rate(
+        meaning="updates in a raw store skipped by vector alone",
+        label="update",
+        happens=lambda pair, at: pair.similarity > at.raw_duplicate,
+        embedded=PLAIN,
     ),
 )
 
@@ -73,18 +92,18 @@ def distributions(measured: dict[str, Sequence[Pair]]) -> Iterator[tuple[str, ..
 
 def rates(measured: dict[str, Sequence[Pair]], thresholds: Thresholds) -> Iterator[tuple[str, ...]]:
     """What is embedded, what happens, and how often, as a part of the pairs with that label."""
-    for embedded, meaning, label, condition in RATES:
-        pairs = [pair for pair in measured[embedded] if pair.label == label]
-        count = sum(condition(pair, thresholds) for pair in pairs)
-        yield embedded, meaning, f"{100 * count / len(pairs):.1f} % of {len(pairs)}"
+    for rate in RATES:
+        pairs = [pair for pair in measured[rate.embedded] if rate.concerns(pair)]
+        count = sum(rate.happens(pair, thresholds) for pair in pairs)
+        yield rate.embedded, rate.meaning, f"{100 * count / len(pairs):.1f} % of {len(pairs)}"
 
 
 async def measure(settings: StreamsSettings, *, record: Path | None, replay: Path | None) -> str:
     chat, embedder = chosen_models(settings, record=record, replay=replay)
     try:
         measured: dict[str, Sequence[Pair]] = {
-            "plain text": await plain_pairs(embedder),
-            "search text": await extracted_pairs(chat, embedder),
+            PLAIN: await plain_pairs(embedder),
+            SEARCH: await extracted_pairs(chat, embedder),
         }
     finally:
         await chat.close()
