@@ -16,10 +16,10 @@ from mnemolog.schemas.policy import Level, LimitName
 from mnemolog.schemas.scope import Scope
 from mnemolog.schemas.turn import Turn
 from mnemolog.streams.kafka.topics import CONVERSATION_TURNS, topic_name
+from tests.support.builders.model_replies import fact_json
 from tests.support.harnesses.pipeline_harness import PipelineHarness
 from tests.support.harnesses.worker_harness import OUTCOME_SECONDS, user_turn
 from tests.support.servers.kafka_client import producer, wait_until
-from tests.support.servers.scripted_model import extraction_json
 
 pytestmark = [pytest.mark.kafka, pytest.mark.postgres, pytest.mark.asyncio(loop_scope="package")]
 
@@ -205,13 +205,13 @@ async def test_what_is_deleted_makes_room(harness: PipelineHarness) -> None:
     case: Case = ("scope", "active_facts")
     await set_limit(harness, case, 1, tenant="room")
     kim = harness.person("user0", tenant="room")
-    await kim.say(extraction_json("Kim owns a boat."))
+    await kim.say(fact_json("Kim owns a boat."))
     with pytest.raises(LimitExceededError, match="active facts of the scope: 1 of 1"):
-        await kim.say(extraction_json("Kim owns a car."))
+        await kim.say(fact_json("Kim owns a car."))
     replaced = await harness.memory.add("Kim owns a boat.", user_id="user0", tenant="room", turn_id="user0-0")
     assert replaced.status == "PENDING"  # a second copy of what is known already is no turn over a limit
     await kim.run_command("delete_all")
-    await kim.say(extraction_json("Kim owns a car."))
+    await kim.say(fact_json("Kim owns a car."))
     assert await kim.statuses() == {"Kim owns a boat.": "retracted", "Kim owns a car.": "active"}
 
 

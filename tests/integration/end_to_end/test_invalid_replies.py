@@ -10,15 +10,9 @@ import pytest
 import pytest_asyncio
 
 from mnemolog.projections.queries.results import WriteResult
+from tests.support.builders.model_replies import decision_json, decisions_reply, fact_json
 from tests.support.harnesses.pipeline_harness import Person, PipelineHarness, day
-from tests.support.servers.scripted_model import (
-    ResolutionPrompt,
-    ScriptedAnswer,
-    ScriptedDecision,
-    decision_json,
-    decisions_reply,
-    extraction_json,
-)
+from tests.support.servers.scripted_model import ResolutionPrompt, ScriptedAnswer, ScriptedDecision
 
 pytestmark = [pytest.mark.kafka, pytest.mark.postgres, pytest.mark.asyncio(loop_scope="package")]
 
@@ -71,8 +65,8 @@ FAULTS: Final[dict[str, tuple[str, str]]] = {
 
 async def say_with_invalid_replies(hal: Person, *answers: ScriptedAnswer, **turn: Any) -> WriteResult:
     """Hal is told about, then something that may conflict; the model gives these answers, the last one for ever."""
-    await hal.say(extraction_json(OLD, "bikes"))
-    return await hal.say(extraction_json(NEW, "bikes"), answers=answers, **turn)
+    await hal.say(fact_json(OLD, "bikes"))
+    return await hal.say(fact_json(NEW, "bikes"), answers=answers, **turn)
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,8 +88,8 @@ async def invalid_reply_cases(harness: PipelineHarness) -> InvalidReplyCases:
 
     async def confuse(name: str, answer: str) -> InvalidReplyCase:
         person, old, new = harness.person(name), OLD.replace("Hal", name), NEW.replace("Hal", name)
-        await person.say(extraction_json(old, "bikes"))
-        result = await person.say(extraction_json(new, "bikes"), answers=[answer.replace("Hal", name)])
+        await person.say(fact_json(old, "bikes"))
+        result = await person.say(fact_json(new, "bikes"), answers=[answer.replace("Hal", name)])
         return InvalidReplyCase(person, old, new, result)
 
     names = (f"Hal{letter}" for letter in ascii_lowercase)
@@ -136,13 +130,13 @@ async def test_a_model_that_comes_to_reason_is_heard(harness: PipelineHarness, f
 async def test_two_facts_that_end_the_same_one_oppose_each_other(harness: PipelineHarness) -> None:
     ida = harness.person("ida")
     old, rome, bonn = "Ida lives in Oslo.", "Ida lives in Rome.", "Ida lives in Bonn."
-    await ida.say(extraction_json(old, "home"))
+    await ida.say(fact_json(old, "home"))
 
     def opposing(question: ResolutionPrompt) -> str:
         label = question.label_of(old)
         return decisions_reply(decision_json(1, "REPLACE", label), decision_json(2, "KEEP", label))
 
-    result = await ida.say(extraction_json(rome, "home"), extraction_json(bonn, "home"), answers=[opposing])
+    result = await ida.say(fact_json(rome, "home"), fact_json(bonn, "home"), answers=[opposing])
     assert [(memory.event, memory.unresolved) for memory in result.memories] == [("ADD", True), ("ADD", True)]
     complaint = "K1 serves N1 REPLACE, N2 KEEP: what one decision ends serves that one only"
     assert all(complaint in told for told in harness.model.repair_messages(rome))
@@ -171,7 +165,7 @@ async def reprompts_of(hal: Person, *rulings: ScriptedDecision) -> WriteResult:
     """A later turn meets the unresolved fact, and the model rules on both."""
     await say_with_invalid_replies(hal, "no")
     own, of_the_unresolved = rulings
-    return await hal.say(extraction_json(LATER, "bikes"), decisions={LATER: own, NEW: of_the_unresolved})
+    return await hal.say(fact_json(LATER, "bikes"), decisions={LATER: own, NEW: of_the_unresolved})
 
 
 RESOLUTIONS: Final[Sequence[tuple[ScriptedDecision, str, str]]] = [
@@ -201,7 +195,7 @@ async def test_a_later_turn_that_meets_it_settles_it(
 async def test_a_later_turn_without_a_valid_ruling_leaves_it_as_it_is(harness: PipelineHarness) -> None:
     hal = harness.person("hal-stubborn")
     await say_with_invalid_replies(hal, "no")
-    await hal.say(extraction_json(LATER, "bikes"), answers=["no"])
+    await hal.say(fact_json(LATER, "bikes"), answers=["no"])
     waiting = await harness.memory.unresolved(user_id=hal.name)
     assert [one.fact.text for one in waiting] == [NEW, LATER]
     assert await hal.statuses() == dict.fromkeys((OLD, NEW, LATER), "active")

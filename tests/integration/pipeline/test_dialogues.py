@@ -20,7 +20,8 @@ from tests.support.harnesses.worker_harness import (
     wait_for_outcomes,
     with_chat_server,
 )
-from tests.support.servers.canned_replies import LocomoReplies, locomo_folder
+from tests.support.locomo import locomo_folder
+from tests.support.servers.canned_replies import LocomoReplies
 from tests.support.servers.openai_server import OpenAiServer
 
 pytestmark = [

@@ -5,9 +5,10 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from mnemolog.projections.queries.results import WriteResult
+from tests.support.builders.model_replies import fact_json
 from tests.support.harnesses.fact_changes import Change, observe_change
 from tests.support.harnesses.pipeline_harness import Person
-from tests.support.servers.scripted_model import ScriptedDecision, extraction_json
+from tests.support.servers.scripted_model import ScriptedDecision
 
 CaseRun = Callable[[Person], Awaitable[Change]]
 
@@ -54,7 +55,7 @@ def merged_text(person: Person) -> str:
 
 def extraction_of(text: str, **fields: Any) -> dict[str, Any]:
     """Two vectors of one topic are equal: the words tell the facts apart."""
-    return extraction_json(text, "the editor", **fields)
+    return fact_json(text, "the editor", **fields)
 
 
 def say_new(person: Person, decision: ScriptedDecision, **fields: Any) -> Awaitable[WriteResult]:

@@ -15,15 +15,10 @@ from mnemolog.projections.db.pools import Pool, open_pool
 from mnemolog.projections.queries.results import WriteResult
 from mnemolog.settings import Settings
 from mnemolog.streams.settings import StreamsSettings
+from tests.support.builders.model_replies import facts_reply
 from tests.support.harnesses.worker_harness import OUTCOME_SECONDS, running_worker
 from tests.support.servers.openai_server import OpenAiServer
-from tests.support.servers.scripted_model import (
-    ResolutionPrompt,
-    ScriptedAnswer,
-    ScriptedDecision,
-    ScriptedModel,
-    extraction_reply,
-)
+from tests.support.servers.scripted_model import ResolutionPrompt, ScriptedAnswer, ScriptedDecision, ScriptedModel
 
 START = datetime(2026, 3, 2, 9, tzinfo=UTC)
 
@@ -92,7 +87,7 @@ class Person:
         turn = {"turn_id": f"{self.name}-{self.turns_said}", "occurred_at": day(self.turns_said), **turn}
         self.turns_said += 1
         model, asked = self.harness.model, " ".join(facts[0]["text"].split()) if facts else ""
-        model.extractions.setdefault(turn["turn_id"], extraction_reply(facts))
+        model.extractions.setdefault(turn["turn_id"], facts_reply(*facts))
         model.decisions.update(decisions or {})
         if answers:
             model.answers[asked] = deque(answers)

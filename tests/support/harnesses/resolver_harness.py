@@ -31,7 +31,7 @@ from mnemolog.streams.stages.match import MatchStage
 from mnemolog.streams.stages.received import ReceivedEnvelope
 from mnemolog.streams.stages.resolve import ResolveStage
 from tests.support.builders.commits import ALICE, MODEL, day, vector
-from tests.support.builders.prompts import decisions_reply
+from tests.support.builders.model_replies import decisions_reply
 from tests.support.harnesses.projected_database import ProjectedDatabase
 
 TOPIC = "conversation_turns"

@@ -1,4 +1,3 @@
-import json
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
@@ -20,7 +19,7 @@ from mnemolog.streams.llm.errors import PromptRefusedError
 from mnemolog.streams.llm.ports import Prompt, TimedReply, Usage
 from mnemolog.streams.stages.errors import SourceEndedError
 from mnemolog.streams.stages.extract import ExtractStage, parse_source, raw_facts
-from tests.support.servers.canned_replies import fact_json
+from tests.support.builders.model_replies import fact_json, facts_reply
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 FACTS = tuple(UUID(int=number) for number in range(3))
@@ -101,7 +100,7 @@ async def command_record(order: CommandPayload, key: str = "mira") -> ExtractedF
 
 
 def replied(*texts: str, quote: str = "I live in Berlin.") -> str:
-    return json.dumps({"facts": [fact_json(text, quote) for text in texts]})
+    return facts_reply(*(fact_json(text, excerpt=quote) for text in texts))
 
 
 async def test_facts_come_with_what_they_cost() -> None:
