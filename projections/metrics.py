@@ -1,24 +1,8 @@
 """Every metric of this package: name, kind, unit and meaning; labels have few values and never name a user."""
 
-from collections import Counter
-from datetime import datetime
 from typing import Final
 
 from mnemolog.projections.metric_catalogue import MetricCatalogue
-from mnemolog.projections.queries.quality import DecisionQuality
-from mnemolog.projections.write.rows import Changes
-from mnemolog.schemas.events import (
-    DecisionUndone,
-    FactContradicted,
-    FactCorrected,
-    FactExpired,
-    FactReplaced,
-    FactRetracted,
-    FactsMerged,
-    MemoryEvent,
-    PendingConfirmed,
-    PendingRejected,
-)
 
 CATALOGUE: Final = MetricCatalogue()
 
@@ -89,62 +73,3 @@ RETRIES: Final = CATALOGUE.counter(
 POOL_WAITING: Final = CATALOGUE.gauge(
     "mnemolog_pool_waiting", "requests that wait for a connection to Postgres", labels=("pool",)
 )
-
-_OVERWRITING_EVENTS: Final = (
-    FactReplaced,
-    FactContradicted,
-    FactsMerged,
-    FactRetracted,
-    FactExpired,
-    FactCorrected,
-    PendingConfirmed,
-)
-_REVERSIBLE_OVERWRITES: Final = frozenset(
-    {"facts_merged", "fact_replaced", "fact_contradicted", "fact_retracted", "fact_expired", "fact_pending"}
-)
-
-
-def count_changes(changes: Changes, now: datetime) -> None:
-    """Count what has been committed to the tables; `now` is when it was seen there."""
-    for outcome, number in Counter(row.commit.outcome for row in changes.commits).items():
-        COMMITS.labels(outcome=outcome).inc(number)
-    for event, number in Counter(row.event.event for row in changes.events).items():
-        EVENTS.labels(event=event).inc(number)
-    for reason, number in Counter(row.reason for row in changes.rejections).items():
-        REJECTIONS.labels(reason=reason).inc(number)
-    for row in changes.events:
-        if isinstance(row.event, _OVERWRITING_EVENTS) and row.targets and not row.stale:
-            OVERWRITES.labels(event=row.event.event, by=row.event.decision.by).inc()
-        if how := _taken_back(row.event):
-            OVERWRITES_TAKEN_BACK.labels(how=how).inc()
-    STALE.inc(sum(row.stale for row in changes.events))
-    for commit in (row.commit for row in changes.commits):
-        if commit.outcome == "facts":
-            TURN_TO_FACT_SECONDS.observe(max(0.0, (now - commit.published_at).total_seconds()))
-
-
-def set_quality_gauges(quality: DecisionQuality) -> None:
-    """Show the figures of the last 30 days, counted from the tables."""
-    results = {how: sum(getattr(one, how) for one in quality.overwrites) for how in ("undone", "rejected", "corrected")}
-    total = sum(one.overwrites for one in quality.overwrites)
-    for result, number in {**results, "kept": total - sum(results.values())}.items():
-        RECENT_OVERWRITES.labels(result=result).set(number)
-    held = quality.held
-    settled = {"confirmed": held.confirmed, "rejected": held.rejected, "overtaken": held.overtaken}
-    for settlement, number in {**settled, "open": held.held - sum(settled.values())}.items():
-        HELD_OVERWRITES.labels(settlement=settlement).set(number)
-    PENDING.set(held.open)
-    PENDING_OLDEST.set(held.oldest_seconds)
-    PENDING_MEDIAN.set(held.median_seconds)
-    UNRESOLVED.set(quality.unresolved)
-
-
-def _taken_back(event: MemoryEvent) -> str | None:
-    match event:
-        case DecisionUndone(undone_event=name) if name in _REVERSIBLE_OVERWRITES:
-            return "undone"
-        case PendingRejected():
-            return "rejected"
-        case FactCorrected():
-            return "corrected"
-    return None

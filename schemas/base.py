@@ -109,6 +109,10 @@ class Record(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
 
+PART_OF_ANSWERS = ConfigDict(extra="forbid", allow_inf_nan=False)
+"""For parts of records that answers hold too: they are dataclasses, which are written as JSON as they are."""
+
+
 class Versioned(Record):
     """A record that travels on a topic and says which version of its schema it follows.
 

@@ -7,11 +7,13 @@ from uuid import UUID
 from pydantic import Field, model_validator
 
 from mnemolog.schemas.base import FieldPath, Identifier, Record, Text, Timestamp, Versioned
+from mnemolog.schemas.events import ConflictAction
 from mnemolog.schemas.facts import Slot
 from mnemolog.schemas.policy import Level, Limits, Policy
 from mnemolog.schemas.scope import Scope
 
 MAX_ITEMS = 100
+ResolveAction = Literal[ConflictAction, "merge"]
 FactIds = Annotated[tuple[UUID, ...], Field(min_length=1, max_length=MAX_ITEMS)]
 CommandText = Annotated[Text, Field(min_length=1, max_length=8000, pattern=r"\S", json_schema_extra={"pattern": r"\S"})]
 
@@ -74,7 +76,7 @@ class Resolve(Record):
 
     kind: Literal["resolve"] = "resolve"
     fact_id: UUID
-    action: Literal["keep_both", "keep_old", "replace", "contradict", "merge"]
+    action: ResolveAction
     targets: Annotated[tuple[UUID, ...], Field(max_length=MAX_ITEMS)] = ()
     text: CommandText | None = None
 
@@ -157,6 +159,21 @@ class Command(Versioned):
         if any("policy" in place for place in paths):
             return f"; a policy has {', '.join(Policy.model_fields)}; limits are {', '.join(Limits.model_fields)}"
         return ""
+
+
+def named_facts(payload: CommandPayload) -> tuple[UUID, ...]:
+    """The facts that a command names."""
+    match payload:
+        case Update(edits=edits):
+            return tuple(edit.fact_id for edit in edits)
+        case Correct(edit=edit):
+            return (edit.fact_id,)
+        case Resolve(fact_id=fact_id, targets=targets):
+            return (fact_id, *targets)
+        case Delete() | Confirm() | Reject() | Expire():
+            return payload.fact_ids
+        case DeleteAll() | Undo() | SetPolicy():
+            return ()
 
 
 def embedded_texts(payload: CommandPayload) -> tuple[str, ...]:

@@ -12,6 +12,8 @@ from mnemolog.schemas.provenance import Origin, Step
 from mnemolog.schemas.scope import Scope
 from mnemolog.schemas.turn import Overrides
 
+MAX_DETAIL = 2000
+"""Characters of the detail that a source's end may have."""
 Outcome = Literal["facts", "no_facts", "rejected", "failed", "done"]
 """How a source ended; `done` is the end of a command that was carried out."""
 

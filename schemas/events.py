@@ -1,10 +1,12 @@
 """What a commit can say happened: a discriminated union, one class an event, named in the past tense.
 
-A new event is a new class here, an example under `examples/`, a case in `projections.effects`, and its words in
-`mnemolog.schemas.vocabulary`.
+A new event is a new class here, an example under `examples/`, a case in `mnemolog.projections.write.effects`, and its
+entry in `scripts/vocabulary.py`.
 """
 
-from typing import Annotated, Literal
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Annotated, ClassVar, Final, Literal, get_args
 from uuid import UUID
 
 from pydantic import Field
@@ -12,19 +14,92 @@ from pydantic import Field
 from mnemolog.schemas.base import Count, Fraction, Record, Text, Timestamp
 from mnemolog.schemas.facts import FactStatus, NewFact, Statement
 from mnemolog.schemas.policy import Level, Policy
-from mnemolog.schemas.provenance import Decision, Guard
+from mnemolog.schemas.provenance import Decision, Guard, Verdict
 
 Targets = Annotated[tuple[UUID, ...], Field(min_length=1)]
 Overwrite = Literal["merge", "replace", "contradict", "retract", "expire"]
+ConflictAction = Literal["keep_both", "keep_old", "replace", "contradict"]
+Relation = Literal["extends", "similar"]
+OVERWRITE_OF_VERDICT: Final[Mapping[Verdict, Overwrite]] = {
+    "MERGE": "merge",
+    "REPLACE": "replace",
+    "CONTRADICT": "contradict",
+    "RETRACT": "retract",
+    "EXPIRE": "expire",
+}
+"""The verdicts that end their targets."""
+VERDICTS_WITH_END_TIME: Final[frozenset[Verdict]] = frozenset({"REPLACE", "RETRACT", "EXPIRE"})
+"""The verdicts that say when their targets end."""
 
 
-class _Event(Record):
+class Event(Record):
+    """What all events have in common; it is read from their fields `fact`, `statement`, `target` and `targets`."""
+
+    fixed_overwrite: ClassVar[Overwrite | None] = None
+    """How every event of the class ends its targets, where its name says so."""
+    relation: ClassVar[Relation | None] = None
+    """The relation of the new fact to the targets."""
+
     event_id: UUID
     ordinal: Count
     decision: Decision
 
+    @property
+    def new_fact(self) -> NewFact | None:
+        """The fact that the event adds."""
+        fact: NewFact | None = getattr(self, "fact", None)
+        return fact
 
-class FactAdded(_Event):
+    @property
+    def words(self) -> Statement | None:
+        """What was said that led to the event; None where a command or the timer had no words."""
+        statement: Statement | None = getattr(self, "statement", None)
+        return statement or self.new_fact
+
+    @property
+    def subject_id(self) -> UUID | None:
+        """The fact that the event is about: the new one, else the first that it names."""
+        return self.new_fact.fact_id if self.new_fact else next(iter(self.named_ids), None)
+
+    @property
+    def named_ids(self) -> tuple[UUID, ...]:
+        """The known facts that the event names, each once, the one that it is about first."""
+        return tuple(dict.fromkeys((*self._target_ids, *self.affected_ids)))
+
+    @property
+    def affected_ids(self) -> tuple[UUID, ...]:
+        """The known facts that the event compares with its subject or changes."""
+        targets: tuple[UUID, ...] = getattr(self, "targets", self._target_ids)
+        return targets
+
+    @property
+    def overwrite(self) -> Overwrite | None:
+        """How the event ends `affected_ids`; None where it ends none of them."""
+        return self.fixed_overwrite
+
+    @property
+    def end_time(self) -> datetime | None:
+        """When what the event ends ceases to be true; None where it does not say so."""
+        ended_at: datetime | None = getattr(self, "ended_at", None)
+        return ended_at
+
+    @property
+    def ended_ids(self) -> tuple[UUID, ...]:
+        """The facts that the event ends; late news has ended when it comes."""
+        return self.affected_ids if self.overwrite else ()
+
+    @property
+    def confirmed_id(self) -> UUID | None:
+        """The fact whose confidence the event raises."""
+        return None
+
+    @property
+    def _target_ids(self) -> tuple[UUID, ...]:
+        target: UUID | None = getattr(self, "target", None)
+        return () if target is None else (target,)
+
+
+class FactAdded(Event):
     """A new active fact; `unresolved` where no valid decision on its conflict could be had.
 
     Late news is history: it was true until `ended_at`, when the known fact `ended_by` became true.
@@ -36,8 +111,20 @@ class FactAdded(_Event):
     ended_at: Timestamp | None = None
     ended_by: UUID | None = None
 
+    @property
+    def named_ids(self) -> tuple[UUID, ...]:
+        return ()
 
-class FactSkipped(_Event):
+    @property
+    def affected_ids(self) -> tuple[UUID, ...]:
+        return () if self.ended_by is None else (self.ended_by,)
+
+    @property
+    def ended_ids(self) -> tuple[UUID, ...]:
+        return () if self.ended_at is None else (self.fact.fact_id,)
+
+
+class FactSkipped(Event):
     """The statement repeats `target` word for word or nearly so: counted as a mention."""
 
     event: Literal["fact_skipped"] = "fact_skipped"
@@ -45,78 +132,89 @@ class FactSkipped(_Event):
     statement: Statement
 
 
-class FactConfirmed(_Event):
+class FactConfirmed(Event):
     """The statement, or a command (then there is none), says what `target` already says: its confidence rises."""
 
     event: Literal["fact_confirmed"] = "fact_confirmed"
     target: UUID
     statement: Statement | None
 
+    @property
+    def confirmed_id(self) -> UUID | None:
+        return self.target
 
-class FactsMerged(_Event):
+
+class FactsMerged(Event):
     """`targets` and the statement became one richer fact."""
 
+    fixed_overwrite = "merge"
     event: Literal["facts_merged"] = "facts_merged"
     targets: Targets
     statement: Statement
     fact: NewFact
 
 
-class FactReplaced(_Event):
+class FactReplaced(Event):
     """`targets` were true until `ended_at`, then `fact` became true."""
 
+    fixed_overwrite = "replace"
     event: Literal["fact_replaced"] = "fact_replaced"
     targets: Targets
     ended_at: Timestamp
     fact: NewFact
 
 
-class FactContradicted(_Event):
+class FactContradicted(Event):
     """`targets` were never true: they leave what is believed, and `fact` stands."""
 
+    fixed_overwrite = "contradict"
     event: Literal["fact_contradicted"] = "fact_contradicted"
     targets: Targets
     fact: NewFact
 
 
-class FactExtended(_Event):
+class FactExtended(Event):
     """`fact` adds detail to `targets`, which stay: relation `extends`."""
 
+    relation = "extends"
     event: Literal["fact_extended"] = "fact_extended"
     targets: Targets
     fact: NewFact
 
 
-class FactsRelated(_Event):
+class FactsRelated(Event):
     """`fact` is about the same as `targets` and says something else: relation `similar`."""
 
+    relation = "similar"
     event: Literal["facts_related"] = "facts_related"
     targets: Targets
     fact: NewFact
 
 
-class FactExpired(_Event):
+class FactExpired(Event):
     """The end of `targets` has come (the timer tells) or was announced (then `fact` is the announcement)."""
 
+    fixed_overwrite = "expire"
     event: Literal["fact_expired"] = "fact_expired"
     targets: Targets
     ended_at: Timestamp
     fact: NewFact | None = None
 
 
-class FactRetracted(_Event):
+class FactRetracted(Event):
     """`targets` ended with nothing in their place; `fact` is the statement that says so, kept.
 
     Without `ended_at` they were deleted: they leave what is believed.
     """
 
+    fixed_overwrite = "retract"
     event: Literal["fact_retracted"] = "fact_retracted"
     targets: Targets
     ended_at: Timestamp | None
     fact: NewFact | None = None
 
 
-class FactPending(_Event):
+class FactPending(Event):
     """`fact` would overwrite `targets` as `action` says; until that is settled they stay active.
 
     `needs_human`: only a command can confirm it.
@@ -131,7 +229,7 @@ class FactPending(_Event):
     fact: NewFact
 
 
-class PendingConfirmed(_Event):
+class PendingConfirmed(Event):
     """The pending fact `target` stands, and what it was held back from doing to `targets` is done."""
 
     event: Literal["pending_confirmed"] = "pending_confirmed"
@@ -141,8 +239,16 @@ class PendingConfirmed(_Event):
     ended_at: Timestamp | None = None
     statement: Statement | None = None
 
+    @property
+    def overwrite(self) -> Overwrite | None:
+        return self.action
 
-class PendingRejected(_Event):
+    @property
+    def confirmed_id(self) -> UUID | None:
+        return self.target
+
+
+class PendingRejected(Event):
     """The pending fact `target` is closed; what it challenged stays, and `confirmed` is what spoke against it."""
 
     event: Literal["pending_rejected"] = "pending_rejected"
@@ -150,8 +256,20 @@ class PendingRejected(_Event):
     confirmed: UUID | None = None
     statement: Statement | None = None
 
+    @property
+    def affected_ids(self) -> tuple[UUID, ...]:
+        return () if self.confirmed is None else (self.confirmed,)
 
-class FactCorrected(_Event):
+    @property
+    def ended_ids(self) -> tuple[UUID, ...]:
+        return (self.target,)
+
+    @property
+    def confirmed_id(self) -> UUID | None:
+        return None if self.statement is None else self.confirmed
+
+
+class FactCorrected(Event):
     """A human's word takes the place of `target`, which never was true, or was true until `ended_at`."""
 
     event: Literal["fact_corrected"] = "fact_corrected"
@@ -159,8 +277,12 @@ class FactCorrected(_Event):
     ended_at: Timestamp | None = None
     fact: NewFact
 
+    @property
+    def overwrite(self) -> Overwrite | None:
+        return "replace" if self.ended_at else "merge"  # what never was true leaves the belief, as merged facts do
 
-class ConflictResolved(_Event):
+
+class ConflictResolved(Event):
     """The unresolved fact `target` is settled against `targets`.
 
     `keep_both` leaves all as they are, `keep_old` archives `target`, `replace` and `contradict` end `targets`.
@@ -169,8 +291,16 @@ class ConflictResolved(_Event):
     event: Literal["conflict_resolved"] = "conflict_resolved"
     target: UUID
     targets: tuple[UUID, ...] = ()
-    action: Literal["keep_both", "keep_old", "replace", "contradict"]
+    action: ConflictAction
     ended_at: Timestamp | None = None
+
+    @property
+    def overwrite(self) -> Overwrite | None:
+        return self.action if self.action in ("replace", "contradict") else None
+
+    @property
+    def ended_ids(self) -> tuple[UUID, ...]:
+        return (self.target,) if self.action == "keep_old" else super().ended_ids
 
 
 class FactState(Record):
@@ -196,7 +326,7 @@ class Reversal(Record):
     before: FactState | None
 
 
-class DecisionUndone(_Event):
+class DecisionUndone(Event):
     """The effects of event `undone` are taken back. Where that was an undo, `reinstated` is in effect again."""
 
     event: Literal["decision_undone"] = "decision_undone"
@@ -205,8 +335,16 @@ class DecisionUndone(_Event):
     reinstated: UUID | None = None
     reversals: tuple[Reversal, ...]
 
+    @property
+    def subject_id(self) -> UUID | None:
+        return None
 
-class PolicySet(_Event):
+    @property
+    def affected_ids(self) -> tuple[UUID, ...]:
+        return tuple(reversal.fact_id for reversal in self.reversals)
+
+
+class PolicySet(Event):
     """`policy` holds from now on for the commit's tenant, or for exactly its scope."""
 
     event: Literal["policy_set"] = "policy_set"
@@ -214,25 +352,6 @@ class PolicySet(_Event):
     policy: Policy
 
 
-EVENTS = (
-    FactAdded,
-    FactSkipped,
-    FactConfirmed,
-    FactsMerged,
-    FactReplaced,
-    FactContradicted,
-    FactExtended,
-    FactsRelated,
-    FactExpired,
-    FactRetracted,
-    FactPending,
-    PendingConfirmed,
-    PendingRejected,
-    FactCorrected,
-    ConflictResolved,
-    DecisionUndone,
-    PolicySet,
-)
 MemoryEvent = Annotated[
     FactAdded
     | FactSkipped
@@ -253,9 +372,7 @@ MemoryEvent = Annotated[
     | PolicySet,
     Field(discriminator="event"),
 ]
-
-
-def new_fact(event: MemoryEvent) -> NewFact | None:
-    """The fact that an event brings, if any."""
-    fact: NewFact | None = getattr(event, "fact", None)
-    return fact
+EVENT_CLASSES: Final[Mapping[str, type[Event]]] = {
+    event.model_fields["event"].default: event for event in get_args(get_args(MemoryEvent)[0])
+}
+"""Every class of event by its name on the wire."""

@@ -1,7 +1,7 @@
 """Facts on their way from a turn to the log."""
 
 import hashlib
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal
 from uuid import UUID
 
 from pydantic import Field
@@ -20,6 +20,8 @@ CAUTIOUS_CONFIDENCE = 0.40
 Authority = Literal["extracted", "human"]
 """Whose word a fact is. No extraction ends what a human said; only another human does."""
 FactStatus = Literal["active", "superseded", "archived", "pending_confirmation", "expired", "retracted", "undone"]
+OPEN_STATUSES: Final[frozenset[FactStatus]] = frozenset({"active", "pending_confirmation"})
+"""What events may end: facts that are believed or wait for a confirmation."""
 
 ImportanceCategory = Literal[
     "biographical_milestone",

@@ -5,9 +5,11 @@ from dataclasses import dataclass, field, replace
 from typing import Annotated, Final, Literal
 
 from pydantic import Field
+from pydantic.dataclasses import dataclass as pydantic_dataclass
 
-from mnemolog.schemas.base import Count, Fraction, Record, Text
+from mnemolog.schemas.base import PART_OF_ANSWERS, Count, Fraction, Record, Text
 from mnemolog.schemas.facts import ConfidencePreset, Slot
+from mnemolog.schemas.turn import Overrides
 
 Level = Literal["tenant", "scope"]
 LimitName = Literal["active_facts", "turns_per_minute", "bytes_per_turn", "tokens_per_day"]
@@ -54,7 +56,8 @@ LIMIT_ADVICE: Final[Mapping[LimitName, str]] = {
 """What else helps a turn that was refused for a limit, besides a higher limit."""
 
 
-class LimitHit(Record):
+@pydantic_dataclass(frozen=True, slots=True, kw_only=True, config=PART_OF_ANSWERS)
+class LimitHit:
     """The limit that a turn was refused for: `count` is what there was, or what the turn would have made of it."""
 
     name: LimitName
@@ -100,6 +103,11 @@ class EffectivePolicy:
         said = {name: value for name in POLICY_FIELDS if (value := getattr(policy, name)) is not None}
         return replace(self, **said, limits={**self.limits, level: policy.limits})
 
+    def with_overrides(self, overrides: Overrides) -> "EffectivePolicy":
+        """These rules where a turn says nothing, and its own words where it does."""
+        names = ("add_only", "confidence", "confirm_below", "min_importance")
+        return replace(self, **{name: value for name in names if (value := getattr(overrides, name)) is not None})
+
     def is_single_valued(self, key: str | None) -> bool:
         return is_single_valued(key, self.single_valued)
 
@@ -108,3 +116,25 @@ class EffectivePolicy:
 
 
 POLICY_FIELDS: Final = ("add_only", "confidence", "confirm_below", "high_risk", "single_valued", "min_importance")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredPolicies:
+    """The policies that were set for a scope's tenant and for the scope itself."""
+
+    tenant: Policy | None = None
+    scope: Policy | None = None
+
+    @classmethod
+    def from_json(cls, tenant: str | None, scope: str | None) -> "StoredPolicies":
+        """None is a policy that was never set."""
+        tenants, own = (Policy.model_validate_json(text) if text else None for text in (tenant, scope))
+        return cls(tenant=tenants, scope=own)
+
+    def overlay(self, defaults: EffectivePolicy) -> EffectivePolicy:
+        """What holds where `defaults` are configured."""
+        rules = defaults if self.tenant is None else defaults.overlaid_by(self.tenant, "tenant")
+        return rules if self.scope is None else rules.overlaid_by(self.scope, "scope")
+
+
+NO_POLICIES: Final = StoredPolicies()

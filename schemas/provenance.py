@@ -4,15 +4,16 @@ from typing import Literal
 from uuid import UUID
 
 from pydantic import Field
+from pydantic.dataclasses import dataclass
 
-from mnemolog.schemas.base import Count, Fraction, Record, Text, Timestamp
+from mnemolog.schemas.base import PART_OF_ANSWERS, Count, Fraction, Record, Text, Timestamp
 from mnemolog.schemas.facts import Slot
 
 Stage = Literal["journal", "extract", "embed", "match", "resolve", "project"]
-DropReason = Literal["excerpt_not_found", "near_duplicate", "recalled", "below_importance"]
+DropReason = Literal["excerpt_not_found", "invalid_fact", "near_duplicate", "recalled", "below_importance"]
 Verdict = Literal["ADD", "KEEP", "MERGE", "REPLACE", "CONTRADICT", "EXTEND", "SIMILAR", "RETRACT", "EXPIRE"]
 """What a reader of two statements can say of them."""
-Guard = Literal["high_risk", "high_confidence", "human_word", "late_news", "add_only"]
+Guard = Literal["high_risk", "high_confidence", "low_confidence", "human_word", "late_news", "add_only"]
 """Why a verdict was not carried out as it stands: the policy that took its place."""
 
 
@@ -76,7 +77,8 @@ class WeighedCandidate(Record):
     similarity: float
 
 
-class FactSnapshot(Record):
+@dataclass(frozen=True, slots=True, kw_only=True, config=PART_OF_ANSWERS)
+class FactSnapshot:
     """A fact that an event ends, or would end, as it stood before."""
 
     fact_id: UUID

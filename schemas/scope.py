@@ -1,5 +1,6 @@
 """Whose memory it is. A fact lives in exactly the scope it was stored in."""
 
+from collections.abc import Iterable
 from typing import Annotated, Self
 
 from pydantic import AfterValidator, ConfigDict, JsonValue, field_validator, model_validator
@@ -7,6 +8,9 @@ from pydantic import AfterValidator, ConfigDict, JsonValue, field_validator, mod
 from mnemolog.schemas.base import Identifier, Record
 
 SCOPE_FIELDS = ("tenant", "user_id", "agent_id", "app_id", "run_id")
+ScopeColumns = tuple[str, str, str, str, str]
+"""The columns of a row in the order of `SCOPE_FIELDS`; what is not set is the empty string, which no id can be."""
+NO_SCOPE: ScopeColumns = ("", "", "", "", "")
 
 
 def _required_property(field: str) -> dict[str, JsonValue]:
@@ -61,5 +65,16 @@ class Scope(Record):
 
     @property
     def columns(self) -> dict[str, str]:
-        """The five columns of a row; a dimension that is not set is the empty string, which no id can be."""
+        """The columns of a row by their names."""
         return {name: getattr(self, name) or "" for name in SCOPE_FIELDS}
+
+    @classmethod
+    def from_columns(cls, columns: Iterable[str]) -> Self:
+        return cls(**{name: value for name, value in zip(SCOPE_FIELDS, columns, strict=True) if value})
+
+
+def scope_columns(scope: Scope | None) -> ScopeColumns:
+    if scope is None:
+        return NO_SCOPE
+    tenant, user_id, agent_id, app_id, run_id = scope.columns.values()
+    return (tenant, user_id, agent_id, app_id, run_id)

@@ -25,7 +25,7 @@ class RetentionTooShort(StartRefused):
 
 
 class UnreadCommands(StartRefused):
-    """The topic of commands of version 0.1 holds records that no stage has read."""
+    """The topic of commands of earlier versions holds records that no stage has read."""
 
     def __init__(self, count: int, topic: str) -> None:
         super().__init__(

@@ -78,13 +78,13 @@ REPROMPTS: Final = CATALOGUE.counter(
 )
 FACTS_DROPPED: Final = CATALOGUE.counter(
     "mnemolog_facts_dropped",
-    "statements dropped before any decision",
+    "extracted statements dropped before the decision",
     unit="facts",
     labels=("reason",),
 )
 UNRESOLVED: Final = CATALOGUE.counter(
     "mnemolog_unresolved",
-    "contested facts kept beside known ones because no valid decision was available",
+    "conflicting facts added as unresolved because no valid LLM decision was available",
     unit="facts",
 )
 WRONG_KEYS: Final = CATALOGUE.counter(

@@ -27,24 +27,18 @@ class StreamsSettings(PostgresSettings):
         default=12,
         ge=1,
         le=1000,
-        description="number of partitions of every topic; cannot be changed later (`up` uses 4)",
+        description="partitions of every topic; cannot be changed later (`up` uses 4)",
     )
     replication_factor: int = Field(default=1, ge=1, le=9, description="copies of every new topic; 3 in production")
     compression: Literal["zstd", "lz4", "gzip", "snappy", "none"] = Field(
         default="zstd", description="how producers compress batches"
     )
-    max_in_flight: int = Field(
-        default=256, ge=1, description="users whose records one stage processes at the same time"
-    )
-    max_pending: int = Field(
-        default=1024, ge=1, description="records one stage holds; after a crash at most so many are repeated"
-    )
+    max_in_flight: int = Field(default=256, ge=1, description="users whose records one stage processes at once")
+    max_pending: int = Field(default=1024, ge=1, description="records one stage holds; bounds what a crash repeats")
     drain_grace: Seconds = Field(
-        default=30.0, description="seconds a stage gets to finish started records on rebalance and shutdown"
+        default=30.0, description="seconds to finish started records on rebalance and shutdown"
     )
-    session_timeout: Seconds = Field(
-        default=10.0, description="seconds without a heartbeat after which Kafka removes a worker from its group"
-    )
+    session_timeout: Seconds = Field(default=10.0, description="seconds without heartbeat until Kafka removes a worker")
     heartbeat_interval: Seconds = Field(default=2.0, description="seconds between heartbeats of a worker")
     watchdog: Seconds = Field(
         default=900.0,
@@ -55,27 +49,27 @@ class StreamsSettings(PostgresSettings):
     )
     command_token: SecretStr | None = Field(
         default=None,
+        min_length=1,
         description="token that each command must have in its header `mnemolog-token`, set for workers and clients; "
         "without it, whoever may publish turns may send commands",
     )
 
     provider: ProviderName = Field(
         default="offline",
-        description="which provider extracts and resolves: `offline` (rules for English) or any OpenAI-compatible server",
+        description="provider that extracts and resolves: `offline` (rules for English) or an OpenAI-compatible server",
     )
     embedding_provider: ProviderName | None = Field(
-        default=None, description="which provider embeds; as `provider` unless set"
+        default=None, description="provider that embeds; as `provider` unless set"
     )
     base_url: str | None = Field(default=None, description="URL of the OpenAI-compatible server, if it is not OpenAI")
     api_key: SecretStr | None = Field(default=None, description="its key; OPENAI_API_KEY is read if unset")
     chat_model: str = Field(default="gpt-4.1-mini", description="model that extracts and resolves")
     embedding_model: str = Field(default="text-embedding-3-small", description="model that embeds")
     embedding_dimensions: int | None = Field(
-        default=None, ge=1, le=4000, description="dimensions of vectors, for models that support it"
+        default=None, ge=1, le=4000, description="for models that can shorten vectors"
     )
     structured_output: Literal["json_schema", "json_object", "none"] = Field(
-        default="json_schema",
-        description="how the server is asked for structured output",
+        default="json_schema", description="how the server is asked for structured output"
     )
     llm_timeout: Seconds = Field(default=25.0, description="seconds one completion may take; below `drain_grace`")
     embedding_timeout: Seconds = Field(default=25.0, description="seconds one embedding call may take")
@@ -83,7 +77,7 @@ class StreamsSettings(PostgresSettings):
     embedding_concurrency: int = Field(default=4, ge=1, description="embedding calls at once")
     embedding_batch: int = Field(default=256, ge=1, le=2048, description="texts in one embedding call at the most")
     embedding_linger: float = Field(
-        default=0.010, ge=0, le=10, description="seconds to wait for more texts before an embedding call"
+        default=0.010, ge=0, le=10, description="seconds to wait for more texts before a call"
     )
     categories: Annotated[tuple[Slot, ...], AfterValidator(_with_known_categories)] = Field(
         default=CATEGORIES, description="categories a fact can have; given ones (a JSON list) are added to the known"
@@ -132,10 +126,10 @@ class StreamsSettings(PostgresSettings):
         default=9464,
         ge=0,
         le=65535,
-        description="port of /metrics and /health; 0 takes a free one, as `up` does if it is taken",
+        description="their port; 0 takes a free one, as `up` does if it is taken",
     )
     log_level: Literal["debug", "info", "warning", "error"] = Field(
-        default="info", description="lowest level that is logged (`warning` in `up`)"
+        default="info", description="lowest level logged (`warning` in `up`)"
     )
     log_format: Literal["console", "json"] = Field(default="console", description="format of log lines")
 

@@ -1,4 +1,4 @@
-"""Limits at the edge: a quick answer before a turn is published. The truth is told where the turn is decided."""
+"""Limits checked before a turn is published. Only a hint: the stage that decides a turn enforces them."""
 
 import asyncio
 from dataclasses import dataclass
@@ -11,8 +11,9 @@ from psycopg.rows import TupleRow
 
 from mnemolog.client.read_pool import ReadPool
 from mnemolog.errors import LimitExceededError, ServerUnavailableError, SettingsError
-from mnemolog.projections.stores.limits import exceeded_turn_size, find_exhausted_limit, is_received
+from mnemolog.projections.stores.limits import find_exhausted_limit, is_received
 from mnemolog.projections.stores.policies import fetch_policies, may_have_limits
+from mnemolog.schemas.limits import exceeded_turn_size
 from mnemolog.schemas.policy import EffectivePolicy, LimitHit
 from mnemolog.schemas.turn import Turn
 

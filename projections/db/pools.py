@@ -19,7 +19,10 @@ from mnemolog.projections.retry import growing_delay, retry_while
 T = TypeVar("T")
 Pool = AsyncConnectionPool[AsyncConnection[TupleRow]]
 
-SEARCH_PATH: Final = "mnemolog,mnemolog_journal,public"
+LIVE_SCHEMA: Final = "mnemolog"
+"""The schema of the tables that are a function of the log."""
+JOURNAL_SCHEMA: Final = "mnemolog_journal"
+SEARCH_PATH: Final = f"{LIVE_SCHEMA},{JOURNAL_SCHEMA},public"
 STATEMENT_SECONDS: Final = 30.0
 CONNECT_SECONDS: Final = 5
 FIRST_DELAY_SECONDS: Final = 0.05
@@ -46,7 +49,7 @@ def open_pool(
     than to run, and whose best plan is the same for all parameters: each is then planned once a connection.
 
     A connection sees the tables of this project, takes a `Vector` for a halfvec and speaks UTC. An operation raises
-    `psycopg.OperationalError` while Postgres is away.
+    `psycopg.OperationalError` while Postgres is unavailable.
     """
     more = {"plan_cache_mode": "force_generic_plan"} if generic_plans else {}
     pool: Pool = AsyncConnectionPool(

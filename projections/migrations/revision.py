@@ -4,13 +4,14 @@ from typing import NoReturn
 
 from alembic import op
 
+from mnemolog.projections.db.pools import JOURNAL_SCHEMA, LIVE_SCHEMA
 from mnemolog.projections.errors import DowngradeRefusedError
-from mnemolog.projections.migrations.upgrade import LIVE_SCHEMA, PROJECTION_FILE_MARK, migration_text
+from mnemolog.projections.migrations.upgrade import PROJECTION_FILE_MARK, migration_text
 
 
 def run_sql_file(file: str) -> None:
     """Run one file as it is, the ones of the projections in their live schema."""
-    schema = LIVE_SCHEMA if PROJECTION_FILE_MARK in file else "mnemolog_journal"
+    schema = LIVE_SCHEMA if PROJECTION_FILE_MARK in file else JOURNAL_SCHEMA
     op.execute(f"CREATE SCHEMA IF NOT EXISTS {schema}")
     op.execute(f"SET LOCAL search_path = {schema}, public")
     # Not through SQLAlchemy, which would read '%' and ':' in the file as its own.

@@ -9,13 +9,13 @@ from uuid import UUID
 from psycopg import AsyncConnection
 from psycopg.rows import TupleRow
 
-from mnemolog.projections.db.fetch import fetch_bounded_rows, fetch_rows
+from mnemolog.projections.db.fetch import fetch_rows
 from mnemolog.projections.queries.errors import QueryError, check_interval
+from mnemolog.projections.queries.fact_rows import fetch_bounded_rows
 from mnemolog.projections.queries.facts import facts_as_of
 from mnemolog.projections.queries.results import Fact
 from mnemolog.projections.queries.scope_filter import ScopeFilter
 from mnemolog.projections.sql import queries
-from mnemolog.schemas.vocabulary import LABEL_OF_EVENT
 
 Axis = Literal["believed", "true"]
 ChangeKind = Literal[
@@ -72,9 +72,9 @@ class ChangedFact:
 class Change:
     """One change: `fact_id` and `text` are the new fact, or the one it is about; `old` are those it ended or touched.
 
-    `at` is when it was decided, or on the axis of truth when it became so. `event` is the word of the decision
-    behind it. `stale` says that a target no longer stood when the decision arrived and stayed as it was, `undone`
-    that the decision has been taken back since.
+    `at` is when it was decided, or on the axis of truth when it became true. `event` is the event behind it. `stale`
+    says that a target no longer stood when the decision arrived and stayed as it was, `undone` that the decision has
+    been undone since.
     """
 
     at: datetime
@@ -197,7 +197,7 @@ def _kind(event: str, action: str | None) -> ChangeKind:
 def _belief_change(row: _DecidedEvent) -> Change:
     return Change(
         at=row.at,
-        event=LABEL_OF_EVENT[row.event],
+        event=row.event,
         fact_id=row.fact_id,
         text=row.text,
         old=tuple(ChangedFact(fact_id=UUID(old["fact_id"]), text=old["text"]) for old in row.old),
@@ -228,7 +228,7 @@ def _kind_of_end(row: _TurningPoint) -> ChangeKind:
 def _truth_end(row: _TurningPoint, at: datetime) -> Change:
     return Change(
         at=at,
-        event=LABEL_OF_EVENT[row.told_by or ("fact_added" if row.newer_id else "fact_expired")],
+        event=row.told_by or ("fact_added" if row.newer_id else "fact_expired"),
         fact_id=row.newer_id,
         text=row.newer_text,
         old=(ChangedFact(fact_id=row.fact_id, text=row.text),),
@@ -240,7 +240,7 @@ def _truth_end(row: _TurningPoint, at: datetime) -> Change:
 def _truth_begin(row: _TurningPoint) -> Change:
     return Change(
         at=row.true_from,
-        event=LABEL_OF_EVENT["fact_added"],
+        event="fact_added",
         fact_id=row.fact_id,
         text=row.text,
         old=(),

@@ -1,4 +1,4 @@
-"""What a question or a rebuild can be refused with, and what the asker can do."""
+"""Errors of queries, each of which says what to do, and the checks that raise them."""
 
 from datetime import datetime
 from uuid import UUID
@@ -41,56 +41,6 @@ class UnknownFactError(ProjectionError, LookupError):
         super().__init__(f"fact {fact_id} is not known in tenant {tenant!r}: check the id and the tenant")
         self.tenant = tenant
         self.fact_id = fact_id
-
-
-class RebuildError(ProjectionError):
-    """The rebuild stopped; the live tables are as they were."""
-
-
-class RebuildRunningError(RebuildError):
-    """Another rebuild of this database is at work."""
-
-    def __init__(self) -> None:
-        super().__init__("another rebuild of this database is running: wait until it has ended, then start again")
-
-
-class LogTooShortError(RebuildError):
-    """The log ends before what the live tables already hold."""
-
-    def __init__(self, partition: int, end: int, live: int) -> None:
-        super().__init__(
-            f"partition {partition} of the log ends at offset {end}, the live tables hold it up to {live}: "
-            "this log is not the one that they were made from, or it has lost records; restore it first"
-        )
-        self.partition = partition
-        self.end = end
-        self.live = live
-
-
-class LogUnreadableError(RebuildError):
-    """The log's server did not answer in time."""
-
-
-class SwapRefusedError(RebuildError):
-    """Someone else's transaction is in the way of a lock and stays there."""
-
-    def __init__(self) -> None:
-        super().__init__(
-            "a transaction of a projector or a reader stays open and keeps the tables from being swapped or dropped: "
-            "end it (pg_stat_activity shows it), then start the rebuild again"
-        )
-
-
-class DependentViewsError(RebuildError):
-    """Views of other schemas stand on the live tables."""
-
-    def __init__(self, views: list[str]) -> None:
-        named = ", ".join(views[:5])
-        super().__init__(
-            f"{len(views)} views stand on the live tables and would go on showing the old ones ({named}): "
-            "drop them, rebuild, and create them again"
-        )
-        self.views = views
 
 
 def check_unicode(text: str) -> None:

@@ -1,30 +1,54 @@
-"""Why a fact is what it is: the turn, what was read from it, what it was held against, and what followed."""
+"""Why a fact is what it is: its turn, what was read from that, the candidates, the decision, and what followed."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
 from psycopg import AsyncConnection
 from psycopg.rows import TupleRow
 
-from mnemolog.projections.db.fetch import fetch_rows, with_fact_columns
+from mnemolog.projections.db.fetch import fetch_rows
 from mnemolog.projections.queries.errors import UnknownFactError
-from mnemolog.projections.queries.explain_sentences import (
-    ExplanationFacts,
-    FactExtraction,
-    FactSource,
-    explanation_sentences,
-)
-from mnemolog.projections.queries.facts import fact_texts
+from mnemolog.projections.queries.fact_rows import with_fact_columns
 from mnemolog.projections.queries.history import FactEvent, FactRelation, fact_events
 from mnemolog.projections.queries.results import Fact
 from mnemolog.projections.queries.trace import TracedDecision, fact_ids_of_event, traced_decision
+from mnemolog.projections.queries.turn_status import fact_texts
 from mnemolog.projections.sql import queries
 from mnemolog.schemas.commit import Commit
-from mnemolog.schemas.events import MemoryEvent, new_fact
+from mnemolog.schemas.events import MemoryEvent
 from mnemolog.schemas.facts import NewFact
-from mnemolog.schemas.provenance import Thresholds
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FactSource:
+    """The turn or the command that a fact came from; `messages` are None where the journal does not have them."""
+
+    source_id: str
+    kind: str
+    occurred_at: datetime
+    published_at: datetime
+    decided_at: datetime
+    position: str
+    order: str | None
+    actor: str | None
+    messages: list[dict[str, Any]] | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FactExtraction:
+    """How a statement was read from a turn; without `model` it was stored as it was given."""
+
+    excerpt: str
+    certainty: str
+    confidence: float
+    importance: float
+    importance_category: str | None
+    model: str | None
+    prompt_version: str | None
+    complaints: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,7 +56,7 @@ class Explanation:
     """A fact, where it came from, how it was read and decided, and what happened to it since.
 
     `extraction` is None for a fact of a command. `thresholds` are the similarities that held when it was decided.
-    `words` says all of it in sentences, for people.
+    `words` says all of it in sentences: the client adds them.
     """
 
     fact: Fact
@@ -42,7 +66,7 @@ class Explanation:
     thresholds: dict[str, Any] | None
     later: list[FactEvent]
     relations: list[FactRelation]
-    words: list[str]
+    words: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,8 +76,11 @@ class _OriginEvent:
     messages: list[dict[str, Any]] | None
 
 
-async def explain(conn: AsyncConnection[TupleRow], tenant: str, fact_id: UUID) -> Explanation:
-    """Everything that is known of how a fact came about. Raises `UnknownFactError`."""
+async def explain(conn: AsyncConnection[TupleRow], tenant: str, fact_id: UUID) -> tuple[Explanation, dict[UUID, str]]:
+    """Everything that is known of how a fact came about, and the texts of all facts that it names.
+
+    Raises `UnknownFactError`.
+    """
     named = {"tenant": tenant, "fact_id": fact_id}
     facts = await fetch_rows(conn, Fact, with_fact_columns(queries("explaining")["fact"]), named)
     if not facts:
@@ -62,33 +89,20 @@ async def explain(conn: AsyncConnection[TupleRow], tenant: str, fact_id: UUID) -
     (origin,) = await fetch_rows(conn, _OriginEvent, queries("explaining")["origin"], named)
     commit = Commit.from_bytes(origin.record)
     event = next(event for event in commit.events if event.event_id == origin.event_id)
-    touched = await fact_events(conn, fact, [fact_id])
-    later = [touch for touch in touched if touch.event_id != origin.event_id]
+    later = [one for one in await fact_events(conn, fact, [fact_id]) if one.event_id != origin.event_id]
     relations = await fetch_rows(conn, FactRelation, queries("history")["relations"], {"fact_ids": [fact_id]})
-    known = await fact_texts(conn, fact.scope, _named_fact_ids(event, later))
-    account = ExplanationFacts(
+    texts = await fact_texts(conn, fact.scope, _named_fact_ids(event, later))
+    thresholds = commit.provenance.thresholds
+    explanation = Explanation(
         fact=fact,
         source=_source(commit, origin.messages),
-        extraction=_extraction(commit, new_fact(event)),
-        decision=traced_decision(event, known),
+        extraction=_extraction(commit, event.new_fact),
+        decision=traced_decision(event, texts),
+        thresholds=thresholds.model_dump() if thresholds else None,
         later=later,
         relations=relations,
-        texts=known,
     )
-    return _explanation(account, commit.provenance.thresholds)
-
-
-def _explanation(account: ExplanationFacts, thresholds: Thresholds | None) -> Explanation:
-    return Explanation(
-        fact=account.fact,
-        source=account.source,
-        extraction=account.extraction,
-        decision=account.decision,
-        thresholds=thresholds.model_dump() if thresholds else None,
-        later=account.later,
-        relations=account.relations,
-        words=explanation_sentences(account),
-    )
+    return explanation, texts
 
 
 def _source(commit: Commit, messages: list[dict[str, Any]] | None) -> FactSource:
@@ -126,6 +140,6 @@ def _extraction(commit: Commit, fact: NewFact | None) -> FactExtraction | None:
 def _named_fact_ids(event: MemoryEvent, later: Iterable[FactEvent]) -> list[UUID]:
     """Every fact that the story names."""
     named = list(fact_ids_of_event(event))
-    for touch in later:
-        named += [*touch.targets, *filter(None, [touch.fact_id])]
+    for one in later:
+        named += [*one.targets, *filter(None, [one.fact_id])]
     return list(dict.fromkeys(named))

@@ -8,8 +8,9 @@ from uuid import UUID
 from psycopg import AsyncConnection
 from psycopg.rows import TupleRow
 
-from mnemolog.projections.db.fetch import fetch_rows, with_fact_columns
+from mnemolog.projections.db.fetch import fetch_rows
 from mnemolog.projections.queries.errors import UnknownFactError
+from mnemolog.projections.queries.fact_rows import with_fact_columns
 from mnemolog.projections.queries.results import Fact
 from mnemolog.projections.sql import queries
 

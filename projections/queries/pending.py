@@ -9,8 +9,8 @@ from uuid import UUID
 from psycopg import AsyncConnection
 from psycopg.rows import TupleRow, dict_row
 
-from mnemolog.projections.db.fetch import MAX_ROWS, with_fact_columns
 from mnemolog.projections.queries.errors import QueryError
+from mnemolog.projections.queries.fact_rows import MAX_ROWS, with_fact_columns
 from mnemolog.projections.queries.results import Fact
 from mnemolog.projections.queries.scope_filter import ScopeFilter
 from mnemolog.projections.sql import queries

@@ -8,8 +8,8 @@ from uuid import UUID
 from mnemolog.projections.queries.trace import Trace
 from mnemolog.schemas.base import SourceKind
 from mnemolog.schemas.envelopes import Outcome
+from mnemolog.schemas.policy import LimitHit
 from mnemolog.schemas.scope import SCOPE_FIELDS, Scope
-from mnemolog.schemas.vocabulary import EventLabel
 
 Status = Literal["pending"] | Outcome
 
@@ -92,7 +92,7 @@ class EventResult:
 
     fact_id: UUID | None
     text: str | None
-    event: EventLabel
+    event: str
     targets: tuple[UUID, ...] = ()
     reason: str = ""
     action: str | None = None
@@ -127,16 +127,6 @@ class StageCost:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LimitReached:
-    """The limit that a turn was refused for: `count` is what there was, or what the turn would have made of it."""
-
-    name: str
-    level: str
-    count: int
-    limit: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class WriteResult:
     """How a turn or a command ended and what it did; `pending` means that its end is not in the tables yet.
 
@@ -153,7 +143,7 @@ class WriteResult:
     status: Status
     success: bool = False
     error: str | None = None
-    limit: LimitReached | None = None
+    limit: LimitHit | None = None
     source_kind: SourceKind = "turn"
     order: str | None = None
     actor: str | None = None

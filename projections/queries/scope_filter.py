@@ -3,7 +3,12 @@
 from dataclasses import dataclass
 from typing import Final, Self
 
+from psycopg import AsyncConnection
+from psycopg.rows import TupleRow
+
 from mnemolog.projections.queries.errors import QueryError, check_unicode
+from mnemolog.projections.sql import queries
+from mnemolog.schemas.command import DeleteAll, Undo
 from mnemolog.schemas.scope import SCOPE_FIELDS, Scope
 
 ANY_VALUE: Final = "*"
@@ -47,3 +52,12 @@ class ScopeFilter:
         """The five parameters of a query: NULL for any value, the empty string for 'not set'."""
         given = {name: getattr(self, name) for name in SCOPE_FIELDS}
         return {name: None if value == ANY_VALUE else value or "" for name, value in given.items()}
+
+
+async def matching_scopes(
+    conn: AsyncConnection[TupleRow], payload: DeleteAll | Undo, within: ScopeFilter
+) -> list[Scope]:
+    """The scopes of `within` that hold facts to delete, or in which the model or prompt version to undo decided."""
+    parameters = {**payload.model_dump(), **within.parameters}
+    cursor = await conn.execute(queries("concerned")[payload.kind], parameters)
+    return [Scope.from_columns(row) for row in await cursor.fetchall()]

@@ -9,8 +9,8 @@ from psycopg import AsyncConnection
 from psycopg.rows import RowMaker, TupleRow
 from psycopg.sql import Composed
 
-from mnemolog.projections.db.fetch import with_fact_columns
 from mnemolog.projections.queries.errors import QueryError
+from mnemolog.projections.queries.fact_rows import with_fact_columns
 from mnemolog.projections.queries.results import Fact
 from mnemolog.projections.queries.scope_filter import ScopeFilter
 from mnemolog.projections.sql import queries

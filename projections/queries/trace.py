@@ -2,27 +2,12 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any
 from uuid import UUID
 
 from mnemolog.schemas.commit import Commit
-from mnemolog.schemas.events import (
-    ConflictResolved,
-    DecisionUndone,
-    FactAdded,
-    FactConfirmed,
-    FactCorrected,
-    FactSkipped,
-    MemoryEvent,
-    PendingConfirmed,
-    PendingRejected,
-    PolicySet,
-    new_fact,
-)
-from mnemolog.schemas.facts import Statement
+from mnemolog.schemas.events import MemoryEvent
 from mnemolog.schemas.provenance import FactSnapshot
-from mnemolog.schemas.vocabulary import LABEL_OF_EVENT, EventLabel
 
 FactTexts = Mapping[UUID, str]
 """What facts say, by their ids."""
@@ -38,18 +23,6 @@ class RetrievedCandidate:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TracedSnapshot:
-    """A fact that a decision ends, or would end, as it stood before."""
-
-    fact_id: UUID
-    text: str
-    key: str | None
-    value: str | None
-    confidence: float
-    true_from: datetime
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class TracedDecision:
     """One decision: on which words, by whom, and why.
 
@@ -57,7 +30,7 @@ class TracedDecision:
     the targets.
     """
 
-    event: EventLabel
+    event: str
     statement: str | None
     excerpt: str | None
     fact_id: UUID | None
@@ -69,7 +42,7 @@ class TracedDecision:
     model: str | None
     prompt_version: str | None
     retrieved: tuple[RetrievedCandidate, ...]
-    before: tuple[TracedSnapshot, ...]
+    before: tuple[FactSnapshot, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,13 +93,13 @@ def build_trace(commit: Commit, texts: FactTexts) -> Trace:
 
 def traced_decision(event: MemoryEvent, texts: FactTexts) -> TracedDecision:
     """One event as the decision that it is."""
-    decision, said = event.decision, statement_of(event)
+    decision, said = event.decision, event.words
     return TracedDecision(
-        event=LABEL_OF_EVENT[event.event],
+        event=event.event,
         statement=said.text if said else None,
         excerpt=said.excerpt if said else None,
-        fact_id=subject_of(event),
-        targets=affected_by(event),
+        fact_id=event.subject_id,
+        targets=event.affected_ids,
         by=decision.by,
         verdict=decision.verdict,
         guard=decision.guard,
@@ -137,10 +110,7 @@ def traced_decision(event: MemoryEvent, texts: FactTexts) -> TracedDecision:
             RetrievedCandidate(fact_id=one.fact_id, similarity=one.similarity, text=texts.get(one.fact_id))
             for one in decision.candidates
         ),
-        before=tuple(
-            TracedSnapshot(**{name: getattr(one, name) for name in FactSnapshot.model_fields})
-            for one in decision.before
-        ),
+        before=decision.before,
     )
 
 
@@ -152,41 +122,6 @@ def fact_ids_of_commit(commit: Commit) -> list[UUID]:
 def fact_ids_of_event(event: MemoryEvent) -> Iterator[UUID]:
     """The facts that one decision looked at or is about."""
     yield from (one.fact_id for one in event.decision.candidates)
-    yield from affected_by(event)
-    if (subject := subject_of(event)) is not None:
+    yield from event.affected_ids
+    if (subject := event.subject_id) is not None:
         yield subject
-
-
-def statement_of(event: MemoryEvent) -> Statement | None:
-    """What was said that became this event; None where a command or the timer had no words."""
-    said: Statement | None = getattr(event, "statement", None) or new_fact(event)
-    return said
-
-
-def subject_of(event: MemoryEvent) -> UUID | None:
-    """The fact that an event is about: the new one, else the known one that it names first."""
-    fact = new_fact(event)
-    match event:
-        case DecisionUndone() | PolicySet():
-            return None
-        case FactSkipped() | FactConfirmed() | PendingConfirmed() | PendingRejected() | ConflictResolved():
-            return event.target
-        case _:
-            return fact.fact_id if fact else affected_by(event)[0]
-
-
-def affected_by(event: MemoryEvent) -> tuple[UUID, ...]:
-    """The known facts that an event is held against or changes."""
-    match event:
-        case FactAdded():
-            return (event.ended_by,) if event.ended_by else ()
-        case FactSkipped() | FactConfirmed() | FactCorrected():
-            return (event.target,)
-        case PendingRejected():
-            return (event.confirmed,) if event.confirmed else ()
-        case DecisionUndone():
-            return tuple(one.fact_id for one in event.reversals)
-        case PolicySet():
-            return ()
-        case _:
-            return event.targets

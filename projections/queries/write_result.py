@@ -1,36 +1,28 @@
 """What a commit did, told as the result of a write."""
 
 from collections.abc import Iterable, Sequence
+from itertools import chain
 from typing import Final
 from uuid import UUID
 
-from mnemolog.projections.queries.results import EventResult, LimitReached, StageCost, Tokens, WriteResult
-from mnemolog.projections.queries.trace import FactTexts, affected_by, build_trace, statement_of, subject_of
+from mnemolog.projections.queries.results import EventResult, StageCost, Tokens, WriteResult
+from mnemolog.projections.queries.trace import FactTexts, build_trace
 from mnemolog.schemas.commit import Commit
 from mnemolog.schemas.events import (
     ConflictResolved,
     DecisionUndone,
+    FactAdded,
     FactConfirmed,
-    FactContradicted,
-    FactCorrected,
-    FactExpired,
     FactPending,
-    FactReplaced,
-    FactRetracted,
     FactSkipped,
-    FactsMerged,
     MemoryEvent,
     PendingConfirmed,
     PendingRejected,
-    new_fact,
 )
 from mnemolog.schemas.provenance import Decision, Step
-from mnemolog.schemas.vocabulary import LABEL_OF_EVENT
 
 _CONFLICT_DECIDERS: Final = ("model", "fallback")
 _SUCCESS_OUTCOMES: Final = ("facts", "no_facts", "done")
-_UPDATE_ACTIONS: Final = ("merge", "replace")
-_END_ACTIONS: Final = ("contradict", "retract", "expire")
 
 
 def write_result(commit: Commit, texts: FactTexts | None = None) -> WriteResult:
@@ -42,8 +34,8 @@ def write_result(commit: Commit, texts: FactTexts | None = None) -> WriteResult:
         turn_id=commit.source_id,
         status=commit.outcome,
         success=success,
-        error=None if success else _error(commit),
-        limit=LimitReached(**commit.limit.model_dump()) if commit.limit else None,
+        error=None if success else end_detail(commit) or commit.outcome,
+        limit=commit.limit,
         source_kind=commit.source_kind,
         order=commit.order.kind if commit.order else None,
         actor=commit.actor,
@@ -52,10 +44,10 @@ def write_result(commit: Commit, texts: FactTexts | None = None) -> WriteResult:
         memories=tuple(map(_memory_of, events)),
         skipped=sum(isinstance(event, FactSkipped) for event in events),
         conflicts=sum(_is_conflict(event.decision) for event in events),
-        facts_added=_count(map(_added_facts, events)),
-        facts_updated=_count(map(_updated_facts, events)),
-        facts_unchanged=_count(map(_unchanged_facts, events)),
-        facts_deleted=_count(map(_deleted_facts, events)),
+        facts_added=_count(map(_added_ids, events)),
+        facts_updated=_count(map(_updated_ids, events)),
+        facts_unchanged=_count(map(_unchanged_ids, events)),
+        facts_deleted=_count(map(_deleted_ids, events)),
         facts_pending=sum(isinstance(event, FactPending) for event in events),
         llm_calls=sum(step.llm_calls for step in steps),
         embedding_calls=sum(step.embedding_calls for step in steps),
@@ -68,90 +60,78 @@ def write_result(commit: Commit, texts: FactTexts | None = None) -> WriteResult:
 
 
 def _memory_of(event: MemoryEvent) -> EventResult:
-    fact, said, before = new_fact(event), statement_of(event), event.decision.before
-    shown = fact or said or next(iter(before), None)
+    shown = event.new_fact or event.words or next(iter(event.decision.before), None)
     return EventResult(
-        fact_id=subject_of(event),
+        fact_id=event.subject_id,
         text=shown.text if shown else None,
-        event=LABEL_OF_EVENT[event.event],
-        targets=affected_by(event),
+        event=event.event,
+        targets=event.affected_ids,
         reason=event.decision.reason,
         action=_action(event),
-        unresolved=getattr(event, "unresolved", False),
-        needs_human=getattr(event, "needs_human", False),
+        unresolved=isinstance(event, FactAdded) and event.unresolved,
+        needs_human=isinstance(event, FactPending) and event.needs_human,
     )
 
 
 def _action(event: MemoryEvent) -> str | None:
-    if isinstance(event, DecisionUndone):
-        return LABEL_OF_EVENT.get(event.undone_event)
-    action: str | None = getattr(event, "action", None)
-    return action
+    match event:
+        case DecisionUndone():
+            return event.undone_event
+        case FactPending() | PendingConfirmed() | ConflictResolved():
+            return event.action
+        case _:
+            return None
 
 
-def _added_facts(event: MemoryEvent) -> set[UUID]:
-    """The facts that stand from now on."""
-    fact = new_fact(event)
+def _added_ids(event: MemoryEvent) -> tuple[UUID, ...]:
+    """The facts that are active from now on."""
     match event:
         case FactPending():
-            return set()
+            return ()
         case PendingConfirmed():
-            return {event.target}
+            return (event.target,)
         case _:
-            return {fact.fact_id} if fact else set()
+            return (event.new_fact.fact_id,) if event.new_fact else ()
 
 
-def _updated_facts(event: MemoryEvent) -> set[UUID]:
+def _updated_ids(event: MemoryEvent) -> tuple[UUID, ...]:
+    if isinstance(event, DecisionUndone):
+        return tuple(one.fact_id for one in event.reversals if one.before is not None)
+    return event.affected_ids if event.overwrite in ("merge", "replace") else ()
+
+
+def _unchanged_ids(event: MemoryEvent) -> tuple[UUID, ...]:
     match event:
-        case FactsMerged() | FactReplaced():
-            return set(event.targets)
-        case FactCorrected():
-            return {event.target}
-        case PendingConfirmed() | ConflictResolved() if event.action in _UPDATE_ACTIONS:
-            return set(event.targets)
-        case DecisionUndone():
-            return {one.fact_id for one in event.reversals if one.before is not None}
-        case _:
-            return set()
-
-
-def _unchanged_facts(event: MemoryEvent) -> set[UUID]:
-    match event:
-        case FactSkipped() | FactConfirmed():
-            return {event.target}
-        case PendingRejected():
-            return set(affected_by(event))
+        case FactSkipped() | FactConfirmed() | PendingRejected():
+            return event.affected_ids
         case ConflictResolved(action="keep_both"):
-            return {event.target}
+            return (event.target,)
         case _:
-            return set()
+            return ()
 
 
-def _deleted_facts(event: MemoryEvent) -> set[UUID]:
+def _deleted_ids(event: MemoryEvent) -> tuple[UUID, ...]:
     match event:
-        case FactContradicted() | FactRetracted() | FactExpired():
-            return set(event.targets)
-        case PendingConfirmed() | ConflictResolved() if event.action in _END_ACTIONS:
-            return set(event.targets)
-        case PendingRejected() | ConflictResolved(action="keep_old"):
-            return {event.target}
         case DecisionUndone():
-            return {one.fact_id for one in event.reversals if one.before is None}
+            return tuple(one.fact_id for one in event.reversals if one.before is None)
+        case PendingRejected() | ConflictResolved(action="keep_old"):
+            return event.ended_ids
         case _:
-            return set()
+            return event.affected_ids if event.overwrite in ("contradict", "retract", "expire") else ()
 
 
-def _count(parts: Iterable[set[UUID]]) -> int:
+def _count(fact_ids: Iterable[tuple[UUID, ...]]) -> int:
     """How many facts these are, each once."""
-    return len(set[UUID]().union(*parts))
+    return len(set(chain.from_iterable(fact_ids)))
 
 
 def _is_conflict(decision: Decision) -> bool:
     return decision.by in _CONFLICT_DECIDERS or decision.verdict is not None
 
 
-def _error(commit: Commit) -> str:
-    return ": ".join(part for part in (commit.reason, commit.detail) if part) or commit.outcome
+def end_detail(commit: Commit) -> str:
+    """Why a source was rejected or failed."""
+    return ": ".join(part for part in (commit.reason, commit.detail) if part)
 
 
 def _stages(steps: Sequence[Step]) -> tuple[StageCost, ...]:

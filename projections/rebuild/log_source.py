@@ -24,7 +24,7 @@ class LogSource(Protocol):
     def read(self, partition: int, start: int, stop: int) -> AsyncIterator[LogRecord]:
         """The records from offset `start` on and before `stop`, in order.
 
-        Raises `mnemolog.projections.queries.errors.LogUnreadableError` where they cannot be had in time.
+        Raises `mnemolog.projections.rebuild.errors.LogUnreadableError` where they cannot be had in time.
         """
         ...
 

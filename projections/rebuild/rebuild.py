@@ -12,10 +12,9 @@ from typing import Final
 import structlog
 from psycopg import AsyncConnection, IsolationLevel
 
-from mnemolog.projections.db.pools import connection_settings, prepare_connection
-from mnemolog.projections.migrations.upgrade import LIVE_SCHEMA
-from mnemolog.projections.queries.errors import SwapRefusedError
+from mnemolog.projections.db.pools import LIVE_SCHEMA, connection_settings, prepare_connection
 from mnemolog.projections.rebuild.digest import TableComparison, compare_schemas
+from mnemolog.projections.rebuild.errors import SwapRefusedError
 from mnemolog.projections.rebuild.log_source import LogSource
 from mnemolog.projections.rebuild.replay import BATCH, Replayer
 from mnemolog.projections.rebuild.swap import (
@@ -78,7 +77,7 @@ async def rebuild(
     Projectors pause for moments, readers never. Commits that arrive meanwhile are in the new tables. Interrupted,
     it leaves the live tables as they were. `progress` is told of every batch; what it raises ends the rebuild.
 
-    Raises `mnemolog.projections.queries.errors.RebuildError` and `LogGapError`, each of which says what to do.
+    Raises `mnemolog.projections.rebuild.errors.RebuildError` and `LogGapError`, each of which says what to do.
     """
     started = perf_counter()
     async with _connection(url, "rebuild") as connection, _connection(url, "rebuild-compare") as reader:

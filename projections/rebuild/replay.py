@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from typing import Final
 
 from mnemolog.projections.errors import LogGapError
-from mnemolog.projections.queries.errors import LogTooShortError
+from mnemolog.projections.rebuild.errors import LogTooShortError
 from mnemolog.projections.rebuild.log_source import LogSource
 from mnemolog.projections.sql import queries
 from mnemolog.projections.write.projector import (

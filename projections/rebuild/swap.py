@@ -7,9 +7,10 @@ from typing import Final, LiteralString, cast
 from psycopg.errors import LockNotAvailable
 from psycopg.sql import SQL, Composed, Identifier
 
-from mnemolog.projections.migrations.upgrade import LIVE_SCHEMA, create_projection_schema
-from mnemolog.projections.queries.errors import DependentViewsError, RebuildRunningError, SwapRefusedError
+from mnemolog.projections.db.pools import LIVE_SCHEMA
+from mnemolog.projections.migrations.upgrade import create_projection_schema
 from mnemolog.projections.rebuild.digest import tables_of
+from mnemolog.projections.rebuild.errors import DependentViewsError, RebuildRunningError, SwapRefusedError
 from mnemolog.projections.retry import retry_while
 from mnemolog.projections.sql import queries
 from mnemolog.projections.write.projector import SWAP_LOCK

@@ -8,11 +8,10 @@ from typing import Any, Final
 
 from mnemolog.projections.db.pools import Pool, retry_while_unavailable
 from mnemolog.projections.sql import queries
-from mnemolog.projections.stores.policies import NO_POLICIES, StoredPolicies, parse_policies
-from mnemolog.projections.write.state import scope_columns
 from mnemolog.schemas.facts import Candidate
+from mnemolog.schemas.policy import NO_POLICIES, StoredPolicies
 from mnemolog.schemas.provenance import Origin
-from mnemolog.schemas.scope import SCOPE_FIELDS, Scope
+from mnemolog.schemas.scope import SCOPE_FIELDS, Scope, scope_columns
 from mnemolog.schemas.vector import Vector
 
 MAX_CANDIDATES_OF_KEY: Final = 5
@@ -120,7 +119,7 @@ class CandidateFinder:
             retryable=retryable,
             origin=Origin(topic=topic, partition=partition, offset=offset) if attempt else None,
             latest_key_end=last_end,
-            policies=parse_policies(*policies),
+            policies=StoredPolicies.from_json(*policies),
         )
 
     async def _rows(self, name: str, parameters: dict[str, Any]) -> list[tuple[Any, ...]]:

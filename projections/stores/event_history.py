@@ -1,80 +1,19 @@
 """What events did to facts, as it is in the tables: all that taking them back has to know."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from datetime import datetime
+from collections.abc import Sequence
 from functools import partial
 from typing import Any, Final
 from uuid import UUID
 
 from mnemolog.projections.db.pools import Pool, retry_while_unavailable
 from mnemolog.projections.sql import queries
-from mnemolog.projections.stores.facts import STATE_COLUMNS, FactStore, StoredFact
+from mnemolog.projections.stores.facts import STATE_COLUMNS, FactStore
 from mnemolog.schemas.command import Undo
 from mnemolog.schemas.events import FactState
 from mnemolog.schemas.scope import Scope
+from mnemolog.schemas.stored import EventHistory, FormerState, LoggedEvent, OriginalDecision
 
 _SQL: Final = queries("past")
-EventPosition = tuple[int, int, int]
-"""Partition, offset and ordinal: events of one owner compare by it."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OriginalDecision:
-    """The decision that an event made, or that an undo took out of effect or put back into it."""
-
-    event_id: UUID
-    event: str
-    position: EventPosition
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LoggedEvent:
-    """An event and the facts that it brought, changed and names; an undo names what its root does as well.
-
-    `enables` says that its root was in effect after it, and `latest_id` is the last event that said so or otherwise.
-    `statement_text` is the text that it brought along.
-    """
-
-    event_id: UUID
-    event: str
-    position: EventPosition
-    source_id: str
-    occurred_at: datetime
-    original: OriginalDecision
-    enables: bool
-    latest_id: UUID
-    statement_text: str | None = None
-    new_fact_id: UUID | None = None
-    changed_fact_ids: frozenset[UUID] = frozenset()
-    named_fact_ids: frozenset[UUID] = frozenset()
-
-    @property
-    def is_latest(self) -> bool:
-        """Whether nothing has turned its root on or off since."""
-        return self.latest_id == self.event_id
-
-    @property
-    def affected_fact_ids(self) -> frozenset[UUID]:
-        """The facts that would stand otherwise without this event."""
-        return self.changed_fact_ids if self.new_fact_id is None else self.changed_fact_ids | {self.new_fact_id}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FormerState:
-    """How a fact stood before an event changed it."""
-
-    event_id: UUID
-    state: FactState
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EventHistory:
-    """Facts as they stand, how each stood before, and all events that name them; everything in the log's order."""
-
-    facts: Mapping[UUID, StoredFact]
-    former_states: Mapping[UUID, Sequence[FormerState]]
-    events: Sequence[LoggedEvent]
 
 
 class EventHistoryStore:

@@ -1,7 +1,6 @@
 """Known facts by their ids, with all that a command or a timer has to know of them before it may touch them."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 from typing import Any, Final
@@ -9,11 +8,10 @@ from uuid import UUID
 
 from mnemolog.projections.db.pools import Pool, retry_while_unavailable
 from mnemolog.projections.sql import queries
-from mnemolog.projections.write.rows import ScopeColumns
-from mnemolog.schemas.events import FactState, Overwrite
-from mnemolog.schemas.facts import Authority, ExtractedFact
-from mnemolog.schemas.provenance import FactSnapshot
-from mnemolog.schemas.scope import SCOPE_FIELDS, Scope
+from mnemolog.schemas.events import FactState
+from mnemolog.schemas.facts import ExtractedFact
+from mnemolog.schemas.scope import Scope
+from mnemolog.schemas.stored import ClosedValue, DueExpiry, PendingCase, ScopeFacts, StoredFact
 
 _SQL: Final = queries("known")
 _STATEMENT_COLUMNS: Final = (
@@ -26,82 +24,6 @@ STATE_COLUMNS: Final = tuple(FactState.model_fields)
 MAX_CLOSED_VALUES: Final = 100
 """How many values that have ended are looked up at once, the first to end first: the next newer one is among them."""
 _CLOSED_VALUE_FIELDS: Final = ("fact_id", "key", "subject", "event_time", "true_from", "true_to", "said_at")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StoredFact:
-    """A fact as it was stated, whose it is, and how it stands. Its vector is left in the table."""
-
-    fact_id: UUID
-    scope: ScopeColumns
-    fact: ExtractedFact
-    true_from: datetime
-    speaker: str | None
-    authority: Authority
-    state: FactState
-
-    @property
-    def is_open(self) -> bool:
-        """Whether it is held, or waits for a confirmation."""
-        return self.state.status in ("active", "pending_confirmation")
-
-    @property
-    def ends_at(self) -> datetime | None:
-        """When it ends by its own term or an announced end, the earlier of the two."""
-        return min((end for end in (self.fact.valid_until, self.state.true_to) if end is not None), default=None)
-
-    @property
-    def snapshot(self) -> FactSnapshot:
-        return FactSnapshot(
-            fact_id=self.fact_id,
-            text=self.fact.text,
-            key=self.fact.key,
-            value=self.fact.value,
-            confidence=self.state.confidence,
-            true_from=self.true_from,
-        )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PendingCase:
-    """An overwrite that is held back: `fact_id` would do `action` to `targets`. `said_at` is its source's time."""
-
-    fact_id: UUID
-    targets: tuple[UUID, ...]
-    action: Overwrite
-    ended_at: datetime | None
-    needs_human: bool
-    said_at: datetime
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClosedValue:
-    """What a key held from `true_from` until `true_to`; `said_at` is when it was said last, at the latest its end."""
-
-    fact_id: UUID
-    key: str
-    subject: str | None
-    event_time: datetime | None
-    true_from: datetime
-    true_to: datetime
-    said_at: datetime
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ScopeFacts:
-    """The first facts of a scope, and how many it has."""
-
-    total: int
-    fact_ids: tuple[UUID, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DueExpiry:
-    """A fact that is held although its end has passed."""
-
-    ends_at: datetime
-    fact_id: UUID
-    scope: Scope
 
 
 class FactStore:
@@ -160,7 +82,8 @@ class FactStore:
         }
         rows = await self._rows("ending", parameters)
         return [
-            DueExpiry(fact_id=fact_id, ends_at=ends_at, scope=_scope(columns)) for fact_id, *columns, ends_at in rows
+            DueExpiry(fact_id=fact_id, ends_at=ends_at, scope=Scope.from_columns(columns))
+            for fact_id, *columns, ends_at in rows
         ]
 
     async def _rows(self, name: str, parameters: dict[str, Any]) -> list[tuple[Any, ...]]:
@@ -175,14 +98,10 @@ def _stored_fact(row: tuple[Any, ...]) -> StoredFact:
     fact_id, tenant, user_id, agent_id, app_id, run_id, true_from, speaker, authority, *rest = row
     return StoredFact(
         fact_id=fact_id,
-        scope=(tenant, user_id, agent_id, app_id, run_id),
+        scope=Scope.from_columns((tenant, user_id, agent_id, app_id, run_id)),
         fact=ExtractedFact(**dict(zip(_STATEMENT_COLUMNS, rest[: len(_STATEMENT_COLUMNS)], strict=True))),
         true_from=true_from,
         speaker=speaker,
         authority=authority,
         state=FactState(**dict(zip(STATE_COLUMNS, rest[len(_STATEMENT_COLUMNS) :], strict=True))),
     )
-
-
-def _scope(columns: Sequence[str]) -> Scope:
-    return Scope(**{name: value for name, value in zip(SCOPE_FIELDS, columns, strict=True) if value})

@@ -11,9 +11,8 @@ from pydantic_core import to_json
 
 from mnemolog.projections.db.pools import Pool, retry_while_unavailable
 from mnemolog.projections.sql import queries
-from mnemolog.projections.write.state import scope_columns
 from mnemolog.schemas.admission import Refusal
-from mnemolog.schemas.scope import SCOPE_FIELDS
+from mnemolog.schemas.scope import SCOPE_FIELDS, scope_columns
 from mnemolog.schemas.turn import Turn
 
 _SQL: Final = queries("journal")

@@ -4,8 +4,7 @@ A scope's turns are decided one after the other, so its tables tell all that the
 reserves what it is about to use before it is committed, and counts until its commit is projected.
 """
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Any, Final
@@ -15,70 +14,25 @@ from psycopg.rows import TupleRow
 
 from mnemolog.projections.db.pools import Pool, retry_while_unavailable
 from mnemolog.projections.sql import queries
-from mnemolog.schemas.policy import EffectivePolicy, Level, LimitHit, LimitName, Limits
+from mnemolog.schemas.limits import (
+    COUNTED_LIMITS,
+    LEVELS,
+    TurnUsage,
+    UsageCounts,
+    counted_levels,
+    exceeded_limit,
+    exhausted_limit,
+)
+from mnemolog.schemas.policy import EffectivePolicy, Level, LimitHit, Limits
 from mnemolog.schemas.scope import Scope
 
 LIMIT_LOCK: Final = 0x6D6E_0003
 """First half of the advisory locks under which a tenant's turns reserve; the second is a hash of the tenant."""
 RESERVATION_RETENTION: Final = timedelta(days=7)
 """Older reservations are of turns that were never committed: each delivery of a turn makes its reservation anew."""
-LEVELS: Final[tuple[Level, ...]] = ("scope", "tenant")
-_KINDS: Final = ("facts", "turns", "tokens")
 _NO_SOURCE: Final = {"owner": "", "source_id": ""}
 
 _SQL: Final = queries("limits")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UsageCounts:
-    """Active and pending facts, turns of one minute, tokens of one day; None is not counted."""
-
-    facts: int | None = None
-    turns: int | None = None
-    tokens: int | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TurnUsage:
-    """What one turn is about to use: facts more than before, and tokens. It is one turn of its minute.
-
-    `published_at` is the broker's time of it, which tells the minute and the day.
-    """
-
-    owner: str
-    source_id: str
-    scope: Scope
-    published_at: datetime
-    facts: int
-    tokens: int
-
-    @property
-    def counts(self) -> UsageCounts:
-        return UsageCounts(facts=self.facts, turns=1, tokens=self.tokens)
-
-
-def exceeded_turn_size(rules: EffectivePolicy, size: int) -> LimitHit | None:
-    """The limit that a turn of `size` bytes breaks by itself."""
-    for level, limits in _levels_with_limits(rules):
-        if limits.bytes_per_turn is not None and size > limits.bytes_per_turn:
-            return LimitHit(name="bytes_per_turn", level=level, count=size, limit=limits.bytes_per_turn)
-    return None
-
-
-def exhausted_limit(level: Level, limits: Limits, used: UsageCounts) -> LimitHit | None:
-    """The first limit that leaves nothing over."""
-    for name, count, limit, _ in _counted_limits(limits, used, UsageCounts()):
-        if count >= limit:
-            return LimitHit(name=name, level=level, count=count, limit=limit)
-    return None
-
-
-def exceeded_limit(level: Level, limits: Limits, used: UsageCounts, extra: UsageCounts) -> LimitHit | None:
-    """The first limit that `extra` would break; what adds nothing breaks none. `count` is what would be."""
-    for name, count, limit, added in _counted_limits(limits, used, extra):
-        if added > 0 and count + added > limit:
-            return LimitHit(name=name, level=level, count=count + added, limit=limit)
-    return None
 
 
 async def find_exhausted_limit(
@@ -88,7 +42,7 @@ async def find_exhausted_limit(
 
     One round trip, none where no limit is set. A turn that is let through may still break one.
     """
-    asked = _counted_levels(rules)
+    asked = counted_levels(rules)
     if not asked:
         return None
     used = await _usage(connection, scope, asked, {**_NO_SOURCE, **_periods(at)})
@@ -110,7 +64,7 @@ class LimitReservations:
 
     async def exhausted_limit(self, scope: Scope, rules: EffectivePolicy, at: datetime) -> LimitHit | None:
         """As `find_exhausted_limit`."""
-        if not _counted_levels(rules):
+        if not counted_levels(rules):
             return None
         return await retry_while_unavailable(partial(self._exhausted_limit, scope, rules, at), name="limits")
 
@@ -121,7 +75,7 @@ class LimitReservations:
         commits of it are projected. The same source may call again: that replaces its reservation. No round trip where
         no limit is set.
         """
-        asked = _counted_levels(rules)
+        asked = counted_levels(rules)
         if "scope" in asked:
             hit = await retry_while_unavailable(partial(self._check, usage, {"scope": asked["scope"]}), name="limits")
             if hit is not None:
@@ -132,7 +86,7 @@ class LimitReservations:
 
     async def check(self, usage: TurnUsage, rules: EffectivePolicy) -> LimitHit | None:
         """As `reserve`, as far as the tables know, and nothing is reserved."""
-        asked = _counted_levels(rules)
+        asked = counted_levels(rules)
         return await retry_while_unavailable(partial(self._check, usage, asked), name="limits") if asked else None
 
     async def _exhausted_limit(self, scope: Scope, rules: EffectivePolicy, at: datetime) -> LimitHit | None:
@@ -177,43 +131,16 @@ async def _usage(
 ) -> dict[Level, UsageCounts]:
     """What each level has of that which its limits in `asked` count."""
     flags = {
-        f"{level}_{kind}": limit is not None
+        f"{level}_{kind}": getattr(asked.get(level), name, None) is not None
         for level in LEVELS
-        for kind, limit in zip(_KINDS, _counted_values(asked.get(level, Limits())), strict=True)
+        for kind, name in COUNTED_LIMITS.items()
     }
     cursor = await connection.execute(_SQL["usage"], {**scope.columns, **flags, **given})
     (counts,) = await cursor.fetchall()
     return {
-        level: UsageCounts(**dict(zip(_KINDS, counts[place : place + 3], strict=True)))
+        level: UsageCounts(**dict(zip(COUNTED_LIMITS, counts[place : place + 3], strict=True)))
         for level, place in zip(LEVELS, (0, 3), strict=True)
     }
-
-
-def _counted_limits(limits: Limits, used: UsageCounts, more: UsageCounts) -> Iterator[tuple[LimitName, int, int, int]]:
-    """Name, count, limit and addition of each limit that is set and counted."""
-    names: tuple[LimitName, ...] = ("active_facts", "turns_per_minute", "tokens_per_day")
-    for name, kind, limit in zip(names, _KINDS, _counted_values(limits), strict=True):
-        count = getattr(used, kind)
-        if limit is not None and count is not None:
-            yield name, count, limit, getattr(more, kind) or 0
-
-
-def _levels_with_limits(rules: EffectivePolicy) -> Iterator[tuple[Level, Limits]]:
-    return ((level, rules.limits[level]) for level in LEVELS if level in rules.limits)
-
-
-def _counted_levels(rules: EffectivePolicy) -> dict[Level, Limits]:
-    """The levels with a limit that needs counting."""
-    return {
-        level: limits
-        for level, limits in _levels_with_limits(rules)
-        if any(limit is not None for limit in _counted_values(limits))
-    }
-
-
-def _counted_values(limits: Limits) -> tuple[int | None, int | None, int | None]:
-    """The limits that need counting, in the order of `_KINDS`."""
-    return (limits.active_facts, limits.turns_per_minute, limits.tokens_per_day)
 
 
 def _periods(at: datetime) -> dict[str, datetime]:

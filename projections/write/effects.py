@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Final
+from typing import Final, assert_never
 from uuid import UUID
 
 from mnemolog.projections.write.rows import TimedFactState
@@ -16,25 +16,26 @@ from mnemolog.schemas.events import (
     FactContradicted,
     FactCorrected,
     FactExpired,
+    FactExtended,
     FactPending,
     FactReplaced,
     FactRetracted,
     FactSkipped,
     FactsMerged,
+    FactsRelated,
     MemoryEvent,
     Overwrite,
     PendingConfirmed,
     PendingRejected,
+    PolicySet,
     Reversal,
-    new_fact,
 )
-from mnemolog.schemas.facts import FactStatus, NewFact
+from mnemolog.schemas.facts import OPEN_STATUSES, FactStatus, NewFact
 
 CONFIRMATION_GAIN: Final = 0.25
 """The part of the remaining doubt that a confirmation takes away: c + .25 (1 - c)."""
 HUMAN_CONFIDENCE: Final = 0.95
 """What a human confirms is at least as sure as what was said explicitly."""
-OPEN_STATUSES: Final[frozenset[FactStatus]] = frozenset({"active", "pending_confirmation"})
 
 FactStates = Mapping[UUID, TimedFactState]
 """The facts that an event names and that stand as its decision saw them."""
@@ -57,15 +58,6 @@ class CommitTimes:
         return cls(decided_at=commit.decided_at, occurred_at=occurred_at)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _TargetEnd:
-    """How facts end. Without `ended_at`, and for what never was true, they leave what is believed."""
-
-    action: Overwrite
-    successor_id: UUID | None
-    ended_at: datetime | None = None
-
-
 def required_statuses(event: MemoryEvent, fact_id: UUID) -> frozenset[FactStatus]:
     """How a fact that the event names has to stand for the event to touch it."""
     match event:
@@ -79,7 +71,7 @@ def required_statuses(event: MemoryEvent, fact_id: UUID) -> frozenset[FactStatus
 
 def initial_state(event: MemoryEvent, moment: CommitTimes) -> tuple[NewFact, TimedFactState] | None:
     """The fact that an event brings and how it stands at first, or None."""
-    fact = new_fact(event)
+    fact = event.new_fact
     if fact is None:
         return None
     at = moment.decided_at
@@ -92,22 +84,6 @@ def initial_state(event: MemoryEvent, moment: CommitTimes) -> tuple[NewFact, Tim
         case FactAdded(unresolved=unresolved):
             state = replace(state, unresolved=unresolved)
     return fact, state
-
-
-def supersedes_targets(event: MemoryEvent) -> bool:
-    """Whether the new fact takes the place of the targets."""
-    return isinstance(event, FactsMerged | FactReplaced | FactContradicted | FactCorrected)
-
-
-def confirmed_fact_id(event: MemoryEvent) -> UUID | None:
-    """The fact whose confidence an event raises."""
-    match event:
-        case FactConfirmed(target=target) | PendingConfirmed(target=target):
-            return target
-        case PendingRejected(confirmed=confirmed) if event.statement is not None:
-            return confirmed
-        case _:
-            return None
 
 
 def states_after(  # noqa: PLR0911 -- one way out an event
@@ -139,31 +115,12 @@ def states_after(  # noqa: PLR0911 -- one way out an event
                 for reversal in event.reversals
                 if reversal.fact_id in facts
             }
-        case _ if end := _end_of(event):
-            return _end_targets(facts, end, moment)
-        case _:
+        case FactsMerged() | FactReplaced() | FactContradicted() | FactCorrected() | FactRetracted() | FactExpired():
+            return _end_targets(facts, event, moment)
+        case FactAdded() | FactExtended() | FactsRelated() | FactPending() | PolicySet():
             return {}
-
-
-def _end_of(event: MemoryEvent) -> _TargetEnd | None:  # noqa: PLR0911 -- one way out an event
-    """How the targets of an event end by the event itself; None where they stay, or more happens."""
-    match event:
-        case FactsMerged(fact=fact):
-            return _TargetEnd(action="merge", successor_id=fact.fact_id)
-        case FactReplaced(fact=fact):
-            return _TargetEnd(action="replace", successor_id=fact.fact_id, ended_at=event.ended_at)
-        case FactContradicted(fact=fact):
-            return _TargetEnd(action="contradict", successor_id=fact.fact_id)
-        case FactCorrected(fact=fact):  # without an end it never was so: as a merge leaves its targets
-            return _TargetEnd(
-                action="replace" if event.ended_at else "merge", successor_id=fact.fact_id, ended_at=event.ended_at
-            )
-        case FactRetracted(fact=said):
-            return _TargetEnd(action="retract", successor_id=said.fact_id if said else None, ended_at=event.ended_at)
-        case FactExpired(fact=said):
-            return _TargetEnd(action="expire", successor_id=said.fact_id if said else None, ended_at=event.ended_at)
         case _:
-            return None
+            assert_never(event)
 
 
 def _confirm_pending(
@@ -179,8 +136,8 @@ def _confirm_pending(
         mention_count=state.mention_count if event.statement else state.mention_count - 1,
         unresolved=False,
     )
-    end = _TargetEnd(action=event.action, successor_id=event.target, ended_at=event.ended_at)
-    return {**_end_targets(_without(facts, event.target), end, moment), event.target: state}
+    rivals = _without(facts, event.target)
+    return {**_end_targets(rivals, event, moment, successor_id=event.target), event.target: state}
 
 
 def _reject_pending(
@@ -200,9 +157,8 @@ def _resolve_conflict(event: ConflictResolved, facts: FactStates, moment: Commit
             return {event.target: state}
         case "keep_old":
             return {event.target: _withdraw(state, "archived", next(iter(rivals), None), moment)}
-        case action:
-            end = _TargetEnd(action=action, successor_id=event.target, ended_at=event.ended_at)
-            return {**_end_targets(rivals, end, moment), event.target: state}
+        case "replace" | "contradict":
+            return {**_end_targets(rivals, event, moment, successor_id=event.target), event.target: state}
 
 
 def _revert(state: TimedFactState, reversal: Reversal, moment: CommitTimes) -> TimedFactState:
@@ -211,20 +167,30 @@ def _revert(state: TimedFactState, reversal: Reversal, moment: CommitTimes) -> T
     return TimedFactState.from_state(reversal.before, state.state_since)
 
 
-def _end_targets(facts: FactStates, end: _TargetEnd, moment: CommitTimes) -> dict[UUID, TimedFactState]:
-    return {fact_id: _end_target(state, end, moment) for fact_id, state in facts.items()}
+def _end_targets(
+    facts: FactStates, event: MemoryEvent, moment: CommitTimes, *, successor_id: UUID | None = None
+) -> dict[UUID, TimedFactState]:
+    """End `facts` as the event says, in favour of the new fact where it has one."""
+    if event.new_fact is not None:
+        successor_id = event.new_fact.fact_id
+    return {fact_id: _end_target(state, event, successor_id, moment) for fact_id, state in facts.items()}
 
 
-def _end_target(state: TimedFactState, end: _TargetEnd, moment: CommitTimes) -> TimedFactState:
-    match end.action:
+def _end_target(
+    state: TimedFactState, event: MemoryEvent, successor_id: UUID | None, moment: CommitTimes
+) -> TimedFactState:
+    """Without an end in time, and for what never was true, a fact leaves what is believed."""
+    match event.overwrite:
         case "merge":
-            return _withdraw(state, "superseded", end.successor_id, moment)
+            return _withdraw(state, "superseded", successor_id, moment)
         case "contradict":
-            return _withdraw(state, "archived", end.successor_id, moment)
-        case "retract" if end.ended_at is None:
-            return _withdraw(state, "retracted", end.successor_id, moment)
-        case action:
-            return _close(state, _STATUS_OF_END[action], end.ended_at or moment.occurred_at, end.successor_id, moment)
+            return _withdraw(state, "archived", successor_id, moment)
+        case "retract" if event.end_time is None:
+            return _withdraw(state, "retracted", successor_id, moment)
+        case "replace" | "retract" | "expire" as action:
+            return _close(state, _STATUS_OF_END[action], event.end_time or moment.occurred_at, successor_id, moment)
+        case None:
+            return state
 
 
 _STATUS_OF_END: Final[dict[Overwrite, FactStatus]] = {

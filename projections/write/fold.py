@@ -11,11 +11,9 @@ from uuid import UUID
 from mnemolog.projections.write.effects import (
     CommitTimes,
     FactStates,
-    confirmed_fact_id,
     initial_state,
     required_statuses,
     states_after,
-    supersedes_targets,
 )
 from mnemolog.projections.write.rows import (
     Changes,
@@ -37,19 +35,16 @@ from mnemolog.projections.write.rows import (
     UndoneRow,
     merge_changes,
 )
-from mnemolog.projections.write.state import FoldState, attempt_of, named_fact_ids, scope_columns, source_of
+from mnemolog.projections.write.state import FoldState, attempt_of, source_of
 from mnemolog.schemas.command import tenant_scope
 from mnemolog.schemas.commit import Commit
 from mnemolog.schemas.events import (
     DecisionUndone,
-    FactExpired,
-    FactExtended,
     FactPending,
-    FactRetracted,
-    FactsRelated,
     MemoryEvent,
     PolicySet,
 )
+from mnemolog.schemas.scope import scope_columns
 
 
 def fold(state: FoldState, commit: Commit, position: LogPosition, record: bytes) -> Changes:
@@ -99,15 +94,14 @@ class _CommitFold:
         self._parts: list[Changes] = []
 
     def add_event(self, event: MemoryEvent) -> None:
-        named = named_fact_ids(event)
-        faults = dict(self._target_faults(event, named))
-        sound = {target: self._fact(target).state for target in named if target not in faults}
+        faults = dict(self._target_faults(event))
+        sound = {target: self._fact(target).state for target in event.named_ids if target not in faults}
         former = tuple(self._apply_to_targets(event, sound))
         stale = bool(faults) or not self._may_set_policy(event)
         row = self._new_fact_row(event, sound, stale=stale)
         self._parts.append(
             Changes(
-                events=(self._event_row(event, named, row, stale=stale),),
+                events=(self._event_row(event, stale=stale),),
                 facts=(row,) if row else (),
                 former_states=former,
                 relations=tuple(self._relations(event, sound)),
@@ -130,7 +124,7 @@ class _CommitFold:
 
     def _apply_to_targets(self, event: MemoryEvent, sound: FactStates) -> Iterator[FormerStateRow]:
         """Let the event change its targets; gives how each of those that changed stood before."""
-        raised = confirmed_fact_id(event)
+        raised = event.confirmed_id
         after = states_after(event, sound, self._times, raises_confidence=raised not in self._confirmed)
         if raised in sound:
             self._confirmed.add(raised)
@@ -148,29 +142,29 @@ class _CommitFold:
             return None
         fact, state = new
         self._known[fact.fact_id] = KnownFact(fact_id=fact.fact_id, scope=self._scope, state=state)
-        ended = tuple(sound) if supersedes_targets(event) else ()
+        ended = tuple(sound) if event.overwrite in ("merge", "replace", "contradict") else ()
         return FactRow(commit=self._commit, fact=fact, supersedes=ended, stale=stale, state=state)
 
     def _relations(self, event: MemoryEvent, sound: FactStates) -> Iterator[RelationRow]:
-        if isinstance(event, FactExtended | FactsRelated):
+        if event.relation is not None and event.new_fact is not None:
             for target in sound:
                 yield RelationRow(
-                    fact_id=event.fact.fact_id,
+                    fact_id=event.new_fact.fact_id,
                     related_id=target,
-                    relation="extends" if isinstance(event, FactExtended) else "similar",
+                    relation=event.relation,
                     event_id=event.event_id,
                     since=self._times.decided_at,
                 )
 
-    def _event_row(self, event: MemoryEvent, named: tuple[UUID, ...], row: FactRow | None, *, stale: bool) -> EventRow:
-        if row is not None:
-            about: UUID | None = row.fact.fact_id
-        else:
-            about = named[0] if named and not isinstance(event, DecisionUndone) else None
-        ends = isinstance(event, FactRetracted | FactExpired)
-        others = tuple(target for target in named if ends or target != about)
+    def _event_row(self, event: MemoryEvent, *, stale: bool) -> EventRow:
+        subject_may_end = event.fixed_overwrite in ("retract", "expire")
         return EventRow(
-            position=self._position, commit=self._commit, event=event, fact_id=about, targets=others, stale=stale
+            position=self._position,
+            commit=self._commit,
+            event=event,
+            fact_id=event.subject_id,
+            targets=tuple(target for target in event.named_ids if subject_may_end or target != event.subject_id),
+            stale=stale,
         )
 
     def _settlements(self, event: MemoryEvent, former: tuple[FormerStateRow, ...]) -> Iterator[SettlementRow]:
@@ -223,11 +217,9 @@ class _CommitFold:
                 detail=told,
             )
 
-    def _target_faults(
-        self, event: MemoryEvent, named: tuple[UUID, ...]
-    ) -> Iterator[tuple[UUID, tuple[RejectionReason, str]]]:
+    def _target_faults(self, event: MemoryEvent) -> Iterator[tuple[UUID, tuple[RejectionReason, str]]]:
         """The targets that do not stand as the decision saw them."""
-        for target in named:
+        for target in event.named_ids:
             fact = self._known.get(target) or self._state.facts.get(target)
             if fact is None:
                 yield target, ("stale_target", "is not known")

@@ -16,6 +16,7 @@ from mnemolog.projections import metrics
 from mnemolog.projections.db.pools import Pool, retry_while_unavailable
 from mnemolog.projections.errors import LogChangedError, LogGapError, ProjectionError
 from mnemolog.projections.sql import queries
+from mnemolog.projections.write.change_counts import count_changes
 from mnemolog.projections.write.fold import fold, reject_record
 from mnemolog.projections.write.row_writer import Connection, copy_rows, load_state, refresh_profiles, update_rows
 from mnemolog.projections.write.rows import Changes, LogPosition, merge_changes
@@ -81,7 +82,7 @@ class Projector:
         metrics.BATCH_SECONDS.observe(perf_counter() - started)
         metrics.BATCH_RECORDS.observe(len(records))
         metrics.REPEATED_RECORDS.inc(applied.skipped)
-        metrics.count_changes(applied.changes, self._clock())
+        count_changes(applied.changes, self._clock())
         return applied
 
     async def next_offsets(self) -> dict[int, int]:

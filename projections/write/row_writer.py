@@ -24,15 +24,14 @@ from mnemolog.projections.write.rows import (
     PolicyRow,
     RejectionRow,
     RelationRow,
-    ScopeColumns,
     SettlementRow,
     TimedFactState,
     UndoneRow,
 )
-from mnemolog.projections.write.state import FoldState, LastAttempt, fact_ids_of_commits, scope_columns, source_of
+from mnemolog.projections.write.state import FoldState, LastAttempt, fact_ids_of_commits, source_of
 from mnemolog.schemas.commit import Commit
 from mnemolog.schemas.events import DecisionUndone, FactState
-from mnemolog.schemas.scope import SCOPE_FIELDS
+from mnemolog.schemas.scope import SCOPE_FIELDS, ScopeColumns, scope_columns
 
 Connection = AsyncConnection[TupleRow]
 Row = tuple[Any, ...]
@@ -171,7 +170,7 @@ def _commit_row(row: CommitRow) -> Row:
         _jsonb(commit.provenance.model_dump_json()),
         _jsonb(to_json(commit.metadata)),
         *(row.record, commit.attempt, commit.order.kind if commit.order else None, commit.actor),
-        _jsonb(commit.limit.model_dump_json()) if commit.limit else None,
+        _jsonb(to_json(commit.limit)) if commit.limit else None,
     )
 
 

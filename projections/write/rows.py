@@ -7,15 +7,11 @@ from typing import Literal, Self
 from uuid import UUID
 
 from mnemolog.schemas.commit import Commit
-from mnemolog.schemas.events import FactPending, FactState, MemoryEvent, PolicySet
+from mnemolog.schemas.events import FactPending, FactState, MemoryEvent, PolicySet, Relation
 from mnemolog.schemas.facts import FactStatus, NewFact
-
-ScopeColumns = tuple[str, str, str, str, str]
-"""tenant, user, agent, app and run; what is not set is the empty string."""
-NO_SCOPE: ScopeColumns = ("", "", "", "", "")
+from mnemolog.schemas.scope import ScopeColumns
 
 RejectionReason = Literal["duplicate_source", "not_a_commit", "not_storable", "stale_target", "foreign_target"]
-Relation = Literal["extends", "similar"]
 Settlement = Literal["confirmed", "rejected", "overtaken", "deleted", "undone"]
 
 

@@ -5,21 +5,9 @@ from dataclasses import dataclass, field
 from typing import Self
 from uuid import UUID
 
-from mnemolog.projections.write.rows import NO_SCOPE, Changes, KnownFact, ScopeColumns
+from mnemolog.projections.write.rows import Changes, KnownFact
 from mnemolog.schemas.commit import Commit
-from mnemolog.schemas.events import (
-    ConflictResolved,
-    DecisionUndone,
-    FactAdded,
-    FactConfirmed,
-    FactCorrected,
-    FactSkipped,
-    MemoryEvent,
-    PendingConfirmed,
-    PendingRejected,
-    PolicySet,
-)
-from mnemolog.schemas.scope import Scope
+from mnemolog.schemas.scope import scope_columns
 
 SourceKey = tuple[str, str]
 """Owner and source id."""
@@ -61,32 +49,7 @@ def attempt_of(commit: Commit) -> LastAttempt:
     return LastAttempt(number=commit.attempt, retryable=commit.retryable)
 
 
-def named_fact_ids(event: MemoryEvent) -> tuple[UUID, ...]:
-    """The known facts that an event names, each once; first the one that it is about."""
-    match event:
-        case FactAdded() | PolicySet():
-            return ()
-        case FactSkipped() | FactConfirmed() | FactCorrected():
-            return (event.target,)
-        case PendingConfirmed() | ConflictResolved():
-            named: Iterable[UUID] = (event.target, *event.targets)
-        case PendingRejected():
-            named = (event.target,) if event.confirmed is None else (event.target, event.confirmed)
-        case DecisionUndone():
-            named = (reversal.fact_id for reversal in event.reversals)
-        case _:
-            named = event.targets
-    return tuple(dict.fromkeys(named))
-
-
 def fact_ids_of_commits(commits: Iterable[Commit]) -> list[UUID]:
     """Every known fact that the commits' events name."""
-    named = (target for commit in commits for event in commit.events for target in named_fact_ids(event))
+    named = (target for commit in commits for event in commit.events for target in event.named_ids)
     return list(dict.fromkeys(named))
-
-
-def scope_columns(scope: Scope | None) -> ScopeColumns:
-    if scope is None:
-        return NO_SCOPE
-    tenant, user_id, agent_id, app_id, run_id = scope.columns.values()
-    return (tenant, user_id, agent_id, app_id, run_id)

@@ -7,7 +7,6 @@ can lose records.
 import asyncio
 import tempfile
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +17,10 @@ from faust.types import TP
 
 from mnemolog.streams import metrics
 from mnemolog.streams.errors import ProducerDead
-from mnemolog.streams.kafka.faust_patches import PatchedTransport, StartOffsetLookup
-from mnemolog.streams.kafka.record import KafkaRecord, RecordMetadata
+from mnemolog.streams.kafka.faust_patches import PatchedTransport
+from mnemolog.streams.kafka.record import KafkaRecord, RecordMetadata, StartOffsetLookup
 from mnemolog.streams.kafka.sender import Sender
-from mnemolog.streams.kafka.topics import Topic, group_id, topic_name
+from mnemolog.streams.kafka.topics import Headers, Topic, group_id, max_record_bytes, topic_name
 from mnemolog.streams.kafka.tuning import KafkaTuning
 from mnemolog.streams.kafka.window import Delivery, Window
 
@@ -34,58 +33,11 @@ POLLED_RECORDS = 500
 POLL_INTERVAL_SECONDS = 86_400.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StageApp:
-    """A stage's App with its window. It runs once: a stopped App cannot be started again."""
+class StageApp(faust.App):
+    """The Faust App of a stage. It drains its window, for a bounded time, when it loses partitions and when it stops.
 
-    name: str
-    app: faust.App
-    window: Window
-    tuning: KafkaTuning
-
-    @property
-    def is_group_member(self) -> bool:
-        app: Any = self.app
-        return app.consumer_generation_id > 0 and not app.rebalancing
-
-    @property
-    def assigned_partitions(self) -> frozenset[int]:
-        """The partitions of its topic that it has now; none while it takes no part in its group."""
-        if not self.is_group_member:
-            return frozenset()
-        app: Any = self.app
-        try:
-            return frozenset(tp.partition for tp in app.consumer.assignment())
-        except ConsumerNotStarted:
-            return frozenset()
-
-
-def build_app(
-    name: str,
-    topic: Topic,
-    make_window: Callable[[Sender], Window],
-    *,
-    bootstrap: str,
-    prefix: str = "",
-    tuning: KafkaTuning | None = None,
-    start_offsets: StartOffsetLookup | None = None,
-) -> StageApp:
-    """Build a new App that reads `topic` through the window that `make_window` makes.
-
-    `name` is the stage's: its consumer group and its label in metrics are named after it. The window's processing
-    sends through the `Sender`, which works while the App runs. With `start_offsets` the stage begins each assignment
-    at these offsets instead of the group's; it must name every partition it is asked for.
+    It runs once: a stopped App cannot be started again.
     """
-    tuning = tuning or KafkaTuning()
-    app = _StageFaustApp(group_id(name, prefix), **_faust_settings(bootstrap, tuning))
-    window = make_window(Sender.for_producer(_FaustProducer(app), prefix))
-    app.stage, app.window, app.tuning, app.start_offsets = name, window, tuning, start_offsets
-    _attach_agent(app, topic_name(topic, prefix))
-    return StageApp(name=name, app=app, window=window, tuning=tuning)
-
-
-class _StageFaustApp(faust.App):
-    """Drains its window, for a bounded time, when partitions are taken away and when it stops."""
 
     stage: str
     window: Window
@@ -107,6 +59,20 @@ class _StageFaustApp(faust.App):
         if loop is not None and consumer._thread._thread is None:  # noqa: SLF001 -- as above
             loop.close()
 
+    @property
+    def is_group_member(self) -> bool:
+        return bool(self.consumer_generation_id > 0 and not self.rebalancing)
+
+    @property
+    def assigned_partitions(self) -> frozenset[int]:
+        """The partitions of its topic that it has now; none while it takes no part in its group."""
+        if not self.is_group_member:
+            return frozenset()
+        try:
+            return frozenset(tp.partition for tp in self.consumer.assignment())
+        except ConsumerNotStarted:
+            return frozenset()
+
     async def _consumer_wait_empty(self, consumer: Any, logger: Any) -> None:  # noqa: ARG002 -- Faust's signature
         # A crashed App's consumer thread is gone, and with it the loop that a commit would run on: waiting is no use.
         drained = await self.window.drain(0 if self.crashed else self.tuning.drain_timeout)
@@ -124,25 +90,43 @@ class _StageFaustApp(faust.App):
         except TimeoutError:
             log.warning("last_commit_timed_out", stage=self.stage, seconds=COMMIT_SECONDS)
 
-
-@dataclass(frozen=True, slots=True)
-class _FaustProducer:
-    """The producer of a Faust App with the signature and the errors of aiokafka's own."""
-
-    app: faust.App
-
-    async def send(
-        self, topic: str, *, key: bytes | None, value: bytes | None, headers: list[tuple[str, bytes]]
+    async def enqueue(
+        self, topic: str, *, key: bytes | None, value: bytes | None, headers: Headers
     ) -> Awaitable[RecordMetadata]:
+        """Send as aiokafka's own producer does, with its errors."""
         try:
-            return await self.app.producer.send(topic, key, value, None, None, headers)
+            return await self.producer.send(topic, key, value, None, None, list(headers))
         except (NotReady, ProducerSendError) as error:
             if error.__cause__ is not None:
                 raise error.__cause__ from error
             raise ProducerDead(f"the producer of {topic} does not run: start the stage anew ({error!r})") from error
 
 
-def _attach_agent(app: _StageFaustApp, topic: str) -> None:
+def build_app(
+    name: str,
+    topic: Topic,
+    make_window: Callable[[Sender], Window],
+    *,
+    bootstrap: str,
+    prefix: str = "",
+    tuning: KafkaTuning | None = None,
+    start_offsets: StartOffsetLookup | None = None,
+) -> StageApp:
+    """Build a new App that reads `topic` through the window that `make_window` makes.
+
+    `name` is the stage's: its consumer group and its label in metrics are named after it. The window's processing
+    sends through the `Sender`, which works while the App runs. With `start_offsets` the stage begins each assignment
+    at these offsets instead of the group's; it must name every partition it is asked for.
+    """
+    tuning = tuning or KafkaTuning()
+    app = StageApp(group_id(name, prefix), **_faust_settings(bootstrap, tuning))
+    window = make_window(Sender(app.enqueue, limits=max_record_bytes(prefix)))
+    app.stage, app.window, app.tuning, app.start_offsets = name, window, tuning, start_offsets
+    _attach_agent(app, topic_name(topic, prefix))
+    return app
+
+
+def _attach_agent(app: StageApp, topic: str) -> None:
     async def deliveries(stream: Any) -> AsyncIterator[Delivery]:
         async for event in stream.noack().events():
             yield Delivery(record=_to_kafka_record(event.message), ack=event.ack)

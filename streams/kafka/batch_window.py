@@ -4,8 +4,8 @@ import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 
-from mnemolog.streams.kafka.record import KafkaRecord
-from mnemolog.streams.kafka.window import Partition, Window, WindowEntry
+from mnemolog.streams.kafka.record import KafkaRecord, Partition
+from mnemolog.streams.kafka.window import Window, WindowEntry
 
 
 class BatchWindow(Window):

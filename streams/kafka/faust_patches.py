@@ -1,18 +1,16 @@
 """Faust's consumer and producer with corrections: where reading starts, repeated sends, metadata requests."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, ClassVar, Final
 
 import structlog
 from faust.transport.drivers import aiokafka as driver
 from faust.types import TP
 
-from mnemolog.streams.kafka.window import Partition
+from mnemolog.streams.kafka.record import StartOffsetLookup
 
 log = structlog.get_logger(__name__)
-
-StartOffsetLookup = Callable[[frozenset[Partition]], Awaitable[Mapping[Partition, int]]]
 
 METADATA_BACKOFF_SECONDS: Final = 0.25
 

@@ -6,13 +6,13 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any, Final, TypeVar
 
 from aiokafka import AIOKafkaConsumer, TopicPartition  # type: ignore[import-untyped] # aiokafka ships no types
-from aiokafka.admin import AIOKafkaAdminClient  # type: ignore[import-untyped] # as above
 from aiokafka.errors import KafkaError  # type: ignore[import-untyped] # as above
 
 from mnemolog.projections.errors import LogGapError
-from mnemolog.projections.queries.errors import LogUnreadableError
+from mnemolog.projections.rebuild.errors import LogUnreadableError
 from mnemolog.projections.retry import retry_while
 from mnemolog.projections.write.projector import LogRecord
+from mnemolog.streams.kafka.admin import connected_admin
 from mnemolog.streams.kafka.topics import MEMORY_EVENTS, topic_name
 
 T = TypeVar("T")
@@ -83,13 +83,9 @@ class KafkaLogReader:
                 await consumer.stop()
 
     async def _describe_partitions(self) -> list[int]:
-        admin = AIOKafkaAdminClient(bootstrap_servers=self._bootstrap)
-        try:
-            await admin.start()
+        async with connected_admin(self._bootstrap) as admin:
             (topic,) = await admin.describe_topics([self._topic])
-            return sorted(one["partition"] for one in topic["partitions"])
-        finally:
-            await admin.close()
+        return sorted(one["partition"] for one in topic["partitions"])
 
     async def _records(self, consumer: Any, place: Any, stop: int) -> AsyncIterator[LogRecord]:
         deadline = self._clock() + self._timeout

@@ -1,7 +1,12 @@
 """A record of a Kafka topic with its position; its bytes are not decoded."""
 
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
+
+Partition = tuple[str, int]
+StartOffsetLookup = Callable[[frozenset[Partition]], Awaitable[Mapping[Partition, int]]]
+"""Gives the offset to start at for each assigned partition of a topic."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

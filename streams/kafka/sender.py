@@ -3,7 +3,7 @@
 import asyncio
 import random
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, Final, Protocol, Self
+from typing import Final, Protocol
 
 import structlog
 from aiokafka.errors import (  # type: ignore[import-untyped] # aiokafka ships no types
@@ -17,7 +17,7 @@ from mnemolog.projections.retry import growing_delay, retry_while
 from mnemolog.streams import metrics
 from mnemolog.streams.errors import ProducerDead, RecordTooLarge
 from mnemolog.streams.kafka.record import RecordMetadata
-from mnemolog.streams.kafka.topics import Headers, max_record_bytes
+from mnemolog.streams.kafka.topics import Headers
 
 log = structlog.get_logger(__name__)
 
@@ -53,15 +53,6 @@ class Sender:
         self._limits = limits
         self._delay = growing_delay(INITIAL_DELAY_SECONDS, MAX_DELAY_SECONDS, jitter=jitter)
         self._sleep = sleep
-
-    @classmethod
-    def for_producer(cls, producer: Any, prefix: str) -> Self:
-        """A sender through an `AIOKafkaProducer` to the topics with `prefix`."""
-
-        async def enqueue(topic: str, *, key: bytes | None, value: bytes | None, headers: Headers) -> Any:
-            return await producer.send(topic, key=key, value=value, headers=list(headers))
-
-        return cls(enqueue, limits=max_record_bytes(prefix))
 
     async def send(
         self, topic: str, *, key: bytes | None, value: bytes | None, headers: Headers = ()

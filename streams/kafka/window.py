@@ -15,9 +15,8 @@ from itertools import count
 from typing import Final
 
 from mnemolog.streams.errors import OffsetRegression
-from mnemolog.streams.kafka.record import KafkaRecord
+from mnemolog.streams.kafka.record import KafkaRecord, Partition
 
-Partition = tuple[str, int]
 FailureHandler = Callable[[BaseException], Awaitable[None]]
 
 CANCEL_SECONDS: Final = 1.0
@@ -94,7 +93,7 @@ class Window(ABC):
         self._sequence = count()
         self._epoch = 0
         self._failed = False
-        self._fail: FailureHandler | None = None
+        self._fail: FailureHandler  # set by `run`
         # While draining: the newest offset per partition that is still worth finishing.
         self._horizon: dict[Partition, int] | None
         self._draining = asyncio.Lock()
@@ -243,8 +242,7 @@ class Window(ABC):
             return
         self._failed = True
         self._horizon = {}
-        if self._fail is not None:
-            await self._fail(error)
+        await self._fail(error)
 
     async def _cancel_and_reset(self) -> DrainResult:
         left, room = list(self._running.values()), self._has_capacity

@@ -19,10 +19,11 @@ class _BatchItem(Generic[T, R]):
 
 
 class MicroBatcher(Generic[T, R]):
-    """Items of many callers in one call: up to `max_items`, or what came within `max_wait` seconds.
+    """Collects the items of many callers for one call: up to `max_items`, or what came within `max_wait` seconds.
 
     `run` gets the items in order and returns one result for each. What it raises reaches the callers of that batch
-    only. At most `max_concurrent` calls run at once; meanwhile items gather, at most `max_queued` of them.
+    only; an error of `isolate_on` reaches only the caller whose item, run alone, raises it. At most `max_concurrent`
+    calls run at once; meanwhile items wait in a queue, at most `max_queued` of them.
     """
 
     def __init__(
@@ -33,10 +34,12 @@ class MicroBatcher(Generic[T, R]):
         max_wait: float = 0.010,
         max_concurrent: int = 2,
         max_queued: int = 4096,
+        isolate_on: tuple[type[Exception], ...] = (),
     ) -> None:
         self._run = run
         self._max_items = max_items
         self._max_wait = max_wait
+        self._isolate_on = isolate_on
         self._slots = asyncio.Semaphore(max_concurrent)
         self._queue: asyncio.Queue[_BatchItem[T, R]] = asyncio.Queue(max_queued)
         self._calls: set[asyncio.Task[None]] = set()
@@ -96,6 +99,9 @@ class MicroBatcher(Generic[T, R]):
         try:
             results = await self._checked_results([ticket.item for ticket in wanted])
         except Exception as error:  # noqa: BLE001 -- handed to those who asked
+            if len(wanted) > 1 and isinstance(error, self._isolate_on):
+                for ticket in wanted:
+                    await self._run_batch([ticket])
             _fail_pending(wanted, error)
             return
         for ticket, result in zip(wanted, results, strict=True):

@@ -1,6 +1,7 @@
 """Send one call to an OpenAI-compatible server, and tell by its failure whether it can be repeated."""
 
 import asyncio
+import math
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -90,38 +91,28 @@ def create_client(endpoint: Endpoint) -> openai.AsyncOpenAI:
         return openai.AsyncOpenAI(api_key="none", **options)  # a local server often asks for no key
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ApiCaller:
-    """Sends requests of one client; `timeout` in seconds holds for a whole call, headers to last byte."""
-
-    model: str
-    timeout: float
-
-    async def send(
-        self, request: Callable[[], Awaitable[RawReply]], read: Callable[[bytes], R | CallFailure], purpose: CallPurpose
-    ) -> R | CallFailure:
-        """What `read` makes of the reply, or what its failure means; a failure is counted."""
-        outcome = await self._send_once(request, read)
-        if isinstance(outcome, CallFailure):
-            metrics.MODEL_ERRORS.labels(purpose=purpose, model=self.model, error=outcome.code).inc()
-        return outcome
-
-    async def _send_once(
-        self, request: Callable[[], Awaitable[RawReply]], read: Callable[[bytes], R | CallFailure]
-    ) -> R | CallFailure:
-        try:
-            async with asyncio.timeout(self.timeout):
-                raw = await request()
-        except TimeoutError:
-            return CallFailure(kind="suspect", code="timeout", detail=f"no reply within {self.timeout:g} s")
-        except openai.APIStatusError as error:
-            wait = retry_after(error.response.headers, datetime.now(UTC))
-            return _status_failure(error.status_code, error.message, wait)
-        except openai.APIConnectionError as error:
-            return CallFailure(
-                kind="unavailable", code="connection", detail=str(error.__cause__ or error)[:_MAX_DETAIL]
-            )
-        return read(raw.content)
+async def send(
+    request: Callable[[], Awaitable[RawReply]],
+    read: Callable[[bytes], R | CallFailure],
+    *,
+    purpose: CallPurpose,
+    model: str,
+    timeout: float,  # noqa: ASYNC109 -- of a whole call, headers to last byte
+) -> R | CallFailure:
+    """What `read` makes of the reply, or what its failure means; a failure is counted."""
+    try:
+        async with asyncio.timeout(timeout):
+            outcome = read((await request()).content)
+    except TimeoutError:
+        outcome = CallFailure(kind="suspect", code="timeout", detail=f"no reply within {timeout:g} s")
+    except openai.APIStatusError as error:
+        wait = retry_after(error.response.headers, datetime.now(UTC))
+        outcome = _status_failure(error.status_code, error.message, wait)
+    except openai.APIConnectionError as error:
+        outcome = CallFailure(kind="unavailable", code="connection", detail=str(error.__cause__ or error)[:_MAX_DETAIL])
+    if isinstance(outcome, CallFailure):
+        metrics.MODEL_ERRORS.labels(purpose=purpose, model=model, error=outcome.code).inc()
+    return outcome
 
 
 def parse_body(content: bytes, body: type[B]) -> B | CallFailure:
@@ -152,22 +143,17 @@ class ResponseHeaders(Protocol):
 
 def retry_after(headers: ResponseHeaders, now: datetime) -> float | None:
     """Seconds that the server asks to wait: `retry-after-ms`, or `Retry-After` as seconds or as an HTTP date."""
-    milliseconds = _number(headers.get("retry-after-ms"))
-    if milliseconds is not None:
-        return max(0.0, milliseconds / 1000)
-    text = headers.get("retry-after")
-    seconds = _number(text)
-    if seconds is None and text is not None:
-        seconds = _seconds_until(text, now)
-    return None if seconds is None else max(0.0, seconds)
+    text = headers.get("retry-after") or ""
+    candidates = (_number(headers.get("retry-after-ms") or "", 0.001), _number(text), _seconds_until(text, now))
+    return next((max(0.0, seconds) for seconds in candidates if seconds is not None), None)
 
 
-def _number(text: str | None) -> float | None:
+def _number(text: str, unit: float = 1.0) -> float | None:
     try:
-        value = float(text or "")
+        value = float(text) * unit
     except ValueError:
         return None
-    return value if abs(value) < float("inf") else None
+    return value if math.isfinite(value) else None
 
 
 def _seconds_until(text: str, now: datetime) -> float | None:

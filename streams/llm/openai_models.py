@@ -16,11 +16,11 @@ from pydantic import BaseModel
 from mnemolog.schemas.vector import Vector
 from mnemolog.streams.llm.call_retry import CallFailure, CallRetrier, RetrySettings
 from mnemolog.streams.llm.openai_client import (
-    ApiCaller,
     Endpoint,
     ReplyBody,
     create_client,
     parse_body,
+    send,
 )
 from mnemolog.streams.llm.ports import Embeddings, Prompt, Reply, Usage
 from mnemolog.streams.settings import StreamsSettings
@@ -82,35 +82,28 @@ class OpenAiChatModel:
         self._structured_output = structured_output
         self._temperature = openai.omit if temperature is None else temperature
         self._client = create_client(endpoint)
-        self._caller = ApiCaller(model=model, timeout=endpoint.timeout)
+        self._timeout = endpoint.timeout
         self._retrier = CallRetrier(endpoint.retry, name=f"chat {model}")
         # What a turn's own model or timeout brings about is to hold up no other turn.
         self._override_retrier = CallRetrier(endpoint.retry, name="chat with a turn's own model or timeout")
 
     @property
     def paused(self) -> bool:
-        """Whether the server is away: all prompts wait behind one that probes."""
+        """Whether the server is unavailable: all prompts wait behind one that probes."""
         return self._retrier.paused
 
     async def complete(self, prompt: Prompt) -> Reply:
         """As `ChatModel`. A reply cut off by the length limit is returned as it is, for the parser to judge."""
-        request, model = self._request(prompt), prompt.model or self.model
-        if prompt.model is None and prompt.timeout is None:
-            return await self._retrier.call(
-                lambda: self._caller.send(request, partial(self._read, model), prompt.purpose)
-            )
-        caller = replace(
-            self._caller,
-            model=_OVERRIDE_MODEL_LABEL if prompt.model else self.model,
-            timeout=prompt.timeout or self._caller.timeout,
-        )
+        request, read = self._request(prompt), partial(self._read, prompt.model or self.model)
+        label = _OVERRIDE_MODEL_LABEL if prompt.model else self.model
+        timeout = prompt.timeout or self._timeout
 
         async def attempt() -> Reply | CallFailure:
-            return _blame_prompt_overrides(
-                prompt, await caller.send(request, partial(self._read, model), prompt.purpose)
-            )
+            outcome = await send(request, read, purpose=prompt.purpose, model=label, timeout=timeout)
+            return _blame_prompt_overrides(prompt, outcome)
 
-        return await self._override_retrier.call(attempt)
+        has_overrides = prompt.model is not None or prompt.timeout is not None
+        return await (self._override_retrier if has_overrides else self._retrier).call(attempt)
 
     async def close(self) -> None:
         await self._client.close()
@@ -182,12 +175,12 @@ class OpenAiEmbedder:
         self._asked_dimensions = openai.omit if dimensions is None else dimensions
         self._dimensions = dimensions
         self._client = create_client(endpoint)
-        self._caller = ApiCaller(model=model, timeout=endpoint.timeout)
+        self._timeout = endpoint.timeout
         self._retrier = CallRetrier(endpoint.retry, name=f"embeddings {model}")
 
     @property
     def paused(self) -> bool:
-        """Whether the server is away: all texts wait behind one call that probes."""
+        """Whether the server is unavailable: all texts wait behind one call that probes."""
         return self._retrier.paused
 
     async def embed(self, texts: Sequence[str]) -> Embeddings:
@@ -211,7 +204,8 @@ class OpenAiEmbedder:
             dimensions=self._asked_dimensions,
             encoding_format=self._encoding,
         )
-        return await self._caller.send(request, partial(self._read, len(texts)), "embed")
+        read = partial(self._read, len(texts))
+        return await send(request, read, purpose="embed", model=self.model, timeout=self._timeout)
 
     def _read(self, count: int, content: bytes) -> Embeddings | CallFailure:
         body = parse_body(content, EmbeddingsBody)

@@ -1,12 +1,13 @@
-"""The ports of this package: a chat model, an embedder, and the store of their replies."""
+"""The ports to models: what stages ask for a source, what providers answer, and the store of replies between them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal, Protocol
 from uuid import UUID
 
 from mnemolog.schemas.facts import Candidate, ExtractedFact
+from mnemolog.schemas.provenance import Stage
 from mnemolog.schemas.replies import ReplyKey, StoredReply
 from mnemolog.schemas.turn import Turn
 from mnemolog.schemas.vector import Vector
@@ -106,6 +107,50 @@ class Embeddings:
 
     vectors: tuple[Vector, ...]
     usage: Usage = Usage()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RequestSource:
+    """For whom a model is asked."""
+
+    owner: str
+    source_id: str
+    stage: Stage
+
+
+AskModel = Callable[[Prompt, int], Awaitable[TimedReply]]
+"""Completes a prompt; the number is that of the attempt, from 0."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EmbeddingResult:
+    """One vector a text; `calls` is this source's share of the call, `milliseconds` the whole call's."""
+
+    vectors: tuple[Vector, ...]
+    model: str
+    calls: float
+    tokens: int
+    milliseconds: float
+
+
+class SourceChatModel(Protocol):
+    """A chat model that is asked for a source; the same question of a source gets the same reply."""
+
+    @property
+    def model(self) -> str: ...
+
+    def for_source(self, source: RequestSource, question: Prompt) -> AskModel: ...
+
+
+class SourceEmbedder(Protocol):
+    """An embedder that is asked for a source."""
+
+    @property
+    def model(self) -> str: ...
+
+    async def embed(self, source: RequestSource, texts: tuple[str, ...]) -> EmbeddingResult:
+        """Return one vector a text. Raises `PromptRefusedError`."""
+        ...
 
 
 class ChatModel(Protocol):

@@ -1,54 +1,18 @@
-"""What a decision asks of the tables beyond its candidates: ports, so that deciding stays pure."""
+"""What resolution asks of the tables and of the reservations, as Protocols; the stores have these methods."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Protocol
 from uuid import UUID
 
-from mnemolog.schemas.envelopes import MatchedFacts
-from mnemolog.schemas.events import Overwrite
+from mnemolog.schemas.limits import TurnUsage
 from mnemolog.schemas.policy import EffectivePolicy, LimitHit
 from mnemolog.schemas.scope import Scope
-
-
-class PendingCase(Protocol):
-    """An overwrite that was held back: `fact_id` would do `action` to `targets`. `said_at` is its turn's time."""
-
-    @property
-    def fact_id(self) -> UUID: ...
-    @property
-    def targets(self) -> tuple[UUID, ...]: ...
-    @property
-    def action(self) -> Overwrite: ...
-    @property
-    def ended_at(self) -> datetime | None: ...
-    @property
-    def needs_human(self) -> bool: ...
-    @property
-    def said_at(self) -> datetime: ...
-
-
-class ClosedValue(Protocol):
-    """A value of a slot that was true from `true_from` until `true_to`, and said last, as far as that counts, then."""
-
-    @property
-    def fact_id(self) -> UUID: ...
-    @property
-    def key(self) -> str: ...
-    @property
-    def subject(self) -> str | None: ...
-    @property
-    def event_time(self) -> datetime | None: ...
-    @property
-    def true_from(self) -> datetime: ...
-    @property
-    def true_to(self) -> datetime: ...
-    @property
-    def said_at(self) -> datetime: ...
+from mnemolog.schemas.stored import ClosedValue, PendingCase
 
 
 class Lookups(Protocol):
-    """Reads of known facts; each is one round trip, and waits while Postgres is away."""
+    """Reads known facts. Each call is one round trip, and waits while Postgres is unavailable."""
 
     async def pending_cases(self, fact_ids: Sequence[UUID]) -> Mapping[UUID, PendingCase]:
         """The open cases among `fact_ids`; what is not pending has none."""
@@ -63,11 +27,17 @@ class Lookups(Protocol):
         ...
 
 
-class LimitCheck(Protocol):
-    """The truth about limits; it is asked last, when it is known what a turn would do."""
+class Reservations(Protocol):
+    """Counts what a scope and its tenant use, with what turns have reserved that are not projected yet."""
 
-    async def exceeded_limit(
-        self, envelope: MatchedFacts, rules: EffectivePolicy, *, added: int, ended: int, tokens: int
-    ) -> LimitHit | None:
-        """The first limit that a turn with so many new and ended facts and tokens would break, or None."""
+    async def exhausted_limit(self, scope: Scope, rules: EffectivePolicy, at: datetime) -> LimitHit | None:
+        """The first limit that leaves a turn published `at` nothing over."""
+        ...
+
+    async def reserve(self, usage: TurnUsage, rules: EffectivePolicy) -> LimitHit | None:
+        """The first limit that `usage` would break; without one it is reserved."""
+        ...
+
+    async def check(self, usage: TurnUsage, rules: EffectivePolicy) -> LimitHit | None:
+        """The first limit that `usage` would break; nothing is reserved."""
         ...

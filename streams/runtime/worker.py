@@ -11,21 +11,18 @@ from typing import Any
 import structlog
 
 from mnemolog.projections.db.pools import Pool, open_pool
-from mnemolog.projections.queries.errors import LogUnreadableError
+from mnemolog.projections.rebuild.errors import LogUnreadableError
 from mnemolog.projections.rebuild.log_source import TableLogSource
 from mnemolog.projections.stores.candidates import CandidateFinder
-from mnemolog.projections.stores.event_history import EventHistoryStore
 from mnemolog.projections.stores.facts import FactStore
 from mnemolog.projections.stores.journal import Journal
-from mnemolog.projections.stores.limits import LimitReservations
-from mnemolog.projections.stores.policies import PolicyStore
 from mnemolog.projections.stores.replies import ReplyStore
 from mnemolog.projections.write.projector import Projector
 from mnemolog.schemas.provenance import Stage
 from mnemolog.streams import metrics
 from mnemolog.streams.errors import StartRefused
 from mnemolog.streams.kafka.log_reader import KafkaLogReader
-from mnemolog.streams.resolution.limits import LimitEnforcer
+from mnemolog.streams.runtime.decision_stages import DecisionStages
 from mnemolog.streams.runtime.metrics_server import serve_metrics
 from mnemolog.streams.runtime.models import StageModels
 from mnemolog.streams.runtime.quality_metrics import export_quality_metrics
@@ -110,16 +107,13 @@ def _open_pool(settings: StreamsSettings, application_name: str, size: int, *, g
 async def _shared_resources(
     settings: StreamsSettings, kafka: str, pool: Pool, matching: Pool
 ) -> AsyncIterator[SharedResources]:
-    projector, known = Projector(pool), FactStore(pool)
+    projector, models = Projector(pool), StageModels(settings, ReplyStore(pool))
+    finder = CandidateFinder(matching, limit=settings.candidates)
     parts = SharedResources(
         journal=Journal(pool),
-        matcher=CandidateFinder(matching, limit=settings.candidates),
-        policies=PolicyStore(pool),
-        limiting=LimitEnforcer(LimitReservations(pool)),
-        known_facts=known,
-        event_history=EventHistoryStore(pool, known),
+        stages=DecisionStages(pool, models, settings, clock=utc_now, finder=finder),
         projector=projector,
-        models=StageModels(settings, ReplyStore(pool)),
+        models=models,
         kafka_log=KafkaLogReader(kafka, prefix=settings.topic_prefix),
         table_log=TableLogSource(pool),
         watermark=Watermark(projector.next_offsets),
@@ -140,7 +134,7 @@ def _background_tasks(
         yield export_quality_metrics(pool, utc_now)
     if "resolve" in stages:
         yield run_expiry_timer(
-            settings, parts.known_facts, partitions=partial(assembly.partitions, "resolve"), clock=utc_now
+            settings, FactStore(pool), partitions=partial(assembly.partitions, "resolve"), clock=utc_now
         )
 
 

@@ -35,7 +35,7 @@ def texts(facts: list[dict[str, str]]) -> set[str]:
 def test_status_tells_what_a_turn_did(populated: CommandLine) -> None:
     result = populated.json("status", "cl-4", "--user", "mira")
     assert (result["status"], result["success"], result["facts_updated"]) == ("facts", True, 1)
-    assert [memory["event"] for memory in result["memories"]] == ["REPLACE"]
+    assert [memory["event"] for memory in result["memories"]] == ["fact_replaced"]
     assert populated.json("status", "cl-3")["skipped"] == 1
 
 
@@ -115,12 +115,12 @@ def test_topics_and_settings_are_shown_without_secrets(populated: CommandLine) -
 @pytest.mark.parametrize(
     ("command", "words"),
     [
-        (("status", "cl-4"), "REPLACE"),
+        (("status", "cl-4"), "fact_replaced"),
         (("search", "Munich", "--user", "mira"), "Mira lives in Munich."),
         (("facts", "--user", "mira"), "allergic"),
         (("profile", "--user", "mira"), "sensitive_topics"),
         (("diff", "--since", "2020-01-01", "--user", "mira"), "replaced"),
-        (("audit",), "the books balance"),
+        (("audit",), "audit passed"),
         (("rebuild", "--verify-only"), "equal"),
         (("topics",), "for ever"),
         (("settings",), "MNEMOLOG_PROVIDER"),
@@ -176,7 +176,7 @@ def test_a_command_is_not_published_as_a_turn_not_even_raw(populated: CommandLin
 def test_a_turn_that_never_comes_is_a_timeout(populated: CommandLine) -> None:
     done = populated.run("status", "cl-never", "--wait", "0.5")
     assert done.code == 1
-    assert "had no end within 0.5 s: the journal has not read it" in done.stderr
+    assert "did not finish within 0.5 s: not in the tables yet" in done.stderr
     assert populated.run("status", "cl-never").code == 1
 
 

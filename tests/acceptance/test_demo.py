@@ -19,8 +19,8 @@ def test_the_demo_shows_the_whole_way(empty_shell: CommandLine) -> None:
         steps.setdefault(document["step"], []).append(document["result"])
     assert steps[2][0]["acknowledged"] == len(steps[3]) == 42
     assert {end["status"] for end in steps[3]} == {"facts", "no_facts", "failed"}
-    assert [end["memories"][0]["event"] for end in steps[6][1:]] == ["CONFIRM"]
-    assert [end["memories"][0]["action"] for end in steps[7][1:]] == ["REPLACE", "UNDO"]
+    assert [end["memories"][0]["event"] for end in steps[6][1:]] == ["pending_confirmed"]
+    assert [end["memories"][0]["action"] for end in steps[7][1:]] == ["fact_replaced", "decision_undone"]
     assert steps[9][0]["reason"] == "not_a_record"
     assert [report["swapped"] for step in (11, 12) for report in steps[step]] == [True, True]
     assert steps[13][0]["in_flight"] == 0

@@ -62,7 +62,7 @@ def test_update_and_correct_put_another_text_in_the_place_of_a_fact(shell: Comma
     assert (end["facts_updated"], end["llm_calls"]) == (1, 0)
     dog = fact_id_of(facts(shell, "oda"), "dog")
     end = shell.json("correct", dog, "Oda owns a cat.", "--ended", "2026-03-04", "--user", "oda")
-    assert end["memories"][0]["event"] == "CORRECT"
+    assert end["memories"][0]["event"] == "fact_corrected"
     (cat,) = [fact for fact in facts(shell, "oda") if fact["authority"] == "human"]
     assert (cat["text"], cat["confidence"]) == ("Oda owns a cat.", 1.0)
     assert_rejected(shell.run("update", cat["fact_id"], "Oda owns a fox.", "--user", "oda", "--json"), "human_word")
@@ -79,7 +79,7 @@ def test_many_facts_are_updated_at_once_from_a_file(shell: CommandLine) -> None:
     assert shell.json("batch-update", "edits.jsonl", "--user", "abe")["facts_updated"] == 2
     assert texts(shell, "abe") == {"Abe lives in Potsdam.", "Abe owns a cat."}
     assert_rejected(shell.run("batch-update", "edits.jsonl", "--user", "abe", "--json"), "closed_fact")
-    for line, words in (("[1]", "line 1 is no object"), ("{", "line 1 is no JSON")):
+    for line, words in (("[1]", "line 1 is not a JSON object"), ("{", "line 1 is not valid JSON")):
         done = shell.run("batch-update", "-", "--user", "abe", stdin=line)
         assert (done.code, words in stderr_text(done)) == (2, True), done
 
@@ -138,7 +138,7 @@ def test_what_was_held_back_is_confirmed(shell: CommandLine) -> None:
     (waiting,) = shell.json("pending", "--user", "emma")
     (old,) = waiting["challenged"]
     end = shell.json("confirm", waiting["fact"]["fact_id"], "--user", "emma")
-    assert (end["memories"][0]["event"], end["status"]) == ("CONFIRM", "done")
+    assert (end["memories"][0]["event"], end["status"]) == ("pending_confirmed", "done")
     assert old["text"] not in texts(shell, "emma")
     assert waiting["fact"]["text"] in texts(shell, "emma")
     assert_rejected(shell.run("reject", waiting["fact"]["fact_id"], "--user", "emma", "--json"), "not_pending")
@@ -200,17 +200,18 @@ def test_people_are_told_what_was_done_and_why_not(shell: CommandLine) -> None:
     publish_turns(shell, "isa", "I live in Berlin.")
     berlin = fact_id_of(facts(shell, "isa"), "Berlin")
     done = shell.run("delete", berlin, "--user", "isa")
-    assert (done.code, "RETRACT" in done.stdout) == (0, True)
+    assert (done.code, "fact_retracted" in done.stdout) == (0, True)
     done = shell.run("delete", berlin, "--user", "isa")
     assert (done.code, "closed_fact" in done.stdout) == (1, True)
     done = shell.run("delete-all", "--yes", "--user", "nobody-*", "--wait", "0")
-    assert (done.code, "ordered" in done.stdout) == (0, True)
-    assert "nothing was ordered" in shell.run("delete-all", "--yes", "--user", "nobody", "--run", "*").stdout
+    assert (done.code, "sent; `mnemolog status" in done.stdout) == (0, True)
+    nobody = shell.run("delete-all", "--yes", "--user", "nobody", "--run", "*")
+    assert "no scope matches: no command was sent" in nobody.stdout
 
 
 def test_a_command_that_is_not_waited_for_is_pending(shell: CommandLine) -> None:
     ordered = shell.json("delete-all", "--yes", "--user", "jane", "--wait", "0")
-    assert ordered["status"] == "PENDING"
+    assert ordered["status"] == "pending"
     assert shell.json("status", ordered["command_id"], "--wait", "30")["status"] == "done"
 
 
@@ -218,12 +219,12 @@ def test_a_command_that_is_not_waited_for_is_pending(shell: CommandLine) -> None
     ("order", "words"),
     [
         (("delete", "not-an-id", "--user", "oda"), "UUID"),
-        (("delete", str(uuid4())), "name the user_id or the agent_id"),
+        (("delete", str(uuid4())), "give a user_id or an agent_id"),
         (("delete", str(uuid4()), "--user", "*"), "one exact scope"),
         (("resolve", str(uuid4()), "merge", "--user", "oda"), "needs the merged text"),
-        (("correct", str(uuid4()), "x", "--ended", "soon", "--user", "oda"), "is no time"),
-        (("undo", "--user", "oda"), "say what to undo"),
-        (("undo", "--turn", "t", "--model", "m", "--user", "oda"), "say what to undo"),
+        (("correct", str(uuid4()), "x", "--ended", "soon", "--user", "oda"), "is not a valid time"),
+        (("undo", "--user", "oda"), "give one of --event"),
+        (("undo", "--turn", "t", "--model", "m", "--user", "oda"), "give one of --event"),
         (("undo", "--model", "m", "--user", "oda"), "need --since"),
         (("undo", "--turn", "t", "--user", "*"), "one exact scope"),
         (("policy", "set", "--confidence", "high", "--user", "oda"), "'standard' or 'cautious'"),

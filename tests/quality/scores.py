@@ -246,7 +246,7 @@ def _trace(event: MemoryEvent, place: int, places: dict[UUID, set[int]]) -> None
     """Follow a known statement into the facts that stand for it: its own, a merged one, or the one that it repeats."""
     if isinstance(event, FactSkipped | FactConfirmed):
         places.setdefault(event.target, set()).add(place)
-    fact = getattr(event, "fact", None)
+    fact = event.new_fact
     if fact is not None:
         inherited = [places.get(target, set()) for target in _targets(event)] if isinstance(event, FactsMerged) else []
         places[fact.fact_id] = {place}.union(*inherited)

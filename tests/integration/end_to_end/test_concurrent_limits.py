@@ -11,8 +11,8 @@ import pytest
 import pytest_asyncio
 
 from mnemolog.errors import LimitExceededError
-from mnemolog.projections.queries.results import LimitReached, WriteResult
-from mnemolog.schemas.policy import Level, LimitName
+from mnemolog.projections.queries.results import WriteResult
+from mnemolog.schemas.policy import Level, LimitHit, LimitName
 from mnemolog.schemas.scope import Scope
 from mnemolog.schemas.turn import Turn
 from mnemolog.streams.kafka.topics import CONVERSATION_TURNS, topic_name
@@ -194,7 +194,7 @@ async def test_the_precheck_refuses_before_anything_is_published(harness: Pipeli
     result = await wait_for_end(harness, story)
     assert (result.status, result.limit) == (
         "rejected",
-        LimitReached(name=case[1], level=level, count=len(story.to_bytes()), limit=400),
+        LimitHit(name=case[1], level=level, count=len(story.to_bytes()), limit=400),
     )
     await set_limit(harness, case, 4000)
     await harness.memory.add("A long story. " * 40, **whose, infer=False)
@@ -209,7 +209,7 @@ async def test_what_is_deleted_makes_room(harness: PipelineHarness) -> None:
     with pytest.raises(LimitExceededError, match="active facts of the scope: 1 of 1"):
         await kim.say(fact_json("Kim owns a car."))
     replaced = await harness.memory.add("Kim owns a boat.", user_id="user0", tenant="room", turn_id="user0-0")
-    assert replaced.status == "PENDING"  # a second copy of what is known already is no turn over a limit
+    assert replaced.status == "pending"  # a second copy of what is known already is no turn over a limit
     await kim.run_command("delete_all")
     await kim.say(fact_json("Kim owns a car."))
     assert await kim.statuses() == {"Kim owns a boat.": "retracted", "Kim owns a car.": "active"}

@@ -59,7 +59,7 @@ async def test_a_turn_confirms_once_however_often_it_says_it(harness: PipelineHa
     facts = [fact_json(text, f"meat on the {word}") for text, word in zip(again, "abc", strict=True)]
     ruled = dict.fromkeys(again, ScriptedDecision("KEEP", (OLD,)))
     result = await ben.say(*facts, decisions=ruled)
-    assert [memory.event for memory in result.memories] == ["KEEP", "SKIP", "SKIP"]
+    assert [memory.event for memory in result.memories] == ["fact_confirmed", "fact_skipped", "fact_skipped"]
     fact = (await ben.facts())[OLD]
     assert (fact["mention_count"], fact["confidence"]) == (4, confirmed_confidence(0.60))
     await ben.say(*facts, decisions=ruled)
@@ -133,7 +133,7 @@ async def test_a_second_turn_confirms_it_but_not_the_same_turn_again(harness: Pi
     result = await ben.say(
         steak, decisions={steak["text"]: ScriptedDecision("KEEP", (NEW,))}, overrides={"conflict": 0.1}
     )
-    assert [memory.event for memory in result.memories] == ["CONFIRM"]
+    assert [memory.event for memory in result.memories] == ["pending_confirmed"]
     facts = await ben.facts()
     assert (facts[OLD]["status"], facts[OLD]["believed_to"] is None) == ("archived", False)
     assert (facts[NEW]["status"], facts[NEW]["confidence"]) == ("active", confirmed_confidence(SURE))
@@ -147,7 +147,7 @@ async def test_a_turn_does_not_confirm_its_own_words(harness: PipelineHarness) -
     facts = [fact_json(NEW, STEAK), fact_json(again, "meat on the spoon")]
     ruled = {NEW: ScriptedDecision("CONTRADICT", (OLD,)), again: ScriptedDecision("KEEP", (NEW,))}
     result = await ben.say(*facts, decisions=ruled, overrides={"conflict": 0.1, "ending": 0.1})
-    assert [memory.event for memory in result.memories] == ["PENDING", "SKIP"]
+    assert [memory.event for memory in result.memories] == ["fact_pending", "fact_skipped"]
     assert await ben.statuses() == {OLD: "active", NEW: "pending_confirmation"}
 
 
@@ -155,7 +155,7 @@ async def test_who_says_the_old_again_rejects_it(harness: PipelineHarness) -> No
     ben = harness.person("ben-again")
     await contradicted(ben)
     result = await ben.say(fact_json(OLD, MEAT))
-    assert [memory.event for memory in result.memories] == ["REJECT"]
+    assert [memory.event for memory in result.memories] == ["pending_rejected"]
     facts = await ben.facts()
     assert {text: row["status"] for text, row in facts.items()} == {OLD: "active", NEW: "archived"}
     assert (facts[OLD]["mention_count"], facts[OLD]["confidence"]) == (2, confirmed_confidence(SURE))
@@ -261,4 +261,4 @@ async def test_what_ends_is_no_answer_from_that_very_second(harness: PipelineHar
     ]
     assert await told(end) == [{ends}, {ends}, set()]
     result = await cid.say(fact_json(permit, "permit"), occurred_at=end)
-    assert [memory.event for memory in result.memories] == ["ADD"]
+    assert [memory.event for memory in result.memories] == ["fact_added"]

@@ -131,7 +131,7 @@ async def test_facts_of_one_turn_that_clash_are_decided_in_their_order(harness: 
     homes = ["Eva lives in Oslo.", "Eva lives in Rome.", "Eva lives in Bonn."]
     ruled = {homes[1]: ScriptedDecision("REPLACE", (homes[0],)), homes[2]: ScriptedDecision("REPLACE", (homes[1],))}
     result = await eva.say(*(fact_json(home, "home", key="home_city") for home in homes), decisions=ruled)
-    assert [memory.event for memory in result.memories] == ["ADD", "REPLACE", "REPLACE"]
+    assert [memory.event for memory in result.memories] == ["fact_added", "fact_replaced", "fact_replaced"]
     assert await eva.statuses() == {homes[0]: "superseded", homes[1]: "superseded", homes[2]: "active"}
     (question,) = eva.questions_about(homes[2])
     assert all("said just now" in note for note in question.notes.values())

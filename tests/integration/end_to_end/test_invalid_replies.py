@@ -110,7 +110,7 @@ async def test_a_faulty_ruling_is_told_twice_and_then_both_facts_stand(
     assert {stage.stage: stage.reprompts for stage in case.result.stages if stage.reprompts} == {"resolve": 2}
     assert all(complaint in reprompt.complaint for reprompt in case.result.trace.reprompts)
     (memory,) = case.result.memories
-    assert (memory.event, memory.unresolved, case.result.llm_calls) == ("ADD", True, 4)
+    assert (memory.event, memory.unresolved, case.result.llm_calls) == ("fact_added", True, 4)
     facts = await case.person.facts()
     assert [(row["status"], row["unresolved"]) for row in facts.values()] == [("active", False), ("active", True)]
     old = facts[case.old]
@@ -122,7 +122,7 @@ async def test_a_model_that_comes_to_reason_is_heard(harness: PipelineHarness, f
     hal = harness.person(f"hal-{faults}")
     right = decision_reply("MERGE", 1, text=RIGHT)
     result = await say_with_invalid_replies(hal, *[decision_reply("REPLACE", 2)] * faults, right)
-    assert (result.llm_calls, [memory.event for memory in result.memories]) == (2 + faults, ["MERGE"])
+    assert (result.llm_calls, [memory.event for memory in result.memories]) == (2 + faults, ["facts_merged"])
     assert await hal.statuses() == {OLD: "superseded", RIGHT: "active"}
     assert await harness.memory.unresolved(user_id=hal.name) == []
 
@@ -137,7 +137,10 @@ async def test_two_facts_that_end_the_same_one_oppose_each_other(harness: Pipeli
         return decisions_reply(decision_json(1, "REPLACE", label), decision_json(2, "KEEP", label))
 
     result = await ida.say(fact_json(rome, "home"), fact_json(bonn, "home"), answers=[opposing])
-    assert [(memory.event, memory.unresolved) for memory in result.memories] == [("ADD", True), ("ADD", True)]
+    assert [(memory.event, memory.unresolved) for memory in result.memories] == [
+        ("fact_added", True),
+        ("fact_added", True),
+    ]
     complaint = "K1 serves N1 REPLACE, N2 KEEP: what one decision ends serves that one only"
     assert all(complaint in told for told in harness.model.repair_messages(rome))
     assert await ida.statuses() == dict.fromkeys((old, rome, bonn), "active")
@@ -205,7 +208,7 @@ async def test_a_command_settles_it_with_a_merged_text(harness: PipelineHarness)
     hal = harness.person("hal-command")
     await say_with_invalid_replies(hal, "no")
     result = await hal.run_command("resolve", await hal.fact_id(NEW), "merge", text=RIGHT)
-    assert (result.status, [memory.event for memory in result.memories]) == ("done", ["MERGE"])
+    assert (result.status, [memory.event for memory in result.memories]) == ("done", ["facts_merged"])
     assert await hal.statuses() == {OLD: "superseded", NEW: "superseded", RIGHT: "active"}
     again = await hal.run_command("resolve", await hal.fact_id(NEW), "keep_both")
     assert (again.status, again.success) == ("rejected", False)

@@ -143,7 +143,10 @@ async def test_what_was_offered_beside_another_statement_is_refused_too(harness:
         )
 
     result = await who.person.say(fact_json(home, "home"), fact_json(boat, "boat on the sea"), answers=[crossed])
-    assert [(memory.event, memory.unresolved) for memory in result.memories] == [("ADD", True), ("ADD", True)]
+    assert [(memory.event, memory.unresolved) for memory in result.memories] == [
+        ("fact_added", True),
+        ("fact_added", True),
+    ]
     assert await who.changed() == set()
 
 

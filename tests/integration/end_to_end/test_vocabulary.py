@@ -10,10 +10,10 @@ import pytest_asyncio
 
 from mnemolog.projections.rebuild.log_source import LogSource, TableLogSource
 from mnemolog.projections.rebuild.rebuild import rebuild
-from mnemolog.schemas import vocabulary
-from mnemolog.schemas.events import EVENTS
-from mnemolog.schemas.vocabulary import LABEL_OF_EVENT, VOCABULARY, VocabularyEntry
+from mnemolog.schemas.events import EVENT_CLASSES
 from mnemolog.streams.kafka.log_reader import KafkaLogReader
+from scripts import vocabulary
+from scripts.vocabulary import VOCABULARY, VocabularyEntry
 from tests.support.cases import settlement_cases, statement_cases
 from tests.support.cases.event_cases import EVENT_CASES, EventCase
 from tests.support.harnesses.fact_changes import WORD_CHECKS, Change
@@ -23,7 +23,7 @@ pytestmark = [pytest.mark.kafka, pytest.mark.postgres]
 in_package_loop = pytest.mark.asyncio(loop_scope="package")
 
 CASE_MODULES = (statement_cases, settlement_cases)
-VOCABULARIES = [field.name for field in fields(VocabularyEntry) if field.name not in ("event", "word", "effect")]
+VOCABULARIES = [field.name for field in fields(VocabularyEntry) if field.name not in ("event", "effect")]
 CaseResults = dict[str, Change | BaseException]
 
 
@@ -43,7 +43,7 @@ def vocabulary_words(entries: Iterable[Any]) -> set[tuple[str, str, str]]:
 def test_every_event_and_every_word_of_the_table_has_a_case() -> None:
     shown = {(scene.event, name, word) for scene in EVENT_CASES for name, word in scene.vocabulary.items()}
     assert shown == vocabulary_words(VOCABULARY)
-    names = {event.model_fields["event"].default for event in EVENTS}
+    names = set(EVENT_CLASSES)
     assert names == {entry.event for entry in VOCABULARY} == {scene.event for scene in EVENT_CASES}
 
 
@@ -60,7 +60,7 @@ async def test_the_tables_show_the_effect(scene: EventCase, case_results: CaseRe
     if isinstance(change, BaseException):
         raise change
     assert change.events == [scene.event]
-    assert [memory.event for memory in change.result.memories] == [LABEL_OF_EVENT[scene.event]]
+    assert [memory.event for memory in change.result.memories] == [scene.event]
     assert change.result.success
     for name, word in scene.vocabulary.items():
         assert [other for other, holds in WORD_CHECKS[name].items() if holds(change)] == [word], name

@@ -27,9 +27,8 @@ from mnemolog.streams.kafka.sender import Sender
 from mnemolog.streams.kafka.topics import CONVERSATION_TURNS, MEMORY_EVENTS, TOPICS, topic_name
 from mnemolog.streams.kafka.window import Delivery
 from mnemolog.streams.settings import StreamsSettings
-from mnemolog.streams.stages.envelope import ended_envelope, next_envelope
+from mnemolog.streams.stages.envelope import ReceivedEnvelope, ended_envelope, envelope_reader, next_envelope
 from mnemolog.streams.stages.processor import StageDefinition, StageProcessor
-from mnemolog.streams.stages.received import ReceivedEnvelope, envelope_reader
 from tests.support.builders.commits import added, commit, day, replaced
 from tests.support.databases import database_name, fresh_database
 from tests.support.harnesses.worker_harness import (
@@ -101,7 +100,7 @@ async def test_law_1_an_input_is_acknowledged_only_after_its_output_is_confirmed
         topic="out",
         read=envelope_reader(ExtractedFacts),
         work=work,
-        finish=lambda received, end, step: ended_envelope(ExtractedFacts, received.envelope, end, step),
+        finish=ended_envelope(ExtractedFacts),
     )
     window = KeyedWindow(
         StageProcessor(steps, sender=sender, dead_letters=DeadLetterWriter(sender), seen=SeenOrigins())

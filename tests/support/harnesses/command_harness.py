@@ -14,6 +14,8 @@ from mnemolog.schemas.facts import ExtractedFact, MatchedFact
 from mnemolog.schemas.provenance import Origin
 from mnemolog.schemas.scope import Scope
 from mnemolog.streams.commands.handler import CommandHandler
+from mnemolog.streams.resolution.commits import commit_of
+from mnemolog.streams.runtime.decision_stages import MAX_COMMIT_BYTES
 from tests.support.builders.commits import ALICE, pseudo_random_vector
 from tests.support.harnesses.projected_database import ProjectedDatabase
 
@@ -68,15 +70,18 @@ class CommandHarness:
 
     async def decide(self, command: Command, decided_at: datetime) -> Commit:
         asked = command_envelope(command)
-        carried = await CommandHandler(known=self.known, event_history=self.past, clock=lambda: decided_at)(asked)
-        taken_over = ("source_id", "source_kind", "scope", "origin", "occurred_at", "published_at", "order", "actor")
-        return Commit(
-            **{name: getattr(asked, name) for name in taken_over},
+        handle = CommandHandler(
+            facts=self.known, events=self.past, clock=lambda: decided_at, max_commit_bytes=MAX_COMMIT_BYTES
+        )
+        result = await handle(asked)
+        return commit_of(
+            asked,
+            attempt=1,
             decided_at=decided_at,
-            outcome=carried.outcome,
-            reason=carried.reason,
-            detail=carried.detail,
-            events=carried.events,
+            outcome=result.outcome,
+            reason=result.reason,
+            detail=result.detail,
+            events=result.events,
         )
 
     async def states(self, *fact_ids: UUID) -> list[Any]:

@@ -4,20 +4,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from uuid import UUID
 
-from mnemolog.projections.stores.event_history import (
-    EventHistory,
-    EventPosition,
-    FormerState,
-    LoggedEvent,
-    OriginalDecision,
-)
-from mnemolog.projections.stores.facts import StoredFact
 from mnemolog.projections.write.fold import fold
 from mnemolog.projections.write.rows import EventRow, FactRow, LogPosition
 from mnemolog.projections.write.state import FoldState
 from mnemolog.schemas.commit import Commit
 from mnemolog.schemas.events import DecisionUndone, FactState
 from mnemolog.schemas.facts import ExtractedFact
+from mnemolog.schemas.scope import Scope
+from mnemolog.schemas.stored import EventHistory, EventPosition, FormerState, LoggedEvent, OriginalDecision, StoredFact
 from tests.support.builders.commits import Draft, commit, day
 
 
@@ -68,7 +62,7 @@ class MemoryProjection:
         known = self.state.facts[row.fact.fact_id]
         return StoredFact(
             fact_id=row.fact.fact_id,
-            scope=known.scope,
+            scope=Scope.from_columns(known.scope),
             fact=ExtractedFact(**{name: getattr(row.fact, name) for name in ExtractedFact.model_fields}),
             true_from=row.fact.true_from,
             speaker=row.fact.speaker,
@@ -78,7 +72,7 @@ class MemoryProjection:
 
     def _past_event(self, row: EventRow) -> LoggedEvent:
         event, root = row.event, self._original(row)
-        fact = getattr(event, "fact", None)
+        fact = event.new_fact
         turning = [one.event.event_id for one in self.events if self._original(one) is root]
         changed = frozenset(
             fact_id for fact_id, states in self.former.items() if any(one.event_id == event.event_id for one in states)

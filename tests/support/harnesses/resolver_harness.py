@@ -7,29 +7,18 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
-from mnemolog.projections.stores.candidates import CandidateFinder
-from mnemolog.projections.stores.event_history import EventHistoryStore
-from mnemolog.projections.stores.facts import FactStore
-from mnemolog.projections.stores.limits import LimitReservations
-from mnemolog.projections.stores.policies import PolicyStore
 from mnemolog.projections.stores.replies import ReplyStore
 from mnemolog.schemas.commit import Commit
 from mnemolog.schemas.envelopes import MatchedFacts
 from mnemolog.schemas.facts import ExtractedFact, MatchedFact, content_hash
-from mnemolog.schemas.policy import EffectivePolicy
 from mnemolog.schemas.provenance import Origin
 from mnemolog.schemas.vector import Vector
-from mnemolog.streams.commands.handler import CommandHandler
 from mnemolog.streams.kafka.record import KafkaRecord
 from mnemolog.streams.llm.cached_models import CachedChatModel, CachedEmbedder
 from mnemolog.streams.llm.ports import Embeddings, Prompt, Reply, Usage
-from mnemolog.streams.resolution.limits import LimitEnforcer
-from mnemolog.streams.runtime.effective_settings import EffectiveSettings
-from mnemolog.streams.runtime.read_your_writes import ReadYourWrites
+from mnemolog.streams.runtime.decision_stages import DecisionStages
 from mnemolog.streams.settings import StreamsSettings
-from mnemolog.streams.stages.match import MatchStage
-from mnemolog.streams.stages.received import ReceivedEnvelope
-from mnemolog.streams.stages.resolve import ResolveStage
+from mnemolog.streams.stages.envelope import ReceivedEnvelope
 from tests.support.builders.commits import ALICE, MODEL, day, vector
 from tests.support.builders.model_replies import decisions_reply
 from tests.support.harnesses.projected_database import ProjectedDatabase
@@ -71,16 +60,6 @@ class SimilarEmbedder:
         return None
 
 
-class NoProjectionWait(ReadYourWrites):
-    """Each turn is projected before the next one is decided."""
-
-    def __init__(self) -> None:
-        """Nothing is waited for."""
-
-    async def wait_until_projected(self, owner: str, partition: int) -> None:
-        """At once."""
-
-
 class ResolverHarness:
     """Decides one turn after another over the tables of `stored`, each three seconds after the latest occurred."""
 
@@ -89,28 +68,11 @@ class ResolverHarness:
         self.chat_model = ScriptedChatModel()
         self.now = day(0)
         self._turns = 0
-        pool, configured = stored.pool, StreamsSettings(**settings)
-        standards = EffectiveSettings(configured, PolicyStore(pool))
-        matcher, known = CandidateFinder(pool), FactStore(pool)
-        replies = ReplyStore(pool)
-        self._chat = CachedChatModel(self.chat_model, replies)
-        self._embedder = CachedEmbedder(SimilarEmbedder(), replies, max_texts=256, max_wait=0, max_concurrent=1)
-        self.resolver = ResolveStage(
-            matcher=matcher,
-            match_stage=MatchStage(matcher, standards.thresholds_for, standards.rules_for),
-            model=self._chat,
-            embedder=self._embedder,
-            read_your_writes=NoProjectionWait(),
-            thresholds_for=standards.thresholds_for,
-            default_rules=EffectivePolicy(min_importance=configured.min_importance),
-            rules_for=standards.rules_for,
-            limits=LimitEnforcer(LimitReservations(pool)),
-            handle_command=CommandHandler(
-                known=known, event_history=EventHistoryStore(pool, known), clock=lambda: self.now
-            ),
-            lookups=known,
-            clock=lambda: self.now,
-        )
+        replies = ReplyStore(stored.pool)
+        self.chat = CachedChatModel(self.chat_model, replies)
+        self.embedder = CachedEmbedder(SimilarEmbedder(), replies, max_texts=256, max_wait=0, max_concurrent=1)
+        self.stages = DecisionStages(stored.pool, self, StreamsSettings(**settings), clock=lambda: self.now)
+        self.resolver = self.stages.build_resolver()
 
     async def resolve_turn(
         self, *said: str | ExtractedFact, at: datetime, source_id: str | None = None, **fields: Any
@@ -137,8 +99,8 @@ class ResolverHarness:
         return {row[0]: row[1] for row in rows}
 
     async def close(self) -> None:
-        await self._chat.close()
-        await self._embedder.close()
+        await self.chat.close()
+        await self.embedder.close()
 
 
 def matched_envelope(

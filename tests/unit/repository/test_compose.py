@@ -127,6 +127,7 @@ def test_no_password_has_a_default() -> None:
     assert {variable for variable, _ in secrets} == {
         "GF_SECURITY_ADMIN_PASSWORD",
         "MNEMOLOG_API_KEY",
+        "MNEMOLOG_COMMAND_TOKEN",
         "PGPASSWORD",
         "POSTGRES_PASSWORD",
     }

@@ -4,7 +4,6 @@ import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
-from uuid import UUID
 
 import jsonschema
 import pytest
@@ -16,7 +15,7 @@ from mnemolog.schemas.command import Command, CommandPayload
 from mnemolog.schemas.commit import Commit
 from mnemolog.schemas.envelopes import EmbeddedFacts, ExtractedFacts, MatchedFacts
 from mnemolog.schemas.errors import InvalidRecordError, UnsupportedVersionError
-from mnemolog.schemas.events import EVENTS, MemoryEvent
+from mnemolog.schemas.events import EVENT_CLASSES, MemoryEvent
 from mnemolog.schemas.turn import Turn
 from tests.support.paths import ROOT
 
@@ -30,7 +29,6 @@ RECORDS: Mapping[str, type[Versioned]] = {
     "matched_facts": MatchedFacts,
     "commit": Commit,
 }
-EVENT_CLASSES = {event.model_fields["event"].default: event for event in EVENTS}
 ANY_EVENT: TypeAdapter[MemoryEvent] = TypeAdapter(MemoryEvent)
 COMMAND_PAYLOADS: TypeAdapter[CommandPayload] = TypeAdapter(CommandPayload)
 SINCE_2 = {"command"} | {
@@ -120,7 +118,7 @@ def test_ids_in_the_examples_follow_from_owner_source_and_ordinal() -> None:
     for commit in _commits():
         for event in commit.events:
             assert event.event_id == ids.event_id(commit.owner, commit.source_id, event.ordinal)
-            fact: UUID | None = getattr(getattr(event, "fact", None), "fact_id", None)
+            fact = event.new_fact.fact_id if event.new_fact else None
             assert fact in (None, ids.fact_id(commit.owner, commit.source_id, event.ordinal))
 
 

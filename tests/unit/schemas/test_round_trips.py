@@ -26,7 +26,7 @@ from mnemolog.schemas.command import (
     Update,
 )
 from mnemolog.schemas.commit import Commit
-from mnemolog.schemas.events import EVENTS, FactState, MemoryEvent, Reversal
+from mnemolog.schemas.events import EVENT_CLASSES, Event, FactState, MemoryEvent, Reversal
 from mnemolog.schemas.facts import NewFact, Statement
 from mnemolog.schemas.policy import LimitHit, Limits, Policy
 from mnemolog.schemas.provenance import Decision, Origin, Provenance, Step, WeighedCandidate
@@ -158,7 +158,7 @@ PARTS: dict[str, st.SearchStrategy[Any]] = {
 }
 
 
-def _parts(event: type[MemoryEvent]) -> dict[str, st.SearchStrategy[Any]]:
+def _parts(event: type[Event]) -> dict[str, st.SearchStrategy[Any]]:
     parts = dict(PARTS)
     if "action" in event.model_fields:
         parts["action"] = st.sampled_from(get_args(event.model_fields["action"].annotation))
@@ -166,7 +166,7 @@ def _parts(event: type[MemoryEvent]) -> dict[str, st.SearchStrategy[Any]]:
 
 
 def _events() -> st.SearchStrategy[MemoryEvent]:
-    return st.one_of(*(st.builds(event, **_parts(event)) for event in EVENTS))
+    return st.one_of(*(st.builds(event, **_parts(event)) for event in EVENT_CLASSES.values()))
 
 
 def _command_payloads() -> st.SearchStrategy[CommandPayload]:

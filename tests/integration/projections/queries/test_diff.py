@@ -128,11 +128,11 @@ async def test_groups_every_kind_of_decision_by_what_it_did(db: ProjectedDatabas
     assert shown(changed.corrected) == [(["Old 6."], "Rather.")]
     assert shown(changed.pending) == [(["Old 7."], "Perhaps.")]
     assert [(one.event, one.text, [old.text for old in one.old]) for one in changed.replaced] == [
-        ("CONFIRM", "May be.", ["Old 0."])
+        ("pending_confirmed", "May be.", ["Old 0."])
     ]
     assert shown(changed.rejected) == [([], "No.")]
     assert shown(changed.resolved) == [(["Old 8."], "X.")]
-    assert [one.event for one in changed.undone] == ["UNDO"]
+    assert [one.event for one in changed.undone] == ["decision_undone"]
     assert changed.added == changed.contradicted == changed.merged == ()
     (taken_back,) = [one for one in (await diff(db.conn, MINE, START_TIME, day(1))).added if one.undone]
     assert taken_back.text == "Old 9."

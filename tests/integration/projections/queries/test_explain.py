@@ -1,15 +1,18 @@
 """Why a fact is what it is, on a real Postgres: as values, as JSON and in words."""
 
+from dataclasses import replace
 from uuid import UUID
 
 import orjson
 import pytest
 
 from mnemolog.projections.queries.errors import UnknownFactError
-from mnemolog.projections.queries.explain import explain
+from mnemolog.projections.queries.explain import Explanation, explain
 from mnemolog.projections.queries.why_not import why_not
+from mnemolog.projections.write.row_writer import Connection
 from mnemolog.schemas.command import Correct, Edit
 from mnemolog.schemas.provenance import FactSnapshot, Provenance, Step, Thresholds
+from mnemolog.texts import explanation_sentences, missing_sentence
 from tests.support.builders.commits import (
     added,
     command_commit,
@@ -27,6 +30,11 @@ from tests.support.builders.commits import (
 from tests.support.harnesses.projected_database import ProjectedDatabase
 
 pytestmark = pytest.mark.postgres
+
+
+async def explained(conn: Connection, tenant: str, fact_id: UUID) -> Explanation:
+    explanation, texts = await explain(conn, tenant, fact_id)
+    return replace(explanation, words=explanation_sentences(explanation, texts))
 
 
 async def test_tells_turn_excerpt_extraction_candidates_decision_and_what_followed(db: ProjectedDatabase) -> None:
@@ -54,7 +62,7 @@ async def test_tells_turn_excerpt_extraction_candidates_decision_and_what_follow
         commit("4", extended("Lives in Rome, in Trastevere.", fact_id_at(turn)), at=day(3)),
         commit("5", replaced("Lives in Oslo.", fact_id_at(turn), reason="she moved on"), at=day(4)),
     )
-    told = await explain(db.conn, "default", fact_id_at(turn))
+    told = await explained(db.conn, "default", fact_id_at(turn))
     assert (told.source.source_id, told.source.messages) == ("2", [{"name": None, "role": "user", "content": "Hello."}])
     assert told.extraction is not None
     assert (told.extraction.excerpt, told.extraction.model, told.extraction.confidence) == (
@@ -67,7 +75,7 @@ async def test_tells_turn_excerpt_extraction_candidates_decision_and_what_follow
         ("Likes Rome.", 0.7),
     ]
     assert (told.decision.event, told.decision.verdict, told.decision.before[0].confidence) == (
-        "REPLACE",
+        "fact_replaced",
         "REPLACE",
         0.95,
     )
@@ -82,7 +90,7 @@ async def test_tells_turn_excerpt_extraction_candidates_decision_and_what_follow
         "reader read it there with prompt extract-2 (strong, confidence 0.80; importance 0.50).",
         "It was asked again, because: no JSON",
         'It was held against "Lives in Bern." (similarity 0.810), "Likes Rome." (similarity 0.700).',
-        'REPLACE, decided by judge with prompt resolve-2: she moved. It concerned "Lives in Bern.".',
+        'fact_replaced, decided by judge with prompt resolve-2: she moved. It concerned "Lives in Bern.".',
         "2026-01-03 09:00: was confirmed, by threshold in 3: says the same.",
         '2026-01-04 09:00: was extended by "Lives in Rome, in Trastevere.", by threshold in 4: it tells more of it.',
         '2026-01-05 09:00: was replaced by "Lives in Oslo.", by threshold in 5: she moved on.',
@@ -98,7 +106,7 @@ async def test_a_fact_of_a_command_has_no_extraction(db: ProjectedDatabase) -> N
         "c1", order, corrected("Lives in Milan.", fact_id_at(known)), by="human", actor="Mira", at=day(1)
     )
     await db.apply(known, made)
-    told = await explain(db.conn, "default", fact_id_at(made))
+    told = await explained(db.conn, "default", fact_id_at(made))
     assert (told.extraction, told.source.order, told.source.actor) == (None, "correct", "Mira")
     assert told.words[1] == "It comes from command c1 (correct by Mira) of 2026-01-02 09:00."
     assert "it is a human's word" in told.words[0]
@@ -107,7 +115,7 @@ async def test_a_fact_of_a_command_has_no_extraction(db: ProjectedDatabase) -> N
 async def test_a_raw_fact_was_read_by_nobody(db: ProjectedDatabase) -> None:
     made = commit("1", added("Lives in Bern."), steps=(Step(stage="extract", milliseconds=0),))
     await db.apply(made)
-    told = await explain(db.conn, "default", fact_id_at(made))
+    told = await explained(db.conn, "default", fact_id_at(made))
     assert "It was stored as it was given, without a model (explicit, confidence 0.95)." in told.words
     assert "No known fact was near enough to be looked at." in told.words
 
@@ -124,7 +132,7 @@ async def test_why_not_names_the_fact_that_stood_in_the_way(db: ProjectedDatabas
     known = commit("1", added("Has one cat."))
     await db.apply(known, commit("2", skipped(fact_id_at(known), "Has a cat."), at=day(1)))
     (one,) = (await why_not(db.conn, "default", "2")).missing
-    assert one.because == 'skipped as a duplicate of "Has one cat." (equal words)'
+    assert missing_sentence(one) == 'skipped as a duplicate of "Has one cat." (equal words)'
     await db.journal_turns("3")
     waiting = await why_not(db.conn, "default", "3")
     assert (waiting.status, waiting.missing[0].reason) == ("pending", "not_decided_yet")

@@ -4,9 +4,10 @@ import orjson
 import pytest
 
 from mnemolog.projections.queries.errors import AmbiguousTurnError, QueryError, UnknownTurnError
-from mnemolog.projections.queries.facts import facts, facts_as_of, profile, turn_status
+from mnemolog.projections.queries.facts import facts, facts_as_of, profile
 from mnemolog.projections.queries.results import Fact, Profile, Tokens, WriteResult
 from mnemolog.projections.queries.scope_filter import ANY_VALUE, ScopeFilter
+from mnemolog.projections.queries.turn_status import turn_status
 from mnemolog.schemas.command import Delete
 from mnemolog.schemas.policy import LimitHit
 from mnemolog.schemas.provenance import Step
@@ -60,7 +61,7 @@ async def test_facts_are_those_that_hold_and_all_versions_on_demand(db: Projecte
 
 
 async def test_an_answer_is_bounded(db: ProjectedDatabase, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mnemolog.projections.db.fetch.MAX_ROWS", 2)
+    monkeypatch.setattr("mnemolog.projections.queries.fact_rows.MAX_ROWS", 2)
     await db.apply(commit("1", added("A."), added("B.")))
     assert len(await facts(db.conn, MINE, at=day(1))) == 2
     await db.apply(commit("2", added("C.")))
@@ -133,12 +134,12 @@ async def test_the_result_of_a_turn_tells_what_it_did_and_cost(db: ProjectedData
     await db.apply(known, turn)
     result = await turn_status(db.conn, "default", "2")
     assert [(one.event, one.text) for one in result.memories] == [
-        ("ADD", "New."),
-        ("SKIP", "Said again."),
-        ("KEEP", "the same in other words"),
-        ("MERGE", "Richer."),
-        ("REPLACE", "Now."),
-        ("CONTRADICT", "Indeed."),
+        ("fact_added", "New."),
+        ("fact_skipped", "Said again."),
+        ("fact_confirmed", "the same in other words"),
+        ("facts_merged", "Richer."),
+        ("fact_replaced", "Now."),
+        ("fact_contradicted", "Indeed."),
     ]
     assert [one.fact_id for one in result.memories[:3]] == [
         fact_id_at(turn, 0),
@@ -153,7 +154,7 @@ async def test_the_result_of_a_turn_tells_what_it_did_and_cost(db: ProjectedData
     assert result.tokens.total == 830
     assert result.milliseconds == {"extract": 300, "embed": 20, "resolve": 200}
     assert result.duration_ms == 2000
-    assert orjson.loads(orjson.dumps(result))["memories"][0]["event"] == "ADD"
+    assert orjson.loads(orjson.dumps(result))["memories"][0]["event"] == "fact_added"
 
 
 async def test_a_verbose_result_has_the_texts_of_what_was_retrieved(db: ProjectedDatabase) -> None:

@@ -11,7 +11,7 @@ from typing import LiteralString
 import pytest
 
 from mnemolog.projections.errors import LogGapError
-from mnemolog.projections.queries.errors import DependentViewsError, LogTooShortError, RebuildRunningError
+from mnemolog.projections.rebuild.errors import DependentViewsError, LogTooShortError, RebuildRunningError
 from mnemolog.projections.rebuild.log_source import TableLogSource
 from mnemolog.projections.rebuild.rebuild import Progress, rebuild
 from mnemolog.projections.write.projector import LogRecord

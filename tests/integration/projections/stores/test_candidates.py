@@ -8,12 +8,11 @@ import pytest_asyncio
 
 from mnemolog.projections.db.pools import Pool, open_pool
 from mnemolog.projections.stores.candidates import MAX_CANDIDATES_OF_KEY, CandidateFinder, CandidateQuery, SourceStatus
-from mnemolog.projections.stores.policies import StoredPolicies
 from mnemolog.projections.write.projector import LogRecord, Projector
 from mnemolog.schemas.command import tenant_scope
 from mnemolog.schemas.commit import Commit
 from mnemolog.schemas.facts import content_hash
-from mnemolog.schemas.policy import LimitHit, Policy
+from mnemolog.schemas.policy import LimitHit, Policy, StoredPolicies
 from mnemolog.schemas.provenance import Origin
 from mnemolog.schemas.scope import Scope
 from mnemolog.schemas.vector import Vector

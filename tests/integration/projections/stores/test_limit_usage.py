@@ -4,9 +4,10 @@ from datetime import datetime, timedelta, timezone
 
 import pytest
 
-from mnemolog.projections.stores.limits import LimitReservations, TurnUsage
+from mnemolog.projections.stores.limits import LimitReservations
 from mnemolog.schemas.command import DeleteAll
 from mnemolog.schemas.commit import Commit
+from mnemolog.schemas.limits import TurnUsage
 from mnemolog.schemas.policy import EffectivePolicy, Level, LimitHit, Limits, Policy
 from mnemolog.schemas.provenance import Step
 from mnemolog.schemas.scope import Scope

@@ -8,10 +8,11 @@ from typing import Any
 import pytest
 
 from mnemolog.projections.db.pools import open_pool
-from mnemolog.projections.stores.limits import LEVELS, LimitReservations
+from mnemolog.projections.stores.limits import LimitReservations
 from mnemolog.schemas.command import DeleteAll
 from mnemolog.schemas.commit import Commit
 from mnemolog.schemas.envelopes import MatchedFacts
+from mnemolog.schemas.limits import LEVELS
 from mnemolog.schemas.policy import EffectivePolicy, Level, LimitHit, LimitName, Limits, Policy
 from mnemolog.schemas.provenance import Origin, Step
 from mnemolog.schemas.scope import Scope

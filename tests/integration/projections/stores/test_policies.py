@@ -3,7 +3,7 @@
 import pytest
 from pydantic import ValidationError
 
-from mnemolog.projections.stores.policies import PolicyStore, with_overrides
+from mnemolog.projections.stores.policies import PolicyStore
 from mnemolog.schemas.command import tenant_scope
 from mnemolog.schemas.policy import CONFIRM_BELOW, HIGH_RISK, EffectivePolicy, Limits, Policy
 from mnemolog.schemas.scope import Scope
@@ -48,10 +48,8 @@ async def test_the_scope_that_a_tenant_s_policy_is_set_in_has_it_once(db: Projec
 
 def test_a_turn_s_own_word_comes_first() -> None:
     rules = EffectivePolicy(add_only=True, confirm_below=0.5, min_importance=0.4)
-    assert with_overrides(rules, Overrides()) == rules
-    said = with_overrides(
-        rules, Overrides(add_only=False, confidence="cautious", confirm_below=0.0, min_importance=0.0)
-    )
+    assert rules.with_overrides(Overrides()) == rules
+    said = rules.with_overrides(Overrides(add_only=False, confidence="cautious", confirm_below=0.0, min_importance=0.0))
     assert said == EffectivePolicy(add_only=False, confidence="cautious", confirm_below=0.0, min_importance=0.0)
 
 

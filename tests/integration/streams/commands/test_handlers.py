@@ -256,7 +256,7 @@ NOBODY = UUID(int=7)
         (Update(edits=(edit(fact_id_at(WAITING), "No."),)), "closed_fact", "waits for a confirmation"),
         (Update(edits=(edit(NUTS, "No."), edit(NUTS, "Yes."))), "invalid_command", "edited twice"),
         (Correct(edit=edit(SECRET, "No.")), "foreign_fact", "belongs to another scope"),
-        (Correct(edit=edit(NUTS, "No."), ended_at=day(-9)), "invalid_command", "cannot have ended before"),
+        (Correct(edit=edit(NUTS, "No."), ended_at=day(-9)), "invalid_command", "give an ended_at that is not before"),
         (Delete(fact_ids=(NUTS, NOBODY, SECRET, BERN)), "foreign_fact", f"{BERN} is superseded"),
         (Confirm(fact_ids=(NUTS, BERN)), "closed_fact", f"{BERN} is superseded"),
         (Confirm(fact_ids=(NUTS, SECRET)), "foreign_fact", "belongs to another scope"),

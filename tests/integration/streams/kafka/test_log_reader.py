@@ -7,7 +7,7 @@ from aiokafka import TopicPartition  # type: ignore[import-untyped] # aiokafka s
 from aiokafka.admin import AIOKafkaAdminClient, RecordsToDelete  # type: ignore[import-untyped] # as above
 
 from mnemolog.projections.errors import LogGapError
-from mnemolog.projections.queries.errors import LogUnreadableError
+from mnemolog.projections.rebuild.errors import LogUnreadableError
 from mnemolog.streams.kafka.admin import ensure_topics
 from mnemolog.streams.kafka.log_reader import KafkaLogReader
 from tests.support.servers.kafka_client import PARTITIONS, producer

@@ -40,7 +40,7 @@ def kinds(commit: Commit) -> list[str]:
 
 
 def fact_of(commit: Commit, place: int = 0) -> NewFact:
-    fact = getattr(commit.events[place], "fact", None)
+    fact = commit.events[place].new_fact
     assert isinstance(fact, NewFact)
     return fact
 

@@ -7,15 +7,15 @@ from uuid import UUID
 import orjson
 import pytest
 
-from mnemolog.projections.queries.results import LimitReached, Tokens, WriteResult
+from mnemolog.projections.queries.results import Tokens, WriteResult
 from mnemolog.projections.queries.trace import fact_ids_of_commit
 from mnemolog.projections.queries.why_not import missing_statements
 from mnemolog.projections.queries.write_result import write_result
 from mnemolog.schemas.command import Delete
-from mnemolog.schemas.events import FactState, Reversal
+from mnemolog.schemas.events import EVENT_CLASSES, FactState, Reversal
 from mnemolog.schemas.policy import LimitHit, Policy
 from mnemolog.schemas.provenance import DroppedStatement, FactSnapshot, Provenance, Step, Thresholds
-from mnemolog.schemas.vocabulary import LABEL_OF_EVENT
+from mnemolog.texts import missing_sentence
 from tests.support.builders.commits import (
     Draft,
     added,
@@ -66,36 +66,36 @@ def counts(result: WriteResult) -> dict[str, int]:
 @pytest.mark.parametrize(
     ("draft", "word", "targets", "expected"),
     [
-        (added("New."), "ADD", (), {"added": 1}),
-        (skipped(A), "SKIP", (A,), {"unchanged": 1}),
-        (confirmed(A), "KEEP", (A,), {"unchanged": 1}),
-        (merged("Richer.", A, B), "MERGE", (A, B), {"added": 1, "updated": 2}),
-        (replaced("Now.", A), "REPLACE", (A,), {"added": 1, "updated": 1}),
-        (contradicted("Indeed.", A), "CONTRADICT", (A,), {"added": 1, "deleted": 1}),
-        (extended("More.", A), "EXTEND", (A,), {"added": 1}),
-        (related("Else.", A), "SIMILAR", (A,), {"added": 1}),
-        (expired(A, B), "EXPIRE", (A, B), {"deleted": 2}),
-        (expired(A, text="Ends in May."), "EXPIRE", (A,), {"added": 1, "deleted": 1}),
-        (retracted(A), "RETRACT", (A,), {"deleted": 1}),
-        (retracted(A, text="No longer.", ended_at=day(1)), "RETRACT", (A,), {"added": 1, "deleted": 1}),
-        (pending("Maybe.", A), "PENDING", (A,), {"pending": 1}),
-        (pending_confirmed(A, B, action="replace"), "CONFIRM", (B,), {"added": 1, "updated": 1}),
-        (pending_confirmed(A, B, action="contradict"), "CONFIRM", (B,), {"added": 1, "deleted": 1}),
-        (pending_rejected(A, confirmed=B), "REJECT", (B,), {"unchanged": 1, "deleted": 1}),
-        (corrected("Rather.", A), "CORRECT", (A,), {"added": 1, "updated": 1}),
-        (resolved(A, B, action="replace"), "RESOLVE", (B,), {"updated": 1}),
-        (resolved(A, B, action="contradict"), "RESOLVE", (B,), {"deleted": 1}),
-        (resolved(A, B, action="keep_both"), "RESOLVE", (B,), {"unchanged": 1}),
-        (resolved(A, B, action="keep_old"), "RESOLVE", (B,), {"deleted": 1}),
+        (added("New."), "fact_added", (), {"added": 1}),
+        (skipped(A), "fact_skipped", (A,), {"unchanged": 1}),
+        (confirmed(A), "fact_confirmed", (A,), {"unchanged": 1}),
+        (merged("Richer.", A, B), "facts_merged", (A, B), {"added": 1, "updated": 2}),
+        (replaced("Now.", A), "fact_replaced", (A,), {"added": 1, "updated": 1}),
+        (contradicted("Indeed.", A), "fact_contradicted", (A,), {"added": 1, "deleted": 1}),
+        (extended("More.", A), "fact_extended", (A,), {"added": 1}),
+        (related("Else.", A), "facts_related", (A,), {"added": 1}),
+        (expired(A, B), "fact_expired", (A, B), {"deleted": 2}),
+        (expired(A, text="Ends in May."), "fact_expired", (A,), {"added": 1, "deleted": 1}),
+        (retracted(A), "fact_retracted", (A,), {"deleted": 1}),
+        (retracted(A, text="No longer.", ended_at=day(1)), "fact_retracted", (A,), {"added": 1, "deleted": 1}),
+        (pending("Maybe.", A), "fact_pending", (A,), {"pending": 1}),
+        (pending_confirmed(A, B, action="replace"), "pending_confirmed", (B,), {"added": 1, "updated": 1}),
+        (pending_confirmed(A, B, action="contradict"), "pending_confirmed", (B,), {"added": 1, "deleted": 1}),
+        (pending_rejected(A, confirmed=B), "pending_rejected", (B,), {"unchanged": 1, "deleted": 1}),
+        (corrected("Rather.", A), "fact_corrected", (A,), {"added": 1, "updated": 1}),
+        (resolved(A, B, action="replace"), "conflict_resolved", (B,), {"updated": 1}),
+        (resolved(A, B, action="contradict"), "conflict_resolved", (B,), {"deleted": 1}),
+        (resolved(A, B, action="keep_both"), "conflict_resolved", (B,), {"unchanged": 1}),
+        (resolved(A, B, action="keep_old"), "conflict_resolved", (B,), {"deleted": 1}),
         (
             undone(
                 C, Reversal(fact_id=A, now="superseded", before=STANDS), Reversal(fact_id=B, now="active", before=None)
             ),
-            "UNDO",
+            "decision_undone",
             (A, B),
             {"updated": 1, "deleted": 1},
         ),
-        (policy_set(Policy(add_only=True)), "POLICY", (), {}),
+        (policy_set(Policy(add_only=True)), "policy_set", (), {}),
     ],
 )
 def test_every_event_has_its_word_its_targets_and_its_counts(
@@ -114,7 +114,7 @@ def test_every_event_is_among_them() -> None:
         for mark in test_every_event_has_its_word_its_targets_and_its_counts.pytestmark  # type: ignore[attr-defined] # set by the mark
         for place in range(len(mark.args[1]))
     }
-    assert drafted == set(LABEL_OF_EVENT.values())
+    assert drafted == EVENT_CLASSES.keys()
 
 
 def test_what_a_wordless_event_is_about_is_told_by_what_stood_before() -> None:
@@ -134,7 +134,12 @@ def test_flags_and_actions_are_told() -> None:
         undone(C, undone_event="fact_replaced"),
     )
     first, second, third = write_result(made).memories
-    assert (first.unresolved, second.action, second.needs_human, third.action) == (True, "replace", True, "REPLACE")
+    assert (first.unresolved, second.action, second.needs_human, third.action) == (
+        True,
+        "replace",
+        True,
+        "fact_replaced",
+    )
     assert (second.fact_id, third.fact_id) == (fact_id_at(made, 1), None)
 
 
@@ -172,7 +177,7 @@ def test_a_limit_tells_count_and_limit() -> None:
     refused = commit("1", outcome="rejected", reason="limit", detail=str(hit), limit=hit, attempt=2)
     result = write_result(refused)
     assert (result.success, result.attempt) == (False, 2)
-    assert result.limit == LimitReached(name="active_facts", level="scope", count=100, limit=100)
+    assert result.limit == LimitHit(name="active_facts", level="scope", count=100, limit=100)
     assert result.error == "limit: active facts of the scope: 100 of 100"
 
 
@@ -212,11 +217,11 @@ def test_the_trace_tells_what_was_retrieved_decided_reprompted_and_left_out() ->
     trace = write_result(made, texts).trace
     assert trace is not None
     first, second = trace.decisions
-    assert (first.event, first.by, first.verdict, first.guard) == ("PENDING", "policy", "REPLACE", "high_risk")
+    assert (first.event, first.by, first.verdict, first.guard) == ("fact_pending", "policy", "REPLACE", "high_risk")
     assert (first.statement, first.model, first.prompt_version) == ("Lives in Rome.", "m1", "resolve-2")
     assert [(one.fact_id, one.similarity, one.text) for one in first.retrieved] == [(A, 0.8, "Lives in Bern.")]
     assert [(one.text, one.confidence) for one in first.before] == [("Lives in Bern.", 0.9)]
-    assert (second.event, second.statement, second.retrieved[0].text) == ("SKIP", "Has a cat.", "Has one cat.")
+    assert (second.event, second.statement, second.retrieved[0].text) == ("fact_skipped", "Has a cat.", "Has one cat.")
     assert [(one.stage, one.complaint) for one in trace.reprompts] == [("extract", "no JSON")]
     assert [(one.text, one.reason, one.similarity) for one in trace.omitted] == [
         ("X.", "recalled", None),
@@ -238,16 +243,16 @@ def test_why_not_tells_of_each_statement_that_became_no_fact() -> None:
         ("Has a cat.", "duplicate"),
     ]
     duplicate = answer.missing[3]
-    assert duplicate.because == 'skipped as a duplicate of "Has one cat." (equal words)'
+    assert missing_sentence(duplicate) == 'skipped as a duplicate of "Has one cat." (equal words)'
     assert (duplicate.fact_id, duplicate.similarity) == (B, 0.8)
-    assert "similarity 0.990" in answer.missing[1].because
+    assert "similarity 0.990" in missing_sentence(answer.missing[1])
 
 
 @pytest.mark.parametrize("reason", ["excerpt_not_found", "near_duplicate", "recalled", "below_importance"])
 def test_every_reason_to_leave_out_has_words(reason: Any) -> None:
     step = Step(stage="extract", milliseconds=0, dropped=(DroppedStatement(text="X.", reason=reason),))
     (one,) = missing_statements(commit("1", steps=(step,)), {}).missing
-    assert (one.reason, one.because[:10]) == (reason, "left out: ")
+    assert (one.reason, missing_sentence(one)[:10]) == (reason, "left out: ")
 
 
 def test_a_turn_that_came_to_nothing_as_a_whole_says_so() -> None:
@@ -260,7 +265,7 @@ def test_a_turn_that_came_to_nothing_as_a_whole_says_so() -> None:
     ):
         (one,) = missing_statements(commit("1", **fields), {}).missing
         assert (one.text, one.reason) == (None, reason)
-        assert words in one.because
+        assert words in missing_sentence(one)
 
 
 def test_a_turn_whose_every_statement_became_a_fact_misses_nothing() -> None:

@@ -9,10 +9,10 @@ from pydantic import TypeAdapter
 from mnemolog.projections.write.effects import required_statuses
 from mnemolog.projections.write.fold import fold
 from mnemolog.projections.write.rows import Changes, KnownFact, LogPosition, TimedFactState
-from mnemolog.projections.write.state import FoldState, named_fact_ids, scope_columns
+from mnemolog.projections.write.state import FoldState
 from mnemolog.schemas.commit import Commit
 from mnemolog.schemas.events import (
-    EVENTS,
+    EVENT_CLASSES,
     ConflictResolved,
     FactExtended,
     FactPending,
@@ -20,13 +20,12 @@ from mnemolog.schemas.events import (
     MemoryEvent,
     PendingRejected,
 )
-from mnemolog.schemas.facts import NewFact
-from mnemolog.schemas.scope import Scope
+from mnemolog.schemas.scope import Scope, scope_columns
 from tests.support.builders.commits import commit, day
 from tests.support.paths import ROOT
 
 FOLDER = ROOT / "schemas" / "examples"
-EXAMPLES = [path for event in EVENTS for path in sorted(FOLDER.glob(f"{event.model_fields['event'].default}/*/*.json"))]
+EXAMPLES = [path for event in EVENT_CLASSES for path in sorted(FOLDER.glob(f"{event}/*/*.json"))]
 COMMITS = sorted(FOLDER.glob("commit/*/*.json"))
 NADIA = Scope(user_id="nadia", app_id="diary")
 EVENT: TypeAdapter[MemoryEvent] = TypeAdapter(MemoryEvent)
@@ -55,14 +54,9 @@ def _knowing(event: MemoryEvent) -> FoldState:
                 state_since=day(0),
             ),
         )
-        for target in named_fact_ids(event)
+        for target in event.named_ids
     ]
     return FoldState(facts={fact.fact_id: fact for fact in known})
-
-
-def _brought(event: MemoryEvent) -> list[NewFact]:
-    fact: NewFact | None = getattr(event, "fact", None)
-    return [fact] if fact else []
 
 
 def _left_alone(event: MemoryEvent) -> set[UUID]:
@@ -82,18 +76,18 @@ def test_an_event_on_its_targets_changes_each_of_them_and_adds_its_fact(path: Pa
     changes = _folded(event, _knowing(event))
     assert [row.event for row in changes.events if not row.stale] == [event]
     assert changes.rejections == ()
-    assert {known.fact_id for known in changes.updates} == set(named_fact_ids(event)) - _left_alone(event)
+    assert {known.fact_id for known in changes.updates} == set(event.named_ids) - _left_alone(event)
     assert {former.fact_id for former in changes.former_states} == {known.fact_id for known in changes.updates}
-    assert [row.fact for row in changes.facts] == _brought(event)
+    assert [row.fact for row in changes.facts] == ([event.new_fact] if event.new_fact else [])
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=_name)
 def test_an_event_without_its_targets_adds_its_fact_and_is_stale(path: Path) -> None:
     event = EVENT.validate_json(path.read_bytes())
     changes = _folded(event, FoldState())
-    assert [row.stale for row in changes.events] == [bool(named_fact_ids(event))]
+    assert [row.stale for row in changes.events] == [bool(event.named_ids)]
     assert changes.updates == ()
-    assert [row.fact for row in changes.facts] == _brought(event)
+    assert [row.fact for row in changes.facts] == ([event.new_fact] if event.new_fact else [])
 
 
 @pytest.mark.parametrize("path", COMMITS, ids=_name)

@@ -179,7 +179,7 @@ def test_nothing_is_lost_and_no_scope_reaches_into_another(log: list[LogRecord])
     changes, _ = folded(FoldState(), log)
     applied = [row.commit for row in changes.commits]
     assert [row.fact.fact_id for row in changes.facts] == [
-        fact.fact_id for committed in applied for event in committed.events if (fact := getattr(event, "fact", None))
+        fact.fact_id for committed in applied for event in committed.events if (fact := event.new_fact)
     ]
     owners = {row.fact.fact_id: row.commit.owner for row in changes.facts}
     events = {row.event.event_id: row.commit.owner for row in changes.events}
@@ -243,7 +243,7 @@ def test_what_is_pending_is_what_has_an_open_row(log: list[LogRecord]) -> None:
 def reversals(changes: Changes, state: FoldState) -> list[Reversal]:
     """What takes the last event of `changes` back."""
     event = changes.events[-1].event
-    brought = getattr(event, "fact", None)
+    brought = event.new_fact
     former = {row.fact_id: row.state.event_state for row in changes.former_states if row.event_id == event.event_id}
     before = former | ({brought.fact_id: None} if brought else {})
     return [

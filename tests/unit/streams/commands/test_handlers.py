@@ -7,8 +7,6 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from mnemolog.projections.stores.facts import PendingCase, StoredFact
-from mnemolog.projections.write.state import scope_columns
 from mnemolog.schemas.command import (
     Confirm,
     Correct,
@@ -35,6 +33,7 @@ from mnemolog.schemas.facts import EmbeddedFact, ExtractedFact, FactStatus
 from mnemolog.schemas.ids import event_id, fact_id
 from mnemolog.schemas.policy import Policy
 from mnemolog.schemas.scope import Scope
+from mnemolog.schemas.stored import PendingCase, StoredFact
 from mnemolog.streams.commands import edits, status_changes
 from mnemolog.streams.commands.context import CommandContext
 from mnemolog.streams.commands.refusals import CommandRefusedError
@@ -44,7 +43,6 @@ CONTEXT = CommandContext(
     owner=ALICE.owner,
     source_id="c1",
     scope=ALICE,
-    columns=scope_columns(ALICE),
     issued_at=day(5),
     now=day(5) + timedelta(seconds=3),
     actor=None,
@@ -66,7 +64,7 @@ def stored_fact(
     own |= {name: fields.pop(name) for name in own if name in fields}
     return StoredFact(
         fact_id=uuid4(),
-        scope=scope_columns(scope),
+        scope=scope,
         fact=ExtractedFact(**{"text": text, "excerpt": text, "search_text": text, "key": "home_city"} | fields),
         **own,
         state=FactState(**{**standing, "status": status, **given}),
@@ -147,9 +145,9 @@ def test_a_refusal_lists_all_that_stands_in_the_way_and_tells_no_foreign_text() 
     with refusal_detail("foreign_fact") as error:
         status_changes.delete(CONTEXT, order, known(closed, foreign, fine))
     detail = error.value.detail
-    assert f"{closed.fact_id} is archived: its history tells what stands now" in detail
+    assert f"{closed.fact_id} is archived: see its history for the fact in its place" in detail
     assert f"{nobody} is not known: check the id" in detail
-    assert f"{foreign.fact_id} belongs to another scope: order it in the scope" in detail
+    assert f"{foreign.fact_id} belongs to another scope: send the command in the scope" in detail
     assert str(fine.fact_id) not in detail
     assert "secret" not in detail
 
@@ -171,7 +169,7 @@ def test_a_correction_of_what_has_ended_is_true_from_then_on() -> None:
     (event,) = edits.correct(CONTEXT, Correct(edit=order.edits[0], ended_at=day(2)), known(old), words)
     assert isinstance(event, FactCorrected)
     assert (event.ended_at, event.fact.true_from) == (day(2), day(2))
-    with refusal_detail("invalid_command", "cannot have ended before"):
+    with refusal_detail("invalid_command", "give an ended_at that is not before that"):
         edits.correct(CONTEXT, Correct(edit=order.edits[0], ended_at=day(-1)), known(old), words)
 
 

@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mnemolog.projections.write.state import scope_columns
 from mnemolog.schemas.commit import Commit
 from mnemolog.schemas.events import FactState
 from mnemolog.streams.commands.context import CommandContext
@@ -52,7 +51,6 @@ def take_back(ledger: MemoryProjection, *event_ids: UUID, cascade: bool = False)
         owner=made.owner,
         source_id=made.source_id,
         scope=ALICE,
-        columns=scope_columns(ALICE),
         issued_at=made.occurred_at,
         now=made.decided_at,
         actor=None,

@@ -104,3 +104,22 @@ async def test_closing_answers_everybody() -> None:
     assert [type(result) for result in results] == [BatcherClosedError] * 4
     with pytest.raises(BatcherClosedError):
         await batcher.submit(5)
+
+
+async def test_where_an_item_spoils_its_batch_each_is_run_alone() -> None:
+    batches: list[list[int]] = []
+
+    async def run(items: list[int]) -> list[int]:
+        batches.append(items)
+        if 2 in items:
+            raise ValueError("2")
+        if 5 in items:
+            raise LookupError("5")
+        return items
+
+    batcher = MicroBatcher(run, max_items=4, isolate_on=(ValueError,))
+    answers = await asyncio.gather(*map(batcher.submit, range(8)), return_exceptions=True)
+    await batcher.close()
+    assert batches == [[0, 1, 2, 3], [0], [1], [2], [3], [4, 5, 6, 7]]
+    assert [repr(answer) for answer in answers[:4]] == ["0", "1", "ValueError('2')", "3"]
+    assert {repr(answer) for answer in answers[4:]} == {"LookupError('5')"}

@@ -11,10 +11,11 @@ from hypothesis import strategies as st
 
 from mnemolog.projections.write.fold import fold
 from mnemolog.projections.write.rows import KnownFact, LogPosition, TimedFactState
-from mnemolog.projections.write.state import FoldState, named_fact_ids, scope_columns
+from mnemolog.projections.write.state import FoldState
 from mnemolog.schemas import ids
 from mnemolog.schemas.commit import Commit
 from mnemolog.schemas.events import (
+    OVERWRITE_OF_VERDICT,
     FactAdded,
     FactExpired,
     FactPending,
@@ -27,12 +28,10 @@ from mnemolog.schemas.events import (
 from mnemolog.schemas.facts import Candidate, MatchedFact
 from mnemolog.schemas.policy import EffectivePolicy
 from mnemolog.schemas.provenance import Origin, Verdict
-from mnemolog.schemas.scope import Scope
+from mnemolog.schemas.scope import Scope, scope_columns
 from mnemolog.streams.resolution.classify import Classification, Conflict, classify
 from mnemolog.streams.resolution.decide import decide
 from mnemolog.streams.resolution.event_builder import DecisionContext, LlmDecision, NoDecision
-from mnemolog.streams.resolution.event_counts import ended_fact_ids
-from mnemolog.streams.resolution.guards import OVERWRITES
 from mnemolog.streams.resolution.retry_conflicts import RetryOutcome, conflicts_to_retry
 from mnemolog.streams.resolution.turn_state import provisional_fact_id
 from tests.support.builders.decisions import (
@@ -90,7 +89,7 @@ def known_facts(draw: st.DrawFn) -> tuple[tuple[Candidate, ...], tuple[PendingOv
         targets = draw(st.lists(st.sampled_from(held), min_size=1, max_size=2, unique_by=lambda one: one.fact_id))
         human = any(target.authority == "human" for target in targets)
         fact_ids = tuple(target.fact_id for target in targets)
-        action = draw(st.sampled_from(list(OVERWRITES.values())))
+        action = draw(st.sampled_from(list(OVERWRITE_OF_VERDICT.values())))
         cases.append(
             PendingOverwrite(fact_id=UUID(int=100 + place), targets=fact_ids, action=action, needs_human=human)
         )
@@ -170,20 +169,20 @@ def test_decisions_touch_candidates_and_what_these_challenge_and_nothing_else(wo
     challenged = {fact_id for case in world.pending for fact_id in (case.fact_id, *case.targets)}
     own: set[UUID] = set()
     for event in world.events:
-        assert set(named_fact_ids(event)) <= near | challenged | own
-        own |= {event.fact.fact_id} if getattr(event, "fact", None) else set()  # type: ignore[union-attr]  # as asked
+        assert set(event.named_ids) <= near | challenged | own
+        own |= {event.new_fact.fact_id} if event.new_fact else set()
 
 
 @settings(max_examples=100, deadline=None)
 @drawn(decision_cases())
 def test_a_fact_is_ended_once_and_every_id_follows_from_its_place(world: DecisionCase) -> None:
     made = world.events
-    ended = [fact_id for event in made for fact_id in ended_fact_ids(event)]
+    ended = [fact_id for event in made for fact_id in event.ended_ids]
     assert len(ended) == len(set(ended))
     assert [event.ordinal for event in made] == list(range(len(made)))
     for event in made:
         assert event.event_id == ids.event_id(OWNER, SOURCE, event.ordinal)
-        if (fact := getattr(event, "fact", None)) is not None:
+        if (fact := event.new_fact) is not None:
             assert fact.fact_id == ids.fact_id(OWNER, SOURCE, event.ordinal)
 
 
@@ -193,7 +192,7 @@ def test_what_a_human_said_is_ended_by_no_statement(world: DecisionCase) -> None
     humans = {candidate.fact_id for candidate in world.candidates if candidate.authority == "human"}
     unresolved = {settling.conflict.unresolved.fact_id for settling in world.retry_outcomes}
     for event in world.events:
-        assert not humans & (set(ended_fact_ids(event)) - unresolved)
+        assert not humans & (set(event.ended_ids) - unresolved)
 
 
 @settings(max_examples=100, deadline=None)
@@ -211,7 +210,7 @@ def test_late_news_never_ends_a_newer_fact(world: DecisionCase) -> None:
             assert all(began[target] <= event.ended_at for target in event.targets)
         if isinstance(event, FactAdded) and event.ended_at is not None:
             assert event.fact.true_from < event.ended_at
-        if (fact := getattr(event, "fact", None)) is not None:
+        if (fact := event.new_fact) is not None:
             began[fact.fact_id] = fact.true_from
 
 

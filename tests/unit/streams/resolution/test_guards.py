@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mnemolog.schemas.events import OVERWRITE_OF_VERDICT
 from mnemolog.schemas.policy import EffectivePolicy
 from mnemolog.schemas.provenance import Guard, Verdict
 from mnemolog.streams.resolution.guards import (
-    OVERWRITES,
     StatementContext,
     confidence_of,
     find_guard,
@@ -20,6 +20,7 @@ from tests.support.builders.decisions import LAST_YEAR, NEXT_YEAR, TODAY, known_
 
 SURE = StatementContext(confidence=0.95, true_from=TODAY, said_at=TODAY)
 UNSURE = StatementContext(confidence=0.80, true_from=TODAY, said_at=TODAY)
+GUESS = StatementContext(confidence=0.40, true_from=TODAY, said_at=TODAY)
 OLD = StatementContext(confidence=0.95, true_from=LAST_YEAR - timedelta(days=1), said_at=TODAY)
 OLD_WORDS = StatementContext(
     confidence=0.95, true_from=LAST_YEAR - timedelta(days=1), said_at=LAST_YEAR - timedelta(days=1)
@@ -28,7 +29,7 @@ WEEKEND = StatementContext(
     confidence=0.95, true_from=LAST_YEAR - timedelta(days=3), said_at=TODAY, tells_change_or_end=True
 )
 VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
-ENDING: tuple[Verdict, ...] = tuple(OVERWRITES)
+ENDING: tuple[Verdict, ...] = tuple(OVERWRITE_OF_VERDICT)
 
 
 RULES = EffectivePolicy()
@@ -44,6 +45,17 @@ def rows() -> list[tuple[str, Verdict, dict[str, Any], StatementContext, Effecti
         ("of a fact at the bound", "CONTRADICT", {"confidence": 0.90}, SURE, RULES, "high_confidence"),
         ("under another bound", "CONTRADICT", plain, SURE, EffectivePolicy(confirm_below=0.99), None),
         ("an end of a sure fact", "REPLACE", plain, UNSURE, RULES, None),
+        *(
+            (f"a guess at a {verdict} of a sure fact", verdict, plain, GUESS, RULES, "low_confidence")
+            for verdict in ("REPLACE", "RETRACT", "EXPIRE")
+        ),
+        ("a guess that denies a sure fact", "CONTRADICT", plain, GUESS, RULES, "high_confidence"),
+        ("a guess at more about a sure fact", "MERGE", plain, GUESS, RULES, None),
+        ("a guess against a fact below the bound", "REPLACE", {"confidence": 0.89}, GUESS, RULES, None),
+        ("a guess against a fact at the bound", "REPLACE", {"confidence": 0.90}, GUESS, RULES, "low_confidence"),
+        ("a guess against a sure risky fact", "REPLACE", plain | {"category": "health"}, GUESS, RULES, "high_risk"),
+        ("a guess where no statement is doubted", "REPLACE", plain, GUESS, EffectivePolicy(confirm_below=0), None),
+        *((f"a guess, side by side: {verdict}", verdict, plain, GUESS, RULES, None) for verdict in ("ADD", "SIMILAR")),
         *((f"{verdict} of health", verdict, health, UNSURE, RULES, "high_risk") for verdict in ENDING),
         *((f"{verdict} of health, surely", verdict, health, SURE, RULES, None) for verdict in ENDING),
         ("of a risky key", "REPLACE", {"key": "iban"}, UNSURE, EffectivePolicy(high_risk=("iban",)), "high_risk"),
@@ -121,7 +133,7 @@ def test_late_news_is_never_let_through_to_end_a_newer_fact(verdict: Verdict, be
     targets = [known_fact(true_from=moment, confidence=0.1) for moment in began]
     saying = StatementContext(confidence=0.95, true_from=true_from, said_at=true_from)
     guard = find_guard(verdict, targets, saying, EffectivePolicy())
-    late = verdict in OVERWRITES and verdict != "MERGE" and any(true_from < moment for moment in began)
+    late = verdict in OVERWRITE_OF_VERDICT and verdict != "MERGE" and any(true_from < moment for moment in began)
     assert (guard == "late_news") == late
 
 

@@ -1,9 +1,8 @@
 """Statements told late whose slot held a newer value that has ended since, or that meet a fact across such a gap."""
 
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
-from uuid import UUID, uuid4
+from uuid import uuid4
 
 import pytest
 
@@ -11,6 +10,7 @@ from mnemolog.schemas.events import FactAdded, FactConfirmed, FactExtended, Fact
 from mnemolog.schemas.facts import MatchedFact
 from mnemolog.schemas.policy import EffectivePolicy
 from mnemolog.schemas.provenance import Verdict
+from mnemolog.schemas.stored import ClosedValue
 from mnemolog.streams.resolution.classify import Duplicate, Obsolete, classify_obsolete
 from mnemolog.streams.resolution.decide import decide
 from mnemolog.streams.resolution.event_builder import statement_context
@@ -30,24 +30,19 @@ DAY = timedelta(days=1)
 HOME: dict[str, Any] = {"key": "home_city", "value": "Munich", "subject": "Mira"}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EndedValue:
-    """What a slot held, as the tables tell of it."""
-
-    fact_id: UUID
-    key: str = "home_city"
-    subject: str | None = "Mira"
-    event_time: datetime | None = None
-    true_from: datetime = TODAY + DAY
-    true_to: datetime = TODAY + 2 * DAY
-    said_at: datetime = TODAY + DAY
-
-
-def ended_value(**fields: Any) -> EndedValue:
-    return EndedValue(fact_id=uuid4(), **fields)
+def ended_value(**fields: Any) -> ClosedValue:
+    defaults: dict[str, Any] = {
+        "key": "home_city",
+        "subject": "Mira",
+        "event_time": None,
+        "true_from": TODAY + DAY,
+        "true_to": TODAY + 2 * DAY,
+        "said_at": TODAY + DAY,
+    }
+    return ClosedValue(fact_id=uuid4(), **defaults | fields)
 
 
-def classify(fact: MatchedFact, *bygones: EndedValue, rules: EffectivePolicy | None = None) -> Obsolete | None:
+def classify(fact: MatchedFact, *bygones: ClosedValue, rules: EffectivePolicy | None = None) -> Obsolete | None:
     return classify_obsolete(
         fact, statement_context(fact.fact, decision_context()), bygones, rules or EffectivePolicy()
     )

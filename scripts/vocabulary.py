@@ -1,4 +1,4 @@
-"""One table of words: what each event is called here and by others, and what it does to rows.
+"""What each event does to rows, and what other memory layers call it.
 
 The others are the vocabularies that memory layers use: the resolutions of a smart store (ADD, MERGE, REPLACE, KEEP,
 CONTRADICT), the actions of an arbitration (insert, update, supersede, expire, noop, mark_pending_confirmation), the
@@ -9,25 +9,6 @@ similar, noop). `docs/vocabulary.md` is written from here.
 from dataclasses import dataclass
 from typing import Final, Literal
 
-EventLabel = Literal[
-    "ADD",
-    "SKIP",
-    "KEEP",
-    "MERGE",
-    "REPLACE",
-    "CONTRADICT",
-    "EXTEND",
-    "SIMILAR",
-    "EXPIRE",
-    "RETRACT",
-    "PENDING",
-    "CONFIRM",
-    "REJECT",
-    "CORRECT",
-    "RESOLVE",
-    "UNDO",
-    "POLICY",
-]
 Resolution = Literal["ADD", "MERGE", "REPLACE", "KEEP", "CONTRADICT"]
 Arbitration = Literal["insert", "update", "supersede", "expire", "noop", "mark_pending_confirmation"]
 Reconciliation = Literal["ADD", "UPDATE", "NOOP", "DELETE"]
@@ -39,7 +20,6 @@ class VocabularyEntry:
     """One event. Where it can mean several words of a vocabulary, all are named; where it has none, none is."""
 
     event: str
-    word: EventLabel
     resolution: tuple[Resolution, ...] = ()
     arbitration: tuple[Arbitration, ...] = ()
     reconciliation: tuple[Reconciliation, ...] = ()
@@ -50,7 +30,6 @@ class VocabularyEntry:
 VOCABULARY: Final[tuple[VocabularyEntry, ...]] = (
     VocabularyEntry(
         event="fact_added",
-        word="ADD",
         resolution=("ADD",),
         arbitration=("insert",),
         reconciliation=("ADD",),
@@ -59,7 +38,6 @@ VOCABULARY: Final[tuple[VocabularyEntry, ...]] = (
     ),
     VocabularyEntry(
         event="fact_skipped",
-        word="SKIP",
         resolution=("KEEP",),
         arbitration=("noop",),
         reconciliation=("NOOP",),
@@ -68,7 +46,6 @@ VOCABULARY: Final[tuple[VocabularyEntry, ...]] = (
     ),
     VocabularyEntry(
         event="fact_confirmed",
-        word="KEEP",
         resolution=("KEEP",),
         arbitration=("noop",),
         reconciliation=("NOOP",),
@@ -77,7 +54,6 @@ VOCABULARY: Final[tuple[VocabularyEntry, ...]] = (
     ),
     VocabularyEntry(
         event="facts_merged",
-        word="MERGE",
         resolution=("MERGE",),
         arbitration=("update",),
         reconciliation=("UPDATE",),
@@ -86,7 +62,6 @@ VOCABULARY: Final[tuple[VocabularyEntry, ...]] = (
     ),
     VocabularyEntry(
         event="fact_replaced",
-        word="REPLACE",
         resolution=("REPLACE",),
         arbitration=("supersede",),
         reconciliation=("UPDATE",),
@@ -95,7 +70,6 @@ VOCABULARY: Final[tuple[VocabularyEntry, ...]] = (
     ),
     VocabularyEntry(
         event="fact_contradicted",
-        word="CONTRADICT",
         resolution=("CONTRADICT",),
         arbitration=("supersede",),
         reconciliation=("UPDATE",),
@@ -104,7 +78,6 @@ VOCABULARY: Final[tuple[VocabularyEntry, ...]] = (
     ),
     VocabularyEntry(
         event="fact_extended",
-        word="EXTEND",
         resolution=("ADD",),
         arbitration=("insert",),
         reconciliation=("ADD",),
@@ -113,7 +86,6 @@ VOCABULARY: Final[tuple[VocabularyEntry, ...]] = (
     ),
     VocabularyEntry(
         event="facts_related",
-        word="SIMILAR",
         resolution=("ADD",),
         arbitration=("insert",),
         reconciliation=("ADD",),
@@ -122,7 +94,6 @@ VOCABULARY: Final[tuple[VocabularyEntry, ...]] = (
     ),
     VocabularyEntry(
         event="fact_expired",
-        word="EXPIRE",
         arbitration=("expire",),
         reconciliation=("DELETE",),
         effect="the old ones expired, true until then (true_to); an end that is still to come is noted and they stay "
@@ -130,7 +101,6 @@ VOCABULARY: Final[tuple[VocabularyEntry, ...]] = (
     ),
     VocabularyEntry(
         event="fact_retracted",
-        word="RETRACT",
         arbitration=("expire",),
         reconciliation=("DELETE",),
         effect="the old ones retracted, true until then (true_to); those deleted by a command are no longer believed "
@@ -138,14 +108,12 @@ VOCABULARY: Final[tuple[VocabularyEntry, ...]] = (
     ),
     VocabularyEntry(
         event="fact_pending",
-        word="PENDING",
         arbitration=("mark_pending_confirmation",),
         effect="a new row that waits for a confirmation (pending_confirmation), and a row of pending_confirmations; "
         "the old ones stay as they are",
     ),
     VocabularyEntry(
         event="pending_confirmed",
-        word="CONFIRM",
         resolution=("MERGE", "REPLACE", "CONTRADICT"),
         arbitration=("update", "supersede", "expire"),
         reconciliation=("UPDATE", "DELETE"),
@@ -154,7 +122,6 @@ VOCABULARY: Final[tuple[VocabularyEntry, ...]] = (
     ),
     VocabularyEntry(
         event="pending_rejected",
-        word="REJECT",
         resolution=("KEEP",),
         arbitration=("noop",),
         reconciliation=("NOOP",),
@@ -163,7 +130,6 @@ VOCABULARY: Final[tuple[VocabularyEntry, ...]] = (
     ),
     VocabularyEntry(
         event="fact_corrected",
-        word="CORRECT",
         resolution=("CONTRADICT", "REPLACE"),
         arbitration=("supersede",),
         reconciliation=("UPDATE",),
@@ -173,7 +139,6 @@ VOCABULARY: Final[tuple[VocabularyEntry, ...]] = (
     ),
     VocabularyEntry(
         event="conflict_resolved",
-        word="RESOLVE",
         resolution=("KEEP", "REPLACE", "CONTRADICT"),
         arbitration=("noop", "supersede"),
         reconciliation=("NOOP", "UPDATE"),
@@ -182,10 +147,8 @@ VOCABULARY: Final[tuple[VocabularyEntry, ...]] = (
     ),
     VocabularyEntry(
         event="decision_undone",
-        word="UNDO",
         effect="each row that the decision changed stands as before it; the one it brought is undone, no longer "
         "believed",
     ),
-    VocabularyEntry(event="policy_set", word="POLICY", effect="no row of facts; the policy's row is written"),
+    VocabularyEntry(event="policy_set", effect="no row of facts; the policy's row is written"),
 )
-LABEL_OF_EVENT: Final[dict[str, EventLabel]] = {entry.event: entry.word for entry in VOCABULARY}

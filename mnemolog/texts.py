@@ -1,70 +1,59 @@
-"""The story of a fact in sentences, for people."""
+"""Answers of `explain` and `why-not` in English sentences."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, Final
+from typing import Final
 
+from mnemolog.projections.queries.explain import Explanation, FactExtraction, FactSource
 from mnemolog.projections.queries.history import FactEvent, FactRelation
 from mnemolog.projections.queries.results import Fact
 from mnemolog.projections.queries.trace import FactTexts, TracedDecision
+from mnemolog.projections.queries.why_not import MissingReason, MissingStatement
 
 _MAX_QUOTED_CHARACTERS: Final = 300  # characters of a text that is quoted: a raw store keeps messages of any length
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FactSource:
-    """The turn or the command that a fact came from; `messages` are None where the journal does not have them."""
-
-    source_id: str
-    kind: str
-    occurred_at: datetime
-    published_at: datetime
-    decided_at: datetime
-    position: str
-    order: str | None
-    actor: str | None
-    messages: list[dict[str, Any]] | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FactExtraction:
-    """How a statement was read from a turn; without `model` it was stored as it was given."""
-
-    excerpt: str
-    certainty: str
-    confidence: float
-    importance: float
-    importance_category: str | None
-    model: str | None
-    prompt_version: str | None
-    complaints: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ExplanationFacts:
-    """All that there is to tell; `texts` are the texts of the facts that it names."""
-
-    fact: Fact
-    source: FactSource
-    extraction: FactExtraction | None
-    decision: TracedDecision
-    later: list[FactEvent]
-    relations: list[FactRelation]
-    texts: FactTexts
-
-
-def explanation_sentences(account: ExplanationFacts) -> list[str]:
-    """One paragraph for each part of the story, in order."""
+def explanation_sentences(explanation: Explanation, texts: FactTexts) -> list[str]:
+    """Where a fact came from, how it was read and decided, and what happened to it since, in this order."""
+    fact = explanation.fact
     return [
-        _status_sentence(account.fact),
-        _source_sentence(account.source, account.extraction, account.fact),
-        *_extraction_sentences(account.extraction),
-        _candidates_sentence(account.decision),
-        _decision_sentence(account.decision, account.texts),
-        *(_event_sentence(touch, account.fact, account.texts) for touch in account.later),
-        *_relation_sentences(account.relations, account.fact),
+        _status_sentence(fact),
+        _source_sentence(explanation.source, explanation.extraction, fact),
+        *_extraction_sentences(explanation.extraction),
+        _candidates_sentence(explanation.decision),
+        _decision_sentence(explanation.decision, texts),
+        *(_event_sentence(event, fact, texts) for event in explanation.later),
+        *_relation_sentences(explanation.relations, fact),
     ]
+
+
+def missing_sentence(missing: MissingStatement) -> str:
+    """Why a statement became no fact that is believed."""
+    return _MISSING_SENTENCES[missing.reason].format(
+        known=missing.known or missing.fact_id,
+        guard=missing.guard,
+        detail=missing.detail,
+        near="" if missing.similarity is None else f" (similarity {missing.similarity:.3f})",
+    )
+
+
+_MISSING_SENTENCES: Final[Mapping[MissingReason, str]] = {
+    "excerpt_not_found": "left out: the excerpt that should prove it does not occur in the turn{near}",
+    "invalid_fact": "left out: no reply of the model stated it in a valid form{near}",
+    "near_duplicate": "left out: another statement of the same turn says nearly the same{near}",
+    "recalled": "left out: it only echoes memory that was in the prompt, which is no evidence{near}",
+    "below_importance": "left out: its importance is below what the policy keeps{near}",
+    "duplicate": 'skipped as a duplicate of "{known}" ({detail})',
+    "known_already": 'confirms what is known already: "{known}" ({detail})',
+    "confirmed_pending": 'confirms what waited for a confirmation: "{known}" ({detail})',
+    "rejected_pending": 'speaks against what waited for a confirmation: "{known}" ({detail})',
+    "pending_confirmation": "waits for a confirmation, held by the guard {guard} ({detail})",
+    "nothing_to_remember": "the turn states nothing to remember",
+    "limit": "refused for a limit, {detail}: raise it and publish the turn again under its id",
+    "rejected": "refused: {detail}",
+    "failed": "failed: {detail}",
+    "not_decided_yet": "the turn has no end yet: its stages work on it",
+}
 
 
 _STATUS_PHRASES: Final[Mapping[str, str]] = {

@@ -1,0 +1,148 @@
+"""Values that decisions and commands read from the tables: known facts, and what events did to them."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+from mnemolog.schemas.events import FactState, Overwrite
+from mnemolog.schemas.facts import OPEN_STATUSES, Authority, ExtractedFact
+from mnemolog.schemas.provenance import FactSnapshot
+from mnemolog.schemas.scope import Scope
+
+EventPosition = tuple[int, int, int]
+"""Partition, offset and ordinal: events of one owner compare by it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredFact:
+    """A fact as it was stated, whose it is, and how it stands. Its vector is left in the table."""
+
+    fact_id: UUID
+    scope: Scope
+    fact: ExtractedFact
+    true_from: datetime
+    speaker: str | None
+    authority: Authority
+    state: FactState
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it is held, or waits for a confirmation."""
+        return self.state.status in OPEN_STATUSES
+
+    @property
+    def ends_at(self) -> datetime | None:
+        """When it ends by its own term or an announced end, the earlier of the two."""
+        return min((end for end in (self.fact.valid_until, self.state.true_to) if end is not None), default=None)
+
+    @property
+    def snapshot(self) -> FactSnapshot:
+        return FactSnapshot(
+            fact_id=self.fact_id,
+            text=self.fact.text,
+            key=self.fact.key,
+            value=self.fact.value,
+            confidence=self.state.confidence,
+            true_from=self.true_from,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PendingCase:
+    """An overwrite that is held back: `fact_id` would do `action` to `targets`. `said_at` is its source's time."""
+
+    fact_id: UUID
+    targets: tuple[UUID, ...]
+    action: Overwrite
+    ended_at: datetime | None
+    needs_human: bool
+    said_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClosedValue:
+    """What a key held from `true_from` until `true_to`; `said_at` is when it was said last, at the latest its end."""
+
+    fact_id: UUID
+    key: str
+    subject: str | None
+    event_time: datetime | None
+    true_from: datetime
+    true_to: datetime
+    said_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScopeFacts:
+    """The first facts of a scope, and how many it has."""
+
+    total: int
+    fact_ids: tuple[UUID, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DueExpiry:
+    """A fact that is held although its end has passed."""
+
+    ends_at: datetime
+    fact_id: UUID
+    scope: Scope
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OriginalDecision:
+    """The decision that an event made, or that an undo took out of effect or put back into it."""
+
+    event_id: UUID
+    event: str
+    position: EventPosition
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoggedEvent:
+    """An event and the facts that it brought, changed and names; an undo names what its root does as well.
+
+    `enables` says that its root was in effect after it, and `latest_id` is the last event that said so or otherwise.
+    `statement_text` is the text that it brought along.
+    """
+
+    event_id: UUID
+    event: str
+    position: EventPosition
+    source_id: str
+    occurred_at: datetime
+    original: OriginalDecision
+    enables: bool
+    latest_id: UUID
+    statement_text: str | None = None
+    new_fact_id: UUID | None = None
+    changed_fact_ids: frozenset[UUID] = frozenset()
+    named_fact_ids: frozenset[UUID] = frozenset()
+
+    @property
+    def is_latest(self) -> bool:
+        """Whether nothing has turned its root on or off since."""
+        return self.latest_id == self.event_id
+
+    @property
+    def affected_fact_ids(self) -> frozenset[UUID]:
+        """The facts that would stand otherwise without this event."""
+        return self.changed_fact_ids if self.new_fact_id is None else self.changed_fact_ids | {self.new_fact_id}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FormerState:
+    """How a fact stood before an event changed it."""
+
+    event_id: UUID
+    state: FactState
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EventHistory:
+    """Facts as they stand, how each stood before, and all events that name them; everything in the log's order."""
+
+    facts: Mapping[UUID, StoredFact]
+    former_states: Mapping[UUID, Sequence[FormerState]]
+    events: Sequence[LoggedEvent]
