@@ -57,12 +57,12 @@ async def test_a_turn_confirms_once_however_often_it_says_it(harness: PipelineHa
     await ben.say(fact_json(OLD, MEAT, certainty="weak"))
     again = ["Ben eats no meat.", "Ben leaves meat alone.", "Ben shuns meat."]
     facts = [fact_json(text, f"meat on the {word}") for text, word in zip(again, "abc", strict=True)]
-    ruled = dict.fromkeys(again, ScriptedDecision("KEEP", (OLD,)))
-    result = await ben.say(*facts, decisions=ruled)
+    decided = dict.fromkeys(again, ScriptedDecision("KEEP", (OLD,)))
+    result = await ben.say(*facts, decisions=decided)
     assert [memory.event for memory in result.memories] == ["fact_confirmed", "fact_skipped", "fact_skipped"]
     fact = (await ben.facts())[OLD]
     assert (fact["mention_count"], fact["confidence"]) == (4, confirmed_confidence(0.60))
-    await ben.say(*facts, decisions=ruled)
+    await ben.say(*facts, decisions=decided)
     assert (await ben.facts())[OLD]["confidence"] == confirmed_confidence(0.70)
 
 
@@ -145,8 +145,8 @@ async def test_a_turn_does_not_confirm_its_own_words(harness: PipelineHarness) -
     await ben.say(fact_json(OLD, MEAT))
     again = "Ben said that steak is what Ben loves."
     facts = [fact_json(NEW, STEAK), fact_json(again, "meat on the spoon")]
-    ruled = {NEW: ScriptedDecision("CONTRADICT", (OLD,)), again: ScriptedDecision("KEEP", (NEW,))}
-    result = await ben.say(*facts, decisions=ruled, overrides={"conflict": 0.1, "ending": 0.1})
+    decided = {NEW: ScriptedDecision("CONTRADICT", (OLD,)), again: ScriptedDecision("KEEP", (NEW,))}
+    result = await ben.say(*facts, decisions=decided, overrides={"conflict": 0.1, "ending": 0.1})
     assert [memory.event for memory in result.memories] == ["fact_pending", "fact_skipped"]
     assert await ben.statuses() == {OLD: "active", NEW: "pending_confirmation"}
 
@@ -172,11 +172,11 @@ OVERWRITES: Final = {
 
 
 async def expect_overwrite(
-    ben: Person, ruling: ScriptedDecision, certainty: str, **risk: str
+    ben: Person, decision: ScriptedDecision, certainty: str, **risk: str
 ) -> tuple[dict[str, str], str | None]:
     """What one statement of this certainty does to a fact of this risk that is not sure itself; the guard, if any."""
     await ben.say(fact_json(OLD, MEAT, certainty="strong", **risk))
-    result = await ben.say(fact_json(NEW, STEAK, certainty=certainty), decisions={NEW: ruling})
+    result = await ben.say(fact_json(NEW, STEAK, certainty=certainty), decisions={NEW: decision})
     assert result.trace is not None
     return await ben.statuses(), result.trace.decisions[0].guard
 
@@ -192,16 +192,16 @@ async def test_who_is_not_sure_overwrites_nothing_of_high_risk(harness: Pipeline
 
 @pytest.mark.parametrize("action", OVERWRITES)
 async def test_every_overwrite_of_high_risk_waits(harness: PipelineHarness, action: str) -> None:
-    ruling = OVERWRITES[action]
-    standing, guard = await expect_overwrite(harness.person(f"ben-{action}"), ruling, "strong", category="health")
-    assert (standing, guard) == ({OLD: "active", ruling.text or NEW: "pending_confirmation"}, "high_risk")
+    decision = OVERWRITES[action]
+    standing, guard = await expect_overwrite(harness.person(f"ben-{action}"), decision, "strong", category="health")
+    assert (standing, guard) == ({OLD: "active", decision.text or NEW: "pending_confirmation"}, "high_risk")
 
 
 async def test_what_is_of_high_risk_and_how_sure_one_has_to_be_is_a_policy(harness: PipelineHarness) -> None:
     ben = harness.person("ben-policy")
     await ben.run_command("set_policy", Policy(high_risk=("hobby",), confirm_below=0.5))
-    ruling = OVERWRITES["REPLACE"]
-    standing, _ = await expect_overwrite(ben, ruling, "weak", category="health")
+    decision = OVERWRITES["REPLACE"]
+    standing, _ = await expect_overwrite(ben, decision, "weak", category="health")
     assert standing == {OLD: "superseded", NEW: "active"}
     hobby = [
         fact_json("Ben collects stamps.", "what Ben collects: stamps", key="hobby"),
@@ -218,8 +218,8 @@ async def test_what_a_human_said_is_ended_by_a_human_alone(harness: PipelineHarn
     await ben.say(fact_json("Ben is a vegan.", MEAT))
     await ben.run_command("correct", await ben.fact_id("Ben is a vegan."), OLD)
     ben.turns_said = 1000  # the days after the correction, which is of today
-    ruling = ScriptedDecision("EXPIRE", (OLD,), ended_at=day(1001)) if action == "EXPIRE" else OVERWRITES[action]
-    await ben.say(fact_json(NEW, f"{OLD} steak"), decisions={NEW: ruling})
+    decision = ScriptedDecision("EXPIRE", (OLD,), ended_at=day(1001)) if action == "EXPIRE" else OVERWRITES[action]
+    await ben.say(fact_json(NEW, f"{OLD} steak"), decisions={NEW: decision})
     (waiting,) = await harness.memory.pending(user_id=ben.name)
     assert (waiting.guard, waiting.needs_human) == ("human_word", True)
     text = waiting.fact.text
@@ -247,18 +247,18 @@ async def test_what_ends_is_no_answer_from_that_very_second(harness: PipelineHar
     )
     assert await cid.statuses() == dict.fromkeys((permit, lease, ends), "active")
 
-    async def told(moment: Any) -> list[set[str]]:
+    async def believed(moment: Any) -> list[set[str]]:
         async with MemoryClient(settings=harness.settings, now=lambda: moment) as memory:
             facts = await memory.facts(user_id="cid")
             hits = (await memory.search("Cid flat permit", user_id="cid")).hits
             tasks = (await memory.profile(user_id="cid")).current_tasks
         return [{fact.text for fact in facts}, {hit.fact.text for hit in hits}, {task["text"] for task in tasks}]
 
-    assert await told(end - timedelta(microseconds=1)) == [
+    assert await believed(end - timedelta(microseconds=1)) == [
         {permit, lease, ends},
         {permit, lease, ends},
         {permit, lease},
     ]
-    assert await told(end) == [{ends}, {ends}, set()]
+    assert await believed(end) == [{ends}, {ends}, set()]
     result = await cid.say(fact_json(permit, "permit"), occurred_at=end)
     assert [memory.event for memory in result.memories] == ["fact_added"]

@@ -1,4 +1,4 @@
-"""What counts as a conflict and how it is decided, from a turn to the tables; the model says what it is told to say."""
+"""What counts as a conflict and how it is decided, from a turn to the tables, with a scripted model."""
 
 from typing import Any, Final
 
@@ -16,11 +16,11 @@ VESUVIUS: Final = "Ana has settled at the foot of a volcano."
 
 
 async def unlike(ana: Person, key: str, *, single: bool = False, **second: Any) -> tuple[dict[str, str], float]:
-    """Two facts of a key with not a word in common, of which the model says REPLACE; how near they were."""
+    """Two facts of a key without a common word, for which the model decides REPLACE; their statuses and similarity."""
     same = {"key": key, "single_valued": single}
     await ana.say(fact_json(BERLIN, "berlin flat", **same))
-    ruled = {VESUVIUS: ScriptedDecision("REPLACE", (BERLIN,))}
-    result = await ana.say(fact_json(VESUVIUS, "volcano", **same | second), decisions=ruled)
+    decided = {VESUVIUS: ScriptedDecision("REPLACE", (BERLIN,))}
+    result = await ana.say(fact_json(VESUVIUS, "volcano", **same | second), decisions=decided)
     assert result.trace is not None
     retrieved = result.trace.decisions[0].retrieved
     return await ana.statuses(), retrieved[0].similarity if retrieved else 0.0
@@ -96,8 +96,10 @@ async def test_one_call_decides_for_a_whole_turn_about_the_most_similar_of_each(
     many = [fact_json(f"Cleo owns {word} paint.", f"paint in a tin {word}") for word in words]
     await cleo.say(*many, overrides={"conflict": 0.0, "ending": 0.0, "near_duplicate": 1.0, "add_only": True})
     near = [fact_json(f"Cleo sold {word} paint.", f"paint in a tin {word} sold") for word in words[:3]]
-    ruled = {one["text"]: ScriptedDecision("REPLACE", (known["text"],)) for one, known in zip(near, many, strict=False)}
-    result = await cleo.say(*near, decisions=ruled, overrides={"conflict": 0.1, "ending": 0.1})
+    decided = {
+        one["text"]: ScriptedDecision("REPLACE", (known["text"],)) for one, known in zip(near, many, strict=False)
+    }
+    result = await cleo.say(*near, decisions=decided, overrides={"conflict": 0.1, "ending": 0.1})
     assert (result.llm_calls, result.facts_updated) == (2, 3)
     (question,) = cleo.questions_about(near[0]["text"])
     assert set(question.new.values()) == {one["text"] for one in near}
@@ -110,12 +112,14 @@ async def test_one_call_decides_for_a_whole_turn_about_the_most_similar_of_each(
 
 
 async def test_late_news_is_history_and_ends_nothing(harness: PipelineHarness) -> None:
-    """A story that is imported backwards comes to what it comes to forwards."""
+    """Turns imported in reverse give the same facts as in their order."""
     dan = harness.person("dan")
     homes = ["Dan lives in Oslo.", "Dan lives in Rome.", "Dan lives in Bonn."]
     for number in (2, 1, 0):
-        ruled = {homes[number]: ScriptedDecision("REPLACE", (homes[2],))}
-        await dan.say(fact_json(homes[number], "home", key="home_city"), decisions=ruled, occurred_at=day(10 * number))
+        decided = {homes[number]: ScriptedDecision("REPLACE", (homes[2],))}
+        await dan.say(
+            fact_json(homes[number], "home", key="home_city"), decisions=decided, occurred_at=day(10 * number)
+        )
     facts = await dan.facts()
     assert {text: row["status"] for text, row in facts.items()} == {
         homes[0]: "superseded",
@@ -129,8 +133,8 @@ async def test_late_news_is_history_and_ends_nothing(harness: PipelineHarness) -
 async def test_facts_of_one_turn_that_clash_are_decided_in_their_order(harness: PipelineHarness) -> None:
     eva = harness.person("eva")
     homes = ["Eva lives in Oslo.", "Eva lives in Rome.", "Eva lives in Bonn."]
-    ruled = {homes[1]: ScriptedDecision("REPLACE", (homes[0],)), homes[2]: ScriptedDecision("REPLACE", (homes[1],))}
-    result = await eva.say(*(fact_json(home, "home", key="home_city") for home in homes), decisions=ruled)
+    decided = {homes[1]: ScriptedDecision("REPLACE", (homes[0],)), homes[2]: ScriptedDecision("REPLACE", (homes[1],))}
+    result = await eva.say(*(fact_json(home, "home", key="home_city") for home in homes), decisions=decided)
     assert [memory.event for memory in result.memories] == ["fact_added", "fact_replaced", "fact_replaced"]
     assert await eva.statuses() == {homes[0]: "superseded", homes[1]: "superseded", homes[2]: "active"}
     (question,) = eva.questions_about(homes[2])
@@ -143,8 +147,8 @@ async def test_a_turn_that_clashes_with_itself_and_with_what_is_known_ends_each_
     eva = harness.person("eva-known")
     homes = ["Eva lives in Oslo.", "Eva lives in Rome.", "Eva lives in Bonn."]
     await eva.say(fact_json(homes[0], "home", key="home_city"))
-    ruled = {homes[1]: ScriptedDecision("REPLACE", (homes[0],)), homes[2]: ScriptedDecision("REPLACE", (homes[1],))}
-    await eva.say(*(fact_json(home, "home", key="home_city") for home in homes[1:]), decisions=ruled)
+    decided = {homes[1]: ScriptedDecision("REPLACE", (homes[0],)), homes[2]: ScriptedDecision("REPLACE", (homes[1],))}
+    await eva.say(*(fact_json(home, "home", key="home_city") for home in homes[1:]), decisions=decided)
     facts = await eva.facts()
     assert [facts[home]["status"] for home in homes] == ["superseded", "superseded", "active"]
     assert facts[homes[0]]["superseded_by"] == facts[homes[1]]["fact_id"]

@@ -52,8 +52,8 @@ def _by_user(said: str) -> list[dict[str, str]]:
     return [{"role": "user", "content": said}]
 
 
-async def target_user(world: PipelineHarness, name: str, home: str = "") -> TargetUser:
-    person = world.person(name)
+async def target_user(harness: PipelineHarness, name: str, home: str = "") -> TargetUser:
+    person = harness.person(name)
     home = f"{name} lives in Rome. {home}".strip()
     others = [f"{name} owns a boat.", f"{name} speaks Dutch.", f"{name} was born in May."]
     topics = ["home", "boat on the lake", "language", "birth"]
@@ -64,8 +64,8 @@ async def target_user(world: PipelineHarness, name: str, home: str = "") -> Targ
     return TargetUser(person, home, await person.facts())
 
 
-async def target_users(world: PipelineHarness, names: Sequence[str], home: str = "") -> list[TargetUser]:
-    return list(await asyncio.gather(*(target_user(world, name, home) for name in names)))
+async def target_users(harness: PipelineHarness, names: Sequence[str], home: str = "") -> list[TargetUser]:
+    return list(await asyncio.gather(*(target_user(harness, name, home) for name in names)))
 
 
 InjectedReply = Callable[[TargetUser], str]

@@ -35,7 +35,7 @@ DIALOGUES = ("conv-26", "conv-30")
 
 
 def dialogue_turns() -> list[Turn]:
-    """Each dialogue is one user's; who speaks is told by the turn."""
+    """Each dialogue is one user's; the turn names who speaks."""
     lines = map(orjson.loads, (locomo_folder() / "turns.jsonl").read_bytes().splitlines())
     return [
         Turn(

@@ -1,4 +1,4 @@
-"""Turns, model answers and conflicts in few words, for tests of the prompts and the rules."""
+"""Turns, model answers and conflicts in few words, for tests of the prompts and of the offline rules."""
 
 from datetime import UTC, datetime
 from typing import Any
