@@ -1,7 +1,6 @@
 """Taking back on real tables: by event, by source, by whoever decided; all in one scope, and as a rebuild has it."""
 
 import random
-from collections.abc import AsyncIterator
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -52,10 +51,9 @@ APP = Scope(user_id="alice", app_id="app")
 
 
 @pytest.fixture
-async def harness(database: str) -> AsyncIterator[CommandHarness]:
-    async with ProjectedDatabase.open(database) as stored:
-        await stored.apply(KNOWN, BOBS)
-        yield CommandHarness(stored)
+async def harness(db: ProjectedDatabase) -> CommandHarness:
+    await db.apply(KNOWN, BOBS)
+    return CommandHarness(db)
 
 
 async def current_states(desk: CommandHarness) -> dict[UUID, Any]:
