@@ -163,7 +163,7 @@ async def test_more_than_one_command_can_take_back_is_refused_whole(
     before = await current_states(harness)
     refused = await harness.execute("u1", Undo(source_id="t1"), at=day(1))
     assert (refused.outcome, refused.events) == ("rejected", ())
-    assert "more than the 2 events that one command can take back" in refused.detail
+    assert "more than the 2 events that one command can undo" in refused.detail
     assert await current_states(harness) == before
 
 
