@@ -194,24 +194,24 @@ async def test_what_is_no_ruling_is_asked_again_or_left_open(harness: PipelineHa
 
 
 async def test_a_turn_that_failed_is_asked_about_anew_when_it_is_published_again(harness: PipelineHarness) -> None:
-    noa, said = harness.person("noa"), extraction_json("Noa keeps goats.")
+    noa, said = harness.person("noa"), fact_json("Noa keeps goats.")
     harness.model.extractions["noa-0"] = "Noa hält Ziegen."
     failed = await noa.say(said)
     assert (failed.status, failed.attempt, failed.llm_calls) == ("failed", 1, 3)
-    harness.model.extractions["noa-0"] = extraction_reply([said])
+    harness.model.extractions["noa-0"] = facts_reply(said)
     message = {"role": "user", "content": said["excerpt"]}
     await harness.memory.add([message], turn_id="noa-0", occurred_at=day(0), speaker="Noa", **noa.scope)
     second = await harness.memory.wait("noa-0", user_id="noa", attempt=2)
     assert (second.status, second.attempt, second.llm_calls) == ("facts", 2, 1)
     await harness.memory.add([message], turn_id="noa-0", occurred_at=day(0), speaker="Noa", **noa.scope)
-    await noa.say(extraction_json("Noa has a barn."))
+    await noa.say(fact_json("Noa has a barn."))
     assert (await harness.memory.wait("noa-0", user_id="noa")).attempt == 2
     assert await noa.statuses() == {"Noa keeps goats.": "active", "Noa has a barn.": "active"}
 
 
 async def test_an_extraction_keeps_its_valid_facts_and_tells_of_the_others(harness: PipelineHarness) -> None:
     pia = harness.person("pia")
-    said, bad = extraction_json("Pia keeps bees."), extraction_json("Pia sells honey.") | {"key": "Not A Key"}
+    said, bad = fact_json("Pia keeps bees."), fact_json("Pia sells honey.") | {"key": "Not A Key"}
     result = await pia.say(said, bad)
     assert (result.status, result.llm_calls) == ("facts", 3)
     assert await pia.statuses() == {"Pia keeps bees.": "active"}
