@@ -1,4 +1,4 @@
-"""Publishing lines of JSON turns, and following them to their ends: the work behind `mnemolog publish`."""
+"""Publishes lines of JSON turns and waits until they are finished: the work of `mnemolog publish`."""
 
 import asyncio
 from collections import Counter, deque
@@ -77,7 +77,7 @@ class TurnFilePublisher:
         async def one(client: MemoryClient, turn: PublishedRecord) -> None:
             async with at_once:
                 await self._wait_for_end(client, turn, max(0.0, deadline - asyncio.get_running_loop().time()))
-            self._progress("reached their end", self.report.ends.total(), len(records))
+            self._progress("finished", self.report.ends.total(), len(records))
 
         async with MemoryClient.from_settings(self._settings) as client, asyncio.TaskGroup() as group:
             for turn in records:

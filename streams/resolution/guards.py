@@ -12,7 +12,7 @@ from mnemolog.schemas.policy import EffectivePolicy
 from mnemolog.schemas.provenance import Guard, Verdict
 
 DOUBTFUL_BELOW: Final = 0.50
-"""A statement of less confidence ends no certain fact, and what it is merged into has its confidence (Mem Skill)."""
+"""Confidence below which a statement cannot end a certain fact, and a merged fact is not more certain (Mem Skill)."""
 GUARD_REASONS: Final[Mapping[Guard, str]] = {
     "late_news": "older than the known fact: kept as history",
     "human_word": "the known fact was stated by a human; only a human can end it",

@@ -75,5 +75,5 @@ async def run_sweep(sweep: ExpirySweep, now: datetime) -> None:
 
 
 def partition_of(scope: Scope, partitions: int) -> int:
-    """The partition of an owner's records, as Kafka's default partitioner chooses it."""
+    """The partition of an owner's records, as Kafka's own partitioner chooses it."""
     return int(murmur2(scope.key) & 0x7FFFFFFF) % partitions

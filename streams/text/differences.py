@@ -42,7 +42,6 @@ _ISO_DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 _THOUSANDS = re.compile(r"\d{1,3}(?:[.,]\d{3})+")
 _CLITIC = re.compile(r"(?<=[a-z])n't\b", re.IGNORECASE)
 _ELIDED = re.compile(r"\bn'(?=\w)", re.IGNORECASE)
-_GERMAN_COMPOUND = re.compile(r"(ein|zwei|drei|vier|fünf|sechs|sieben|acht|neun)und(\w+)")
 _SENTENCE_ENDS: Final = frozenset(".!?…\n")
 _CLAUSE_ENDS: Final = _SENTENCE_ENDS | frozenset(",;:")
 _CONJUNCTIONS: Final = frozenset({"and", "but", "und", "aber", "et", "mais", "y", "pero", "e", "mas", "ma"})
@@ -174,8 +173,6 @@ def _numbers(tokens: list[str]) -> Iterator[str]:
                 yield _normalised_number(word)
         elif word in NUMBERS:
             yield NUMBERS[word]
-        elif (compound := _GERMAN_COMPOUND.fullmatch(word)) and compound[2] in TENS:
-            yield str(int(TENS[compound[2]]) + int(ONES.get(compound[1], "1")))
         place += 1
 
 

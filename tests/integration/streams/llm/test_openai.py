@@ -182,7 +182,7 @@ async def test_a_reply_without_choices_is_tried_again_a_few_times(server: OpenAi
 
 async def test_a_prompt_that_always_times_out_is_poison_while_others_succeed(server: OpenAiServer) -> None:
     server.fail(mode="hang", times=None, containing="poison")
-    chat = OpenAiChatModel(endpoint(server, timeout=0.3), "test-model")
+    chat = OpenAiChatModel(endpoint(server, timeout=0.5), "test-model")
     poison = asyncio.create_task(chat.complete(prompt("I drink poison.")))
     while not poison.done():
         await chat.complete(prompt())
@@ -192,12 +192,12 @@ async def test_a_prompt_that_always_times_out_is_poison_while_others_succeed(ser
 
 
 async def test_a_server_that_hangs_on_everything_is_away(server: OpenAiServer) -> None:
-    server.fail(mode="hang", times=12)
-    chat = OpenAiChatModel(endpoint(server, timeout=0.1), "test-model")
+    server.fail(mode="hang", times=7)
+    chat = OpenAiChatModel(endpoint(server, timeout=0.5), "test-model")
     replies = await asyncio.gather(*(chat.complete(prompt()) for _ in range(5)))
     await chat.close()
     assert len(replies) == 5
-    assert server.requests["chat"] == 17
+    assert server.requests["chat"] == 7 + 5
 
 
 async def test_a_prompt_s_own_model_and_timeout_come_first(server: OpenAiServer) -> None:

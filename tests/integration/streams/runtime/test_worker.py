@@ -4,6 +4,7 @@ import asyncio
 import urllib.request
 
 import pytest
+from prometheus_client import REGISTRY
 
 from mnemolog.projections.db.pools import open_pool
 from mnemolog.projections.rebuild.log_source import TableLogSource
@@ -26,16 +27,11 @@ from tests.support.harnesses.worker_harness import (
     running_worker,
     user_turn,
     wait_for_outcomes,
-    worker_settings,
 )
+from tests.support.polling import eventually
 from tests.support.servers.kafka_client import publish, wait_until
 
 pytestmark = [pytest.mark.kafka, pytest.mark.postgres]
-
-
-@pytest.fixture
-def settings(bootstrap: str, database: str, topic_suffix: str) -> StreamsSettings:
-    return worker_settings(bootstrap, database, f"{topic_suffix}-")
 
 
 async def test_a_log_that_was_made_anew_stops_the_projection_instead_of_being_skipped(
@@ -51,7 +47,7 @@ async def test_a_log_that_was_made_anew_stops_the_projection_instead_of_being_sk
     worker = asyncio.create_task(run_worker(elsewhere, ["project"], asyncio.Event()))
     lost = commit("t2", added("Alice lives in Rome."))
     await publish(settings.kafka, topic_name(MEMORY_EVENTS, elsewhere.topic_prefix), [(lost.key, lost.to_bytes())])
-    with pytest.raises(LogMismatch, match="made anew"):
+    with pytest.raises(LogMismatch, match="lost or created again"):
         await asyncio.wait_for(worker, 60)
     assert await query_rows(database, "SELECT source_id FROM commits") == [{"source_id": "t1"}]
 
@@ -63,7 +59,7 @@ async def test_tables_ahead_of_the_log_are_told_with_what_to_do(settings: Stream
     async with open_pool(database, min_size=1, max_size=1, application_name="test") as pool:
         projector = Projector(pool)
         await projector.apply(2, [LogRecord(offset=0, value=commit("t1").to_bytes())])
-        with pytest.raises(LogMismatch, match=r"offset 0 of partition 2 .* made anew"):
+        with pytest.raises(LogMismatch, match=r"offset 0 of partition 2 .* lost or created again"):
             await start_offsets(projector, log, TableLogSource(pool))(frozenset({("memory_events", 2)}))
     await log.close()
 
@@ -83,7 +79,14 @@ async def test_a_worker_shows_how_far_the_tables_are_behind(settings: StreamsSet
         await log.close()
 
 
+def stage_counts() -> dict[str, float]:
+    """How often the time in each stage was measured."""
+    name = "mnemolog_stage_seconds_count"
+    return {stage: REGISTRY.get_sample_value(name, {"stage": stage}) or 0 for stage in ALL_STAGES}
+
+
 async def test_health_and_metrics_are_served_and_name_no_user(settings: StreamsSettings, database: str) -> None:
+    before = stage_counts()
     async with running_worker(settings) as report:
         await publish_records(settings, user_turn("t1", "I live in Zanzibar.", user="somebody"))
         await wait_for_outcomes(database, 1)
@@ -92,6 +95,7 @@ async def test_health_and_metrics_are_served_and_name_no_user(settings: StreamsS
             return b'"project": true' in await asyncio.to_thread(fetch, f"{report.metrics_url}/health")
 
         await wait_until(healthy)
+        await eventually(lambda: stage_counts() == {stage: count + 1 for stage, count in before.items()})
         shown = (await asyncio.to_thread(fetch, f"{report.metrics_url}/metrics")).decode()
     assert 'mnemolog_stage_seconds_count{stage="extract"}' in shown
     assert 'mnemolog_events_projected_total{event="fact_added"}' in shown

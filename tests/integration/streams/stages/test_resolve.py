@@ -16,7 +16,7 @@ from mnemolog.schemas.policy import Limits, Policy
 from mnemolog.schemas.turn import Overrides
 from mnemolog.streams.llm.ports import Prompt
 from tests.support.builders.commits import day
-from tests.support.builders.prompts import decision_json, decisions_reply
+from tests.support.builders.model_replies import decision_json, decisions_reply
 from tests.support.harnesses.projected_database import ProjectedDatabase
 from tests.support.harnesses.resolver_harness import ResolverHarness, extracted_fact, matched_envelope
 

@@ -35,7 +35,10 @@ ENDING: tuple[Verdict, ...] = tuple(OVERWRITE_OF_VERDICT)
 RULES = EffectivePolicy()
 
 
-def rows() -> list[tuple[str, Verdict, dict[str, Any], StatementContext, EffectivePolicy, Guard | None]]:
+PolicyRow = tuple[str, Verdict, dict[str, Any], StatementContext, EffectivePolicy, Guard | None]
+
+
+def rows() -> list[PolicyRow]:
     plain: dict[str, Any] = {"confidence": 0.95}
     human = {"authority": "human"}
     health = {"category": "health", "confidence": 0.5}
@@ -53,6 +56,16 @@ def rows() -> list[tuple[str, Verdict, dict[str, Any], StatementContext, Effecti
         *((f"{verdict} of a human's word", verdict, human, SURE, RULES, "human_word") for verdict in ENDING),
         ("a confirmation of a human's word", "KEEP", human, SURE, RULES, None),
         ("a detail to a human's word", "EXTEND", human, SURE, RULES, None),
+        *late_rows(plain, human),
+        *(
+            (f"{verdict} where all is added", verdict, plain, SURE, EffectivePolicy(add_only=True), "add_only")
+            for verdict in VERDICTS
+        ),
+    ]
+
+
+def late_rows(plain: dict[str, Any], human: dict[str, Any]) -> list[PolicyRow]:
+    return [
         *((f"late {verdict}", verdict, plain, OLD, RULES, "late_news") for verdict in ("REPLACE", "RETRACT", "EXPIRE")),
         ("late words of denial", "CONTRADICT", plain, OLD_WORDS, RULES, "late_news"),
         ("a new denial about old times", "CONTRADICT", {"confidence": 0.5}, OLD, RULES, None),
@@ -86,10 +99,6 @@ def rows() -> list[tuple[str, Verdict, dict[str, Any], StatementContext, Effecti
         ("a late merge", "MERGE", plain, OLD, RULES, None),
         ("late news about a human's word", "REPLACE", human, OLD, RULES, "late_news"),
         *((f"late {verdict}, side by side", verdict, plain, OLD, RULES, None) for verdict in ("ADD", "SIMILAR")),
-        *(
-            (f"{verdict} where all is added", verdict, plain, SURE, EffectivePolicy(add_only=True), "add_only")
-            for verdict in VERDICTS
-        ),
     ]
 
 
