@@ -48,7 +48,7 @@ def test_a_fact_is_explained_in_words_and_as_json(populated: CommandLine) -> Non
     assert explained["extraction"]["excerpt"] in "I moved to Munich!"
     shown = populated.run("explain", munich).stdout
     assert "It comes from turn ex-2" in shown
-    assert "REPLACE, decided by" in shown
+    assert "fact_replaced, decided by" in shown
 
 
 def test_why_not_tells_what_a_statement_repeats(populated: CommandLine) -> None:
