@@ -51,7 +51,7 @@ _MISSING_SENTENCES: Final[Mapping[MissingReason, str]] = {
     "nothing_to_remember": "the turn states nothing to remember",
     "limit": "refused for a limit, {detail}: raise it and publish the turn again under its id",
     "rejected": "refused: {detail}",
-    "failed": "failed: {detail}",
+    "failed": "failed: {detail}; publish the turn again under its id for another attempt",
     "not_decided_yet": "the turn has no end yet: its stages work on it",
 }
 

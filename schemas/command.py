@@ -28,7 +28,7 @@ class Edit(Record):
 
 
 class Update(Record):
-    """The application knows better: each text takes the place of a fact, from the time of the command on."""
+    """Each text replaces a fact, from the time of the command on."""
 
     kind: Literal["update"] = "update"
     edits: Annotated[tuple[Edit, ...], Field(min_length=1, max_length=MAX_ITEMS)]
@@ -64,7 +64,7 @@ class Reject(Record):
 
 
 class Correct(Record):
-    """A human's word: no extraction overrules it. Without `ended_at` the old fact never was true."""
+    """A person corrects a fact: no extraction overrules it. Without `ended_at` the old fact was never true."""
 
     kind: Literal["correct"] = "correct"
     edit: Edit
@@ -125,7 +125,7 @@ class SetPolicy(Record):
 
 
 class Expire(Record):
-    """The timer's word: the end of these facts may have come. Those whose end has not are left alone."""
+    """Sent by the timer: the end of these facts may have come. Those whose end has not are left as they are."""
 
     kind: Literal["expire"] = "expire"
     fact_ids: FactIds
@@ -136,11 +136,11 @@ CommandPayload = Annotated[
     Field(discriminator="kind"),
 ]
 TENANT_POLICY_AGENT = "mnemolog-policy"
-"""The agent whose scope a policy of a whole tenant is set in: an order has an owner, and a tenant is none."""
+"""The agent in whose scope a policy of a whole tenant is set: a command needs an owner, and a tenant is not one."""
 
 
 class Command(Versioned):
-    """One order. `command_id` is its source id, `issued_at` when it was given; `actor` says by whom, in words.
+    """One command. `command_id` is its source id, `issued_at` when it was given, `actor` a text that says by whom.
 
     Version 3 added `kind`, since commands are records of `conversation_turns`.
     """

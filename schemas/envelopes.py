@@ -1,4 +1,4 @@
-"""What stages hand to one another: one record a source, which carries it to its end whatever happens to it."""
+"""The records between stages: one for each turn or command and stage, up to its end."""
 
 from typing import Literal
 
@@ -30,7 +30,7 @@ class End(Record):
 class Envelope(Versioned):
     """The part that every hop carries. `published_at` is the broker's time of the record, `size` its bytes.
 
-    A command travels like a turn: its `order` goes along, its wordings are the facts.
+    A command passes the stages like a turn, with its `order`; its texts are the facts.
     """
 
     source_id: Identifier

@@ -18,7 +18,7 @@ Guard = Literal["high_risk", "high_confidence", "low_confidence", "human_word", 
 
 
 class Origin(Record):
-    """The record that started it all: its place in `conversation_turns`."""
+    """The position of the turn or command in `conversation_turns` (in older logs also in `memory_commands`)."""
 
     topic: Text
     partition: Count

@@ -72,10 +72,10 @@ class ResultCountMismatch(StreamsError):
 
 
 class LogMismatch(StartRefused):
-    """The log does not hold what the tables have folded from it: it was lost, cut or made anew."""
+    """The log does not hold what the tables were built from: it was lost, cut or created again."""
 
     def __init__(self, partition: int, offset: int) -> None:
         super().__init__(
-            f"offset {offset} of partition {partition} of memory_events is not what the tables have folded from there: "
-            "the log was lost or made anew. Bring the log back, or point MNEMOLOG_POSTGRES to a database of this log"
+            f"offset {offset} of partition {partition} of memory_events is not what the tables were built from: "
+            "the log was lost or created again. Restore the log, or point MNEMOLOG_POSTGRES to a database of this log"
         )

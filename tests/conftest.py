@@ -11,6 +11,7 @@ from collections.abc import AsyncIterator, Generator, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import hypothesis
 import psycopg
 import pytest
 import pytest_asyncio
@@ -21,6 +22,10 @@ from tests.support.programs import missing_programs
 
 if TYPE_CHECKING:
     from tests.support.scheduling import FolderScheduling
+
+# A deadline for each example would measure how busy the machine is; pytest-timeout ends what hangs.
+hypothesis.settings.register_profile("tests", deadline=None)
+hypothesis.settings.load_profile("tests")
 
 
 @pytest.fixture

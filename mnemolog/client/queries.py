@@ -53,7 +53,7 @@ class QueryMixin(ClientBase):
     ) -> WriteResult:
         """Wait until a turn or a command has ended, `timeout` seconds at the most.
 
-        A turn that was refused for a limit and is published again has another end: wait for `attempt` 2, and so on.
+        A turn that failed, or was rejected for a limit, and is published again has another end: wait for `attempt` 2.
         Raises `WaitTimeoutError` that says how far the turn is; the stages go on with it.
         """
         return await wait_for_end(

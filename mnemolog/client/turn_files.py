@@ -131,13 +131,14 @@ class TurnFilePublisher:
 
 
 async def _end_of_record(client: MemoryClient, record: PublishedRecord, seconds: float) -> WriteResult:
-    """The end of this very record: that of a copy before it which was refused for a limit is another one."""
+    """The end of this very record: that of an earlier copy which failed or was rejected for a limit is another one."""
     attempt = 1
     while True:
         result = await client.wait(
             record.turn_id, timeout=seconds, user_id=record.user_id, tenant=record.tenant, attempt=attempt
         )
-        if result.limit is None or not _precedes(result.position, record.position):
+        may_follow = result.status == "failed" or result.limit is not None
+        if not (may_follow and _precedes(result.position, record.position)):
             return result
         attempt = result.attempt + 1
 

@@ -43,6 +43,10 @@ class ReplyStore:
         """Forget what was kept before `older_than`; gives how many replies that were."""
         return await retry_while_unavailable(partial(self._purge, older_than), name="replies_purge")
 
+    async def forget(self, owner: str, source_id: str) -> None:
+        """Forget the replies for a source, so that its next attempt asks anew."""
+        await retry_while_unavailable(partial(self._forget, owner, source_id), name="replies_forget")
+
     async def _get(self, keys: Sequence[ReplyKey]) -> tuple[StoredReply, ...]:
         async with self._pool.connection() as connection:
             cursor = await connection.execute(_SQL["get"], _key_columns(keys))
@@ -65,6 +69,10 @@ class ReplyStore:
         async with self._pool.connection() as connection:
             cursor = await connection.execute(_SQL["purge"], {"older_than": older_than})
             return cursor.rowcount
+
+    async def _forget(self, owner: str, source_id: str) -> None:
+        async with self._pool.connection() as connection:
+            await connection.execute(_SQL["forget"], {"owner": owner, "source_id": source_id})
 
 
 _COLUMNS: Final = tuple(field.name for field in fields(StoredReply))

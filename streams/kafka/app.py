@@ -54,7 +54,7 @@ class StageApp(faust.App):
         """Stop, and close what Faust keeps open when it was never fully started."""
         await super().stop()
         consumer: Any = self._consumer
-        loop = consumer._thread.thread_loop if consumer is not None else None  # noqa: SLF001 -- nobody else can
+        loop = consumer._thread.thread_loop if consumer is not None else None  # noqa: SLF001 -- nothing public closes it
         # The thread closes its loop when it ends; one that never began has three open files in it.
         if loop is not None and consumer._thread._thread is None:  # noqa: SLF001 -- as above
             loop.close()
@@ -99,7 +99,7 @@ class StageApp(faust.App):
         except (NotReady, ProducerSendError) as error:
             if error.__cause__ is not None:
                 raise error.__cause__ from error
-            raise ProducerDead(f"the producer of {topic} does not run: start the stage anew ({error!r})") from error
+            raise ProducerDead(f"the producer of {topic} does not run: start the stage again ({error!r})") from error
 
 
 def build_app(
@@ -134,7 +134,7 @@ def _attach_agent(app: StageApp, topic: str) -> None:
     async def agent(stream: Any) -> None:
         try:
             await app.window.run(deliveries(stream), app.crash)
-        # Faust would read on in a new agent, behind the record that was taken and is held by nobody.
+        # Faust would read on in a new agent, behind the record that was taken, which would be lost.
         except Exception as error:
             await app.crash(error)
             raise

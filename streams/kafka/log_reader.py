@@ -76,7 +76,7 @@ class KafkaLogReader:
             await consumer.stop()
 
     async def close(self) -> None:
-        """Leave Kafka; a later call connects anew."""
+        """Disconnect; a later call connects again."""
         async with self._starting:
             consumer, self._consumer = self._consumer, None
             if consumer is not None:

@@ -23,7 +23,7 @@ class KafkaRecord:
 
     @property
     def position(self) -> str:
-        """`topic/partition/offset`: the record's name for ever."""
+        """`topic/partition/offset`: names the record."""
         return f"{self.topic}/{self.partition}/{self.offset}"
 
 

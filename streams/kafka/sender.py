@@ -76,7 +76,7 @@ class Sender:
         except (MessageSizeTooLargeError, RecordTooLargeError) as error:
             raise RecordTooLarge(f"{topic} refused a record as too large: {error}") from error
         except KafkaError as error:
-            raise ProducerDead(f"sending to {topic} failed for good: start the stage anew ({error!r})") from error
+            raise ProducerDead(f"sending to {topic} failed permanently: start the stage again ({error!r})") from error
         metrics.RECORDS_SENT.labels(topic=topic).inc()
         return sent
 

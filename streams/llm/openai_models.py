@@ -66,7 +66,7 @@ class OpenAiChatModel:
     A prompt whose own model is unknown is refused, and one whose own timeout has passed a few times.
 
     `structured_output` says how the server is told the form of the reply: by a strict JSON Schema, or, for servers
-    that lack it, in words with or without JSON mode. `temperature=None` leaves it to models that refuse to be told.
+    that lack it, in the prompt, with or without JSON mode. `temperature=None` is for models that refuse this parameter.
     Raises `ProviderConfigurationError` where there is no key for OpenAI.
     """
 

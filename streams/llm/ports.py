@@ -87,7 +87,7 @@ class Prompt:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reply:
-    """A model's words, unparsed, with the model that said them and what they cost."""
+    """The text of a model's reply, unparsed, with the model and the tokens used."""
 
     text: str
     model: str

@@ -11,6 +11,7 @@ from mnemolog.projections.stores.event_history import EventHistoryStore
 from mnemolog.projections.stores.facts import FactStore
 from mnemolog.projections.stores.limits import LimitReservations
 from mnemolog.projections.stores.policies import PolicyStore
+from mnemolog.projections.stores.replies import ReplyStore
 from mnemolog.schemas.commit import Commit
 from mnemolog.schemas.envelopes import EmbeddedFacts, Envelope, ExtractedFacts, MatchedFacts
 from mnemolog.streams.commands.handler import CommandHandler
@@ -107,6 +108,7 @@ class DecisionStages:
             settings=self._effective,
             embedding_model=self._models.embedder.model,
             wait_until_projected=wait_until_projected,
+            forget_replies=ReplyStore(self._pool).forget,
             clock=self._clock,
         )
 

@@ -43,6 +43,7 @@ class ResolveStage:
         settings: TurnSettings,
         embedding_model: str,
         wait_until_projected: WaitUntilProjected,
+        forget_replies: Callable[[str, str], Awaitable[None]],
         clock: Callable[[], datetime],
     ) -> None:
         self._finder = finder
@@ -53,6 +54,7 @@ class ResolveStage:
         self._settings = settings
         self._embedding_model = embedding_model
         self._wait_until_projected = wait_until_projected
+        self._forget_replies = forget_replies
         self._clock = clock
         self._attempts: dict[str, int] = {}
 
@@ -75,7 +77,10 @@ class ResolveStage:
         else:
             envelope = envelope.model_copy(update={"scope_version": status.scope_version})
         is_late = status.latest_key_end is not None and envelope.occurred_at < status.latest_key_end
-        return await self._decide(envelope, rules, attempt, is_late=is_late)
+        commit = await self._decide(envelope, rules, attempt, is_late=is_late)
+        if commit.retryable and commit.outcome == "failed":  # another attempt has to ask the models anew
+            await self._forget_replies(envelope.owner, envelope.source_id)
+        return commit
 
     async def decide(self, envelope: MatchedFacts, *, attempt: int = 1) -> Commit:
         """What would be committed, by the candidates that `envelope` brings; nothing is waited for or sent."""
@@ -137,8 +142,10 @@ class ResolveStage:
 
 
 def _may_retry(status: SourceStatus, envelope: MatchedFacts) -> bool:
-    """Whether the source was refused for a limit and has been published anew: another record, not the same again."""
-    return status.retryable and status.origin != envelope.origin
+    """Whether the source failed, or was rejected for a limit, and this is a later record of it, not a redelivery."""
+    last, origin = status.origin, envelope.origin
+    same_log = last is not None and (last.topic, last.partition) == (origin.topic, origin.partition)
+    return status.retryable and not (last and same_log and origin.offset <= last.offset)
 
 
 def _count_decision(decision: TurnDecision) -> None:

@@ -1,4 +1,4 @@
-"""What an application does with the client, and what it is told when something is wrong."""
+"""What an application does with the client, and the errors that it gets."""
 
 from datetime import UTC, datetime, timedelta
 from functools import partial

@@ -89,7 +89,7 @@ def test_an_application_without_extras_publishes_and_queries(
     assert told.pop("notice").endswith("pip install 'mnemolog[offline]'")
     assert told == {
         "own": ["application"] * 4,
-        "events": ["ADD"],
+        "events": ["fact_added"],
         "facts": ["Pat lives in Bern."],
         "hits": ["Pat lives in Bern."],
         "installed": [],

@@ -165,6 +165,6 @@ def test_work_under_way_is_finished_when_told_to_stop(
     with shell.start("worker") as worker:
         assert len(worker.ready_message()["stages"]) == 6
         assert shell.json("publish", "-", "--wait", stdin=lines)["ends"] == {"facts": 200}
-        books = shell.json("audit")
-        assert (books["ok"], books["audit"]["accepted"], books["audit"]["in_flight"]) == (True, 200, 0)
+        audited = shell.json("audit")
+        assert (audited["ok"], audited["audit"]["accepted"], audited["audit"]["in_flight"]) == (True, 200, 0)
         assert worker.terminate() == 0

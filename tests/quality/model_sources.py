@@ -1,4 +1,4 @@
-"""The models of a run: live, recorded on a tape, or played back from one."""
+"""The models of a run: live, recorded, or replayed from a recording."""
 
 from pathlib import Path
 

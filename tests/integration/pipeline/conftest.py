@@ -28,9 +28,3 @@ async def shared_worker(
 def tenant(shared_worker: StreamsSettings, topic_suffix: str) -> TenantHarness:
     """A tenant of the test's own on the shared worker."""
     return TenantHarness(shared_worker, f"tenant-{topic_suffix}")
-
-
-@pytest.fixture
-def settings(bootstrap: str, database: str, topic_suffix: str) -> StreamsSettings:
-    """For a worker of the test's own, with topics and a database of its own."""
-    return worker_settings(bootstrap, database, f"{topic_suffix}-")

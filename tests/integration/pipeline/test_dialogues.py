@@ -20,7 +20,8 @@ from tests.support.harnesses.worker_harness import (
     wait_for_outcomes,
     with_chat_server,
 )
-from tests.support.servers.canned_replies import LocomoReplies, locomo_folder
+from tests.support.locomo import locomo_folder
+from tests.support.servers.canned_replies import LocomoReplies
 from tests.support.servers.openai_server import OpenAiServer
 
 pytestmark = [
@@ -34,7 +35,7 @@ DIALOGUES = ("conv-26", "conv-30")
 
 
 def dialogue_turns() -> list[Turn]:
-    """Each dialogue is one user's; who speaks is told by the turn."""
+    """Each dialogue is one user's; the turn names who speaks."""
     lines = map(orjson.loads, (locomo_folder() / "turns.jsonl").read_bytes().splitlines())
     return [
         Turn(

@@ -75,7 +75,7 @@ def chat_tenant(chat_worker: tuple[StreamsSettings, OpenAiServer], topic_suffix:
 
 
 class ManualAckBroker:
-    """Confirms each record only when it is told to."""
+    """Confirms a record only when the test does."""
 
     def __init__(self) -> None:
         self.sent: list[asyncio.Future[RecordMetadata]] = []

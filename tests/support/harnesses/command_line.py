@@ -61,7 +61,7 @@ class CommandLine:
 
     @contextmanager
     def start(self, *arguments: str) -> Iterator["RunningCommand"]:
-        """A command that runs until it is told to stop; killed at the end if it still runs."""
+        """A command that runs until it gets a signal; killed at the end if it still runs."""
         log = self.folder / f"{arguments[0]}.log"
         with log.open("ab") as stderr:
             process = subprocess.Popen(
@@ -91,7 +91,7 @@ class RunningCommand:
     log: Path
 
     def ready_message(self) -> Any:
-        """What the command says once it serves. Fails with its log when it ends instead."""
+        """The JSON that the command prints once it serves. Fails with its log when it ends instead."""
         assert self.process.stdout is not None
         line = self.process.stdout.readline()
         assert line, self.log.read_text()

@@ -1,4 +1,4 @@
-"""Turns decided by the real resolver on real tables, with a reader that says what a test wants; without Kafka."""
+"""Decides turns with the real resolver on real tables and a scripted model, without Kafka."""
 
 import math
 from collections import deque
@@ -20,7 +20,7 @@ from mnemolog.streams.runtime.decision_stages import DecisionStages
 from mnemolog.streams.settings import StreamsSettings
 from mnemolog.streams.stages.envelope import ReceivedEnvelope
 from tests.support.builders.commits import ALICE, MODEL, day, vector
-from tests.support.builders.prompts import decisions_reply
+from tests.support.builders.model_replies import decisions_reply
 from tests.support.harnesses.projected_database import ProjectedDatabase
 
 TOPIC = "conversation_turns"
@@ -29,7 +29,7 @@ ScriptedReply = str | Callable[[Prompt], str]
 
 @dataclass
 class ScriptedChatModel:
-    """A chat model that says one thing after another, and the last one again."""
+    """A chat model that gives one reply after another, and then repeats the last one."""
 
     replies: deque[ScriptedReply] = field(default_factory=deque)
     prompts: list[Prompt] = field(default_factory=list)
@@ -49,7 +49,7 @@ class ScriptedChatModel:
 
 
 class SimilarEmbedder:
-    """An embedder to whom all texts are alike."""
+    """An embedder whose vectors are all similar."""
 
     model = MODEL
 
@@ -77,7 +77,7 @@ class ResolverHarness:
     async def resolve_turn(
         self, *said: str | ExtractedFact, at: datetime, source_id: str | None = None, **fields: Any
     ) -> Commit:
-        """Decide a turn that says these things, and project its commit."""
+        """Decide a turn with these facts, and project its commit."""
         source_id = source_id or f"t{self._turns}"
         commit = await self.resolve(matched_envelope(*said, at=at, source_id=source_id, offset=self._turns, **fields))
         assert commit is not None
@@ -94,7 +94,7 @@ class ResolverHarness:
         return commit
 
     async def statuses(self) -> dict[str, str]:
-        """How each fact stands, by its text; of equal texts the last."""
+        """The status of each fact by its text; of equal texts the last."""
         rows = await self.stored.rows("SELECT text, status FROM facts ORDER BY recorded_at, fact_id")
         return {row[0]: row[1] for row in rows}
 
@@ -107,15 +107,15 @@ def matched_envelope(
     *said: str | ExtractedFact, at: datetime, source_id: str = "t", offset: int = 0, **fields: Any
 ) -> MatchedFacts:
     """A turn as it reaches the resolver, whose candidates are looked up there."""
-    told = [extracted_fact(one) if isinstance(one, str) else one for one in said]
+    facts = [extracted_fact(one) if isinstance(one, str) else one for one in said]
     defaults: dict[str, Any] = {
         "source_id": source_id,
         "scope": ALICE,
         "origin": Origin(topic=TOPIC, partition=0, offset=offset),
         "occurred_at": at,
         "published_at": at + timedelta(seconds=1),
-        "scope_version": 1_000_000,  # no scope has come so far: the resolver looks itself
-        "facts": tuple(MatchedFact(fact=fact, vector=similar_vector(fact.search_text)) for fact in told),
+        "scope_version": 1_000_000,  # ahead of every scope: the resolver looks for candidates itself
+        "facts": tuple(MatchedFact(fact=fact, vector=similar_vector(fact.search_text)) for fact in facts),
     }
     return MatchedFacts(**defaults | fields)
 
@@ -125,6 +125,6 @@ def extracted_fact(text: str, **fields: Any) -> ExtractedFact:
 
 
 def similar_vector(text: str) -> Vector:
-    """Any two texts are .8 alike: near enough to clash, and too far to be the same."""
+    """Any two texts have a similarity of .8: near enough for a conflict, too far for a duplicate."""
     own = 1 + int(content_hash(text), 16) % 500
     return vector(math.sqrt(0.8), *(math.sqrt(0.2) * (axis == own) for axis in range(1, 501)))

@@ -44,7 +44,7 @@ class Failure(BaseModel):
 
 
 class Failures:
-    """The failures to come, first come first served; safe to change from another thread."""
+    """The failures to come, in their order; safe to change from another thread."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -63,7 +63,7 @@ class Failures:
             return any(one is failure for one, _ in self._coming)
 
     def next_for(self, path: Path, body: bytes) -> Failure | None:
-        """The failure that this request has to suffer."""
+        """The failure that applies to this request."""
         if not self._coming:
             return None
         with self._lock:

@@ -110,6 +110,7 @@ FACTS = st.builds(
     vector=VECTORS,
 )
 STATEMENTS = st.builds(Statement, text=TEXTS, excerpt=TEXTS)
+# A blank text is refused. Hypothesis reports that as a HypothesisWarning about the long repr of the strategy.
 EMBEDDED_TEXTS = st.text(CHARACTERS, min_size=1, max_size=40).filter(str.strip)
 STATUSES = st.sampled_from(["active", "superseded", "pending_confirmation", "undone"])
 FACT_STATES = st.builds(
@@ -200,9 +201,7 @@ COMMITS = st.builds(
     order=st.none() | _command_payloads(),
     reason=st.none() | TEXTS,
     detail=TEXTS,
-    # Deferred, for the strategy's repr: Hypothesis writes it into some of its reports, and that of all events
-    # together is over 30 kB, of which it warns.
-    events=st.lists(st.deferred(_events), max_size=3).map(tuple),
+    events=st.lists(_events(), max_size=3).map(tuple),
     provenance=st.builds(
         Provenance,
         steps=st.lists(

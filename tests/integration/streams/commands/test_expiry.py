@@ -1,6 +1,6 @@
 """The timer on real tables: it orders what has ended to expire, once, and nothing else."""
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from datetime import datetime
 
 import pytest
@@ -39,9 +39,8 @@ GUEST, CARD, LEASE = (fact_id_at(TERMS, ordinal) for ordinal in range(3))
 
 
 @pytest.fixture
-async def harness(database: str) -> AsyncIterator[CommandHarness]:
-    async with ProjectedDatabase.open(database) as stored:
-        yield CommandHarness(stored)
+def harness(db: ProjectedDatabase) -> CommandHarness:
+    return CommandHarness(db)
 
 
 class TimerHarness:

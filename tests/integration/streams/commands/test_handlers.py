@@ -1,6 +1,5 @@
 """What each order does to real tables, and what is refused."""
 
-from collections.abc import AsyncIterator
 from datetime import timedelta
 from uuid import UUID, uuid4
 
@@ -53,10 +52,9 @@ SECRET = fact_id_at(BOBS)
 
 
 @pytest.fixture
-async def harness(database: str) -> AsyncIterator[CommandHarness]:
-    async with ProjectedDatabase.open(database) as stored:
-        await stored.apply(KNOWN, BOBS)
-        yield CommandHarness(stored)
+async def harness(db: ProjectedDatabase) -> CommandHarness:
+    await db.apply(KNOWN, BOBS)
+    return CommandHarness(db)
 
 
 def edit(fact_id: UUID, text: str, **fields: str) -> Edit:

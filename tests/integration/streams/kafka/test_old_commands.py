@@ -9,7 +9,6 @@ from aiokafka import AIOKafkaConsumer, TopicPartition  # type: ignore[import-unt
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic  # type: ignore[import-untyped] # as above
 
 from mnemolog.streams.errors import StartRefused, UnreadCommands
-from mnemolog.streams.kafka.admin import ensure_topics
 from mnemolog.streams.kafka.old_commands import drain_old_commands
 from mnemolog.streams.kafka.topics import CONVERSATION_TURNS, group_id, topic_name
 from tests.support.servers.kafka_client import PARTITIONS, publish, read_all
@@ -20,13 +19,6 @@ COMMANDS = [(b"default/mira", b' {"command_id": "c%d"}' % number) for number in 
     (b"default/jonas", b"delete everything"),
     (b"default/jonas", b""),
 ]
-
-
-@pytest.fixture
-async def prefix(bootstrap: str, topic_suffix: str) -> str:
-    prefix = f"{topic_suffix}-"
-    await ensure_topics(bootstrap, partitions=PARTITIONS, prefix=prefix)
-    return prefix
 
 
 async def publish_old(bootstrap: str, prefix: str, records: Sequence[tuple[bytes, bytes]]) -> None:

@@ -8,7 +8,6 @@ from collections.abc import Callable
 import pytest
 
 from mnemolog.streams import metrics
-from mnemolog.streams.kafka.admin import ensure_topics
 from mnemolog.streams.kafka.app import StageApp, build_app
 from mnemolog.streams.kafka.keyed_window import KeyedWindow
 from mnemolog.streams.kafka.record import KafkaRecord
@@ -17,17 +16,11 @@ from mnemolog.streams.kafka.topics import CONVERSATION_TURNS, topic_name
 from mnemolog.streams.kafka.window import Window
 from mnemolog.streams.runtime.supervisor import SupervisorSettings, run_stages
 from tests.support.polling import eventually
-from tests.support.servers.kafka_client import PARTITIONS, QUICK_TUNING, publish
+from tests.support.servers.kafka_client import QUICK_TUNING, publish
 
 pytestmark = pytest.mark.kafka
 
 SUPERVISION = SupervisorSettings(initial_restart_delay=0.05, max_restart_delay=0.2, check_interval=0.05)
-
-
-@pytest.fixture
-async def prefix(bootstrap: str, topic_suffix: str) -> str:
-    await ensure_topics(bootstrap, partitions=PARTITIONS, prefix=f"{topic_suffix}-")
-    return f"{topic_suffix}-"
 
 
 class SupervisorHarness:

@@ -27,17 +27,11 @@ from tests.support.harnesses.worker_harness import (
     running_worker,
     user_turn,
     wait_for_outcomes,
-    worker_settings,
 )
 from tests.support.polling import eventually
 from tests.support.servers.kafka_client import publish, wait_until
 
 pytestmark = [pytest.mark.kafka, pytest.mark.postgres]
-
-
-@pytest.fixture
-def settings(bootstrap: str, database: str, topic_suffix: str) -> StreamsSettings:
-    return worker_settings(bootstrap, database, f"{topic_suffix}-")
 
 
 async def test_a_log_that_was_made_anew_stops_the_projection_instead_of_being_skipped(

@@ -9,7 +9,8 @@ from mnemolog.schemas.facts import IMPORTANCE_OF_CATEGORY
 from mnemolog.schemas.turn import Message
 from mnemolog.streams.llm.extract_prompt import MAX_FACTS, parse_extraction
 from mnemolog.streams.llm.reply_parser import MAX_COMPLAINTS
-from tests.support.builders.prompts import extracted_json, extraction, facts_reply, user
+from tests.support.builders.model_replies import facts_reply
+from tests.support.builders.prompts import extracted_json, extraction, user
 
 SUBJECT = extraction(user("Hello. I live in Berlin, since 2019."))
 

@@ -10,7 +10,8 @@ from mnemolog.schemas.events import OVERWRITE_OF_VERDICT
 from mnemolog.schemas.provenance import Verdict
 from mnemolog.streams.llm.conflict_list import number_conflicts
 from mnemolog.streams.llm.resolve_prompt import parse_resolution
-from tests.support.builders.prompts import MONDAY, candidate_labels, decision_json, decisions_reply, fact, known_fact
+from tests.support.builders.model_replies import decision_json, decisions_reply
+from tests.support.builders.prompts import MONDAY, candidate_labels, fact, known_fact
 
 BERLIN = known_fact(1, "Alice lives in Berlin since 2019.")
 CAT = known_fact(2, "Alice has a cat.")

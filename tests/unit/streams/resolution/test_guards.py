@@ -48,17 +48,6 @@ def rows() -> list[PolicyRow]:
         ("of a fact at the bound", "CONTRADICT", {"confidence": 0.90}, SURE, RULES, "high_confidence"),
         ("under another bound", "CONTRADICT", plain, SURE, EffectivePolicy(confirm_below=0.99), None),
         ("an end of a sure fact", "REPLACE", plain, UNSURE, RULES, None),
-        *(
-            (f"a guess at a {verdict} of a sure fact", verdict, plain, GUESS, RULES, "low_confidence")
-            for verdict in ("REPLACE", "RETRACT", "EXPIRE")
-        ),
-        ("a guess that denies a sure fact", "CONTRADICT", plain, GUESS, RULES, "high_confidence"),
-        ("a guess at more about a sure fact", "MERGE", plain, GUESS, RULES, None),
-        ("a guess against a fact below the bound", "REPLACE", {"confidence": 0.89}, GUESS, RULES, None),
-        ("a guess against a fact at the bound", "REPLACE", {"confidence": 0.90}, GUESS, RULES, "low_confidence"),
-        ("a guess against a sure risky fact", "REPLACE", plain | {"category": "health"}, GUESS, RULES, "high_risk"),
-        ("a guess where no statement is doubted", "REPLACE", plain, GUESS, EffectivePolicy(confirm_below=0), None),
-        *((f"a guess, side by side: {verdict}", verdict, plain, GUESS, RULES, None) for verdict in ("ADD", "SIMILAR")),
         *((f"{verdict} of health", verdict, health, UNSURE, RULES, "high_risk") for verdict in ENDING),
         *((f"{verdict} of health, surely", verdict, health, SURE, RULES, None) for verdict in ENDING),
         ("of a risky key", "REPLACE", {"key": "iban"}, UNSURE, EffectivePolicy(high_risk=("iban",)), "high_risk"),
@@ -113,8 +102,26 @@ def late_rows(plain: dict[str, Any], human: dict[str, Any]) -> list[PolicyRow]:
     ]
 
 
+def guesses() -> list[tuple[str, Verdict, dict[str, Any], StatementContext, EffectivePolicy, Guard | None]]:
+    plain: dict[str, Any] = {"confidence": 0.95}
+    return [
+        *(
+            (f"a guess at a {verdict} of a sure fact", verdict, plain, GUESS, RULES, "low_confidence")
+            for verdict in ("REPLACE", "RETRACT", "EXPIRE")
+        ),
+        ("a guess that denies a sure fact", "CONTRADICT", plain, GUESS, RULES, "high_confidence"),
+        ("a guess at more about a sure fact", "MERGE", plain, GUESS, RULES, None),
+        ("a guess against a fact below the bound", "REPLACE", {"confidence": 0.89}, GUESS, RULES, None),
+        ("a guess against a fact at the bound", "REPLACE", {"confidence": 0.90}, GUESS, RULES, "low_confidence"),
+        ("a guess against a sure risky fact", "REPLACE", plain | {"category": "health"}, GUESS, RULES, "high_risk"),
+        ("a guess where no statement is doubted", "REPLACE", plain, GUESS, EffectivePolicy(confirm_below=0), None),
+        *((f"a guess, side by side: {verdict}", verdict, plain, GUESS, RULES, None) for verdict in ("ADD", "SIMILAR")),
+    ]
+
+
 @pytest.mark.parametrize(
-    ("verdict", "target", "saying", "rules", "guard"), [pytest.param(*row[1:], id=row[0]) for row in rows()]
+    ("verdict", "target", "saying", "rules", "guard"),
+    [pytest.param(*row[1:], id=row[0]) for row in [*rows(), *guesses()]],
 )
 def test_a_row_of_the_policy(
     verdict: Verdict, target: dict[str, Any], saying: StatementContext, rules: EffectivePolicy, guard: Guard | None

@@ -1,4 +1,3 @@
-import json
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
@@ -19,7 +18,7 @@ from mnemolog.streams.llm.errors import PromptRefusedError
 from mnemolog.streams.llm.ports import AskModel, Prompt, RequestSource, TimedReply, Usage
 from mnemolog.streams.stages.errors import SourceEndedError
 from mnemolog.streams.stages.extract import ExtractStage, parse_source, raw_facts
-from tests.support.servers.canned_replies import fact_json
+from tests.support.builders.model_replies import fact_json, facts_reply
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 FACTS = tuple(UUID(int=number) for number in range(3))
@@ -100,7 +99,7 @@ async def command_record(order: CommandPayload, key: str = "mira") -> ExtractedF
 
 
 def replied(*texts: str, quote: str = "I live in Berlin.") -> str:
-    return json.dumps({"facts": [fact_json(text, quote) for text in texts]})
+    return facts_reply(*(fact_json(text, excerpt=quote) for text in texts))
 
 
 async def test_facts_come_with_what_they_cost() -> None:
@@ -138,8 +137,8 @@ async def test_after_two_reprompts_the_turn_has_failed_and_its_calls_are_counted
 
 
 async def test_after_two_reprompts_what_was_valid_is_kept_and_the_rest_is_told() -> None:
-    facts = [fact_json("Mira lives in Berlin.", "I live in Berlin."), {**fact_json("Mira is 30.", "30"), "key": 3}]
-    reply = json.dumps({"facts": facts})
+    valid = fact_json("Mira lives in Berlin.", excerpt="I live in Berlin.")
+    reply = facts_reply(valid, fact_json("Mira is 30.", excerpt="30", key=3))
     output = await extracted(ScriptedModel(reply, reply, reply), turn().to_bytes())
     assert [each.text for each in output.facts] == ["Mira lives in Berlin."]
     assert output.end is None
