@@ -112,7 +112,7 @@ class Person:
         """Every fact of the scope as it stands, by its text."""
         query = (
             "SELECT * FROM facts WHERE (tenant, user_id, agent_id, app_id, run_id) = (%s, %s, %s, %s, %s) "
-            "ORDER BY recorded_at"
+            "ORDER BY recorded_at, ordinal"
         )
         names = ("tenant", "user_id", "agent_id", "app_id", "run_id")
         own = {"tenant": "default"} | self.scope

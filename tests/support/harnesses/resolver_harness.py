@@ -133,7 +133,7 @@ class ResolverHarness:
 
     async def statuses(self) -> dict[str, str]:
         """How each fact stands, by its text; of equal texts the last."""
-        rows = await self.stored.rows("SELECT text, status FROM facts ORDER BY recorded_at, fact_id")
+        rows = await self.stored.rows("SELECT text, status FROM facts ORDER BY recorded_at, ordinal")
         return {row[0]: row[1] for row in rows}
 
     async def close(self) -> None:
