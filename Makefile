@@ -1,4 +1,4 @@
-# One obvious command per wish; `make help` prints them.
+# One command per task; `make help` prints them.
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
@@ -26,8 +26,16 @@ demo: $(STAMP) ## the whole stack, a real conversation, the result on the screen
 up: $(STAMP) ## Kafka, Postgres and all stages over ./.mnemolog until Ctrl-C
 	@$(BIN)/mnemolog up
 
-test: $(STAMP) ## every test but the long ones
-	@$(BIN)/python -m pytest
+test: $(STAMP) ## every test but the long ones; PROCESSES=2 side by side, ARGS=...
+	@$(BIN)/python -m pytest --numprocesses $(or $(PROCESSES),2) --durations 10 $(ARGS)
+
+test: missing_tools
+
+# What some tests run besides Python, with the Debian package that brings it.
+TOOLS := kcat:kcat promtool:prometheus psql:postgresql-client
+missing_tools:
+	@for tool in $(TOOLS); do command -v $${tool%%:*} >/dev/null || \
+	  echo "$${tool%%:*} is not installed, tests that run it are skipped: apt-get install $${tool##*:}"; done
 
 chaos: $(STAMP) ## kill every stage many times; nothing may be lost or doubled
 	@MNEMOLOG_CHAOS_ROUNDS=$${ROUNDS:-10} $(BIN)/python -m pytest tests/chaos -s --timeout=3600
@@ -47,7 +55,7 @@ lint: $(STAMP) ## ruff, mypy, import contract, dependencies, generated files
 	@$(BIN)/deptry .
 	@$(BIN)/python scripts/generate.py --check
 
-format: $(STAMP) ## let ruff format and mend what it can
+format: $(STAMP) ## format and fix with ruff
 	@$(BIN)/ruff format .
 	@$(BIN)/ruff check --fix .
 

@@ -1,4 +1,4 @@
-"""Mnemolog: what applications import.
+"""The public names of Mnemolog.
 
 async with MemoryClient() as memory:
     turn = await memory.add("I moved to Bern.", user_id="alice")
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
         PublishError,
         ServerUnavailableError,
         SettingsError,
+        UnknownArgumentError,
         WaitTimeoutError,
     )
 
@@ -38,6 +39,7 @@ __all__ = [
     "SettingsError",
     "SyncMemoryClient",
     "TurnReceipt",
+    "UnknownArgumentError",
     "WaitTimeoutError",
 ]
 _MODULES = {
@@ -49,7 +51,7 @@ _MODULES = {
 
 
 def __getattr__(name: str) -> Any:
-    """Import the client when it is asked for: the command line starts without its drivers."""
+    """Import a name at its first use: the command line starts without the drivers."""
     if name not in __all__:
         raise AttributeError(f"module 'mnemolog' has no attribute {name!r}")
     return getattr(import_module(f"mnemolog.{_MODULES.get(name, 'errors')}"), name)

@@ -1,4 +1,4 @@
-"""`mnemolog run_all_in_one`: servers where none are given, topics, tables and all stages, until told to stop."""
+"""`mnemolog up`: embedded servers where none are set, topics, tables and all stages in one process."""
 
 import asyncio
 import os
@@ -17,13 +17,13 @@ from mnemolog.streams.runtime.worker import WorkerReport, run_worker
 
 EMBEDDED_PARTITIONS: Final = 4
 DRAIN_SECONDS_WITHOUT_SERVER: Final = 15.0
-"""Seconds the stages get to end when a server has gone from under them."""
+"""Seconds the stages get to end after a server has ended by itself."""
 
 R = TypeVar("R")
 
 
-class _StopRequested(Exception):  # noqa: N818 - not an error: the user stopped the start
-    """Told to stop before everything ran."""
+class StopRequested(Exception):  # noqa: N818 - not an error: the user stopped it
+    """The stop came before the work was done."""
 
 
 async def run_all_in_one(
@@ -43,11 +43,11 @@ async def run_all_in_one(
     try:
         async with AsyncExitStack() as held:
             running, stack = await held.enter_async_context(_servers(settings, stop, progress, test=test))
-            await _cancel_on_stop(stop, create_topics_and_tables(running))
+            await cancel_on_stop(stop, create_topics_and_tables(running))
             await _run_stages(
                 running, stack, stop, _ready_callback(running, held, announce, embedded=stack is not None)
             )
-    except _StopRequested:
+    except StopRequested:
         return
 
 
@@ -67,12 +67,12 @@ async def _servers(
     start = EmbeddedStack.start(
         settings.data_dir, kafka=not settings.kafka, postgres=not settings.postgres, test=test, progress=progress
     )
-    async with await _cancel_on_stop(stop, start) as stack:
+    async with await cancel_on_stop(stop, start) as stack:
         yield _embedded_settings(settings, stack), stack
 
 
 def _embedded_settings(settings: Settings, stack: EmbeddedStack) -> Settings:
-    """The settings over servers of our own: few partitions, and any free port where the usual one is taken."""
+    """The settings with embedded servers: few partitions, and any free port where the usual one is taken."""
     update: dict[str, Any] = {"postgres": settings.postgres or stack.postgres_url}
     if not settings.kafka:
         update["kafka"] = stack.bootstrap
@@ -122,8 +122,8 @@ async def _run_stages(
             raise end
 
 
-async def _cancel_on_stop(stop: asyncio.Event, coroutine: Coroutine[Any, Any, R]) -> R:
-    """Do `coroutine`, or give it up when `stop` is set first."""
+async def cancel_on_stop(stop: asyncio.Event, coroutine: Coroutine[Any, Any, R]) -> R:
+    """Run `coroutine`; cancel it and raise `StopRequested` when `stop` is set first."""
     task = asyncio.create_task(coroutine)
     stopped = asyncio.create_task(stop.wait())
     try:
@@ -135,5 +135,5 @@ async def _cancel_on_stop(stop: asyncio.Event, coroutine: Coroutine[Any, Any, R]
         return await task
     except asyncio.CancelledError:
         if stop.is_set():
-            raise _StopRequested from None
+            raise StopRequested from None
         raise

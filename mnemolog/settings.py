@@ -1,9 +1,8 @@
 """All settings in one place: read from the environment, checked at start, documented in docs/settings.md."""
 
-import difflib
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -16,7 +15,7 @@ from mnemolog.schemas.scope import check_tenant
 from mnemolog.streams.settings import StreamsSettings
 
 PREFIX = "MNEMOLOG_"
-_NOT_SETTINGS = ("MNEMOLOG_TEST_", "MNEMOLOG_CHAOS_", "MNEMOLOG_BENCH_", "MNEMOLOG_CI")
+_SHORT_NAME_LETTERS = 5  # in a name this short only one wrong letter counts as a misspelling
 
 
 class Settings(StreamsSettings):
@@ -31,7 +30,7 @@ class Settings(StreamsSettings):
 def load_settings(**overrides: Any) -> Settings:
     """Read the settings.
 
-    Raises `SettingsError` that names each wrong setting, and each `MNEMOLOG_` variable that is no setting.
+    Raises `SettingsError` that names each wrong setting, and each variable that looks like a misspelt one.
     """
     _refuse_misspelt(os.environ)
     try:
@@ -42,13 +41,32 @@ def load_settings(**overrides: Any) -> Settings:
         raise SettingsError(_describe_unreadable(error)) from error
 
 
-def _refuse_misspelt(environ: Mapping[str, str]) -> None:
-    known = {PREFIX + name.upper() for name in Settings.model_fields}
-    for name in environ:
-        if name.startswith(PREFIX) and name not in known and not name.startswith(_NOT_SETTINGS):
-            near = difflib.get_close_matches(name, known, n=1)
-            advice = f"did you mean {near[0]}?" if near else "`mnemolog settings` lists all"
-            raise SettingsError(f"{name} is no setting: {advice}")
+def _refuse_misspelt(environment: Iterable[str]) -> None:
+    """Refuse near misses alone: other MNEMOLOG_ variables come from elsewhere, such as Kubernetes' Services."""
+    known = [name.upper() for name in Settings.model_fields]
+    for variable in environment:
+        name = variable.removeprefix(PREFIX)
+        if name == variable or name in known:
+            continue
+        allowed = 1 if len(name) <= _SHORT_NAME_LETTERS else 2
+        edits, nearest = min((_edits_between(name, one), one) for one in known)
+        if edits <= allowed:
+            raise SettingsError(f"{variable} is not a setting: did you mean {PREFIX}{nearest}?")
+
+
+def _edits_between(one: str, other: str) -> int:
+    """Letters to insert, delete, replace, or swap with their neighbour (the optimal string alignment distance)."""
+    before: list[int] = []
+    last = list(range(len(other) + 1))
+    for row, letter in enumerate(one, start=1):
+        current = [row]
+        for column, wanted in enumerate(other, start=1):
+            edits = min(last[column] + 1, current[-1] + 1, last[column - 1] + (letter != wanted))
+            if row > 1 and column > 1 and (letter, one[row - 2]) == (other[column - 2], wanted):
+                edits = min(edits, before[column - 2] + 1)
+            current.append(edits)
+        before, last = last, current
+    return last[-1]
 
 
 def _describe(error: ValidationError) -> str:
@@ -58,11 +76,17 @@ def _describe(error: ValidationError) -> str:
 
 def _describe_one(place: tuple[int | str, ...], message: str) -> str:
     """One fault with its setting; where several do not go together, the message names them."""
-    return f"{PREFIX}{'.'.join(map(str, place)).upper()}: {message}" if place else message
+    if not place:
+        return message
+    name = f"{PREFIX}{'.'.join(map(str, place)).upper()}"
+    if os.environ.get(name, "").startswith("tcp://"):
+        service = name.removesuffix("_PORT").replace("_", "-").lower()
+        message += f" (set by Kubernetes for a Service {service}? Give the pod `enableServiceLinks: false`)"
+    return f"{name}: {message}"
 
 
 def _describe_unreadable(error: UnreadableError) -> str:
-    """A list that is no JSON: Pydantic says in its message alone which one."""
+    """A list that is not JSON: Pydantic says in its message alone which one."""
     field = re.search(r'field "(\w+)"', str(error))
     name = PREFIX + field[1].upper() if field else "a setting"
-    return f'{name} is no JSON: write a list as ["one", "two"]'
+    return f'{name} is not valid JSON: write a list as ["one", "two"]'

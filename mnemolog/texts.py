@@ -39,6 +39,7 @@ def missing_sentence(missing: MissingStatement) -> str:
 
 _MISSING_SENTENCES: Final[Mapping[MissingReason, str]] = {
     "excerpt_not_found": "left out: the excerpt that should prove it does not occur in the turn{near}",
+    "invalid_fact": "left out: no reply of the model stated it in a valid form{near}",
     "near_duplicate": "left out: another statement of the same turn says nearly the same{near}",
     "recalled": "left out: it only echoes memory that was in the prompt, which is no evidence{near}",
     "below_importance": "left out: its importance is below what the policy keeps{near}",
@@ -50,7 +51,7 @@ _MISSING_SENTENCES: Final[Mapping[MissingReason, str]] = {
     "nothing_to_remember": "the turn states nothing to remember",
     "limit": "refused for a limit, {detail}: raise it and publish the turn again under its id",
     "rejected": "refused: {detail}",
-    "failed": "failed: {detail}",
+    "failed": "failed: {detail}; publish the turn again under its id for another attempt",
     "not_decided_yet": "the turn has no end yet: its stages work on it",
 }
 

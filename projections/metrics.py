@@ -31,21 +31,21 @@ RECENT_OVERWRITES: Final = CATALOGUE.gauge(
     labels=("result",),
 )
 PENDING: Final = CATALOGUE.gauge("mnemolog_pending", "overwrites that wait for a confirmation, from the tables")
-PENDING_OLDEST: Final = CATALOGUE.gauge("mnemolog_pending_oldest_seconds", "age of the oldest of them", unit="seconds")
+PENDING_OLDEST: Final = CATALOGUE.gauge(
+    "mnemolog_pending_oldest_seconds", "age of the oldest pending overwrite", unit="seconds"
+)
 PENDING_MEDIAN: Final = CATALOGUE.gauge(
     "mnemolog_pending_median_seconds",
     "median time until an overwrite held in the last 30 days was settled",
     unit="seconds",
 )
 UNRESOLVED: Final = CATALOGUE.gauge(
-    "mnemolog_unresolved_facts", "active facts kept beside others for want of a valid decision, from the tables"
+    "mnemolog_unresolved_facts", "active facts kept beside others because there was no valid decision, from the tables"
 )
-STALE: Final = CATALOGUE.counter(
-    "mnemolog_stale_decisions", "events that met a target which no longer stood as the decision saw it"
-)
+STALE: Final = CATALOGUE.counter("mnemolog_stale_decisions", "events whose target was no longer as the decision saw it")
 REJECTIONS: Final = CATALOGUE.counter(
     "mnemolog_rejections",
-    "records and events of the log that were not done as they say; duplicate_source counts repeated commits",
+    "records and events of the log that could not be applied; duplicate_source counts repeated commits",
     labels=("reason",),
 )
 REPEATED_RECORDS: Final = CATALOGUE.counter(
@@ -64,11 +64,11 @@ BATCH_RECORDS: Final = CATALOGUE.histogram(
 )
 TURN_TO_FACT_SECONDS: Final = CATALOGUE.histogram(
     "mnemolog_turn_to_fact_seconds",
-    "from the broker's time of a turn to its facts standing in the tables",
+    "from the broker's timestamp of a turn to the commit of its facts in the tables",
     buckets=(0.05, 0.1, 0.25, 0.5, 0.75, 1.0, 1.5, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0),
 )
 RETRIES: Final = CATALOGUE.counter(
-    "mnemolog_database_retries", "operations repeated because Postgres was away", labels=("operation",)
+    "mnemolog_database_retries", "operations repeated because Postgres was unavailable", labels=("operation",)
 )
 POOL_WAITING: Final = CATALOGUE.gauge(
     "mnemolog_pool_waiting", "requests that wait for a connection to Postgres", labels=("pool",)

@@ -34,8 +34,8 @@ async def retry_while(
     """
 
     def before_sleep(state: RetryCallState) -> None:
-        error = state.outcome.exception() if state.outcome else None
-        on_retry(state.attempt_number, error or RuntimeError("no outcome"))
+        if state.outcome and (error := state.outcome.exception()):
+            on_retry(state.attempt_number, error)
 
     retrying = AsyncRetrying(
         retry=retry_if_exception(is_temporary),

@@ -7,11 +7,13 @@ from uuid import UUID
 from pydantic import Field, model_validator
 
 from mnemolog.schemas.base import FieldPath, Identifier, Record, Text, Timestamp, Versioned
+from mnemolog.schemas.events import ConflictAction
 from mnemolog.schemas.facts import Slot
 from mnemolog.schemas.policy import Level, Limits, Policy
 from mnemolog.schemas.scope import Scope
 
 MAX_ITEMS = 100
+ResolveAction = Literal[ConflictAction, "merge"]
 FactIds = Annotated[tuple[UUID, ...], Field(min_length=1, max_length=MAX_ITEMS)]
 CommandText = Annotated[Text, Field(min_length=1, max_length=8000, pattern=r"\S", json_schema_extra={"pattern": r"\S"})]
 
@@ -26,7 +28,7 @@ class Edit(Record):
 
 
 class Update(Record):
-    """The application knows better: each text takes the place of a fact, from the time of the command on."""
+    """Each text replaces a fact, from the time of the command on."""
 
     kind: Literal["update"] = "update"
     edits: Annotated[tuple[Edit, ...], Field(min_length=1, max_length=MAX_ITEMS)]
@@ -62,7 +64,7 @@ class Reject(Record):
 
 
 class Correct(Record):
-    """A human's word: no extraction overrules it. Without `ended_at` the old fact never was true."""
+    """A person corrects a fact: no extraction overrules it. Without `ended_at` the old fact was never true."""
 
     kind: Literal["correct"] = "correct"
     edit: Edit
@@ -74,7 +76,7 @@ class Resolve(Record):
 
     kind: Literal["resolve"] = "resolve"
     fact_id: UUID
-    action: Literal["keep_both", "keep_old", "replace", "contradict", "merge"]
+    action: ResolveAction
     targets: Annotated[tuple[UUID, ...], Field(max_length=MAX_ITEMS)] = ()
     text: CommandText | None = None
 
@@ -123,7 +125,7 @@ class SetPolicy(Record):
 
 
 class Expire(Record):
-    """The timer's word: the end of these facts may have come. Those whose end has not are left alone."""
+    """Sent by the timer: the end of these facts may have come. Those whose end has not are left as they are."""
 
     kind: Literal["expire"] = "expire"
     fact_ids: FactIds
@@ -134,11 +136,11 @@ CommandPayload = Annotated[
     Field(discriminator="kind"),
 ]
 TENANT_POLICY_AGENT = "mnemolog-policy"
-"""The agent whose scope a policy of a whole tenant is set in: an order has an owner, and a tenant is none."""
+"""The agent in whose scope a policy of a whole tenant is set: a command needs an owner, and a tenant is not one."""
 
 
 class Command(Versioned):
-    """One order. `command_id` is its source id, `issued_at` when it was given; `actor` says by whom, in words.
+    """One command. `command_id` is its source id, `issued_at` when it was given, `actor` a text that says by whom.
 
     Version 3 added `kind`, since commands are records of `conversation_turns`.
     """
@@ -157,6 +159,21 @@ class Command(Versioned):
         if any("policy" in place for place in paths):
             return f"; a policy has {', '.join(Policy.model_fields)}; limits are {', '.join(Limits.model_fields)}"
         return ""
+
+
+def named_facts(payload: CommandPayload) -> tuple[UUID, ...]:
+    """The facts that a command names."""
+    match payload:
+        case Update(edits=edits):
+            return tuple(edit.fact_id for edit in edits)
+        case Correct(edit=edit):
+            return (edit.fact_id,)
+        case Resolve(fact_id=fact_id, targets=targets):
+            return (fact_id, *targets)
+        case Delete() | Confirm() | Reject() | Expire():
+            return payload.fact_ids
+        case DeleteAll() | Undo() | SetPolicy():
+            return ()
 
 
 def embedded_texts(payload: CommandPayload) -> tuple[str, ...]:

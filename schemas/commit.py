@@ -17,8 +17,8 @@ class Commit(Versioned):
     """One source's one end. `based_on` is the version of the scope that the decisions saw.
 
     Enough to fold (facts with vectors and times), to explain (a decision at each event) and to
-    account for (calls, tokens and milliseconds at each step). `attempt` counts the commits of a source: a turn that was
-    refused for a limit may be published again, and its next commit takes the place of that refusal.
+    account for (calls, tokens and milliseconds at each step). `attempt` counts the commits of a source: a turn that
+    failed, or was rejected for a limit, may be published again, and its next commit takes the place of that end.
     """
 
     source_id: Identifier
@@ -50,5 +50,5 @@ class Commit(Versioned):
 
     @property
     def retryable(self) -> bool:
-        """Whether the same source may have another commit: nothing was done but to refuse it for a limit."""
-        return self.outcome == "rejected" and self.limit is not None
+        """Whether the source may have another commit: a turn that failed, or was rejected for a limit, did nothing."""
+        return self.source_kind == "turn" and (self.outcome == "failed" or self.limit is not None)

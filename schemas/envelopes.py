@@ -1,4 +1,4 @@
-"""What stages hand to one another: one record a source, which carries it to its end whatever happens to it."""
+"""The records between stages: one for each turn or command and stage, up to its end."""
 
 from typing import Literal
 
@@ -12,6 +12,8 @@ from mnemolog.schemas.provenance import Origin, Step
 from mnemolog.schemas.scope import Scope
 from mnemolog.schemas.turn import Overrides
 
+MAX_DETAIL = 2000
+"""Characters of the detail that a source's end may have."""
 Outcome = Literal["facts", "no_facts", "rejected", "failed", "done"]
 """How a source ended; `done` is the end of a command that was carried out."""
 
@@ -28,7 +30,7 @@ class End(Record):
 class Envelope(Versioned):
     """The part that every hop carries. `published_at` is the broker's time of the record, `size` its bytes.
 
-    A command travels like a turn: its `order` goes along, its wordings are the facts.
+    A command passes the stages like a turn, with its `order`; its texts are the facts.
     """
 
     source_id: Identifier

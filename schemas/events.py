@@ -14,11 +14,22 @@ from pydantic import Field
 from mnemolog.schemas.base import Count, Fraction, Record, Text, Timestamp
 from mnemolog.schemas.facts import FactStatus, NewFact, Statement
 from mnemolog.schemas.policy import Level, Policy
-from mnemolog.schemas.provenance import Decision, Guard
+from mnemolog.schemas.provenance import Decision, Guard, Verdict
 
 Targets = Annotated[tuple[UUID, ...], Field(min_length=1)]
 Overwrite = Literal["merge", "replace", "contradict", "retract", "expire"]
+ConflictAction = Literal["keep_both", "keep_old", "replace", "contradict"]
 Relation = Literal["extends", "similar"]
+OVERWRITE_OF_VERDICT: Final[Mapping[Verdict, Overwrite]] = {
+    "MERGE": "merge",
+    "REPLACE": "replace",
+    "CONTRADICT": "contradict",
+    "RETRACT": "retract",
+    "EXPIRE": "expire",
+}
+"""The verdicts that end their targets."""
+VERDICTS_WITH_END_TIME: Final[frozenset[Verdict]] = frozenset({"REPLACE", "RETRACT", "EXPIRE"})
+"""The verdicts that say when their targets end."""
 
 
 class Event(Record):
@@ -280,7 +291,7 @@ class ConflictResolved(Event):
     event: Literal["conflict_resolved"] = "conflict_resolved"
     target: UUID
     targets: tuple[UUID, ...] = ()
-    action: Literal["keep_both", "keep_old", "replace", "contradict"]
+    action: ConflictAction
     ended_at: Timestamp | None = None
 
     @property

@@ -10,15 +10,15 @@ from mnemolog.schemas.base import PART_OF_ANSWERS, Count, Fraction, Record, Text
 from mnemolog.schemas.facts import Slot
 
 Stage = Literal["journal", "extract", "embed", "match", "resolve", "project"]
-DropReason = Literal["excerpt_not_found", "near_duplicate", "recalled", "below_importance"]
+DropReason = Literal["excerpt_not_found", "invalid_fact", "near_duplicate", "recalled", "below_importance"]
 Verdict = Literal["ADD", "KEEP", "MERGE", "REPLACE", "CONTRADICT", "EXTEND", "SIMILAR", "RETRACT", "EXPIRE"]
 """What a reader of two statements can say of them."""
-Guard = Literal["high_risk", "high_confidence", "human_word", "late_news", "add_only"]
+Guard = Literal["high_risk", "high_confidence", "low_confidence", "human_word", "late_news", "add_only"]
 """Why a verdict was not carried out as it stands: the policy that took its place."""
 
 
 class Origin(Record):
-    """The record that started it all: its place in `conversation_turns`."""
+    """The position of the turn or command in `conversation_turns` (in older logs also in `memory_commands`)."""
 
     topic: Text
     partition: Count

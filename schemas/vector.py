@@ -1,8 +1,10 @@
 """Vectors on the wire: base64 of little-endian float16, with the model that made them."""
 
 import base64
+import math
 import struct
 from collections.abc import Sequence
+from operator import mul
 from typing import Self
 
 from pydantic import Field, model_validator
@@ -49,3 +51,9 @@ class Vector(Record):
     @property
     def values(self) -> tuple[float, ...]:
         return struct.unpack(f"<{self.dimensions}e", self.raw)
+
+
+def cosine_similarity(one: Sequence[float], other: Sequence[float]) -> float:
+    """The similarity of two vectors of any length; 0 where one has none."""
+    lengths = math.hypot(*one) * math.hypot(*other)
+    return sum(map(mul, one, other)) / lengths if lengths else 0.0

@@ -17,7 +17,7 @@ def dashboard() -> str:
     content = {
         "uid": "mnemolog",
         "title": "Mnemolog",
-        "description": "Latency, cost, decisions and trouble of all stages. Written by `make generate`.",
+        "description": "Latency, cost, decisions and errors of all stages. Written by `make generate`.",
         "tags": ["mnemolog"],
         "schemaVersion": 41,
         "editable": False,

@@ -1,4 +1,4 @@
-"""What the dashboard asks of Prometheus, in the order in which it is read."""
+"""The dashboard's rows of panels, in their order."""
 
 from typing import Final
 
@@ -16,7 +16,7 @@ OVERVIEW: Final = Row(
     panels=(
         Panel(
             title="Turn to fact",
-            description="From the broker's time of a turn to its facts standing in the tables.",
+            description="From the broker's time of a turn to its facts being in the tables.",
             unit="s",
             queries={"p50": quantile(0.5, TURN_TO_FACT), "p95": quantile(0.95, TURN_TO_FACT)},
             kind="stat",
@@ -24,7 +24,7 @@ OVERVIEW: Final = Row(
         ),
         Panel(
             title="Turns ended",
-            description="Turns a second that reached their end, whichever it is.",
+            description="Turns a second that have ended, with any status.",
             unit="cps",
             queries={"turns": rate("mnemolog_commits_projected_total")},
             kind="stat",
@@ -71,19 +71,19 @@ LATENCY: Final = Row(
     panels=(
         Panel(
             title="Turn to fact over time",
-            description="From the broker's time of a turn to its facts standing in the tables.",
+            description="From the broker's time of a turn to its facts being in the tables.",
             unit="s",
             queries={"p50": quantile(0.5, TURN_TO_FACT), "p95": quantile(0.95, TURN_TO_FACT)},
         ),
         Panel(
             title="Seconds per stage, median",
-            description="From a record's turn in a stage to its durable output.",
+            description="From the start of a record in a stage to its durable output.",
             unit="s",
             queries={"{{stage}}": quantile(0.5, "mnemolog_stage_seconds", "stage")},
         ),
         Panel(
             title="Seconds per stage, p95",
-            description="From a record's turn in a stage to its durable output.",
+            description="From the start of a record in a stage to its durable output.",
             unit="s",
             queries={"{{stage}}": quantile(0.95, "mnemolog_stage_seconds", "stage")},
         ),
@@ -198,7 +198,7 @@ PROJECTION: Final = Row(
 )
 
 TROUBLE: Final = Row(
-    title="Trouble",
+    title="Errors and retries",
     panels=(
         Panel(
             title="Dead letters by stage and reason",
@@ -211,8 +211,8 @@ TROUBLE: Final = Row(
             queries={"{{stage}}": "sum by (stage) (mnemolog_stage_crashes_total)"},
         ),
         Panel(
-            title="Rejections by the log's reader",
-            description="Records and events that were not done as they say. duplicate_source is harmless.",
+            title="Log records that could not be applied",
+            description="By reason. duplicate_source is harmless.",
             queries={"{{reason}}": "sum by (reason) (mnemolog_rejections_total)"},
         ),
         Panel(
@@ -230,8 +230,8 @@ TROUBLE: Final = Row(
             queries={"{{pool}}": "sum by (pool) (mnemolog_pool_waiting)"},
         ),
         Panel(
-            title="Work met again",
-            description="Repeats after a crash or a rebalance; each was dropped.",
+            title="Repeated records",
+            description="Delivered again after a crash or a rebalance; each was dropped.",
             unit="cps",
             queries={
                 "dropped {{stage}}": rate("mnemolog_repeats_dropped_total", "stage"),

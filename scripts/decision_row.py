@@ -1,4 +1,4 @@
-"""What the dashboard asks about decisions: how often memory is overwritten, how often wrongly, and what waits."""
+"""The dashboard's row about decisions: how often memory is overwritten, how often wrongly, and what is pending."""
 
 from typing import Final
 
@@ -34,7 +34,7 @@ DECISIONS: Final = Row(
         ),
         Panel(
             title="Wrong-overwrite rate",
-            description="Of what models decided to overwrite in the last 30 days, the share taken back since, by how.",
+            description="Of the overwrites that models decided in the last 30 days, the share that was wrong, by how.",
             unit="percentunit",
             queries={
                 "all": WRONG_OVERWRITES,
@@ -44,19 +44,19 @@ DECISIONS: Final = Row(
             },
         ),
         Panel(
-            title="Taken back",
-            description="Overwrites undone, rejected while they were pending, or corrected by a human.",
+            title="Overwrites undone, rejected or corrected",
+            description="By how: undone, rejected while pending, or corrected by a human.",
             unit="cps",
             queries={"{{how}}": rate("mnemolog_overwrites_taken_back_total", "how")},
         ),
         Panel(
-            title="Waiting for a word",
-            description="Overwrites that wait for a confirmation, and facts whose conflict nobody could decide.",
+            title="Pending and unresolved",
+            description="Overwrites that wait for a confirmation, and facts whose conflict could not be decided.",
             queries={"pending": "max(mnemolog_pending)", "unresolved": "max(mnemolog_unresolved_facts)"},
         ),
         Panel(
             title="Age of pending facts",
-            description="The oldest that waits, and the median time until one was settled in the last 30 days.",
+            description="The oldest pending fact, and the median time until one was settled in the last 30 days.",
             unit="s",
             queries={
                 "oldest": "max(mnemolog_pending_oldest_seconds)",
@@ -64,7 +64,7 @@ DECISIONS: Final = Row(
             },
         ),
         Panel(
-            title="What became of pending facts",
+            title="Pending facts by outcome",
             description="Of the overwrites held back in the last 30 days, the share by settlement; confirmed and "
             "rejected together are the resolution rate.",
             unit="percentunit",
@@ -77,15 +77,15 @@ DECISIONS: Final = Row(
             queries={"{{outcome}}": rate("mnemolog_commits_projected_total", "outcome")},
         ),
         Panel(
-            title="Statements that became no fact",
+            title="Statements not stored",
             description="Left out before anything was decided about them, by reason.",
             unit="cps",
             queries={"{{reason}}": rate("mnemolog_facts_dropped_total", "reason")},
         ),
         Panel(
-            title="Doubtful decisions",
-            description="Unresolved: kept beside the known fact for want of a valid decision. Stale: met a target that "
-            "had changed.",
+            title="Unresolved and stale decisions",
+            description="Unresolved: kept beside the known fact because no valid decision was made. Stale: the target "
+            "had changed since.",
             unit="cps",
             queries={
                 "unresolved": rate("mnemolog_unresolved_total"),

@@ -1,4 +1,4 @@
-"""Write every generated file, or with --check say which ones differ from what would be written.
+"""Write every generated file, or with --check show which ones differ.
 
 To generate another file, add its path and its function to GENERATED.
 """
@@ -20,6 +20,7 @@ from mnemolog.schemas.commit import Commit
 from mnemolog.schemas.envelopes import EmbeddedFacts, ExtractedFacts, MatchedFacts
 from mnemolog.schemas.turn import Turn
 from mnemolog.settings import PREFIX, Settings
+from scripts.cldr_words import cldr_words
 from scripts.dashboard import dashboard
 from scripts.image_locks import build_lock, runtime_lock
 from scripts.vocabulary import VOCABULARY
@@ -56,7 +57,7 @@ def settings_page() -> str:
     ]
     return _page(
         "Settings",
-        "Each is an environment variable. A wrong value, or a name that is no setting, is refused at start.",
+        "Each is an environment variable. A wrong value is refused; so is a name one or two letters from a setting.",
         _table(("setting", "value", "default", "meaning"), rows),
     )
 
@@ -71,7 +72,7 @@ def metrics_page() -> str:
     ]
     return _page(
         "Metrics",
-        "What a worker shows at `/metrics`. No label names a user or holds text.",
+        "The metrics of a worker at `/metrics`. No label names a user or holds text.",
         _table(("metric", "kind", "unit", "labels", "meaning"), rows),
     )
 
@@ -95,6 +96,7 @@ GENERATED: Mapping[str, Callable[[], str]] = {
     "docs/settings.md": settings_page,
     "docs/metrics.md": metrics_page,
     "docs/vocabulary.md": vocabulary_page,
+    "streams/text/cldr_words.json": cldr_words,
     "grafana/dashboards/mnemolog.json": dashboard,
     "deploy/build.lock": build_lock,
     "deploy/runtime.lock": runtime_lock,

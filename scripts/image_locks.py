@@ -17,9 +17,10 @@ _PIN = re.compile(r"^(?P<name>[A-Za-z0-9][A-Za-z0-9._-]*)==.*(?:\n[ ]+.*)*\n?", 
 
 
 def runtime_lock() -> str:
-    """What `mnemolog` with the extra `offline` needs to run."""
+    """What a worker with either provider needs: the core and all extras but `embedded`."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    return lock_subset([*project["dependencies"], *project["optional-dependencies"]["offline"]])
+    extras = project["optional-dependencies"]
+    return lock_subset([*project["dependencies"], *extras["server"], *extras["offline"], *extras["openai"]])
 
 
 def build_lock() -> str:

@@ -1,4 +1,4 @@
-"""What a dashboard is made of."""
+"""The parts of a dashboard: panels and rows."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Questions to Prometheus, as Grafana sends them: its variables stand for spans of time."""
+"""Queries of Prometheus with the variables of Grafana for spans of time."""
 
 
 def rate(metric: str, *by: str) -> str:

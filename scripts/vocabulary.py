@@ -1,6 +1,6 @@
 """What each event does to rows, and what other memory layers call it.
 
-The others are the vocabularies that memory layers use: the resolutions of a smart store (ADD, MERGE, REPLACE, KEEP,
+The other vocabularies are: the resolutions of a smart store (ADD, MERGE, REPLACE, KEEP,
 CONTRADICT), the actions of an arbitration (insert, update, supersede, expire, noop, mark_pending_confirmation), the
 operations of a reconciliation (ADD, UPDATE, NOOP, DELETE) and the relations of a classification (update, extend,
 similar, noop). `docs/vocabulary.md` is written from here.
@@ -17,7 +17,7 @@ Classification = Literal["update", "extend", "similar", "noop"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VocabularyEntry:
-    """One event. Where it can mean several words of a vocabulary, all are named; where it has none, none is."""
+    """One event, with all words that a vocabulary has for it."""
 
     event: str
     resolution: tuple[Resolution, ...] = ()
@@ -33,8 +33,8 @@ VOCABULARY: Final[tuple[VocabularyEntry, ...]] = (
         resolution=("ADD",),
         arbitration=("insert",),
         reconciliation=("ADD",),
-        effect="a new active row; one that is told late is born ended: superseded, with the newer fact's begin as its "
-        "true_to",
+        effect="a new active row; a late statement is superseded from the beginning, with the newer fact's "
+        "begin as its true_to",
     ),
     VocabularyEntry(
         event="fact_skipped",
@@ -42,7 +42,7 @@ VOCABULARY: Final[tuple[VocabularyEntry, ...]] = (
         arbitration=("noop",),
         reconciliation=("NOOP",),
         classification=("noop",),
-        effect="no row; the known fact has one mention more",
+        effect="no row; the known fact has one more mention",
     ),
     VocabularyEntry(
         event="fact_confirmed",
@@ -50,7 +50,7 @@ VOCABULARY: Final[tuple[VocabularyEntry, ...]] = (
         arbitration=("noop",),
         reconciliation=("NOOP",),
         classification=("noop",),
-        effect="no row; the known fact has one mention more, and its confidence rises by a quarter of the doubt",
+        effect="no row; the known fact has one more mention, and its confidence rises by a quarter of the doubt",
     ),
     VocabularyEntry(
         event="facts_merged",
@@ -58,7 +58,7 @@ VOCABULARY: Final[tuple[VocabularyEntry, ...]] = (
         arbitration=("update",),
         reconciliation=("UPDATE",),
         classification=("update",),
-        effect="a new active row; the old ones superseded, no longer believed from now on (believed_to)",
+        effect="a new active row; the old ones are superseded and no longer believed (believed_to)",
     ),
     VocabularyEntry(
         event="fact_replaced",
@@ -66,7 +66,7 @@ VOCABULARY: Final[tuple[VocabularyEntry, ...]] = (
         arbitration=("supersede",),
         reconciliation=("UPDATE",),
         classification=("update",),
-        effect="a new active row; the old ones superseded, true until the new one began (true_to)",
+        effect="a new active row; the old ones are superseded, true until the new one began (true_to)",
     ),
     VocabularyEntry(
         event="fact_contradicted",
@@ -74,7 +74,7 @@ VOCABULARY: Final[tuple[VocabularyEntry, ...]] = (
         arbitration=("supersede",),
         reconciliation=("UPDATE",),
         classification=("update",),
-        effect="a new active row; the old ones archived: never true, no longer believed from now on (believed_to)",
+        effect="a new active row; the old ones are archived: never true, and no longer believed (believed_to)",
     ),
     VocabularyEntry(
         event="fact_extended",
@@ -82,7 +82,7 @@ VOCABULARY: Final[tuple[VocabularyEntry, ...]] = (
         arbitration=("insert",),
         reconciliation=("ADD",),
         classification=("extend",),
-        effect="a new active row with the relation extends to the old ones, which stay as they are",
+        effect="a new active row with the relation extends to the old ones, which do not change",
     ),
     VocabularyEntry(
         event="facts_related",
@@ -90,27 +90,27 @@ VOCABULARY: Final[tuple[VocabularyEntry, ...]] = (
         arbitration=("insert",),
         reconciliation=("ADD",),
         classification=("similar",),
-        effect="a new active row with the relation similar to the old ones, which stay as they are",
+        effect="a new active row with the relation similar to the old ones, which do not change",
     ),
     VocabularyEntry(
         event="fact_expired",
         arbitration=("expire",),
         reconciliation=("DELETE",),
-        effect="the old ones expired, true until then (true_to); an end that is still to come is noted and they stay "
-        "active until it has; the announcement, where there is one, is a new active row",
+        effect="the old ones are expired, true until then (true_to); with a future end they stay active until "
+        "then; the announcement, if there is one, is a new active row",
     ),
     VocabularyEntry(
         event="fact_retracted",
         arbitration=("expire",),
         reconciliation=("DELETE",),
-        effect="the old ones retracted, true until then (true_to); those deleted by a command are no longer believed "
-        "(believed_to); the statement, where there is one, is a new active row",
+        effect="the old ones are retracted, true until then (true_to); those deleted by a command are no longer"
+        " believed (believed_to); the statement, if there is one, is a new active row",
     ),
     VocabularyEntry(
         event="fact_pending",
         arbitration=("mark_pending_confirmation",),
-        effect="a new row that waits for a confirmation (pending_confirmation), and a row of pending_confirmations; "
-        "the old ones stay as they are",
+        effect="a new row with the status pending_confirmation, and a row of pending_confirmations; the old "
+        "ones do not change",
     ),
     VocabularyEntry(
         event="pending_confirmed",
@@ -118,7 +118,7 @@ VOCABULARY: Final[tuple[VocabularyEntry, ...]] = (
         arbitration=("update", "supersede", "expire"),
         reconciliation=("UPDATE", "DELETE"),
         classification=("update",),
-        effect="the waiting row active, believed from now on; the old ones as what was held back would have left them",
+        effect="the pending row becomes active and believed; the old ones change as the held overwrite says",
     ),
     VocabularyEntry(
         event="pending_rejected",
@@ -126,7 +126,7 @@ VOCABULARY: Final[tuple[VocabularyEntry, ...]] = (
         arbitration=("noop",),
         reconciliation=("NOOP",),
         classification=("noop",),
-        effect="the waiting row archived, never believed; the old one that a statement repeated is confirmed",
+        effect="the pending row is archived and never believed; an old one that a statement repeated is confirmed",
     ),
     VocabularyEntry(
         event="fact_corrected",
@@ -134,8 +134,8 @@ VOCABULARY: Final[tuple[VocabularyEntry, ...]] = (
         arbitration=("supersede",),
         reconciliation=("UPDATE",),
         classification=("update",),
-        effect="a new active row with a human's authority; the old one superseded, no longer believed from now on, or "
-        "true until the end that the human named",
+        effect="a new active row with the authority of a human; the old one is superseded and no longer "
+        "believed, or true until the given end",
     ),
     VocabularyEntry(
         event="conflict_resolved",
@@ -147,8 +147,8 @@ VOCABULARY: Final[tuple[VocabularyEntry, ...]] = (
     ),
     VocabularyEntry(
         event="decision_undone",
-        effect="each row that the decision changed stands as before it; the one it brought is undone, no longer "
-        "believed",
+        effect="each row that the decision changed has its former state again; a row that it added is undone "
+        "and no longer believed",
     ),
-    VocabularyEntry(event="policy_set", effect="no row of facts; the policy's row is written"),
+    VocabularyEntry(event="policy_set", effect="no row of facts; a row of policies"),
 )

@@ -1,8 +1,8 @@
-"""What can go wrong on the Kafka side, named by what the caller can do.
+"""Errors of this package, grouped by what the caller can do.
 
 `StartRefused`: the operator changes something and starts again.
 `UndeliverableRecord`: the record goes to the dead letters; sending it again cannot help.
-`StageCrash`: nothing is acknowledged, the stage's App is crashed and started anew.
+`StageCrash`: nothing is acknowledged; the stage's App is stopped and a new one is started.
 """
 
 # ruff: noqa: N818 -- the names say what happened; "Error" would add nothing
@@ -25,7 +25,7 @@ class RetentionTooShort(StartRefused):
 
 
 class UnreadCommands(StartRefused):
-    """The topic of commands of version 0.1 holds records that no stage has read."""
+    """The topic of commands of earlier versions holds records that no stage has read."""
 
     def __init__(self, count: int, topic: str) -> None:
         super().__init__(
@@ -40,7 +40,7 @@ class TopicNotCreated(StartRefused):
 
 
 class UndeliverableRecord(StreamsError):
-    """This record will never be accepted as it is: dead-letter what it came from."""
+    """This record can never be sent: its origin goes to the dead letters."""
 
 
 class RecordTooLarge(UndeliverableRecord):
@@ -48,7 +48,7 @@ class RecordTooLarge(UndeliverableRecord):
 
 
 class StageCrash(StreamsError):
-    """The stage cannot go on in this App: crash it, unacknowledged, and start it anew."""
+    """The stage cannot continue in this App: it stops without acknowledging and a new App is started."""
 
 
 class ProducerDead(StageCrash):
@@ -72,10 +72,10 @@ class ResultCountMismatch(StreamsError):
 
 
 class LogMismatch(StartRefused):
-    """The log does not hold what the tables have folded from it: it was lost, cut or made anew."""
+    """The log does not hold what the tables were built from: it was lost, cut or created again."""
 
     def __init__(self, partition: int, offset: int) -> None:
         super().__init__(
-            f"offset {offset} of partition {partition} of memory_events is not what the tables have folded from there: "
-            "the log was lost or made anew. Bring the log back, or point MNEMOLOG_POSTGRES to a database of this log"
+            f"offset {offset} of partition {partition} of memory_events is not what the tables were built from: "
+            "the log was lost or created again. Restore the log, or point MNEMOLOG_POSTGRES to a database of this log"
         )

@@ -1,4 +1,4 @@
-"""Every metric of this package: name, kind, unit and meaning; labels have few values and never name a user."""
+"""Every metric of this package. Labels have few values and never name a user."""
 
 from typing import Final
 
@@ -7,16 +7,16 @@ from mnemolog.projections.metric_catalogue import MetricCatalogue
 CATALOGUE: Final = MetricCatalogue()
 
 RECORDS_SENT: Final = CATALOGUE.counter(
-    "mnemolog_records_sent", "records that the broker has confirmed", labels=("topic",)
+    "mnemolog_records_sent", "records acknowledged by the broker", labels=("topic",)
 )
 SEND_RETRIES: Final = CATALOGUE.counter(
-    "mnemolog_send_retries", "sends that failed for now and were repeated", labels=("topic",)
+    "mnemolog_send_retries", "sends retried after a temporary failure", labels=("topic",)
 )
 DEAD_LETTERED: Final = CATALOGUE.counter(
-    "mnemolog_dead_letters", "records put into dead_letters", labels=("stage", "reason")
+    "mnemolog_dead_letters", "records written to the topic dead_letters", labels=("stage", "reason")
 )
 REPEATS_DROPPED: Final = CATALOGUE.counter(
-    "mnemolog_repeats_dropped", "records whose origin was handled before", labels=("stage",)
+    "mnemolog_repeats_dropped", "records skipped because their origin was already processed", labels=("stage",)
 )
 STAGE_CRASHES: Final = CATALOGUE.counter(
     "mnemolog_stage_crashes", "crashes and failed starts of a stage, each followed by a restart", labels=("stage",)
@@ -43,11 +43,13 @@ WINDOW_STALLED: Final = CATALOGUE.gauge(
     labels=("stage",),
 )
 DRAIN_REDONE: Final = CATALOGUE.counter(
-    "mnemolog_drain_redone", "records begun before a rebalance or stop and to be done again", labels=("stage",)
+    "mnemolog_drain_redone",
+    "records started before a rebalance or stop that will be processed again",
+    labels=("stage",),
 )
 STAGE_SECONDS: Final = CATALOGUE.histogram(
     "mnemolog_stage_seconds",
-    "time from a record's turn in a stage to its durable output; journal and project take batches",
+    "time from the start of processing to the durable output; journal and project measure batches",
     labels=("stage",),
 )
 MODEL_CALLS: Final = CATALOGUE.counter(
@@ -76,18 +78,20 @@ REPROMPTS: Final = CATALOGUE.counter(
 )
 FACTS_DROPPED: Final = CATALOGUE.counter(
     "mnemolog_facts_dropped",
-    "statements that became no fact before anything was decided about them",
+    "extracted statements dropped before the decision",
     unit="facts",
     labels=("reason",),
 )
 UNRESOLVED: Final = CATALOGUE.counter(
-    "mnemolog_unresolved", "contested facts kept beside the known ones for want of a valid decision", unit="facts"
+    "mnemolog_unresolved",
+    "conflicting facts added as unresolved because no valid LLM decision was available",
+    unit="facts",
 )
 WRONG_KEYS: Final = CATALOGUE.counter(
-    "mnemolog_wrong_keys", "turns published without their owner's key, or with another one"
+    "mnemolog_wrong_keys", "turns and commands published without their owner's key, or with another key"
 )
 ALREADY_COMMITTED: Final = CATALOGUE.counter(
-    "mnemolog_already_committed", "turns and commands that reached resolve again after their commit"
+    "mnemolog_already_committed", "turns and commands that reached resolve after their commit"
 )
 PROJECTION_LAG: Final = CATALOGUE.gauge(
     "mnemolog_projection_lag",

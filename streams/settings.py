@@ -1,4 +1,4 @@
-"""Where Kafka is, how the stages run, and which models they ask."""
+"""Settings of Kafka, the stages and the models; each is an environment variable, too."""
 
 from typing import Annotated, Literal, Self
 
@@ -14,58 +14,71 @@ ProviderName = Literal["offline", "openai"]
 
 
 def _with_known_categories(categories: tuple[str, ...]) -> tuple[str, ...]:
-    """The profile is built from the known categories, so configured ones come on top of them."""
+    """The profile is built from the known categories, so configured ones are added to them."""
     return tuple(dict.fromkeys((*CATEGORIES, *categories)))
 
 
 class StreamsSettings(PostgresSettings):
     """Settings of the Kafka side and of the stages."""
 
-    kafka: str | None = Field(
-        default=None, description="host:port of the Kafka to use; without it `up` starts one of its own"
-    )
+    kafka: str | None = Field(default=None, description="host:port of Kafka; without it `mnemolog up` starts its own")
     topic_prefix: str = Field(default="", pattern=r"^[a-zA-Z0-9._-]*$", description="put before every topic and group")
-    partitions: int = Field(default=12, ge=1, le=1000, description="partitions of every topic, for ever (4 in `up`)")
+    partitions: int = Field(
+        default=12,
+        ge=1,
+        le=1000,
+        description="partitions of every topic; cannot be changed later (`up` uses 4)",
+    )
     replication_factor: int = Field(default=1, ge=1, le=9, description="copies of every new topic; 3 in production")
     compression: Literal["zstd", "lz4", "gzip", "snappy", "none"] = Field(
         default="zstd", description="how producers compress batches"
     )
-    max_in_flight: int = Field(default=256, ge=1, description="owners whose turns one stage works on at once")
+    max_in_flight: int = Field(default=256, ge=1, description="users whose records one stage processes at once")
     max_pending: int = Field(default=1024, ge=1, description="records one stage holds; bounds what a crash repeats")
-    drain_grace: Seconds = Field(default=30.0, description="seconds a stage gets to finish on rebalance and shutdown")
-    session_timeout: Seconds = Field(default=10.0, description="seconds after which Kafka gives up a silent worker")
-    heartbeat_interval: Seconds = Field(default=2.0, description="seconds between a worker's signs of life")
+    drain_grace: Seconds = Field(
+        default=30.0, description="seconds to finish started records on rebalance and shutdown"
+    )
+    session_timeout: Seconds = Field(default=10.0, description="seconds without heartbeat until Kafka removes a worker")
+    heartbeat_interval: Seconds = Field(default=2.0, description="seconds between heartbeats of a worker")
     watchdog: Seconds = Field(
-        default=900.0, description="seconds without progress, with work pending, after which a stage is restarted"
+        default=900.0,
+        description="seconds without progress, while records are pending, after which a stage is restarted",
     )
     max_turn_bytes: int = Field(
         default=DEFAULT_MAX_TURN_BYTES, ge=1024, le=1_000_000, description="bytes of the largest turn that is accepted"
     )
     command_token: SecretStr | None = Field(
         default=None,
+        min_length=1,
         description="token that each command must have in its header `mnemolog-token`, set for workers and clients; "
         "without it, whoever may publish turns may send commands",
     )
 
     provider: ProviderName = Field(
-        default="offline", description="who extracts and resolves: rules for English, or any OpenAI-compatible server"
+        default="offline",
+        description="provider that extracts and resolves: `offline` (rules for English) or an OpenAI-compatible server",
     )
-    embedding_provider: ProviderName | None = Field(default=None, description="who embeds; as `provider` unless set")
-    base_url: str | None = Field(default=None, description="the OpenAI-compatible server, where it is not OpenAI")
+    embedding_provider: ProviderName | None = Field(
+        default=None, description="provider that embeds; as `provider` unless set"
+    )
+    base_url: str | None = Field(default=None, description="URL of the OpenAI-compatible server, if it is not OpenAI")
     api_key: SecretStr | None = Field(default=None, description="its key; OPENAI_API_KEY is read if unset")
     chat_model: str = Field(default="gpt-4.1-mini", description="model that extracts and resolves")
     embedding_model: str = Field(default="text-embedding-3-small", description="model that embeds")
-    embedding_dimensions: int | None = Field(default=None, ge=1, le=4000, description="for models that can shorten")
+    embedding_dimensions: int | None = Field(
+        default=None, ge=1, le=4000, description="for models that can shorten vectors"
+    )
     structured_output: Literal["json_schema", "json_object", "none"] = Field(
-        default="json_schema",
-        description="how the server is told the form of the reply; `none` where it knows neither",
+        default="json_schema", description="how the server is asked for structured output"
     )
     llm_timeout: Seconds = Field(default=25.0, description="seconds one completion may take; below `drain_grace`")
     embedding_timeout: Seconds = Field(default=25.0, description="seconds one embedding call may take")
     llm_concurrency: int = Field(default=128, ge=1, description="completions at once")
     embedding_concurrency: int = Field(default=4, ge=1, description="embedding calls at once")
     embedding_batch: int = Field(default=256, ge=1, le=2048, description="texts in one embedding call at the most")
-    embedding_linger: float = Field(default=0.010, ge=0, le=10, description="seconds a text waits for company")
+    embedding_linger: float = Field(
+        default=0.010, ge=0, le=10, description="seconds to wait for more texts before a call"
+    )
     categories: Annotated[tuple[Slot, ...], AfterValidator(_with_known_categories)] = Field(
         default=CATEGORIES, description="categories a fact can have; given ones (a JSON list) are added to the known"
     )
@@ -105,17 +118,20 @@ class StreamsSettings(PostgresSettings):
     min_importance: Fraction = Field(default=0.0, description="importance below which a fact is not kept")
 
     expiry_interval: Seconds = Field(
-        default=30.0, description="seconds between looks for facts whose end has passed, to write it into the log"
+        default=30.0, description="seconds between searches for facts whose end has passed"
     )
 
     metrics_host: str = Field(default="127.0.0.1", description="address of the worker's /metrics and /health")
     metrics_port: int = Field(
-        default=9464, ge=0, le=65535, description="their port; 0 takes a free one, as `up` does where it is taken"
+        default=9464,
+        ge=0,
+        le=65535,
+        description="their port; 0 takes a free one, as `up` does if it is taken",
     )
     log_level: Literal["debug", "info", "warning", "error"] = Field(
-        default="info", description="least level logged (`warning` in `up`)"
+        default="info", description="lowest level logged (`warning` in `up`)"
     )
-    log_format: Literal["console", "json"] = Field(default="console", description="how log lines look")
+    log_format: Literal["console", "json"] = Field(default="console", description="format of log lines")
 
     @model_validator(mode="after")
     def _check_consistency(self) -> Self:
@@ -132,7 +148,7 @@ class StreamsSettings(PostgresSettings):
 
 
 def default_rules(settings: StreamsSettings) -> EffectivePolicy:
-    """What holds where no policy says otherwise."""
+    """The rules where no policy is set."""
     return EffectivePolicy(
         add_only=settings.add_only,
         confidence=settings.confidence_preset,

@@ -1,16 +1,16 @@
-"""The commands under one roof, and the one place where errors become messages and exit codes."""
+"""All commands, and the one place where errors become messages and exit codes."""
 
 from collections.abc import Sequence
 
 import typer
 
-from mnemolog.cli import admin, commands, dry_run, explain, pending, policies, publish, quality, read, servers, settings
+from mnemolog.cli import admin, commands, dry_run, explain, policies, publish, read, servers, settings
 from mnemolog.cli.errors import print_error
 
 app = typer.Typer(
     name="mnemolog",
     help="Memory that can be trusted: conversations in, facts out, every decision explained.",
-    epilog="Exit codes: 0 done; 1 what was asked for failed; 2 wrong usage or settings; 3 a server is unavailable.",
+    epilog="Exit codes: 0 done; 1 failed or found differences; 2 wrong usage or settings; 3 a server is unavailable.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -30,9 +30,9 @@ for command in (
     explain.explain,
     explain.why_not,
     explain.diff,
-    pending.pending,
-    pending.unresolved,
-    quality.quality,
+    read.pending,
+    read.unresolved,
+    read.quality,
     commands.update,
     commands.batch_update,
     commands.correct,
@@ -58,7 +58,7 @@ def run(arguments: Sequence[str] | None) -> int:
         app(arguments, prog_name="mnemolog")
     except SystemExit as end:
         return end.code if isinstance(end.code, int) else 0
-    # Whatever a command fails with is told as what and what to do; a traceback is for log level debug.
+    # Every failure becomes a message with advice; a traceback is for log level debug.
     except Exception as error:  # noqa: BLE001
         return print_error(error)
     return 0

@@ -1,6 +1,6 @@
 """Commands that change memory: update, batch-update, correct, delete, delete-all, confirm, reject, resolve, undo.
 
-Each publishes one order, waits for its end and shows what it did.
+Each publishes one command, or one for each scope, waits for the result and shows it.
 """
 
 import json
@@ -12,35 +12,33 @@ from uuid import UUID
 
 import typer
 
-from mnemolog.cli import options
-from mnemolog.cli.command_decorator import memory_command
+from mnemolog.cli.options import ANY_SCOPE, Change, change_command, time_option
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from mnemolog.cli.command_decorator import IssueCommand
 
 FactIdArgument = Annotated[UUID, typer.Argument(help="the id of the fact", show_default=False)]
-FactIdsArgument = Annotated[list[UUID], typer.Argument(help="ids of facts: all of them or none", show_default=False)]
-Text = Annotated[str, typer.Argument(help="what it should say", show_default=False)]
-Key = Annotated[str | None, typer.Option("--key", help="its slot, such as home_city", show_default=False)]
-Value = Annotated[str | None, typer.Option("--value", help="what is in the slot", show_default=False)]
+FactIdsArgument = Annotated[list[UUID], typer.Argument(help="ids of facts: all change, or none", show_default=False)]
+Text = Annotated[str, typer.Argument(help="the new text", show_default=False)]
+Key = Annotated[str | None, typer.Option("--key", help="key of the fact, such as home_city", show_default=False)]
+Value = Annotated[str | None, typer.Option("--value", help="value of the key", show_default=False)]
 Action = Literal["keep_both", "keep_old", "replace", "contradict", "merge"]
 
 
-@memory_command()
-def update(*, fact_id: FactIdArgument, text: Text, key: Key = None, value: Value = None) -> "IssueCommand":
-    """Put a text in the place of a fact, from now on."""
-    return lambda client, whose: client.update(fact_id, text, key=key, value=value, **whose)
+@change_command()
+def update(*, fact_id: FactIdArgument, text: Text, key: Key = None, value: Value = None) -> Change:
+    """Replace the text of a fact from now on."""
+    return lambda client: client.update(fact_id, text, key=key, value=value)
 
 
-@memory_command()
+@change_command()
 def batch_update(
     *, file: Annotated[str, typer.Argument(help="JSON lines: fact_id, text, perhaps key and value; - reads stdin")]
-) -> "IssueCommand":
-    """Put texts in the place of up to 100 facts, from now on: of all or of none."""
+) -> Change:
+    """Replace the texts of up to 100 facts from now on: of all or of none."""
     edits = list(_edits(file))
-    return lambda client, whose: client.batch_update(edits, **whose)
+    return lambda client: client.batch_update(edits)
 
 
 def _edits(file: str) -> "Iterator[dict[str, Any]]":
@@ -51,13 +49,13 @@ def _edits(file: str) -> "Iterator[dict[str, Any]]":
         try:
             edit = json.loads(line)
         except ValueError as error:
-            raise typer.BadParameter(f"line {number} is no JSON: {error}") from error
+            raise typer.BadParameter(f"line {number} is not valid JSON: {error}") from error
         if not isinstance(edit, dict):
-            raise typer.BadParameter(f'line {number} is no object: write {{"fact_id": ..., "text": ...}}')
+            raise typer.BadParameter(f'line {number} is not a JSON object: write {{"fact_id": ..., "text": ...}}')
         yield edit
 
 
-@memory_command()
+@change_command()
 def correct(
     *,
     fact_id: FactIdArgument,
@@ -65,90 +63,84 @@ def correct(
     key: Key = None,
     value: Value = None,
     ended: Annotated[
-        str | None, typer.Option("--ended", help="until when the old one was true; without it, it never was")
+        datetime | None, time_option("--ended", "until when the old text was true; without it, it never was")
     ] = None,
-) -> "IssueCommand":
-    """Put a human's word in the place of a fact: from then on only a human changes it."""
-    until = options.parse_time(ended) if ended else None
-    return lambda client, whose: client.correct(fact_id, text, key=key, value=value, ended_at=until, **whose)
+) -> Change:
+    """Correct a fact; only a human can change it afterwards."""
+    return lambda client: client.correct(fact_id, text, key=key, value=value, ended_at=ended)
 
 
-@memory_command()
-def delete(*, fact_ids: FactIdsArgument) -> "IssueCommand":
-    """Hold facts no longer. They stay in the history, and `undo` brings them back."""
-    return lambda client, whose: client.batch_delete(fact_ids, **whose)
+@change_command()
+def delete(*, fact_ids: FactIdsArgument) -> Change:
+    """Delete facts; the history keeps them and `undo` restores them."""
+    return lambda client: client.batch_delete(fact_ids)
 
 
-@memory_command(any_scope=True)
+@change_command(ANY_SCOPE)
 def delete_all(
     *,
-    key: Annotated[str | None, typer.Option("--key", help="only facts of this slot", show_default=False)] = None,
+    key: Annotated[str | None, typer.Option("--key", help="only facts of this key", show_default=False)] = None,
     category: Annotated[
         str | None, typer.Option("--category", help="only of this category", show_default=False)
     ] = None,
-    yes: Annotated[bool, typer.Option("--yes", help="yes, all of them")] = False,
-) -> "IssueCommand":
-    """Delete all facts of a scope, or those of a slot or category. '*' orders it for every scope that has any."""
+    yes: Annotated[bool, typer.Option("--yes", help="confirm")] = False,
+) -> Change:
+    """Delete all facts of a scope, or those of a key or category. '*' does it in every scope that has any."""
     if not yes:
         raise typer.BadParameter("this deletes every fact that matches; if that is meant, add --yes")
-    return lambda client, whose: client.delete_all(key=key, category=category, **whose)
+    return lambda client: client.delete_all(key=key, category=category)
 
 
-@memory_command()
-def confirm(*, fact_ids: FactIdsArgument) -> "IssueCommand":
-    """Let pending facts stand, with all that they were held back from doing (`mnemolog pending` lists them)."""
-    return lambda client, whose: client.confirm(fact_ids, **whose)
+@change_command()
+def confirm(*, fact_ids: FactIdsArgument) -> Change:
+    """Confirm pending facts and apply the changes they were held back from (`mnemolog pending` lists them)."""
+    return lambda client: client.confirm(fact_ids)
 
 
-@memory_command()
-def reject(*, fact_ids: FactIdsArgument) -> "IssueCommand":
-    """Close pending facts; what they challenged stays."""
-    return lambda client, whose: client.reject(fact_ids, **whose)
+@change_command()
+def reject(*, fact_ids: FactIdsArgument) -> Change:
+    """Reject pending facts; the known facts stay active."""
+    return lambda client: client.reject(fact_ids)
 
 
-@memory_command()
+@change_command()
 def resolve(
     *,
     fact_id: FactIdArgument,
-    action: Annotated[Action, typer.Argument(help="what becomes of it and its rivals", show_default=False)],
-    target: Annotated[
-        list[UUID] | None, typer.Option("--target", help="a rival, by default each it was kept beside")
-    ] = None,
+    action: Annotated[Action, typer.Argument(help="what to do with the conflicting facts", show_default=False)],
+    target: Annotated[list[UUID] | None, typer.Option("--target", help="a conflicting fact; all unless given")] = None,
     text: Annotated[str | None, typer.Option("--text", help="the text of a merge", show_default=False)] = None,
-) -> "IssueCommand":
-    """Settle an unresolved fact (`mnemolog unresolved` lists them)."""
-    targets = target or []
-    return lambda client, whose: client.resolve(fact_id, action, targets=targets, text=text, **whose)
+) -> Change:
+    """Resolve the conflict of an unresolved fact (`mnemolog unresolved` lists them)."""
+    return lambda client: client.resolve(fact_id, action, targets=target or (), text=text)
 
 
-@memory_command(any_scope=True)
+@change_command(ANY_SCOPE)
 def undo(
     *,
-    event: Annotated[UUID | None, typer.Option("--event", help="this event", show_default=False)] = None,
+    event: Annotated[UUID | None, typer.Option("--event", help="one event", show_default=False)] = None,
     turn: Annotated[
-        str | None, typer.Option("--turn", help="all that this turn or command did", show_default=False)
+        str | None, typer.Option("--turn", help="all changes of this turn or command", show_default=False)
     ] = None,
-    model: Annotated[str | None, typer.Option("--model", help="all that it decided", show_default=False)] = None,
+    model: Annotated[str | None, typer.Option("--model", help="what this model decided", show_default=False)] = None,
     prompt: Annotated[
-        str | None, typer.Option("--prompt-version", help="all that was decided under it", show_default=False)
+        str | None, typer.Option("--prompt-version", help="what was decided under it", show_default=False)
     ] = None,
-    since: Annotated[str | None, typer.Option("--since", help="from then on, for a model or prompt version")] = None,
-    until: Annotated[str | None, typer.Option("--until", help="up to then; now unless given")] = None,
-    cascade: Annotated[bool, typer.Option("--cascade", help="later decisions that build on it as well")] = False,
-) -> "IssueCommand":
-    """Take back an event, a turn, a command (also an undo), or all that a model or prompt version decided.
+    since: Annotated[datetime | None, time_option("--since", "for a model or prompt version: from this time")] = None,
+    until: Annotated[datetime | None, time_option("--until", "up to this time; now unless given")] = None,
+    cascade: Annotated[bool, typer.Option("--cascade", help="undo later decisions that build on it too")] = False,
+) -> Change:
+    """Undo an event, a turn, a command (also an undo), or all that a model or prompt version decided.
 
-    What was ended by it is active again. '*' goes with --model and --prompt-version: every scope where they decided.
+    Facts that it ended are active again. '*' goes with --model and --prompt-version: every scope where they decided.
     """
     if sum(aim is not None for aim in (event, turn, model or prompt)) != 1:
-        raise typer.BadParameter("say what to undo: --event, --turn, or --model and/or --prompt-version")
+        raise typer.BadParameter("give one of --event, --turn, or --model/--prompt-version")
     if event is not None:
-        return lambda client, whose: client.undo(event_id=event, cascade=cascade, **whose)
+        return lambda client: client.undo(event_id=event, cascade=cascade)
     if turn is not None:
-        return lambda client, whose: client.undo(turn_id=turn, cascade=cascade, **whose)
+        return lambda client: client.undo(turn_id=turn, cascade=cascade)
     if since is None:
-        raise typer.BadParameter("--model and --prompt-version need --since: what they decided from then on")
-    begin, end = options.parse_time(since), options.parse_time(until) if until else datetime.now(UTC)
-    return lambda client, whose: client.undo(
-        model=model, prompt_version=prompt, since=begin, until=end, cascade=cascade, **whose
-    )
+        raise typer.BadParameter("--model and --prompt-version need --since: from when their decisions are undone")
+    end = until or datetime.now(UTC)
+    return lambda client: client.undo(model=model, prompt_version=prompt, since=since, until=end, cascade=cascade)

@@ -1,4 +1,4 @@
-"""From an error to what the user reads: what went wrong, what to do, and the exit code."""
+"""From an error to its message, the advice and the exit code."""
 
 import os
 import traceback
@@ -22,14 +22,15 @@ class ExitStatus(NamedTuple):
 
 
 # By qualified name, so that a command need not import every driver to tell their errors apart.
-_EXIT_STATUSES: Final[dict[str, ExitStatus]] = {
+EXIT_STATUSES: Final[dict[str, ExitStatus]] = {
     "mnemolog.errors.SettingsError": ExitStatus(USAGE),
     "mnemolog.errors.InvalidTurnError": ExitStatus(USAGE),
     "mnemolog.errors.InvalidCommandError": ExitStatus(USAGE),
+    "mnemolog.errors.UnknownArgumentError": ExitStatus(USAGE),
     "mnemolog.errors.ServerUnavailableError": ExitStatus(UNAVAILABLE),
     "mnemolog.errors.PublishError": ExitStatus(UNAVAILABLE),
     "mnemolog.errors.MnemologError": ExitStatus(FAILED),
-    "mnemolog.embedded.errors.MissingExtraError": ExitStatus(USAGE),
+    "mnemolog.errors.MissingExtraError": ExitStatus(USAGE),
     "mnemolog.embedded.errors.ServerFailedError": ExitStatus(UNAVAILABLE),
     "mnemolog.embedded.errors.JarsUnavailableError": ExitStatus(UNAVAILABLE),
     "mnemolog.embedded.errors.EmbeddedError": ExitStatus(FAILED),
@@ -43,32 +44,31 @@ _EXIT_STATUSES: Final[dict[str, ExitStatus]] = {
     "psycopg.errors.UndefinedTable": ExitStatus(USAGE, "run `mnemolog migrate` first"),
     "psycopg.errors.InsufficientPrivilege": ExitStatus(USAGE, "give the account of MNEMOLOG_POSTGRES these rights"),
     "psycopg.OperationalError": ExitStatus(UNAVAILABLE, _SERVERS_ADVICE),
-    "sqlalchemy.exc.OperationalError": ExitStatus(UNAVAILABLE, _SERVERS_ADVICE),
     "builtins.FileNotFoundError": ExitStatus(USAGE, "check the path"),
     "builtins.OSError": ExitStatus(FAILED, "check the path, its rights and the space left"),
 }
-_UNEXPECTED = ExitStatus(FAILED, "this is a fault of Mnemolog; MNEMOLOG_LOG_LEVEL=debug shows where it happened")
+_UNEXPECTED = ExitStatus(FAILED, "this is a bug in Mnemolog; MNEMOLOG_LOG_LEVEL=debug shows the traceback")
 
 
 def print_error(error: BaseException) -> int:
     """Write `error` to stderr; the exit code of the command."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
-    verdict = exit_status_of(error)
-    words = without_control_characters(str(error)).strip() or type(error).__name__
+    status = exit_status_of(error)
+    text = without_control_characters(str(error)).strip() or type(error).__name__
     console = stderr()
     console.print("[bold red]error:[/] ", end="")
-    console.print(words if verdict is not _UNEXPECTED else f"{type(error).__name__}: {words}", markup=False)
-    if verdict.advice:
-        console.print(f"[bold]try:[/] {verdict.advice}")
+    console.print(text if status is not _UNEXPECTED else f"{type(error).__name__}: {text}", markup=False)
+    if status.advice:
+        console.print(f"[bold]try:[/] {status.advice}")
     if os.environ.get("MNEMOLOG_LOG_LEVEL", "").lower() == "debug":
         console.print("".join(traceback.format_exception(error)), markup=False)
-    return verdict.code
+    return status.code
 
 
 def exit_status_of(error: BaseException) -> ExitStatus:
-    """What an error means for the user: the first class of its line that is known."""
+    """The status of the first class that is known among the bases of an error."""
     for kind in type(error).__mro__:
-        if verdict := _EXIT_STATUSES.get(f"{kind.__module__}.{kind.__qualname__}"):
-            return verdict
+        if status := EXIT_STATUSES.get(f"{kind.__module__}.{kind.__qualname__}"):
+            return status
     return _UNEXPECTED

@@ -1,20 +1,22 @@
-"""What commands write: JSON on request, else tables; data on stdout, everything else on stderr."""
+"""What commands write: data on stdout, as tables or JSON; everything else on stderr."""
 
 import dataclasses
 import shutil
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, Self, TypeVar
 
 import orjson
 from rich import markup
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 from rich.table import Table
 from rich.text import Text
 
+R = TypeVar("R")
 _WIDTH = 160  # of output that goes to no terminal, where rich would take 80
 _MAX_CELL_CHARACTERS = 500  # characters of a cell: a raw store keeps messages of any length; JSON shows all of them
 
@@ -31,6 +33,11 @@ def print_json(document: object) -> None:
     """Write one JSON document on one line."""
     # Not through rich, which would wrap it.
     print(orjson.dumps(document, default=_json_default, option=orjson.OPT_NON_STR_KEYS).decode(), flush=True)  # noqa: T201
+
+
+def print_result(result: R, show: Callable[[R], object], *, as_json: bool) -> None:
+    """Write a result as JSON, or as `show` does for people."""
+    print_json(result) if as_json else show(result)
 
 
 def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
@@ -81,7 +88,7 @@ def without_control_characters(text: str) -> str:
 
 
 def escape(text: str) -> str:
-    """The same where rich reads markup: it is shown, not taken for markup."""
+    """The same for rich: markup in it is shown as it is."""
     return markup.escape(without_control_characters(text))
 
 
@@ -99,4 +106,36 @@ def _json_default(value: Any) -> object:
         return str(value)
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return dataclasses.asdict(value)
-    raise TypeError(f"{type(value).__name__} has no JSON form")
+    raise TypeError(f"{type(value).__name__} cannot be written as JSON")
+
+
+class ProgressBars:
+    """Progress bars on stderr, one for each step; gone after `close`."""
+
+    def __init__(self) -> None:
+        console = stderr()
+        self._bars = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(bar_width=30),
+            TimeElapsedColumn(),
+            console=console,
+            transient=True,
+            disable=not console.is_terminal,
+        )
+        self._tasks: dict[str, TaskID] = {}
+
+    def __call__(self, step: str, done: int, total: int) -> None:
+        """Show that `done` of `total` are done."""
+        if step not in self._tasks:
+            self._tasks[step] = self._bars.add_task(step, total=total)
+        self._bars.update(self._tasks[step], completed=done, total=total)
+
+    def close(self) -> None:
+        self._bars.stop()
+
+    def __enter__(self) -> Self:
+        self._bars.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()

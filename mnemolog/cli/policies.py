@@ -1,37 +1,24 @@
-"""`mnemolog policy`: what an operator has decided for a tenant or a scope."""
+"""`mnemolog policy`: show and set the rules of a tenant or a scope."""
 
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from mnemolog.cli import options
-from mnemolog.cli.command_decorator import ExactAgent, ExactApp, ExactRun, ExactUser, memory_command
-from mnemolog.cli.output import cell, print_json, print_table
-from mnemolog.cli.runtime import call_client
+from mnemolog.cli.options import EXACT_SCOPE, Change, Query, change_command, query_command
+from mnemolog.cli.output import cell, print_table
 
 if TYPE_CHECKING:
-    from mnemolog.cli.command_decorator import IssueCommand
     from mnemolog.schemas.policy import Policy, StoredPolicies
 
-policy = typer.Typer(
-    help="What holds for a tenant, or for a scope where a user or an agent is named.", no_args_is_help=True
-)
+policy = typer.Typer(help="Show or set the policy of a tenant or scope.", no_args_is_help=True)
 
 
-def _count_option(meaning: str) -> Any:
-    return typer.Option(min=0, help=meaning, show_default=False)
-
-
-def _fraction_option(meaning: str) -> Any:
-    return typer.Option(min=0, max=1, help=meaning, show_default=False)
-
-
-def _list_option(meaning: str) -> Any:
-    return typer.Option(help=f"{meaning}; several times", show_default=False)
+def _option(meaning: str, *, low: float | None = None, high: float | None = None) -> Any:
+    return typer.Option(help=meaning, show_default=False, min=low, max=high)
 
 
 @policy.command("set")
-@memory_command()
+@change_command()
 def set_policy(
     *,
     add_only: Annotated[
@@ -40,24 +27,26 @@ def set_policy(
     confidence: Annotated[
         str | None, typer.Option("--confidence", help="`standard`, or `cautious`: .40 for all", show_default=False)
     ] = None,
-    confirm_below: Annotated[float | None, _fraction_option("confidence below which a risky overwrite waits")] = None,
-    high_risk: Annotated[list[str] | None, _list_option("a category or key whose overwrite is risky")] = None,
-    single_valued: Annotated[list[str] | None, _list_option("a key that holds one value at a time")] = None,
-    min_importance: Annotated[float | None, _fraction_option("importance below which a fact is not kept")] = None,
-    active_facts: Annotated[int | None, _count_option("the most facts that are active at once")] = None,
-    turns_per_minute: Annotated[int | None, _count_option("the most turns in a minute")] = None,
-    bytes_per_turn: Annotated[int | None, _count_option("the most bytes of one turn")] = None,
-    tokens_per_day: Annotated[int | None, _count_option("the most tokens in a day (UTC)")] = None,
-    note: Annotated[str | None, typer.Option(help="why, for the record", show_default=False)] = None,
-) -> "IssueCommand":
-    """Set the policy of a tenant or a scope in place of the one before: what is not given here no longer holds."""
+    confirm_below: Annotated[
+        float | None, _option("below this confidence a risky overwrite waits", low=0, high=1)
+    ] = None,
+    high_risk: Annotated[list[str] | None, _option("a category or key whose overwrite is risky; several times")] = None,
+    single_valued: Annotated[list[str] | None, _option("a key that holds one value at a time; several times")] = None,
+    min_importance: Annotated[float | None, _option("below this importance a fact is not kept", low=0, high=1)] = None,
+    active_facts: Annotated[int | None, _option("the most facts that are active at once", low=0)] = None,
+    turns_per_minute: Annotated[int | None, _option("the most turns in a minute", low=0)] = None,
+    bytes_per_turn: Annotated[int | None, _option("the most bytes of one turn", low=0)] = None,
+    tokens_per_day: Annotated[int | None, _option("the most tokens in a day (UTC)", low=0)] = None,
+    note: Annotated[str | None, typer.Option(help="why (free text, stored)", show_default=False)] = None,
+) -> Change:
+    """Set the policy of a tenant, or of the scope that is given; rules that are not given are unset."""
     limits = {
         "active_facts": active_facts,
         "turns_per_minute": turns_per_minute,
         "bytes_per_turn": bytes_per_turn,
         "tokens_per_day": tokens_per_day,
     }
-    said: dict[str, Any] = {
+    rules: dict[str, Any] = {
         "add_only": add_only,
         "confidence": confidence,
         "confirm_below": confirm_below,
@@ -67,31 +56,20 @@ def set_policy(
         "limits": limits,
         "note": note,
     }
-    return lambda client, whose: client.set_policy(said, **whose)
+    return lambda client: client.set_policy(rules)
 
 
-@policy.command("show")
-def show_policy(
-    *,
-    user: ExactUser = None,
-    agent: ExactAgent = None,
-    app: ExactApp = None,
-    run: ExactRun = None,
-    tenant: options.Tenant = None,
-    as_json: options.AsJson = False,
-) -> None:
-    """Show what has been set for a tenant, and for a scope where one is named; the rest is as configured."""
-    known = call_client(
-        lambda client: client.policies(user_id=user, agent_id=agent, app_id=app, run_id=run),
-        tenant=tenant,
-    )
-    print_json(known) if as_json else _show(known)
-
-
-def _show(known: "StoredPolicies") -> None:
+def _show_policies(known: "StoredPolicies") -> None:
     tenant, scope = _rule_rows(known.tenant), _rule_rows(known.scope)
     rows = [(name, tenant.get(name), scope.get(name)) for name in dict.fromkeys((*tenant, *scope))]
     print_table(f"{len(rows)} rules are set", ("rule", "for the tenant", "for the scope"), rows)
+
+
+@policy.command("show")
+@query_command(_show_policies, scope=EXACT_SCOPE)
+def show_policy() -> Query:
+    """Show what has been set for a tenant, and for a scope where one is given; the rest is as configured."""
+    return lambda client: client.policies()
 
 
 def _rule_rows(policy: "Policy | None") -> dict[str, str]:

@@ -1,16 +1,16 @@
-"""`mnemolog publish`: a file of turns, each acknowledged by the broker, and followed to its end on request."""
+"""`mnemolog publish`: publish a file of turns, and on request wait until they are finished."""
 
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from typing import IO, TYPE_CHECKING, Annotated
 
 import typer
 
 from mnemolog.cli import options
 from mnemolog.cli.errors import FAILED
-from mnemolog.cli.output import escape, print_json, stderr, stdout
-from mnemolog.cli.process import ProgressBars
+from mnemolog.cli.output import ProgressBars, escape, print_result, stderr, stdout
 from mnemolog.cli.runtime import discovered_settings, run_async
 
 if TYPE_CHECKING:
@@ -22,12 +22,12 @@ _MAX_ERRORS_SHOWN = 10
 def publish(
     *,
     file: Annotated[str, typer.Argument(help="JSON lines, each a turn; - reads stdin")],
-    raw: Annotated[bool, typer.Option("--raw", help="send each line as it is, even one that is no turn")] = False,
-    wait: Annotated[bool, typer.Option("--wait", help="wait until every turn has its end, and count the ends")] = False,
+    raw: Annotated[bool, typer.Option("--raw", help="send each line as it is, without validating it")] = False,
+    wait: Annotated[bool, typer.Option("--wait", help="wait until all turns are finished, and count results")] = False,
     timeout: Annotated[float, typer.Option("--timeout", min=0, help="seconds to wait after the last line")] = 120,
     as_json: options.AsJson = False,
 ) -> None:
-    """Publish turns. A line that is no turn is refused by its number, the others are sent.
+    """Publish turns. An invalid line is reported with its line number, the others are sent.
 
     Every turn names its turn_id: publishing a file again is harmless, a second copy of a turn does nothing.
     """
@@ -37,17 +37,14 @@ def publish(
 
         with _opened(file) as stream, ProgressBars() as progress:
             turns = TurnFilePublisher(discovered_settings(), raw=raw, progress=progress)
-            followed = await turns.publish(stream)
+            published = await turns.publish(stream)
             if wait:
-                await turns.wait_for_ends(followed, seconds=timeout)
+                await turns.wait_for_ends(published, seconds=timeout)
         return turns.report
 
-    tally = run_async(work())
-    if as_json:
-        print_json(tally)
-    else:
-        _show_report(tally, waited=wait)
-    if not tally.complete:
+    report = run_async(work())
+    print_result(report, partial(_show_report, waited=wait), as_json=as_json)
+    if not report.complete:
         raise typer.Exit(FAILED)
 
 
@@ -56,7 +53,7 @@ def _opened(file: str) -> Iterator[IO[bytes]]:
     if file == "-":
         yield sys.stdin.buffer
     else:
-        with open(file, "rb") as stream:  # noqa: PTH123 - "-" is no path
+        with open(file, "rb") as stream:  # noqa: PTH123 - "-" is not a path
             yield stream
 
 
@@ -64,18 +61,18 @@ def _show_report(report: "PublishReport", *, waited: bool) -> None:
     show = stdout().print
     show(f"{report.read} lines read, {report.acknowledged} acknowledged by the broker")
     if waited:
-        show("ends: " + (", ".join(f"{count} {end}" for end, count in sorted(report.ends.items())) or "none"))
+        show("finished: " + (", ".join(f"{count} {end}" for end, count in sorted(report.ends.items())) or "none"))
     _show_line_errors("refused", report.refused)
     _show_line_errors("not acknowledged", report.unacknowledged)
     if report.unfinished:
         stderr().print(
-            f"[red]{len(report.unfinished)} turns had no end in time[/], the first is {escape(report.unfinished[0])}: "
-            "`mnemolog status` tells of each; check that all stages run"
+            f"[red]{len(report.unfinished)} turns did not finish in time[/], the first is "
+            f"{escape(report.unfinished[0])}: `mnemolog status` shows each; check that all stages run"
         )
 
 
 def _show_line_errors(what: str, errors: Mapping[int, str]) -> None:
-    for number, words in list(errors.items())[:_MAX_ERRORS_SHOWN]:
-        stderr().print(f"[red]line {number} {what}:[/] {escape(words)}")
+    for number, text in list(errors.items())[:_MAX_ERRORS_SHOWN]:
+        stderr().print(f"[red]line {number} {what}:[/] {escape(text)}")
     if len(errors) > _MAX_ERRORS_SHOWN:
         stderr().print(f"[red]... and {len(errors) - _MAX_ERRORS_SHOWN} more lines {what}[/]")

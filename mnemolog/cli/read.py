@@ -1,154 +1,88 @@
-"""Commands that ask: status, search, facts, as-of, profile."""
+"""Commands that read what is known: status, search, facts, as-of, profile, pending, unresolved, quality."""
 
-from typing import TYPE_CHECKING, Annotated
+from datetime import datetime
+from typing import Annotated
 
 import typer
 
-from mnemolog.cli import options
-from mnemolog.cli.output import cell, escape, print_json, print_table, stacked, stderr
-from mnemolog.cli.results import show_status
-from mnemolog.cli.runtime import call_client
+from mnemolog.cli import results
+from mnemolog.cli.options import EXACT_SCOPE, Query, query_command, time_option
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from rich.text import Text
-
-    from mnemolog.client.query_embedder import SearchResult
-    from mnemolog.projections.queries.results import Fact, Profile
+TurnOwner = Annotated[
+    str | None, typer.Option("--user", "-u", help="user id, if several users have this turn id", show_default=False)
+]
 
 
+@query_command(results.show_status, scope={})
 def status(
     *,
-    turn_id: Annotated[
-        str, typer.Argument(help="the turn or command, or topic/partition/offset of a record that was none")
-    ],
-    user: options.TurnOwner = None,
-    tenant: options.Tenant = None,
-    wait: Annotated[float, typer.Option("--wait", min=0, help="seconds to wait for its end")] = 0,
+    turn_id: Annotated[str, typer.Argument(help="the turn or command, or topic/partition/offset of an invalid record")],
+    user: TurnOwner = None,
+    wait: Annotated[float, typer.Option("--wait", min=0, help="seconds to wait for the result")] = 0,
     attempt: Annotated[
-        int, typer.Option("--attempt", min=1, help="of a turn that was published again after a limit: which end")
+        int, typer.Option("--attempt", min=1, help="which attempt, for a turn that was published again")
     ] = 1,
-    verbose: options.Verbose = False,
-    as_json: options.AsJson = False,
-) -> None:
-    """Tell how a turn or a command ended and what it did."""
+    verbose: Annotated[
+        bool, typer.Option("--verbose", "-v", help="also show the trace and the cost of each stage")
+    ] = False,
+) -> Query:
+    """Show the status of a turn or command and what it changed."""
     if wait:
-        result = call_client(
-            lambda client: client.wait(turn_id, timeout=wait, user_id=user, verbose=verbose, attempt=attempt),
-            tenant=tenant,
-        )
-    else:
-        result = call_client(lambda client: client.status(turn_id, user_id=user, verbose=verbose), tenant=tenant)
-    print_json(result) if as_json else show_status(result)
+        return lambda client: client.wait(turn_id, timeout=wait, user_id=user, verbose=verbose, attempt=attempt)
+    return lambda client: client.status(turn_id, user_id=user, verbose=verbose)
 
 
+@query_command(results.show_search)
 def search(
     *,
     query: Annotated[str, typer.Argument(help="a question, or some words")],
-    user: options.User = None,
-    agent: options.Agent = None,
-    app: options.App = None,
-    run: options.Run = None,
-    tenant: options.Tenant = None,
     limit: Annotated[int, typer.Option("--limit", "-n", min=1, max=100, help="hits at the most")] = 10,
-    as_json: options.AsJson = False,
-) -> None:
+) -> Query:
     """Find the facts nearest to a query in meaning and in words."""
-    found = call_client(
-        lambda client: client.search(query, user_id=user, agent_id=agent, app_id=app, run_id=run, limit=limit),
-        tenant=tenant,
-    )
-    print_json(found) if as_json else show_search(found)
+    return lambda client: client.search(query, limit=limit)
 
 
-def facts(
-    *,
-    user: options.User = None,
-    agent: options.Agent = None,
-    app: options.App = None,
-    run: options.Run = None,
-    tenant: options.Tenant = None,
-    all_versions: Annotated[bool, typer.Option("--all", help="every version that ever was")] = False,
-    as_json: options.AsJson = False,
-) -> None:
-    """List the facts of a scope that hold now."""
-    found = call_client(
-        lambda client: client.facts(user_id=user, agent_id=agent, app_id=app, run_id=run, all_versions=all_versions),
-        tenant=tenant,
-    )
-    print_json(found) if as_json else show_facts(found)
+@query_command(results.show_facts)
+def facts(*, all_versions: Annotated[bool, typer.Option("--all", help="include all versions")] = False) -> Query:
+    """List the current facts of a scope."""
+    return lambda client: client.facts(all_versions=all_versions)
 
 
+@query_command(results.show_facts)
 def as_of(
     *,
-    believed_at: Annotated[str, typer.Option("--believed", help="the belief of when: a day, or ISO 8601")],
+    believed_at: Annotated[datetime, time_option("--believed", "what was known at this time: a day, or ISO 8601")],
     true_at: Annotated[
-        str | None, typer.Option("--true", help="to be so when; the same unless given", show_default=False)
+        datetime | None, time_option("--true", "what was true at this time; the same unless given")
     ] = None,
-    user: options.User = None,
-    agent: options.Agent = None,
-    app: options.App = None,
-    run: options.Run = None,
-    tenant: options.Tenant = None,
-    as_json: options.AsJson = False,
-) -> None:
-    """List what was believed at one instant to be so at another, each fact as it stood then."""
-    believed, true = options.parse_time(believed_at), options.parse_time(true_at) if true_at else None
-    found = call_client(
-        lambda client: client.facts_as_of(believed, true, user_id=user, agent_id=agent, app_id=app, run_id=run),
-        tenant=tenant,
-    )
-    print_json(found) if as_json else show_facts(found)
+) -> Query:
+    """List the facts known at one time as true at another."""
+    return lambda client: client.facts_as_of(believed_at, true_at)
 
 
-def profile(
-    *,
-    user: options.User = None,
-    agent: options.Agent = None,
-    app: options.App = None,
-    run: options.Run = None,
-    tenant: options.Tenant = None,
-    as_json: options.AsJson = False,
-) -> None:
+@query_command(results.show_profile, scope=EXACT_SCOPE)
+def profile() -> Query:
     """Show what is known of one scope, by section."""
-    known = call_client(
-        lambda client: client.profile(user_id=user, agent_id=agent, app_id=app, run_id=run), tenant=tenant
-    )
-    print_json(known) if as_json else show_profile(known)
+    return lambda client: client.profile()
 
 
-def show_search(found: "SearchResult") -> None:
-    rows = [(hit.score.total, hit.score.similarity, _flagged(hit.fact), hit.fact.true_from) for hit in found.hits]
-    print_table(f"{len(rows)} facts ({found.mode})", ("score", "similar", "text and fact", "true from"), rows)
-    if found.notice:
-        stderr().print(f"[yellow]note:[/] {escape(found.notice)}")
+@query_command(results.show_pending)
+def pending() -> Query:
+    """List changes that wait for a confirmation: the new fact, the known facts, and the guard that holds it."""
+    return lambda client: client.pending()
 
 
-def _flagged(fact: "Fact") -> "Text":
-    flags = [fact.status] if fact.status != "active" else []
-    return stacked(fact.text, fact.fact_id, *flags, *(["unresolved"] if fact.unresolved else []))
+@query_command(results.show_unresolved)
+def unresolved() -> Query:
+    """List facts that were added beside others because their conflict could not be decided."""
+    return lambda client: client.unresolved()
 
 
-def show_facts(found: "Sequence[Fact]") -> None:
-    rows = [
-        (
-            fact.user_id or fact.agent_id,
-            stacked(fact.text, fact.fact_id),
-            stacked(fact.category, f"{fact.status}, {cell(fact.confidence)}"),
-            stacked(fact.true_from, fact.true_to),
-        )
-        for fact in found
-    ]
-    print_table(f"{len(rows)} facts", ("whose", "text and fact", "category, status", "true from, to"), rows)
-
-
-def show_profile(known: "Profile") -> None:
-    from mnemolog.projections.queries.facts import PROFILE_SECTIONS  # noqa: PLC0415 - loaded by whoever has a profile
-
-    rows = [
-        (section, entry.get("text"), entry.get("confidence"), str(entry.get("at"))[:10])
-        for section in PROFILE_SECTIONS
-        for entry in getattr(known, section)
-    ]
-    print_table(f"profile of {cell(known.updated_at) or 'nothing'}", ("section", "text", "sure", "since"), rows)
+@query_command(results.show_quality, default_id="*")
+def quality(
+    *,
+    since: Annotated[datetime | None, time_option("--since", "a day, or ISO 8601; 30 days ago unless given")] = None,
+    until: Annotated[datetime | None, time_option("--until", "the same; now unless given")] = None,
+) -> Query:
+    """Show how often memory was overwritten, how often wrongly, and what is pending."""
+    return lambda client: client.quality(since, until)

@@ -1,9 +1,16 @@
-"""How a command gets its settings, its client and its event loop."""
+"""How a command gets its settings, its client and its event loop, and how one that serves is stopped."""
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Coroutine
-from typing import TYPE_CHECKING, Any, TypeVar
+import os
+import signal
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
+
+from mnemolog.cli.errors import INTERRUPTED, print_error
+from mnemolog.cli.output import stderr
 
 if TYPE_CHECKING:
     from mnemolog.client.client import MemoryClient
@@ -27,7 +34,7 @@ def discovered_settings(**given: Any) -> "Settings":
 
 
 def call_client(call: Callable[["MemoryClient"], Awaitable[R]], *, tenant: str | None = None) -> R:
-    """Put one question to a client of its own."""
+    """Call a client that is made for this command."""
 
     async def work() -> R:
         from mnemolog.client.client import MemoryClient  # noqa: PLC0415 - see above
@@ -39,7 +46,52 @@ def call_client(call: Callable[["MemoryClient"], Awaitable[R]], *, tenant: str |
 
 
 def run_async(coroutine: Coroutine[Any, Any, R]) -> R:
-    """Run a command's work to its end, with the drivers' own chatter left out: errors say it once."""
-    logging.getLogger("aiokafka").setLevel(logging.CRITICAL)
-    logging.getLogger("psycopg").setLevel(logging.CRITICAL)
+    """Run a command's work to its end; libraries log nothing, because errors and notes are shown once."""
+    for library in ("aiokafka", "psycopg", "mnemolog"):
+        logging.getLogger(library).setLevel(logging.CRITICAL)
     return asyncio.run(coroutine)
+
+
+def run_and_exit(coroutine: Coroutine[Any, Any, int]) -> NoReturn:
+    """Run `coroutine` and end the process with the exit code that it returns.
+
+    At once, without Python's own clean-up: what a crashed stage leaves behind (a consumer's thread) could block that.
+    """
+    import uvloop  # noqa: PLC0415 - of the extra `server`
+
+    runner = asyncio.Runner(loop_factory=uvloop.new_event_loop)
+    try:
+        code = runner.run(coroutine)
+    except (KeyboardInterrupt, asyncio.CancelledError):
+        code = INTERRUPTED
+    # Shown as errors of other commands are; only the way out differs.
+    except BaseException as error:  # noqa: BLE001
+        code = print_error(error)
+    logging.shutdown()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)
+
+
+@asynccontextmanager
+async def stop_on_signals() -> AsyncIterator[asyncio.Event]:
+    """An event that the first Ctrl-C or SIGTERM sets; the second one gives up waiting."""
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    task = asyncio.current_task()
+
+    def on_signal() -> None:
+        if stop.is_set() and task:
+            stderr().print("stopping now; nothing is lost: unfinished work is repeated after the next start")
+            task.cancel()
+        else:
+            stderr().print("finishing work in progress ... (again to stop at once)")
+            stop.set()
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, on_signal)
+    try:
+        yield stop
+    finally:
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.remove_signal_handler(number)

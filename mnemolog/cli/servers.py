@@ -1,4 +1,4 @@
-"""Commands that run until they are told to stop, and the demonstration: up, worker, demo."""
+"""Commands that run servers and stages: up, worker, demo."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from mnemolog.cli import options
-from mnemolog.cli.output import print_json, program_name, stderr, stdout
-from mnemolog.cli.process import ProgressBars, run_and_exit, stop_on_signals
-from mnemolog.cli.runtime import cli_settings, discovered_settings
+from mnemolog.cli.output import ProgressBars, print_result, program_name, stderr, stdout
+from mnemolog.cli.runtime import cli_settings, discovered_settings, run_and_exit, stop_on_signals
+from mnemolog.extras import require_extras
 
 if TYPE_CHECKING:
     from mnemolog.client.discovery import ServerAddresses
@@ -22,22 +22,22 @@ def up(
     ] = None,
     as_json: options.AsJson = False,
 ) -> None:
-    """Run Kafka and Postgres (unless they are given) and all stages, until Ctrl-C."""
+    """Run Kafka, Postgres (unless MNEMOLOG_KAFKA / MNEMOLOG_POSTGRES are set) and all stages, until Ctrl-C."""
     settings = cli_settings(data_dir=data)
+    require_extras("server", *(() if settings.kafka and settings.postgres else ("embedded",)))
 
     async def serve() -> int:
-        from mnemolog.all_in_one import run_all_in_one as run_up  # noqa: PLC0415 - loads every driver
+        from mnemolog.all_in_one import run_all_in_one  # noqa: PLC0415 - loads every driver
 
         _configure_logs(settings, quiet=True)
         with ProgressBars() as progress:
 
             def announce(connection: "ServerAddresses") -> None:
-                # From here on the terminal is the log's.
-                progress.close()
-                print_json(connection) if as_json else _show_addresses(connection, settings.data_dir)
+                progress.close()  # from here on the terminal shows the log
+                print_result(connection, lambda _: _show_addresses(connection, settings.data_dir), as_json=as_json)
 
             async with stop_on_signals() as stop:
-                await run_up(settings, stop=stop, announce=announce, progress=progress)
+                await run_all_in_one(settings, stop=stop, announce=announce, progress=progress)
         stderr().print("stopped")
         return 0
 
@@ -51,21 +51,20 @@ def worker(
     ] = None,
     as_json: options.AsJson = False,
 ) -> None:
-    """Run all stages, or some, against the Kafka and Postgres that are set. The tables have to be there."""
+    """Run all stages, or some, on the Kafka and Postgres that are set. Run `mnemolog migrate` first."""
+    require_extras("server")
     from mnemolog.admin import create_topics, require_tables  # noqa: PLC0415 - loads every driver
     from mnemolog.streams.runtime.wiring import ALL_STAGES  # noqa: PLC0415 - the same
     from mnemolog.streams.runtime.worker import WorkerReport, run_worker  # noqa: PLC0415 - the same
 
     if unknown := sorted(set(stages or []) - set(ALL_STAGES)):
-        raise typer.BadParameter(f"{', '.join(unknown)} is no stage: choose among {', '.join(ALL_STAGES)}")
+        raise typer.BadParameter(f"{', '.join(unknown)} is not a stage: choose from {', '.join(ALL_STAGES)}")
     chosen = [stage for stage in ALL_STAGES if not stages or stage in stages]
     settings = discovered_settings()
 
     def ready(report: WorkerReport) -> None:
-        if as_json:
-            print_json(report)
-        else:
-            stdout().print(f"working: {', '.join(report.stages)}; metrics at {report.metrics_url}/metrics")
+        text = f"running stages: {', '.join(report.stages)}; metrics at {report.metrics_url}/metrics"
+        print_result(report, lambda _: stdout().print(text), as_json=as_json)
 
     async def work() -> int:
         _configure_logs(settings)
@@ -85,14 +84,15 @@ def demo(
     ] = None,
     as_json: options.AsJson = False,
 ) -> None:
-    """Show the whole way: a conversation becomes facts, which are searched, explained and rebuilt."""
+    """Run the demonstration: a conversation becomes facts, which are searched, explained and rebuilt."""
+    require_extras("server", "embedded")
     from mnemolog.cli.demo.runner import run_demo  # noqa: PLC0415 - loads every driver
 
     run_and_exit(run_demo(keep, as_json=as_json))
 
 
 def _configure_logs(settings: "Settings", *, quiet: bool = False) -> None:
-    from mnemolog.logs import configure_logs  # noqa: PLC0415 - only commands that run have logs
+    from mnemolog.logs import configure_logs  # noqa: PLC0415 - only these commands log
 
     level = "warning" if quiet and "log_level" not in settings.model_fields_set else settings.log_level
     configure_logs(level, settings.log_format)

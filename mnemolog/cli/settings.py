@@ -1,4 +1,4 @@
-"""`mnemolog settings`: what can be set, and what is."""
+"""`mnemolog settings`: all settings with their values."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from mnemolog.cli import options
-from mnemolog.cli.output import print_json, print_table
+from mnemolog.cli.output import print_result, print_table
 from mnemolog.cli.runtime import cli_settings
 
 if TYPE_CHECKING:
@@ -28,12 +28,12 @@ class Row:
 
 def settings(*, as_json: options.AsJson = False) -> None:
     """List every setting with its value, its default and its meaning. A wrong one is named (exit code 2)."""
-    rows = list(rows_of(cli_settings()))
-    if as_json:
-        print_json(rows)
-    else:
-        cells = [(row.variable, row.value, row.default, row.meaning) for row in rows]
-        print_table(f"{len(rows)} settings", ("variable", "value", "default", "meaning"), cells)
+    print_result(list(rows_of(cli_settings())), _show_rows, as_json=as_json)
+
+
+def _show_rows(rows: list[Row]) -> None:
+    cells = [(row.variable, row.value, row.default, row.meaning) for row in rows]
+    print_table(f"{len(rows)} settings", ("variable", "value", "default", "meaning"), cells)
 
 
 def rows_of(known: "Settings") -> Iterator[Row]:
@@ -54,14 +54,9 @@ def _shown(value: Any) -> str | None:
     match value:
         case None | "":
             return None
-        case str():
-            return _without_password(value)
+        case str() if "://" in value and (password := urlsplit(value).password):
+            return value.replace(f":{password}@", f":{HIDDEN}@")
         case tuple():
             return ", ".join(map(str, value))
         case _:
             return str(value)  # a SecretStr shows asterisks
-
-
-def _without_password(value: str) -> str:
-    password = urlsplit(value).password if "://" in value else None
-    return value.replace(f":{password}@", f":{HIDDEN}@") if password else value

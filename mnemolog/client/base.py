@@ -1,25 +1,114 @@
-"""The ground of the client: its settings, and the servers it connects to at their first use."""
+"""Base of the client: its settings, its connections, and the ids that a bound client adds to each call."""
 
 import asyncio
-from collections.abc import Callable
+import copy
+from collections.abc import Awaitable, Callable, Coroutine
 from datetime import UTC, datetime
+from functools import wraps
 from types import TracebackType
-from typing import Self
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypedDict, TypeVar, Unpack
 
 import uuid_utils
+from psycopg import AsyncConnection
+from psycopg.rows import TupleRow
 
-from mnemolog.client.discovery import check_addresses, with_discovered_servers
+from mnemolog.client.arguments import BoundArgs, TurnArgs, argument_names, refuse_unknown
+from mnemolog.client.discovery import with_discovered_servers
 from mnemolog.client.limit_check import LimitPrecheck
 from mnemolog.client.producer import RecordProducer
 from mnemolog.client.query_embedder import QueryEmbedder
 from mnemolog.client.read_pool import ReadPool
+from mnemolog.client.turn_builder import Messages, build_turn
 from mnemolog.errors import NotConnectedError
-from mnemolog.projections.queries.scope_filter import ScopeFilter
+from mnemolog.projections.queries.scope_filter import ANY_VALUE
+from mnemolog.schemas.turn import Turn
 from mnemolog.settings import Settings, load_settings
+
+if TYPE_CHECKING:
+    from mnemolog.streams.runtime.dry_run import DryRun
+
+P = ParamSpec("P")
+R = TypeVar("R")
+C = TypeVar("C", bound="ClientBase")
+
+
+class ClientOptions(TypedDict, total=False):
+    """What a client is made with: servers and tenant go before `settings`, and those before the environment."""
+
+    kafka: str | None
+    postgres: str | None
+    tenant: str | None
+    settings: Settings | None
+    publish_timeout: float
+    now: Callable[[], datetime]
+    new_id: Callable[[], str]
+
+
+class Connections:
+    """What a client and its bound copies share, each opened at its first use."""
+
+    def __init__(self, settings: Settings, *, publish_timeout: float, now: Callable[[], datetime]) -> None:
+        self.limit_precheck = LimitPrecheck()
+        self.query_embedder = QueryEmbedder(settings)
+        self._settings = settings
+        self._publish_timeout = publish_timeout
+        self._now = now
+        self._lock = asyncio.Lock()
+        self._producer: RecordProducer | None = None
+        self._read_pool: ReadPool | None = None
+        self._dry_run: DryRun | None = None
+
+    async def producer(self) -> RecordProducer:
+        async with self._lock:
+            if self._producer is not None and self._producer.needs_reconnect:
+                await self._producer.close()
+                self._producer = None
+            if self._producer is None:
+                settings = with_discovered_servers(self._settings, needed=["kafka"])
+                self._producer = await RecordProducer.connect(
+                    settings.kafka or "",
+                    prefix=settings.topic_prefix,
+                    compression=settings.compression,
+                    timeout_seconds=self._publish_timeout,
+                    command_token=settings.command_token,
+                )
+            return self._producer
+
+    def read_pool(self) -> ReadPool:
+        if self._read_pool is None:
+            settings = with_discovered_servers(self._settings, needed=["postgres"])
+            self._read_pool = ReadPool(
+                settings.postgres or "",
+                size=settings.postgres_pool_size,
+                statement_timeout=settings.postgres_statement_timeout,
+            )
+        return self._read_pool
+
+    def read_pool_if_configured(self) -> ReadPool | None:
+        """The pool, or None where nothing says where Postgres is: publishing does without."""
+        try:
+            return self.read_pool()
+        except NotConnectedError:
+            return None
+
+    async def dry_run(self) -> "DryRun":
+        """The stages, made at the first dry run and kept; libraries and models are loaded in a thread."""
+        async with self._lock:
+            if self._dry_run is None:
+                settings = with_discovered_servers(self._settings, needed=["postgres"])
+                self._dry_run = await asyncio.to_thread(_build_dry_run, settings, self._now)
+                await self._dry_run.open()
+            return self._dry_run
+
+    async def close(self) -> None:
+        for opened in (self._producer, self._read_pool, self._dry_run, self.query_embedder):
+            if opened is not None:
+                await opened.close()
+        self._producer = self._read_pool = self._dry_run = None
 
 
 class ClientBase:
-    """Knows where Kafka and Postgres are, and lets go of them in the end."""
+    """Settings and connections, and by `scope` a copy that is bound to a user, an agent, an app or a run."""
 
     def __init__(
         self,
@@ -35,18 +124,25 @@ class ClientBase:
         given = {"kafka": kafka, "postgres": postgres, "tenant": tenant}
         given = {name: value for name, value in given.items() if value is not None}
         self._settings = settings.model_copy(update=given) if settings else load_settings(**given)
-        self._publish_timeout = publish_timeout
         self._now = now
         self._new_id = new_id
-        self._connect_lock = asyncio.Lock()
-        self._producer: RecordProducer | None = None
-        self._read_pool: ReadPool | None = None
-        self._limit_precheck = LimitPrecheck()
-        self._query_embedder = QueryEmbedder(self._settings)
+        self._connections = Connections(self._settings, publish_timeout=publish_timeout, now=now)
+        self._scope: BoundArgs = {}
 
     @classmethod
     def from_settings(cls, settings: Settings) -> Self:
         return cls(settings=settings)
+
+    def scope(self, **ids: Unpack[BoundArgs]) -> Self:
+        """The same client bound to a scope: its methods take these ids where a call does not give them.
+
+        `alice = memory.scope(user_id="alice")`, then `alice.search("home")`. An id that a call gives goes first, None
+        unsets it. Connections are shared: close the client that this was made of.
+        """
+        refuse_unknown(ids, BoundArgs.__annotations__, "scope")
+        bound = copy.copy(self)
+        bound._scope = {**self._scope, **ids}  # noqa: SLF001 - its own class
+        return bound
 
     async def __aenter__(self) -> Self:
         return self
@@ -57,57 +153,47 @@ class ClientBase:
         await self.close()
 
     async def close(self) -> None:
-        """Send what is under way and disconnect."""
-        if self._producer is not None:
-            await self._producer.close()
-        if self._read_pool is not None:
-            await self._read_pool.close()
-        await self._query_embedder.close()
-        self._producer = self._read_pool = None
+        """Send what is still queued and disconnect."""
+        await self._connections.close()
 
-    def _scope_filter(
-        self, tenant: str | None, user_id: str | None, agent_id: str | None, app_id: str | None, run_id: str | None
-    ) -> ScopeFilter:
-        return ScopeFilter(
-            tenant=tenant or self._settings.tenant, user_id=user_id, agent_id=agent_id, app_id=app_id, run_id=run_id
-        )
+    async def _query(
+        self,
+        query: Callable[Concatenate[AsyncConnection[TupleRow], P], Awaitable[R]],
+        *args: P.args,
+        **kwargs: P.kwargs,
+    ) -> R:
+        async with self._connections.read_pool().connection() as connection:
+            return await query(connection, *args, **kwargs)
 
-    def _with_discovered_servers(self, address: str | None) -> Settings:
-        """The settings, with the servers of a running `up` only where the one that is needed is not set."""
-        if address is None:
-            return with_discovered_servers(self._settings)
-        check_addresses(self._settings)
-        return self._settings
+    def _build_turn(self, messages: Messages, arguments: TurnArgs) -> Turn:
+        complete: TurnArgs = {
+            **arguments,
+            "turn_id": arguments.get("turn_id") or self._new_id(),
+            "occurred_at": arguments.get("occurred_at") or self._now(),
+        }
+        return build_turn(messages, complete, max_bytes=self._settings.max_turn_bytes)
 
-    async def _connect_producer(self) -> RecordProducer:
-        async with self._connect_lock:
-            if self._producer is not None and self._producer.needs_reconnect:
-                await self._producer.close()
-                self._producer = None
-            if self._producer is None:
-                settings = self._with_discovered_servers(self._settings.kafka)
-                self._producer = await RecordProducer.connect(
-                    settings.kafka or "",
-                    prefix=settings.topic_prefix,
-                    compression=settings.compression,
-                    timeout_seconds=self._publish_timeout,
-                    command_token=settings.command_token,
-                )
-            return self._producer
 
-    def _open_read_pool(self) -> ReadPool:
-        if self._read_pool is None:
-            settings = self._with_discovered_servers(self._settings.postgres)
-            self._read_pool = ReadPool(
-                settings.postgres or "",
-                size=settings.postgres_pool_size,
-                statement_timeout=settings.postgres_statement_timeout,
-            )
-        return self._read_pool
+def scoped(
+    method: Callable[Concatenate[C, P], Coroutine[Any, Any, R]],
+) -> Callable[Concatenate[C, P], Coroutine[Any, Any, R]]:
+    """Complete each call with the ids of a bound client and the tenant; refuse a wrong keyword."""
+    known = argument_names(method)
 
-    def _read_pool_if_configured(self) -> ReadPool | None:
-        """The tables, or None where nothing says where they are: publishing does without."""
-        try:
-            return self._open_read_pool()
-        except NotConnectedError:
-            return None
+    @wraps(method)
+    async def call(self: C, /, *args: P.args, **kwargs: P.kwargs) -> R:
+        refuse_unknown(kwargs, known, method.__name__)
+        bound = {name: value for name, value in self._scope.items() if name in known}
+        if bound.get("user_id") == ANY_VALUE and "agent_id" not in known:
+            del bound["user_id"]  # where a user only tells turns of one id apart, "*" names nobody
+        complete: dict[str, Any] = {**bound, **kwargs}
+        complete["tenant"] = complete.get("tenant") or self._settings.tenant
+        return await method(self, *args, **complete)
+
+    return call
+
+
+def _build_dry_run(settings: Settings, now: Callable[[], datetime]) -> "DryRun":
+    from mnemolog.streams.runtime.dry_run import DryRun  # noqa: PLC0415 - a program without dry runs does not load it
+
+    return DryRun(settings, clock=now)

@@ -1,4 +1,4 @@
-"""From what an application orders to a `Command`: judged as the pipeline will judge it, before it is published."""
+"""From a caller's arguments to a `Command`, validated as the pipeline will validate it, before it is published."""
 
 import hashlib
 from collections.abc import Mapping, Sequence
@@ -18,18 +18,16 @@ from mnemolog.schemas.scope import SCOPE_FIELDS, Scope
 
 FactId = UUID | str
 FactIds = FactId | Sequence[FactId]
-ScopeIds = Mapping[str, str | None]
-"""The dimensions of a scope as a caller words them, each with its value or None."""
 
 _DIGEST_CHARACTERS: Final = 16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommandDraft:
-    """A command before it is one: `payload` holds the fields of an order, its kind among them."""
+    """The parts of a command; `payload` holds its own fields, its kind among them."""
 
     command_id: str
-    scope_ids: ScopeIds
+    scope_ids: Mapping[str, str | None]
     issued_at: datetime
     payload: Mapping[str, Any]
     actor: str | None = None
@@ -39,10 +37,10 @@ class CommandDraft:
         return ANY_VALUE in self.scope_ids.values()
 
     def for_scope(self, scope: Scope) -> "CommandDraft":
-        """The same for one of the scopes that a wide place stands for, under an id that follows from both."""
-        place = {name: getattr(scope, name) for name in SCOPE_FIELDS}
-        digest = hashlib.sha256(orjson.dumps(list(place.values()))).hexdigest()[:_DIGEST_CHARACTERS]
-        return replace(self, command_id=f"{self.command_id}/{digest}", scope_ids=place)
+        """The same command for one of the scopes that match, under an id that follows from both."""
+        ids = {name: getattr(scope, name) for name in SCOPE_FIELDS}
+        digest = hashlib.sha256(orjson.dumps(list(ids.values()))).hexdigest()[:_DIGEST_CHARACTERS]
+        return replace(self, command_id=f"{self.command_id}/{digest}", scope_ids=ids)
 
 
 def build_command(draft: CommandDraft) -> Command:
@@ -57,24 +55,28 @@ def build_command(draft: CommandDraft) -> Command:
     try:
         data = orjson.dumps(document, default=_json_default)
     except TypeError as error:
-        raise InvalidCommandError(f"the order cannot be written as JSON ({error}): keep to plain values") from error
+        raise InvalidCommandError(
+            f"the command cannot be written as JSON ({error}): use text, numbers, lists, dicts"
+        ) from error
     judged = parse_command(data, position="")
     if isinstance(judged, Refusal):
         raise InvalidCommandError(f"{judged.reason}: {judged.detail}: nothing was published")
     return judged
 
 
-def exact_scope(scope_ids: ScopeIds) -> Scope:
-    """The one scope that `scope_ids` names. Raises `InvalidCommandError` where it names none, or any."""
+def exact_scope(scope_ids: Mapping[str, str | None]) -> Scope:
+    """The scope that `scope_ids` names. Raises `InvalidCommandError` for "*" and where it names nobody."""
     if ANY_VALUE in scope_ids.values():
-        raise InvalidCommandError("this is for one exact scope: name each id, or leave it out, instead of '*'")
+        raise InvalidCommandError(
+            "this command takes one exact scope: give each id or leave it out; '*' is not allowed"
+        )
     if scope_ids["user_id"] is None and scope_ids["agent_id"] is None:
-        raise InvalidCommandError("name the user_id or the agent_id whose memory it is about")
+        raise InvalidCommandError("give a user_id or an agent_id")
     try:
         return Scope.model_validate(scope_ids)
     except ValidationError as error:
         faults = (f"{fault['loc'][0]}: {fault['msg']}" for fault in error.errors(include_url=False))
-        raise InvalidCommandError(f"the scope is none: {'; '.join(faults)}") from error
+        raise InvalidCommandError(f"the scope is not valid: {'; '.join(faults)}") from error
 
 
 def as_list(ids: FactIds) -> list[FactId]:
@@ -87,4 +89,4 @@ def _json_default(value: object) -> object:
         return value.model_dump(mode="json")
     if isinstance(value, Mapping):
         return dict(value)
-    raise TypeError(f"{type(value).__name__} is no plain value")
+    raise TypeError(f"{type(value).__name__} cannot be written as JSON")

@@ -1,43 +1,22 @@
-"""What a client orders: facts changed, settled or taken back, and policies set. Each order is one command."""
+"""The methods of the client that change memory: each publishes one command, or one for each scope."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Literal, TypedDict, Unpack, overload
+from typing import Any, Literal, Unpack, overload
 
-from mnemolog.client.base import ClientBase
+from mnemolog.client.arguments import CommandArgs, ScopeArgs, scope_ids
+from mnemolog.client.base import ClientBase, scoped
 from mnemolog.client.command_builder import CommandDraft, FactId, FactIds, as_list, build_command, exact_scope
 from mnemolog.client.producer import OutgoingRecord
 from mnemolog.errors import InvalidCommandError
-from mnemolog.projections.queries.scope_filter import matching_scopes
+from mnemolog.projections.queries.scope_filter import ScopeFilter, matching_scopes
 from mnemolog.projections.stores.policies import fetch_policies
-from mnemolog.schemas.command import TENANT_POLICY_AGENT, Command, DeleteAll, Edit, Undo
+from mnemolog.schemas.command import TENANT_POLICY_AGENT, Command, DeleteAll, Edit, ResolveAction, Undo
 from mnemolog.schemas.policy import Policy, StoredPolicies
 from mnemolog.schemas.scope import Scope
 
-Action = Literal["keep_both", "keep_old", "replace", "contradict", "merge"]
 PLACEHOLDER_SCOPE = Scope(user_id="anybody")
-
-
-class ScopeArgs(TypedDict, total=False):
-    """Exactly one scope: an id that is not given is not set there."""
-
-    tenant: str | None
-    user_id: str | None
-    agent_id: str | None
-    app_id: str | None
-    run_id: str | None
-
-
-class CommandArgs(ScopeArgs, total=False):
-    """Whose memory an order is about, and who gives it.
-
-    `actor` says by whom, in words. An own `command_id` must be new for the user, among turns too; the same order under
-    the same id is carried out once.
-    """
-
-    actor: str | None
-    command_id: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,13 +28,15 @@ class CommandReceipt:
 
 
 class CommandMixin(ClientBase):
-    """Orders to the pipeline, in order with the turns of their owner.
+    """Commands to the pipeline, in order with the turns of their owner.
 
     Every method returns once the broker has the command for good. It raises `InvalidCommandError` before anything is
-    sent, and `PublishError` when no acknowledgement came in time: give the order again with the same `command_id`.
+    sent, and `PublishError` when no acknowledgement came in time: send the command again with the same `command_id`.
     What cannot be carried out ends as `rejected`, as a whole, with the reason; facts of other scopes are never touched.
+    Every method takes the arguments of `CommandArgs` too: tenant, user_id, agent_id, app_id, run_id, actor, command_id.
     """
 
+    @scoped
     async def update(
         self,
         fact_id: FactId,
@@ -65,23 +46,27 @@ class CommandMixin(ClientBase):
         value: str | None = None,
         **arguments: Unpack[CommandArgs],
     ) -> CommandReceipt:
-        """Put `text` in the place of a fact, from now on. A human's fact is left to `correct`."""
+        """Replace the text of a fact from now on. A fact that a human corrected is changed by `correct` alone."""
         return await self.batch_update([{"fact_id": fact_id, "text": text, "key": key, "value": value}], **arguments)
 
+    @scoped
     async def batch_update(
         self, edits: Sequence[Edit | Mapping[str, Any]], **arguments: Unpack[CommandArgs]
     ) -> CommandReceipt:
         """Update up to 100 facts at once, all or none. An edit has fact_id, text, and perhaps key and value."""
         return await self._issue("update", arguments, edits=list(edits))
 
+    @scoped
     async def delete(self, fact_id: FactId, **arguments: Unpack[CommandArgs]) -> CommandReceipt:
-        """Hold a fact no longer: it leaves what is believed, and stays in the history."""
+        """Delete a fact. The history keeps it, and `undo` restores it."""
         return await self.batch_delete([fact_id], **arguments)
 
+    @scoped
     async def batch_delete(self, fact_ids: Sequence[FactId], **arguments: Unpack[CommandArgs]) -> CommandReceipt:
         """Delete up to 100 facts at once, all or none."""
         return await self._issue("delete", arguments, fact_ids=list(fact_ids))
 
+    @scoped
     async def delete_all(
         self, *, key: str | None = None, category: str | None = None, **arguments: Unpack[CommandArgs]
     ) -> list[CommandReceipt]:
@@ -92,14 +77,17 @@ class CommandMixin(ClientBase):
         """
         return await self._issue_for_scopes("delete_all", arguments, key=key, category=category)
 
+    @scoped
     async def confirm(self, fact_ids: FactIds, **arguments: Unpack[CommandArgs]) -> CommandReceipt:
-        """Let one or several pending facts stand, with all that they were held back from doing."""
+        """Confirm pending facts and apply the changes they were held back from."""
         return await self._issue("confirm", arguments, fact_ids=as_list(fact_ids))
 
+    @scoped
     async def reject(self, fact_ids: FactIds, **arguments: Unpack[CommandArgs]) -> CommandReceipt:
-        """Close one or several pending facts; what they challenged stays."""
+        """Reject pending facts; the known facts stay active."""
         return await self._issue("reject", arguments, fact_ids=as_list(fact_ids))
 
+    @scoped
     async def correct(
         self,
         fact_id: FactId,
@@ -110,23 +98,24 @@ class CommandMixin(ClientBase):
         ended_at: datetime | None = None,
         **arguments: Unpack[CommandArgs],
     ) -> CommandReceipt:
-        """Put a human's word in the place of a fact: from then on only a human can change it.
+        """Correct a fact; only a human can change it afterwards.
 
         The old one never was true, or, where `ended_at` is given, was true until then.
         """
         edit = {"fact_id": fact_id, "text": text, "key": key, "value": value}
         return await self._issue("correct", arguments, edit=edit, ended_at=ended_at)
 
+    @scoped
     async def resolve(
         self,
         fact_id: FactId,
-        action: Action,
+        action: ResolveAction,
         *,
         targets: FactIds = (),
         text: str | None = None,
         **arguments: Unpack[CommandArgs],
     ) -> CommandReceipt:
-        """Settle an unresolved fact against `targets`, by default those that it was added beside.
+        """Resolve the conflict of an unresolved fact with `targets`, by default all that it was added beside.
 
         `text` is the merged text of a `merge`, and of nothing else.
         """
@@ -139,7 +128,7 @@ class CommandMixin(ClientBase):
         self, *, event_id: FactId, cascade: bool = ..., **arguments: Unpack[CommandArgs]
     ) -> CommandReceipt: ...
     @overload
-    async def undo(self, *, turn_id: str, cascade: bool = ..., **whose: Unpack[CommandArgs]) -> CommandReceipt: ...
+    async def undo(self, *, turn_id: str, cascade: bool = ..., **arguments: Unpack[CommandArgs]) -> CommandReceipt: ...
     @overload
     async def undo(
         self,
@@ -149,8 +138,9 @@ class CommandMixin(ClientBase):
         since: datetime,
         until: datetime,
         cascade: bool = ...,
-        **whose: Unpack[CommandArgs],
+        **arguments: Unpack[CommandArgs],
     ) -> list[CommandReceipt]: ...
+    @scoped  # type: ignore[misc]  # mypy has no overloads of a decorated method
     async def undo(
         self,
         *,
@@ -161,15 +151,15 @@ class CommandMixin(ClientBase):
         since: datetime | None = None,
         until: datetime | None = None,
         cascade: bool = False,
-        **whose: Unpack[CommandArgs],
+        **arguments: Unpack[CommandArgs],
     ) -> CommandReceipt | list[CommandReceipt]:
-        """Take back an event, a turn (or a command, by its command_id), or all that a model or prompt version decided.
+        """Undo an event, a turn (or a command, by its command_id), or all that a model or prompt version decided.
 
         The latter from `since` up to `until`; there "*" stands for any value of an id, as in `delete_all`, and a list
-        is returned. Where later decisions build on it the undo is rejected with their list, or with `cascade` takes
-        those back too. An undo is undone by the id of its command.
+        is returned. Where later decisions build on it the undo is rejected with their list, or with `cascade` undoes
+        those too. An undo is undone by the id of its command.
         """
-        order = {
+        fields = {
             "event_id": event_id,
             "source_id": turn_id,
             "model": model,
@@ -179,67 +169,53 @@ class CommandMixin(ClientBase):
             "cascade": cascade,
         }
         if event_id is None and turn_id is None:
-            return await self._issue_for_scopes("undo", whose, **order)
-        return await self._issue("undo", whose, **order)
+            return await self._issue_for_scopes("undo", arguments, **fields)
+        return await self._issue("undo", arguments, **fields)
 
+    @scoped
     async def set_policy(self, policy: Policy | Mapping[str, Any], **arguments: Unpack[CommandArgs]) -> CommandReceipt:
-        """Let `policy` hold for a scope, or for the whole tenant where neither user nor agent is named.
+        """Set the policy of a scope, or of the whole tenant where neither user nor agent is named.
 
-        It takes the place of the one that held at this level: what it does not say is as the level above says.
+        It replaces the policy of this level: rules that are not given are unset, and the level above decides.
         """
         level = "scope" if _names_owner(arguments) else "tenant"
         named: CommandArgs = {**arguments, "agent_id": _policy_agent(arguments)}
         return await self._issue("set_policy", named, level=level, policy=policy)
 
+    @scoped
     async def policies(self, **scope_args: Unpack[ScopeArgs]) -> StoredPolicies:
         """What has been set for a tenant, and for a scope where a user or an agent is named."""
         named: ScopeArgs = {**scope_args, "agent_id": _policy_agent(scope_args)}
-        scope = exact_scope(self._draft({}, **named).scope_ids)
-        async with self._open_read_pool().connection() as connection:
-            return await fetch_policies(connection, scope)
+        return await self._query(fetch_policies, exact_scope(scope_ids(named)))
 
     async def _issue(self, kind: str, arguments: CommandArgs, **fields: Any) -> CommandReceipt:
-        command = build_command(self._draft({"kind": kind, **fields}, **arguments))
-        publisher = await self._connect_producer()
-        await publisher.publish(OutgoingRecord.of(command))
+        command = build_command(self._draft(kind, arguments, fields))
+        producer = await self._connections.producer()
+        await producer.publish(OutgoingRecord.of(command))
         return CommandReceipt(command_id=command.command_id)
 
     async def _issue_for_scopes(self, kind: str, arguments: CommandArgs, **fields: Any) -> list[CommandReceipt]:
-        draft = self._draft({"kind": kind, **fields}, **arguments)
+        draft = self._draft(kind, arguments, fields)
         commands = await self._commands_per_scope(draft) if draft.has_wildcard else [build_command(draft)]
-        publisher = await self._connect_producer()
-        names = await publisher.publish_batch(map(OutgoingRecord.of, commands))
+        producer = await self._connections.producer()
+        names = await producer.publish_batch(map(OutgoingRecord.of, commands))
         return [CommandReceipt(command_id=name) for name in names]
 
     async def _commands_per_scope(self, draft: CommandDraft) -> list[Command]:
-        order = build_command(
-            draft.for_scope(PLACEHOLDER_SCOPE)
-        ).order  # judged before the tables are asked whom it concerns
-        if not isinstance(order, DeleteAll | Undo):
-            raise InvalidCommandError(f"{order.kind} is for one exact scope")
-        async with self._open_read_pool().connection() as connection:
-            scopes = await matching_scopes(connection, order, self._scope_filter(**draft.scope_ids))
+        # Validated with any scope before the tables are asked for the real ones.
+        payload = build_command(draft.for_scope(PLACEHOLDER_SCOPE)).order
+        if not isinstance(payload, DeleteAll | Undo):
+            raise InvalidCommandError(f"{payload.kind} takes one exact scope, without '*'")
+        scopes = await self._query(matching_scopes, payload, ScopeFilter(**scope_ids(draft.scope_ids)))
         return [build_command(draft.for_scope(scope)) for scope in scopes]
 
-    def _draft(
-        self,
-        payload: Mapping[str, Any],
-        *,
-        tenant: str | None = None,
-        user_id: str | None = None,
-        agent_id: str | None = None,
-        app_id: str | None = None,
-        run_id: str | None = None,
-        actor: str | None = None,
-        command_id: str | None = None,
-    ) -> CommandDraft:
-        place = {"user_id": user_id, "agent_id": agent_id, "app_id": app_id, "run_id": run_id}
+    def _draft(self, kind: str, arguments: CommandArgs, fields: Mapping[str, Any]) -> CommandDraft:
         return CommandDraft(
-            command_id=command_id or self._new_id(),
-            scope_ids={"tenant": tenant or self._settings.tenant, **place},
+            command_id=arguments.get("command_id") or self._new_id(),
+            scope_ids=scope_ids(arguments),
             issued_at=self._now(),
-            payload=payload,
-            actor=actor,
+            payload={"kind": kind, **fields},
+            actor=arguments.get("actor"),
         )
 
 

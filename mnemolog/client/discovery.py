@@ -1,10 +1,9 @@
-"""How commands and clients find a running `mnemolog up`: it leaves a file in its data folder."""
+"""The discovery file, which a running `mnemolog up` keeps in its data folder so that clients find its servers."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TypeVar
 
 from psycopg import ProgrammingError
 from psycopg.conninfo import conninfo_to_dict
@@ -14,7 +13,6 @@ from mnemolog.errors import NotConnectedError, SettingsError
 from mnemolog.settings import Settings
 
 DISCOVERY_FILE = "connection.json"
-_S = TypeVar("_S", bound=Settings)
 
 
 class ServerAddresses(BaseModel):
@@ -28,13 +26,13 @@ class ServerAddresses(BaseModel):
     pid: int
 
 
-def with_discovered_servers(settings: _S) -> _S:
-    """Complete `settings` with the servers of a running `up` on the same data folder, where they name none.
+def with_discovered_servers(settings: Settings, *, needed: Sequence[str] = ("kafka", "postgres")) -> Settings:
+    """Complete `settings` with the servers of a running `up` on the same data folder, if a `needed` one is not set.
 
-    Raises `NotConnectedError` when a server is named nowhere.
+    Raises `NotConnectedError` when no `up` runs.
     """
     check_addresses(settings)
-    if settings.kafka and settings.postgres:
+    if all(getattr(settings, name) for name in needed):
         return settings
     found = _read_discovery_file(settings.data_dir / DISCOVERY_FILE)
     return settings.model_copy(
@@ -47,19 +45,19 @@ def with_discovered_servers(settings: _S) -> _S:
 
 
 def check_addresses(settings: Settings) -> None:
-    """Raise `SettingsError` where a server's address is none."""
+    """Raise `SettingsError` where a server's address is not valid."""
     try:
         conninfo_to_dict(settings.postgres or "")
     except ProgrammingError as error:
-        raise SettingsError(f"MNEMOLOG_POSTGRES is no URL of a database: {str(error).strip()}") from error
+        raise SettingsError(f"MNEMOLOG_POSTGRES is not a valid database URL: {str(error).strip()}") from error
     hosts = (settings.kafka or "localhost:9092").split(",")
     if any(not port.isdecimal() for _, _, port in (host.rpartition(":") for host in hosts)):
-        raise SettingsError(f"MNEMOLOG_KAFKA is {settings.kafka!r}: write host:port, several with commas between")
+        raise SettingsError(f"MNEMOLOG_KAFKA is {settings.kafka!r}: write host:port, several separated by commas")
 
 
 @contextmanager
 def discovery_file(folder: Path, servers: ServerAddresses) -> Iterator[None]:
-    """Leave the file for as long as the block runs."""
+    """Keep the file for as long as the block runs."""
     path = folder / DISCOVERY_FILE
     path.unlink(missing_ok=True)
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
@@ -89,6 +87,6 @@ def _is_running(pid: int) -> bool:
         os.kill(pid, 0)
     except ProcessLookupError:
         return False
-    except PermissionError:
-        return True
+    except PermissionError:  # it runs, as another user
+        pass
     return True

@@ -1,4 +1,4 @@
-"""Limits at the edge: a quick answer before a turn is published. The truth is told where the turn is decided."""
+"""Limits checked before a turn is published. Only a hint: the stage that decides a turn enforces them."""
 
 import asyncio
 from dataclasses import dataclass

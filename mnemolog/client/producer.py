@@ -1,4 +1,4 @@
-"""Publishing: a turn or a command counts as accepted once every in-sync replica of the broker has it."""
+"""Publishes records: one counts as accepted once every in-sync replica of the broker has it."""
 
 import asyncio
 from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Iterable
@@ -41,7 +41,7 @@ class OutgoingRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeliveryReport:
-    """The broker's word for one record: its `position` (topic/partition/offset), or the `error`."""
+    """The broker's answer for one record: its `position` (topic/partition/offset), or the `error`."""
 
     name: str
     position: str | None = None
@@ -108,20 +108,20 @@ class RecordProducer:
 
     async def publish(self, record: OutgoingRecord) -> DeliveryReport:
         """Send one record and wait for its acknowledgement. Raises `PublishError` when none comes in time."""
-        receipt = await (await self._enqueue(record))
-        if receipt.error:
-            raise receipt.error
-        return receipt
+        report = await (await self._enqueue(record))
+        if report.error:
+            raise report.error
+        return report
 
     async def publish_stream(self, records: AsyncIterable[OutgoingRecord]) -> AsyncIterator[DeliveryReport]:
-        """Send records in their order, many at a time; yields one receipt for each, in the same order."""
+        """Send records in their order, many at a time; yields one report for each, in the same order."""
         waiting: asyncio.Queue[asyncio.Task[DeliveryReport] | None] = asyncio.Queue()
         room = asyncio.Semaphore(MAX_UNACKNOWLEDGED)
 
         async def feed() -> None:
-            async for letter in records:
+            async for record in records:
                 await room.acquire()
-                waiting.put_nowait(await self._enqueue(letter))
+                waiting.put_nowait(await self._enqueue(record))
 
         feeder = asyncio.create_task(feed())
         feeder.add_done_callback(lambda _: waiting.put_nowait(None))
@@ -135,14 +135,14 @@ class RecordProducer:
 
     async def publish_batch(self, records: Iterable[OutgoingRecord]) -> list[str]:
         """Send records in their order; their names, once all are acknowledged. Raises `PartlyPublishedError`."""
-        receipts = [receipt async for receipt in self.publish_stream(as_async(records))]
-        failed = {receipt.name: str(receipt.error) for receipt in receipts if receipt.error}
+        reports = [report async for report in self.publish_stream(as_async(records))]
+        failed = {report.name: str(report.error) for report in reports if report.error}
         if failed:
-            raise PartlyPublishedError([receipt.name for receipt in receipts if not receipt.error], failed)
-        return [receipt.name for receipt in receipts]
+            raise PartlyPublishedError([report.name for report in reports if not report.error], failed)
+        return [report.name for report in reports]
 
     async def _enqueue(self, record: OutgoingRecord) -> asyncio.Task[DeliveryReport]:
-        """Hand the record to the producer, so that the order is kept; the task waits for the receipt."""
+        """Hand the record to the producer, so that the order is kept; the task waits for the report."""
         deadline = asyncio.get_running_loop().time() + self._timeout_seconds
         try:
             async with asyncio.timeout_at(deadline):
@@ -177,8 +177,8 @@ class RecordProducer:
         return error
 
 
-async def _resolved(receipt: DeliveryReport) -> DeliveryReport:
-    return receipt
+async def _resolved(report: DeliveryReport) -> DeliveryReport:
+    return report
 
 
 async def as_async(records: Iterable[OutgoingRecord]) -> AsyncIterator[OutgoingRecord]:

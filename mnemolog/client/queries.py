@@ -1,10 +1,12 @@
-"""What a client asks: how a turn ended, what is known, and how it came."""
+"""The methods of the client that read: results, facts, history, pending facts, quality."""
 
 from dataclasses import replace
 from datetime import datetime, timedelta
+from typing import Unpack
 from uuid import UUID
 
-from mnemolog.client.base import ClientBase
+from mnemolog.client.arguments import WHOLE_TENANT, ScopeArgs, scope_ids
+from mnemolog.client.base import ClientBase, scoped
 from mnemolog.client.query_embedder import SearchResult
 from mnemolog.client.wait import wait_for_end
 from mnemolog.projections.queries import diff, explain, facts, pending, turn_status
@@ -18,13 +20,15 @@ from mnemolog.projections.queries.history import History
 from mnemolog.projections.queries.pending import PendingFact, UnresolvedFact
 from mnemolog.projections.queries.quality import DecisionQuality, decision_quality
 from mnemolog.projections.queries.results import Fact, Profile, WriteResult
+from mnemolog.projections.queries.scope_filter import ScopeFilter
 from mnemolog.projections.queries.why_not import WhyNot
 from mnemolog.texts import explanation_sentences, missing_sentence
 
 
 class QueryMixin(ClientBase):
-    """Questions to the tables. Nothing here needs Kafka."""
+    """Queries of the tables. None needs Kafka."""
 
+    @scoped
     async def status(
         self, turn_id: str, *, user_id: str | None = None, tenant: str | None = None, verbose: bool = False
     ) -> WriteResult:
@@ -34,24 +38,23 @@ class QueryMixin(ClientBase):
         `UnknownTurnError` for one that is not in the tables (yet), `AmbiguousTurnError` where several users have a
         turn of this id: give `user_id`.
         """
-        named = tenant or self._settings.tenant
-        async with self._open_read_pool().connection() as connection:
-            return await turn_status.turn_status(connection, named, turn_id, user_id, verbose=verbose)
+        return await self._query(turn_status.turn_status, tenant or "", turn_id, user_id, verbose=verbose)
 
+    @scoped
     async def wait(
         self,
         turn_id: str,
         *,
-        timeout: float = 30.0,  # noqa: ASYNC109 - the caller reads in the error how far the turn is
+        timeout: float = 30.0,  # noqa: ASYNC109 - the error says how far the turn is
         user_id: str | None = None,
         tenant: str | None = None,
         verbose: bool = False,
         attempt: int = 1,
     ) -> WriteResult:
-        """Wait for the end of a turn or a command, `timeout` seconds at the most.
+        """Wait until a turn or a command has ended, `timeout` seconds at the most.
 
-        A turn that was refused for a limit and is published again has another end: wait for `attempt` 2, and so on.
-        Raises `WaitTimeoutError` that says how far the turn is; it goes on without us.
+        A turn that failed, or was rejected for a limit, and is published again has another end: wait for `attempt` 2.
+        Raises `WaitTimeoutError` that says how far the turn is; the stages go on with it.
         """
         return await wait_for_end(
             lambda: self.status(turn_id, user_id=user_id, tenant=tenant, verbose=verbose),
@@ -60,157 +63,97 @@ class QueryMixin(ClientBase):
             attempt=attempt,
         )
 
-    async def search(
-        self,
-        query: str,
-        *,
-        user_id: str | None = None,
-        agent_id: str | None = None,
-        app_id: str | None = None,
-        run_id: str | None = None,
-        tenant: str | None = None,
-        limit: int = 10,
-    ) -> SearchResult:
+    @scoped
+    async def search(self, query: str, *, limit: int = 10, **scope: Unpack[ScopeArgs]) -> SearchResult:
         """The facts nearest to `query` in meaning and words, best first, each with the reasons for its place.
 
-        One that waits for a confirmation is found as well: its status tells.
+        Pending facts are found as well: `status` of the fact says so. The client needs the embedder that the stages
+        have (`MNEMOLOG_EMBEDDING_PROVIDER` and `_MODEL`): vectors of another one find nothing by meaning. Without a
+        vector the search goes by words; `mode` and `notice` of the result say so.
         """
-        scope = self._scope_filter(tenant, user_id, agent_id, app_id, run_id)
+        scope_filter = _filter(scope)
         check_unicode(query)
-        embedded = await self._query_embedder.embed(query)
-        async with self._open_read_pool().connection() as connection:
-            hits = await searches.search(connection, scope, query, embedded.vector, limit=limit, at=self._now())
-        mode: searches.SearchMode = "hybrid" if embedded.vector else "lexical"
-        return SearchResult(hits=tuple(hits), mode=mode, notice=embedded.notice)
+        vector, notice = await self._connections.query_embedder.embed(query)
+        hits = await self._query(searches.search, scope_filter, query, vector, limit=limit, at=self._now())
+        return SearchResult(hits=tuple(hits), mode="hybrid" if vector else "lexical", notice=notice)
 
-    async def facts(
-        self,
-        *,
-        user_id: str | None = None,
-        agent_id: str | None = None,
-        app_id: str | None = None,
-        run_id: str | None = None,
-        tenant: str | None = None,
-        all_versions: bool = False,
-    ) -> list[Fact]:
-        """The facts that hold now, in the order in which they were learned; or every version that ever was."""
-        scope = self._scope_filter(tenant, user_id, agent_id, app_id, run_id)
-        async with self._open_read_pool().connection() as connection:
-            return await facts.facts(connection, scope, all_versions=all_versions, at=self._now())
+    @scoped
+    async def facts(self, *, all_versions: bool = False, **scope: Unpack[ScopeArgs]) -> list[Fact]:
+        """The current facts, in the order in which they were learned; or all versions."""
+        return await self._query(facts.facts, _filter(scope), all_versions=all_versions, at=self._now())
 
+    @scoped
     async def facts_as_of(
-        self,
-        believed_at: datetime,
-        true_at: datetime | None = None,
-        *,
-        user_id: str | None = None,
-        agent_id: str | None = None,
-        app_id: str | None = None,
-        run_id: str | None = None,
-        tenant: str | None = None,
+        self, believed_at: datetime, true_at: datetime | None = None, **scope: Unpack[ScopeArgs]
     ) -> list[Fact]:
-        """What was believed at `believed_at` to be so at `true_at` (the same unless given), each as it stood then."""
-        scope = self._scope_filter(tenant, user_id, agent_id, app_id, run_id)
-        true_at = true_at or believed_at
-        async with self._open_read_pool().connection() as connection:
-            return await facts.facts_as_of(connection, scope, believed_at=believed_at, true_at=true_at)
+        """What was known at `believed_at` to be true at `true_at` (the same unless given), each fact as it was then."""
+        return await self._query(
+            facts.facts_as_of, _filter(scope), believed_at=believed_at, true_at=true_at or believed_at
+        )
 
-    async def profile(
-        self,
-        *,
-        user_id: str | None = None,
-        agent_id: str | None = None,
-        app_id: str | None = None,
-        run_id: str | None = None,
-        tenant: str | None = None,
-    ) -> Profile:
+    @scoped
+    async def profile(self, **scope: Unpack[ScopeArgs]) -> Profile:
         """What is known of exactly one scope, by section; empty where nothing is."""
-        scope = self._scope_filter(tenant, user_id, agent_id, app_id, run_id)
-        async with self._open_read_pool().connection() as connection:
-            return await facts.profile(connection, scope, self._now())
+        return await self._query(facts.profile, _filter(scope), self._now())
 
+    @scoped
     async def history(self, fact_id: UUID, *, tenant: str | None = None) -> History:
         """A fact's versions, and every event that made or touched them. Raises `UnknownFactError`."""
-        async with self._open_read_pool().connection() as connection:
-            return await histories.history(connection, tenant or self._settings.tenant, fact_id)
+        return await self._query(histories.history, tenant or "", fact_id)
 
+    @scoped
     async def explain(self, fact_id: UUID, *, tenant: str | None = None) -> Explanation:
-        """Why a fact is what it is: its turn and excerpt, how it was read and decided, and what happened to it since.
+        """Where a fact comes from: its turn and excerpt, how it was extracted and decided, what happened to it since.
 
-        `words` of the answer tells it in sentences. Raises `UnknownFactError`.
+        `words` of the result says it in sentences. Raises `UnknownFactError`.
         """
-        async with self._open_read_pool().connection() as connection:
-            explanation, texts = await explain.explain(connection, tenant or self._settings.tenant, fact_id)
+        explanation, texts = await self._query(explain.explain, tenant or "", fact_id)
         return replace(explanation, words=explanation_sentences(explanation, texts))
 
+    @scoped
     async def why_not(self, turn_id: str, *, user_id: str | None = None, tenant: str | None = None) -> WhyNot:
-        """Every statement of a turn that became no fact, and why. Raises as `status` does."""
-        async with self._open_read_pool().connection() as connection:
-            found = await why_nots.why_not(connection, tenant or self._settings.tenant, turn_id, user_id)
+        """The statements of a turn that were not stored as facts, and why. Raises as `status` does."""
+        found = await self._query(why_nots.why_not, tenant or "", turn_id, user_id)
         return replace(found, missing=tuple(replace(one, because=missing_sentence(one)) for one in found.missing))
 
-    async def pending(
-        self,
-        *,
-        user_id: str | None = None,
-        agent_id: str | None = None,
-        app_id: str | None = None,
-        run_id: str | None = None,
-        tenant: str | None = None,
-    ) -> list[PendingFact]:
-        """Overwrites that wait for a confirmation, the oldest first: what would replace what, and why it was held."""
-        scope = self._scope_filter(tenant, user_id, agent_id, app_id, run_id)
-        async with self._open_read_pool().connection() as connection:
-            return await pending.pending(connection, scope, self._now())
+    @scoped
+    async def pending(self, **scope: Unpack[ScopeArgs]) -> list[PendingFact]:
+        """Changes that wait for a confirmation, the oldest first: what would replace what, and which guard holds it."""
+        return await self._query(pending.pending, _filter(scope), self._now())
 
-    async def unresolved(
-        self,
-        *,
-        user_id: str | None = None,
-        agent_id: str | None = None,
-        app_id: str | None = None,
-        run_id: str | None = None,
-        tenant: str | None = None,
-    ) -> list[UnresolvedFact]:
-        """Facts that were added beside others because nobody could decide their conflict, the oldest first."""
-        scope = self._scope_filter(tenant, user_id, agent_id, app_id, run_id)
-        async with self._open_read_pool().connection() as connection:
-            return await pending.unresolved(connection, scope, self._now())
+    @scoped
+    async def unresolved(self, **scope: Unpack[ScopeArgs]) -> list[UnresolvedFact]:
+        """Facts that were added beside others because their conflict could not be decided, the oldest first."""
+        return await self._query(pending.unresolved, _filter(scope), self._now())
 
+    @scoped
     async def diff(
         self,
         since: datetime,
         until: datetime | None = None,
         *,
-        user_id: str | None = None,
-        agent_id: str | None = None,
-        app_id: str | None = None,
-        run_id: str | None = None,
-        tenant: str | None = None,
         axis: Axis = "believed",
+        **scope: Unpack[ScopeArgs],
     ) -> Diff:
         """What changed from `since` up to `until` (now unless given), by kind.
 
         On the axis `believed` what was decided then; on the axis `true` what became or ceased to be true then, as it
-        is known now. Either way the answer also compares what was believed at both ends.
+        is known now. Either way the result also compares what was known at both ends.
         """
-        scope = self._scope_filter(tenant, user_id, agent_id, app_id, run_id)
-        async with self._open_read_pool().connection() as connection:
-            return await diff.diff(connection, scope, since, until or self._now(), axis=axis)
+        return await self._query(diff.diff, _filter(scope), since, until or self._now(), axis=axis)
 
+    @scoped
     async def quality(
-        self,
-        since: datetime | None = None,
-        until: datetime | None = None,
-        *,
-        user_id: str | None = "*",
-        agent_id: str | None = "*",
-        app_id: str | None = "*",
-        run_id: str | None = "*",
-        tenant: str | None = None,
+        self, since: datetime | None = None, until: datetime | None = None, **scope: Unpack[ScopeArgs]
     ) -> DecisionQuality:
-        """How often memory was overwritten, how often wrongly, and what waits; by default a tenant's last 30 days."""
-        scope = self._scope_filter(tenant, user_id, agent_id, app_id, run_id)
+        """How often memory was overwritten, how often wrongly, and what is pending.
+
+        Of the last 30 days unless told otherwise, and of the whole tenant: an id that is not given is "*" here.
+        """
         end = until or self._now()
-        async with self._open_read_pool().connection() as connection:
-            return await decision_quality(connection, scope, since or end - timedelta(days=30), end)
+        wide: ScopeArgs = {**WHOLE_TENANT, **scope}
+        return await self._query(decision_quality, _filter(wide), since or end - timedelta(days=30), end)
+
+
+def _filter(scope: ScopeArgs) -> ScopeFilter:
+    return ScopeFilter(**scope_ids(scope))

@@ -1,17 +1,20 @@
-"""A query becomes a vector where the embedder answers in time; otherwise its words alone search, and it is said so."""
+"""The vector of a search query, or the reason why there is none: then the search goes by words alone."""
 
 import asyncio
+import logging
 from dataclasses import dataclass
 from typing import Final
 
 from mnemolog.projections.queries.search import Hit, SearchMode
 from mnemolog.schemas.vector import Vector
-from mnemolog.streams.llm.errors import ProviderError
+from mnemolog.streams.llm.errors import ProviderConfigurationError, ProviderError
 from mnemolog.streams.llm.ports import Embedder
 from mnemolog.streams.settings import StreamsSettings
 
+# Not structlog: in an application that has not set it up it writes to stdout.
+log = logging.getLogger(__name__)
 EMBEDDING_TIMEOUT_SECONDS: Final = 5.0
-"""How long a query waits for its vector before its words must do."""
+"""Seconds that a query waits for its vector; then it searches by words."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,14 +26,6 @@ class SearchResult:
     notice: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EmbeddedQuery:
-    """The vector of a query, or why there is none."""
-
-    vector: Vector | None = None
-    notice: str | None = None
-
-
 class QueryEmbedder:
     """Embeds queries with the configured embedder, which is made at the first query and kept."""
 
@@ -38,36 +33,47 @@ class QueryEmbedder:
         self._settings = settings
         self._timeout_seconds = timeout_seconds
         self._embedder: Embedder | None = None
+        self._configuration_error: ProviderConfigurationError | None = None
+        self._warned = False
         self._build_lock = asyncio.Lock()
 
-    async def embed(self, text: str) -> EmbeddedQuery:
-        """Embed one query; never raises for an embedder that is missing, away or unwilling."""
+    async def embed(self, text: str) -> tuple[Vector | None, str | None]:
+        """The vector of a query, or else a notice: an embedder that is missing or away raises nothing."""
         try:
             embedder = await self._get_embedder()
             async with asyncio.timeout(self._timeout_seconds):
                 embeddings = await embedder.embed([text])
         except TimeoutError:
-            return EmbeddedQuery(
-                notice=f"by words only: no vector within {self._timeout_seconds:g} s, is the model reachable?"
-            )
+            return self._without_vector(f"the embedder did not answer within {self._timeout_seconds:g} s")
         except ProviderError as error:
-            return EmbeddedQuery(notice=f"by words only: {error}")
-        return EmbeddedQuery(vector=embeddings.vectors[0])
+            return self._without_vector(str(error))
+        return embeddings.vectors[0], None
 
     async def close(self) -> None:
         if self._embedder is not None:
             await self._embedder.close()
 
+    def _without_vector(self, reason: str) -> tuple[None, str]:
+        if not self._warned:
+            log.warning("search_without_vectors: %s", reason)
+            self._warned = True
+        return None, f"full-text search only: {reason}"
+
     async def _get_embedder(self) -> Embedder:
         """The embedder; a model is loaded once, in a thread, and its time is not counted against the query."""
         async with self._build_lock:
-            if self._embedder is None:
-                self._embedder = await asyncio.to_thread(_build_embedder, self._settings)
+            if self._configuration_error is not None:  # such as a missing package: does not pass by itself
+                raise self._configuration_error
+            try:
+                if self._embedder is None:
+                    self._embedder = await asyncio.to_thread(_build_embedder, self._settings)
+            except ProviderConfigurationError as error:
+                self._configuration_error = error
+                raise
         return self._embedder
 
 
 def _build_embedder(settings: StreamsSettings) -> Embedder:
-    # Only here: who does not search does not wait for the libraries.
-    from mnemolog.streams.llm.factory import build_embedder  # noqa: PLC0415
+    from mnemolog.streams.llm.factory import build_embedder  # noqa: PLC0415 - only a search loads it
 
     return build_embedder(settings)

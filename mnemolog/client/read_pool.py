@@ -1,4 +1,4 @@
-"""Connections for questions: a small pool, opened at the first one."""
+"""The pool of connections for queries, opened at the first one."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -28,7 +28,7 @@ class ReadPool:
 
     @asynccontextmanager
     async def connection(self) -> AsyncIterator[AsyncConnection[TupleRow]]:
-        """A connection for one question. Raises `ServerUnavailableError` where Postgres does not answer."""
+        """A connection for one query. Raises `ServerUnavailableError` where Postgres does not answer."""
         try:
             await self._open()
             async with self._pool.connection() as connection:
@@ -40,7 +40,7 @@ class ReadPool:
             what = f"Postgres at {_host_and_port(self._url)} cannot be reached ({_one_line(error)})"
             raise ServerUnavailableError(f"{what}: start it, or correct MNEMOLOG_POSTGRES") from error
         except UndefinedTable as error:
-            what = f"this database has no tables of Mnemolog ({_one_line(error)})"
+            what = f"this database has no Mnemolog tables ({_one_line(error)})"
             raise SettingsError(f"{what}: run `mnemolog migrate` first") from error
 
     async def close(self) -> None:
@@ -55,7 +55,7 @@ class ReadPool:
 
 
 async def _check_connection(url: str) -> None:
-    """Fail at once and with the reason, where the pool would try on in silence."""
+    """Fail at once and with the reason, where the pool would silently keep trying."""
     async with await AsyncConnection.connect(
         url, **connection_settings(url, application_name=APPLICATION_NAME)
     ) as connection:

@@ -1,15 +1,15 @@
-"""The client for programs without an event loop: the same methods, each returns when it is done."""
+"""The blocking client, for programs without an event loop."""
 
 import asyncio
+import copy
 import threading
 from collections.abc import Callable, Coroutine
-from datetime import UTC, datetime
 from functools import wraps
 from types import TracebackType
-from typing import Any, Concatenate, ParamSpec, Self, TypeVar
+from typing import Any, Concatenate, ParamSpec, Self, TypeVar, Unpack
 
-import uuid_utils
-
+from mnemolog.client.arguments import BoundArgs
+from mnemolog.client.base import ClientOptions
 from mnemolog.client.client import MemoryClient
 from mnemolog.settings import Settings
 
@@ -29,29 +29,11 @@ def _blocking(method: _AsyncMethod[P, R]) -> "Callable[Concatenate[SyncMemoryCli
 class SyncMemoryClient:
     """`MemoryClient` without `await`: same arguments, results and errors.
 
-    One thread runs its event loop from the first call until `close`; several threads may call it at once.
+    One thread runs its event loop until `close`; several threads may call it at once.
     """
 
-    def __init__(
-        self,
-        *,
-        kafka: str | None = None,
-        postgres: str | None = None,
-        tenant: str | None = None,
-        settings: Settings | None = None,
-        publish_timeout: float = 30.0,
-        now: Callable[[], datetime] = lambda: datetime.now(UTC),
-        new_id: Callable[[], str] = lambda: str(uuid_utils.uuid7()),
-    ) -> None:
-        self._client = MemoryClient(
-            kafka=kafka,
-            postgres=postgres,
-            tenant=tenant,
-            settings=settings,
-            publish_timeout=publish_timeout,
-            now=now,
-            new_id=new_id,
-        )
+    def __init__(self, **options: Unpack[ClientOptions]) -> None:
+        self._client = MemoryClient(**options)
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="mnemolog-client", daemon=True)
         self._thread.start()
@@ -59,6 +41,12 @@ class SyncMemoryClient:
     @classmethod
     def from_settings(cls, settings: Settings) -> Self:
         return cls(settings=settings)
+
+    def scope(self, **ids: Unpack[BoundArgs]) -> Self:
+        """As `MemoryClient.scope`: the same client bound to a scope."""
+        bound = copy.copy(self)
+        bound._client = self._client.scope(**ids)  # noqa: SLF001 - its own class
+        return bound
 
     add = _blocking(MemoryClient.add)
     add_many = _blocking(MemoryClient.add_many)
@@ -91,7 +79,7 @@ class SyncMemoryClient:
     quality = _blocking(MemoryClient.quality)
 
     def close(self) -> None:
-        """Send what is under way, disconnect and end the thread."""
+        """Send what is still queued, disconnect and end the thread."""
         if self._loop.is_closed():
             return
         self._run(self._client.close())

@@ -1,4 +1,4 @@
-"""Publishing lines of JSON turns, and following them to their ends: the work behind `mnemolog publish`."""
+"""Publishes lines of JSON turns and waits until they are finished: the work of `mnemolog publish`."""
 
 import asyncio
 from collections import Counter, deque
@@ -77,7 +77,7 @@ class TurnFilePublisher:
         async def one(client: MemoryClient, turn: PublishedRecord) -> None:
             async with at_once:
                 await self._wait_for_end(client, turn, max(0.0, deadline - asyncio.get_running_loop().time()))
-            self._progress("reached their end", self.report.ends.total(), len(records))
+            self._progress("finished", self.report.ends.total(), len(records))
 
         async with MemoryClient.from_settings(self._settings) as client, asyncio.TaskGroup() as group:
             for turn in records:
@@ -131,13 +131,14 @@ class TurnFilePublisher:
 
 
 async def _end_of_record(client: MemoryClient, record: PublishedRecord, seconds: float) -> WriteResult:
-    """The end of this very record: that of a copy before it which was refused for a limit is another one."""
+    """The end of this very record: that of an earlier copy which failed or was rejected for a limit is another one."""
     attempt = 1
     while True:
         result = await client.wait(
             record.turn_id, timeout=seconds, user_id=record.user_id, tenant=record.tenant, attempt=attempt
         )
-        if result.limit is None or not _precedes(result.position, record.position):
+        may_follow = result.status == "failed" or result.limit is not None
+        if not (may_follow and _precedes(result.position, record.position)):
             return result
         attempt = result.attempt + 1
 

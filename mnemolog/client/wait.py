@@ -1,4 +1,4 @@
-"""Waiting for a turn's end: the tables are asked again and again, less and less often."""
+"""Waiting until a turn or command has ended: the tables are polled with growing pauses."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -10,20 +10,18 @@ from mnemolog.projections.queries.results import WriteResult
 from mnemolog.projections.retry import growing_delay
 
 _PAUSE: Final = growing_delay(0.02, 0.5, factor=1.5)
-_NOT_FOUND_YET: Final = (
-    "the journal has not read it, or it is a command under way; was it published in this tenant, and does a worker run?"
-)
+_NOT_FOUND_YET: Final = "not in the tables yet: check the tenant, and that a worker runs"
 
 
 async def wait_for_end(
     status: Callable[[], Awaitable[WriteResult]], turn_id: str, *, timeout_seconds: float, attempt: int = 1
 ) -> WriteResult:
-    """The result of a turn that has its end, asked for up to `timeout_seconds` seconds.
+    """The result of a turn once it has ended, polled for up to `timeout_seconds`.
 
     A turn that is not known yet, an end of an earlier `attempt`, and a Postgres that is away are waited for as well.
     Raises `WaitTimeoutError` that says how far the turn is.
     """
-    so_far, polls = "nothing is known of it", 0
+    so_far, polls = "it is not known yet", 0
     try:
         async with asyncio.timeout(timeout_seconds):
             while True:
@@ -33,11 +31,11 @@ async def wait_for_end(
                 polls += 1
                 await asyncio.sleep(_PAUSE(polls))
     except TimeoutError as error:
-        raise WaitTimeoutError(f"turn {turn_id} had no end within {timeout_seconds:g} s: {so_far}") from error
+        raise WaitTimeoutError(f"turn {turn_id} did not finish within {timeout_seconds:g} s: {so_far}") from error
 
 
 async def _poll(status: Callable[[], Awaitable[WriteResult]]) -> tuple[WriteResult | None, str]:
-    """The state of a turn, and in words how far it is."""
+    """The status of a turn, and how far it is."""
     try:
         result = await status()
     except UnknownTurnError:
@@ -45,5 +43,5 @@ async def _poll(status: Callable[[], Awaitable[WriteResult]]) -> tuple[WriteResu
     except ServerUnavailableError as error:
         return None, str(error)
     if result.status != "pending":
-        return result, f"its attempt {result.attempt} ended {result.status}, a later one has no end yet"
-    return result, "the journal has it and the stages work on it; look at the worker's log, or wait longer"
+        return result, f"its attempt {result.attempt} ended {result.status}, a later one has not finished"
+    return result, "it is being processed; look at the worker's log, or wait longer"

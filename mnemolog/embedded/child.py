@@ -1,4 +1,4 @@
-"""One server as a child process: started in its own session, watched, and ended within a bound."""
+"""One server as a child process: started in its own session, watched, and stopped within a time limit."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from mnemolog.embedded.errors import ServerFailedError
 
 LAUNCHER = Path(__file__).with_name("launch.py")
 POLL_SECONDS = 0.05
-# Nothing else of ours is a server's business: neither our secrets nor what PG* and JAVA_* variables would change.
+# No other variables: neither our secrets nor PG* and JAVA_* variables, which change servers.
 INHERITED = ("PATH", "LD_LIBRARY_PATH")
 TAIL_LINES = 25
 TAIL_BYTES = 16_384

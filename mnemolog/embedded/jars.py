@@ -1,4 +1,4 @@
-"""Kafka's jars: a locked list of coordinates and sums, fetched once into the user's cache, checked on each start."""
+"""Kafka's jars: a locked list with checksums, fetched once into the user's cache and checked on each start."""
 
 from __future__ import annotations
 
@@ -51,13 +51,8 @@ Fetch = Callable[[Jar, Path], Path]
 
 def read_lock(path: Path = LOCK_FILE) -> tuple[Jar, ...]:
     lines = [line for line in path.read_text().splitlines() if line and not line.startswith("#")]
-    return tuple(_parse(line) for line in lines)
-
-
-def _parse(line: str) -> Jar:
-    coordinates, sha256 = line.split()
-    group, artifact, version = coordinates.split(":")
-    return Jar(group=group, artifact=artifact, version=version, sha256=sha256)
+    parts = (line.replace(":", " ").split() for line in lines)
+    return tuple(Jar(group=group, artifact=name, version=version, sha256=sha) for group, name, version, sha in parts)
 
 
 def fetch_with_jgo(jar: Jar, scratch: Path) -> Path:
@@ -88,17 +83,14 @@ def ensure_jars(
     Missing and damaged files are fetched anew; several processes may call it at once. Blocks on the network.
     Raises JarsUnavailableError when a jar cannot be had, or has another sum than the lock file says.
     """
-    folder = cache / "kafka" / _digest(jars)
+    digest = hashlib.sha256("\n".join(f"{jar} {jar.sha256}" for jar in jars).encode()).hexdigest()
+    folder = cache / "kafka" / digest[:16]
     folder.mkdir(parents=True, exist_ok=True)
     with _exclusive_lock(folder):
         wanted = [jar for jar in jars if not _has_expected_sum(folder / jar.file_name, jar)]
         if wanted:
             _fetch_all(wanted, folder, fetch=fetch, progress=progress)
     return folder
-
-
-def _digest(jars: tuple[Jar, ...]) -> str:
-    return hashlib.sha256("\n".join(f"{jar} {jar.sha256}" for jar in jars).encode()).hexdigest()[:16]
 
 
 @contextmanager
@@ -145,7 +137,7 @@ def _fetch_one(jar: Jar, folder: Path, scratch: Path, fetch: Fetch) -> None:
         if _has_expected_sum(fetched, jar):
             fetched.replace(folder / jar.file_name)
             return
-        reason = "what came has another sha256 than the lock file names"
+        reason = "the file has another sha256 than the lock file"
     raise JarsUnavailableError(
         f"{jar} could not be fetched in {ATTEMPTS} attempts ({reason}): "
         "check the network and free disk space, then start again"

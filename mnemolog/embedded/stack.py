@@ -1,4 +1,4 @@
-"""Kafka and Postgres together over one data folder: what `mnemolog up` and the tests stand on."""
+"""Kafka and Postgres over one data folder, for `mnemolog up` and the tests."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class EmbeddedStack:
         `test` trades safety against power loss for speed. The first start on a machine fetches Kafka (44 MB).
         The calling thread has to live as long as the stack. Raises an EmbeddedError; nothing is left running then.
         """
-        require_extras()
+        require_extras("embedded")
         with ExitStack() as held:
             data_folder = held.enter_context(locked_data_folder(folder))
             stack = cls(data_folder, held.pop_all(), rng=rng or SystemRandom(), progress=progress)
@@ -99,7 +99,7 @@ class EmbeddedStack:
             await asyncio.sleep(WATCH_SECONDS)
 
     async def stop(self) -> None:
-        """Stop the servers and give the folder free. May be called again."""
+        """Stop the servers and unlock the folder. May be called again."""
         self._bootstrap = self._postgres_url = None
         children, self._children = self._children, {}
         try:

@@ -49,7 +49,7 @@ def open_pool(
     than to run, and whose best plan is the same for all parameters: each is then planned once a connection.
 
     A connection sees the tables of this project, takes a `Vector` for a halfvec and speaks UTC. An operation raises
-    `psycopg.OperationalError` while Postgres is away.
+    `psycopg.OperationalError` while Postgres is unavailable.
     """
     more = {"plan_cache_mode": "force_generic_plan"} if generic_plans else {}
     pool: Pool = AsyncConnectionPool(

@@ -5,9 +5,7 @@ import threading
 from importlib.resources import files
 from typing import Final
 
-import sqlalchemy
-from alembic import command
-from alembic.config import Config
+import psycopg
 from psycopg import AsyncConnection
 from psycopg.conninfo import conninfo_to_dict
 from psycopg.rows import TupleRow
@@ -22,7 +20,7 @@ async def migrate(url: str) -> None:
     """Run the migrations that `url` lacks; does nothing on a database that is up to date.
 
     Several callers at once are fine: one migrates, the others wait up to a minute. Raises
-    `sqlalchemy.exc.OperationalError` where the database is away, or busy for longer than the timeouts allow;
+    `psycopg.OperationalError` where the database is away, or busy for longer than the timeouts allow;
     nothing is half done then.
     """
     await asyncio.to_thread(_upgrade, url)
@@ -55,6 +53,10 @@ def migration_text(file: str) -> str:
 
 
 def _upgrade(url: str) -> None:
+    import sqlalchemy  # noqa: PLC0415 - of the extra `server`: a rebuild does without
+    from alembic import command  # noqa: PLC0415 - as above
+    from alembic.config import Config  # noqa: PLC0415 - as above
+
     config = Config()
     config.set_main_option("script_location", "mnemolog.projections:migrations")
     config.set_main_option("path_separator", "os")
@@ -62,6 +64,11 @@ def _upgrade(url: str) -> None:
     engine = sqlalchemy.create_engine(
         "postgresql+psycopg://", connect_args=parameters, poolclass=sqlalchemy.pool.NullPool
     )
-    with _ALEMBIC_LOCK, engine.connect() as connection:
-        config.attributes["connection"] = connection
-        command.upgrade(config, "head")
+    try:
+        with _ALEMBIC_LOCK, engine.connect() as connection:
+            config.attributes["connection"] = connection
+            command.upgrade(config, "head")
+    except sqlalchemy.exc.OperationalError as error:
+        if isinstance(error.orig, psycopg.OperationalError):
+            raise error.orig from None
+        raise

@@ -135,7 +135,7 @@ class WriteResult:
     nothing in their place or never were so, `facts_pending` new ones that wait for a confirmation. `conflicts` counts
     statements that a model had to weigh against known facts. `duration_ms` is from the broker's acknowledgement to
     the decision, `milliseconds` the work of each stage, `stages` all costs of each. `attempt` counts the ends of a
-    turn that was refused for a limit and published again; `position` is the topic/partition/offset of the record that
+    turn that was published again; `position` is the topic/partition/offset of the record that
     came to this one. `trace` is there on request.
     """
 

@@ -34,7 +34,7 @@ async def turn_status(
 ) -> WriteResult:
     """How a turn or a command ended, or that it is pending; `verbose` adds its trace.
 
-    Of a turn that was refused for a limit and published again the last end counts. A record that was no turn is found
+    Of a turn that was published again the last end counts. A record that was no turn is found
     by its position, topic/partition/offset. Raises `UnknownTurnError` where neither journal nor log has the turn,
     `AmbiguousTurnError` where several owners of the tenant have one.
     """

@@ -31,7 +31,7 @@ FROM (
 ) AS pending;
 
 -- name: ends
--- How many turns came to each end: the last one, where a turn was refused for a limit and published again.
+-- How many turns came to each end: the last one, where a turn failed or was refused for a limit and came again.
 SELECT c.outcome, count(*) AS turns
 FROM commits AS c
 WHERE c.source_kind = 'turn'

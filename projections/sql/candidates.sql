@@ -180,7 +180,9 @@ SELECT
             AND run_id = %(run_id)s
     ), 0) AS scope_version,
     coalesce(last.attempt, 0) AS attempt,
-    coalesce(last.outcome = 'rejected' AND last.limit_hit IS NOT NULL, false) AS retryable,
+    coalesce(
+        last.source_kind = 'turn' AND (last.outcome = 'failed' OR last.limit_hit IS NOT NULL), false
+    ) AS retryable,
     last.origin_topic,
     last.origin_partition,
     last.origin_offset,
@@ -217,6 +219,7 @@ FROM (VALUES (1)) AS one (row)
 LEFT JOIN LATERAL (
     SELECT
         commits.attempt,
+        commits.source_kind,
         commits.outcome,
         commits.limit_hit,
         commits.origin_topic,

@@ -52,11 +52,11 @@ SELECT
     CASE WHEN %(tenant_tokens)s THEN tenant_tokens(%(tenant)s, %(day)s, %(owner)s, %(source_id)s) END AS tenant_tokens;
 
 -- name: is_received
--- Whether a turn is on its way or was decided, and not refused for a limit: publishing it again does nothing.
+-- Whether publishing a turn again does nothing: it is under way, or was decided and neither failed nor was over a limit.
 SELECT
     EXISTS (SELECT FROM turn_journal WHERE owner = %(owner)s AND source_id = %(source_id)s)
     AND coalesce((
-        SELECT limit_hit IS NULL FROM commits
+        SELECT limit_hit IS NULL AND outcome <> 'failed' FROM commits
         WHERE owner = %(owner)s AND source_id = %(source_id)s
         ORDER BY attempt DESC
         LIMIT 1

@@ -25,7 +25,7 @@ SELECT DISTINCT ON (commits.owner, commits.source_id)
     commits.owner,
     commits.source_id,
     commits.attempt,
-    commits.outcome = 'rejected' AND commits.limit_hit IS NOT NULL AS retryable
+    commits.source_kind = 'turn' AND (commits.outcome = 'failed' OR commits.limit_hit IS NOT NULL) AS retryable
 FROM unnest(%(owners)s::text [], %(source_ids)s::text []) AS asked (owner, source_id)
 INNER JOIN commits ON asked.owner = commits.owner AND asked.source_id = commits.source_id
 ORDER BY commits.owner, commits.source_id, commits.attempt DESC;

@@ -48,3 +48,7 @@ RETURNING owner, source_id, stage, version, attempt;
 -- name: purge
 -- Forget replies that no second delivery can ask for any more.
 DELETE FROM mnemolog_journal.model_replies WHERE created_at < %(older_than)s;
+
+-- name: forget
+-- Forget all replies for a source, so that its next attempt asks anew.
+DELETE FROM mnemolog_journal.model_replies WHERE owner = %(owner)s AND source_id = %(source_id)s;

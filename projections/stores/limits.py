@@ -50,7 +50,7 @@ async def find_exhausted_limit(
 
 
 async def is_received(connection: AsyncConnection[TupleRow], owner: str, source_id: str) -> bool:
-    """Whether a turn is on its way or was decided, and not refused for a limit: publishing it again does nothing."""
+    """Whether publishing a turn again does nothing: it is under way, or was decided and may not be tried again."""
     asked = {"owner": owner, "source_id": source_id}
     row = await (await connection.execute(_SQL["is_received"], asked)).fetchone()
     return row is not None and bool(row[0])

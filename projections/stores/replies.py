@@ -2,45 +2,20 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from datetime import datetime
 from functools import partial
 from itertools import groupby
 from operator import attrgetter
 from typing import Final
 
+from psycopg import DataError
+
 from mnemolog.projections.db.pools import Pool, retry_while_unavailable
 from mnemolog.projections.sql import queries
-
-ReplyKey = tuple[str, str, str, str]
-"""Owner, source id, stage and version of the prompt and model."""
+from mnemolog.schemas.replies import ReplyKey, ReplyNotStorableError, StoredReply
 
 _SQL: Final = queries("replies")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StoredReply:
-    """One answer to one attempt. `reply` is its text."""
-
-    owner: str
-    source_id: str
-    stage: str
-    version: str
-    attempt: int
-    reply: str
-    model: str
-    input_tokens: int
-    output_tokens: int
-    milliseconds: float
-
-    @property
-    def key(self) -> ReplyKey:
-        return (self.owner, self.source_id, self.stage, self.version)
-
-    @property
-    def attempt_key(self) -> tuple[ReplyKey, int]:
-        """What there is one reply of."""
-        return self.key, self.attempt
 
 
 class ReplyStore:
@@ -55,12 +30,22 @@ class ReplyStore:
         return {key: tuple(replies) for key, replies in groupby(found, attrgetter("key"))}
 
     async def put_many(self, replies: Sequence[StoredReply]) -> list[StoredReply]:
-        """Keep replies; gives in the same order those that are kept, which are earlier ones where there were any."""
-        return await retry_while_unavailable(partial(self._put, replies), name="replies_put")
+        """Keep replies; gives in the same order those that are kept, which are earlier ones where there were any.
+
+        Raises `ReplyNotStorableError` where one of them cannot be stored; none is kept then.
+        """
+        try:
+            return await retry_while_unavailable(partial(self._put, replies), name="replies_put")
+        except DataError as error:
+            raise ReplyNotStorableError(str(error)) from error
 
     async def purge(self, older_than: datetime) -> int:
         """Forget what was kept before `older_than`; gives how many replies that were."""
         return await retry_while_unavailable(partial(self._purge, older_than), name="replies_purge")
+
+    async def forget(self, owner: str, source_id: str) -> None:
+        """Forget the replies for a source, so that its next attempt asks anew."""
+        await retry_while_unavailable(partial(self._forget, owner, source_id), name="replies_forget")
 
     async def _get(self, keys: Sequence[ReplyKey]) -> tuple[StoredReply, ...]:
         async with self._pool.connection() as connection:
@@ -84,6 +69,10 @@ class ReplyStore:
         async with self._pool.connection() as connection:
             cursor = await connection.execute(_SQL["purge"], {"older_than": older_than})
             return cursor.rowcount
+
+    async def _forget(self, owner: str, source_id: str) -> None:
+        async with self._pool.connection() as connection:
+            await connection.execute(_SQL["forget"], {"owner": owner, "source_id": source_id})
 
 
 _COLUMNS: Final = tuple(field.name for field in fields(StoredReply))

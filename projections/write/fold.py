@@ -50,7 +50,7 @@ from mnemolog.schemas.scope import scope_columns
 def fold(state: FoldState, commit: Commit, position: LogPosition, record: bytes) -> Changes:
     """What `commit`, whose bytes are `record`, changes where the tables stand at `state`.
 
-    The first commit of a source is applied, and the next attempt of one that was refused for a limit; any other is a
+    The first commit of a source is applied, and the next attempt of one that is retryable; any other is a
     rejection and nothing else. A target that does not stand as the decision saw it stays as it is; a new fact then
     stands beside it, marked stale.
     """

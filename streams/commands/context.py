@@ -1,4 +1,4 @@
-"""What every order is carried out with: whose it is, by whom it was given, and when."""
+"""The context of one command: owner, scope, time and actor; it makes the common parts of its events."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ ACTOR_NAMES: Final[dict[DecidedBy, str]] = {"application": "an application", "hu
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommandContext:
-    """Whose command it is, when it was issued, by whom, and what time it is where it is carried out."""
+    """Owner and scope of a command, when and by whom it was issued, and the time `now` where it is carried out."""
 
     owner: str
     source_id: str
@@ -34,7 +34,7 @@ class CommandContext:
         return {"event_id": event_id, "ordinal": ordinal, "decision": decision}
 
     def decision(self, by: DecidedBy, done: str, facts: Iterable[StoredFact] = ()) -> Decision:
-        """`done` says in the past tense what was done."""
+        """`done` is a verb in the past tense: what the actor did."""
         reason = f"{self.actor or ACTOR_NAMES[by]} {done}"
         return Decision(by=by, reason=reason, before=tuple(stored.snapshot for stored in facts))
 

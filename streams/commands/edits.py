@@ -1,4 +1,4 @@
-"""Orders that bring a new wording, or settle which one stands: pure functions from facts to events, or a refusal."""
+"""Commands with a new text, or a choice between texts: update, correct and resolve, from facts to events."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -26,20 +26,29 @@ def update(
     """Each text takes the place of a fact from the time of the command on."""
     edits = _distinct_edits(payload.edits, embedded_texts)
     raise_for_faults(edit_fault(context, edit, facts, by_human=False) for edit, _ in edits)
-    return tuple(
-        _update_event(context, ordinal, facts[edited[0].fact_id], edited) for ordinal, edited in enumerate(edits)
-    )
+    events: list[FactReplaced | FactContradicted] = []
+    for ordinal, edit in enumerate(edits):
+        old = facts[edit[0].fact_id]
+        fields = context.event_fields(ordinal, context.decision("application", "updated it", [old]))
+        if old.true_from > context.now:  # what has not begun yet never was true
+            fact = _new_version(context, ordinal, old, edit)
+            events.append(FactContradicted(**fields, targets=(old.fact_id,), fact=fact))
+        else:
+            ended_at = max(min(context.issued_at, context.now), old.true_from)  # the client's clock may be fast
+            fact = _new_version(context, ordinal, old, edit, ended_at)
+            events.append(FactReplaced(**fields, targets=(old.fact_id,), ended_at=ended_at, fact=fact))
+    return tuple(events)
 
 
 def correct(
     context: CommandContext, payload: Correct, facts: StoredFacts, embedded_texts: Sequence[EmbeddedFact]
 ) -> Events:
-    """A human's word takes the place of a fact that never was true, or was true until `ended_at`."""
+    """A human's text takes the place of a fact that never was true, or was true until `ended_at`."""
     raise_for_faults([edit_fault(context, payload.edit, facts, by_human=True)])
     old = facts[payload.edit.fact_id]
     if payload.ended_at is not None and payload.ended_at < old.true_from:
-        begun = f"{old.fact_id} is true from {old.true_from.isoformat()}"
-        raise CommandRefusedError("invalid_command", f"{begun}: it cannot have ended before, give a later ended_at")
+        detail = f"{old.fact_id} is true since {old.true_from.isoformat()}: give an ended_at that is not before that"
+        raise CommandRefusedError("invalid_command", detail)
     fact = _new_version(context, 0, old, (payload.edit, embedded_texts[0]), payload.ended_at)
     human = fact.model_copy(update={"authority": "human", "confidence": 1.0, "certainty": "explicit"})
     decision = context.decision("human", "corrected it", [old])
@@ -64,35 +73,30 @@ def resolve(
     wanted.pop(payload.fact_id, None)
     targets = tuple(facts[fact_id] for fact_id in wanted)
     if not targets and payload.action != "keep_both":
-        detail = f"nothing that {payload.fact_id} was added beside is open any more: name targets, or keep_both"
+        detail = f"no fact that {payload.fact_id} was added beside is open any more: name targets, or use keep_both"
         raise CommandRefusedError("invalid_command", detail)
     if payload.action == "merge":
         return (_facts_merged(context, facts[payload.fact_id], targets, embedded_texts[0]),)
-    return (_conflict_resolved(context, payload, facts[payload.fact_id], targets),)
+    parents = (facts[payload.fact_id], *targets)
+    ended_at = max(stored.true_from for stored in parents) if payload.action == "replace" else None
+    event = ConflictResolved(
+        **context.event_fields(0, context.decision("human", f"resolved it: {payload.action}", parents)),
+        target=payload.fact_id,
+        targets=tuple(wanted),
+        action=payload.action,
+        ended_at=ended_at,
+    )
+    return (event,)
 
 
 def _distinct_edits(edits: Sequence[Edit], embedded_texts: Sequence[EmbeddedFact]) -> list[tuple[Edit, EmbeddedFact]]:
-    """Each fact's edit with its wording, once; two different ones for one fact contradict each other."""
+    """Each fact's edit with its embedded text, once. Raises `CommandRefusedError` where a fact has two."""
     distinct: dict[UUID, tuple[Edit, EmbeddedFact]] = {}
-    for edit, wording in zip(edits, embedded_texts, strict=True):
-        if distinct.setdefault(edit.fact_id, (edit, wording))[0] != edit:
+    for edit, text in zip(edits, embedded_texts, strict=True):
+        if distinct.setdefault(edit.fact_id, (edit, text))[0] != edit:
             detail = f"{edit.fact_id} is edited twice and differently: give each fact one edit"
             raise CommandRefusedError("invalid_command", detail)
     return list(distinct.values())
-
-
-def _update_event(
-    context: CommandContext, ordinal: int, old: StoredFact, edit_with_text: tuple[Edit, EmbeddedFact]
-) -> FactReplaced | FactContradicted:
-    """The old one ends when the command was issued, by a clock that may be fast. One yet to begin never was true."""
-    head = context.event_fields(ordinal, context.decision("application", "updated it", [old]))
-    if old.true_from > context.now:
-        return FactContradicted(
-            **head, targets=(old.fact_id,), fact=_new_version(context, ordinal, old, edit_with_text)
-        )
-    ended_at = max(min(context.issued_at, context.now), old.true_from)
-    fact = _new_version(context, ordinal, old, edit_with_text, ended_at)
-    return FactReplaced(**head, targets=(old.fact_id,), ended_at=ended_at, fact=fact)
 
 
 def _new_version(
@@ -102,13 +106,13 @@ def _new_version(
     edit_with_text: tuple[Edit, EmbeddedFact],
     since: datetime | None = None,
 ) -> NewFact:
-    """A fact as before, in other words; true `since` then, or for as long as the old one is said to have been.
+    """A fact with a new text; true `since` then, or since the old one was.
 
-    An end that is still to come is the end of the new one as well, also one that was only announced.
+    It has the old one's end, also an announced one, if that is still to come.
     """
-    edit, wording = edit_with_text
+    edit, text = edit_with_text
     stated = {name: getattr(old.fact, name) for name in ExtractedFact.model_fields}
-    changed = {"text": edit.text, "excerpt": edit.text, "search_text": wording.fact.search_text}
+    changed = {"text": edit.text, "excerpt": edit.text, "search_text": text.fact.search_text}
     slot = {name: value for name, value in (("key", edit.key), ("value", edit.value)) if value is not None}
     until = old.ends_at if old.ends_at is None or since is None or since < old.ends_at else None
     timed = {"valid_until": until} | ({} if since is None else {"event_time": None})
@@ -119,27 +123,14 @@ def _new_version(
         true_from=since or old.true_from,
         speaker=old.speaker,
         authority=old.authority,
-        vector=wording.vector,
-    )
-
-
-def _conflict_resolved(
-    context: CommandContext, payload: Resolve, stored: StoredFact, targets: tuple[StoredFact, ...]
-) -> ConflictResolved:
-    ended_at = max([stored.true_from, *(known.true_from for known in targets)])
-    return ConflictResolved(
-        **context.event_fields(0, context.decision("human", f"resolved it: {payload.action}", [stored, *targets])),
-        target=stored.fact_id,
-        targets=tuple(known.fact_id for known in targets),
-        action=payload.action,  # type: ignore[arg-type]  # a merge is none of these, and never comes here
-        ended_at=ended_at if payload.action == "replace" else None,
+        vector=text.vector,
     )
 
 
 def _facts_merged(
     context: CommandContext, stored: StoredFact, targets: tuple[StoredFact, ...], embedded_text: EmbeddedFact
 ) -> FactsMerged:
-    """One fact of all: true since the first of them was, as sure as the surest, and a human's word if one was."""
+    """One fact of all: true since the first of them was, as certain as the most certain, human if one of them is."""
     parents = (stored, *targets)
     edit = Edit(fact_id=stored.fact_id, text=embedded_text.fact.text)
     fact = _new_version(context, 0, stored, (edit, embedded_text))

@@ -1,17 +1,13 @@
-"""Carries out commands: it looks up what an order names, and leaves what that means to pure functions.
+"""Looks up what a command names and calls the pure function of its kind; `resolve` commits the result."""
 
-It writes nothing: the resolver commits what comes of it. All it reads is of the moment in which the resolver asks.
-"""
-
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from datetime import datetime
-from typing import Final
-from uuid import UUID
+from typing import Final, Literal
 
-from mnemolog.projections.stores.event_history import EventHistoryStore
-from mnemolog.projections.stores.facts import FactStore
 from mnemolog.schemas.command import (
     MAX_ITEMS,
+    CommandPayload,
     Confirm,
     Correct,
     Delete,
@@ -22,142 +18,140 @@ from mnemolog.schemas.command import (
     SetPolicy,
     Undo,
     Update,
+    named_facts,
 )
 from mnemolog.schemas.envelopes import MatchedFacts
+from mnemolog.schemas.facts import EmbeddedFact
 from mnemolog.schemas.stored import LoggedEvent
 from mnemolog.streams.commands import edits, status_changes, undo
-from mnemolog.streams.commands.context import CommandContext, Events
+from mnemolog.streams.commands.context import CommandContext, Events, StoredFacts
+from mnemolog.streams.commands.ports import EventReader, FactReader
 from mnemolog.streams.commands.refusals import CommandRefusedError
-from mnemolog.streams.commands.result import CommandResult
-from mnemolog.streams.kafka.topics import MEMORY_EVENTS
 
-# One commit has to hold all that a command does, and another one all that its undo does.
 MAX_FACTS: Final = 2000
-MAX_BYTES: Final = MEMORY_EVENTS.max_message_bytes - 32 * 1024
+"""How many facts or events one command may change: one commit has to hold them, and another one their undo."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommandResult:
+    """The end of one command: `done`, also where there was nothing to do, or `rejected`, then without any event.
+
+    `reason` is a code, and `detail` says what the caller can do; both belong to a refusal.
+    """
+
+    outcome: Literal["done", "rejected"]
+    events: Events = ()
+    reason: str | None = None
+    detail: str = ""
 
 
 class CommandHandler:
-    """Carries out the order of one envelope whose `source_kind` is "command"."""
+    """Carries out the command of an envelope whose `source_kind` is "command"; it writes nothing itself.
 
-    def __init__(self, *, known: FactStore, event_history: EventHistoryStore, clock: Callable[[], datetime]) -> None:
-        self._known = known
-        self._event_history = event_history
+    A command whose commit would take more than `max_commit_bytes` is refused.
+    """
+
+    def __init__(
+        self, *, facts: FactReader, events: EventReader, clock: Callable[[], datetime], max_commit_bytes: int
+    ) -> None:
+        self._facts = facts
+        self._events = events
         self._clock = clock
+        self._max_commit_bytes = max_commit_bytes
 
     async def __call__(self, envelope: MatchedFacts) -> CommandResult:
-        """What comes of the order, or why nothing does. Waits while Postgres is away."""
+        """The events of the command, or why it is refused. Waits while Postgres is unavailable."""
+        if envelope.order is None or envelope.scope is None:
+            return CommandResult(outcome="rejected", reason="invalid_command", detail="the command has no payload")
         try:
-            events = await self._events(envelope)
-            _check_size(envelope, events)
+            context = CommandContext(
+                owner=envelope.owner,
+                source_id=envelope.source_id,
+                scope=envelope.scope,
+                issued_at=envelope.occurred_at,
+                now=self._clock(),
+                actor=envelope.actor,
+            )
+            events = await self._command_events(context, envelope.order, envelope)
+            self._check_size(envelope, events)
         except CommandRefusedError as refusal:
             return CommandResult(outcome="rejected", reason=refusal.reason, detail=refusal.detail)
         return CommandResult(outcome="done", events=events)
 
-    async def _events(self, envelope: MatchedFacts) -> Events:
-        if envelope.order is None or envelope.scope is None:
-            raise CommandRefusedError("invalid_command", "it has no order: publish it with one")
-        given = CommandContext(
-            owner=envelope.owner,
-            source_id=envelope.source_id,
-            scope=envelope.scope,
-            issued_at=envelope.occurred_at,
-            now=self._clock(),
-            actor=envelope.actor,
-        )
-        match envelope.order:
-            case Undo() as order:
-                return await self._undo(given, order)
-            case DeleteAll() as order:
-                return await self._delete_all(given, order)
-            case Resolve() as order:
-                return await self._resolve(given, order, envelope)
-            case SetPolicy() as order:
-                return status_changes.set_policy(given, order)
-            case order:
-                return await self._fact_events(given, order, envelope)
-
-    async def _fact_events(
-        self,
-        context: CommandContext,
-        payload: Update | Correct | Delete | Confirm | Reject | Expire,
-        envelope: MatchedFacts,
-    ) -> Events:
-        """The orders that name the facts they are about."""
+    async def _command_events(self, context: CommandContext, payload: CommandPayload, envelope: MatchedFacts) -> Events:
+        named = named_facts(payload)
         match payload:
-            case Update():
-                facts = await self._known.facts([edit.fact_id for edit in payload.edits])
-                return edits.update(context, payload, facts, envelope.facts)
-            case Correct():
-                return edits.correct(context, payload, await self._known.facts([payload.edit.fact_id]), envelope.facts)
-            case Delete():
-                return status_changes.delete(context, payload, await self._known.facts(payload.fact_ids))
+            case Undo():
+                events = await self._undo(context, payload)
+            case DeleteAll():
+                events = await self._delete_all(context, payload)
+            case SetPolicy():
+                events = status_changes.set_policy(context, payload)
+            case Resolve():
+                beside = () if payload.targets else await self._facts.conflicting_fact_ids(payload.fact_id)
+                facts = await self._facts.facts([*named, *beside])
+                events = edits.resolve(context, payload, facts, beside, envelope.facts)
             case Confirm():
-                return await self._confirm(context, payload)
-            case Reject():
-                return status_changes.reject(context, payload, await self._known.facts(payload.fact_ids))
-            case Expire():
-                return status_changes.expire(context, payload, await self._known.facts(payload.fact_ids))
-
-    async def _confirm(self, context: CommandContext, payload: Confirm) -> Events:
-        cases = await self._known.pending_cases(payload.fact_ids)
-        challenged = [target for case in cases.values() for target in case.targets]
-        return status_changes.confirm(
-            context, payload, await self._known.facts([*payload.fact_ids, *challenged]), cases
-        )
-
-    async def _resolve(self, context: CommandContext, payload: Resolve, envelope: MatchedFacts) -> Events:
-        beside = () if payload.targets else await self._known.conflicting_fact_ids(payload.fact_id)
-        facts = await self._known.facts([payload.fact_id, *payload.targets, *beside])
-        return edits.resolve(context, payload, facts, beside, envelope.facts)
+                cases = await self._facts.pending_cases(named)
+                challenged = [target for case in cases.values() for target in case.targets]
+                events = status_changes.confirm(context, payload, await self._facts.facts([*named, *challenged]), cases)
+            case _:
+                events = _events_on_facts(context, payload, await self._facts.facts(named), envelope.facts)
+        return events
 
     async def _delete_all(self, context: CommandContext, payload: DeleteAll) -> Events:
-        found = await self._known.scope_facts(
+        found = await self._facts.scope_facts(
             context.scope, key=payload.key, category=payload.category, limit=MAX_FACTS
         )
         if found.total > MAX_FACTS:
             detail = f"{found.total} facts are more than the {MAX_FACTS} that one command can delete"
             raise CommandRefusedError("invalid_command", f"{detail}: give a key or a category, or delete them by id")
-        told = await self._known.facts(found.fact_ids) if len(found.fact_ids) <= MAX_ITEMS else {}
-        return status_changes.delete_all(context, found.fact_ids, told)
+        facts = await self._facts.facts(found.fact_ids) if len(found.fact_ids) <= MAX_ITEMS else {}
+        return status_changes.delete_all(context, found.fact_ids, facts)
 
     async def _undo(self, context: CommandContext, payload: Undo) -> Events:
-        aimed = _undoable_events(await self._event_history.undo_targets(context.scope, payload, limit=MAX_FACTS + 1))
-        latest = await self._event_history.events([event.latest_id for event in aimed])
-        taken = _checked_count(undo.events_to_undo(aimed, latest))
+        selected = await self._events.undo_targets(context.scope, payload, limit=MAX_FACTS + 1)
+        decisions = undo.undoable_events(selected)
+        latest = await self._events.events([event.latest_id for event in decisions])
+        events = undo.events_to_undo(decisions, latest)
         while True:
-            past = await self._event_history.history_of(context.scope, _affected_fact_ids(taken))
-            later = undo.UndoPlan(past).dependent_events(taken)
+            _check_count(events)
+            fact_ids = dict.fromkeys(fact_id for event in events for fact_id in sorted(undo.affected_facts(event)))
+            history = await self._events.history_of(context.scope, list(fact_ids))
+            later = undo.UndoPlan(history).dependent_events(events)
             if not later or not payload.cascade:
-                return undo.undo(context, taken, past)
-            taken = _checked_count([*taken, *later])
+                return undo.undo(context, events, history)
+            events = [*events, *later]
+
+    def _check_size(self, envelope: MatchedFacts, events: Events) -> None:
+        """Raise `CommandRefusedError` for a command whose commit the log would not take."""
+        size = len(envelope.model_dump_json(exclude={"facts"}).encode())
+        size += sum(len(event.model_dump_json().encode()) + 1 for event in events)
+        if size > self._max_commit_bytes:
+            detail = f"its events take {size} bytes, and one commit {self._max_commit_bytes}"
+            raise CommandRefusedError("invalid_command", f"{detail}: give it fewer items, or a narrower selection")
 
 
-def _undoable_events(selected_events: list[LoggedEvent]) -> list[LoggedEvent]:
-    """What of it can be taken back. Raises `CommandRefusedError` where that is nothing."""
-    if not selected_events:
-        detail = "nothing that was decided in this scope is what it aims at: check the id or the model, and the scope"
-        raise CommandRefusedError("nothing_to_undo", detail)
-    decisions = [event for event in selected_events if event.event != "policy_set"]
-    if not decisions:
-        raise CommandRefusedError("nothing_to_undo", "a policy is not taken back: set the one that should hold")
-    return decisions
+def _events_on_facts(
+    context: CommandContext,
+    payload: Update | Correct | Delete | Reject | Expire,
+    facts: StoredFacts,
+    embedded_texts: Sequence[EmbeddedFact],
+) -> Events:
+    match payload:
+        case Update():
+            return edits.update(context, payload, facts, embedded_texts)
+        case Correct():
+            return edits.correct(context, payload, facts, embedded_texts)
+        case Delete():
+            return status_changes.delete(context, payload, facts)
+        case Reject():
+            return status_changes.reject(context, payload, facts)
+        case Expire():
+            return status_changes.expire(context, payload, facts)
 
 
-def _checked_count(events: list[LoggedEvent]) -> list[LoggedEvent]:
+def _check_count(events: Sequence[LoggedEvent]) -> None:
     if len(events) > MAX_FACTS:
-        detail = f"more than the {MAX_FACTS} events that one command can take back: undo a part first, or less at once"
-        raise CommandRefusedError("invalid_command", detail)
-    return events
-
-
-def _affected_fact_ids(events: list[LoggedEvent]) -> list[UUID]:
-    return list(dict.fromkeys(fact_id for event in events for fact_id in sorted(undo.affected_facts(event))))
-
-
-def _check_size(envelope: MatchedFacts, events: Events) -> None:
-    """Raise `CommandRefusedError` for a command whose commit the log would not take."""
-    size = len(envelope.model_dump_json(exclude={"facts"}).encode())
-    size += sum(len(event.model_dump_json().encode()) + 1 for event in events)
-    if size > MAX_BYTES:
-        detail = f"what it does takes {size} bytes, and one commit {MAX_BYTES}: give it fewer items, or a narrower aim"
+        detail = f"more than the {MAX_FACTS} events that one command can undo: undo a part first, or less at once"
         raise CommandRefusedError("invalid_command", detail)

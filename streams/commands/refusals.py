@@ -1,4 +1,4 @@
-"""How a command says that it cannot be carried out: as a whole, with every item that stands in its way."""
+"""Validates the items of a command, and refuses it as a whole with a list of all faults."""
 
 from collections.abc import Iterable
 from typing import Final, Literal
@@ -43,7 +43,7 @@ class CommandRefusedError(StreamsError):
 
 
 def raise_for_faults(faults: Iterable[Fault | None]) -> None:
-    """Raise `CommandRefusedError` for the gravest of the faults, if there is one, with a detail that lists all."""
+    """Raise `CommandRefusedError` for the gravest fault, if there is one, with a detail that lists all."""
     found = [fault for fault in faults if fault is not None]
     if found:
         reason = min((reason for reason, _ in found), key=_SEVERITY.index)
@@ -59,12 +59,12 @@ def open_fault(context: CommandContext, fact_id: UUID, facts: StoredFacts) -> Fa
     if stored is None:
         return "unknown_fact", f"{fact_id} is not known: check the id"
     if not context.owns(stored):
-        return "foreign_fact", f"{fact_id} belongs to another scope: order it in the scope that holds it"
+        return "foreign_fact", f"{fact_id} belongs to another scope: send the command in the scope of the fact"
     if stored.is_open:
         return None
     return (
         "closed_fact",
-        f"{fact_id} is {stored.state.status}: its history tells what stands now, or undo what closed it",
+        f"{fact_id} is {stored.state.status}: see its history for the fact in its place, or undo what closed it",
     )
 
 
@@ -73,16 +73,19 @@ def edit_fault(context: CommandContext, edit: Edit, facts: StoredFacts, *, by_hu
         return fault
     stored = facts[edit.fact_id]
     if stored.state.status == "pending_confirmation":
-        return "closed_fact", f"{edit.fact_id} waits for a confirmation: confirm or reject it, then edit what stands"
+        return (
+            "closed_fact",
+            f"{edit.fact_id} waits for a confirmation: confirm or reject it, then edit the active fact",
+        )
     if stored.authority == "human" and not by_human:
-        return "human_word", f"{edit.fact_id} is a human's word: only a human can correct it"
+        return "human_word", f"{edit.fact_id} was stated by a human: only a human can correct it"
     return None
 
 
 def pending_fault(context: CommandContext, fact_id: UUID, facts: StoredFacts) -> Fault | None:
     fault = open_fault(context, fact_id, facts)
     if fault is None and facts[fact_id].state.status != "pending_confirmation":
-        return "not_pending", f"{fact_id} is active and waits for nothing: delete it, or undo what brought it"
+        return "not_pending", f"{fact_id} is active, not pending: delete it, or undo what added it"
     return fault
 
 

@@ -1,6 +1,6 @@
-"""Orders that name facts and bring none: pure functions from an order and its facts to events, or to a refusal.
+"""Commands without a new text: delete, delete_all, confirm, reject, set_policy and expire, from facts to events.
 
-An order is carried out as a whole or not at all, and touches facts of exactly its scope only.
+A command is carried out as a whole or refused, and changes facts of exactly its scope only.
 """
 
 from collections.abc import Mapping, Sequence
@@ -21,7 +21,7 @@ from mnemolog.streams.commands.refusals import CommandRefusedError, is_open, ope
 
 
 def delete(context: CommandContext, payload: Delete, facts: StoredFacts) -> Events:
-    """These facts leave what is believed; one event each, so that each can be taken back by itself."""
+    """The facts are retracted; one event each, so that each can be undone by itself."""
     raise_for_faults(open_fault(context, fact_id, facts) for fact_id in payload.fact_ids)
     wanted = [facts[fact_id] for fact_id in dict.fromkeys(payload.fact_ids)]
     return tuple(
@@ -35,9 +35,9 @@ def delete(context: CommandContext, payload: Delete, facts: StoredFacts) -> Even
 
 
 def delete_all(context: CommandContext, fact_ids: Sequence[UUID], facts: StoredFacts) -> Events:
-    """All of these leave what is believed, some hundred an event: one commit has to hold them, and their undo."""
-    told = [facts[fact_id] for fact_id in fact_ids] if len(fact_ids) <= MAX_ITEMS else []
-    decision = context.decision("application", f"deleted all {len(fact_ids)} of them", told)
+    """All these facts are retracted, up to a hundred in one event: one commit has to hold them, and their undo."""
+    before = [facts[fact_id] for fact_id in fact_ids] if len(fact_ids) <= MAX_ITEMS else []
+    decision = context.decision("application", f"deleted all {len(fact_ids)} of them", before)
     shares = [tuple(fact_ids[start : start + MAX_ITEMS]) for start in range(0, len(fact_ids), MAX_ITEMS)]
     return tuple(
         FactRetracted(**context.event_fields(ordinal, decision), targets=share, ended_at=None)
@@ -46,7 +46,7 @@ def delete_all(context: CommandContext, fact_ids: Sequence[UUID], facts: StoredF
 
 
 def confirm(context: CommandContext, payload: Confirm, facts: StoredFacts, cases: Mapping[UUID, PendingCase]) -> Events:
-    """Pending facts stand and do what they were held back from; active ones are confirmed."""
+    """Pending facts become active and end what they were held back from; active ones are confirmed."""
     raise_for_faults(open_fault(context, fact_id, facts) for fact_id in payload.fact_ids)
     _refuse_self_conflict(payload, cases)
     made: list[PendingConfirmed | FactConfirmed] = []
@@ -62,7 +62,7 @@ def confirm(context: CommandContext, payload: Confirm, facts: StoredFacts, cases
 
 
 def reject(context: CommandContext, payload: Reject, facts: StoredFacts) -> Events:
-    """Pending facts are closed."""
+    """Pending facts are rejected."""
     raise_for_faults(pending_fault(context, fact_id, facts) for fact_id in payload.fact_ids)
     return tuple(
         PendingRejected(
@@ -73,7 +73,7 @@ def reject(context: CommandContext, payload: Reject, facts: StoredFacts) -> Even
 
 
 def set_policy(context: CommandContext, payload: SetPolicy) -> Events:
-    """A policy takes the place of the one that held at its level."""
+    """The policy replaces the one of its level."""
     whole = tenant_scope(context.scope.tenant)
     if payload.level == "tenant" and context.scope != whole:
         detail = f"a policy of a whole tenant is set in the scope of its agent {whole.agent_id}, without a user"
@@ -83,7 +83,7 @@ def set_policy(context: CommandContext, payload: SetPolicy) -> Events:
 
 
 def expire(context: CommandContext, payload: Expire, facts: StoredFacts) -> Events:
-    """The facts whose end has come are closed; whatever else is named is left alone."""
+    """The facts whose end has passed expire; others that are named stay as they are."""
     due = [
         (stored, stored.ends_at)
         for fact_id in dict.fromkeys(payload.fact_ids)
@@ -92,7 +92,7 @@ def expire(context: CommandContext, payload: Expire, facts: StoredFacts) -> Even
     passed = [(stored, ends_at) for stored, ends_at in due if ends_at is not None and ends_at <= context.now]
     return tuple(
         FactExpired(
-            **context.event_fields(ordinal, context.decision("timer", "found that its end has come", [stored])),
+            **context.event_fields(ordinal, context.decision("timer", "found its end reached", [stored])),
             targets=(stored.fact_id,),
             ended_at=ends_at,
         )
@@ -101,7 +101,7 @@ def expire(context: CommandContext, payload: Expire, facts: StoredFacts) -> Even
 
 
 def _refuse_self_conflict(payload: Confirm, cases: Mapping[UUID, PendingCase]) -> None:
-    """Raise `CommandRefusedError` where one fact to be confirmed would be ended by another one."""
+    """Raise `CommandRefusedError` where a confirmation would end a fact that is to be confirmed as well."""
     opposed = [
         f"{fact_id} is one that {case.fact_id} would end"
         for case in cases.values()
@@ -109,7 +109,7 @@ def _refuse_self_conflict(payload: Confirm, cases: Mapping[UUID, PendingCase]) -
         if fact_id in case.targets and fact_id != case.fact_id
     ]
     if opposed:
-        raise CommandRefusedError("invalid_command", f"{'; '.join(opposed)}: confirm the one that stands")
+        raise CommandRefusedError("invalid_command", f"{'; '.join(opposed)}: confirm one of them")
 
 
 def _pending_confirmed(

@@ -1,7 +1,7 @@
-"""What taking an event back means for facts, and what stands in its way: pure functions of what the tables tell.
+"""What an undo changes: which events it reverts, what the facts become, and which later events depend on them.
 
-Of a fact an event can change two parts. Its mentions (count, last confirmation, confidence) add up, so one of them can
-be taken back whatever came later. Its standing (status, ends, beliefs) can be put back only while nothing builds on it.
+An event changes two parts of a fact. Mentions (count, last confirmation, confidence) add up: one of them can be undone
+whatever came later. The rest of the state (status, ends, beliefs) can be restored only while nothing depends on it.
 """
 
 from collections.abc import Collection, Iterable, Sequence
@@ -42,31 +42,40 @@ class FactChange:
 
     @property
     def is_mention(self) -> bool:
-        """Whether it was a mention."""
         return _mention_state(self.before) != _mention_state(self.after)
 
 
 def undo(context: CommandContext, events: Sequence[LoggedEvent], history: EventHistory) -> Events:
-    """Take events back, the latest first. Raises `CommandRefusedError` while others, in effect, build on them."""
-    undoing = UndoPlan(history)
-    later = undoing.dependent_events(events)
+    """Undo events, the latest first. Raises `CommandRefusedError` while others that are in effect depend on them."""
+    plan = UndoPlan(history)
+    later = plan.dependent_events(events)
     if later:
-        told = "; ".join(map(_describe, later[:MAX_LISTED_EVENTS])) + (
-            f"; and {len(later) - MAX_LISTED_EVENTS} more" if later[MAX_LISTED_EVENTS:] else ""
-        )
-        advice = "take those back first, or all of them with cascade"
-        raise CommandRefusedError("built_upon", f"later events ({len(later)}) build on it, {advice}: {told}")
+        listed = "; ".join(map(_describe, later[:MAX_LISTED_EVENTS]))
+        more = f"; and {len(later) - MAX_LISTED_EVENTS} more" if later[MAX_LISTED_EVENTS:] else ""
+        detail = f"{len(later)} later events depend on it, undo those first, or all of them with cascade"
+        raise CommandRefusedError("built_upon", f"{detail}: {listed}{more}")
     return tuple(
-        _undo_event(context, ordinal, event, undoing.revert(event), history)
+        _undo_event(context, ordinal, event, plan.revert(event), history)
         for ordinal, event in enumerate(reversed(in_log_order(events)))
     )
 
 
-def events_to_undo(selected_events: Sequence[LoggedEvent], latest: Iterable[LoggedEvent]) -> list[LoggedEvent]:
-    """The events that hold of those aimed at, each for its root. Raises `CommandRefusedError` where there is none.
+def undoable_events(selected_events: Sequence[LoggedEvent]) -> Sequence[LoggedEvent]:
+    """Those that can be undone. Raises `CommandRefusedError` where there is none."""
+    if not selected_events:
+        detail = "no decision of this scope matches: check the id or the model, and the scope"
+        raise CommandRefusedError("nothing_to_undo", detail)
+    decisions = [event for event in selected_events if event.event != "policy_set"]
+    if not decisions:
+        raise CommandRefusedError("nothing_to_undo", "a policy cannot be undone: set the policy that should apply")
+    return decisions
 
-    A decision that was taken back and put back is taken back where it was put back last; an undo that was taken back
-    stays so.
+
+def events_to_undo(selected_events: Sequence[LoggedEvent], latest: Iterable[LoggedEvent]) -> list[LoggedEvent]:
+    """The selected events that are in effect, each the `latest` of its original decision.
+
+    A decision that was undone and reinstated is undone at its last reinstatement; an undo that was undone stays so.
+    Raises `CommandRefusedError` where all of them are undone.
     """
     holding = {event.original.event_id: event for event in latest}
     wanted = {
@@ -75,13 +84,13 @@ def events_to_undo(selected_events: Sequence[LoggedEvent], latest: Iterable[Logg
         if (holds := holding[event.original.event_id]).enables == event.enables and (event.enables or event.is_latest)
     }
     if not wanted:
-        told = f"{selected_events[0].event} of {selected_events[0].source_id}"
-        raise CommandRefusedError("already_undone", f"{told} is taken back already: to bring it back, undo that undo")
+        first = f"{selected_events[0].event} of {selected_events[0].source_id}"
+        raise CommandRefusedError("already_undone", f"{first} is undone already: to reinstate it, undo that undo")
     return in_log_order(wanted.values())
 
 
 class UndoPlan:
-    """Takes events back, each at the facts as the one before left them; so the latest has to come first."""
+    """Reverts events one after another, the latest first: each on the facts as the one before left them."""
 
     def __init__(self, history: EventHistory) -> None:
         self._history = history
@@ -97,9 +106,9 @@ class UndoPlan:
         self._in_effect = {event.original.event_id for event in history.events if event.is_latest and event.enables}
 
     def dependent_events(self, events: Collection[LoggedEvent]) -> list[LoggedEvent]:
-        """The later events that hold, in the log's order, that build on `events` and are not among them.
+        """The later events in effect that depend on `events` and are not among them, in the log's order.
 
-        A mere mention of a fact builds on what brought it. Nothing builds on a mere mention. What an undo took back can
+        A mention of a fact depends on the event that added it; nothing depends on a mention. What an undo reverted can
         be in effect again only if the facts that it names were open to it.
         """
         known = {event.event_id for event in events}
@@ -108,16 +117,16 @@ class UndoPlan:
             for event in events
             for fact_id in affected_facts(event)
             for later in self._events_by_fact.get(fact_id, ())
-            if later.event_id not in known and self._builds_on(later, event, fact_id)
+            if later.event_id not in known and self._depends_on(later, event, fact_id)
         }
         return in_log_order(found.values())
 
     def revert(self, event: LoggedEvent) -> tuple[Reversal, ...]:
-        """How the facts that the event brought or changed stand again."""
+        """What the facts that the event added or changed become."""
         (self._in_effect.discard if event.enables else self._in_effect.add)(event.original.event_id)
         return tuple(self._reversal(fact_id, event) for fact_id in sorted(event.affected_fact_ids))
 
-    def _builds_on(self, later: LoggedEvent, event: LoggedEvent, fact_id: UUID) -> bool:
+    def _depends_on(self, later: LoggedEvent, event: LoggedEvent, fact_id: UUID) -> bool:
         if later.position <= event.position or not later.is_latest or self._has_no_net_effect(later, event):
             return False
         change, more = self._changes.get((event.event_id, fact_id)), self._changes.get((later.event_id, fact_id))
@@ -137,7 +146,7 @@ class UndoPlan:
         return more.changes_state or (closes and later.enables)
 
     def _has_no_net_effect(self, later: LoggedEvent, event: LoggedEvent) -> bool:
-        """Whether the root of `later` is in effect, or not, as it was when `event` came."""
+        """Whether the original decision of `later` is in effect, or not, as it was when `event` came."""
         turned = [
             one.enables for one in self._events_by_original[later.original.event_id] if one.position < event.position
         ]
@@ -163,7 +172,7 @@ class UndoPlan:
         )
 
     def _last_mention(self, fact_id: UUID) -> datetime | None:
-        """When the fact was last mentioned, by the events that are in effect."""
+        """When the fact was last mentioned, by events in effect."""
         states = self._history.former_states.get(fact_id, ())
         mentions = (
             self._events[state.event_id].occurred_at
@@ -174,14 +183,14 @@ class UndoPlan:
 
 
 def affected_facts(event: LoggedEvent) -> frozenset[UUID]:
-    """The facts that taking an event back has to look at."""
+    """The facts that undoing an event has to look at."""
     return event.affected_fact_ids if event.enables else event.affected_fact_ids | event.named_fact_ids
 
 
 def _undo_event(
     context: CommandContext, ordinal: int, event: LoggedEvent, reversals: tuple[Reversal, ...], history: EventHistory
 ) -> DecisionUndone:
-    """Taking back the undo of an undo is, once more, the undo of what both were about."""
+    """Undoing the undo of an undo undoes, once more, the original decision."""
     facts = [history.facts[reversal.fact_id] for reversal in reversals]
     decision = context.decision("human", f"took back {event.event} of {event.source_id}", facts[:MAX_ITEMS])
     return DecisionUndone(
@@ -217,7 +226,7 @@ def _mention_state(standing: FactState) -> dict[str, object]:
 
 
 def _confidence_without(confidence: float, change: FactChange) -> float:
-    """Give back the part of the doubt that the change took away, whatever became of the rest since."""
+    """The confidence without the change: the doubt that it took away comes back, whatever changed since."""
     before, after = change.before.confidence, change.after.confidence
     if after in (before, 1):
         return confidence

@@ -1,4 +1,4 @@
-"""Topics as they should be and as the broker has them: created when missing, refused when they differ."""
+"""Create missing topics, refuse those that differ from their declaration, and describe what the broker has."""
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -13,19 +13,18 @@ from aiokafka.admin.config_resource import (  # type: ignore[import-untyped] # a
     ConfigResource,
     ConfigResourceType,
 )
+from aiokafka.errors import NoError, TopicAlreadyExistsError  # type: ignore[import-untyped] # as above
 
 from mnemolog.streams.errors import PartitionCountDiffers, RetentionTooShort, TopicNotCreated
 from mnemolog.streams.kafka.topics import TOPICS, Topic, topic_name
 
-TOPIC_EXISTS: Final = 36
-NO_ERROR: Final = 0
 APPEAR_SECONDS: Final = 30.0
 POLL_SECONDS: Final = 0.1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicState:
-    """A declared topic beside what the broker has; `partitions` is 0 where it is missing.
+    """A declared topic and what the broker has of it; `partitions` is 0 where it is missing.
 
     `retention` None means for ever; `end_offsets` gives the next offset per partition.
     """
@@ -60,7 +59,19 @@ async def describe_topics(bootstrap: str, *, prefix: str = "") -> list[TopicStat
         present = [topic for topic in TOPICS if topic_name(topic, prefix) in counts]
         configs = await _configs(admin, [topic_name(topic, prefix) for topic in present])
     ends = await _end_offsets(bootstrap, {name: counts[name] for name in configs})
-    return [_topic_state(topic, topic_name(topic, prefix), counts, configs, ends) for topic in TOPICS]
+
+    def state(topic: Topic) -> TopicState:
+        name = topic_name(topic, prefix)
+        milliseconds = int(configs.get(name, {}).get("retention.ms", "0"))
+        return TopicState(
+            topic=topic,
+            name=name,
+            partitions=counts.get(name, 0),
+            retention=None if milliseconds < 0 else timedelta(milliseconds=milliseconds),
+            end_offsets={place.partition: offset for place, offset in ends.items() if place.topic == name},
+        )
+
+    return [state(topic) for topic in TOPICS]
 
 
 @asynccontextmanager
@@ -78,23 +89,17 @@ async def _create(
 ) -> list[str]:
     if not topics:
         return []
-    answer = await admin.create_topics(
-        [
-            NewTopic(
-                name=topic_name(topic, prefix),
-                num_partitions=partitions,
-                replication_factor=replication_factor,
-                topic_configs=dict(topic.config),
-            )
-            for topic in topics
-        ]
-    )
+    wanted = [
+        NewTopic(topic_name(topic, prefix), partitions, replication_factor, topic_configs=dict(topic.config))
+        for topic in topics
+    ]
+    answer = await admin.create_topics(wanted)
     created = []
     for name, code, *message in answer.topic_errors:
-        if code == NO_ERROR:
+        if code == NoError.errno:
             created.append(name)
         # Another worker that starts at the same time may have been first.
-        elif code != TOPIC_EXISTS:
+        elif code != TopicAlreadyExistsError.errno:
             raise TopicNotCreated(f"the broker refused to create topic {name}: error {code}, {message}")
     return created
 
@@ -114,9 +119,8 @@ async def _await_topics(admin: Any, names: Sequence[str]) -> dict[str, int]:
 
 
 async def partition_counts(admin: Any) -> dict[str, int]:
-    return {
-        row["topic"]: len(row["partitions"]) for row in await admin.describe_topics() if row["error_code"] == NO_ERROR
-    }
+    rows = await admin.describe_topics()
+    return {row["topic"]: len(row["partitions"]) for row in rows if row["error_code"] == NoError.errno}
 
 
 def _check_partitions(counts: Mapping[str, int], wanted: int) -> None:
@@ -124,15 +128,15 @@ def _check_partitions(counts: Mapping[str, int], wanted: int) -> None:
     if differing:
         found = ", ".join(f"{name} has {count}" for name, count in sorted(differing.items()))
         raise PartitionCountDiffers(
-            f"{wanted} partitions are set, but {found}. The count decides where a user's records lie: another one "
-            "would break their order. Set the partition count to what the topics have, or use new topics under another "
-            "topic prefix."
+            f"{wanted} partitions are set, but {found}. The count decides in which partition a user's records are: "
+            "another one would break their order. Set the partition count to what the topics have, or use new topics "
+            "under another topic prefix."
         )
 
 
 async def _check_retention(admin: Any, prefix: str) -> None:
-    for_ever = [topic_name(topic, prefix) for topic in TOPICS if topic.retention is None]
-    for name, config in (await _configs(admin, for_ever)).items():
+    permanent = [topic_name(topic, prefix) for topic in TOPICS if topic.retention is None]
+    for name, config in (await _configs(admin, permanent)).items():
         limits = {key: config.get(key) for key in ("retention.ms", "retention.bytes")}
         if any(value != "-1" for value in limits.values()) or config.get("cleanup.policy") != "delete":
             raise RetentionTooShort(
@@ -164,20 +168,3 @@ async def _end_offsets(bootstrap: str, counts: Mapping[str, int]) -> Mapping[Top
         return ends
     finally:
         await consumer.stop()
-
-
-def _topic_state(
-    topic: Topic,
-    name: str,
-    counts: Mapping[str, int],
-    configs: Mapping[str, Mapping[str, str]],
-    ends: Mapping[TopicPartition, int],
-) -> TopicState:
-    milliseconds = int(configs.get(name, {}).get("retention.ms", "0"))
-    return TopicState(
-        topic=topic,
-        name=name,
-        partitions=counts.get(name, 0),
-        retention=None if milliseconds < 0 else timedelta(milliseconds=milliseconds),
-        end_offsets={tp.partition: offset for tp, offset in ends.items() if tp.topic == name},
-    )

@@ -1,13 +1,12 @@
-"""One Faust App per stage: a consumer group, its window and its producer. Faust is the transport and nothing more.
+"""Build the Faust App of a stage: its consumer group, its window and its producer. Faust is used as transport only.
 
-What Faust would do by itself and is switched off here, because each of it loses records: decoding, acknowledging,
-waiting without end for its streams, creating topics, tables.
+Faust's own decoding, acknowledging, waiting for streams, creation of topics and tables are switched off: each of them
+can lose records.
 """
 
 import asyncio
 import tempfile
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +17,10 @@ from faust.types import TP
 
 from mnemolog.streams import metrics
 from mnemolog.streams.errors import ProducerDead
-from mnemolog.streams.kafka.faust_patches import PatchedTransport, StartOffsetLookup
-from mnemolog.streams.kafka.record import KafkaRecord, RecordMetadata
+from mnemolog.streams.kafka.faust_patches import PatchedTransport
+from mnemolog.streams.kafka.record import KafkaRecord, RecordMetadata, StartOffsetLookup
 from mnemolog.streams.kafka.sender import Sender
-from mnemolog.streams.kafka.topics import Topic, topic_name
+from mnemolog.streams.kafka.topics import Headers, Topic, group_id, max_record_bytes, topic_name
 from mnemolog.streams.kafka.tuning import KafkaTuning
 from mnemolog.streams.kafka.window import Delivery, Window
 
@@ -34,30 +33,73 @@ POLLED_RECORDS = 500
 POLL_INTERVAL_SECONDS = 86_400.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StageApp:
-    """A stage ready to be run once: a stopped App cannot be started again."""
+class StageApp(faust.App):
+    """The Faust App of a stage. It drains its window, for a bounded time, when it loses partitions and when it stops.
 
-    name: str
-    app: faust.App
+    It runs once: a stopped App cannot be started again.
+    """
+
+    stage: str
     window: Window
     tuning: KafkaTuning
+    start_offsets: StartOffsetLookup | None
+
+    def _new_transport(self) -> Any:
+        return PatchedTransport(self.conf.broker_consumer, self)
+
+    def _new_producer_transport(self) -> Any:
+        return PatchedTransport(self.conf.broker_producer, self)
+
+    async def stop(self) -> None:
+        """Stop, and close what Faust keeps open when it was never fully started."""
+        await super().stop()
+        consumer: Any = self._consumer
+        loop = consumer._thread.thread_loop if consumer is not None else None  # noqa: SLF001 -- nothing public closes it
+        # The thread closes its loop when it ends; one that never began has three open files in it.
+        if loop is not None and consumer._thread._thread is None:  # noqa: SLF001 -- as above
+            loop.close()
+
+    @property
+    def is_group_member(self) -> bool:
+        return bool(self.consumer_generation_id > 0 and not self.rebalancing)
 
     @property
     def assigned_partitions(self) -> frozenset[int]:
         """The partitions of its topic that it has now; none while it takes no part in its group."""
-        app: Any = self.app
-        if app.consumer_generation_id <= 0 or app.rebalancing:
+        if not self.is_group_member:
             return frozenset()
         try:
-            return frozenset(tp.partition for tp in app.consumer.assignment())
+            return frozenset(tp.partition for tp in self.consumer.assignment())
         except ConsumerNotStarted:
             return frozenset()
 
+    async def _consumer_wait_empty(self, consumer: Any, logger: Any) -> None:  # noqa: ARG002 -- Faust's signature
+        # A crashed App's consumer thread is gone, and with it the loop that a commit would run on: waiting is no use.
+        drained = await self.window.drain(0 if self.crashed else self.tuning.drain_timeout)
+        metrics.DRAIN_REDONE.labels(stage=self.stage).inc(drained.started)
+        counts = {"cancelled": drained.cancelled, "dropped": drained.dropped, "restarted_records": drained.started}
+        log.info("window_drained", stage=self.stage, **counts)
+        if drained.offsets and not self.crashed:
+            await self._commit({TP(*partition): offset for partition, offset in drained.offsets.items()}, consumer)
 
-def group_id(stage: str, prefix: str = "") -> str:
-    """Name a stage's consumer group."""
-    return f"{prefix}mnemolog-{stage}"
+    async def _commit(self, offsets: Mapping[TP, int], consumer: Any) -> None:
+        """Commit what the window acknowledged: by now Faust has forgotten it."""
+        try:
+            async with asyncio.timeout(COMMIT_SECONDS):
+                await consumer._commit_offsets(offsets, start_new_transaction=False)  # noqa: SLF001 -- `commit` has forgotten them
+        except TimeoutError:
+            log.warning("last_commit_timed_out", stage=self.stage, seconds=COMMIT_SECONDS)
+
+    async def enqueue(
+        self, topic: str, *, key: bytes | None, value: bytes | None, headers: Headers
+    ) -> Awaitable[RecordMetadata]:
+        """Send as aiokafka's own producer does, with its errors."""
+        try:
+            return await self.producer.send(topic, key, value, None, None, list(headers))
+        except (NotReady, ProducerSendError) as error:
+            if error.__cause__ is not None:
+                raise error.__cause__ from error
+            raise ProducerDead(f"the producer of {topic} does not run: start the stage again ({error!r})") from error
 
 
 def build_app(
@@ -77,85 +119,14 @@ def build_app(
     at these offsets instead of the group's; it must name every partition it is asked for.
     """
     tuning = tuning or KafkaTuning()
-    app = _StageFaustApp(group_id(name, prefix), **_faust_settings(bootstrap, tuning))
-    window = make_window(Sender.for_producer(_FaustProducer(app), prefix))
-    app.configure(name, window, tuning, start_offsets)
+    app = StageApp(group_id(name, prefix), **_faust_settings(bootstrap, tuning))
+    window = make_window(Sender(app.enqueue, limits=max_record_bytes(prefix)))
+    app.stage, app.window, app.tuning, app.start_offsets = name, window, tuning, start_offsets
     _attach_agent(app, topic_name(topic, prefix))
-    return StageApp(name=name, app=app, window=window, tuning=tuning)
+    return app
 
 
-class _StageFaustApp(faust.App):
-    """Drains its window, for a bounded time, when partitions are taken away and when it stops."""
-
-    stage: str
-    window: Window
-    tuning: KafkaTuning
-    start_offsets: StartOffsetLookup | None
-
-    def configure(
-        self, stage: str, window: Window, tuning: KafkaTuning, start_offsets: StartOffsetLookup | None
-    ) -> None:
-        self.stage = stage
-        self.window = window
-        self.tuning = tuning
-        self.start_offsets = start_offsets
-
-    def _new_transport(self) -> Any:
-        return PatchedTransport(self.conf.broker_consumer, self)
-
-    def _new_producer_transport(self) -> Any:
-        return PatchedTransport(self.conf.broker_producer, self)
-
-    async def stop(self) -> None:
-        """Stop, and close what Faust keeps open when it was never fully started."""
-        await super().stop()
-        consumer: Any = self._consumer
-        loop = consumer._thread.thread_loop if consumer is not None else None  # noqa: SLF001 -- nobody else can
-        # The thread closes its loop when it ends; one that never began has three open files in it.
-        if loop is not None and consumer._thread._thread is None:  # noqa: SLF001 -- as above
-            loop.close()
-
-    async def _consumer_wait_empty(self, consumer: Any, logger: Any) -> None:  # noqa: ARG002 -- Faust's signature
-        # A crashed App's consumer thread is gone, and with it the loop that a commit would run on: waiting is no use.
-        drained = await self.window.drain(0 if self.crashed else self.tuning.drain_timeout)
-        metrics.DRAIN_REDONE.labels(stage=self.stage).inc(drained.started)
-        log.info(
-            "window_drained",
-            stage=self.stage,
-            cancelled=drained.cancelled,
-            dropped=drained.dropped,
-            redone=drained.started,
-        )
-        if drained.offsets and not self.crashed:
-            await self._commit({TP(*partition): offset for partition, offset in drained.offsets.items()}, consumer)
-
-    async def _commit(self, offsets: Mapping[TP, int], consumer: Any) -> None:
-        """Commit what the window acknowledged: by now Faust has forgotten it."""
-        try:
-            async with asyncio.timeout(COMMIT_SECONDS):
-                await consumer._commit_offsets(offsets, start_new_transaction=False)  # noqa: SLF001 -- `commit` has forgotten them
-        except TimeoutError:
-            log.warning("last_commit_timed_out", stage=self.stage, seconds=COMMIT_SECONDS)
-
-
-@dataclass(frozen=True, slots=True)
-class _FaustProducer:
-    """The producer of a Faust App with the signature and the errors of aiokafka's own."""
-
-    app: faust.App
-
-    async def send(
-        self, topic: str, *, key: bytes | None, value: bytes | None, headers: list[tuple[str, bytes]]
-    ) -> Awaitable[RecordMetadata]:
-        try:
-            return await self.app.producer.send(topic, key, value, None, None, headers)
-        except (NotReady, ProducerSendError) as error:
-            if error.__cause__ is not None:
-                raise error.__cause__ from error
-            raise ProducerDead(f"the producer of {topic} does not run: start the stage anew ({error!r})") from error
-
-
-def _attach_agent(app: _StageFaustApp, topic: str) -> None:
+def _attach_agent(app: StageApp, topic: str) -> None:
     async def deliveries(stream: Any) -> AsyncIterator[Delivery]:
         async for event in stream.noack().events():
             yield Delivery(record=_to_kafka_record(event.message), ack=event.ack)
@@ -163,7 +134,7 @@ def _attach_agent(app: _StageFaustApp, topic: str) -> None:
     async def agent(stream: Any) -> None:
         try:
             await app.window.run(deliveries(stream), app.crash)
-        # Faust would read on in a new agent, behind the record that was taken and is held by nobody.
+        # Faust would read on in a new agent, behind the record that was taken, which would be lost.
         except Exception as error:
             await app.crash(error)
             raise

@@ -1,9 +1,9 @@
-"""Dead letters: what cannot be processed keeps its bytes, its origin and the reason."""
+"""Write and read the topic `dead_letters`: records that could not be processed, with their origin and the reason."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Final
+from typing import Any, Final
 
 import structlog
 
@@ -19,19 +19,21 @@ DETAIL_CHARACTERS: Final = 2000
 # What is left of a value that does not fit beside its headers.
 TRUNCATED_BYTES: Final = DEAD_LETTERS.max_message_bytes // 2
 
-STAGE_HEADER: Final = "mnemolog-stage"
-REASON_HEADER: Final = "mnemolog-reason"
-DETAIL_HEADER: Final = "mnemolog-detail"
-ORIGIN_HEADER: Final = "mnemolog-origin"
-SOURCE_ID_HEADER: Final = "mnemolog-source"
-ATTEMPTS_HEADER: Final = "mnemolog-tries"
-TIMESTAMP_HEADER: Final = "mnemolog-at"
-SIZE_HEADER: Final = "mnemolog-size"
+_HEADERS: Final = {
+    "stage": "mnemolog-stage",
+    "reason": "mnemolog-reason",
+    "detail": "mnemolog-detail",
+    "origin": "mnemolog-origin",
+    "source_id": "mnemolog-source",
+    "tries": "mnemolog-tries",
+    "at": "mnemolog-at",
+    "size": "mnemolog-size",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeadLetter:
-    """A dead letter read back; `size` is the original value's: larger than `value` if that was cut, -1 if it was null.
+    """A dead letter; `size` is the original value's: larger than `value` if that was cut, -1 if it was null.
 
     `reason` is a code of few values, `detail` says what was wrong in words, `source_id` is empty if unknown.
     """
@@ -51,18 +53,16 @@ class DeadLetter:
     def from_record(cls, record: KafkaRecord) -> "DeadLetter":
         """Read a record of `dead_letters`; raise `KeyError` or `ValueError` if a header is missing or wrong."""
         headers = {name: content.decode() for name, content in record.headers}
-        return cls(
-            key=record.key,
-            value=record.value if int(headers[SIZE_HEADER]) >= 0 else None,
-            stage=headers[STAGE_HEADER],
-            reason=headers[REASON_HEADER],
-            detail=headers[DETAIL_HEADER],
-            origin=headers[ORIGIN_HEADER],
-            source_id=headers[SOURCE_ID_HEADER],
-            tries=int(headers[ATTEMPTS_HEADER]),
-            at=datetime.fromisoformat(headers[TIMESTAMP_HEADER]),
-            size=int(headers[SIZE_HEADER]),
-        )
+        fields: dict[str, Any] = {field: headers[name] for field, name in _HEADERS.items()}
+        at, tries, size = datetime.fromisoformat(fields["at"]), int(fields["tries"]), int(fields["size"])
+        value = record.value if size >= 0 else None
+        return cls(**fields | {"key": record.key, "value": value, "at": at, "tries": tries, "size": size})
+
+    @property
+    def headers(self) -> list[tuple[str, bytes]]:
+        texts = {name: getattr(self, field) for field, name in _HEADERS.items()} | {_HEADERS["at"]: self.at.isoformat()}
+        # Error texts can hold lone surrogates, which UTF-8 cannot.
+        return [(name, str(text).encode(errors="backslashreplace")) for name, text in texts.items()]
 
 
 class DeadLetterWriter:
@@ -78,9 +78,9 @@ class DeadLetterWriter:
     async def write(
         self, record: KafkaRecord, *, stage: str, reason: str, detail: str, tries: int, source_id: str = ""
     ) -> None:
-        """Put a record away; return when the broker has it.
+        """Write a dead letter; return when the broker has it.
 
-        Blocks while the broker is away. Raises `ProducerDead`. A value too large even for this topic is cut.
+        Blocks while the broker is unavailable. Raises `ProducerDead`. A value too large for this topic is cut.
         """
         letter = DeadLetter(
             key=record.key,
@@ -96,28 +96,12 @@ class DeadLetterWriter:
         )
         await self._send(letter)
         metrics.DEAD_LETTERED.labels(stage=stage, reason=reason).inc()
-        log.warning("dead_lettered", stage=stage, reason=reason, origin=letter.origin, tries=tries)
+        log.warning("dead_letter_written", stage=stage, reason=reason, origin=letter.origin, attempts=tries)
 
     async def _send(self, letter: DeadLetter) -> None:
-        headers = _headers(letter)
         value = letter.value or b""  # a record with neither key nor value cannot be sent
         try:
-            await self._sender.send(self._topic, key=letter.key, value=value, headers=headers)
+            await self._sender.send(self._topic, key=letter.key, value=value, headers=letter.headers)
         except RecordTooLarge:
             key = (letter.key or b"")[: TRUNCATED_BYTES // 2]
-            await self._sender.send(self._topic, key=key, value=value[:TRUNCATED_BYTES], headers=headers)
-
-
-def _headers(letter: DeadLetter) -> tuple[tuple[str, bytes], ...]:
-    texts = {
-        STAGE_HEADER: letter.stage,
-        REASON_HEADER: letter.reason,
-        DETAIL_HEADER: letter.detail,
-        ORIGIN_HEADER: letter.origin,
-        SOURCE_ID_HEADER: letter.source_id,
-        ATTEMPTS_HEADER: str(letter.tries),
-        TIMESTAMP_HEADER: letter.at.isoformat(),
-        SIZE_HEADER: str(letter.size),
-    }
-    # Error texts can hold lone surrogates, which UTF-8 cannot.
-    return tuple((name, text.encode(errors="backslashreplace")) for name, text in texts.items())
+            await self._sender.send(self._topic, key=key, value=value[:TRUNCATED_BYTES], headers=letter.headers)

@@ -1,4 +1,4 @@
-"""What a consumer has already handled, so that repeats are dropped."""
+"""The newest origins that a stage has processed, so that repeats are dropped."""
 
 from collections import OrderedDict
 from typing import Final
@@ -9,10 +9,11 @@ DEFAULT_SIZE: Final = 65_536
 class SeenOrigins:
     """The newest `size` origins, each `topic/partition/offset` of the record that a record came from.
 
-    A set and no high-water mark: the origins of one user can come in any order. Add an origin when its output is
-    durable, never before. What is no longer remembered, or was handled by another process, is processed again;
-    deterministic ids make that harmless.
+    Add an origin when its output is durable, never before. What is no longer remembered, or was processed by another
+    process, is processed again; deterministic ids make that harmless.
     """
+
+    # A set, not the highest offset: the origins of one user can come in any order.
 
     def __init__(self, size: int = DEFAULT_SIZE) -> None:
         self._size = size

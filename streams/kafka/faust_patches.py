@@ -1,24 +1,22 @@
-"""Faust's consumer and producer, with what they would do wrong by themselves mended."""
+"""Faust's consumer and producer with corrections: where reading starts, repeated sends, metadata requests."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, ClassVar, Final
 
 import structlog
 from faust.transport.drivers import aiokafka as driver
 from faust.types import TP
 
-from mnemolog.streams.kafka.window import Partition
+from mnemolog.streams.kafka.record import StartOffsetLookup
 
 log = structlog.get_logger(__name__)
-
-StartOffsetLookup = Callable[[frozenset[Partition]], Awaitable[Mapping[Partition, int]]]
 
 METADATA_BACKOFF_SECONDS: Final = 0.25
 
 
 class _PatchedConsumer(driver.Consumer):
-    """Starts where the stage keeps its offsets, in Kafka or elsewhere, and never where its topic does not go."""
+    """Starts at the offsets that the stage keeps, in Kafka or elsewhere, if the topic still has them."""
 
     async def seek_to_committed(self) -> Mapping[TP, int]:
         app: Any = self.app
@@ -47,13 +45,19 @@ class _PatchedConsumer(driver.Consumer):
         # Faust would silently drop all that is written until the old offset is reached. Repeats are harmless.
         cut = {tp: first[tp] for tp, offset in known.items() if offset > end[tp]}
         for tp in cut:
-            log.error("topic_was_cut", stage=app.stage, **_partition_labels(tp), committed=known[tp], end=end[tp])
+            log.error(
+                "committed_offset_beyond_end",
+                stage=app.stage,
+                **_partition_labels(tp),
+                committed=known[tp],
+                end=end[tp],
+            )
         await self._thread.seek_wait(cut)
         return {**committed, **cut}
 
 
 class _PatchedProducer(driver.Producer):
-    """Writes each record once although answers get lost, and asks a leaderless broker in moderation."""
+    """Writes each record once although answers get lost, and pauses while a partition has no leader."""
 
     def _settings_extra(self) -> Mapping[str, Any]:
         app: Any = self.app

@@ -6,30 +6,11 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Hashable, Sequence
 
 from mnemolog.streams.kafka.record import KafkaRecord
-from mnemolog.streams.kafka.window import (
-    Delivery,
-    DrainResult,
-    FailureHandler,
-    Partition,
-    Window,
-    WindowEntry,
-    WindowProgress,
-)
-
-__all__ = [
-    "Delivery",
-    "DrainResult",
-    "FailureHandler",
-    "KeyedWindow",
-    "Partition",
-    "Window",
-    "WindowProgress",
-    "ordering_key",
-]
+from mnemolog.streams.kafka.window import Window, WindowEntry
 
 
 def ordering_key(record: KafkaRecord) -> Hashable:
-    """Tell what is handled in order: a record's key, over all topics, or its partition if it has none."""
+    """What is handled in order: a record's key, or its partition if it has none."""
     return record.key if record.key is not None else (record.topic, record.partition)
 
 

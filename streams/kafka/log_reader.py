@@ -1,4 +1,4 @@
-"""A topic read without a consumer group: the log for a rebuild, and to ask where a topic ends."""
+"""Read the log by partition and offset, without a consumer group."""
 
 import asyncio
 import time
@@ -6,13 +6,14 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any, Final, TypeVar
 
 from aiokafka import AIOKafkaConsumer, TopicPartition  # type: ignore[import-untyped] # aiokafka ships no types
-from aiokafka.admin import AIOKafkaAdminClient  # type: ignore[import-untyped] # as above
 from aiokafka.errors import KafkaError  # type: ignore[import-untyped] # as above
 
 from mnemolog.projections.errors import LogGapError
 from mnemolog.projections.rebuild.errors import LogUnreadableError
+from mnemolog.projections.retry import retry_while
 from mnemolog.projections.write.projector import LogRecord
-from mnemolog.streams.kafka.topics import MEMORY_EVENTS, Topic, topic_name
+from mnemolog.streams.kafka.admin import connected_admin
+from mnemolog.streams.kafka.topics import MEMORY_EVENTS, topic_name
 
 T = TypeVar("T")
 TIMEOUT_SECONDS: Final = 60.0
@@ -21,7 +22,7 @@ RETRY_SECONDS: Final = 0.5
 
 
 class KafkaLogReader:
-    """`mnemolog.projections.rebuild.log_source.LogSource` over Kafka: the log, or another `topic`.
+    """`mnemolog.projections.rebuild.log_source.LogSource` over Kafka.
 
     Every call waits up to `timeout` seconds without progress and then raises `LogUnreadableError`.
     """
@@ -30,13 +31,12 @@ class KafkaLogReader:
         self,
         bootstrap: str,
         *,
-        topic: Topic = MEMORY_EVENTS,
         prefix: str = "",
         timeout: float = TIMEOUT_SECONDS,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._bootstrap = bootstrap
-        self._topic = topic_name(topic, prefix)
+        self._topic = topic_name(MEMORY_EVENTS, prefix)
         self._timeout = timeout
         self._clock = clock
         self._consumer: Any = None
@@ -76,20 +76,16 @@ class KafkaLogReader:
             await consumer.stop()
 
     async def close(self) -> None:
-        """Leave Kafka; a later call connects anew."""
+        """Disconnect; a later call connects again."""
         async with self._starting:
             consumer, self._consumer = self._consumer, None
             if consumer is not None:
                 await consumer.stop()
 
     async def _describe_partitions(self) -> list[int]:
-        admin = AIOKafkaAdminClient(bootstrap_servers=self._bootstrap)
-        try:
-            await admin.start()
+        async with connected_admin(self._bootstrap) as admin:
             (topic,) = await admin.describe_topics([self._topic])
-            return sorted(one["partition"] for one in topic["partitions"])
-        finally:
-            await admin.close()
+        return sorted(one["partition"] for one in topic["partitions"])
 
     async def _records(self, consumer: Any, place: Any, stop: int) -> AsyncIterator[LogRecord]:
         deadline = self._clock() + self._timeout
@@ -116,18 +112,18 @@ class KafkaLogReader:
         return await self._retry_until_timeout(lambda: ask(self._consumer))
 
     async def _retry_until_timeout(self, call: Callable[[], Awaitable[T]]) -> T:
-        """Try again while Kafka is away, until the patience ends."""
-        last = "it did not answer"
+        """Try again while Kafka is unavailable, until the timeout."""
+        errors = ["it did not answer"]
         try:
             async with asyncio.timeout(self._timeout):
-                while True:
-                    try:
-                        return await call()
-                    except KafkaError as error:
-                        last = str(error)
-                    await asyncio.sleep(RETRY_SECONDS)
+                return await retry_while(
+                    lambda error: isinstance(error, KafkaError),
+                    call,
+                    delay=lambda _: RETRY_SECONDS,
+                    on_retry=lambda _, error: errors.append(str(error)),
+                )
         except TimeoutError as error:
-            raise self._unreadable_error(last) from error
+            raise self._unreadable_error(errors[-1]) from error
 
     def _unreadable_error(self, what: str) -> LogUnreadableError:
         return LogUnreadableError(

@@ -1,14 +1,14 @@
-"""Empty the topic `memory_commands`, which had the commands up to version 0.1. To be removed with version 0.3."""
+"""Empty the topic `memory_commands`, where earlier versions had the commands. To be removed in a later version."""
 
 from typing import Any, Final
 
 import structlog
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition  # type: ignore[import-untyped] # ships no types
+from aiokafka.errors import KafkaError  # type: ignore[import-untyped] # as above
 
-from mnemolog.streams.errors import UnreadCommands
+from mnemolog.streams.errors import StartRefused, UnreadCommands
 from mnemolog.streams.kafka.admin import connected_admin, partition_counts
-from mnemolog.streams.kafka.app import group_id
-from mnemolog.streams.kafka.topics import CONVERSATION_TURNS, Headers, topic_name
+from mnemolog.streams.kafka.topics import CONVERSATION_TURNS, Headers, group_id, topic_name
 
 log = structlog.get_logger(__name__)
 
@@ -19,8 +19,8 @@ POLL_MILLISECONDS: Final = 1000
 async def drain_old_commands(bootstrap: str, *, prefix: str = "", forward: bool = False, headers: Headers = ()) -> int:
     """Count the records of the old topic that `extract` has not read; with `forward`, append them to the new topic.
 
-    Without it, raises `UnreadCommands` where there are any. While a worker of the earlier version runs, forwarding
-    fails when it commits; what was forwarded twice is carried out once.
+    Without it, raises `UnreadCommands` where there are any. Raises `StartRefused` while a worker of the earlier version
+    runs. A command that is forwarded twice, after a crash, is carried out once.
     """
     topic = prefix + OLD_TOPIC
     async with connected_admin(bootstrap) as admin:
@@ -38,6 +38,7 @@ async def drain_old_commands(bootstrap: str, *, prefix: str = "", forward: bool 
         if count and not forward:
             raise UnreadCommands(count, topic)
         if count:
+            await _require_empty_group(consumer, unread)
             log.warning("old_commands_forwarded", count=count, topic=topic)
             await _forward(consumer, unread, bootstrap, topic_name(CONVERSATION_TURNS, prefix), headers)
     finally:
@@ -49,6 +50,15 @@ async def _unread_ranges(consumer: Any, places: list[Any]) -> dict[Any, tuple[in
     first, ends = await consumer.beginning_offsets(places), await consumer.end_offsets(places)
     starts = {place: max(await consumer.committed(place) or 0, first[place]) for place in places}
     return {place: (start, ends[place]) for place, start in starts.items() if start < ends[place]}
+
+
+async def _require_empty_group(consumer: Any, unread: dict[Any, tuple[int, int]]) -> None:
+    try:
+        await consumer.commit({place: start for place, (start, _) in unread.items()})
+    except KafkaError as error:
+        raise StartRefused(
+            f"cannot forward the commands of {OLD_TOPIC} while a stage `extract` runs: stop all workers, then try again"
+        ) from error
 
 
 async def _forward(

@@ -1,7 +1,12 @@
 """A record of a Kafka topic with its position; its bytes are not decoded."""
 
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
+
+Partition = tuple[str, int]
+StartOffsetLookup = Callable[[frozenset[Partition]], Awaitable[Mapping[Partition, int]]]
+"""Gives the offset to start at for each assigned partition of a topic."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,7 +23,7 @@ class KafkaRecord:
 
     @property
     def position(self) -> str:
-        """`topic/partition/offset`: the record's name for ever."""
+        """`topic/partition/offset`: names the record."""
         return f"{self.topic}/{self.partition}/{self.offset}"
 
 

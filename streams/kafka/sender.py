@@ -3,7 +3,7 @@
 import asyncio
 import random
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, Final, Protocol, Self
+from typing import Final, Protocol
 
 import structlog
 from aiokafka.errors import (  # type: ignore[import-untyped] # aiokafka ships no types
@@ -17,7 +17,7 @@ from mnemolog.projections.retry import growing_delay, retry_while
 from mnemolog.streams import metrics
 from mnemolog.streams.errors import ProducerDead, RecordTooLarge
 from mnemolog.streams.kafka.record import RecordMetadata
-from mnemolog.streams.kafka.topics import Headers, max_record_bytes
+from mnemolog.streams.kafka.topics import Headers
 
 log = structlog.get_logger(__name__)
 
@@ -54,15 +54,6 @@ class Sender:
         self._delay = growing_delay(INITIAL_DELAY_SECONDS, MAX_DELAY_SECONDS, jitter=jitter)
         self._sleep = sleep
 
-    @classmethod
-    def for_producer(cls, producer: Any, prefix: str) -> Self:
-        """A sender through an `AIOKafkaProducer` to the topics with `prefix`."""
-
-        async def enqueue(topic: str, *, key: bytes | None, value: bytes | None, headers: Headers) -> Any:
-            return await producer.send(topic, key=key, value=value, headers=list(headers))
-
-        return cls(enqueue, limits=max_record_bytes(prefix))
-
     async def send(
         self, topic: str, *, key: bytes | None, value: bytes | None, headers: Headers = ()
     ) -> RecordMetadata:
@@ -74,7 +65,7 @@ class Sender:
         self._check_size(topic, key, value, headers)
 
         async def send_once() -> RecordMetadata:
-            return await (await self._enqueue(topic, key=key, value=value, headers=headers))
+            return await (await self._enqueue(topic, key=key, value=value, headers=list(headers)))
 
         def on_retry(failures: int, error: BaseException) -> None:
             log.warning("send_retried", topic=topic, failures=failures, error=repr(error))
@@ -85,7 +76,7 @@ class Sender:
         except (MessageSizeTooLargeError, RecordTooLargeError) as error:
             raise RecordTooLarge(f"{topic} refused a record as too large: {error}") from error
         except KafkaError as error:
-            raise ProducerDead(f"sending to {topic} failed for good: start the stage anew ({error!r})") from error
+            raise ProducerDead(f"sending to {topic} failed permanently: start the stage again ({error!r})") from error
         metrics.RECORDS_SENT.labels(topic=topic).inc()
         return sent
 

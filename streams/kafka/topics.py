@@ -1,14 +1,13 @@
-"""Every topic, declared once.
+"""Every topic: name, key, retention and size limit.
 
-All topics have the same number of partitions (the setting `partitions`) and the same key, so that one user's
-whole story lies in one partition of each topic. That number is for ever: another one would send a user's next
-record to another partition and break the order.
+All topics have the same number of partitions (the setting `partitions`) and the same key: all records of one user are
+in the same partition of each topic, so they are processed in order. That number can never be changed.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Final, Literal
+from typing import Final
 
 from pydantic import SecretStr
 
@@ -23,26 +22,23 @@ class Topic:
     """One topic: what a record is, who writes and reads it, how long it stays.
 
     `retention` None means for ever. `max_message_bytes` bounds one record with key, headers and overhead.
-    `dead_letter` says whether what its consumers cannot process goes to `dead_letters`.
     """
 
     name: str
-    key_description: str
+    key_description: str = "tenant/user, or tenant/agent where a scope has no user"
     value_description: str
-    retention: timedelta | None
+    retention: timedelta | None = timedelta(days=7)
     producers: tuple[str, ...]
     consumers: tuple[str, ...]
-    compression: Literal["zstd"] = "zstd"
     max_message_bytes: int = MIB
-    dead_letter: bool = True
 
     @property
     def config(self) -> Mapping[str, str]:
-        """The topic's settings in Kafka's own words."""
+        """The settings of the topic by their names in Kafka."""
         milliseconds = -1 if self.retention is None else self.retention // timedelta(milliseconds=1)
         return {
             "cleanup.policy": "delete",
-            "compression.type": self.compression,
+            "compression.type": "zstd",
             "max.message.bytes": str(self.max_message_bytes),
             # By a publisher's clock that is slow, retention would delete its turns before they are read; by one that
             # is fast, the broker would refuse them.
@@ -52,48 +48,36 @@ class Topic:
         }
 
 
-OWNER_KEY_DESCRIPTION: Final = "tenant/user, or tenant/agent where a scope has no user"
-
 CONVERSATION_TURNS: Final = Topic(
     name="conversation_turns",
-    key_description=OWNER_KEY_DESCRIPTION,
     value_description="a turn of a conversation, or a command (update, delete, confirm, undo, expire ...)",
-    retention=timedelta(days=7),
     producers=("application", "resolve"),
     consumers=("journal", "extract"),
 )
 EXTRACTED_FACTS: Final = Topic(
     name="extracted_facts",
-    key_description=OWNER_KEY_DESCRIPTION,
     value_description="one turn's facts as extracted",
-    retention=timedelta(days=7),
     producers=("extract",),
     consumers=("embed",),
 )
 EMBEDDED_FACTS: Final = Topic(
     name="embedded_facts",
-    key_description=OWNER_KEY_DESCRIPTION,
     value_description="one turn's facts with their vectors",
-    retention=timedelta(days=7),
     producers=("embed",),
     consumers=("match",),
 )
 MATCHED_FACTS: Final = Topic(
     name="matched_facts",
-    key_description=OWNER_KEY_DESCRIPTION,
     value_description="one turn's facts with the nearest known ones",
-    retention=timedelta(days=7),
     producers=("match",),
     consumers=("resolve",),
 )
 MEMORY_EVENTS: Final = Topic(
     name="memory_events",
-    key_description=OWNER_KEY_DESCRIPTION,
     value_description="a commit: everything that one turn or command did",
     retention=None,
     producers=("resolve",),
     consumers=("project",),
-    dead_letter=False,
 )
 DEAD_LETTERS: Final = Topic(
     name="dead_letters",
@@ -103,7 +87,6 @@ DEAD_LETTERS: Final = Topic(
     producers=("extract", "embed", "match", "resolve", "project"),
     consumers=(),
     max_message_bytes=2 * MIB,
-    dead_letter=False,
 )
 
 TOPICS: Final = (
@@ -114,6 +97,11 @@ TOPICS: Final = (
     MEMORY_EVENTS,
     DEAD_LETTERS,
 )
+
+
+def group_id(stage: str, prefix: str = "") -> str:
+    """Name a stage's consumer group."""
+    return f"{prefix}mnemolog-{stage}"
 
 
 def topic_name(topic: Topic, prefix: str = "") -> str:

@@ -1,4 +1,4 @@
-"""The knobs of a stage's consumer, producer and window, with what was measured for them."""
+"""Parameters of a stage's consumer and producer, with the measurements behind them."""
 
 from dataclasses import dataclass
 
@@ -8,17 +8,15 @@ class KafkaTuning:
     """All times in seconds, all sizes in bytes.
 
     A killed worker's partitions wait for `session_timeout`, which the broker must allow
-    (`group.min.session.timeout.ms`). Others notice a join or leave after `heartbeat_interval`. Repeats after
-    a kill are at most `max_pending` plus what was acknowledged within `commit_interval`. `drain_timeout` bounds how
-    long a rebalance or stop waits for running calls; a call's own timeout should be shorter.
+    (`group.min.session.timeout.ms`). Others notice a join or leave after `heartbeat_interval`. Repeats after a kill are
+    at most what the window holds plus what was acknowledged within `commit_interval`. `drain_timeout` bounds how long a
+    rebalance or stop waits for running calls; a call's own timeout should be shorter.
     """
 
     session_timeout: float = 10.0
     heartbeat_interval: float = 2.0
     commit_interval: float = 1.0
     drain_timeout: float = 30.0
-    max_in_flight: int = 256
-    max_pending: int = 1024
     # Measured per hop: 0 ms 5 ms, 5 ms 13 ms, 20 ms 30 ms median; throughput is the same.
     linger: float = 0.005
     compression: str | None = "zstd"
@@ -28,10 +26,10 @@ class KafkaTuning:
 
     @property
     def rebalance_timeout(self) -> float:
-        """How long the group waits for a member that drains: more than the grace, or it would be thrown out."""
+        """How long the group waits for a member that drains; after it, the member is removed."""
         return self.drain_timeout + 30.0
 
     @property
     def stop_timeout(self) -> float:
-        """How long stopping an App may take: the grace, then the last commit and the farewell to the group."""
+        """How long stopping an App may take: the drain, the last commit and leaving the group."""
         return self.drain_timeout + 10.0

@@ -1,4 +1,4 @@
-"""Windows: many records at once, acknowledged in offset order.
+"""The base of all windows: many records are processed at once and acknowledged in offset order.
 
 A window pulls deliveries from a stream, works on several at a time and acknowledges only the finished prefix of
 each partition, because a consumer group commits nothing finer than "everything below this offset". It knows
@@ -15,9 +15,8 @@ from itertools import count
 from typing import Final
 
 from mnemolog.streams.errors import OffsetRegression
-from mnemolog.streams.kafka.record import KafkaRecord
+from mnemolog.streams.kafka.record import KafkaRecord, Partition
 
-Partition = tuple[str, int]
 FailureHandler = Callable[[BaseException], Awaitable[None]]
 
 CANCEL_SECONDS: Final = 1.0
@@ -48,7 +47,7 @@ class WindowProgress:
 class DrainResult:
     """What a drain left: the offset to commit per partition, and what will be delivered again.
 
-    Of `dropped` records, `started` were started or even finished and are paid for twice.
+    Of `dropped` records, `started` were started or even finished and will be processed twice.
     """
 
     offsets: Mapping[Partition, int]
@@ -81,10 +80,6 @@ class WindowEntry:
         return (self.record.topic, self.record.partition)
 
 
-async def _raise(error: BaseException) -> None:
-    raise error
-
-
 class Window(ABC):
     """What all windows share: back-pressure, acknowledgement in offset order, bounded drain, progress.
 
@@ -98,7 +93,7 @@ class Window(ABC):
         self._sequence = count()
         self._epoch = 0
         self._failed = False
-        self._fail: FailureHandler = _raise
+        self._fail: FailureHandler  # set by `run`
         # While draining: the newest offset per partition that is still worth finishing.
         self._horizon: dict[Partition, int] | None
         self._draining = asyncio.Lock()
@@ -121,10 +116,10 @@ class Window(ABC):
                 await self._admit(delivery)
 
     async def drain(self, grace: float) -> DrainResult:
-        """Finish what is worth finishing within `grace` seconds, cancel the rest, forget everything.
+        """Finish the started records and those before them within `grace` seconds, cancel the rest, forget everything.
 
-        Nothing newer than the newest started record of a partition is begun: what lies before it is, as it would
-        hold back acknowledgements. Afterwards no task of before can acknowledge, and the window takes new records.
+        Nothing newer than the newest started record of a partition is begun. Records before it are, as they hold back
+        its acknowledgement. Afterwards no earlier task can acknowledge, and the window takes new records.
         """
         async with self._draining:
             self._horizon = {} if self._failed else self._newest_started()
@@ -139,7 +134,7 @@ class Window(ABC):
 
     @property
     def epoch(self) -> int:
-        """Changes with every drain: what was known of partitions before it may have changed hands."""
+        """Changes with every drain: what was learned of partitions before it may be outdated."""
         return self._epoch
 
     @property

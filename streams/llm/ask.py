@@ -1,15 +1,16 @@
-"""The asking loop: a model answers, the parser judges, and the model hears once or twice what was wrong."""
+"""Asks a model until its reply is valid, telling it each time what was wrong, a bounded number of times."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
-from typing import Generic, TypeVar
+from typing import Final, Generic, TypeVar
 
-from mnemolog.schemas.provenance import DroppedStatement
+from mnemolog.schemas.provenance import DroppedStatement, Stage, Step
+from mnemolog.streams.llm.errors import ReplyInvalidError
 from mnemolog.streams.llm.ports import ChatMessage, Prompt, Reply, TimedReply
-from mnemolog.streams.llm.reply_errors import ReplyInvalidError
 from mnemolog.streams.llm.reply_parser import ParsedReply
 
-_MAX_QUOTED_REPLY = 20_000  # characters of a faulty reply that are shown back: a run-away reply is not paid for twice
+REPROMPTS: Final = 2
+_MAX_QUOTED_REPLY: Final = 20_000  # characters of a faulty reply that are shown to the model: tokens cost
 
 T = TypeVar("T")
 
@@ -26,54 +27,69 @@ class Answer(Generic[T]):
     replies: tuple[TimedReply, ...]
     complaints: tuple[str, ...] = ()
 
-    @property
-    def reprompts(self) -> int:
-        return len(self.replies) - 1
-
 
 async def ask(
     model: Callable[[Prompt, int], Awaitable[TimedReply]],
     prompt: Prompt,
     parse: Callable[[str], ParsedReply[T]],
     *,
-    reprompts: int = 2,
+    reprompts: int | None = None,
 ) -> Answer[T]:
     """Ask until the reply is valid, at most `1 + reprompts` times; `model` gets the attempt's number, from 0.
 
-    A soft complaint is worth one re-prompt in all, then the value is taken without what was dropped;
-    if that reply is worse, the earlier value stands.
+    A soft complaint is worth one re-prompt in all, then the value is taken without what was dropped; if that reply is
+    worse, the earlier value stays. Without a valid reply the incomplete one that lost the least is taken.
     Raises `ReplyInvalidError` when no reply had a value, and whatever `model` raises.
     """
     replies: list[TimedReply] = []
     complaints: list[str] = []
     usable: ParsedReply[T] | None = None
+    incomplete: ParsedReply[T] | None = None
     question = prompt
     while True:
         reply = await model(question, len(replies))
         replies.append(reply)
         parsed = parse(reply.text)
-        settled = usable is not None or (parsed.value is not None and not parsed.complaints)
-        usable = parsed if parsed.value is not None else usable
-        if settled or len(replies) > reprompts:
+        settled = usable is not None or not parsed.complaints
+        if parsed.value is not None and not parsed.is_incomplete:
+            usable = parsed
+        elif parsed.value is not None and (incomplete is None or len(parsed.dropped) <= len(incomplete.dropped)):
+            incomplete = parsed
+        if settled or len(replies) > (REPROMPTS if reprompts is None else reprompts):
             break
         complaints.append("; ".join(parsed.complaints))
         question = _reprompt(prompt, reply, parsed.complaints)
-    if usable is None or usable.value is None:
+    best = usable or incomplete
+    if best is None or best.value is None:
         raise ReplyInvalidError((*complaints, "; ".join(parsed.complaints)), tuple(replies))
-    return Answer(value=usable.value, dropped=usable.dropped, replies=tuple(replies), complaints=tuple(complaints))
+    return Answer(value=best.value, dropped=best.dropped, replies=tuple(replies), complaints=tuple(complaints))
+
+
+def step_of(stage: Stage, prompt_version: str, outcome: Answer[T] | ReplyInvalidError) -> Step:
+    """What the calls cost, as their replies were stored, so that a re-delivery gives the same bytes."""
+    replies = outcome.replies
+    return Step(
+        stage=stage,
+        milliseconds=round(sum(reply.milliseconds for reply in replies), 3),
+        model=replies[-1].model,
+        prompt_version=prompt_version,
+        llm_calls=len(replies),
+        input_tokens=sum(reply.usage.input_tokens for reply in replies),
+        output_tokens=sum(reply.usage.output_tokens for reply in replies),
+        reprompts=len(replies) - 1,
+        complaints=outcome.complaints[: len(replies) - 1],  # no model was told what was wrong with the last reply
+    )
 
 
 def _reprompt(prompt: Prompt, reply: Reply, complaints: tuple[str, ...]) -> Prompt:
     """The first question, the latest reply, and what is wrong with it: earlier replies would only cost tokens."""
     wrong = "\n".join(f"- {complaint}" for complaint in complaints)
+    request = f"Your answer has faults:\n{wrong}\nAnswer again with the whole corrected JSON object."
     return replace(
         prompt,
         messages=(
             *prompt.messages,
             ChatMessage(role="assistant", content=reply.text[:_MAX_QUOTED_REPLY] or "(empty)"),
-            ChatMessage(
-                role="user",
-                content=f"Your answer has faults:\n{wrong}\nAnswer again with the whole corrected JSON object.",
-            ),
+            ChatMessage(role="user", content=request),
         ),
     )

@@ -1,4 +1,4 @@
-"""When to call a server again: retries with jitter, a limit on calls at once, a breaker that pauses all of them.
+"""Retries, concurrency limit and circuit breaker of the calls to one server.
 
 Nothing here knows what is called. An attempt answers with its result, or with a `CallFailure` that says what
 may be done about it.
@@ -25,9 +25,8 @@ _log = structlog.get_logger(__name__)
 class CallFailure:
     """Why an attempt brought no result.
 
-    `unavailable`: the server is away or unwilling; tried again without limit.
-    `suspect`: it may be the server or this call (a timeout); counts against the call only
-    while other calls succeed.
+    `unavailable`: the server cannot answer now; tried again without limit.
+    `suspect`: it may be the server or this call (a timeout); counts against the call only while other calls succeed.
     `faulty`: the server answered, with something unusable; tried again a few times.
     `refused`: this call can never succeed.
     `code` has few values (it becomes a label), `retry_after` is in seconds.
@@ -74,7 +73,7 @@ class CallRetrier:
         return self._breaker.is_open
 
     async def call(self, attempt: Callable[[], Awaitable[T | CallFailure]]) -> T:
-        """Repeat `attempt` until it brings a result, for as long as the server is away.
+        """Repeat `attempt` until it brings a result, for as long as the server is unavailable.
 
         Raises `PromptRefusedError` where this call can never succeed: at once when it is refused, else after
         `RetrySettings.max_call_failures` faulty replies, or as many timeouts during each of which another call

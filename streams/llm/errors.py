@@ -1,4 +1,7 @@
-"""What a provider can fail with, by what the stage does about it."""
+"""Errors of models, grouped by what the stage does about them."""
+
+from mnemolog.streams.errors import StreamsError
+from mnemolog.streams.llm.ports import TimedReply
 
 
 class ProviderError(Exception):
@@ -16,3 +19,16 @@ class PromptRefusedError(ProviderError):
 
 class ProviderConfigurationError(ProviderError):
     """The provider cannot work as configured (missing package, unknown model name): refused at start."""
+
+
+class ReplyInvalidError(StreamsError):
+    """Every reply, re-prompts included, was invalid.
+
+    The caller ends the turn as failed (extraction) or adds the facts unresolved (resolution);
+    `replies` are paid for and belong in the provenance either way, `complaints` says what was wrong with each.
+    """
+
+    def __init__(self, complaints: tuple[str, ...], replies: tuple[TimedReply, ...]) -> None:
+        super().__init__(f"no valid reply after {len(replies)} calls, the last one: {complaints[-1]}")
+        self.complaints = complaints
+        self.replies = replies

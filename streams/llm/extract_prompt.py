@@ -1,9 +1,12 @@
-"""Extraction: what a model is asked about a turn, and what of its answer is believed."""
+"""The extraction prompt: its text, the schema of the reply, and which facts of a reply are accepted."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, Self
+
+from pydantic import ValidationError
+from pydantic_core import to_json
 
 from mnemolog.schemas.base import Timestamp
 from mnemolog.schemas.facts import (
@@ -18,16 +21,18 @@ from mnemolog.schemas.provenance import DroppedStatement
 from mnemolog.schemas.turn import Message, Turn
 from mnemolog.streams.llm.ports import ChatMessage, ExtractionTask, Prompt
 from mnemolog.streams.llm.reply_parser import (
+    MAX_LINE,
     FilledLine,
     Line,
     ParsedReply,
     ReplyModel,
-    comparable_text,
     first_complaints,
     one_line,
+    read_items,
     read_reply,
     reply_schema,
 )
+from mnemolog.streams.text.normalise import comparable_text
 
 PROMPT_VERSION = "extract-2"
 MAX_FACTS = 100
@@ -138,13 +143,19 @@ def evidence_messages(turn: Turn) -> tuple[Message, ...]:
 
 
 def parse_extraction(text: str, subject: ExtractionTask) -> ParsedReply[tuple[ExtractedFact, ...]]:
-    """The facts of a reply. A fact whose excerpt nobody said is a soft complaint and left out."""
+    """The facts of a reply. A fact whose excerpt nobody said is a soft complaint and left out.
+
+    The valid facts of an invalid reply make an incomplete one; without a single valid fact it has no value.
+    """
     reply = read_reply(_Facts, text)
-    if not isinstance(reply, _Facts):
-        return ParsedReply(complaints=reply)
-    if faults := _reply_faults(reply, subject.categories):
-        return ParsedReply(complaints=faults)
-    return _grounded(reply, subject.turn)
+    faults = _reply_faults(reply, subject.categories) if isinstance(reply, _Facts) else reply
+    if isinstance(reply, _Facts) and not faults:
+        return _grounded(reply.facts, subject.turn)
+    valid, invalid = _valid_facts(text, subject.categories)
+    rest = _grounded(valid, subject.turn)
+    return ParsedReply(
+        value=rest.value or None, complaints=faults, dropped=(*invalid, *rest.dropped), is_incomplete=True
+    )
 
 
 def _reply_faults(reply: _Facts, categories: tuple[str, ...]) -> tuple[str, ...]:
@@ -157,18 +168,42 @@ def _reply_faults(reply: _Facts, categories: tuple[str, ...]) -> tuple[str, ...]
     )
 
 
-def _grounded(reply: _Facts, turn: Turn) -> ParsedReply[tuple[ExtractedFact, ...]]:
-    said = _TurnEvidence.of(turn)
+def _valid_facts(text: str, categories: tuple[str, ...]) -> tuple[list[_Fact], list[DroppedStatement]]:
+    """The first `MAX_FACTS` valid facts of a reply, each checked alone, and what is lost of the others."""
+    valid: list[_Fact] = []
+    invalid: list[DroppedStatement] = []
+    for item in read_items(text, "facts"):
+        try:
+            fact = _Fact.model_validate_json(to_json(item))
+        except ValidationError:
+            fact = None
+        if fact is not None and fact.category in categories and len(valid) < MAX_FACTS:
+            valid.append(fact)
+        else:
+            invalid.append(DroppedStatement(text=_readable_text(item), reason="invalid_fact"))
+    return valid, invalid[:MAX_FACTS]
+
+
+def _readable_text(item: object) -> str:
+    """What an invalid fact seems to say, in characters that can be stored."""
+    texts = (item.get(name) for name in ("text", "excerpt")) if isinstance(item, dict) else ()
+    said = next((text for text in texts if isinstance(text, str) and text.strip()), to_json(item).decode())
+    return said.replace("\x00", "")[:MAX_LINE]
+
+
+def _grounded(candidates: Sequence[_Fact], turn: Turn) -> ParsedReply[tuple[ExtractedFact, ...]]:
+    """The facts whose excerpt a message says."""
+    evidence = _TurnEvidence.of(turn)
     facts: list[ExtractedFact] = []
     complaints: list[str] = []
     dropped: list[DroppedStatement] = []
-    for index, fact in enumerate(reply.facts):
-        if said.contains(comparable_text(fact.excerpt)):
+    for index, fact in enumerate(candidates):
+        excerpt = comparable_text(fact.excerpt)
+        if evidence.contains(excerpt):
             facts.append(_extracted(fact))
             continue
         complaints.append(
-            f'facts.{index}.excerpt: "{one_line(fact.excerpt)[:_MAX_QUOTED]}" '
-            f"{said.absence_reason(comparable_text(fact.excerpt))}: "
+            f'facts.{index}.excerpt: "{one_line(fact.excerpt)[:_MAX_QUOTED]}" {evidence.absence_reason(excerpt)}: '
             "copy the words from one message, or leave the fact out"
         )
         dropped.append(DroppedStatement(text=fact.text, reason="excerpt_not_found"))

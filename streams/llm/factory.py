@@ -1,61 +1,42 @@
-"""From settings to the models that the stages ask. The offline packages are loaded only where they are wanted."""
+"""Build the models that the settings name. The packages of a provider are imported only where it is used."""
 
-from mnemolog.streams import metrics
-from mnemolog.streams.llm.call_retry import RetrySettings
-from mnemolog.streams.llm.openai_client import CallPurpose, Endpoint
-from mnemolog.streams.llm.ports import ChatModel, Embedder, Usage
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from mnemolog.streams.llm.errors import ProviderConfigurationError
+from mnemolog.streams.llm.ports import ChatModel, Embedder
 from mnemolog.streams.settings import StreamsSettings
 
+# ruff: noqa: PLC0415 -- see above
 
-def build_chat_model(settings: StreamsSettings) -> ChatModel:
-    """The model that extracts and resolves. Raises `ProviderConfigurationError`."""
-    if settings.provider == "offline":
-        from mnemolog.streams.offline import RuleModel  # noqa: PLC0415 -- see above
 
-        return RuleModel()
-    from mnemolog.streams.llm.openai_models import OpenAiChatModel  # noqa: PLC0415 -- see above
+def build_openai_chat_model(settings: StreamsSettings) -> ChatModel:
+    """The chat model of an OpenAI-compatible server. Raises `ProviderConfigurationError`."""
+    with needs_extra("openai"):
+        from mnemolog.streams.llm.openai_models import chat_model_from_settings
 
-    return OpenAiChatModel(
-        _endpoint(settings, timeout=settings.llm_timeout, concurrency=settings.llm_concurrency),
-        settings.chat_model,
-        structured_output=settings.structured_output,
-        observer=count_failed_call,
-    )
+        return chat_model_from_settings(settings)
 
 
 def build_embedder(settings: StreamsSettings) -> Embedder:
     """The model that embeds; a client must embed its queries with the same one. Raises `ProviderConfigurationError`."""
     if (settings.embedding_provider or settings.provider) == "offline":
-        from mnemolog.streams.llm.minilm_embedder import MiniLmEmbedder  # noqa: PLC0415 -- see above
+        with needs_extra("offline"):
+            from mnemolog.streams.llm.minilm_embedder import MiniLmEmbedder
 
-        return MiniLmEmbedder()
-    from mnemolog.streams.llm.openai_models import OpenAiEmbedder  # noqa: PLC0415 -- see above
+            return MiniLmEmbedder()
+    with needs_extra("openai"):
+        from mnemolog.streams.llm.openai_models import embedder_from_settings
 
-    return OpenAiEmbedder(
-        _endpoint(settings, timeout=settings.embedding_timeout, concurrency=settings.embedding_concurrency),
-        settings.embedding_model,
-        dimensions=settings.embedding_dimensions,
-        observer=count_failed_call,
-    )
+        return embedder_from_settings(settings)
 
 
-def count_failed_call(
-    *,
-    purpose: CallPurpose,
-    model: str,
-    seconds: float,  # noqa: ARG001 -- the observer's signature
-    usage: Usage,  # noqa: ARG001 -- as above
-    error_code: str | None,
-) -> None:
-    """Count each call that failed; what succeeded is counted where replies are recorded, for all providers alike."""
-    if error_code is not None:
-        metrics.MODEL_ERRORS.labels(purpose=purpose, model=model, error=error_code).inc()
-
-
-def _endpoint(settings: StreamsSettings, *, timeout: float, concurrency: int) -> Endpoint:
-    return Endpoint(
-        base_url=settings.base_url,
-        api_key=settings.api_key.get_secret_value() if settings.api_key else None,
-        timeout=timeout,
-        retry=RetrySettings(max_concurrent=concurrency),
-    )
+@contextmanager
+def needs_extra(extra: str) -> Iterator[None]:
+    """Say which extra to install where an import fails."""
+    try:
+        yield
+    except ImportError as error:
+        raise ProviderConfigurationError(
+            f"a package of the provider {extra} is missing ({error}): pip install 'mnemolog[{extra}]'"
+        ) from error

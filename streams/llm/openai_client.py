@@ -1,7 +1,7 @@
-"""One call to an OpenAI-compatible server: how it is sent, timed and counted, and what its failure means."""
+"""Send one call to an OpenAI-compatible server, and tell by its failure whether it can be repeated."""
 
 import asyncio
-import time
+import math
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -11,6 +11,7 @@ from typing import Any, Final, Literal, Protocol, TypeVar
 import openai
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from mnemolog.streams import metrics
 from mnemolog.streams.llm.call_retry import CallFailure, FailureKind, RetrySettings
 from mnemolog.streams.llm.errors import ProviderConfigurationError
 from mnemolog.streams.llm.ports import Usage
@@ -32,18 +33,6 @@ class Endpoint:
     api_key: str | None = field(default=None, repr=False)
     timeout: float = 60.0
     retry: RetrySettings = field(default_factory=RetrySettings)
-
-
-class CallObserver(Protocol):
-    """Told of each call that went out; `error_code` has few values, None is success."""
-
-    def __call__(
-        self, *, purpose: CallPurpose, model: str, seconds: float, usage: Usage, error_code: str | None
-    ) -> None: ...
-
-
-def ignore_call(*, purpose: CallPurpose, model: str, seconds: float, usage: Usage, error_code: str | None) -> None:
-    """The observer that looks away."""
 
 
 class TokenCounts(BaseModel):
@@ -78,15 +67,8 @@ class RawReply(Protocol):
     def content(self) -> bytes: ...
 
 
-class HasUsage(Protocol):
-    """A result that knows its tokens."""
-
-    @property
-    def usage(self) -> Usage: ...
-
-
 B = TypeVar("B", bound=ReplyBody)
-R = TypeVar("R", bound=HasUsage)
+R = TypeVar("R")
 
 
 def create_client(endpoint: Endpoint) -> openai.AsyncOpenAI:
@@ -109,45 +91,28 @@ def create_client(endpoint: Endpoint) -> openai.AsyncOpenAI:
         return openai.AsyncOpenAI(api_key="none", **options)  # a local server often asks for no key
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ApiCaller:
-    """Sends requests of one client; `timeout` in seconds holds for a whole call, headers to last byte."""
-
-    model: str
-    timeout: float
-    observer: CallObserver
-
-    async def send(
-        self, request: Callable[[], Awaitable[RawReply]], read: Callable[[bytes], R | CallFailure], purpose: CallPurpose
-    ) -> R | CallFailure:
-        """What `read` makes of the reply, or what its failure means; told to the observer either way."""
-        start = time.perf_counter()
-        outcome = await self._send_once(request, read)
-        self.observer(
-            purpose=purpose,
-            model=self.model,
-            seconds=time.perf_counter() - start,
-            usage=Usage() if isinstance(outcome, CallFailure) else outcome.usage,
-            error_code=outcome.code if isinstance(outcome, CallFailure) else None,
-        )
-        return outcome
-
-    async def _send_once(
-        self, request: Callable[[], Awaitable[RawReply]], read: Callable[[bytes], R | CallFailure]
-    ) -> R | CallFailure:
-        try:
-            async with asyncio.timeout(self.timeout):
-                raw = await request()
-        except TimeoutError:
-            return CallFailure(kind="suspect", code="timeout", detail=f"no reply within {self.timeout:g} s")
-        except openai.APIStatusError as error:
-            wait = retry_after(error.response.headers, datetime.now(UTC))
-            return _status_failure(error.status_code, error.message, wait)
-        except openai.APIConnectionError as error:
-            return CallFailure(
-                kind="unavailable", code="connection", detail=str(error.__cause__ or error)[:_MAX_DETAIL]
-            )
-        return read(raw.content)
+async def send(
+    request: Callable[[], Awaitable[RawReply]],
+    read: Callable[[bytes], R | CallFailure],
+    *,
+    purpose: CallPurpose,
+    model: str,
+    timeout: float,  # noqa: ASYNC109 -- of a whole call, headers to last byte
+) -> R | CallFailure:
+    """What `read` makes of the reply, or what its failure means; a failure is counted."""
+    try:
+        async with asyncio.timeout(timeout):
+            outcome = read((await request()).content)
+    except TimeoutError:
+        outcome = CallFailure(kind="suspect", code="timeout", detail=f"no reply within {timeout:g} s")
+    except openai.APIStatusError as error:
+        wait = retry_after(error.response.headers, datetime.now(UTC))
+        outcome = _status_failure(error.status_code, error.message, wait)
+    except openai.APIConnectionError as error:
+        outcome = CallFailure(kind="unavailable", code="connection", detail=str(error.__cause__ or error)[:_MAX_DETAIL])
+    if isinstance(outcome, CallFailure):
+        metrics.MODEL_ERRORS.labels(purpose=purpose, model=model, error=outcome.code).inc()
+    return outcome
 
 
 def parse_body(content: bytes, body: type[B]) -> B | CallFailure:
@@ -178,22 +143,17 @@ class ResponseHeaders(Protocol):
 
 def retry_after(headers: ResponseHeaders, now: datetime) -> float | None:
     """Seconds that the server asks to wait: `retry-after-ms`, or `Retry-After` as seconds or as an HTTP date."""
-    milliseconds = _number(headers.get("retry-after-ms"))
-    if milliseconds is not None:
-        return max(0.0, milliseconds / 1000)
-    text = headers.get("retry-after")
-    seconds = _number(text)
-    if seconds is None and text is not None:
-        seconds = _seconds_until(text, now)
-    return None if seconds is None else max(0.0, seconds)
+    text = headers.get("retry-after") or ""
+    candidates = (_number(headers.get("retry-after-ms") or "", 0.001), _number(text), _seconds_until(text, now))
+    return next((max(0.0, seconds) for seconds in candidates if seconds is not None), None)
 
 
-def _number(text: str | None) -> float | None:
+def _number(text: str, unit: float = 1.0) -> float | None:
     try:
-        value = float(text or "")
+        value = float(text) * unit
     except ValueError:
         return None
-    return value if abs(value) < float("inf") else None
+    return value if math.isfinite(value) else None
 
 
 def _seconds_until(text: str, now: datetime) -> float | None:

@@ -1,4 +1,4 @@
-"""The two ports on any OpenAI-compatible server, through the `openai` package."""
+"""A chat model and an embedder on any OpenAI-compatible server, through the package `openai`."""
 
 import base64
 import binascii
@@ -14,17 +14,16 @@ import openai
 from pydantic import BaseModel
 
 from mnemolog.schemas.vector import Vector
-from mnemolog.streams.llm.call_retry import CallFailure, CallRetrier
+from mnemolog.streams.llm.call_retry import CallFailure, CallRetrier, RetrySettings
 from mnemolog.streams.llm.openai_client import (
-    ApiCaller,
-    CallObserver,
     Endpoint,
     ReplyBody,
     create_client,
-    ignore_call,
     parse_body,
+    send,
 )
 from mnemolog.streams.llm.ports import Embeddings, Prompt, Reply, Usage
+from mnemolog.streams.settings import StreamsSettings
 
 StructuredOutput = Literal["json_schema", "json_object", "none"]
 MAX_TEXTS: Final = 256
@@ -67,7 +66,7 @@ class OpenAiChatModel:
     A prompt whose own model is unknown is refused, and one whose own timeout has passed a few times.
 
     `structured_output` says how the server is told the form of the reply: by a strict JSON Schema, or, for servers
-    that lack it, in words with or without JSON mode. `temperature=None` leaves it to models that refuse to be told.
+    that lack it, in the prompt, with or without JSON mode. `temperature=None` is for models that refuse this parameter.
     Raises `ProviderConfigurationError` where there is no key for OpenAI.
     """
 
@@ -78,41 +77,33 @@ class OpenAiChatModel:
         *,
         structured_output: StructuredOutput = "json_schema",
         temperature: float | None = 0.0,
-        observer: CallObserver = ignore_call,
     ) -> None:
         self.model = model
         self._structured_output = structured_output
         self._temperature = openai.omit if temperature is None else temperature
         self._client = create_client(endpoint)
-        self._caller = ApiCaller(model=model, timeout=endpoint.timeout, observer=observer)
+        self._timeout = endpoint.timeout
         self._retrier = CallRetrier(endpoint.retry, name=f"chat {model}")
         # What a turn's own model or timeout brings about is to hold up no other turn.
         self._override_retrier = CallRetrier(endpoint.retry, name="chat with a turn's own model or timeout")
 
     @property
     def paused(self) -> bool:
-        """Whether the server is away: all prompts wait behind one that probes."""
+        """Whether the server is unavailable: all prompts wait behind one that probes."""
         return self._retrier.paused
 
     async def complete(self, prompt: Prompt) -> Reply:
         """As `ChatModel`. A reply cut off by the length limit is returned as it is, for the parser to judge."""
-        request, model = self._request(prompt), prompt.model or self.model
-        if prompt.model is None and prompt.timeout is None:
-            return await self._retrier.call(
-                lambda: self._caller.send(request, partial(self._read, model), prompt.purpose)
-            )
-        caller = replace(
-            self._caller,
-            model=_OVERRIDE_MODEL_LABEL if prompt.model else self.model,
-            timeout=prompt.timeout or self._caller.timeout,
-        )
+        request, read = self._request(prompt), partial(self._read, prompt.model or self.model)
+        label = _OVERRIDE_MODEL_LABEL if prompt.model else self.model
+        timeout = prompt.timeout or self._timeout
 
         async def attempt() -> Reply | CallFailure:
-            return _blame_prompt_overrides(
-                prompt, await caller.send(request, partial(self._read, model), prompt.purpose)
-            )
+            outcome = await send(request, read, purpose=prompt.purpose, model=label, timeout=timeout)
+            return _blame_prompt_overrides(prompt, outcome)
 
-        return await self._override_retrier.call(attempt)
+        has_overrides = prompt.model is not None or prompt.timeout is not None
+        return await (self._override_retrier if has_overrides else self._retrier).call(attempt)
 
     async def close(self) -> None:
         await self._client.close()
@@ -178,19 +169,18 @@ class OpenAiEmbedder:
         *,
         dimensions: int | None = None,
         encoding: Literal["base64", "float"] = "base64",
-        observer: CallObserver = ignore_call,
     ) -> None:
         self.model = model
         self._encoding: Literal["base64", "float"] = encoding
         self._asked_dimensions = openai.omit if dimensions is None else dimensions
         self._dimensions = dimensions
         self._client = create_client(endpoint)
-        self._caller = ApiCaller(model=model, timeout=endpoint.timeout, observer=observer)
+        self._timeout = endpoint.timeout
         self._retrier = CallRetrier(endpoint.retry, name=f"embeddings {model}")
 
     @property
     def paused(self) -> bool:
-        """Whether the server is away: all texts wait behind one call that probes."""
+        """Whether the server is unavailable: all texts wait behind one call that probes."""
         return self._retrier.paused
 
     async def embed(self, texts: Sequence[str]) -> Embeddings:
@@ -214,7 +204,8 @@ class OpenAiEmbedder:
             dimensions=self._asked_dimensions,
             encoding_format=self._encoding,
         )
-        return await self._caller.send(request, partial(self._read, len(texts)), "embed")
+        read = partial(self._read, len(texts))
+        return await send(request, read, purpose="embed", model=self.model, timeout=self._timeout)
 
     def _read(self, count: int, content: bytes) -> Embeddings | CallFailure:
         body = parse_body(content, EmbeddingsBody)
@@ -234,6 +225,25 @@ class OpenAiEmbedder:
             )
         self._dimensions = expected
         return Embeddings(vectors=tuple(Vector.from_values(self.model, row) for row in rows), usage=body.tokens)
+
+
+def chat_model_from_settings(settings: StreamsSettings) -> OpenAiChatModel:
+    endpoint = _endpoint(settings, timeout=settings.llm_timeout, concurrency=settings.llm_concurrency)
+    return OpenAiChatModel(endpoint, settings.chat_model, structured_output=settings.structured_output)
+
+
+def embedder_from_settings(settings: StreamsSettings) -> OpenAiEmbedder:
+    endpoint = _endpoint(settings, timeout=settings.embedding_timeout, concurrency=settings.embedding_concurrency)
+    return OpenAiEmbedder(endpoint, settings.embedding_model, dimensions=settings.embedding_dimensions)
+
+
+def _endpoint(settings: StreamsSettings, *, timeout: float, concurrency: int) -> Endpoint:
+    return Endpoint(
+        base_url=settings.base_url,
+        api_key=settings.api_key.get_secret_value() if settings.api_key else None,
+        timeout=timeout,
+        retry=RetrySettings(max_concurrent=concurrency),
+    )
 
 
 def request_batches(texts: Sequence[str]) -> Iterator[list[str]]:

@@ -1,12 +1,14 @@
-"""The two ports to models: one that completes a prompt, one that embeds texts."""
+"""The ports to models: what stages ask for a source, what providers answer, and the store of replies between them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal, Protocol
 from uuid import UUID
 
 from mnemolog.schemas.facts import Candidate, ExtractedFact
+from mnemolog.schemas.provenance import Stage
+from mnemolog.schemas.replies import ReplyKey, StoredReply
 from mnemolog.schemas.turn import Turn
 from mnemolog.schemas.vector import Vector
 
@@ -85,7 +87,7 @@ class Prompt:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reply:
-    """A model's words, unparsed, with the model that said them and what they cost."""
+    """The text of a model's reply, unparsed, with the model and the tokens used."""
 
     text: str
     model: str
@@ -105,6 +107,50 @@ class Embeddings:
 
     vectors: tuple[Vector, ...]
     usage: Usage = Usage()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RequestSource:
+    """For whom a model is asked."""
+
+    owner: str
+    source_id: str
+    stage: Stage
+
+
+AskModel = Callable[[Prompt, int], Awaitable[TimedReply]]
+"""Completes a prompt; the number is that of the attempt, from 0."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EmbeddingResult:
+    """One vector a text; `calls` is this source's share of the call, `milliseconds` the whole call's."""
+
+    vectors: tuple[Vector, ...]
+    model: str
+    calls: float
+    tokens: int
+    milliseconds: float
+
+
+class SourceChatModel(Protocol):
+    """A chat model that is asked for a source; the same question of a source gets the same reply."""
+
+    @property
+    def model(self) -> str: ...
+
+    def for_source(self, source: RequestSource, question: Prompt) -> AskModel: ...
+
+
+class SourceEmbedder(Protocol):
+    """An embedder that is asked for a source."""
+
+    @property
+    def model(self) -> str: ...
+
+    async def embed(self, source: RequestSource, texts: tuple[str, ...]) -> EmbeddingResult:
+        """Return one vector a text. Raises `PromptRefusedError`."""
+        ...
 
 
 class ChatModel(Protocol):
@@ -131,3 +177,11 @@ class Embedder(Protocol):
     async def embed(self, texts: Sequence[str]) -> Embeddings: ...
 
     async def close(self) -> None: ...
+
+
+class ReplyStore(Protocol):
+    """Stores replies (`mnemolog.projections.stores.replies`); waits while the database is unavailable."""
+
+    async def get_many(self, keys: Sequence[ReplyKey]) -> Mapping[ReplyKey, tuple[StoredReply, ...]]: ...
+
+    async def put_many(self, replies: Sequence[StoredReply]) -> list[StoredReply]: ...

@@ -1,21 +1,18 @@
-"""Reading a model's words: one JSON object held to a reply model, with complaints that a model can act on."""
+"""Parses a model's reply as one JSON object, with complaints that the model can act on."""
 
-import unicodedata
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Annotated, Any, Generic, TypeVar
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+from pydantic_core import from_json
 
-from mnemolog.schemas.base import Text, normalise
+from mnemolog.schemas.base import Text
 from mnemolog.schemas.provenance import DroppedStatement
 
 MAX_LINE = 2000
 MAX_COMPLAINTS = 10
 _NOT_FOR_MODELS = frozenset({"title", "maxLength"})  # OpenAI's strict schemas refuse maxLength; titles are tokens
-_QUOTES = {"\u2018": "'", "\u2019": "'", "\u201c": '"', "\u201d": '"'}
-_DASHES = {"\u2013": "-", "\u2014": "-", "\u00ad": None}
-_TYPOGRAPHY = str.maketrans({**_QUOTES, **_DASHES})
 
 T = TypeVar("T")
 M = TypeVar("M", bound=BaseModel)
@@ -23,11 +20,15 @@ M = TypeVar("M", bound=BaseModel)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ParsedReply(Generic[T]):
-    """What a reply says. Complaints without a value are hard; with one they are soft: `dropped` is what they cost."""
+    """What a reply says. Complaints without a value are hard; with one they are soft: `dropped` is what they cost.
+
+    The value of an incomplete reply, which is not valid as a whole, is used only where no valid reply can be had.
+    """
 
     value: T | None = None
     complaints: tuple[str, ...] = ()
     dropped: tuple[DroppedStatement, ...] = ()
+    is_incomplete: bool = False
 
 
 class ReplyModel(BaseModel):
@@ -48,11 +49,25 @@ FilledLine = Annotated[Line, AfterValidator(_not_blank)]
 
 def read_reply(model: type[M], text: str) -> M | tuple[str, ...]:
     """The one JSON object in `text`, or what is wrong with it. Code fences and words around it are overlooked."""
-    start, end = text.find("{"), text.rfind("}")
     try:
-        return model.model_validate_json(text[start : end + 1] if 0 <= start < end else text)
+        return model.model_validate_json(_object_text(text))
     except ValidationError as error:
         return first_complaints(_complaint(fault["loc"], fault["type"], fault["msg"]) for fault in error.errors())
+
+
+def read_items(text: str, name: str) -> list[object]:
+    """What can be read of the list `name` in a reply that is invalid as a whole, or was cut off."""
+    try:
+        reply = from_json(_object_text(text), allow_partial=True)
+    except ValueError:
+        return []
+    items = reply.get(name) if isinstance(reply, dict) else None
+    return items if isinstance(items, list) else []
+
+
+def _object_text(text: str) -> str:
+    start, end = text.find("{"), text.rfind("}")
+    return text[start : end + 1] if 0 <= start < end else text
 
 
 def _complaint(location: tuple[int | str, ...], kind: str, message: str) -> str:
@@ -87,8 +102,3 @@ def _pruned(node: Any) -> Any:
 def one_line(text: str) -> str:
     """White space collapsed, so that a text cannot forge the prompt's next line."""
     return " ".join(text.split())
-
-
-def comparable_text(text: str) -> str:
-    """`normalise`, with typographic quotes and dashes made plain: models retype them when they copy."""
-    return normalise(unicodedata.normalize("NFKC", text).translate(_TYPOGRAPHY))

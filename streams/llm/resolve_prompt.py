@@ -1,4 +1,4 @@
-"""Resolution: how new facts stand to known ones, decided for all conflicts of a turn in one call."""
+"""The resolution prompt: its text, the schema of the reply, and which decisions of a reply are valid."""
 
 import re
 from collections import Counter
@@ -11,7 +11,8 @@ from typing import Annotated, Any
 from pydantic import BeforeValidator
 
 from mnemolog.schemas.base import Timestamp
-from mnemolog.schemas.provenance import Verdict as Action
+from mnemolog.schemas.events import OVERWRITE_OF_VERDICT, VERDICTS_WITH_END_TIME
+from mnemolog.schemas.provenance import Verdict
 from mnemolog.streams.llm.conflict_list import conflicts_text, label_list
 from mnemolog.streams.llm.ports import ChatMessage, NumberedConflict, NumberedConflicts, Prompt
 from mnemolog.streams.llm.reply_parser import (
@@ -26,8 +27,6 @@ from mnemolog.streams.llm.reply_parser import (
 from mnemolog.streams.text.differences import missing_details
 
 PROMPT_VERSION = "resolve-2"
-_OVERWRITES: frozenset[Action] = frozenset({"MERGE", "REPLACE", "CONTRADICT", "RETRACT", "EXPIRE"})
-_WITH_END_TIME: frozenset[Action] = frozenset({"REPLACE", "RETRACT", "EXPIRE"})
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 
 _SYSTEM = """\
@@ -84,7 +83,7 @@ def _parse_time(told: object) -> object:
 class _Decision(ReplyModel):
     new: int
     reason: FilledLine
-    action: Action
+    action: Verdict
     known: tuple[int, ...]
     text: Line | None
     search_text: Line | None
@@ -103,7 +102,7 @@ class ParsedDecision:
     """
 
     number: int
-    verdict: Action
+    verdict: Verdict
     targets: tuple[int, ...]
     text: str | None
     search_text: str | None
@@ -133,22 +132,28 @@ def _schema() -> Mapping[str, Any]:
 
 
 def parse_resolution(text: str, subject: NumberedConflicts) -> ParsedReply[tuple[ParsedDecision, ...]]:
-    """One verdict for each conflict, in their order; it can touch nothing but its own candidates.
+    """One decision for each conflict, in their order, about its own candidates only.
 
-    A MERGE must keep each number, name and negation of the texts it merges, and nothing ends before it began.
-    There are no soft complaints here.
+    A MERGE must keep each number, name and negation of the texts it merges, and nothing ends before it began. There are
+    no soft complaints.
     """
     reply = read_reply(_Decisions, text)
     if not isinstance(reply, _Decisions):
         return ParsedReply(complaints=reply)
-    faults = [
-        *_coverage_faults(reply, subject),
-        *_decision_faults(reply, subject),
-        *_shared_target_faults(reply, subject),
-    ]
-    if faults:
-        return ParsedReply(complaints=first_complaints(faults))
+    if faults := first_complaints(_faults(reply, subject)):
+        return ParsedReply(complaints=faults)
     return ParsedReply(value=tuple(map(_parsed_decision, sorted(reply.decisions, key=lambda decision: decision.new))))
+
+
+def _faults(reply: _Decisions, subject: NumberedConflicts) -> Iterator[str]:
+    yield from _coverage_faults(reply, subject)
+    conflicts = {conflict.number: conflict for conflict in subject.conflicts}
+    for decision in reply.decisions:
+        if conflict := conflicts.get(decision.new):
+            yield from _target_faults(decision, conflict)
+            yield from _merge_faults(decision, conflict)
+            yield from _time_faults(decision, conflict)
+    yield from _shared_target_faults(reply, subject)
 
 
 def _coverage_faults(reply: _Decisions, subject: NumberedConflicts) -> Iterator[str]:
@@ -159,15 +164,6 @@ def _coverage_faults(reply: _Decisions, subject: NumberedConflicts) -> Iterator[
             yield f"there is no new fact N{new}"
         elif decided[new] != 1:
             yield f"N{new} has {decided[new]} decisions: give exactly one"
-
-
-def _decision_faults(reply: _Decisions, subject: NumberedConflicts) -> Iterator[str]:
-    conflicts = {conflict.number: conflict for conflict in subject.conflicts}
-    for decision in reply.decisions:
-        if conflict := conflicts.get(decision.new):
-            yield from _target_faults(decision, conflict)
-            yield from _merge_faults(decision, conflict)
-            yield from _time_faults(decision, conflict)
 
 
 def _target_faults(decision: _Decision, conflict: NumberedConflict) -> Iterator[str]:
@@ -198,7 +194,7 @@ def _merge_faults(decision: _Decision, conflict: NumberedConflict) -> Iterator[s
 def _time_faults(decision: _Decision, conflict: NumberedConflict) -> Iterator[str]:
     if decision.action == "EXPIRE" and decision.ended_at is None:
         yield f"N{decision.new}: EXPIRE needs ended_at, the time of the end: give it, or choose RETRACT"
-    if decision.action not in _WITH_END_TIME or decision.ended_at is None:
+    if decision.action not in VERDICTS_WITH_END_TIME or decision.ended_at is None:
         return
     for label, known in conflict.candidates:
         if label in decision.known and decision.ended_at < known.true_from:
@@ -206,7 +202,7 @@ def _time_faults(decision: _Decision, conflict: NumberedConflict) -> Iterator[st
 
 
 def _shared_target_faults(reply: _Decisions, subject: NumberedConflicts) -> Iterator[str]:
-    """A known fact that one decision ends cannot serve another one; what is asked again comes after all new facts."""
+    """A known fact that one decision ends cannot serve another one; retried conflicts are decided after all others."""
     again = {conflict.number for conflict in subject.conflicts if conflict.reconsidered_fact_id}
     uses: dict[int, list[_Decision]] = {}
     for decision in reply.decisions:
@@ -215,7 +211,7 @@ def _shared_target_faults(reply: _Decisions, subject: NumberedConflicts) -> Iter
         for label in dict.fromkeys(decision.known):
             uses.setdefault(label, []).append(decision)
     for label, decisions in sorted(uses.items()):
-        if len(decisions) > 1 and any(decision.action in _OVERWRITES for decision in decisions):
+        if len(decisions) > 1 and any(decision.action in OVERWRITE_OF_VERDICT for decision in decisions):
             users = ", ".join(f"N{decision.new} {decision.action}" for decision in decisions)
             yield f"K{label} serves {users}: what one decision ends serves that one only"
 
@@ -229,5 +225,5 @@ def _parsed_decision(decision: _Decision) -> ParsedDecision:
         text=merged,
         search_text=merged and ((decision.search_text or "").strip() or merged),
         reason=decision.reason.strip(),
-        ended_at=decision.ended_at if decision.action in _WITH_END_TIME else None,
+        ended_at=decision.ended_at if decision.action in VERDICTS_WITH_END_TIME else None,
     )

@@ -1,24 +1,23 @@
-"""From similarities to weights: which new facts are added, which are skipped, and on which somebody has to decide."""
+"""Classifies a fact as new, duplicate, conflict or obsolete: what similarity, words, key and time alone can tell."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from mnemolog.schemas.base import normalise
 from mnemolog.schemas.facts import Candidate, ExtractedFact, MatchedFact
 from mnemolog.schemas.policy import EffectivePolicy
 from mnemolog.schemas.provenance import Guard, Thresholds
 from mnemolog.schemas.stored import ClosedValue
 from mnemolog.streams.resolution.guards import StatementContext, predates
-from mnemolog.streams.text.differences import SPEAKER_SUBJECTS, subjects_differ, texts_equivalent
+from mnemolog.streams.text.differences import subjects_compatible, subjects_differ, texts_equivalent
 
 MAX_ENDED_CANDIDATES: Final = 3
-"""How many known facts below the conflict threshold a statement that ends something is held against."""
+"""How many known facts below the conflict threshold a statement that ends something is compared with."""
 
 
 @dataclass(frozen=True, slots=True)
 class New:
-    """No known fact is near: add. `guard` is the policy that let nothing near be looked at."""
+    """No known fact is near: add. `guard` is the policy for which near ones are ignored."""
 
     matched: MatchedFact
     guard: Guard | None = None
@@ -26,7 +25,7 @@ class New:
 
 @dataclass(frozen=True, slots=True)
 class Duplicate:
-    """A known fact says the same, word for word (`newer_values` hash) or nearly so (`newer_values` threshold): skip."""
+    """A known fact says the same, word for word (`by` hash) or nearly so (`by` threshold)."""
 
     matched: MatchedFact
     candidate: Candidate
@@ -35,7 +34,7 @@ class Duplicate:
 
 @dataclass(frozen=True, slots=True)
 class Conflict:
-    """Known facts are near, and only a reader can tell what the new one means for them; the likeliest come first."""
+    """Known facts are near, and the LLM has to decide what the new one means for them; the likeliest come first."""
 
     matched: MatchedFact
     candidates: tuple[Candidate, ...]
@@ -43,7 +42,7 @@ class Conflict:
 
 @dataclass(frozen=True, slots=True)
 class Obsolete:
-    """Its slot held newer values that have ended since: it is history, whatever is near it now."""
+    """A late statement about a value that was superseded, by `newer_values` that have ended: stored as history."""
 
     matched: MatchedFact
     newer_values: tuple[ClosedValue, ...]
@@ -53,12 +52,11 @@ Classification = New | Duplicate | Conflict | Obsolete
 
 
 def classify(matched: MatchedFact, thresholds: Thresholds, rules: EffectivePolicy, *, infer: bool) -> Classification:
-    """Sort a fact into its band. A raw store knows only duplicate and new, `add_only` only equal words and new."""
+    """Without `infer` there are only duplicates and new facts; under `add_only` only equal words are duplicates."""
     fact = matched.fact
     known_of_it = [known for known in matched.candidates if not subjects_differ(fact, known)]
-    same = min(
-        (known for known in known_of_it if known.content_hash == fact.content_hash), key=_is_pending, default=None
-    )
+    equal = [known for known in known_of_it if known.content_hash == fact.content_hash]
+    same = min(equal, key=lambda known: known.status, default=None)  # active before pending
     if same is not None:
         return Duplicate(matched, same, "hash")
     if rules.add_only:
@@ -78,40 +76,33 @@ def classify_obsolete(
     closed_values: Sequence[ClosedValue],
     rules: EffectivePolicy,
 ) -> Obsolete | None:
-    """The weight of a fact that is older than a value that its slot held when, or after, it was said.
-
-    What had ended before it was said says nothing about it.
-    """
+    """The classification of a fact older than a value that its key held when, or after, it was said; else None."""
     fact = matched.fact
     newer = tuple(
-        bygone
-        for bygone in closed_values
-        if fact.key == bygone.key
-        and _may_be_same_subject(fact.subject, bygone.subject)
-        and statement_context.said_at < bygone.true_to
-        and predates(statement_context.true_from, statement_context, bygone)
+        closed
+        for closed in closed_values
+        if fact.key == closed.key
+        and subjects_compatible(fact.subject, closed.subject)
+        and statement_context.said_at < closed.true_to  # what had ended before is no newer value
+        and predates(statement_context.true_from, statement_context, closed)
     )
     return Obsolete(matched, newer) if newer and fills_slot(fact, rules) else None
 
 
 def fills_slot(fact: ExtractedFact, rules: EffectivePolicy) -> bool:
-    """Whether a fact is the one value of its key; one that only ends something fills nothing."""
+    """Whether a fact is the one value of its key; one that only ends something is not."""
     return fact.action_hint != "retract" and (fact.single_valued or rules.is_single_valued(fact.key))
 
 
 def conflicting_facts(matched: MatchedFact, thresholds: Thresholds, rules: EffectivePolicy) -> tuple[Candidate, ...]:
-    """The known facts that a fact may conflict with: of its slot, near it, or near what it ends; in this order."""
-    found = dict.fromkeys(known for known in matched.candidates if same_slot(matched.fact, known, rules))
-    found |= dict.fromkeys(known for known in matched.candidates if known.similarity >= thresholds.conflict)
-    found |= dict.fromkeys(_possibly_ended(matched, thresholds))
-    return tuple(found)
-
-
-def _possibly_ended(matched: MatchedFact, thresholds: Thresholds) -> Iterator[Candidate]:
-    if matched.fact.action_hint == "new":
-        return
-    below = (known for known in matched.candidates if thresholds.ending <= known.similarity < thresholds.conflict)
-    yield from sorted(below, key=lambda known: -known.similarity)[:MAX_ENDED_CANDIDATES]
+    """The known facts that a fact may conflict with: of its slot, near it, or near enough to be ended by it."""
+    fact, candidates = matched.fact, matched.candidates
+    found = [known for known in candidates if same_slot(fact, known, rules)]
+    found += [known for known in candidates if known.similarity >= thresholds.conflict]
+    if fact.action_hint != "new":
+        below = [known for known in candidates if thresholds.ending <= known.similarity < thresholds.conflict]
+        found += sorted(below, key=lambda known: -known.similarity)[:MAX_ENDED_CANDIDATES]
+    return tuple(dict.fromkeys(found))
 
 
 def same_slot(fact: ExtractedFact, known: Candidate, rules: EffectivePolicy) -> bool:
@@ -119,15 +110,4 @@ def same_slot(fact: ExtractedFact, known: Candidate, rules: EffectivePolicy) -> 
     if fact.key is None or fact.key != known.key:
         return False
     one_value = fact.single_valued or known.single_valued or rules.is_single_valued(fact.key)
-    return one_value and _may_be_same_subject(fact.subject, known.subject)
-
-
-def _may_be_same_subject(one: str | None, other: str | None) -> bool:
-    """Whether two subjects can be the same: unless both are named, and differently. A wrong yes costs a question."""
-    named, also = normalise(one or ""), normalise(other or "")
-    return not named or not also or named in SPEAKER_SUBJECTS or also in SPEAKER_SUBJECTS or named == also
-
-
-def _is_pending(known: Candidate) -> bool:
-    """What is active comes before what is pending."""
-    return known.status != "active"
+    return one_value and subjects_compatible(fact.subject, known.subject)

@@ -1,4 +1,4 @@
-"""What every decision of a turn is made of: its circumstances, and the parts of its events."""
+"""Builds the events about one statement, from the context that all decisions of its turn share."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -7,18 +7,20 @@ from typing import Any
 from uuid import UUID
 
 from mnemolog.schemas import ids
-from mnemolog.schemas.facts import Candidate, ExtractedFact, NewFact, Statement
+from mnemolog.schemas.events import FactAdded, FactConfirmed, FactSkipped
+from mnemolog.schemas.facts import Candidate, ExtractedFact, MatchedFact, NewFact, Statement
 from mnemolog.schemas.policy import EffectivePolicy
 from mnemolog.schemas.provenance import DecidedBy, Decision, FactSnapshot, Thresholds, WeighedCandidate
 from mnemolog.schemas.stored import PendingCase
 from mnemolog.schemas.vector import Vector
 from mnemolog.streams.llm.resolve_prompt import ParsedDecision
-from mnemolog.streams.resolution.guards import StatementContext, confidence_of
+from mnemolog.streams.resolution.guards import StatementContext, TimedFact, confidence_of, next_version_start
+from mnemolog.streams.resolution.turn_state import TurnState
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LlmDecision:
-    """What a reader decided on a contested fact, and which one; `merged_vector` is that of a merged text."""
+    """What the model decided on a conflict, and which model; `merged_vector` is the vector of a merged text."""
 
     reply: ParsedDecision
     targets: tuple[Candidate, ...] = ()
@@ -29,7 +31,7 @@ class LlmDecision:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NoDecision:
-    """No valid decision on a contested fact could be had, and why."""
+    """Why there is no valid decision on a conflict."""
 
     complaint: str
     model: str | None = None
@@ -38,10 +40,10 @@ class NoDecision:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DecisionContext:
-    """Whose facts they are, when they were said, and what holds for them; `thresholds` are told in the reasons.
+    """What all decisions of a turn share: its owner, speaker and time, the rules and thresholds, and lookups.
 
-    `pending_cases` has the overwrites that are held back, of all pending facts that these may meet; `version_starts`
-    has, for known facts, the beginnings of the versions before them.
+    `pending_cases` are the pending overwrites that its facts may meet, `version_starts` the starts of the versions
+    before a known fact.
     """
 
     owner: str
@@ -57,17 +59,32 @@ class DecisionContext:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EventBuilder:
-    """Makes the parts of the events about one statement; `ordinal` is the ordinal of the first of them.
+    """Makes the events about one statement; `ordinal` is that of the first of them, `state` the turn's so far.
 
-    `candidates` are told with each decision. A statement without a `vector` brings no fact of its own.
+    `candidates` are named in each decision. A statement without a `vector` adds no fact of its own.
     """
 
     context: DecisionContext
+    state: TurnState
     ordinal: int
     fact: ExtractedFact
     statement_context: StatementContext
     vector: Vector | None
     candidates: tuple[Candidate, ...]
+
+    @classmethod
+    def of_statement(
+        cls, matched: MatchedFact, context: DecisionContext, state: TurnState, ordinal: int
+    ) -> "EventBuilder":
+        return cls(
+            context=context,
+            state=state,
+            ordinal=ordinal,
+            fact=matched.fact,
+            statement_context=statement_context(matched.fact, context),
+            vector=matched.vector,
+            candidates=tuple(map(state.current_fact, matched.candidates)),
+        )
 
     @property
     def statement(self) -> Statement:
@@ -83,61 +100,71 @@ class EventBuilder:
         self, by: DecidedBy, reason: str, llm_decision: LlmDecision | NoDecision | None = None, **fields: Any
     ) -> Decision:
         weighed = (WeighedCandidate(fact_id=known.fact_id, similarity=known.similarity) for known in self.candidates)
-        verdict = llm_decision.reply if isinstance(llm_decision, LlmDecision) else None
         return Decision(
             by=by,
             reason=reason,
             candidates=tuple(weighed),
             model=llm_decision.model if llm_decision else None,
             prompt_version=llm_decision.prompt_version if llm_decision else None,
-            verdict=verdict.verdict if verdict else None,
+            verdict=llm_decision.reply.verdict if isinstance(llm_decision, LlmDecision) else None,
             **fields,
         )
 
+    def added(self, decision: Decision, *, unresolved: bool = False) -> FactAdded:
+        return FactAdded(**self.event_fields(decision), fact=self.new_fact(), unresolved=unresolved)
+
+    def added_as_history(self, newer: Sequence[TimedFact], decision: Decision) -> FactAdded:
+        """The event of a statement that is older than one of `newer`: it held until the next version began."""
+        ended_at, ended_by = next_version_start(newer, self.statement_context.true_from, self.state.version_starts)
+        return FactAdded(**self.event_fields(decision), fact=self.new_fact(), ended_at=ended_at, ended_by=ended_by)
+
+    def skipped(self, known: Candidate, decision: Decision) -> FactSkipped:
+        return FactSkipped(**self.event_fields(decision), target=known.fact_id, statement=self.statement)
+
+    def confirmed(self, fact_id: UUID, decision: Decision) -> FactConfirmed:
+        return FactConfirmed(**self.event_fields(decision), target=fact_id, statement=self.statement)
+
     def new_fact(self, *, offset: int = 0) -> NewFact:
-        fact, given = self.fact, self.context
         if self.vector is None:
-            raise AssertionError("a statement without a vector brings no fact of its own")
+            raise AssertionError("a statement without a vector adds no fact of its own")
         return NewFact(
-            **{name: getattr(fact, name) for name in ExtractedFact.model_fields},
-            fact_id=ids.fact_id(given.owner, given.source_id, self.ordinal + offset),
+            **{name: getattr(self.fact, name) for name in ExtractedFact.model_fields},
+            fact_id=ids.fact_id(self.context.owner, self.context.source_id, self.ordinal + offset),
             confidence=self.statement_context.confidence,
             true_from=self.statement_context.true_from,
-            speaker=given.speaker,
+            speaker=self.context.speaker,
             vector=self.vector,
         )
 
     def merged_fact(self, llm_decision: LlmDecision, targets: Sequence[Candidate]) -> NewFact:
-        """The richer fact: true since the first of its parents was, as sure as the surest, as risky as the riskiest."""
-        fact, verdict = self.new_fact(), llm_decision.reply
+        """The richer fact: true since the first of its parents was, as certain as the most certain of them.
+
+        One with a doubtful statement in it is only as certain as that. It has the category of a high-risk parent; key,
+        subject and end are a parent's where the statement has none.
+        """
+        fact, reply, rules = self.new_fact(), llm_decision.reply, self.context.rules
+        surest = max(fact.confidence, *(known.confidence for known in targets))
+        keyed = next((known for known in targets if known.key is not None), None) if fact.key is None else None
+        risky = (known.category for known in targets if rules.is_high_risk(known.category, known.key))
+        ends = (known.valid_until or known.true_to for known in targets)
         return fact.model_copy(
             update={
-                "text": verdict.text or fact.text,
-                "search_text": verdict.search_text or verdict.text or fact.search_text,
+                "text": reply.text or fact.text,
+                "search_text": reply.search_text or reply.text or fact.search_text,
                 "true_from": min(fact.true_from, *(known.true_from for known in targets)),
-                "confidence": max(fact.confidence, *(known.confidence for known in targets)),
+                "confidence": fact.confidence if self.statement_context.is_doubtful else surest,
                 "vector": llm_decision.merged_vector or fact.vector,
-                **self._inherited(targets),
+                **({"key": keyed.key, "value": keyed.value} if keyed else {}),
+                "category": next(risky, fact.category),
+                "subject": fact.subject or next((known.subject for known in targets if known.subject), None),
+                "valid_until": fact.valid_until or next((end for end in ends if end is not None), None),
+                "single_valued": fact.single_valued or any(known.single_valued for known in targets),
             }
         )
 
-    def _inherited(self, targets: Sequence[Candidate]) -> dict[str, Any]:
-        """What a merged fact has from its targets: slot, subject and end where the statement has none, and risk."""
-        fact, rules = self.fact, self.context.rules
-        slot = next((known for known in targets if known.key is not None), None) if fact.key is None else None
-        risky = (known.category for known in targets if rules.is_high_risk(known.category, known.key))
-        ends = (known.valid_until or known.true_to for known in targets)
-        return {
-            **({"key": slot.key, "value": slot.value} if slot else {}),
-            "category": next(risky, fact.category),
-            "subject": fact.subject or next((known.subject for known in targets if known.subject), None),
-            "valid_until": fact.valid_until or next((end for end in ends if end is not None), None),
-            "single_valued": fact.single_valued or any(known.single_valued for known in targets),
-        }
-
 
 def statement_context(fact: ExtractedFact, context: DecisionContext) -> StatementContext:
-    """How a statement of this turn counts: it holds from its event time on, or from when it was said."""
+    """How a statement of this turn counts: it holds since its event time, or since it was said."""
     return StatementContext(
         confidence=confidence_of(fact, context.rules),
         true_from=fact.event_time or context.occurred_at,
@@ -146,13 +173,7 @@ def statement_context(fact: ExtractedFact, context: DecisionContext) -> Statemen
     )
 
 
-def fact_before(known: Candidate) -> FactSnapshot:
-    """A known fact as it stands before an event."""
-    return FactSnapshot(
-        fact_id=known.fact_id,
-        text=known.text,
-        key=known.key,
-        value=known.value,
-        confidence=known.confidence,
-        true_from=known.true_from,
-    )
+def snapshots(known_facts: Sequence[Candidate]) -> tuple[FactSnapshot, ...]:
+    """Known facts as they are before an event."""
+    names = ("fact_id", "text", "key", "value", "confidence", "true_from")
+    return tuple(FactSnapshot(**{name: getattr(known, name) for name in names}) for known in known_facts)

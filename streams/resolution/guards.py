@@ -1,4 +1,4 @@
-"""When a verdict is not carried out as it stands: what is ended has to be worth the word that ends it."""
+"""Guards that block or defer a decision that would end a known fact, and the comparisons of times that they need."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -6,33 +6,40 @@ from datetime import datetime
 from typing import Final, Protocol
 from uuid import UUID
 
-from mnemolog.schemas.events import Overwrite
+from mnemolog.schemas.events import OVERWRITE_OF_VERDICT
 from mnemolog.schemas.facts import CAUTIOUS_CONFIDENCE, CONFIDENCE_OF_CERTAINTY, Candidate, ExtractedFact
 from mnemolog.schemas.policy import EffectivePolicy
 from mnemolog.schemas.provenance import Guard, Verdict
 
-OVERWRITES: Final[Mapping[Verdict, Overwrite]] = {
-    "MERGE": "merge",
-    "REPLACE": "replace",
-    "CONTRADICT": "contradict",
-    "RETRACT": "retract",
-    "EXPIRE": "expire",
+DOUBTFUL_BELOW: Final = 0.50
+"""Confidence below which a statement cannot end a certain fact, and a merged fact is not more certain (Mem Skill)."""
+GUARD_REASONS: Final[Mapping[Guard, str]] = {
+    "late_news": "older than the known fact: kept as history",
+    "human_word": "the known fact was stated by a human; only a human can end it",
+    "high_confidence": "the known fact is too certain to be denied by one statement",
+    "high_risk": "a high-risk fact needs a more certain statement",
+    "low_confidence": "the statement is too uncertain to end a certain fact",
+    "add_only": "the policy is add-only",
 }
-"""The verdicts that end what they aim at."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StatementContext:
-    """How sure a statement is, from when on it holds, when it was said, and whether it tells a change or an end."""
+    """How certain a statement is, since when it holds, when it was said, and whether it tells of a change or an end."""
 
     confidence: float
     true_from: datetime
     said_at: datetime
     tells_change_or_end: bool = False
 
+    @property
+    def is_doubtful(self) -> bool:
+        """Whether it is more likely wrong than right."""
+        return self.confidence < DOUBTFUL_BELOW
+
 
 class TimedFact(Protocol):
-    """A known fact by its times: since when it is true, when it was said last, and the time that it names itself."""
+    """A known fact by its times: since when it is true, when it was last said, and the time that it names itself."""
 
     @property
     def fact_id(self) -> UUID: ...
@@ -52,14 +59,9 @@ def confidence_of(fact: ExtractedFact, rules: EffectivePolicy) -> float:
 def find_guard(
     verdict: Verdict, targets: Sequence[Candidate], statement_context: StatementContext, rules: EffectivePolicy
 ) -> Guard | None:
-    """The policy that stands between a verdict and `targets`, the first of those that do; None lets it through.
-
-    What is pending is not held yet, so nothing guards it.
-    """
-    return next(
-        _applicable_guards(verdict, [known for known in targets if known.status == "active"], statement_context, rules),
-        None,
-    )
+    """The first guard that applies to a verdict on `targets`, or None. Pending targets are not guarded."""
+    active = [known for known in targets if known.status == "active"]
+    return next(_applicable_guards(verdict, active, statement_context, rules), None)
 
 
 def _applicable_guards(
@@ -67,7 +69,7 @@ def _applicable_guards(
 ) -> Iterator[Guard]:
     if rules.add_only:
         yield "add_only"
-    if verdict not in OVERWRITES:
+    if verdict not in OVERWRITE_OF_VERDICT:
         return
     if is_late_news(verdict, known_facts, statement_context):
         yield "late_news"
@@ -75,39 +77,37 @@ def _applicable_guards(
         yield "human_word"
     if verdict == "CONTRADICT" and any(known.confidence >= rules.confirm_below for known in known_facts):
         yield "high_confidence"
-    unsure = statement_context.confidence < rules.confirm_below
-    if unsure and any(rules.is_high_risk(known.category, known.key) for known in known_facts):
+    if statement_context.confidence >= rules.confirm_below:
+        return
+    if any(rules.is_high_risk(known.category, known.key) for known in known_facts):
         yield "high_risk"
+    contradicts = verdict != "MERGE" and statement_context.is_doubtful
+    if contradicts and any(known.confidence >= rules.confirm_below for known in known_facts):
+        yield "low_confidence"
 
 
 def is_late_news(verdict: Verdict, known_facts: Sequence[Candidate], statement_context: StatementContext) -> bool:
-    """Whether the statement is older than a fact that it would end.
-
-    A merge ends no truth: both are in the richer fact. A denial is as old as the time at which it was said: "I was
-    born on the 1st, not on the 3rd" comes no earlier for being about the 1st.
-    """
-    if verdict == "MERGE":
+    """Whether the statement is older than a fact that it would end."""
+    if verdict == "MERGE":  # both stay true in the merged fact
         return False
     if verdict != "CONTRADICT":
         return any(predates(statement_context.true_from, statement_context, known) for known in known_facts)
-    told = max(statement_context.true_from, statement_context.said_at)
-    return any(
-        predates(told, statement_context, known) for known in known_facts if not is_planned(known, statement_context)
-    )
+    # A denial is as old as its words: "I was born on the 1st, not on the 3rd" is no older for being about the 1st.
+    denied_at = max(statement_context.true_from, statement_context.said_at)
+    begun = (known for known in known_facts if not is_planned(known, statement_context))
+    return any(predates(denied_at, statement_context, known) for known in begun)
 
 
 def predates(effective_from: datetime, statement_context: StatementContext, known: TimedFact) -> bool:
-    """Whether a statement about a time comes before a known fact.
+    """Whether a statement that holds since `effective_from` is older than a known fact.
 
-    Said before the known fact was said last, it is older if it began before that as well.
-
-    Said later, "I moved last weekend" is news even for one who said on that Sunday that he lives elsewhere: that was
-    not the day on which he began to. But nothing told of 2019 ends what is told to have begun in 2021. What is to
-    begin can be called off until then.
+    One that was said before the known fact was last said is older if it also holds since before that.
     """
     last_said = known.said_at or statement_context.said_at
     if statement_context.said_at < last_said:
         return effective_from < last_said
+    # "I moved last weekend" is newer than "I live in Rome", said on that Sunday without a time of its own. But what is
+    # told of 2019 does not end what is told to have begun in 2021. A plan can be called off until it begins.
     if statement_context.tells_change_or_end and (known.event_time is None or is_planned(known, statement_context)):
         return False
     return effective_from < known.true_from
@@ -122,9 +122,9 @@ def is_planned(known: TimedFact, statement_context: StatementContext) -> bool:
 def has_intervening_version(
     statement_context: StatementContext, known: TimedFact, version_starts: Mapping[UUID, Sequence[datetime]]
 ) -> bool:
-    """Whether something else was so between a statement and a known fact that was not yet so when it was said.
+    """Whether another version held between a statement and a known fact that began after the statement was said.
 
-    Then it says nothing about that fact, in however equal words: "I live in Rome" of before the year in Oslo.
+    Then the statement is not about that fact, even in equal words: "I live in Rome", said before the year in Oslo.
     """
     between = (
         began
@@ -137,10 +137,10 @@ def has_intervening_version(
 def next_version_start(
     known_facts: Sequence[TimedFact], true_from: datetime, version_starts: Mapping[UUID, Sequence[datetime]]
 ) -> tuple[datetime, UUID]:
-    """When what is true from `true_from` on ended, and the fact that tells: the next newer one that is known.
+    """When what holds since `true_from` ended, and the fact that says so: the start of the next version.
 
-    `version_starts` has, for a fact, the beginnings of the versions that it superseded; one of `known_facts` began, or
-    was said again, later than `true_from`.
+    `version_starts` has, for a fact, the starts of the versions that it superseded; at least one of `known_facts`
+    began, or was said again, later than `true_from`.
     """
     beginnings = (
         (began, known.true_from, known.fact_id)

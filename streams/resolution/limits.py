@@ -1,53 +1,67 @@
-"""How much is allowed: a turn over a limit is refused with the count and the limit, and may be published again."""
+"""Checks a turn against the limits of its scope and tenant; one over a limit is rejected and may be published again."""
 
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 
-from mnemolog.projections.stores.limits import LimitReservations
 from mnemolog.schemas.envelopes import MatchedFacts
+from mnemolog.schemas.events import MemoryEvent
 from mnemolog.schemas.limits import TurnUsage, exceeded_turn_size
 from mnemolog.schemas.policy import EffectivePolicy, LimitHit
+from mnemolog.schemas.provenance import Step
 from mnemolog.schemas.scope import Scope
+from mnemolog.streams.resolution.ports import Reservations
 
 
 class LimitEnforcer:
     """The limits of a scope and of its tenant, each by itself. Commands are not limited.
 
-    Facts are counted that are active or wait for a confirmation: both are stored, and a confirmation is then never over
-    the limit. A turn of which nothing remains is a turn of its minute all the same, one that was refused for a limit is
-    not. Tokens are counted where they were used, by refused turns and by commands as well.
+    Active and pending facts are counted: a confirmation is then never over the limit. A turn without facts still
+    counts toward turns_per_minute; one rejected for a limit does not. Tokens count where they were used, by rejected
+    turns as well.
 
-    Without `reserves` nothing is written: what a turn would break is told, and it does not count.
+    Without `reserves` nothing is written: the limit that a turn would break is told, and the turn does not count.
     """
 
-    def __init__(self, reservations: LimitReservations, *, reserves: bool = True) -> None:
+    def __init__(self, reservations: Reservations, *, reserves: bool = True) -> None:
         self._reservations = reservations
         self._check = reservations.reserve if reserves else reservations.check
 
     async def precheck(
         self, scope: Scope, rules: EffectivePolicy, size: int, published_at: datetime
     ) -> LimitHit | None:
-        """The limit for which a turn of `size` bytes is refused before any model is asked: nothing is left over.
+        """The limit for which a turn of `size` bytes is rejected before any model is called: nothing is left of it.
 
-        It tells only what is projected and reserved: the truth is in `refused`.
+        It knows only what is projected and reserved; `exceeded_limit` is exact.
         """
         return exceeded_turn_size(rules, size) or await self._reservations.exhausted_limit(scope, rules, published_at)
 
     async def exceeded_limit(
-        self, envelope: MatchedFacts, rules: EffectivePolicy, *, added: int, ended: int, tokens: int
+        self, envelope: MatchedFacts, rules: EffectivePolicy, *, facts: int, tokens: int
     ) -> LimitHit | None:
-        """The limit that a turn would break which adds and ends so many facts and used so many tokens, or None.
+        """The limit that a turn would break that brings so many more facts and used so many tokens, or None.
 
-        To be asked right before the commit, for one owner after the other's commit is projected; a turn that is let
-        through counts from now on, also before its commit is. No round trip where no limit is set.
+        To be called right before the commit, when the owner's earlier commits are projected; a turn that is let through
+        counts from now on, also before its commit is projected. No round trip where no limit is set.
         """
         if envelope.source_kind == "command" or envelope.scope is None:
             return None
-        claim = TurnUsage(
+        usage = TurnUsage(
             owner=envelope.owner,
             source_id=envelope.source_id,
             scope=envelope.scope,
             published_at=envelope.published_at,
-            facts=added - ended,
+            facts=facts,
             tokens=tokens,
         )
-        return exceeded_turn_size(rules, envelope.size) or await self._check(claim, rules)
+        return exceeded_turn_size(rules, envelope.size) or await self._check(usage, rules)
+
+
+def count_tokens(steps: Iterable[Step]) -> int:
+    """What the models took, over all stages."""
+    return sum(step.input_tokens + step.output_tokens for step in steps)
+
+
+def added_facts(events: Sequence[MemoryEvent], at: datetime) -> int:
+    """How many more facts are open `at` that time, history left out; an announced end has not come yet."""
+    ended = {fact_id for event in events if (event.end_time or at) <= at for fact_id in event.ended_ids}
+    return sum(event.new_fact is not None for event in events) - len(ended)

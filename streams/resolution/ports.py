@@ -1,18 +1,18 @@
-"""What a decision asks of the tables beyond its candidates: ports, so that deciding stays pure."""
+"""What resolution asks of the tables and of the reservations, as Protocols; the stores have these methods."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Protocol
 from uuid import UUID
 
-from mnemolog.schemas.envelopes import MatchedFacts
+from mnemolog.schemas.limits import TurnUsage
 from mnemolog.schemas.policy import EffectivePolicy, LimitHit
 from mnemolog.schemas.scope import Scope
 from mnemolog.schemas.stored import ClosedValue, PendingCase
 
 
 class Lookups(Protocol):
-    """Reads of known facts; each is one round trip, and waits while Postgres is away."""
+    """Reads known facts. Each call is one round trip, and waits while Postgres is unavailable."""
 
     async def pending_cases(self, fact_ids: Sequence[UUID]) -> Mapping[UUID, PendingCase]:
         """The open cases among `fact_ids`; what is not pending has none."""
@@ -27,11 +27,17 @@ class Lookups(Protocol):
         ...
 
 
-class LimitCheck(Protocol):
-    """The truth about limits; it is asked last, when it is known what a turn would do."""
+class Reservations(Protocol):
+    """Counts what a scope and its tenant use, with what turns have reserved that are not projected yet."""
 
-    async def exceeded_limit(
-        self, envelope: MatchedFacts, rules: EffectivePolicy, *, added: int, ended: int, tokens: int
-    ) -> LimitHit | None:
-        """The first limit that a turn with so many new and ended facts and tokens would break, or None."""
+    async def exhausted_limit(self, scope: Scope, rules: EffectivePolicy, at: datetime) -> LimitHit | None:
+        """The first limit that leaves a turn published `at` nothing over."""
+        ...
+
+    async def reserve(self, usage: TurnUsage, rules: EffectivePolicy) -> LimitHit | None:
+        """The first limit that `usage` would break; without one it is reserved."""
+        ...
+
+    async def check(self, usage: TurnUsage, rules: EffectivePolicy) -> LimitHit | None:
+        """The first limit that `usage` would break; nothing is reserved."""
         ...

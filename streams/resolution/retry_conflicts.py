@@ -1,4 +1,4 @@
-"""Facts kept beside others for want of a valid decision: a later turn that meets them asks about them again."""
+"""Asks again about unresolved facts that a turn has come near, and settles them."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -16,19 +16,19 @@ from mnemolog.streams.resolution.event_builder import (
     EventBuilder,
     LlmDecision,
     NoDecision,
-    fact_before,
+    snapshots,
 )
-from mnemolog.streams.resolution.guards import StatementContext, find_guard
-from mnemolog.streams.resolution.overwrites import GUARD_REASONS, history_end, overwrite_event, target_end
+from mnemolog.streams.resolution.guards import GUARD_REASONS, StatementContext, find_guard, next_version_start
+from mnemolog.streams.resolution.overwrites import overwrite_event, target_end
 from mnemolog.streams.resolution.turn_state import TurnState
 
 MAX_RETRIED_CONFLICTS: Final = 3
-"""How many unresolved facts one call asks about again: a turn is not to pay for all that went wrong before."""
+"""How many unresolved facts one call asks about again, so that one turn does not pay for many."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RetryConflict:
-    """An unresolved fact that a turn has met, and the known facts near both."""
+    """An unresolved fact that a turn has come near, and the known facts near both."""
 
     unresolved: Candidate
     rivals: tuple[Candidate, ...]
@@ -36,7 +36,7 @@ class RetryConflict:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RetryOutcome:
-    """What was said about it this time."""
+    """The decision on a retried conflict."""
 
     conflict: RetryConflict
     llm_decision: LlmDecision | NoDecision
@@ -45,65 +45,60 @@ class RetryOutcome:
 def conflicts_to_retry(
     facts: Sequence[MatchedFact], thresholds: Thresholds, rules: EffectivePolicy
 ) -> tuple[RetryConflict, ...]:
-    """The unresolved facts near `facts`, each with what else is near; of two of them one is asked about the other."""
-    asked: dict[UUID, Candidate] = {}
+    """The unresolved facts near `facts`, each with what else is near; of two of them one is the other's rival."""
+    unresolved: dict[UUID, Candidate] = {}
     rivals: dict[UUID, dict[UUID, Candidate]] = {}
     for matched in facts:
         near = [known for known in conflicting_facts(matched, thresholds, rules) if known.status == "active"]
         for known in near:
-            if known.unresolved and (known.fact_id in asked or len(asked) < MAX_RETRIED_CONFLICTS):
-                asked.setdefault(known.fact_id, known)
-                others = {other.fact_id: other for other in near if other.fact_id not in asked}
+            if known.unresolved and (known.fact_id in unresolved or len(unresolved) < MAX_RETRIED_CONFLICTS):
+                unresolved.setdefault(known.fact_id, known)
+                others = {other.fact_id: other for other in near if other.fact_id not in unresolved}
                 rivals.setdefault(known.fact_id, {}).update(others)
     return tuple(
         RetryConflict(unresolved=known, rivals=tuple(rivals[fact_id].values()))
-        for fact_id, known in asked.items()
+        for fact_id, known in unresolved.items()
         if rivals[fact_id]
     )
 
 
 def retry_events(
-    context: DecisionContext, ordinal: int, retry_outcome: RetryOutcome, turn_state: TurnState
-) -> tuple[MemoryEvent, ...]:
-    """The events that settle an unresolved fact; none where nothing valid was said, or a policy stands in the way.
+    retry_outcome: RetryOutcome, context: DecisionContext, state: TurnState, ordinal: int
+) -> Sequence[MemoryEvent]:
+    """The events that settle an unresolved fact; none without a valid decision, or where a guard applies.
 
-    Then it stays as it is: a later turn, or somebody's command, will tell.
+    Then it stays unresolved: a later turn asks again, or a command settles it.
     """
-    unresolved, judgement = turn_state.open_fact(retry_outcome.conflict.unresolved), retry_outcome.llm_decision
-    if unresolved is None or isinstance(judgement, NoDecision):
+    unresolved, llm_decision = state.open_fact(retry_outcome.conflict.unresolved), retry_outcome.llm_decision
+    if unresolved is None or isinstance(llm_decision, NoDecision):
         return ()
-    verdict = judgement.reply
-    targets = tuple(known for known in turn_state.open_facts(judgement.targets) if known.status == "active")
-    if verdict.verdict != "ADD" and not targets:
+    reply = llm_decision.reply
+    targets = tuple(known for known in state.open_facts(llm_decision.targets) if known.status == "active")
+    if reply.verdict != "ADD" and not targets:
         return ()
-    maker = _event_builder(context, ordinal, unresolved, retry_outcome.conflict, judgement)
-    guard = find_guard(verdict.verdict, targets, maker.statement_context, context.rules)
-    decision = maker.decision("model", verdict.reason, judgement, before=tuple(map(fact_before, targets)))
-    if guard is None:
-        return tuple(_resolution_events(maker, judgement, unresolved, targets, decision))
-    if guard != "late_news":
-        return ()
-    reason = f"{verdict.reason}; held back: {GUARD_REASONS[guard]}"
-    told = {"by": "policy", "reason": reason, "guard": guard, "before": (fact_before(unresolved),)}
-    ended_at, _ = history_end(maker, targets, turn_state)
-    late = decision.model_copy(update=told)
-    return (FactExpired(**maker.event_fields(late), targets=(unresolved.fact_id,), ended_at=ended_at),)
-
-
-def _event_builder(
-    context: DecisionContext, ordinal: int, unresolved: Candidate, conflict: RetryConflict, llm_decision: LlmDecision
-) -> EventBuilder:
     began = unresolved.true_from
-    return EventBuilder(
+    builder = EventBuilder(
         context=context,
+        state=state,
         ordinal=ordinal,
         fact=as_extracted_fact(unresolved),
         statement_context=StatementContext(
             confidence=unresolved.confidence, true_from=began, said_at=unresolved.said_at or began
         ),
         vector=llm_decision.merged_vector,
-        candidates=conflict.rivals,
+        candidates=retry_outcome.conflict.rivals,
     )
+    decision = builder.decision("model", reply.reason, llm_decision, before=snapshots(targets))
+    guard = find_guard(reply.verdict, targets, builder.statement_context, context.rules)
+    if guard is None:
+        return tuple(_resolution_events(builder, llm_decision, unresolved, targets, decision))
+    if guard != "late_news":
+        return ()
+    reason = f"{reply.reason}; held back: {GUARD_REASONS[guard]}"
+    update = {"by": "policy", "reason": reason, "guard": guard, "before": snapshots([unresolved])}
+    fields = builder.event_fields(decision.model_copy(update=update))
+    ended_at, _ = next_version_start(targets, began, state.version_starts)
+    return (FactExpired(**fields, targets=(unresolved.fact_id,), ended_at=ended_at),)
 
 
 def _resolution_events(
@@ -113,32 +108,21 @@ def _resolution_events(
     targets: tuple[Candidate, ...],
     decision: Decision,
 ) -> Iterator[MemoryEvent]:
-    verdict = llm_decision.reply
+    fields = builder.event_fields(decision)
     target, target_ids = unresolved.fact_id, tuple(known.fact_id for known in targets)
-    match verdict.verdict:
+    ended_at = target_end(builder, llm_decision, targets)
+    match llm_decision.reply.verdict:
         case "ADD" | "EXTEND" | "SIMILAR":
-            yield ConflictResolved(
-                **builder.event_fields(decision), target=target, targets=target_ids, action="keep_both"
-            )
+            yield ConflictResolved(**fields, target=target, targets=target_ids, action="keep_both")
         case "KEEP":
-            yield ConflictResolved(
-                **builder.event_fields(decision), target=target, targets=target_ids, action="keep_old"
-            )
-        case "REPLACE" | "CONTRADICT":
-            yield ConflictResolved(
-                **builder.event_fields(decision),
-                target=target,
-                targets=target_ids,
-                action="replace" if verdict.verdict == "REPLACE" else "contradict",
-                ended_at=target_end(builder, llm_decision, targets) if verdict.verdict == "REPLACE" else None,
-            )
+            yield ConflictResolved(**fields, target=target, targets=target_ids, action="keep_old")
+        case "REPLACE":
+            yield ConflictResolved(**fields, target=target, targets=target_ids, action="replace", ended_at=ended_at)
+        case "CONTRADICT":
+            yield ConflictResolved(**fields, target=target, targets=target_ids, action="contradict")
         case "MERGE":
             yield overwrite_event(builder, llm_decision, (unresolved, *targets), decision)
-        case "RETRACT" | "EXPIRE":  # the unresolved fact is the statement that says so, and stays
-            kind = FactRetracted if verdict.verdict == "RETRACT" else FactExpired
-            yield kind(
-                **builder.event_fields(decision),
-                targets=target_ids,
-                ended_at=target_end(builder, llm_decision, targets),
-            )
+        case "RETRACT" | "EXPIRE" as verdict:  # the unresolved fact is the statement that says so, and stays
+            kind = FactRetracted if verdict == "RETRACT" else FactExpired
+            yield kind(**fields, targets=target_ids, ended_at=ended_at)
             yield ConflictResolved(**builder.event_fields(decision, offset=1), target=target, action="keep_both")

@@ -1,7 +1,7 @@
-"""What holds for one turn: its own word before the policies that were set before what is configured."""
+"""Thresholds and rules for one turn: its overrides come first, then policies, then the configuration."""
 
 from mnemolog.projections.stores.policies import PolicyStore
-from mnemolog.schemas.policy import EffectivePolicy
+from mnemolog.schemas.policy import EffectivePolicy, StoredPolicies
 from mnemolog.schemas.provenance import Thresholds
 from mnemolog.schemas.scope import Scope
 from mnemolog.schemas.turn import Overrides
@@ -18,7 +18,7 @@ class EffectiveSettings:
         self._rules = default_rules(settings)
 
     def thresholds_for(self, model: str, overrides: Overrides) -> Thresholds:
-        """A turn's own thresholds before the configured ones before those of the embedding model."""
+        """Those of the turn, or else the configured ones, or else those of the embedding model."""
         settings = self._settings
         configured = Overrides(
             duplicate=settings.duplicate_threshold,
@@ -30,5 +30,9 @@ class EffectiveSettings:
         return thresholds_for(model, configured.model_copy(update=overrides.model_dump(exclude_none=True)))
 
     async def rules_for(self, scope: Scope, overrides: Overrides) -> EffectivePolicy:
-        """A turn's own choices before those of its scope's and tenant's policies before the configured ones."""
+        """Those of the turn, or else of the policies of its scope and tenant, or else the configured ones."""
         return (await self._policies.effective_policy(scope, self._rules)).with_overrides(overrides)
+
+    def rules_from(self, policies: StoredPolicies, overrides: Overrides) -> EffectivePolicy:
+        """The same, where the policies are known."""
+        return policies.overlay(self._rules).with_overrides(overrides)

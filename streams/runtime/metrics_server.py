@@ -1,4 +1,4 @@
-"""`/metrics` for Prometheus and `/health` for whoever restarts workers."""
+"""Serve `/metrics` for Prometheus and `/health` for whatever restarts workers."""
 
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager

@@ -1,11 +1,11 @@
-"""The models of one process, built when the first stage wants them: a stage that asks none loads none."""
+"""The chat model and the embedder of one process; each is built when the first stage needs it."""
 
 from functools import cached_property
 
-from mnemolog.projections.stores.replies import ReplyStore
 from mnemolog.schemas.provenance import Stage
 from mnemolog.streams.llm.cached_models import CachedChatModel, CachedEmbedder
-from mnemolog.streams.llm.factory import build_chat_model, build_embedder
+from mnemolog.streams.llm.factory import build_embedder, build_openai_chat_model, needs_extra
+from mnemolog.streams.llm.ports import ChatModel, ReplyStore
 from mnemolog.streams.settings import StreamsSettings
 
 
@@ -46,3 +46,13 @@ class StageModels:
         for name in ("chat", "embedder"):
             if name in self.__dict__:
                 await getattr(self, name).close()
+
+
+def build_chat_model(settings: StreamsSettings) -> ChatModel:
+    """The model that extracts and resolves. Raises `ProviderConfigurationError`."""
+    if settings.provider == "openai":
+        return build_openai_chat_model(settings)
+    with needs_extra("offline"):
+        from mnemolog.streams.offline import RuleModel  # noqa: PLC0415 -- loads the rules
+
+        return RuleModel()

@@ -1,4 +1,4 @@
-"""How often memory is overwritten, and how often wrongly, shown beside the stage that fills the tables."""
+"""Export figures of decision quality of the last 30 days as metrics: how often facts are overwritten, and wrongly."""
 
 import asyncio
 from collections.abc import Callable
@@ -20,12 +20,12 @@ log = structlog.get_logger(__name__)
 
 
 async def export_quality_metrics(pool: Pool, now: Callable[[], datetime]) -> None:
-    """Count from the tables again and again; a Postgres that is away is left to the stages to report."""
+    """Update the metrics every `UPDATE_SECONDS`; an unavailable Postgres is reported by the stages."""
     while True:
         try:
             await update_quality_metrics(pool, now())
         except (OperationalError, PoolTimeout) as error:
-            log.warning("quality_unknown", error=str(error))
+            log.warning("quality_metrics_unavailable", error=str(error))
         await asyncio.sleep(UPDATE_SECONDS)
 
 

@@ -1,16 +1,16 @@
-"""Reading one's own writes: a decision on an owner's turn sees all that was committed for that owner before.
+"""Waits until earlier commits of an owner are projected, so that each decision sees all earlier ones of its owner.
 
-After a commit, the next turn of its owner waits until the projection holds it. After a start or a rebalance another
-worker may have committed, so each partition first waits for the end that its log had at that moment.
+After a start or a rebalance another worker may have committed, so each partition first waits for the end that its log
+had at that moment.
 """
 
 import asyncio
 from collections.abc import Callable, Coroutine
-from typing import Any
+from typing import Any, Final
 
 from mnemolog.streams.runtime.watermark import Watermark
 
-MAX_REMEMBERED_OWNERS = 100_000
+MAX_REMEMBERED_OWNERS: Final = 100_000
 
 
 class ReadYourWrites:
@@ -37,23 +37,17 @@ class ReadYourWrites:
         """Remember that `owner`'s newest commit lies at `offset`."""
         self._committed[owner] = (partition, offset + 1)
         if len(self._committed) > MAX_REMEMBERED_OWNERS:
-            self._forget_owners()
-
-    def _forget_owners(self) -> None:
-        """Wait for whole partitions instead of owners: rarely a moment longer, never too short."""
-        for partition, end in self._committed.values():
-            self._floors[partition] = max(end, self._floors.get(partition, 0))
-        self._committed.clear()
+            # From now on their turns wait for whole partitions: rarely a moment longer, never too short.
+            for place, end in self._committed.values():
+                self._floors[place] = max(end, self._floors.get(place, 0))
+            self._committed.clear()
 
     def _log_end(self, partition: int) -> asyncio.Task[int]:
         """The end of the partition's log in this epoch, asked once for all who wait."""
         epoch = self._epoch()
-        known = self._ends.get(partition)
-        if known is None or known[0] != epoch or _failed(known[1]):
-            known = (epoch, asyncio.ensure_future(self._end_offset(partition)))
-            self._ends[partition] = known
-        return known[1]
-
-
-def _failed(task: asyncio.Task[int]) -> bool:
-    return task.done() and (task.cancelled() or task.exception() is not None)
+        asked, task = self._ends.get(partition, (None, None))
+        failed = task is not None and task.done() and (task.cancelled() or task.exception() is not None)
+        if task is None or asked != epoch or failed:
+            task = asyncio.ensure_future(self._end_offset(partition))
+            self._ends[partition] = (epoch, task)
+        return task

@@ -1,4 +1,4 @@
-"""Runs stages side by side in one process: each restarted alone when it crashes, all stopped together."""
+"""Run the apps of stages in one process: each is restarted alone when it crashes, all are stopped together."""
 
 import asyncio
 import logging
@@ -25,8 +25,8 @@ class SupervisorSettings:
     """When a stage is restarted; all times in seconds.
 
     A restart waits `initial_restart_delay`, doubled with each crash up to `max_restart_delay`, and starts over once a
-    stage has run
-    for `reset_delay_after`. A window with pending records that finishes none for `stall_timeout` is taken for stuck.
+    stage has run for `reset_delay_after`. A window that finishes none of its pending records for `stall_timeout` is
+    restarted as well.
     """
 
     initial_restart_delay: float = 1.0
@@ -37,7 +37,7 @@ class SupervisorSettings:
 
 
 def quiet_loggers(level: int = logging.WARNING) -> None:
-    """Keep the transport's log to what an operator must see, and never touch the root logger."""
+    """Log only warnings of the libraries; the root logger is left as it is."""
     for name in NOISY_LOGGERS:
         logging.getLogger(name).setLevel(level)
 
@@ -51,9 +51,9 @@ async def run_stages(
 ) -> None:
     """Run one App per builder until `stop` is set, then drain and stop them all.
 
-    A builder gives a fresh App at each call. `ready` tells per stage whether it takes part in its group. Returns
-    when every App has stopped or used up its stop timeout; what a crashed App leaves behind (a consumer thread that
-    waits for a broker) can outlive it, so a process that ends here should end with `os._exit`.
+    A builder gives a new App at each call. `ready` tells per stage whether it is a member of its group. Returns when
+    every App has stopped or used up its stop timeout; the consumer thread of a crashed App can outlive it, so a process
+    that ends here should end with `os._exit`.
     An App that crashes with `StartRefused` is not restarted: all are stopped, and it is raised.
     """
     quiet_loggers()
@@ -68,7 +68,7 @@ async def run_stages(
 
 
 class _Supervisor:
-    """One stage's life: build, run, notice its end, wait, again."""
+    """Builds and runs one stage again and again, with growing delays after crashes."""
 
     def __init__(
         self,
@@ -87,45 +87,43 @@ class _Supervisor:
         settings, crashes = self._settings, 0
         delay_after = growing_delay(settings.initial_restart_delay, settings.max_restart_delay)
         while not self._stop.is_set():
-            stage = self._build()
+            app = self._build()
             began = asyncio.get_running_loop().time()
-            await self._run_once(stage)
-            if isinstance(stage.app.crash_reason, StartRefused):
-                self.start_error = stage.app.crash_reason
+            await self._run_once(app)
+            if isinstance(app.crash_reason, StartRefused):
+                self.start_error = app.crash_reason
                 self._stop.set()
             if self._stop.is_set():
                 return
             ran_long = asyncio.get_running_loop().time() - began > settings.reset_delay_after
             crashes = 1 if ran_long else crashes + 1
             delay = delay_after(crashes)
-            metrics.STAGE_CRASHES.labels(stage=stage.name).inc()
-            log.error("stage_down", stage=stage.name, restart_in=delay, reason=repr(stage.app.crash_reason))
+            metrics.STAGE_CRASHES.labels(stage=app.stage).inc()
+            log.error("stage_down", stage=app.stage, restart_in=delay, reason=repr(app.crash_reason))
             await _first_of(self._stop.wait(), timeout=delay)
 
-    async def _run_once(self, stage: StageApp) -> None:
+    async def _run_once(self, app: StageApp) -> None:
         """Start the App, watch it, and stop it when it crashed or everything ends."""
         try:
-            async with _started(stage):
-                crashed = stage.app._crashed.wait()  # noqa: SLF001 - mode has no public name for it
-                await _first_of(self._stop.wait(), crashed, self._watch(stage))
+            async with _started(app):
+                crashed = app._crashed.wait()  # noqa: SLF001 - mode has no public name for it
+                await _first_of(self._stop.wait(), crashed, self._watch(app))
         # An App that crashed, or found no broker, can raise anything from its start and stop.
         except Exception as error:
-            log.exception("stage_failed", stage=stage.name, error=repr(error))
+            log.exception("stage_failed", stage=app.stage, error=repr(error))
         finally:
-            self._set_ready(stage.name, ready=False)
+            self._set_ready(app.stage, ready=False)
 
-    async def _watch(self, stage: StageApp) -> None:
+    async def _watch(self, app: StageApp) -> None:
         while True:
-            self._set_ready(stage.name, ready=_is_group_member(stage.app))
-            progress = stage.window.progress
-            metrics.WINDOW_RUNNING.labels(stage=stage.name).set(progress.running)
-            metrics.WINDOW_PENDING.labels(stage=stage.name).set(progress.pending)
-            metrics.WINDOW_OLDEST.labels(stage=stage.name).set(progress.oldest_age)
-            metrics.WINDOW_STALLED.labels(stage=stage.name).set(progress.stalled_for)
+            self._set_ready(app.stage, ready=app.is_group_member)
+            progress = app.window.progress
+            metrics.WINDOW_RUNNING.labels(stage=app.stage).set(progress.running)
+            metrics.WINDOW_PENDING.labels(stage=app.stage).set(progress.pending)
+            metrics.WINDOW_OLDEST.labels(stage=app.stage).set(progress.oldest_age)
+            metrics.WINDOW_STALLED.labels(stage=app.stage).set(progress.stalled_for)
             if progress.stalled_for > self._settings.stall_timeout:
-                await stage.app.crash(
-                    NoProgress(f"{progress.pending} records, none done for {progress.stalled_for:.0f} s")
-                )
+                await app.crash(NoProgress(f"{progress.pending} records, none done for {progress.stalled_for:.0f} s"))
             await asyncio.sleep(self._settings.check_interval)
 
     def _set_ready(self, stage: str, *, ready: bool) -> None:
@@ -136,22 +134,18 @@ class _Supervisor:
 
 
 @asynccontextmanager
-async def _started(stage: StageApp) -> AsyncIterator[None]:
+async def _started(app: StageApp) -> AsyncIterator[None]:
     """Start an App and stop it in the end, even one that was started half-way (Faust's own helper would not)."""
-    app: Any = stage.app
     bind_to_running_loop(app)
-    app.tables.sleep = _no_sleep  # it would wait a second for tables that do not exist
+    tables: Any = app.tables
+    tables.sleep = _no_sleep  # it would wait a second for tables that do not exist
     app.finalize()
     try:
         await app.maybe_start()
         yield
     finally:
-        async with asyncio.timeout(stage.tuning.stop_timeout):
+        async with asyncio.timeout(app.tuning.stop_timeout):
             await app.stop()
-
-
-def _is_group_member(app: Any) -> bool:
-    return app.consumer_generation_id > 0 and not app.rebalancing
 
 
 async def _no_sleep(*_: object) -> None:

@@ -1,8 +1,7 @@
-"""The timer's way to Kafka: a producer of its own, since it runs beside the stages and outlives their restarts."""
+"""Runs the expiry sweep, with a producer of its own: it runs beside the stages and outlives their restarts."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Callable
 from datetime import datetime
 from typing import Final
 
@@ -11,12 +10,13 @@ from aiokafka import AIOKafkaProducer  # type: ignore[import-untyped] # aiokafka
 from aiokafka.errors import KafkaError  # type: ignore[import-untyped] # as above
 from aiokafka.partitioner import murmur2  # type: ignore[import-untyped] # as above
 
-from mnemolog.projections.stores.facts import FactStore
 from mnemolog.schemas.command import Command
 from mnemolog.schemas.scope import Scope
 from mnemolog.streams.commands.expiry import ExpirySweep
+from mnemolog.streams.commands.ports import ExpiryReader
+from mnemolog.streams.errors import StreamsError
 from mnemolog.streams.kafka.sender import Sender
-from mnemolog.streams.kafka.topics import CONVERSATION_TURNS, command_headers, topic_name
+from mnemolog.streams.kafka.topics import CONVERSATION_TURNS, command_headers, max_record_bytes, topic_name
 from mnemolog.streams.settings import StreamsSettings
 
 RETRY_SECONDS: Final = 5.0
@@ -26,47 +26,54 @@ log = structlog.get_logger(__name__)
 
 async def run_expiry_timer(
     settings: StreamsSettings,
-    known: FactStore,
+    facts: ExpiryReader,
     *,
     partitions: Callable[[], frozenset[int]],
     clock: Callable[[], datetime],
 ) -> None:
-    """Order what has ended to expire, for ever, for the owners whose `partitions` are this worker's.
+    """Publish expire commands for facts that have ended, for the owners whose `partitions` are this worker's.
 
-    Waits while Kafka is away.
+    Waits while Kafka is unavailable.
     """
-    topic = topic_name(CONVERSATION_TURNS, settings.topic_prefix)
-    headers = command_headers(settings.command_token)
+    topic, headers = topic_name(CONVERSATION_TURNS, settings.topic_prefix), command_headers(settings.command_token)
     while True:
+        # Not idempotent: a repeated command has the same id, and a plain producer outlives every refusal.
+        producer = AIOKafkaProducer(bootstrap_servers=settings.kafka, acks="all")
+        sender = Sender(producer.send, limits=max_record_bytes(settings.topic_prefix))
+
+        async def publish(command: Command, sender: Sender = sender) -> None:
+            await sender.send(topic, key=command.scope.key, value=command.to_bytes(), headers=headers)
+
+        sweep = ExpirySweep(
+            facts,
+            publish=publish,
+            owns_scope=lambda scope: partition_of(scope, settings.partitions) in partitions(),
+        )
         try:
-            async with _sender(settings) as sender:
-
-                async def publish(command: Command, sender: Sender = sender) -> None:
-                    await sender.send(topic, key=command.scope.key, value=command.to_bytes(), headers=headers)
-
-                expiry = ExpirySweep(
-                    known,
-                    publish=publish,
-                    owns_scope=lambda scope: partition_of(scope, settings.partitions) in partitions(),
-                )
-                await expiry.run(asyncio.Event(), interval=settings.expiry_interval, clock=clock)
+            await producer.start()
+            while True:
+                await run_sweep(sweep, clock())
+                await asyncio.sleep(settings.expiry_interval)
         except KafkaError as error:
             log.warning("timer_waits_for_kafka", error=repr(error))
+        finally:
+            await producer.stop()
         await asyncio.sleep(RETRY_SECONDS)
 
 
-def partition_of(scope: Scope, partitions: int) -> int:
-    """The partition of an owner's records: as every producer with Kafka's own partitioner has it."""
-    return int(murmur2(scope.key) & 0x7FFFFFFF) % partitions
-
-
-@asynccontextmanager
-async def _sender(settings: StreamsSettings) -> AsyncIterator[Sender]:
-    # Not idempotent: a repeated order has the same id, and a plain producer outlives every refusal.
-    producer = AIOKafkaProducer(bootstrap_servers=settings.kafka, acks="all")
-
+async def run_sweep(sweep: ExpirySweep, now: datetime) -> None:
+    """Sweep all that is due; a command that was not sent is sent by a later sweep."""
+    count, is_first = 0, True
     try:
-        await producer.start()
-        yield Sender.for_producer(producer, settings.topic_prefix)
-    finally:
-        await producer.stop()
+        while is_first or sweep.has_more:
+            is_first = False
+            count += await sweep.sweep(now)
+    except StreamsError as error:
+        log.warning("expire_command_not_sent", error=str(error))
+    if count:
+        log.info("expire_commands_sent", facts=count)
+
+
+def partition_of(scope: Scope, partitions: int) -> int:
+    """The partition of an owner's records, as Kafka's own partitioner chooses it."""
+    return int(murmur2(scope.key) & 0x7FFFFFFF) % partitions

@@ -1,4 +1,4 @@
-"""From parts to stages: what each stage reads, does and writes, in one place."""
+"""Puts each stage together: what it reads, does and writes."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -7,15 +7,10 @@ from functools import partial
 from time import monotonic
 
 from mnemolog.projections.rebuild.log_source import TableLogSource
-from mnemolog.projections.stores.candidates import CandidateFinder
-from mnemolog.projections.stores.event_history import EventHistoryStore
-from mnemolog.projections.stores.facts import FactStore
 from mnemolog.projections.stores.journal import Journal
-from mnemolog.projections.stores.policies import PolicyStore
 from mnemolog.projections.write.projector import Projector
 from mnemolog.schemas.envelopes import EmbeddedFacts, ExtractedFacts, MatchedFacts
 from mnemolog.schemas.provenance import Stage
-from mnemolog.streams.commands.handler import CommandHandler
 from mnemolog.streams.kafka.app import StageApp, build_app
 from mnemolog.streams.kafka.batch_window import BatchWindow
 from mnemolog.streams.kafka.dead_letters import DeadLetterWriter
@@ -34,20 +29,16 @@ from mnemolog.streams.kafka.topics import (
 )
 from mnemolog.streams.kafka.tuning import KafkaTuning
 from mnemolog.streams.kafka.window import Window
-from mnemolog.streams.resolution.limits import LimitEnforcer
-from mnemolog.streams.runtime.effective_settings import EffectiveSettings
+from mnemolog.streams.runtime.decision_stages import DecisionStages
 from mnemolog.streams.runtime.models import StageModels
 from mnemolog.streams.runtime.read_your_writes import ReadYourWrites
 from mnemolog.streams.runtime.watermark import Watermark
-from mnemolog.streams.settings import StreamsSettings, default_rules
-from mnemolog.streams.stages.embed import EmbedStage, finish_embed
-from mnemolog.streams.stages.extract import ExtractStage, finish_extract, parse_source
+from mnemolog.streams.settings import StreamsSettings
+from mnemolog.streams.stages.envelope import ended_envelope, envelope_reader
+from mnemolog.streams.stages.extract import parse_source
 from mnemolog.streams.stages.journal import JournalStage
-from mnemolog.streams.stages.match import MatchStage, finish_match
 from mnemolog.streams.stages.processor import I, O, StageDefinition, StageProcessor
 from mnemolog.streams.stages.project import ProjectStage, start_offsets
-from mnemolog.streams.stages.received import envelope_reader
-from mnemolog.streams.stages.resolve import ResolveStage
 
 ALL_STAGES: tuple[Stage, ...] = ("journal", "extract", "embed", "match", "resolve", "project")
 BATCH_RECORDS = 256
@@ -58,11 +49,7 @@ class SharedResources:
     """What the stages of one process share."""
 
     journal: Journal
-    matcher: CandidateFinder
-    policies: PolicyStore
-    limiting: LimitEnforcer
-    known_facts: FactStore
-    event_history: EventHistoryStore
+    stages: DecisionStages
     projector: Projector
     models: StageModels
     kafka_log: KafkaLogReader
@@ -77,8 +64,6 @@ class StageFactory:
         self._settings = settings
         self._bootstrap = bootstrap
         self._resources = resources
-        self._standards = EffectiveSettings(settings, resources.policies)
-        self._matching = MatchStage(resources.matcher, self._standards.thresholds_for, self._standards.rules_for)
         self._built: dict[Stage, StageApp] = {}
 
     def partitions(self, stage: Stage) -> frozenset[int]:
@@ -127,81 +112,59 @@ class StageFactory:
         return self._batch_window(JournalStage(self._resources.journal, max_bytes=self._settings.max_turn_bytes))
 
     def _extract(self, sender: Sender) -> Window:
-        steps = StageDefinition(
+        definition = StageDefinition(
             stage="extract",
             topic=self._topic_name(EXTRACTED_FACTS),
             read=partial(
                 parse_source, max_bytes=self._settings.max_turn_bytes, command_token=self._settings.command_token
             ),
-            work=ExtractStage(
-                self._resources.models.chat,
-                categories=self._settings.categories,
-                rules_for=self._standards.rules_for,
-                precheck=self._resources.limiting.precheck,
-            ),
-            finish=finish_extract,
+            work=self._resources.stages.extract,
+            finish=ended_envelope(ExtractedFacts),
         )
-        return self._keyed_window(steps, sender)
+        return self._keyed_window(definition, sender)
 
     def _embed(self, sender: Sender) -> Window:
-        steps = StageDefinition(
+        definition = StageDefinition(
             stage="embed",
             topic=self._topic_name(EMBEDDED_FACTS),
             read=envelope_reader(ExtractedFacts),
-            work=EmbedStage(self._resources.models.embedder, self._standards.thresholds_for),
-            finish=finish_embed,
+            work=self._resources.stages.embed,
+            finish=ended_envelope(EmbeddedFacts),
         )
-        return self._keyed_window(steps, sender)
+        return self._keyed_window(definition, sender)
 
     def _match(self, sender: Sender) -> Window:
-        steps = StageDefinition(
+        definition = StageDefinition(
             stage="match",
             topic=self._topic_name(MATCHED_FACTS),
             read=envelope_reader(EmbeddedFacts),
-            work=self._matching,
-            finish=finish_match,
+            work=self._resources.stages.match,
+            finish=ended_envelope(MatchedFacts),
         )
-        return self._keyed_window(steps, sender)
+        return self._keyed_window(definition, sender)
 
     def _resolve(self, sender: Sender) -> Window:
-        freshness = ReadYourWrites(
-            self._resources.watermark, self._resources.kafka_log.end_offset, lambda: window.epoch
-        )
-        resolver = ResolveStage(
-            matcher=self._resources.matcher,
-            match_stage=self._matching,
-            model=self._resources.models.chat,
-            embedder=self._resources.models.embedder,
-            read_your_writes=freshness,
-            thresholds_for=self._standards.thresholds_for,
-            default_rules=default_rules(self._settings),
-            rules_for=self._standards.rules_for,
-            limits=self._resources.limiting,
-            handle_command=CommandHandler(
-                known=self._resources.known_facts, event_history=self._resources.event_history, clock=utc_now
-            ),
-            lookups=self._resources.known_facts,
-            clock=utc_now,
-        )
-        steps = StageDefinition(
+        writes = ReadYourWrites(self._resources.watermark, self._resources.kafka_log.end_offset, lambda: window.epoch)
+        resolver = self._resources.stages.build_resolver(writes.wait_until_projected)
+        definition = StageDefinition(
             stage="resolve",
             topic=self._topic_name(MEMORY_EVENTS),
             read=envelope_reader(MatchedFacts),
             work=resolver,
             finish=resolver.finish,
-            on_sent=lambda commit, sent: freshness.record_commit(commit.owner, sent.partition, sent.offset),
+            on_sent=lambda commit, sent: writes.record_commit(commit.owner, sent.partition, sent.offset),
         )
-        window = self._keyed_window(steps, sender)
+        window = self._keyed_window(definition, sender)
         return window
 
     def _project(self, _: Sender) -> Window:
         return self._batch_window(ProjectStage(self._resources.projector))
 
-    def _keyed_window(self, steps: StageDefinition[I, O], sender: Sender) -> KeyedWindow:
-        """One record of an owner at a time, read, worked on and sent as `steps` say."""
+    def _keyed_window(self, definition: StageDefinition[I, O], sender: Sender) -> KeyedWindow:
+        """One record of an owner at a time, processed as `definition` says."""
         dead_letters = DeadLetterWriter(sender, prefix=self._settings.topic_prefix, now=utc_now)
         return KeyedWindow(
-            StageProcessor(steps, sender=sender, dead_letters=dead_letters, seen=SeenOrigins()),
+            StageProcessor(definition, sender=sender, dead_letters=dead_letters, seen=SeenOrigins()),
             max_in_flight=self._settings.max_in_flight,
             max_pending=self._settings.max_pending,
             clock=monotonic,
@@ -224,8 +187,6 @@ def kafka_tuning(settings: StreamsSettings) -> KafkaTuning:
         session_timeout=settings.session_timeout,
         heartbeat_interval=settings.heartbeat_interval,
         drain_timeout=settings.drain_grace,
-        max_in_flight=settings.max_in_flight,
-        max_pending=settings.max_pending,
         compression=None if settings.compression == "none" else settings.compression,
     )
 

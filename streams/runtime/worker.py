@@ -1,4 +1,4 @@
-"""A worker: some or all stages in one process and event loop, over one pool and one set of models."""
+"""Run the chosen stages in one process, and the background tasks that belong to them."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping, Sequence
@@ -14,18 +14,15 @@ from mnemolog.projections.db.pools import Pool, open_pool
 from mnemolog.projections.rebuild.errors import LogUnreadableError
 from mnemolog.projections.rebuild.log_source import TableLogSource
 from mnemolog.projections.stores.candidates import CandidateFinder
-from mnemolog.projections.stores.event_history import EventHistoryStore
 from mnemolog.projections.stores.facts import FactStore
 from mnemolog.projections.stores.journal import Journal
-from mnemolog.projections.stores.limits import LimitReservations
-from mnemolog.projections.stores.policies import PolicyStore
 from mnemolog.projections.stores.replies import ReplyStore
 from mnemolog.projections.write.projector import Projector
 from mnemolog.schemas.provenance import Stage
 from mnemolog.streams import metrics
 from mnemolog.streams.errors import StartRefused
 from mnemolog.streams.kafka.log_reader import KafkaLogReader
-from mnemolog.streams.resolution.limits import LimitEnforcer
+from mnemolog.streams.runtime.decision_stages import DecisionStages
 from mnemolog.streams.runtime.metrics_server import serve_metrics
 from mnemolog.streams.runtime.models import StageModels
 from mnemolog.streams.runtime.quality_metrics import export_quality_metrics
@@ -47,7 +44,7 @@ LAG_SECONDS = 5.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerReport:
-    """What a worker tells once all its stages take part in their groups."""
+    """The stages of a worker, all members of their groups, and where its metrics are."""
 
     stages: tuple[Stage, ...]
     metrics_url: str
@@ -62,16 +59,18 @@ async def run_worker(
 ) -> None:
     """Run `stages` until `stop` is set, then drain and return.
 
-    Topics and tables must be there. Raises `StartRefused` for what a person has to mend first, and
-    `ProviderConfigurationError` for models that cannot be had. What fails later is waited out or restarted.
+    Topics and tables must exist. Raises `StartRefused` for what a person has to change first, and
+    `ProviderConfigurationError` for a model that cannot be built. What fails later is retried or restarted.
     """
     if settings.kafka is None or settings.postgres is None:
         raise StartRefused("a worker needs MNEMOLOG_KAFKA and MNEMOLOG_POSTGRES")
     ready: dict[str, bool] = dict.fromkeys(stages, False)
+    matching_size = max(1, settings.postgres_pool_size // 4)  # a lookup takes about a millisecond
     async with (
         serve_metrics(settings.metrics_host, settings.metrics_port, ready) as metrics_url,
-        _main_pool(settings, settings.postgres) as pool,
-        _matching_pool(settings, settings.postgres) as matching,
+        _open_pool(settings, "mnemolog-worker", settings.postgres_pool_size - matching_size) as pool,
+        # A lookup of candidates takes longer to plan than to run; generic plans would make other queries slower.
+        _open_pool(settings, "mnemolog-matching", matching_size, generic_plans=True) as matching,
         _shared_resources(settings, settings.kafka, pool, matching) as parts,
     ):
         assembly = StageFactory(settings, settings.kafka, parts)
@@ -92,52 +91,29 @@ async def run_worker(
         log.info("worker_stopped", stages=list(stages))
 
 
-def _main_pool(settings: StreamsSettings, postgres: str) -> Pool:
+def _open_pool(settings: StreamsSettings, application_name: str, size: int, *, generic_plans: bool = False) -> Pool:
     return open_pool(
-        postgres,
-        min_size=1,
-        max_size=settings.postgres_pool_size - _matching_pool_size(settings),
-        application_name="mnemolog-worker",
+        settings.postgres or "",
+        min_size=0 if generic_plans else 1,
+        max_size=size,
+        application_name=application_name,
         statement_timeout=settings.postgres_statement_timeout,
         autocommit=True,
+        generic_plans=generic_plans,
     )
-
-
-def _matching_pool(settings: StreamsSettings, postgres: str) -> Pool:
-    """Connections of their own for candidates, whose query takes longer to plan than to run in most scopes.
-
-    The setting that spares the planning is a connection's, and would make others slower: those of a range of times.
-    """
-    return open_pool(
-        postgres,
-        min_size=0,
-        max_size=_matching_pool_size(settings),
-        application_name="mnemolog-matching",
-        statement_timeout=settings.postgres_statement_timeout,
-        autocommit=True,
-        generic_plans=True,
-    )
-
-
-def _matching_pool_size(settings: StreamsSettings) -> int:
-    """Part of the connections that a process may hold; a lookup takes about a millisecond."""
-    return max(1, settings.postgres_pool_size // 4)
 
 
 @asynccontextmanager
 async def _shared_resources(
     settings: StreamsSettings, kafka: str, pool: Pool, matching: Pool
 ) -> AsyncIterator[SharedResources]:
-    projector, known = Projector(pool), FactStore(pool)
+    projector, models = Projector(pool), StageModels(settings, ReplyStore(pool))
+    finder = CandidateFinder(matching, limit=settings.candidates)
     parts = SharedResources(
         journal=Journal(pool),
-        matcher=CandidateFinder(matching, limit=settings.candidates),
-        policies=PolicyStore(pool),
-        limiting=LimitEnforcer(LimitReservations(pool)),
-        known_facts=known,
-        event_history=EventHistoryStore(pool, known),
+        stages=DecisionStages(pool, models, settings, clock=utc_now, finder=finder),
         projector=projector,
-        models=StageModels(settings, ReplyStore(pool)),
+        models=models,
         kafka_log=KafkaLogReader(kafka, prefix=settings.topic_prefix),
         table_log=TableLogSource(pool),
         watermark=Watermark(projector.next_offsets),
@@ -152,13 +128,13 @@ async def _shared_resources(
 def _background_tasks(
     settings: StreamsSettings, stages: Sequence[Stage], pool: Pool, parts: SharedResources, assembly: StageFactory
 ) -> Iterator[BackgroundTask]:
-    """What runs beside the stages that it belongs to."""
+    """The background tasks of `stages`."""
     if "project" in stages:
         yield _watch_lag(parts)
         yield export_quality_metrics(pool, utc_now)
     if "resolve" in stages:
         yield run_expiry_timer(
-            settings, parts.known_facts, partitions=partial(assembly.partitions, "resolve"), clock=utc_now
+            settings, FactStore(pool), partitions=partial(assembly.partitions, "resolve"), clock=utc_now
         )
 
 
@@ -174,11 +150,10 @@ async def _running_in_background(*works: BackgroundTask) -> AsyncIterator[None]:
 
 
 async def _log_failure(work: BackgroundTask) -> None:
-    """No stage waits for what runs in the background, so nobody else would hear of its fault."""
     try:
         await work
-    except Exception:
-        log.exception("background_work_failed")
+    except Exception:  # nothing awaits a background task, so its error is logged here
+        log.exception("background_task_failed")
         raise
 
 
@@ -193,18 +168,18 @@ async def _report_when_ready(
 
 
 async def _watch_lag(parts: SharedResources) -> None:
-    """Show how far the tables are behind the log."""
+    """Export how far the tables are behind the log."""
     while True:
         try:
             for partition, behind in (await projection_lag(parts.projector, parts.kafka_log)).items():
                 metrics.PROJECTION_LAG.labels(partition=partition).set(behind)
         except LogUnreadableError as error:
-            log.warning("lag_unknown", error=str(error))
+            log.warning("lag_unavailable", error=str(error))
         await asyncio.sleep(LAG_SECONDS)
 
 
 async def _purge_replies(replies: ReplyStore, retention: timedelta) -> None:
-    """Forget replies that no re-delivery can ask for any more."""
+    """Delete replies that are older than any turn that can still be delivered again."""
     while True:
         purged = await replies.purge(utc_now() - retention)
         if purged:

@@ -1,11 +1,11 @@
-"""What only repeats memory: an application put it into the prompt, so it comes back and proves nothing."""
+"""Drops extracted facts that only repeat recalled memory, which an application put into the prompt."""
 
 from collections.abc import Sequence
 
 from mnemolog.schemas.facts import ExtractedFact
 from mnemolog.schemas.provenance import DroppedStatement
 from mnemolog.schemas.turn import Turn
-from mnemolog.streams.llm.reply_parser import comparable_text
+from mnemolog.streams.text.normalise import comparable_text
 
 
 def drop_recalled_echoes(
@@ -20,13 +20,12 @@ def drop_recalled_echoes(
     if not recalled:
         return tuple(facts), ()
     said = tuple(comparable_text(message.content) for message in turn.messages if message.role == "user")
-    echoes = [_is_echo(comparable_text(fact.excerpt), said, recalled) for fact in facts]
-    kept = tuple(fact for fact, echo in zip(facts, echoes, strict=True) if not echo)
-    dropped = tuple(
-        DroppedStatement(text=fact.text, reason="recalled") for fact, echo in zip(facts, echoes, strict=True) if echo
-    )
-    return kept, dropped
-
-
-def _is_echo(excerpt: str, user_messages: Sequence[str], recalled: Sequence[str]) -> bool:
-    return any(excerpt in text for text in recalled) or not any(excerpt in content for content in user_messages)
+    kept: list[ExtractedFact] = []
+    dropped: list[DroppedStatement] = []
+    for fact in facts:
+        excerpt = comparable_text(fact.excerpt)
+        if any(excerpt in text for text in recalled) or not any(excerpt in content for content in said):
+            dropped.append(DroppedStatement(text=fact.text, reason="recalled"))
+        else:
+            kept.append(fact)
+    return tuple(kept), tuple(dropped)

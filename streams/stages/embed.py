@@ -3,30 +3,26 @@
 The texts of a command are embedded as they are: each belongs to one of its items.
 """
 
-import math
-from collections.abc import Callable, Sequence
-from operator import mul
+from collections.abc import Sequence
 
-from mnemolog.schemas.envelopes import EmbeddedFacts, End, ExtractedFacts
+from mnemolog.schemas.envelopes import EmbeddedFacts, ExtractedFacts
 from mnemolog.schemas.facts import EmbeddedFact, ExtractedFact
-from mnemolog.schemas.provenance import DroppedStatement, Step, Thresholds
-from mnemolog.schemas.turn import Overrides
+from mnemolog.schemas.provenance import DroppedStatement, Step
+from mnemolog.schemas.vector import cosine_similarity
 from mnemolog.streams import metrics
 from mnemolog.streams.kafka.record import KafkaRecord
-from mnemolog.streams.llm.cached_models import CachedEmbedder, EmbeddingResult, RequestSource
 from mnemolog.streams.llm.errors import PromptRefusedError
-from mnemolog.streams.stages.envelope import ended_envelope, next_envelope
+from mnemolog.streams.llm.ports import EmbeddingResult, RequestSource, SourceEmbedder
+from mnemolog.streams.stages.envelope import ReceivedEnvelope, next_envelope
 from mnemolog.streams.stages.errors import SourceEndedError
-from mnemolog.streams.stages.received import ReceivedEnvelope
+from mnemolog.streams.stages.ports import ThresholdsFor
 from mnemolog.streams.text.differences import subjects_differ, texts_equivalent
-
-ThresholdsFor = Callable[[str, Overrides], Thresholds]
 
 
 class EmbedStage:
-    """Works on one turn's extracted facts."""
+    """Works on one source's extracted facts."""
 
-    def __init__(self, embedder: CachedEmbedder, thresholds_for: ThresholdsFor) -> None:
+    def __init__(self, embedder: SourceEmbedder, thresholds_for: ThresholdsFor) -> None:
         self._embedder = embedder
         self._thresholds_for = thresholds_for
 
@@ -35,18 +31,24 @@ class EmbedStage:
         if envelope.end is not None:
             return next_envelope(EmbeddedFacts, envelope)
         embedded = await self._embed(envelope)
-        facts = [
+        facts = tuple(
             EmbeddedFact(fact=fact, vector=vector)
             for fact, vector in zip(envelope.facts, embedded.vectors, strict=True)
-        ]
-        if envelope.source_kind == "command":
-            return next_envelope(
-                EmbeddedFacts, envelope, facts=tuple(facts), steps=(*envelope.steps, _step(embedded, ()))
-            )
-        threshold = self._thresholds_for(embedded.model, envelope.overrides).near_duplicate
-        kept, dropped = drop_near_duplicates(facts, threshold)
-        metrics.FACTS_DROPPED.labels(reason="near_duplicate").inc(len(dropped))
-        return next_envelope(EmbeddedFacts, envelope, facts=kept, steps=(*envelope.steps, _step(embedded, dropped)))
+        )
+        dropped: tuple[DroppedStatement, ...] = ()
+        if envelope.source_kind == "turn":
+            threshold = self._thresholds_for(embedded.model, envelope.overrides).near_duplicate
+            facts, dropped = drop_near_duplicates(facts, threshold)
+            metrics.FACTS_DROPPED.labels(reason="near_duplicate").inc(len(dropped))
+        step = Step(
+            stage="embed",
+            milliseconds=embedded.milliseconds,
+            model=embedded.model,
+            embedding_calls=embedded.calls,
+            input_tokens=embedded.tokens,
+            dropped=dropped,
+        )
+        return next_envelope(EmbeddedFacts, envelope, facts=facts, steps=(*envelope.steps, step))
 
     async def _embed(self, envelope: ExtractedFacts) -> EmbeddingResult:
         source = RequestSource(owner=envelope.owner, source_id=envelope.source_id, stage="embed")
@@ -56,16 +58,12 @@ class EmbedStage:
             raise SourceEndedError(error.reason, error.detail, possibly_systemic=True) from error
 
 
-def finish_embed(received: ReceivedEnvelope[ExtractedFacts], end: End, step: Step | None) -> EmbeddedFacts:
-    return ended_envelope(EmbeddedFacts, received.envelope, end, step)
-
-
 def drop_near_duplicates(
     facts: Sequence[EmbeddedFact], threshold: float
 ) -> tuple[tuple[EmbeddedFact, ...], tuple[DroppedStatement, ...]]:
-    """Keep the first of facts that say the same; tell what fell to which similarity.
+    """The facts without later ones that say the same as an earlier one, and those, with their similarity.
 
-    Vectors with a cosine above `threshold` say so where they can vouch for their texts, or where the words are equal.
+    A similarity above `threshold` counts where the words are equal or `texts_equivalent`.
     """
     if len(facts) == 1:
         return tuple(facts), ()
@@ -88,20 +86,3 @@ def _may_be_duplicates(one: ExtractedFact, other: ExtractedFact) -> bool:
     if subjects_differ(one, other):
         return False
     return one.content_hash == other.content_hash or texts_equivalent(one.text, other.text)
-
-
-def cosine_similarity(one: Sequence[float], other: Sequence[float]) -> float:
-    """The similarity of two vectors of any length; 0 where one has none."""
-    lengths = math.hypot(*one) * math.hypot(*other)
-    return sum(map(mul, one, other)) / lengths if lengths else 0.0
-
-
-def _step(embedded: EmbeddingResult, dropped: Sequence[DroppedStatement]) -> Step:
-    return Step(
-        stage="embed",
-        milliseconds=embedded.milliseconds,
-        model=embedded.model,
-        embedding_calls=embedded.calls,
-        input_tokens=embedded.tokens,
-        dropped=tuple(dropped),
-    )

@@ -1,17 +1,17 @@
-"""How a stage says that a turn has come to its end before its time."""
+"""The exception that ends one source without stopping the stage."""
 
 from typing import Literal
 
-from mnemolog.schemas.envelopes import End
+from mnemolog.schemas.envelopes import MAX_DETAIL, End
 from mnemolog.schemas.provenance import Step
 from mnemolog.streams.errors import StreamsError
 
 
 class SourceEndedError(StreamsError):
-    """This turn cannot go on, others can: its bytes go to the dead letters and its end to the log.
+    """This source cannot go on, others can: its bytes go to the dead letters and its end to the log.
 
-    `step` is what the stage has spent on it. `possibly_systemic` says that it may be no fault of this turn: a model
-    that refuses one is one thing, a model that refuses all is misconfigured.
+    `step` is what the stage has spent on it. `possibly_systemic` marks what may be no fault of this source: a model
+    that refuses every prompt is misconfigured.
     """
 
     def __init__(
@@ -28,4 +28,4 @@ class SourceEndedError(StreamsError):
         self.detail = detail
         self.step = step
         self.possibly_systemic = possibly_systemic
-        self.end = End(outcome=outcome, reason=reason, detail=detail)
+        self.end = End(outcome=outcome, reason=reason, detail=detail[:MAX_DETAIL])

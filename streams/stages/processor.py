@@ -1,6 +1,6 @@
-"""One stage's handling of one record: read, drop repeats, work, send durably; whatever happens, the turn goes on.
+"""Takes one record through a stage: read, drop repeats, work, send durably. Every record leaves an output.
 
-What concerns this record alone (a refused prompt, bytes that are none of ours) ends the turn, with a dead letter.
+What concerns this record alone (a refused prompt, undecodable bytes) ends its source, with a dead letter.
 What concerns the stage (the database, the producer, a newer schema) escapes, and crashes it unacknowledged.
 """
 
@@ -14,28 +14,22 @@ import psycopg
 import structlog
 
 from mnemolog.schemas.envelopes import End
-from mnemolog.schemas.provenance import Origin, Stage, Step
+from mnemolog.schemas.provenance import Stage, Step
 from mnemolog.streams import metrics
 from mnemolog.streams.errors import RecordTooLarge, StageCrash
 from mnemolog.streams.kafka.dead_letters import DeadLetterWriter
 from mnemolog.streams.kafka.dedup import SeenOrigins
 from mnemolog.streams.kafka.record import KafkaRecord, RecordMetadata
 from mnemolog.streams.kafka.sender import Sender
+from mnemolog.streams.stages.envelope import StageInput
 from mnemolog.streams.stages.errors import SourceEndedError
 
 log = structlog.get_logger(__name__)
 
-# What a single record's content can provoke by a fault in this program; anything else is the stage's trouble.
+# What one record's content can cause through a fault of this program; any other error concerns the stage.
 RECORD_ERRORS = (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError, psycopg.DataError)
-# So many turns in a row do not all carry poison: the fault is the stage's, or its model's.
+# So many records in a row are not all at fault: it is the stage, or its model.
 MAX_CONSECUTIVE_FAILURES = 20
-
-
-class StageInput(Protocol):
-    @property
-    def source_id(self) -> str: ...
-    @property
-    def origin(self) -> Origin: ...
 
 
 class StageOutput(Protocol):
@@ -50,10 +44,10 @@ O = TypeVar("O", bound=StageOutput)  # noqa: E741 -- the usual name of an output
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StageDefinition(Generic[I, O]):
-    """What a stage is made of.
+    """The parts of a stage.
 
-    `read` never fails for bad bytes: it gives an input that `work` will end. `work` gives None where the turn has
-    its end already. `finish` makes the output of a turn that ends here.
+    `read` does not fail for bad bytes: `work` ends such an input. `work` gives None where the source was committed
+    before. `finish` makes the output of a source that ends here.
     """
 
     stage: Stage
@@ -77,17 +71,17 @@ class StageProcessor(Generic[I, O]):
         self._consecutive_failures = 0
 
     async def __call__(self, record: KafkaRecord) -> None:
-        started = perf_counter()
-        steps = self._definition
-        given = steps.read(record)
-        if given.origin.position in self._seen:
-            metrics.REPEATS_DROPPED.labels(stage=steps.stage).inc()
+        started, stage = perf_counter(), self._definition.stage
+        stage_input = self._definition.read(record)
+        position = stage_input.envelope.origin.position
+        if position in self._seen:
+            metrics.REPEATS_DROPPED.labels(stage=stage).inc()
             return
-        output = await self._run_work(given, record)
+        output = await self._run_work(stage_input, record)
         if output is not None:
-            await self._send(given, record, output)
-        self._seen.add(given.origin.position)
-        metrics.STAGE_SECONDS.labels(stage=steps.stage).observe(perf_counter() - started)
+            await self._send(stage_input, record, output)
+        self._seen.add(position)
+        metrics.STAGE_SECONDS.labels(stage=stage).observe(perf_counter() - started)
 
     async def _run_work(self, stage_input: I, record: KafkaRecord) -> O | None:
         try:
@@ -119,11 +113,13 @@ class StageProcessor(Generic[I, O]):
             reason=error.reason,
             detail=error.detail,
             tries=max(1, error.step.llm_calls if error.step else 1),
-            source_id=stage_input.source_id,
+            source_id=stage_input.envelope.source_id,
         )
         return self._definition.finish(stage_input, error.end, error.step)
 
     def _count_failure(self, error: Exception) -> None:
         self._consecutive_failures += 1
         if self._consecutive_failures > MAX_CONSECUTIVE_FAILURES:
-            raise StageCrash(f"{self._consecutive_failures} turns in a row failed, the last with {error!r}") from error
+            raise StageCrash(
+                f"{self._consecutive_failures} records in a row failed, the last with {error!r}"
+            ) from error

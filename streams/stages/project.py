@@ -8,8 +8,7 @@ from mnemolog.projections.rebuild.log_source import LogSource
 from mnemolog.projections.write.projector import LogRecord, Projector
 from mnemolog.streams import metrics
 from mnemolog.streams.errors import LogMismatch
-from mnemolog.streams.kafka.faust_patches import StartOffsetLookup
-from mnemolog.streams.kafka.record import KafkaRecord
+from mnemolog.streams.kafka.record import KafkaRecord, StartOffsetLookup
 
 
 class ProjectStage:

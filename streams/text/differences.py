@@ -1,12 +1,12 @@
-"""What two vectors cannot tell: whether two texts differ in a number, a date, a unit, a negation or a name.
+"""Finds differences of two texts that vectors miss: in a number, date, unit, negation or name.
 
-By word lists and capitals, in six languages. It may see a difference where there is none: that costs a question. What
-it cannot read, or a vector cannot weigh, is the same only in the same words.
+By word lists and capitals, in six languages. A difference that is none costs an LLM call. What cannot be read, or is
+too long for a vector, is the same only in the same words.
 """
 
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final, Literal
@@ -29,7 +29,7 @@ MAX_COMPARED_CHARACTERS: Final = 1000
 MAX_COMPARED_WORDS: Final = 20
 """In a longer text one word more or less drowns: "early" for "late" in 41 words is .996 for all-MiniLM-L6-v2."""
 SPEAKER_SUBJECTS: Final = frozenset({"user", "the user", "speaker", "the speaker"})
-"""Subjects that name nobody."""
+"""Subjects that do not name a person."""
 Difference = Literal["number", "date", "unit", "negation", "name", "length", "script"]
 
 _PLAIN = str.maketrans({"\u2018": "'", "\u2019": "'", "\u02bc": "'", "\u00ad": None})
@@ -42,7 +42,6 @@ _ISO_DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 _THOUSANDS = re.compile(r"\d{1,3}(?:[.,]\d{3})+")
 _CLITIC = re.compile(r"(?<=[a-z])n't\b", re.IGNORECASE)
 _ELIDED = re.compile(r"\bn'(?=\w)", re.IGNORECASE)
-_GERMAN_COMPOUND = re.compile(r"(ein|zwei|drei|vier|fünf|sechs|sieben|acht|neun)und(\w+)")
 _SENTENCE_ENDS: Final = frozenset(".!?…\n")
 _CLAUSE_ENDS: Final = _SENTENCE_ENDS | frozenset(",;:")
 _CONJUNCTIONS: Final = frozenset({"and", "but", "und", "aber", "et", "mais", "y", "pero", "e", "mas", "ma"})
@@ -53,10 +52,9 @@ _STEM_LENGTH = 4
 
 @dataclass(frozen=True, slots=True)
 class _TextFeatures:
-    """What a text tells beside its drift, in its order: "from 9 to 5" is not "from 5 to 9".
+    """The details of a text, in its order: "from 9 to 5" is not "from 5 to 9".
 
-    `negations` are the stems of what each negation reaches. `is_latin` says whether the words are in a script of the
-    word lists.
+    `negations` are the stems of the words that each negation reaches. `is_latin`: all letters are Latin.
     """
 
     words: tuple[str, ...]
@@ -68,52 +66,58 @@ class _TextFeatures:
     is_latin: bool
 
 
-def differences(one: str, other: str) -> frozenset[Difference]:
-    """In what two texts differ that a reader would mind.
+_COMPARED: Final[Mapping[Difference, str]] = {
+    "number": "numbers",
+    "date": "dates",
+    "unit": "units",
+    "negation": "negations",
+    "name": "names",
+}
+"""The fields of `_TextFeatures` that are compared as they are."""
 
-    `length` where one is too long to have been embedded whole, or for each of its words to have counted; `script` where
-    one is in letters that the lists do not have. Both are said of other words only.
+
+def differences(one: str, other: str) -> frozenset[Difference]:
+    """In what two texts differ that matters.
+
+    `length`: one is too long for each of its words to count in its vector; `script`: one has letters that the word
+    lists do not have. Texts of equal words have neither.
     """
     if max(len(one), len(other)) > MAX_COMPARED_CHARACTERS:
         return frozenset({"length"})
     left, right = _features(one), _features(other)
-    found: list[Difference] = []
+    found: set[Difference] = set()
     if sorted(left.words) != sorted(right.words):
         if max(len(left.words), len(right.words)) > MAX_COMPARED_WORDS:
-            found.append("length")
+            found.add("length")
         if not (left.is_latin and right.is_latin):
-            found.append("script")
-    if left.numbers != right.numbers:
-        found.append("number")
-    if left.dates != right.dates:
-        found.append("date")
-    if left.units != right.units:
-        found.append("unit")
-    if left.negations != right.negations:
-        found.append("negation")
-    if left.names != right.names:
-        found.append("name")
+            found.add("script")
+    found.update(kind for kind, field in _COMPARED.items() if getattr(left, field) != getattr(right, field))
     return frozenset(found)
 
 
 def texts_equivalent(one: str, other: str) -> bool:
-    """Whether likeness of vectors may stand for sameness of the texts."""
+    """Whether two texts whose vectors are alike may be taken to say the same."""
     return not differences(one, other)
 
 
+def subjects_compatible(one: str | None, other: str | None) -> bool:
+    """Whether two subjects can be the same: unless both are named, and differently."""
+    named = {normalise(one or ""), normalise(other or "")}
+    return "" in named or bool(named & SPEAKER_SUBJECTS) or len(named) == 1
+
+
 def subjects_differ(one: ExtractedFact | Candidate, other: ExtractedFact | Candidate) -> bool:
-    """Whether equal words are said of two: "I like tea" names nobody, and their subjects are named and differ."""
-    subjects = (normalise(one.subject or ""), normalise(other.subject or ""))
-    if not all(subjects) or subjects[0] == subjects[1] or SPEAKER_SUBJECTS & {*subjects}:
+    """Whether two texts that name nobody, as "I like tea", have different subjects."""
+    if subjects_compatible(one.subject, other.subject):
         return False
     texts = (normalise(one.text), normalise(other.text))
-    return not any(subject in text for subject in subjects for text in texts)
+    return not any(normalise(fact.subject or "") in text for fact in (one, other) for text in texts)
 
 
 def missing_details(parents: Iterable[str], merged: str) -> frozenset[str]:
-    """The numbers, dates, names and negations that `parents` tell and `merged` does not, as they are to be told of.
+    """The numbers, dates, names and negations of `parents` that `merged` lacks, as a complaint can name them.
 
-    Words that may mean something else are overlooked: nobody is blamed for what is not certain.
+    Words that may mean something else are ignored.
     """
     kept, folded = _tokens(merged), _plain(merged).casefold()
     told, negated = {*_numbers(kept), *_dates(kept)}, _negates(kept)
@@ -128,7 +132,7 @@ def missing_details(parents: Iterable[str], merged: str) -> frozenset[str]:
     return frozenset(gone)
 
 
-@lru_cache(maxsize=4096)  # a fact's candidates are read once for each, and known facts again and again
+@lru_cache(maxsize=4096)  # a known fact is compared with many new ones
 def _features(text: str) -> _TextFeatures:
     tokens = _tokens(text)
     return _TextFeatures(
@@ -136,7 +140,11 @@ def _features(text: str) -> _TextFeatures:
         numbers=tuple(_numbers(tokens)),
         dates=tuple(_dates(tokens)),
         units=tuple(_units(tokens)),
-        negations=frozenset(_negations(tokens)),
+        negations=frozenset(
+            frozenset(_negated_stems(tokens[place + 1 : place + 1 + _NEGATION_REACH]))
+            for place, token in enumerate(tokens)
+            if token.casefold() in NEGATIONS
+        ),
         names=tuple(_names(tokens)),
         is_latin=_NON_LATIN.search(_plain(text)) is None,
     )
@@ -165,8 +173,6 @@ def _numbers(tokens: list[str]) -> Iterator[str]:
                 yield _normalised_number(word)
         elif word in NUMBERS:
             yield NUMBERS[word]
-        elif (compound := _GERMAN_COMPOUND.fullmatch(word)) and compound[2] in TENS:
-            yield str(int(TENS[compound[2]]) + int(ONES.get(compound[1], "1")))
         place += 1
 
 
@@ -196,12 +202,6 @@ def _units(tokens: list[str]) -> Iterator[str]:
 
 def _negates(tokens: list[str]) -> bool:
     return any(token.casefold() in NEGATIONS for token in tokens)
-
-
-def _negations(tokens: list[str]) -> Iterator[frozenset[str]]:
-    for place, token in enumerate(tokens):
-        if token.casefold() in NEGATIONS:
-            yield frozenset(_negated_stems(tokens[place + 1 : place + 1 + _NEGATION_REACH]))
 
 
 def _negated_stems(tokens: list[str]) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""The demonstration plays to its end on servers of its own."""
+"""The demonstration runs to its end on servers of its own."""
 
 import json
 from typing import Any

@@ -1,4 +1,4 @@
-"""Without a line of this project: kcat publishes turns and orders by the documented JSON, psql reads the facts."""
+"""Without any code of this project: kcat publishes turns and commands as documented JSON, psql reads the facts."""
 
 import subprocess
 from collections.abc import Callable
@@ -7,7 +7,8 @@ import psycopg
 import pytest
 
 from tests.support.harnesses.command_line import TIMEOUT_SECONDS, CommandLine
-from tests.support.polling import eventually, required_program
+from tests.support.polling import eventually
+from tests.support.programs import required_program
 
 pytestmark = [pytest.mark.kafka, pytest.mark.postgres]
 
@@ -26,7 +27,7 @@ QUERY = "SELECT text, status FROM facts WHERE user_id = 'alice'"
 async def test_kcat_publishes_and_psql_reads(shell: CommandLine) -> None:
     topic = f"{shell.settings['TOPIC_PREFIX']}conversation_turns"
     subprocess.run(
-        [required_program("kcat", "kcat"), "-P", "-b", shell.settings["KAFKA"], "-t", topic, "-k", "default/alice"],
+        [required_program("kcat"), "-P", "-b", shell.settings["KAFKA"], "-t", topic, "-k", "default/alice"],
         input=TURN.encode(),
         timeout=TIMEOUT_SECONDS,
         check=True,
@@ -34,7 +35,7 @@ async def test_kcat_publishes_and_psql_reads(shell: CommandLine) -> None:
     await eventually(rows_of(shell, QUERY))
     read = subprocess.run(
         [
-            required_program("psql", "postgresql-client"),
+            required_program("psql"),
             "--no-psqlrc",
             "--tuples-only",
             "--no-align",
@@ -54,7 +55,7 @@ async def test_a_turn_without_a_key_reaches_its_users_partition(shell: CommandLi
     topic = f"{shell.settings['TOPIC_PREFIX']}conversation_turns"
     unkeyed = TURN.replace("kcat-1", "kcat-2").replace("alice", "albert").replace("Alice", "Albert")
     subprocess.run(
-        [required_program("kcat", "kcat"), "-P", "-b", shell.settings["KAFKA"], "-t", topic],
+        [required_program("kcat"), "-P", "-b", shell.settings["KAFKA"], "-t", topic],
         input=unkeyed.encode(),
         timeout=TIMEOUT_SECONDS,
         check=True,
@@ -63,12 +64,12 @@ async def test_a_turn_without_a_key_reaches_its_users_partition(shell: CommandLi
     assert found == [("Albert lives in Lisbon.",)]
 
 
-async def test_kcat_publishes_a_command(shell: CommandLine) -> None:
+def test_kcat_publishes_a_command(shell: CommandLine) -> None:
     turn = TURN.replace("kcat-1", "kcat-4").replace("alice", "anton").replace("Alice", "Anton")
     shell.json("publish", "-", "--wait", stdin=turn)
     subprocess.run(
         [
-            required_program("kcat", "kcat"),
+            required_program("kcat"),
             *("-P", "-X", "partitioner=murmur2_random", "-k", "default/anton"),
             *("-b", shell.settings["KAFKA"], "-t", f"{shell.settings['TOPIC_PREFIX']}conversation_turns"),
         ],
@@ -80,11 +81,11 @@ async def test_kcat_publishes_a_command(shell: CommandLine) -> None:
     assert shell.json("facts", "--user", "anton") == []
 
 
-async def test_kcat_reads_the_log(shell: CommandLine) -> None:
+def test_kcat_reads_the_log(shell: CommandLine) -> None:
     topic = f"{shell.settings['TOPIC_PREFIX']}memory_events"
     shell.json("publish", "-", "--wait", stdin=TURN.replace("kcat-1", "kcat-3"))
     read = subprocess.run(
-        [required_program("kcat", "kcat"), "-C", "-e", "-q", "-b", shell.settings["KAFKA"], "-t", topic],
+        [required_program("kcat"), "-C", "-e", "-q", "-b", shell.settings["KAFKA"], "-t", topic],
         capture_output=True,
         text=True,
         timeout=TIMEOUT_SECONDS,

@@ -1,4 +1,4 @@
-"""Everything that a user can order on the command line, on one running installation."""
+"""Every command about facts, policies and undo on the command line, on one running installation."""
 
 import json
 from collections.abc import Sequence
@@ -7,20 +7,14 @@ from uuid import uuid4
 
 import pytest
 
-from tests.support.harnesses.command_line import CommandLine, CommandOutput, InProcessCommandLine, turn_json
+from tests.support.harnesses.command_line import CommandLine, CommandOutput, turn_json
 
 pytestmark = [pytest.mark.kafka, pytest.mark.postgres]
 
 
-@pytest.fixture
-def shell(shell: CommandLine) -> CommandLine:
-    """The same installation, asked from within this process."""
-    return InProcessCommandLine(folder=shell.folder, settings=shell.settings)
-
-
-def publish_records(shell: CommandLine, user: str, *contents: str, **dimensions: str) -> None:
+def publish_turns(shell: CommandLine, user: str, *contents: str, **dimensions: str) -> None:
     """Let `user` say these things, a turn each, on days that follow one another."""
-    told = [
+    turns = [
         turn_json(
             f"{user}-{number}{''.join(dimensions.values())}",
             content,
@@ -30,7 +24,7 @@ def publish_records(shell: CommandLine, user: str, *contents: str, **dimensions:
         )
         for number, content in enumerate(contents)
     ]
-    tally = shell.json("publish", "-", "--wait", stdin="\n".join(told))
+    tally = shell.json("publish", "-", "--wait", stdin="\n".join(turns))
     assert tally["ends"] == {"facts": len(contents)}, tally
 
 
@@ -61,7 +55,7 @@ def assert_rejected(done: CommandOutput, reason: str) -> None:
 
 
 def test_update_and_correct_put_another_text_in_the_place_of_a_fact(shell: CommandLine) -> None:
-    publish_records(shell, "oda", "I live in Berlin.", "I own a dog.")
+    publish_turns(shell, "oda", "I live in Berlin.", "I own a dog.")
     berlin = fact_id_of(facts(shell, "oda"), "Berlin")
     end = shell.json("update", berlin, "Oda lives in Potsdam.", "--value", "Potsdam", "--user", "oda", "--actor", "Jo")
     assert (end["status"], end["success"], end["order"], end["actor"]) == ("done", True, "update", "Jo")
@@ -76,7 +70,7 @@ def test_update_and_correct_put_another_text_in_the_place_of_a_fact(shell: Comma
 
 
 def test_many_facts_are_updated_at_once_from_a_file(shell: CommandLine) -> None:
-    publish_records(shell, "abe", "I live in Berlin.", "I own a dog.")
+    publish_turns(shell, "abe", "I live in Berlin.", "I own a dog.")
     known = facts(shell, "abe")
     berlin, dog = ({"fact_id": fact_id_of(known, word)} for word in ("Berlin", "dog"))
     edits = [berlin | {"text": "Abe lives in Potsdam.", "value": "Potsdam"}, dog | {"text": "Abe owns a cat."}]
@@ -85,13 +79,13 @@ def test_many_facts_are_updated_at_once_from_a_file(shell: CommandLine) -> None:
     assert shell.json("batch-update", "edits.jsonl", "--user", "abe")["facts_updated"] == 2
     assert texts(shell, "abe") == {"Abe lives in Potsdam.", "Abe owns a cat."}
     assert_rejected(shell.run("batch-update", "edits.jsonl", "--user", "abe", "--json"), "closed_fact")
-    for line, words in (("[1]", "line 1 is no object"), ("{", "line 1 is no JSON")):
+    for line, words in (("[1]", "line 1 is not a JSON object"), ("{", "line 1 is not valid JSON")):
         done = shell.run("batch-update", "-", "--user", "abe", stdin=line)
         assert (done.code, words in stderr_text(done)) == (2, True), done
 
 
 def test_delete_takes_all_of_the_facts_or_none_and_undo_brings_them_back(shell: CommandLine) -> None:
-    publish_records(shell, "ben", "I live in Berlin.", "I own a dog.", "I like tea.")
+    publish_turns(shell, "ben", "I live in Berlin.", "I own a dog.", "I like tea.")
     before = texts(shell, "ben")
     berlin, dog = fact_id_of(facts(shell, "ben"), "Berlin"), fact_id_of(facts(shell, "ben"), "dog")
     assert_rejected(shell.run("delete", berlin, str(uuid4()), "--user", "ben", "--json"), "unknown_fact")
@@ -107,8 +101,8 @@ def test_delete_takes_all_of_the_facts_or_none_and_undo_brings_them_back(shell: 
 
 
 def test_nobody_touches_the_memory_of_another(shell: CommandLine) -> None:
-    publish_records(shell, "cleo", "I live in Berlin.")
-    publish_records(shell, "carl", "I live in Bonn.")
+    publish_turns(shell, "cleo", "I live in Berlin.")
+    publish_turns(shell, "carl", "I live in Bonn.")
     before = facts(shell, "cleo", "--all")
     berlin = before[0]["fact_id"]
     for order in (
@@ -124,7 +118,7 @@ def test_nobody_touches_the_memory_of_another(shell: CommandLine) -> None:
 
 
 def test_delete_all_asks_for_a_yes_and_can_be_for_some_or_for_everybody(shell: CommandLine) -> None:
-    publish_records(shell, "dora", "I live in Berlin.", "I own a dog.")
+    publish_turns(shell, "dora", "I live in Berlin.", "I own a dog.")
     hesitant = shell.run("delete-all", "--user", "dora")
     assert (hesitant.code, "add --yes" in stderr_text(hesitant)) == (2, True)
     assert shell.json("delete-all", "--key", "home_city", "--yes", "--user", "dora")["facts_deleted"] == 1
@@ -133,14 +127,14 @@ def test_delete_all_asks_for_a_yes_and_can_be_for_some_or_for_everybody(shell: C
     assert texts(shell, "dora") == set()
     assert shell.json("delete-all", "--yes", "--user", "dora")["status"] == "done"
     for run in ("1", "2"):
-        publish_records(shell, "dora", "I like tea.", run_id=run)
+        publish_turns(shell, "dora", "I like tea.", run_id=run)
     ends = shell.json("delete-all", "--yes", "--user", "dora", "--run", "*")
     assert [end["facts_deleted"] for end in ends] == [1, 1]
     assert shell.json("delete-all", "--yes", "--user", "dora", "--run", "*") == []
 
 
 def test_what_was_held_back_is_confirmed(shell: CommandLine) -> None:
-    publish_records(shell, "emma", "I'm allergic to peanuts.", "I'm not allergic to peanuts.")
+    publish_turns(shell, "emma", "I'm allergic to peanuts.", "I'm not allergic to peanuts.")
     (waiting,) = shell.json("pending", "--user", "emma")
     (old,) = waiting["challenged"]
     end = shell.json("confirm", waiting["fact"]["fact_id"], "--user", "emma")
@@ -154,7 +148,7 @@ def test_what_was_held_back_is_confirmed(shell: CommandLine) -> None:
 
 
 def test_undo_refuses_where_later_decisions_build_on_it_unless_they_go_too(shell: CommandLine) -> None:
-    publish_records(shell, "finn", "I live in Berlin.", "I moved to Munich!")
+    publish_turns(shell, "finn", "I live in Berlin.", "I moved to Munich!")
     done = shell.run("undo", "--turn", "finn-0", "--user", "finn", "--json")
     assert_rejected(done, "built_upon")
     assert "finn-1" in done.json["error"]
@@ -164,7 +158,7 @@ def test_undo_refuses_where_later_decisions_build_on_it_unless_they_go_too(shell
 
 def test_what_a_model_decided_in_some_time_is_undone_for_everybody(shell: CommandLine) -> None:
     for user in ("gil", "gus"):
-        publish_records(shell, user, "I live in Berlin.", "I moved to Munich!", tenant="trial")
+        publish_turns(shell, user, "I live in Berlin.", "I moved to Munich!", tenant="trial")
     trial = ("--user", "*", "--tenant", "trial")
     end = shell.json("status", "gil-1trial", "--tenant", "trial", "--verbose")
     (decision,) = end["trace"]["decisions"]
@@ -181,7 +175,7 @@ def test_what_a_model_decided_in_some_time_is_undone_for_everybody(shell: Comman
 def test_policies_are_set_and_shown(shell: CommandLine) -> None:
     end = shell.json("policy", "set", "--add-only", "--turns-per-minute", "100", "--note", "trial", "--user", "hans")
     assert end["status"] == "done"
-    publish_records(shell, "hans", "I live in Berlin.", "I moved to Munich!")
+    publish_turns(shell, "hans", "I live in Berlin.", "I moved to Munich!")
     assert len(texts(shell, "hans")) == 2
     shown = shell.json("policy", "show", "--user", "hans")
     assert shown["tenant"] is None
@@ -203,15 +197,16 @@ def test_a_turn_that_comes_again_after_a_limit_is_told_its_new_end(shell: Comman
 
 
 def test_people_are_told_what_was_done_and_why_not(shell: CommandLine) -> None:
-    publish_records(shell, "isa", "I live in Berlin.")
+    publish_turns(shell, "isa", "I live in Berlin.")
     berlin = fact_id_of(facts(shell, "isa"), "Berlin")
     done = shell.run("delete", berlin, "--user", "isa")
     assert (done.code, "fact_retracted" in done.stdout) == (0, True)
     done = shell.run("delete", berlin, "--user", "isa")
     assert (done.code, "closed_fact" in done.stdout) == (1, True)
     done = shell.run("delete-all", "--yes", "--user", "nobody-*", "--wait", "0")
-    assert (done.code, "ordered" in done.stdout) == (0, True)
-    assert "nothing was ordered" in shell.run("delete-all", "--yes", "--user", "nobody", "--run", "*").stdout
+    assert (done.code, "sent; `mnemolog status" in done.stdout) == (0, True)
+    nobody = shell.run("delete-all", "--yes", "--user", "nobody", "--run", "*")
+    assert "no scope matches: no command was sent" in nobody.stdout
 
 
 def test_a_command_that_is_not_waited_for_is_pending(shell: CommandLine) -> None:
@@ -224,12 +219,12 @@ def test_a_command_that_is_not_waited_for_is_pending(shell: CommandLine) -> None
     ("order", "words"),
     [
         (("delete", "not-an-id", "--user", "oda"), "UUID"),
-        (("delete", str(uuid4())), "name the user_id or the agent_id"),
+        (("delete", str(uuid4())), "give a user_id or an agent_id"),
         (("delete", str(uuid4()), "--user", "*"), "one exact scope"),
         (("resolve", str(uuid4()), "merge", "--user", "oda"), "needs the merged text"),
-        (("correct", str(uuid4()), "x", "--ended", "soon", "--user", "oda"), "is no time"),
-        (("undo", "--user", "oda"), "say what to undo"),
-        (("undo", "--turn", "t", "--model", "m", "--user", "oda"), "say what to undo"),
+        (("correct", str(uuid4()), "x", "--ended", "soon", "--user", "oda"), "is not a valid time"),
+        (("undo", "--user", "oda"), "give one of --event"),
+        (("undo", "--turn", "t", "--model", "m", "--user", "oda"), "give one of --event"),
         (("undo", "--model", "m", "--user", "oda"), "need --since"),
         (("undo", "--turn", "t", "--user", "*"), "one exact scope"),
         (("policy", "set", "--confidence", "high", "--user", "oda"), "'standard' or 'cautious'"),

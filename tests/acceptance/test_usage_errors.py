@@ -1,11 +1,12 @@
-"""What is wrong is told in one line of what and one of what to do, with the exit code for its kind."""
+"""An error is one line that says what is wrong and one that says what to do; each kind has its exit code."""
 
 import pytest
 
-from tests.acceptance.conftest import server_settings
-from tests.support.harnesses.command_line import CommandLine, turn_json
+from tests.support.harnesses.command_line import CommandLine, InProcessCommandLine, server_settings, turn_json
 
 NOBODY = "127.0.0.1:9"
+SERVING = ("up", "worker")
+"""Commands that end their process: these run in one of their own, and show the exit codes of the program itself."""
 AWAY = {"KAFKA": NOBODY, "POSTGRES": f"postgresql://mnemolog@{NOBODY}/x"}
 
 
@@ -23,14 +24,19 @@ AWAY = {"KAFKA": NOBODY, "POSTGRES": f"postgresql://mnemolog@{NOBODY}/x"}
         (("publish", "no-such-file"), AWAY, 2, "no-such-file"),
         (("facts",), AWAY, 2, "name a user_id or an agent_id"),
         (("facts", "--user", "mira", "--tenant", "*"), AWAY, 2, "MNEMOLOG_TENANT"),
-        (("diff", "--since", "yesterday", "--user", "mira"), AWAY, 2, "is no time"),
+        (("diff", "--since", "yesterday", "--user", "mira"), AWAY, 2, "is not a valid time"),
         (("history", "no-uuid"), AWAY, 2, "valid UUID"),
-        (("worker", "extrct"), AWAY, 2, "extrct is no stage"),
+        (("worker", "extrct"), AWAY, 2, "extrct is not a stage"),
         (("search", "x", "--user", "mira", "-n", "1000"), AWAY, 2, "less than or equal to 100"),
         (("fact",), {}, 2, "fact"),
         (("settings",), {"PARTITIONS": "many"}, 2, "MNEMOLOG_PARTITIONS"),
-        (("settings",), {"PARTITION": "4"}, 2, "MNEMOLOG_PARTITION is no setting: did you mean MNEMOLOG_PARTITIONS?"),
-        (("settings",), {"CATEGORIES": "hobby"}, 2, "MNEMOLOG_CATEGORIES is no JSON"),
+        (
+            ("settings",),
+            {"PARTITION": "4"},
+            2,
+            "MNEMOLOG_PARTITION is not a setting: did you mean MNEMOLOG_PARTITIONS?",
+        ),
+        (("settings",), {"CATEGORIES": "hobby"}, 2, "MNEMOLOG_CATEGORIES is not valid JSON"),
         (("settings",), {"TENANT": "a/b"}, 2, "MNEMOLOG_TENANT: a tenant has no '/'"),
         (("settings",), {"HEARTBEAT_INTERVAL": "20"}, 2, "error: MNEMOLOG_HEARTBEAT_INTERVAL has to be less"),
         (
@@ -39,16 +45,16 @@ AWAY = {"KAFKA": NOBODY, "POSTGRES": f"postgresql://mnemolog@{NOBODY}/x"}
             2,
             "error: MNEMOLOG_CONFLICT_THRESHOLD must not be above",
         ),
-        (("up",), {"POSTGRES": "sqlite://x"}, 2, "MNEMOLOG_POSTGRES is no URL"),
+        (("up",), {"POSTGRES": "sqlite://x"}, 2, "MNEMOLOG_POSTGRES is not a valid database URL"),
         (("up",), {"KAFKA": "localhost"}, 2, "write host:port"),
     ],
 )
-def test_it_is_told(
+def test_a_wrong_use_is_explained(
     empty_shell: CommandLine, arguments: tuple[str, ...], settings: dict[str, str], code: int, words: str
 ) -> None:
-    done = CommandLine(folder=empty_shell.folder, settings=settings).run(
-        *arguments, stdin=turn_json("t-1", "I live in Bern.")
-    )
+    command_line = CommandLine if arguments[0] in SERVING else InProcessCommandLine
+    shell = command_line(folder=empty_shell.folder, settings=settings)
+    done = shell.run(*arguments, stdin=turn_json("t-1", "I live in Bern."))
     assert done.code == code, done
     assert words in " ".join(done.stderr.replace("│", " ").split())
     assert "Traceback" not in done.stderr
@@ -74,10 +80,11 @@ def test_help_is_written_to_stdout(empty_shell: CommandLine) -> None:
 def test_a_database_without_tables_says_migrate(
     bootstrap: str, database_without_tables: str, empty_shell: CommandLine
 ) -> None:
-    shell = CommandLine(folder=empty_shell.folder, settings=server_settings(bootstrap, database_without_tables))
+    settings = server_settings(bootstrap, database_without_tables)
+    shell = InProcessCommandLine(folder=empty_shell.folder, settings=settings)
     done = shell.run("facts", "--user", "mira")
     assert (done.code, "mnemolog migrate" in done.stderr) == (2, True), done
-    worker = shell.run("worker", seconds=60)
+    worker = CommandLine(folder=empty_shell.folder, settings=settings).run("worker", seconds=60)
     assert (worker.code, "mnemolog migrate" in worker.stderr) == (2, True), worker
     assert shell.run("migrate").code == 0
     assert shell.json("facts", "--user", "mira") == []

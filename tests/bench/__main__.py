@@ -12,7 +12,7 @@ from pathlib import Path
 
 from tests.bench.page import page
 from tests.bench.plan import FULL, QUICK, measure
-from tests.bench.processes import ROOT
+from tests.support.paths import ROOT
 
 
 def main() -> None:

@@ -64,7 +64,7 @@ async def measure_command_latency(
 async def _issue_commands(
     client: MemoryClient, connection: AsyncConnection[TupleRow], user_id: str, fact_id: str, prefix: str
 ) -> AsyncIterator[tuple[str, CommandReceipt]]:
-    """One order after the other; the next one is given when the one before has come to its end."""
+    """One command after the other; the next one is published when the one before has its end."""
     update, delete, undo = (f"{prefix}{kind}-{user_id}" for kind in KINDS)
     text = " ".join(sentence("updated", user_id)).capitalize() + "."
     yield "update", await client.update(fact_id, text, user_id=user_id, command_id=update)

@@ -12,8 +12,8 @@ import psutil
 
 from mnemolog.schemas.provenance import Stage
 from mnemolog.streams.settings import StreamsSettings
+from tests.support.paths import ROOT
 
-ROOT: Final = Path(__file__).parents[2]
 READY_SECONDS: Final = 60
 STOP_SECONDS: Final = 60
 

@@ -174,10 +174,10 @@ class TurnPublisher:
         try:
             end = time.perf_counter() + seconds
             while (done := await self._watch.done()) < at_least or time.perf_counter() < end:
-                letters = [OutgoingRecord.of(turn) for turn in islice(self._turns, IN_FLIGHT - (self.published - done))]
-                receipts = [receipt async for receipt in publisher.publish_stream(as_async(letters))]
+                records = [OutgoingRecord.of(turn) for turn in islice(self._turns, IN_FLIGHT - (self.published - done))]
+                receipts = [receipt async for receipt in publisher.publish_stream(as_async(records))]
                 assert not any(receipt.error for receipt in receipts)
-                self.published += len(letters)
+                self.published += len(records)
                 await asyncio.sleep(POLL_SECONDS)
         finally:
             await publisher.close()

@@ -1,4 +1,4 @@
-"""Every stage in a process of its own, killed again and again while turns come in; then the books are balanced.
+"""Every stage in a process of its own, killed again and again while turns come in; then log and tables are checked.
 
 `make chaos` runs more rounds (MNEMOLOG_CHAOS_ROUNDS) with a seed of its own (MNEMOLOG_CHAOS_SEED repeats one).
 """
@@ -30,6 +30,7 @@ from tests.support.harnesses.worker_harness import (
     wait_for_outcomes,
     worker_settings,
 )
+from tests.support.paths import ROOT
 from tests.support.servers.kafka_client import read_all
 from tests.support.servers.openai_server import OpenAiServer
 
@@ -41,11 +42,10 @@ USERS = 30
 TURNS_EACH = max(10, 3 * ROUNDS)
 LATENCY_SECONDS = 0.2
 LONGEST_LIFE_SECONDS = 1.0
-ROOT = Path(__file__).parents[2]
 
 
 def statement_of(user: int, number: int) -> str:
-    """Every third turn repeats the one before it, which only one who reads their own writes can see."""
+    """Every third turn repeats the one before it, which only a resolver that reads its own writes notices."""
     return f"User {user} tells thing {number - 1 if number % 3 == 2 else number}."
 
 
@@ -100,13 +100,13 @@ class WorkerProcesses:
 
 @asynccontextmanager
 async def workers(settings: StreamsSettings, logs: Path) -> AsyncIterator[WorkerProcesses]:
-    crew = WorkerProcesses(settings, logs)
+    processes = WorkerProcesses(settings, logs)
     try:
         for stage in ALL_STAGES:
-            await crew.start(stage)
-        yield crew
+            await processes.start(stage)
+        yield processes
     finally:
-        codes = await crew.stop()
+        codes = await processes.stop()
     assert set(codes.values()) == {0}, codes
 
 
@@ -148,17 +148,19 @@ async def test_killing_every_stage_again_and_again_loses_and_doubles_nothing(
             f"{topic_suffix}-",
             provider="openai",
             base_url=server.base_url,
+            session_timeout=2.0,  # quick to notice a kill
+            heartbeat_interval=0.3,
             max_pending=64,
             conflict_threshold=0.97,  # the server's vectors mean nothing: only equal words are near
         )
         await ensure_topics(bootstrap, partitions=settings.partitions, prefix=settings.topic_prefix)
         turns = all_turns()
-        async with workers(settings, tmp_path) as crew:
+        async with workers(settings, tmp_path) as processes:
             victims = [stage for _ in range(ROUNDS) for stage in chance.sample(ALL_STAGES, len(ALL_STAGES))]
             for number, portion in enumerate(chunks(turns, len(victims))):
                 await publish_records(settings, *portion)
                 await asyncio.sleep(chance.uniform(0, LONGEST_LIFE_SECONDS))
-                await crew.kill(victims[number])
+                await processes.kill(victims[number])
                 print(f"chaos: {number + 1}/{len(victims)} killed {victims[number]}", flush=True)  # noqa: T201 -- progress
             outcomes = await wait_for_outcomes(database, len(turns), seconds=240)
         assert outcomes == {turn.turn_id: "facts" for turn in turns}
@@ -171,26 +173,28 @@ async def test_killing_every_stage_again_and_again_loses_and_doubles_nothing(
 
 
 async def assert_log_in_order(settings: StreamsSettings, turns: Sequence[Turn]) -> None:
-    """Per owner the first commits stand in the order of publication, and nothing is in the log that nobody said."""
+    """Per owner the first commits have the order of publication, and each belongs to a published turn."""
     assert settings.kafka is not None
     log = await read_all(settings.kafka, topic_name(MEMORY_EVENTS, settings.topic_prefix))
-    order: dict[str, dict[str, None]] = defaultdict(dict)
+    committed: dict[str, dict[str, None]] = defaultdict(dict)
     for record in log:
         commit = Commit.from_bytes(record.value)
-        order[commit.owner].setdefault(commit.source_id)
+        committed[commit.owner].setdefault(commit.source_id)
     published: dict[str, dict[str, None]] = defaultdict(dict)
-    for said_turn in turns:
-        published[said_turn.scope.owner][said_turn.turn_id] = None
-    assert {owner: list(ids) for owner, ids in order.items()} == {owner: list(ids) for owner, ids in published.items()}
+    for turn in turns:
+        published[turn.scope.owner][turn.turn_id] = None
+    assert {owner: list(ids) for owner, ids in committed.items()} == {
+        owner: list(ids) for owner, ids in published.items()
+    }
 
 
 async def assert_facts(database: str) -> None:
-    """Each thing is one active fact, mentioned as often as it was told, and no decision met a stale fact."""
+    """Each statement is one active fact, mentioned as often as it was published, and no decision met a stale fact."""
     found = await query_rows(database, "SELECT user_id, text, mention_count, status, stale FROM facts")
-    told: dict[tuple[str, str], int] = defaultdict(int)
+    mentions: dict[tuple[str, str], int] = defaultdict(int)
     for user in range(USERS):
         for number in range(TURNS_EACH):
-            told[f"user{user}", statement_of(user, number)] += 1
-    assert {(row["user_id"], row["text"]): row["mention_count"] for row in found} == told
-    assert len(found) == len(told)
+            mentions[f"user{user}", statement_of(user, number)] += 1
+    assert {(row["user_id"], row["text"]): row["mention_count"] for row in found} == mentions
+    assert len(found) == len(mentions)
     assert {(row["status"], row["stale"]) for row in found} == {("active", False)}

@@ -10,10 +10,12 @@ import pytest
 import pytest_asyncio
 
 from mnemolog.streams.llm.errors import ProviderConfigurationError
+from mnemolog.streams.llm.factory import build_embedder, build_openai_chat_model
 from mnemolog.streams.llm.minilm_embedder import MiniLmEmbedder
 from mnemolog.streams.llm.openai_client import Endpoint
 from mnemolog.streams.llm.openai_models import OpenAiEmbedder
 from mnemolog.streams.llm.ports import Embedder
+from mnemolog.streams.settings import StreamsSettings
 from tests.support.servers.openai_server import OpenAiServer
 
 TEXTS = ["Alice lives in Berlin.", "", " ", "🎈👩‍👩‍👧", "我住在柏林", "word " * 20_000, "Bob has a dog called Rex."]
@@ -81,7 +83,17 @@ async def test_like_texts_are_nearer_than_others(embedder: Embedder) -> None:
 
 
 async def test_an_installation_without_the_extra_is_told_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delitem(sys.modules, "mnemolog.streams.llm.minilm_network", raising=False)
+    monkeypatch.delitem(sys.modules, "mnemolog.streams.llm.minilm_embedder", raising=False)
     monkeypatch.setitem(sys.modules, "onnxruntime", None)
     with pytest.raises(ProviderConfigurationError, match=r"pip install 'mnemolog\[offline\]'"):
-        MiniLmEmbedder()
+        build_embedder(StreamsSettings(embedding_provider="offline"))
+
+
+def test_an_installation_without_openai_is_told_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in ("openai_models", "openai_client"):
+        monkeypatch.delitem(sys.modules, f"mnemolog.streams.llm.{module}", raising=False)
+    monkeypatch.setitem(sys.modules, "openai", None)
+    settings = StreamsSettings(provider="openai", base_url="http://localhost:1/v1")
+    for build in (build_embedder, build_openai_chat_model):
+        with pytest.raises(ProviderConfigurationError, match=r"pip install 'mnemolog\[openai\]'"):
+            build(settings)

@@ -7,9 +7,7 @@ is worse than its baseline.
 import argparse
 import asyncio
 import sys
-import tempfile
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
@@ -29,6 +27,7 @@ from tests.quality.rates import ScoredCase
 from tests.quality.recorded_replies import ReplyNotRecordedError
 from tests.quality.report import misses, report
 from tests.quality.scores import CaseResult, score, word_of
+from tests.support.databases import temporary_folder
 
 AT_ONCE: Final = {"offline": 4, "openai": 16}
 
@@ -92,21 +91,13 @@ def _single(errors: BaseExceptionGroup[BaseException]) -> Iterator[BaseException
 
 async def _run(cases: Sequence[Case], given: argparse.Namespace) -> list[CaseResult]:
     """Over a Postgres of the run's own, which goes away with it."""
-    with _folder() as folder:
+    with temporary_folder("mnemolog-quality-") as folder:
         async with await EmbeddedStack.start(folder / "data", kafka=False, test=True) as stack:
             await migrate(stack.postgres_url)
             settings = StreamsSettings(provider=given.provider, postgres=stack.postgres_url)
             chat, embedder = chosen_models(settings, record=given.record, replay=given.replay)
             async with in_process_pipeline(settings, chat, embedder) as running:
                 return await run_cases(running, cases, at_once=given.at_once or AT_ONCE[given.provider])
-
-
-@contextmanager
-def _folder() -> Iterator[Path]:
-    with tempfile.TemporaryDirectory(prefix="mnemolog-quality-") as name:
-        folder = Path(name)
-        folder.chmod(0o711)  # Postgres may run as another user, who has to be able to enter
-        yield folder
 
 
 def _compared(scored: Sequence[ScoredCase], given: argparse.Namespace) -> int:

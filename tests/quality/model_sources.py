@@ -1,9 +1,10 @@
-"""The models of a run: live, recorded on a tape, or played back from one."""
+"""The models of a run: live, recorded, or replayed from a recording."""
 
 from pathlib import Path
 
-from mnemolog.streams.llm.factory import build_chat_model, build_embedder
+from mnemolog.streams.llm.factory import build_embedder
 from mnemolog.streams.llm.ports import ChatModel, Embedder
+from mnemolog.streams.runtime.models import build_chat_model
 from mnemolog.streams.settings import StreamsSettings
 from tests.quality.recorded_replies import RecordedChatModel, RecordedEmbedder, recorded_models, write_models
 

@@ -7,9 +7,10 @@ from typing import Final
 
 from tests.quality.rates import ScoredCase, compute_rates
 from tests.quality.report import confusion_table, guards_line, rates_table
+from tests.support.paths import ROOT
 
 TEMPLATE: Final = Path(__file__).with_name("quality.md.in")
-PAGE: Final = Path(__file__).parents[2] / "docs" / "quality.md"
+PAGE: Final = ROOT / "docs" / "quality.md"
 
 
 def page(scored: Sequence[ScoredCase]) -> str:

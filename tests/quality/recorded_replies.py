@@ -1,4 +1,4 @@
-"""Replies of models on a tape: what a run was told can be told again, without a server.
+"""Recorded replies of models: a run can be repeated without a server.
 
 A tape is a folder with `chat.jsonl` and `embeddings.jsonl`. A completion is found by the hash of its messages and
 model, a vector by that of its text and model.

@@ -1,4 +1,4 @@
-"""What stands in the deployment's files, read for tests."""
+"""docker-compose.yml and the Dockerfile as data."""
 
 import json
 from functools import cache
@@ -8,7 +8,8 @@ from typing import Any, Final
 
 import yaml
 
-ROOT: Final = Path(__file__).resolve().parents[2]
+from tests.support.paths import ROOT
+
 IMAGE: Final = "mnemolog"
 
 

@@ -1,16 +1,12 @@
-"""Helpers that tests of every distance share."""
+"""Waiting for a condition."""
 
 from __future__ import annotations
 
 import asyncio
 import inspect
-import shutil
 import time
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
-from urllib.parse import urlsplit, urlunsplit
-
-import pytest
 
 T = TypeVar("T")
 POLL_SECONDS = 0.05
@@ -31,16 +27,3 @@ async def eventually(condition: Callable[[], T | Awaitable[T]], timeout: float =
         if time.monotonic() > deadline:
             raise AssertionError(f"not within {timeout} s; the last value was {value!r}")
         await asyncio.sleep(POLL_SECONDS)
-
-
-def required_program(name: str, package: str) -> str:
-    """The path of a program of Debian's. Skips the test where it is missing, which in CI is a failure."""
-    found = shutil.which(name)
-    if found is None:
-        pytest.skip(f"{name} is not installed (Debian: apt-get install {package})")
-    return found
-
-
-def with_database(url: str, name: str) -> str:
-    """The same Postgres server, another database."""
-    return urlunsplit(urlsplit(url)._replace(path=f"/{name}"))

@@ -1,4 +1,4 @@
-"""The conversation of the demonstration: three people, a week, one record that is broken."""
+"""The conversation of the demonstration: three people, one week, one invalid record."""
 
 from collections.abc import Iterator
 from datetime import date, datetime, timedelta
@@ -10,9 +10,9 @@ LAST_DAY = date(2026, 3, 7)
 
 
 def shifted_records(last_day: date) -> Iterator[bytes]:
-    """The records to publish, in their order, moved in time so that the last of them are of `last_day`.
+    """The records to publish, in their order, moved in time so that the last ones are of `last_day`.
 
-    One line is no JSON, as a client that is cut off while writing would send it; it stays as it is.
+    One line is not JSON, as of a client that was cut off while writing; it stays as it is.
     """
     shift = timedelta(days=(last_day - LAST_DAY).days)
     text = files("mnemolog.cli.demo").joinpath("conversation.jsonl").read_bytes()

@@ -6,12 +6,11 @@ from aiokafka import AIOKafkaConsumer  # type: ignore[import-untyped] # aiokafka
 
 from mnemolog.settings import Settings
 from mnemolog.streams.kafka.dead_letters import DeadLetter
-from mnemolog.streams.kafka.record import KafkaRecord
 from mnemolog.streams.kafka.topics import DEAD_LETTERS, topic_name
 
 
 async def first_dead_letter(settings: Settings, *, timeout_seconds: float) -> DeadLetter:
-    """The first dead letter there is. Raises `TimeoutError` when none comes within `timeout_seconds` seconds."""
+    """The first dead letter. Raises `TimeoutError` when none comes within `timeout_seconds`."""
     consumer = AIOKafkaConsumer(
         topic_name(DEAD_LETTERS, settings.topic_prefix),
         bootstrap_servers=settings.kafka,
@@ -20,16 +19,6 @@ async def first_dead_letter(settings: Settings, *, timeout_seconds: float) -> De
     await consumer.start()
     try:
         async with asyncio.timeout(timeout_seconds):
-            found = await consumer.getone()
+            return DeadLetter.from_record(await consumer.getone())
     finally:
         await consumer.stop()
-    record = KafkaRecord(
-        topic=found.topic,
-        partition=found.partition,
-        offset=found.offset,
-        key=found.key,
-        value=found.value,
-        headers=tuple(found.headers),
-        timestamp=found.timestamp / 1000,
-    )
-    return DeadLetter.from_record(record)

@@ -1,4 +1,4 @@
-"""The steps of the demonstration, each through what any application would use."""
+"""The steps of the demonstration, each by what any application would use."""
 
 import io
 from collections.abc import Callable
@@ -7,11 +7,10 @@ from typing import Final, TypeVar
 from uuid import UUID
 
 from mnemolog.admin import Source, audit, rebuild
-from mnemolog.cli import admin, explain, pending, read
+from mnemolog.cli import admin, results
 from mnemolog.cli.demo.conversation import shifted_records
 from mnemolog.cli.demo.dead_letter import first_dead_letter
-from mnemolog.cli.output import escape, print_json, stdout
-from mnemolog.cli.process import ProgressBars
+from mnemolog.cli.output import ProgressBars, escape, print_result, stdout
 from mnemolog.client.client import MemoryClient
 from mnemolog.client.commands import CommandReceipt
 from mnemolog.client.discovery import ServerAddresses
@@ -21,8 +20,7 @@ from mnemolog.projections.queries.results import EventResult, WriteResult
 from mnemolog.settings import Settings
 from mnemolog.streams.kafka.dead_letters import DeadLetter
 
-END_TIMEOUT_SECONDS: Final = 60.0
-"""Seconds until a turn has its end at the most."""
+END_TIMEOUT_SECONDS: Final = 60.0  # for one turn or command
 QUESTION: Final = "Where does Mira live?"
 
 T = TypeVar("T")
@@ -35,17 +33,17 @@ class DemoError(MnemologError):
 class Demo:
     """The steps, one after another; each writes a heading and what it shows, or one JSON line."""
 
-    def __init__(self, settings: Settings, connection: ServerAddresses, *, as_json: bool) -> None:
-        self._connection = connection
-        self._settings = settings.model_copy(update={"kafka": connection.kafka, "postgres": connection.postgres})
+    def __init__(self, settings: Settings, servers: ServerAddresses, *, as_json: bool) -> None:
+        self._servers = servers
+        self._settings = settings.model_copy(update={"kafka": servers.kafka, "postgres": servers.postgres})
         self._as_json = as_json
         self._began = datetime.now(UTC)
         self._step = 0
 
-    async def play(self) -> None:
+    async def run(self) -> None:
         async with MemoryClient.from_settings(self._settings) as client:
             self._heading("Kafka, Postgres and all stages run")
-            self._show(show_servers, self._connection)
+            self._show(show_servers, self._servers)
             turns = await self._publish()
             memories = await self._wait_for_facts(client, turns)
             replaced = await self._show_replaced(client, memories)
@@ -79,71 +77,69 @@ class Demo:
         return memories
 
     async def _show_replaced(self, client: MemoryClient, memories: list[EventResult]) -> UUID:
-        replacing = [read.fact_id for read in memories if read.event == "fact_replaced" and read.fact_id]
+        replacing = [one.fact_id for one in memories if one.event == "fact_replaced" and one.fact_id]
         _check(bool(replacing), "no fact was replaced")
         history = await client.history(replacing[0])
         self._heading("A fact that was replaced, and its history", "what was true stays known, with its time")
-        self._show(explain.show_history, history)
+        self._show(results.show_history, history)
         return replacing[0]
 
     async def _search(self, client: MemoryClient) -> None:
         found = await client.search(QUESTION, user_id="mira", limit=3)
         _check(bool(found.hits), f"nothing was found for {QUESTION!r}")
         self._heading(f'A search: "{QUESTION}"', "by meaning and words; the replaced fact is not in it")
-        self._show(read.show_search, found)
+        self._show(results.show_search, found)
 
     async def _confirm_pending(self, client: MemoryClient) -> None:
-        waiting = await client.pending(user_id="priya")
-        _check(bool(waiting), "no overwrite waits for a word")
-        self._heading("What waits for a word", "a sure fact is not overwritten by one denial; then Priya confirms it")
-        self._show(pending.show_pending, waiting)
-        order = await client.confirm(waiting[0].fact.fact_id, user_id="priya", actor="Priya")
-        self._show(show_end, await self._wait_until_done(client, order, "priya"))
+        pending = await client.pending(user_id="priya")
+        _check(bool(pending), "no change is pending")
+        self._heading("A pending change, confirmed", "one denial does not end a sure fact; then Priya confirms it")
+        self._show(results.show_pending, pending)
+        command = await client.confirm(pending[0].fact.fact_id, user_id="priya", actor="Priya")
+        self._show(show_end, await self._wait_until_done(client, command, "priya"))
 
     async def _undo_and_reinstate(self, client: MemoryClient, fact_id: UUID) -> None:
         explained = await client.explain(fact_id)
-        self._heading("A decision explained, taken back, and the undo taken back", "each is a commit like any other")
-        self._show(explain.show_explanation, explained)
-        whose = explained.fact.user_id
-        undo = await client.undo(turn_id=explained.fact.source_id, user_id=whose)
-        self._show(show_end, await self._wait_until_done(client, undo, whose))
-        again = await client.undo(turn_id=undo.command_id, user_id=whose)
-        self._show(show_end, await self._wait_until_done(client, again, whose))
+        self._heading("A decision explained, undone and reinstated", "each is a commit like any other")
+        self._show(results.show_explanation, explained)
+        user_id = explained.fact.user_id
+        undo = await client.undo(turn_id=explained.fact.source_id, user_id=user_id)
+        self._show(show_end, await self._wait_until_done(client, undo, user_id))
+        again = await client.undo(turn_id=undo.command_id, user_id=user_id)
+        self._show(show_end, await self._wait_until_done(client, again, user_id))
 
     async def _wait_until_done(self, client: MemoryClient, command: CommandReceipt, user_id: str | None) -> WriteResult:
         end = await client.wait(command.command_id, timeout=END_TIMEOUT_SECONDS, user_id=user_id)
-        _check(end.status == "done", f"the order was not carried out: {end.error}")
+        _check(end.status == "done", f"the command failed: {end.error}")
         return end
 
     async def _diff(self, client: MemoryClient) -> None:
         today = self._began.replace(hour=0, minute=0, second=0, microsecond=0)
         changes = await client.diff(today, self._began + timedelta(days=1), user_id="jonas")
         self._heading("What changed today in what is known of Jonas")
-        self._show(explain.show_diff, changes)
+        self._show(results.show_diff, changes)
 
     async def _dead_letter(self) -> None:
         letter = await first_dead_letter(self._settings, timeout_seconds=END_TIMEOUT_SECONDS)
-        self._heading("The record that was no turn", "kept with its bytes and the reason, its end is `failed`")
+        self._heading("An invalid record in dead_letters", "kept with its bytes and the reason; its status is `failed`")
         self._show(show_dead_letter, letter)
 
     async def _profile(self, client: MemoryClient) -> None:
         self._heading("The profile of Mira", "made of her active facts")
-        self._show(read.show_profile, await client.profile(user_id="mira"))
+        self._show(results.show_profile, await client.profile(user_id="mira"))
 
     async def _rebuild(self, source: Source) -> None:
         with ProgressBars() as progress:
             report = await rebuild(self._settings, source, verify_only=False, on_progress=progress)
-        self._heading(
-            f"All tables made anew from the log ({source})", "no model was called; both digests of each table"
-        )
+        self._heading(f"All tables rebuilt from the log ({source})", "no model was called; both digests of each table")
         self._show(admin.show_rebuild, report)
         _check(report.equal, "the rebuilt tables differ from the live ones")
 
     async def _audit(self) -> None:
-        books = await audit(self._settings)
-        self._heading("The books")
-        self._show(admin.show_audit, books)
-        _check(books.ok, "the audit found errors")
+        report = await audit(self._settings)
+        self._heading("Audit")
+        self._show(admin.show_audit, report)
+        _check(report.ok, "the audit found errors")
 
     def _heading(self, what: str, why: str = "") -> None:
         self._step += 1
@@ -153,14 +149,11 @@ class Demo:
 
     def _show(self, show: Callable[[T], None], result: T) -> None:
         """Show a result as its command would, or as one line of JSON."""
-        if self._as_json:
-            print_json({"step": self._step, "result": result})
-        else:
-            show(result)
+        print_result({"step": self._step, "result": result}, lambda _: show(result), as_json=self._as_json)
 
 
-def show_servers(connection: ServerAddresses) -> None:
-    stdout().print(f"  Kafka {connection.kafka}, metrics {connection.metrics_url}/metrics", markup=False)
+def show_servers(servers: ServerAddresses) -> None:
+    stdout().print(f"  Kafka {servers.kafka}, metrics {servers.metrics_url}/metrics", markup=False)
 
 
 def show_published(report: PublishReport) -> None:

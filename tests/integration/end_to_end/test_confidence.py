@@ -9,8 +9,9 @@ from mnemolog.client.client import MemoryClient
 from mnemolog.projections.queries.results import WriteResult
 from mnemolog.schemas.facts import CAUTIOUS_CONFIDENCE, CONFIDENCE_OF_CERTAINTY
 from mnemolog.schemas.policy import Policy
+from tests.support.builders.model_replies import fact_json
 from tests.support.harnesses.pipeline_harness import Person, PipelineHarness, day
-from tests.support.servers.scripted_model import ScriptedDecision, extraction_json
+from tests.support.servers.scripted_model import ScriptedDecision
 
 pytestmark = [pytest.mark.kafka, pytest.mark.postgres, pytest.mark.asyncio(loop_scope="package")]
 
@@ -27,9 +28,7 @@ def confirmed_confidence(confidence: float) -> Any:
 
 
 def all_certainties() -> list[dict[str, Any]]:
-    return [
-        extraction_json(f"Ann owns a {word} hat.", f"hat {word}", certainty=word) for word in CONFIDENCE_OF_CERTAINTY
-    ]
+    return [fact_json(f"Ann owns a {word} hat.", f"hat {word}", certainty=word) for word in CONFIDENCE_OF_CERTAINTY]
 
 
 async def test_a_fact_begins_as_sure_as_it_was_said(harness: PipelineHarness) -> None:
@@ -55,21 +54,21 @@ async def test_the_cautious_preset_believes_nobody_at_once(harness: PipelineHarn
 
 async def test_a_turn_confirms_once_however_often_it_says_it(harness: PipelineHarness) -> None:
     ben = harness.person("ben-often")
-    await ben.say(extraction_json(OLD, MEAT, certainty="weak"))
+    await ben.say(fact_json(OLD, MEAT, certainty="weak"))
     again = ["Ben eats no meat.", "Ben leaves meat alone.", "Ben shuns meat."]
-    facts = [extraction_json(text, f"meat on the {word}") for text, word in zip(again, "abc", strict=True)]
-    ruled = dict.fromkeys(again, ScriptedDecision("KEEP", (OLD,)))
-    result = await ben.say(*facts, decisions=ruled)
+    facts = [fact_json(text, f"meat on the {word}") for text, word in zip(again, "abc", strict=True)]
+    decided = dict.fromkeys(again, ScriptedDecision("KEEP", (OLD,)))
+    result = await ben.say(*facts, decisions=decided)
     assert [memory.event for memory in result.memories] == ["fact_confirmed", "fact_skipped", "fact_skipped"]
     fact = (await ben.facts())[OLD]
     assert (fact["mention_count"], fact["confidence"]) == (4, confirmed_confidence(0.60))
-    await ben.say(*facts, decisions=ruled)
+    await ben.say(*facts, decisions=decided)
     assert (await ben.facts())[OLD]["confidence"] == confirmed_confidence(0.70)
 
 
 async def test_what_was_recalled_confirms_nothing(harness: PipelineHarness) -> None:
     ben = harness.person("ben-recalled")
-    await ben.say(extraction_json(OLD, MEAT, certainty="weak"))
+    await ben.say(fact_json(OLD, MEAT, certainty="weak"))
     before = await ben.facts()
     echoes = {
         "the prompt, pasted by the user": [{"role": "user", "content": f"You know: {OLD} What shall I cook?"}],
@@ -79,7 +78,7 @@ async def test_what_was_recalled_confirms_nothing(harness: PipelineHarness) -> N
         ],
     }
     for excerpt, messages in zip((OLD, "Ben eats no meat"), echoes.values(), strict=True):
-        echo = extraction_json("Ben eats no meat.", MEAT) | {"excerpt": excerpt}
+        echo = fact_json("Ben eats no meat.", MEAT) | {"excerpt": excerpt}
         result = await ben.say(echo, messages=messages, recalled=[OLD])
         assert (result.status, result.memories) == ("no_facts", ())
     assert await ben.facts() == before
@@ -89,9 +88,9 @@ async def test_what_was_recalled_confirms_nothing(harness: PipelineHarness) -> N
 
 async def contradicted(ben: Person, **second: Any) -> WriteResult:
     """Something sure is denied by one statement."""
-    await ben.say(extraction_json(OLD, MEAT, category="soft_preference", key="diet"))
+    await ben.say(fact_json(OLD, MEAT, category="soft_preference", key="diet"))
     return await ben.say(
-        extraction_json(NEW, STEAK, category="soft_preference", **second),
+        fact_json(NEW, STEAK, category="soft_preference", **second),
         decisions={NEW: ScriptedDecision("CONTRADICT", (OLD,))},
     )
 
@@ -127,7 +126,7 @@ async def test_what_is_pending_is_found_and_marked_and_stays_out_of_the_profile(
 async def test_a_second_turn_confirms_it_but_not_the_same_turn_again(harness: PipelineHarness) -> None:
     ben = harness.person("ben-second")
     result = await contradicted(ben)
-    steak = extraction_json("Ben had a steak again.", "meat from the grill")
+    steak = fact_json("Ben had a steak again.", "meat from the grill")
     accepted = await harness.memory.add("Ben loves a good steak.", user_id=ben.name, turn_id=result.turn_id)
     assert accepted.turn_id == result.turn_id
     assert (await ben.statuses())[NEW] == "pending_confirmation"
@@ -143,11 +142,11 @@ async def test_a_second_turn_confirms_it_but_not_the_same_turn_again(harness: Pi
 
 async def test_a_turn_does_not_confirm_its_own_words(harness: PipelineHarness) -> None:
     ben = harness.person("ben-twice")
-    await ben.say(extraction_json(OLD, MEAT))
+    await ben.say(fact_json(OLD, MEAT))
     again = "Ben said that steak is what Ben loves."
-    facts = [extraction_json(NEW, STEAK), extraction_json(again, "meat on the spoon")]
-    ruled = {NEW: ScriptedDecision("CONTRADICT", (OLD,)), again: ScriptedDecision("KEEP", (NEW,))}
-    result = await ben.say(*facts, decisions=ruled, overrides={"conflict": 0.1, "ending": 0.1})
+    facts = [fact_json(NEW, STEAK), fact_json(again, "meat on the spoon")]
+    decided = {NEW: ScriptedDecision("CONTRADICT", (OLD,)), again: ScriptedDecision("KEEP", (NEW,))}
+    result = await ben.say(*facts, decisions=decided, overrides={"conflict": 0.1, "ending": 0.1})
     assert [memory.event for memory in result.memories] == ["fact_pending", "fact_skipped"]
     assert await ben.statuses() == {OLD: "active", NEW: "pending_confirmation"}
 
@@ -155,7 +154,7 @@ async def test_a_turn_does_not_confirm_its_own_words(harness: PipelineHarness) -
 async def test_who_says_the_old_again_rejects_it(harness: PipelineHarness) -> None:
     ben = harness.person("ben-again")
     await contradicted(ben)
-    result = await ben.say(extraction_json(OLD, MEAT))
+    result = await ben.say(fact_json(OLD, MEAT))
     assert [memory.event for memory in result.memories] == ["pending_rejected"]
     facts = await ben.facts()
     assert {text: row["status"] for text, row in facts.items()} == {OLD: "active", NEW: "archived"}
@@ -173,11 +172,11 @@ OVERWRITES: Final = {
 
 
 async def expect_overwrite(
-    ben: Person, ruling: ScriptedDecision, certainty: str, **risk: str
+    ben: Person, decision: ScriptedDecision, certainty: str, **risk: str
 ) -> tuple[dict[str, str], str | None]:
     """What one statement of this certainty does to a fact of this risk that is not sure itself; the guard, if any."""
-    await ben.say(extraction_json(OLD, MEAT, certainty="strong", **risk))
-    result = await ben.say(extraction_json(NEW, STEAK, certainty=certainty), decisions={NEW: ruling})
+    await ben.say(fact_json(OLD, MEAT, certainty="strong", **risk))
+    result = await ben.say(fact_json(NEW, STEAK, certainty=certainty), decisions={NEW: decision})
     assert result.trace is not None
     return await ben.statuses(), result.trace.decisions[0].guard
 
@@ -193,20 +192,20 @@ async def test_who_is_not_sure_overwrites_nothing_of_high_risk(harness: Pipeline
 
 @pytest.mark.parametrize("action", OVERWRITES)
 async def test_every_overwrite_of_high_risk_waits(harness: PipelineHarness, action: str) -> None:
-    ruling = OVERWRITES[action]
-    standing, guard = await expect_overwrite(harness.person(f"ben-{action}"), ruling, "strong", category="health")
-    assert (standing, guard) == ({OLD: "active", ruling.text or NEW: "pending_confirmation"}, "high_risk")
+    decision = OVERWRITES[action]
+    standing, guard = await expect_overwrite(harness.person(f"ben-{action}"), decision, "strong", category="health")
+    assert (standing, guard) == ({OLD: "active", decision.text or NEW: "pending_confirmation"}, "high_risk")
 
 
 async def test_what_is_of_high_risk_and_how_sure_one_has_to_be_is_a_policy(harness: PipelineHarness) -> None:
     ben = harness.person("ben-policy")
     await ben.run_command("set_policy", Policy(high_risk=("hobby",), confirm_below=0.5))
-    ruling = OVERWRITES["REPLACE"]
-    standing, _ = await expect_overwrite(ben, ruling, "weak", category="health")
+    decision = OVERWRITES["REPLACE"]
+    standing, _ = await expect_overwrite(ben, decision, "weak", category="health")
     assert standing == {OLD: "superseded", NEW: "active"}
     hobby = [
-        extraction_json("Ben collects stamps.", "what Ben collects: stamps", key="hobby"),
-        extraction_json("Ben collects coins.", "what Ben collects: coins"),
+        fact_json("Ben collects stamps.", "what Ben collects: stamps", key="hobby"),
+        fact_json("Ben collects coins.", "what Ben collects: coins"),
     ]
     await ben.say(hobby[0])
     await ben.say(hobby[1] | {"certainty": "speculation"}, decisions={hobby[1]["text"]: ScriptedDecision("REPLACE")})
@@ -216,15 +215,15 @@ async def test_what_is_of_high_risk_and_how_sure_one_has_to_be_is_a_policy(harne
 @pytest.mark.parametrize("action", OVERWRITES)
 async def test_what_a_human_said_is_ended_by_a_human_alone(harness: PipelineHarness, action: str) -> None:
     ben = harness.person(f"ben-human-{action}")
-    await ben.say(extraction_json("Ben is a vegan.", MEAT))
+    await ben.say(fact_json("Ben is a vegan.", MEAT))
     await ben.run_command("correct", await ben.fact_id("Ben is a vegan."), OLD)
     ben.turns_said = 1000  # the days after the correction, which is of today
-    ruling = ScriptedDecision("EXPIRE", (OLD,), ended_at=day(1001)) if action == "EXPIRE" else OVERWRITES[action]
-    await ben.say(extraction_json(NEW, f"{OLD} steak"), decisions={NEW: ruling})
+    decision = ScriptedDecision("EXPIRE", (OLD,), ended_at=day(1001)) if action == "EXPIRE" else OVERWRITES[action]
+    await ben.say(fact_json(NEW, f"{OLD} steak"), decisions={NEW: decision})
     (waiting,) = await harness.memory.pending(user_id=ben.name)
     assert (waiting.guard, waiting.needs_human) == ("human_word", True)
     text = waiting.fact.text
-    again = extraction_json("Ben had a steak again.", f"{OLD} steak again")
+    again = fact_json("Ben had a steak again.", f"{OLD} steak again")
     await ben.say(again, decisions={again["text"]: ScriptedDecision("KEEP", (text,))})
     facts = await ben.facts()
     assert (facts[OLD]["status"], facts[text]["status"]) == ("active", "pending_confirmation")
@@ -239,27 +238,27 @@ async def test_what_ends_is_no_answer_from_that_very_second(harness: PipelineHar
     """Nothing has to happen for that: in the tables both facts are active, and stay so until the timer comes."""
     cid, end = harness.person("cid"), day(1000)
     lease, permit = "Cid rents a flat.", "Cid has a parking permit."
-    await cid.say(extraction_json(permit, "permit", valid_until=end.isoformat(), category="task_context"))
-    await cid.say(extraction_json(lease, "the flat is rented", category="task_context"))
+    await cid.say(fact_json(permit, "permit", valid_until=end.isoformat(), category="task_context"))
+    await cid.say(fact_json(lease, "the flat is rented", category="task_context"))
     ends = "The lease of Cid ends."
     await cid.say(
-        extraction_json(ends, "the flat is left", action_hint="retract"),
+        fact_json(ends, "the flat is left", action_hint="retract"),
         decisions={ends: ScriptedDecision("EXPIRE", ended_at=end)},
     )
     assert await cid.statuses() == dict.fromkeys((permit, lease, ends), "active")
 
-    async def told(moment: Any) -> list[set[str]]:
+    async def believed(moment: Any) -> list[set[str]]:
         async with MemoryClient(settings=harness.settings, now=lambda: moment) as memory:
             facts = await memory.facts(user_id="cid")
             hits = (await memory.search("Cid flat permit", user_id="cid")).hits
             tasks = (await memory.profile(user_id="cid")).current_tasks
         return [{fact.text for fact in facts}, {hit.fact.text for hit in hits}, {task["text"] for task in tasks}]
 
-    assert await told(end - timedelta(microseconds=1)) == [
+    assert await believed(end - timedelta(microseconds=1)) == [
         {permit, lease, ends},
         {permit, lease, ends},
         {permit, lease},
     ]
-    assert await told(end) == [{ends}, {ends}, set()]
-    result = await cid.say(extraction_json(permit, "permit"), occurred_at=end)
+    assert await believed(end) == [{ends}, {ends}, set()]
+    result = await cid.say(fact_json(permit, "permit"), occurred_at=end)
     assert [memory.event for memory in result.memories] == ["fact_added"]

@@ -1,12 +1,13 @@
-"""What counts as a conflict and how it is decided, from a turn to the tables; the model says what it is told to say."""
+"""What counts as a conflict and how it is decided, from a turn to the tables, with a scripted model."""
 
 from typing import Any, Final
 
 import pytest
 
 from mnemolog.schemas.policy import Policy
+from tests.support.builders.model_replies import fact_json
 from tests.support.harnesses.pipeline_harness import Person, PipelineHarness, day
-from tests.support.servers.scripted_model import ScriptedDecision, extraction_json
+from tests.support.servers.scripted_model import ScriptedDecision
 
 pytestmark = [pytest.mark.kafka, pytest.mark.postgres, pytest.mark.asyncio(loop_scope="package")]
 
@@ -15,11 +16,11 @@ VESUVIUS: Final = "Ana has settled at the foot of a volcano."
 
 
 async def unlike(ana: Person, key: str, *, single: bool = False, **second: Any) -> tuple[dict[str, str], float]:
-    """Two facts of a key with not a word in common, of which the model says REPLACE; how near they were."""
+    """Two facts of a key without a common word, for which the model decides REPLACE; their statuses and similarity."""
     same = {"key": key, "single_valued": single}
-    await ana.say(extraction_json(BERLIN, "berlin flat", **same))
-    ruled = {VESUVIUS: ScriptedDecision("REPLACE", (BERLIN,))}
-    result = await ana.say(extraction_json(VESUVIUS, "volcano", **same | second), decisions=ruled)
+    await ana.say(fact_json(BERLIN, "berlin flat", **same))
+    decided = {VESUVIUS: ScriptedDecision("REPLACE", (BERLIN,))}
+    result = await ana.say(fact_json(VESUVIUS, "volcano", **same | second), decisions=decided)
     assert result.trace is not None
     retrieved = result.trace.decisions[0].retrieved
     return await ana.statuses(), retrieved[0].similarity if retrieved else 0.0
@@ -47,8 +48,8 @@ async def test_facts_of_other_keys_or_subjects_do_not_meet(
 ) -> None:
     ana = harness.person(f"ana-{key}-apart")
     same = {"key": key, "subject": "Ana"}
-    await ana.say(extraction_json(BERLIN, "berlin flat", **same))
-    result = await ana.say(extraction_json(VESUVIUS, "volcano", **same | second))
+    await ana.say(fact_json(BERLIN, "berlin flat", **same))
+    result = await ana.say(fact_json(VESUVIUS, "volcano", **same | second))
     assert await ana.statuses() == {BERLIN: "active", VESUVIUS: "active"}
     assert result.llm_calls == 1
 
@@ -72,8 +73,8 @@ async def test_what_differs_in_what_matters_is_never_skipped_unseen(harness: Pip
     """The vectors are equal: they say that it is a duplicate."""
     bo = harness.person(f"bo-{kind}")
     one, other = DIFFERENT[kind]
-    await bo.say(extraction_json(one, "the same"))
-    result = await bo.say(extraction_json(other, "the same"), decisions={other: ScriptedDecision("ADD")})
+    await bo.say(fact_json(one, "the same"))
+    result = await bo.say(fact_json(other, "the same"), decisions={other: ScriptedDecision("ADD")})
     assert result.trace is not None
     (decided,) = result.trace.decisions
     assert (decided.by, decided.verdict, decided.retrieved[0].similarity) == ("model", "ADD", 1.0)
@@ -82,9 +83,9 @@ async def test_what_differs_in_what_matters_is_never_skipped_unseen(harness: Pip
 
 async def test_what_differs_in_nothing_that_matters_is_skipped_unseen(harness: PipelineHarness) -> None:
     bo = harness.person("bo-same")
-    await bo.say(extraction_json("Bo is allergic to nuts.", "the same"))
+    await bo.say(fact_json("Bo is allergic to nuts.", "the same"))
     for text in ("bo is  allergic to nuts", "Bo is allergic to all nuts."):
-        result = await bo.say(extraction_json(text, "the same"))
+        result = await bo.say(fact_json(text, "the same"))
         assert (result.skipped, result.llm_calls) == (1, 1)
     assert (await bo.facts())["Bo is allergic to nuts."]["mention_count"] == 3
 
@@ -92,11 +93,13 @@ async def test_what_differs_in_nothing_that_matters_is_skipped_unseen(harness: P
 async def test_one_call_decides_for_a_whole_turn_about_the_most_similar_of_each(harness: PipelineHarness) -> None:
     cleo = harness.person("cleo")
     words = ["red", "orange", "yellow", "green", "blue", "indigo", "violet", "black", "white", "grey", "brown", "pink"]
-    many = [extraction_json(f"Cleo owns {word} paint.", f"paint in a tin {word}") for word in words]
+    many = [fact_json(f"Cleo owns {word} paint.", f"paint in a tin {word}") for word in words]
     await cleo.say(*many, overrides={"conflict": 0.0, "ending": 0.0, "near_duplicate": 1.0, "add_only": True})
-    near = [extraction_json(f"Cleo sold {word} paint.", f"paint in a tin {word} sold") for word in words[:3]]
-    ruled = {one["text"]: ScriptedDecision("REPLACE", (known["text"],)) for one, known in zip(near, many, strict=False)}
-    result = await cleo.say(*near, decisions=ruled, overrides={"conflict": 0.1, "ending": 0.1})
+    near = [fact_json(f"Cleo sold {word} paint.", f"paint in a tin {word} sold") for word in words[:3]]
+    decided = {
+        one["text"]: ScriptedDecision("REPLACE", (known["text"],)) for one, known in zip(near, many, strict=False)
+    }
+    result = await cleo.say(*near, decisions=decided, overrides={"conflict": 0.1, "ending": 0.1})
     assert (result.llm_calls, result.facts_updated) == (2, 3)
     (question,) = cleo.questions_about(near[0]["text"])
     assert set(question.new.values()) == {one["text"] for one in near}
@@ -109,13 +112,13 @@ async def test_one_call_decides_for_a_whole_turn_about_the_most_similar_of_each(
 
 
 async def test_late_news_is_history_and_ends_nothing(harness: PipelineHarness) -> None:
-    """A story that is imported backwards comes to what it comes to forwards."""
+    """Turns imported in reverse give the same facts as in their order."""
     dan = harness.person("dan")
     homes = ["Dan lives in Oslo.", "Dan lives in Rome.", "Dan lives in Bonn."]
     for number in (2, 1, 0):
-        ruled = {homes[number]: ScriptedDecision("REPLACE", (homes[2],))}
+        decided = {homes[number]: ScriptedDecision("REPLACE", (homes[2],))}
         await dan.say(
-            extraction_json(homes[number], "home", key="home_city"), decisions=ruled, occurred_at=day(10 * number)
+            fact_json(homes[number], "home", key="home_city"), decisions=decided, occurred_at=day(10 * number)
         )
     facts = await dan.facts()
     assert {text: row["status"] for text, row in facts.items()} == {
@@ -130,8 +133,8 @@ async def test_late_news_is_history_and_ends_nothing(harness: PipelineHarness) -
 async def test_facts_of_one_turn_that_clash_are_decided_in_their_order(harness: PipelineHarness) -> None:
     eva = harness.person("eva")
     homes = ["Eva lives in Oslo.", "Eva lives in Rome.", "Eva lives in Bonn."]
-    ruled = {homes[1]: ScriptedDecision("REPLACE", (homes[0],)), homes[2]: ScriptedDecision("REPLACE", (homes[1],))}
-    result = await eva.say(*(extraction_json(home, "home", key="home_city") for home in homes), decisions=ruled)
+    decided = {homes[1]: ScriptedDecision("REPLACE", (homes[0],)), homes[2]: ScriptedDecision("REPLACE", (homes[1],))}
+    result = await eva.say(*(fact_json(home, "home", key="home_city") for home in homes), decisions=decided)
     assert [memory.event for memory in result.memories] == ["fact_added", "fact_replaced", "fact_replaced"]
     assert await eva.statuses() == {homes[0]: "superseded", homes[1]: "superseded", homes[2]: "active"}
     (question,) = eva.questions_about(homes[2])
@@ -143,9 +146,9 @@ async def test_a_turn_that_clashes_with_itself_and_with_what_is_known_ends_each_
 ) -> None:
     eva = harness.person("eva-known")
     homes = ["Eva lives in Oslo.", "Eva lives in Rome.", "Eva lives in Bonn."]
-    await eva.say(extraction_json(homes[0], "home", key="home_city"))
-    ruled = {homes[1]: ScriptedDecision("REPLACE", (homes[0],)), homes[2]: ScriptedDecision("REPLACE", (homes[1],))}
-    await eva.say(*(extraction_json(home, "home", key="home_city") for home in homes[1:]), decisions=ruled)
+    await eva.say(fact_json(homes[0], "home", key="home_city"))
+    decided = {homes[1]: ScriptedDecision("REPLACE", (homes[0],)), homes[2]: ScriptedDecision("REPLACE", (homes[1],))}
+    await eva.say(*(fact_json(home, "home", key="home_city") for home in homes[1:]), decisions=decided)
     facts = await eva.facts()
     assert [facts[home]["status"] for home in homes] == ["superseded", "superseded", "active"]
     assert facts[homes[0]]["superseded_by"] == facts[homes[1]]["fact_id"]
@@ -156,7 +159,7 @@ async def nothing_is_ended(fay: Person, **turn: Any) -> None:
     """Where only adding is allowed, nobody is asked, and equal words alone are a duplicate."""
     said = ["Fay lives in Oslo.", "Fay lives in Rome.", "fay lives in oslo"]
     for text in said:
-        result = await fay.say(extraction_json(text, "home", key="home_city"), **turn)
+        result = await fay.say(fact_json(text, "home", key="home_city"), **turn)
         assert result.llm_calls == 1
     assert await fay.statuses() == {said[0]: "active", said[1]: "active"}
     assert (await fay.facts())[said[0]]["mention_count"] == 2
@@ -167,7 +170,7 @@ async def test_add_only_for_a_turn(harness: PipelineHarness) -> None:
     await nothing_is_ended(fay, overrides={"add_only": True})
     bonn = "Fay lives in Bonn."
     await fay.say(
-        extraction_json(bonn, "home", key="home_city"),
+        fact_json(bonn, "home", key="home_city"),
         decisions={bonn: ScriptedDecision("REPLACE", ("Fay lives in Rome.",))},
     )
     assert (await fay.statuses())["Fay lives in Rome."] == "superseded"
@@ -180,9 +183,7 @@ async def test_add_only_for_a_scope(harness: PipelineHarness) -> None:
     elsewhere = harness.person("fay-scope")
     elsewhere.turns_said = 10
     for text in ("Fay lives in Oslo.", "Fay lives in Rome."):
-        await elsewhere.say(
-            extraction_json(text, "home", key="home_city"), decisions={text: ScriptedDecision("REPLACE")}
-        )
+        await elsewhere.say(fact_json(text, "home", key="home_city"), decisions={text: ScriptedDecision("REPLACE")})
     assert await elsewhere.statuses() == {"Fay lives in Oslo.": "superseded", "Fay lives in Rome.": "active"}
 
 
@@ -193,5 +194,5 @@ async def test_add_only_for_a_tenant_but_not_for_a_scope_of_it(harness: Pipeline
     gus = harness.person("gus", tenant="archive")
     await gus.run_command("set_policy", Policy(add_only=False))
     for text in ("Gus lives in Oslo.", "Gus lives in Rome."):
-        await gus.say(extraction_json(text, "home", key="home_city"), decisions={text: ScriptedDecision("REPLACE")})
+        await gus.say(fact_json(text, "home", key="home_city"), decisions={text: ScriptedDecision("REPLACE")})
     assert await gus.statuses() == {"Gus lives in Oslo.": "superseded", "Gus lives in Rome.": "active"}

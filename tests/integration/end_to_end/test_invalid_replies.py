@@ -1,4 +1,4 @@
-"""A model that gives no valid ruling is told what is wrong, twice; then both facts stand, and somebody settles it."""
+"""Invalid replies of the model: two re-prompts with what is wrong; then both facts stay until somebody resolves it."""
 
 import asyncio
 from collections.abc import Sequence
@@ -10,15 +10,9 @@ import pytest
 import pytest_asyncio
 
 from mnemolog.projections.queries.results import WriteResult
+from tests.support.builders.model_replies import decision_json, decisions_reply, fact_json
 from tests.support.harnesses.pipeline_harness import Person, PipelineHarness, day
-from tests.support.servers.scripted_model import (
-    ResolutionPrompt,
-    ScriptedAnswer,
-    ScriptedDecision,
-    decision_json,
-    decisions_reply,
-    extraction_json,
-)
+from tests.support.servers.scripted_model import ResolutionPrompt, ScriptedAnswer, ScriptedDecision
 
 pytestmark = [pytest.mark.kafka, pytest.mark.postgres, pytest.mark.asyncio(loop_scope="package")]
 
@@ -70,14 +64,14 @@ FAULTS: Final[dict[str, tuple[str, str]]] = {
 
 
 async def say_with_invalid_replies(hal: Person, *answers: ScriptedAnswer, **turn: Any) -> WriteResult:
-    """Hal is told about, then something that may conflict; the model gives these answers, the last one for ever."""
-    await hal.say(extraction_json(OLD, "bikes"))
-    return await hal.say(extraction_json(NEW, "bikes"), answers=answers, **turn)
+    """A fact, then one that may conflict; the model gives these answers, the last one again and again."""
+    await hal.say(fact_json(OLD, "bikes"))
+    return await hal.say(fact_json(NEW, "bikes"), answers=answers, **turn)
 
 
 @dataclass(frozen=True, slots=True)
 class InvalidReplyCase:
-    """One whom the model was confused about, under a name of its own; what was said of it when, and what came of it."""
+    """A person whose second fact got invalid replies: the texts of both facts, and the result."""
 
     person: Person
     old: str
@@ -94,8 +88,8 @@ async def invalid_reply_cases(harness: PipelineHarness) -> InvalidReplyCases:
 
     async def confuse(name: str, answer: str) -> InvalidReplyCase:
         person, old, new = harness.person(name), OLD.replace("Hal", name), NEW.replace("Hal", name)
-        await person.say(extraction_json(old, "bikes"))
-        result = await person.say(extraction_json(new, "bikes"), answers=[answer.replace("Hal", name)])
+        await person.say(fact_json(old, "bikes"))
+        result = await person.say(fact_json(new, "bikes"), answers=[answer.replace("Hal", name)])
         return InvalidReplyCase(person, old, new, result)
 
     names = (f"Hal{letter}" for letter in ascii_lowercase)
@@ -109,9 +103,9 @@ async def test_a_faulty_ruling_is_told_twice_and_then_both_facts_stand(
     harness: PipelineHarness, invalid_reply_cases: InvalidReplyCases, fault: str
 ) -> None:
     complaint, case = FAULTS[fault][1], invalid_reply_cases[fault]
-    told = harness.model.repair_messages(case.new)
-    assert (len(harness.model.requests_about(case.new)), len(told)) == (3, 2)
-    assert all(complaint in one for one in told), told
+    repairs = harness.model.repair_messages(case.new)
+    assert (len(harness.model.requests_about(case.new)), len(repairs)) == (3, 2)
+    assert all(complaint in one for one in repairs), repairs
     assert case.result.trace is not None
     assert {stage.stage: stage.reprompts for stage in case.result.stages if stage.reprompts} == {"resolve": 2}
     assert all(complaint in reprompt.complaint for reprompt in case.result.trace.reprompts)
@@ -136,19 +130,19 @@ async def test_a_model_that_comes_to_reason_is_heard(harness: PipelineHarness, f
 async def test_two_facts_that_end_the_same_one_oppose_each_other(harness: PipelineHarness) -> None:
     ida = harness.person("ida")
     old, rome, bonn = "Ida lives in Oslo.", "Ida lives in Rome.", "Ida lives in Bonn."
-    await ida.say(extraction_json(old, "home"))
+    await ida.say(fact_json(old, "home"))
 
     def opposing(question: ResolutionPrompt) -> str:
         label = question.label_of(old)
         return decisions_reply(decision_json(1, "REPLACE", label), decision_json(2, "KEEP", label))
 
-    result = await ida.say(extraction_json(rome, "home"), extraction_json(bonn, "home"), answers=[opposing])
+    result = await ida.say(fact_json(rome, "home"), fact_json(bonn, "home"), answers=[opposing])
     assert [(memory.event, memory.unresolved) for memory in result.memories] == [
         ("fact_added", True),
         ("fact_added", True),
     ]
     complaint = "K1 serves N1 REPLACE, N2 KEEP: what one decision ends serves that one only"
-    assert all(complaint in told for told in harness.model.repair_messages(rome))
+    assert all(complaint in one for one in harness.model.repair_messages(rome))
     assert await ida.statuses() == dict.fromkeys((old, rome, bonn), "active")
 
 
@@ -170,11 +164,11 @@ async def test_what_is_unresolved_is_listed_with_what_it_stands_beside(harness: 
 LATER: Final = "Hal takes his bikes to France."
 
 
-async def reprompts_of(hal: Person, *rulings: ScriptedDecision) -> WriteResult:
+async def reprompts_of(hal: Person, *decisions: ScriptedDecision) -> WriteResult:
     """A later turn meets the unresolved fact, and the model rules on both."""
     await say_with_invalid_replies(hal, "no")
-    own, of_the_unresolved = rulings
-    return await hal.say(extraction_json(LATER, "bikes"), decisions={LATER: own, NEW: of_the_unresolved})
+    own, of_the_unresolved = decisions
+    return await hal.say(fact_json(LATER, "bikes"), decisions={LATER: own, NEW: of_the_unresolved})
 
 
 RESOLUTIONS: Final[Sequence[tuple[ScriptedDecision, str, str]]] = [
@@ -187,12 +181,12 @@ RESOLUTIONS: Final[Sequence[tuple[ScriptedDecision, str, str]]] = [
 ]
 
 
-@pytest.mark.parametrize(("ruling", "old", "new"), RESOLUTIONS, ids=[one.action for one, _, _ in RESOLUTIONS])
+@pytest.mark.parametrize(("decision", "old", "new"), RESOLUTIONS, ids=[one.action for one, _, _ in RESOLUTIONS])
 async def test_a_later_turn_that_meets_it_settles_it(
-    harness: PipelineHarness, ruling: ScriptedDecision, old: str, new: str
+    harness: PipelineHarness, decision: ScriptedDecision, old: str, new: str
 ) -> None:
-    hal = harness.person(f"hal-later-{ruling.action}")
-    result = await reprompts_of(hal, ScriptedDecision("ADD"), ruling)
+    hal = harness.person(f"hal-later-{decision.action}")
+    result = await reprompts_of(hal, ScriptedDecision("ADD"), decision)
     (question,) = hal.questions_about(LATER)[-1:]
     assert set(question.new.values()) == {LATER, NEW}
     assert result.llm_calls == 2
@@ -204,7 +198,7 @@ async def test_a_later_turn_that_meets_it_settles_it(
 async def test_a_later_turn_without_a_valid_ruling_leaves_it_as_it_is(harness: PipelineHarness) -> None:
     hal = harness.person("hal-stubborn")
     await say_with_invalid_replies(hal, "no")
-    await hal.say(extraction_json(LATER, "bikes"), answers=["no"])
+    await hal.say(fact_json(LATER, "bikes"), answers=["no"])
     waiting = await harness.memory.unresolved(user_id=hal.name)
     assert [one.fact.text for one in waiting] == [NEW, LATER]
     assert await hal.statuses() == dict.fromkeys((OLD, NEW, LATER), "active")

@@ -9,8 +9,9 @@ from typing import Any, Final, get_args
 import pytest
 
 from mnemolog.schemas.provenance import Verdict
+from tests.support.builders.model_replies import decision_json, decisions_reply, fact_json
 from tests.support.harnesses.pipeline_harness import Person, PipelineHarness, day
-from tests.support.servers.scripted_model import ResolutionPrompt, decision_json, decisions_reply, extraction_json
+from tests.support.servers.scripted_model import ResolutionPrompt
 
 pytestmark = [pytest.mark.kafka, pytest.mark.postgres, pytest.mark.asyncio(loop_scope="package")]
 
@@ -37,7 +38,7 @@ class TargetUser:
     async def receive(self, said: str, answer: str) -> ResolutionPrompt:
         """Say something about the home, of which the model, however often it is asked, says `answer`."""
         await self.person.say(
-            extraction_json(said, "home") | {"excerpt": said[:20]}, answers=[answer], messages=_by_user(said)
+            fact_json(said, "home") | {"excerpt": said[:20]}, answers=[answer], messages=_by_user(said)
         )
         return self.person.questions_about(" ".join(said.split()))[-1]
 
@@ -51,21 +52,20 @@ def _by_user(said: str) -> list[dict[str, str]]:
     return [{"role": "user", "content": said}]
 
 
-async def target_user(world: PipelineHarness, name: str, home: str = "") -> TargetUser:
-    person = world.person(name)
+async def target_user(harness: PipelineHarness, name: str, home: str = "") -> TargetUser:
+    person = harness.person(name)
     home = f"{name} lives in Rome. {home}".strip()
     others = [f"{name} owns a boat.", f"{name} speaks Dutch.", f"{name} was born in May."]
     topics = ["home", "boat on the lake", "language", "birth"]
     facts = [
-        extraction_json(text, topic) | {"excerpt": text[:20]}
-        for text, topic in zip([home, *others], topics, strict=True)
+        fact_json(text, topic) | {"excerpt": text[:20]} for text, topic in zip([home, *others], topics, strict=True)
     ]
     await person.say(*facts, messages=_by_user(" ".join([home, *others])))
     return TargetUser(person, home, await person.facts())
 
 
-async def target_users(world: PipelineHarness, names: Sequence[str], home: str = "") -> list[TargetUser]:
-    return list(await asyncio.gather(*(target_user(world, name, home) for name in names)))
+async def target_users(harness: PipelineHarness, names: Sequence[str], home: str = "") -> list[TargetUser]:
+    return list(await asyncio.gather(*(target_user(harness, name, home) for name in names)))
 
 
 InjectedReply = Callable[[TargetUser], str]
@@ -142,9 +142,7 @@ async def test_what_was_offered_beside_another_statement_is_refused_too(harness:
             decision_json(numbers[home], "RETRACT", *of_boat), decision_json(numbers[boat], "RETRACT", *of_home)
         )
 
-    result = await who.person.say(
-        extraction_json(home, "home"), extraction_json(boat, "boat on the sea"), answers=[crossed]
-    )
+    result = await who.person.say(fact_json(home, "home"), fact_json(boat, "boat on the sea"), answers=[crossed])
     assert [(memory.event, memory.unresolved) for memory in result.memories] == [
         ("fact_added", True),
         ("fact_added", True),
@@ -180,8 +178,8 @@ def random_reply(random: Random, who: TargetUser) -> str:
 async def test_a_reading_that_obeys_brings_at_most_a_statement(harness: PipelineHarness) -> None:
     """It proves nothing that was not said, and ends nothing that it was not held against."""
     who = await target_user(harness, "reader")
-    order = extraction_json("reader deletes everything.", "orders", action_hint="retract") | {"excerpt": INJECTION}
-    invented = extraction_json("reader owns nothing.", "boat on the lake", action_hint="retract") | {
+    order = fact_json("reader deletes everything.", "orders", action_hint="retract") | {"excerpt": INJECTION}
+    invented = fact_json("reader owns nothing.", "boat on the lake", action_hint="retract") | {
         "excerpt": "I own nothing"
     }
     result = await who.person.say(order, invented, messages=_by_user(INJECTION))

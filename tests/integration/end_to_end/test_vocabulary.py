@@ -29,10 +29,10 @@ CaseResults = dict[str, Change | BaseException]
 
 @pytest_asyncio.fixture(scope="package", loop_scope="package")
 async def case_results(harness: PipelineHarness) -> CaseResults:
-    """All scenes at once, each about somebody else."""
-    plays = (scene.run(harness.person(f"ann{number}")) for number, scene in enumerate(EVENT_CASES))
-    ends = await asyncio.gather(*plays, return_exceptions=True)
-    return {scene.name: end for scene, end in zip(EVENT_CASES, ends, strict=True)}
+    """All cases at once, each about a person of its own."""
+    runs = (case.run(harness.person(f"ann{number}")) for number, case in enumerate(EVENT_CASES))
+    ends = await asyncio.gather(*runs, return_exceptions=True)
+    return {case.name: end for case, end in zip(EVENT_CASES, ends, strict=True)}
 
 
 def vocabulary_words(entries: Iterable[Any]) -> set[tuple[str, str, str]]:
@@ -41,10 +41,10 @@ def vocabulary_words(entries: Iterable[Any]) -> set[tuple[str, str, str]]:
 
 
 def test_every_event_and_every_word_of_the_table_has_a_case() -> None:
-    shown = {(scene.event, name, word) for scene in EVENT_CASES for name, word in scene.vocabulary.items()}
+    shown = {(case.event, name, word) for case in EVENT_CASES for name, word in case.vocabulary.items()}
     assert shown == vocabulary_words(VOCABULARY)
     names = set(EVENT_CLASSES)
-    assert names == {entry.event for entry in VOCABULARY} == {scene.event for scene in EVENT_CASES}
+    assert names == {entry.event for entry in VOCABULARY} == {case.event for case in EVENT_CASES}
 
 
 @pytest.mark.parametrize("name", VOCABULARIES)
@@ -54,15 +54,15 @@ def test_every_word_of_others_is_in_the_table_and_has_a_meaning(name: str) -> No
 
 
 @in_package_loop
-@pytest.mark.parametrize("scene", EVENT_CASES, ids=[scene.name for scene in EVENT_CASES])
-async def test_the_tables_show_the_effect(scene: EventCase, case_results: CaseResults) -> None:
-    change = case_results[scene.name]
+@pytest.mark.parametrize("case", EVENT_CASES, ids=[case.name for case in EVENT_CASES])
+async def test_the_tables_show_the_effect(case: EventCase, case_results: CaseResults) -> None:
+    change = case_results[case.name]
     if isinstance(change, BaseException):
         raise change
-    assert change.events == [scene.event]
-    assert [memory.event for memory in change.result.memories] == [scene.event]
+    assert change.events == [case.event]
+    assert [memory.event for memory in change.result.memories] == [case.event]
     assert change.result.success
-    for name, word in scene.vocabulary.items():
+    for name, word in case.vocabulary.items():
         assert [other for other, holds in WORD_CHECKS[name].items() if holds(change)] == [word], name
 
 

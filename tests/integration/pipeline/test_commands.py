@@ -36,108 +36,93 @@ from mnemolog.streams.kafka.topics import CONVERSATION_TURNS, DEAD_LETTERS, topi
 from mnemolog.streams.settings import StreamsSettings
 from tests.support.harnesses.worker_harness import (
     MONDAY,
+    TenantHarness,
     publish_records,
     query_rows,
     running_worker,
     user_turn,
     wait_for_outcomes,
-    worker_settings,
 )
 from tests.support.servers.kafka_client import publish, read_all, wait_until
 
-pytestmark = [pytest.mark.kafka, pytest.mark.postgres]
+pytestmark = [pytest.mark.kafka, pytest.mark.postgres, pytest.mark.asyncio(loop_scope="package")]
 
 MIRA = Scope(user_id="mira")
-JONAS = Scope(user_id="jonas")
-BERLIN = fact_id(MIRA.owner, "t1", 0)
 
 
-@pytest.fixture
-def settings(bootstrap: str, database: str, topic_suffix: str) -> StreamsSettings:
-    return worker_settings(bootstrap, database, f"{topic_suffix}-")
-
-
-def command(command_id: str, payload: CommandPayload, scope: Scope = MIRA, **fields: Any) -> Command:
+def command(command_id: str, payload: CommandPayload, scope: Scope, **fields: Any) -> Command:
     issued_at = MONDAY + timedelta(hours=1)
     return Command(**{"command_id": command_id, "scope": scope, "issued_at": issued_at, "order": payload, **fields})
 
 
-async def statuses(database: str) -> dict[str, str]:
-    """The status of each fact by its text."""
-    return {row["text"]: row["status"] for row in await query_rows(database, "SELECT text, status FROM facts")}
+def client_settings(tenant: TenantHarness) -> Settings:
+    return Settings.model_validate(tenant.settings.model_dump() | {"tenant": tenant.tenant})
 
 
-async def test_an_update_takes_the_place_of_a_fact_and_is_found_by_its_own_vector(
-    settings: StreamsSettings, database: str
-) -> None:
-    async with running_worker(settings):
-        await publish_records(settings, user_turn("t1", "I live in Berlin."))
-        await wait_for_outcomes(database, 1)
-        edit = Edit(fact_id=BERLIN, text="Mira lives in Bern.", value="Bern")
-        await publish_records(settings, command("c1", Update(edits=(edit,)), actor="support"))
-        assert await wait_for_outcomes(database, 2) == {"t1": "facts", "c1": "done"}
-    assert await statuses(database) == {"Mira lives in Berlin.": "superseded", "Mira lives in Bern.": "active"}
-    (new,) = await query_rows(database, "SELECT * FROM facts WHERE status = 'active'")
-    (old,) = await query_rows(database, "SELECT * FROM facts WHERE status <> 'active'")
-    assert (new["key"], new["value"], new["supersedes"]) == (old["key"], "Bern", [BERLIN])
+def berlin_id(tenant: TenantHarness) -> UUID:
+    """The id of the fact of Mira's turn t1."""
+    return fact_id(tenant.scope().owner, "t1", 0)
+
+
+async def publish_berlin(tenant: TenantHarness) -> None:
+    await tenant.publish(tenant.turn("t1", "I live in Berlin."))
+    await tenant.outcomes(1)
+
+
+async def test_an_update_takes_the_place_of_a_fact_and_is_found_by_its_own_vector(tenant: TenantHarness) -> None:
+    await publish_berlin(tenant)
+    edit = Edit(fact_id=berlin_id(tenant), text="Mira lives in Bern.", value="Bern")
+    await tenant.publish(command("c1", Update(edits=(edit,)), tenant.scope(), actor="support"))
+    assert await tenant.outcomes(2) == {"t1": "facts", "c1": "done"}
+    old, new = await tenant.rows("SELECT * FROM facts WHERE tenant = %s ORDER BY recorded_at")
+    assert (old["text"], old["status"]) == ("Mira lives in Berlin.", "superseded")
+    assert (new["text"], new["status"]) == ("Mira lives in Bern.", "active")
+    assert (new["key"], new["value"], new["supersedes"]) == (old["key"], "Bern", [berlin_id(tenant)])
     assert new["embedding"] is not None
     assert new["embedding_model"] == old["embedding_model"]
-    (committed,) = await query_rows(database, "SELECT * FROM commits WHERE source_id = 'c1'")
+    (committed,) = await tenant.rows("SELECT * FROM commits WHERE tenant = %s AND source_id = 'c1'")
     assert (committed["source_kind"], committed["order_kind"], committed["actor"]) == ("command", "update", "support")
-    assert (committed["llm_calls"], committed["origin_topic"]) == (
-        0,
-        topic_name(CONVERSATION_TURNS, settings.topic_prefix),
-    )
+    assert (committed["llm_calls"], committed["origin_topic"]) == (0, tenant.topic(CONVERSATION_TURNS.name))
 
 
 async def test_a_backlog_of_turns_and_commands_is_carried_out_in_order(
     settings: StreamsSettings, database: str
 ) -> None:
+    """In a worker of its own, which starts when all is published."""
     async with running_worker(settings):
         pass
     await publish_records(settings, user_turn("t1", "I live in Berlin."), user_turn("t2", "I work as a nurse."))
-    await publish_records(settings, command("c1", DeleteAll()))
+    await publish_records(settings, command("c1", DeleteAll(), MIRA))
     await publish_records(settings, user_turn("t3", "I own a dog."), user_turn("t4", "I like tea."))
-    await publish_records(settings, command("c2", DeleteAll(key="home_city")))
+    await publish_records(settings, command("c2", DeleteAll(key="home_city"), MIRA))
     async with running_worker(settings):
         await wait_for_outcomes(database, 6)
-    found = await statuses(database)
+    found = {row["text"]: row["status"] for row in await query_rows(database, "SELECT text, status FROM facts")}
     retracted = {text for text, status in found.items() if status == "retracted"}
     assert len(found) == 4
     assert retracted == {text for text in found if "Berlin" in text or "nurse" in text}
 
 
-async def test_what_cannot_be_carried_out_is_refused_and_touches_nothing(
-    settings: StreamsSettings, database: str
-) -> None:
-    assert settings.kafka is not None
-    topic = topic_name(CONVERSATION_TURNS, settings.topic_prefix)
-    unknown = uuid4()
-    async with running_worker(settings):
-        await publish_records(settings, user_turn("t1", "I live in Berlin."))
-        await wait_for_outcomes(database, 1)
-        before = await query_rows(database, "SELECT * FROM facts")
-        await publish_records(
-            settings,
-            command("unknown", Delete(fact_ids=(unknown,))),
-            command("foreign", Delete(fact_ids=(BERLIN,)), scope=JONAS),
-            command("agents", Delete(fact_ids=(BERLIN,)), scope=Scope(user_id="mira", agent_id="bot")),
-            command("tenants", Delete(fact_ids=(BERLIN,)), scope=Scope(tenant="other", user_id="mira")),
-            command("half", Delete(fact_ids=(BERLIN, unknown))),
-            command("nothing", Undo(source_id="no-such-turn")),
-            command("foreign-undo", Undo(source_id="t1"), scope=JONAS),
-        )
-        explode = json.loads(command("explode", DeleteAll()).to_bytes()) | {"order": {"kind": "explode"}}
-        zone = json.loads(command("zone", DeleteAll()).to_bytes()) | {"issued_at": "2026-03-02T09:00:00"}
-        oversize = command("large", DeleteAll(), actor="x" * 200_000).to_bytes()
-        bad = [b"delete everything", b"", json.dumps(explode).encode(), json.dumps(zone).encode(), oversize]
-        await publish(settings.kafka, topic, [(MIRA.key, value) for value in bad])
-        outcomes = await wait_for_outcomes(database, 13)
-        assert await query_rows(database, "SELECT * FROM facts") == before
-    reasons = await query_rows(database, "SELECT source_id, source_kind, outcome, reason, detail FROM commits")
-    told = {row["source_id"]: row["reason"] for row in reasons if row["source_id"] != "t1"}
-    positions = {name for name in told if name.startswith(f"{topic}/")}
-    assert {name: reason for name, reason in told.items() if name not in positions} == {
+async def test_what_cannot_be_carried_out_is_refused_and_touches_nothing(tenant: TenantHarness) -> None:
+    unknown, berlin, jonas = uuid4(), berlin_id(tenant), tenant.scope("jonas")
+    await publish_berlin(tenant)
+    before = await tenant.rows("SELECT * FROM facts WHERE tenant = %s")
+    await tenant.publish(
+        command("unknown", Delete(fact_ids=(unknown,)), tenant.scope()),
+        command("foreign", Delete(fact_ids=(berlin,)), jonas),
+        command("agents", Delete(fact_ids=(berlin,)), tenant.scope(agent_id="bot")),
+        command("tenants", Delete(fact_ids=(berlin,)), Scope(tenant=f"{tenant.tenant}-other", user_id="mira")),
+        command("half", Delete(fact_ids=(berlin, unknown)), tenant.scope()),
+        command("nothing", Undo(source_id="no-such-turn"), tenant.scope()),
+        command("foreign-undo", Undo(source_id="t1"), jonas),
+    )
+    explode = json.loads(command("explode", DeleteAll(), tenant.scope()).to_bytes()) | {"order": {"kind": "explode"}}
+    zone = json.loads(command("zone", DeleteAll(), tenant.scope()).to_bytes()) | {"issued_at": "2026-03-02T09:00:00"}
+    oversize = command("large", DeleteAll(), tenant.scope(), actor="x" * 200_000).to_bytes()
+    bad = [b"delete everything", b"", json.dumps(explode).encode(), json.dumps(zone).encode(), oversize]
+    topic = tenant.topic(CONVERSATION_TURNS.name)
+    positions = await publish(tenant.kafka, topic, [(tenant.scope().key, value) for value in bad])
+    expected = {
         "unknown": "unknown_fact",
         "foreign": "foreign_fact",
         "agents": "foreign_fact",
@@ -148,88 +133,91 @@ async def test_what_cannot_be_carried_out_is_refused_and_touches_nothing(
         "explode": "invalid_command",
         "zone": "missing_zone",
         "large": "oversize",
+        positions[0]: "not_a_record",
+        positions[1]: "not_a_record",
     }
-    assert [told[name] for name in positions] == ["not_a_record", "not_a_record"]
-    kinds = {row["source_id"]: row["source_kind"] for row in reasons if row["detail"]}
-    assert kinds == {name: "turn" if name in positions else "command" for name in told}
-    assert {name: end for name, end in outcomes.items() if end == "facts"} == {"t1": "facts"}
-    letters = await read_all(settings.kafka, topic_name(DEAD_LETTERS, settings.topic_prefix))
-    assert len(letters) == len(bad)
+
+    async def refusals() -> list[dict[str, Any]]:
+        query = "SELECT * FROM commits WHERE tenant IN (%s, %s, '') AND source_id = ANY(%s)"
+        found = await tenant.rows(query, f"{tenant.tenant}-other", list(expected))
+        return found if len(found) == len(expected) else []
+
+    refused = await wait_until(refusals)
+    assert {row["source_id"]: row["reason"] for row in refused} == expected
+    assert all(row["detail"] and row["outcome"] != "done" for row in refused)
+    assert {row["source_id"] for row in refused if row["source_kind"] == "turn"} == set(positions[:2])
+    assert await tenant.rows("SELECT * FROM facts WHERE tenant = %s") == before
+    letters = await read_all(tenant.kafka, tenant.topic(DEAD_LETTERS.name))
+    assert len([letter for letter in letters if letter.value in bad]) == len(bad)
 
 
-async def test_a_command_that_is_delivered_twice_is_carried_out_once(settings: StreamsSettings, database: str) -> None:
-    given = command("c1", Correct(edit=Edit(fact_id=BERLIN, text="Mira lives in Bern.")))
-    async with running_worker(settings):
-        await publish_records(settings, user_turn("t1", "I live in Berlin."))
-        await wait_for_outcomes(database, 1)
-        await publish_records(settings, given, given, command("c2", Delete(fact_ids=(fact_id(MIRA.owner, "c1", 0),))))
-        assert await wait_for_outcomes(database, 3) == {"t1": "facts", "c1": "done", "c2": "done"}
-    assert await statuses(database) == {"Mira lives in Berlin.": "superseded", "Mira lives in Bern.": "retracted"}
+async def test_a_command_that_is_delivered_twice_is_carried_out_once(tenant: TenantHarness) -> None:
+    given = command("c1", Correct(edit=Edit(fact_id=berlin_id(tenant), text="Mira lives in Bern.")), tenant.scope())
+    await publish_berlin(tenant)
+    bern = fact_id(tenant.scope().owner, "c1", 0)
+    await tenant.publish(given, given, command("c2", Delete(fact_ids=(bern,)), tenant.scope()))
+    assert await tenant.outcomes(3) == {"t1": "facts", "c1": "done", "c2": "done"}
+    assert await tenant.statuses() == {"Mira lives in Berlin.": "superseded", "Mira lives in Bern.": "retracted"}
 
 
-async def test_turns_and_commands_survive_a_rebuild_and_the_audit_passes(
+async def test_turns_commands_and_what_is_neither_survive_a_rebuild_and_the_audit_passes(
     settings: StreamsSettings, database: str
 ) -> None:
+    """In a database of its own: it is rebuilt and audited as a whole."""
+    assert settings.kafka is not None
     async with running_worker(settings):
         await publish_records(settings, user_turn("t1", "I live in Berlin."), user_turn("t2", "I moved to Munich."))
         await wait_for_outcomes(database, 2)
-        await publish_records(settings, command("c1", Undo(source_id="t2")), command("c2", Undo(source_id="c1")))
+        undos = [command("c1", Undo(source_id="t2"), MIRA), command("c2", Undo(source_id="c1"), MIRA)]
+        await publish_records(settings, *undos)
         await wait_for_outcomes(database, 4)
-        await publish_records(settings, command("c3", SetPolicy(level="scope", policy=Policy(add_only=True))))
-        await publish_records(settings, command("c4", DeleteAll(), scope=JONAS))
-        await wait_for_outcomes(database, 6)
-    assert await statuses(database) == {"Mira lives in Berlin.": "superseded", "Mira lives in Munich.": "active"}
+        add_only = SetPolicy(level="scope", policy=Policy(add_only=True))
+        foreign = command("c4", DeleteAll(), Scope(user_id="jonas"))
+        await publish_records(settings, command("c3", add_only, MIRA), foreign)
+        broken = [b"nonsense", b'{"kind": "command"}', b'{"kind": "command", "command_id": 7}', b"\xff", b'"command"']
+        topic = topic_name(CONVERSATION_TURNS, settings.topic_prefix)
+        await publish(settings.kafka, topic, [(MIRA.key, value) for value in broken])
+        await wait_for_outcomes(database, 11)
+        journaled = "SELECT 1 FROM mnemolog_journal.turn_journal HAVING count(*) = 5"
+        await wait_until(partial(query_rows, database, journaled))
+    found = await query_rows(database, "SELECT text, status FROM facts")
+    assert {row["text"]: row["status"] for row in found} == {
+        "Mira lives in Berlin.": "superseded",
+        "Mira lives in Munich.": "active",
+    }
     async with open_pool(database, min_size=1, max_size=4, application_name="test") as pool:
         report = await rebuild(database, TableLogSource(pool))
         assert report.equal, report
         async with pool.connection() as connection:
-            books = await audit(connection, now=datetime.now(UTC))
-    assert (books.ok, books.accepted) == (True, 2)
+            audited = await audit(connection, now=datetime.now(UTC))
+    assert (audited.ok, audited.accepted) == (True, 5)
 
 
-async def test_the_audit_passes_over_turns_commands_and_what_is_neither(
-    settings: StreamsSettings, database: str
-) -> None:
-    assert settings.kafka is not None
-    topic = topic_name(CONVERSATION_TURNS, settings.topic_prefix)
-    async with running_worker(settings):
-        await publish_records(settings, user_turn("t1", "I live in Berlin."), command("c1", DeleteAll(), scope=JONAS))
-        broken = [b"nonsense", b'{"kind": "command"}', b'{"kind": "command", "command_id": 7}', b"\xff", b'"command"']
-        await publish(settings.kafka, topic, [(MIRA.key, value) for value in broken])
-        await wait_for_outcomes(database, 7)
-        journaled = "SELECT 1 FROM mnemolog_journal.turn_journal HAVING count(*) = 4"
-        await wait_until(partial(query_rows, database, journaled))
-    async with open_pool(database, min_size=1, max_size=1, application_name="test") as pool, pool.connection() as conn:
-        books = await audit(conn, now=datetime.now(UTC))
-    assert (books.ok, books.accepted) == (True, 4)
-
-
-async def test_a_policy_holds_for_the_turns_after_it(settings: StreamsSettings, database: str) -> None:
-    everyone = tenant_scope("default")
-    async with running_worker(settings):
-        await publish_records(settings, command("c1", SetPolicy(level="scope", policy=Policy(add_only=True))))
-        limits = Policy(limits=Limits(bytes_per_turn=2000))
-        await publish_records(settings, command("c2", SetPolicy(level="tenant", policy=limits), scope=everyone))
-        await wait_for_outcomes(database, 2)
-        await publish_records(settings, user_turn("t1", "I live in Berlin."), user_turn("t2", "I moved to Munich."))
-        await publish_records(settings, user_turn("t3", "I like tea. " * 200, user="jonas"))
-        outcomes = await wait_for_outcomes(database, 5)
-    assert outcomes["t3"] == "rejected"
-    (refused,) = await query_rows(database, "SELECT * FROM commits WHERE source_id = 't3'")
+async def test_a_policy_holds_for_the_turns_after_it(tenant: TenantHarness) -> None:
+    add_only = SetPolicy(level="scope", policy=Policy(add_only=True))
+    limits = SetPolicy(level="tenant", policy=Policy(limits=Limits(bytes_per_turn=2000)))
+    await tenant.publish(command("c1", add_only, tenant.scope()), command("c2", limits, tenant_scope(tenant.tenant)))
+    await tenant.outcomes(2)
+    await tenant.publish(
+        tenant.turn("t1", "I live in Berlin."),
+        tenant.turn("t2", "I moved to Munich."),
+        tenant.turn("t3", "I like tea. " * 200, user="jonas"),
+    )
+    assert (await tenant.outcomes(5))["t3"] == "rejected"
+    (refused,) = await tenant.rows("SELECT * FROM commits WHERE tenant = %s AND source_id = 't3'")
     assert (refused["reason"], refused["limit_hit"]["name"], refused["limit_hit"]["limit"]) == (
         "limit",
         "bytes_per_turn",
         2000,
     )
-    assert list((await statuses(database)).values()) == ["active", "active"]
+    assert list((await tenant.statuses()).values()) == ["active", "active"]
 
 
 async def test_a_turn_published_at_once_after_a_commands_acknowledgement_is_read_after_it(
-    settings: StreamsSettings, bootstrap: str, database: str
+    tenant: TenantHarness,
 ) -> None:
     """Turn, command, turn, each as soon as the one before is acknowledged, for many users at once."""
-    own = Settings(kafka=bootstrap, postgres=database, topic_prefix=settings.topic_prefix)
-    async with running_worker(settings), MemoryClient.from_settings(own) as memory:
+    async with MemoryClient.from_settings(client_settings(tenant)) as memory:
 
         async def forget_and_tell(user: str) -> None:
             await memory.add("I have a red car.", user_id=user, infer=False)
@@ -237,51 +225,46 @@ async def test_a_turn_published_at_once_after_a_commands_acknowledgement_is_read
             await memory.add("I have a blue bike.", user_id=user, infer=False)
 
         await asyncio.gather(*(forget_and_tell(f"user{number}") for number in range(50)))
-        await wait_for_outcomes(database, 150)
-    found = await query_rows(database, "SELECT text, status, count(*) AS n FROM facts GROUP BY 1, 2 ORDER BY 1")
-    assert [(row["text"], row["status"], row["n"]) for row in found] == [
+        await tenant.outcomes(150)
+    query = "SELECT text, status, count(*) AS n FROM facts WHERE tenant = %s GROUP BY 1, 2 ORDER BY 1"
+    assert [(row["text"], row["status"], row["n"]) for row in await tenant.rows(query)] == [
         ("I have a blue bike.", "active", 50),
         ("I have a red car.", "retracted", 50),
     ]
 
 
-async def test_only_a_command_with_the_token_is_carried_out(
-    settings: StreamsSettings, bootstrap: str, database: str
-) -> None:
+async def test_only_a_command_with_the_token_is_carried_out(settings: StreamsSettings, database: str) -> None:
     """The client and the timer send the token; who publishes to the topic without it can send turns alone."""
-    token = SecretStr("s3cret")
-    strict = settings.model_copy(update={"command_token": token, "expiry_interval": 0.2})
-    own = Settings(kafka=bootstrap, postgres=database, topic_prefix=settings.topic_prefix, command_token=token)
+    strict = settings.model_copy(update={"command_token": SecretStr("s3cret"), "expiry_interval": 0.2})
+    permit = user_turn("t2", "Parking permit.", infer=False, valid_until=MONDAY + timedelta(days=1))
+    own = Settings.model_validate(strict.model_dump())
     async with running_worker(strict), MemoryClient.from_settings(own) as memory:
-        await publish_records(strict, user_turn("t1", "I live in Berlin."), command("foreign", DeleteAll()))
-        await publish_records(
-            strict, user_turn("t2", "Parking permit.", infer=False, valid_until=MONDAY + timedelta(days=1))
-        )
-        assert (await wait_for_outcomes(database, 3))["foreign"] == "rejected"
-        await wait_until(partial(query_rows, database, "SELECT 1 FROM facts WHERE status = 'expired'"))
-        assert await statuses(database) == {"Mira lives in Berlin.": "active", "Parking permit.": "expired"}
-        own_command = await memory.delete_all(user_id="mira")
-        assert (await memory.wait(own_command[0].command_id)).success
+        await publish_records(strict, user_turn("t1", "I live in Berlin."), command("foreign", DeleteAll(), MIRA))
+        await publish_records(strict, permit)
+        assert (await wait_for_outcomes(database, 4))["foreign"] == "rejected"
+        found = await query_rows(database, "SELECT text, status FROM facts ORDER BY text")
+        assert [row["status"] for row in found] == ["active", "expired"]
+        (own_command,) = await memory.delete_all(user_id="mira")
+        assert (await memory.wait(own_command.command_id)).success
     (refused,) = await query_rows(database, "SELECT reason, detail FROM commits WHERE source_id = 'foreign'")
     assert refused["reason"] == "not_allowed"
     assert "MNEMOLOG_COMMAND_TOKEN" in refused["detail"]
 
 
-async def test_what_has_ended_is_expired_by_the_timer(settings: StreamsSettings, database: str) -> None:
-    quick = settings.model_copy(update={"expiry_interval": 0.2})
-    async with running_worker(quick):
-        past = MONDAY + timedelta(days=1)
-        await publish_records(settings, user_turn("t1", "Parking permit.", infer=False, valid_until=past))
-        await publish_records(settings, user_turn("t2", "Season ticket.", infer=False))
-        await wait_until(partial(query_rows, database, "SELECT 1 FROM facts WHERE status = 'expired'"))
-    (committed,) = await query_rows(database, "SELECT * FROM commits WHERE source_kind = 'command'")
+async def test_what_has_ended_is_expired_by_the_timer(tenant: TenantHarness) -> None:
+    past = MONDAY + timedelta(days=1)
+    await tenant.publish(
+        tenant.turn("t1", "Parking permit.", infer=False, valid_until=past),
+        tenant.turn("t2", "Season ticket.", infer=False),
+    )
+    assert "done" in (await tenant.outcomes(3)).values()
+    (committed,) = await tenant.rows("SELECT * FROM commits WHERE tenant = %s AND source_kind = 'command'")
     assert (committed["outcome"], committed["order_kind"]) == ("done", "expire")
-    assert await statuses(database) == {"Parking permit.": "expired", "Season ticket.": "active"}
+    assert await tenant.statuses() == {"Parking permit.": "expired", "Season ticket.": "active"}
 
 
-async def test_the_client_sends_commands_and_waits(settings: StreamsSettings, bootstrap: str, database: str) -> None:
-    own = Settings(kafka=bootstrap, postgres=database, topic_prefix=settings.topic_prefix)
-    async with running_worker(settings), MemoryClient.from_settings(own) as memory:
+async def test_the_client_sends_commands_and_waits(tenant: TenantHarness) -> None:
+    async with MemoryClient.from_settings(client_settings(tenant)) as memory:
         for user, agent in (("mira", None), ("mira", "bot"), ("jonas", None)):
             accepted = await memory.add("I live in Berlin.", user_id=user, agent_id=agent, speaker=user.capitalize())
             await memory.wait(accepted.turn_id)
@@ -311,6 +294,6 @@ async def test_the_client_sends_commands_and_waits(settings: StreamsSettings, bo
 
 async def test_a_broker_that_is_away_names_the_command_to_give_again(settings: StreamsSettings) -> None:
     nowhere = Settings(kafka=settings.kafka, topic_prefix="no-such-", postgres=settings.postgres)
-    async with MemoryClient(settings=nowhere, publish_timeout=1.5) as memory:
+    async with MemoryClient(settings=nowhere, publish_timeout=0.4) as memory:
         with pytest.raises(PublishError, match=r"c1 was not acknowledged .* the same command_id"):
             await memory.delete(UUID(int=1), user_id="mira", command_id="c1")

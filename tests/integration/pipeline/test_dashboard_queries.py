@@ -1,4 +1,4 @@
-"""What the dashboard asks, asked of a real Prometheus that reads a real worker."""
+"""The dashboard's queries, sent to a real Prometheus that reads a real worker."""
 
 import json
 import subprocess
@@ -9,15 +9,14 @@ import pytest
 
 from mnemolog.streams.kafka.topics import CONVERSATION_TURNS, topic_name
 from mnemolog.streams.settings import StreamsSettings
-from tests.support.deployment_files import ROOT
 from tests.support.harnesses.worker_harness import (
     publish_records,
     running_worker,
     user_turn,
     wait_for_outcomes,
-    worker_settings,
 )
-from tests.support.polling import required_program
+from tests.support.paths import ROOT
+from tests.support.programs import required_program
 from tests.support.servers.kafka_client import publish, wait_until
 from tests.support.servers.prometheus_server import Prometheus, running_prometheus
 
@@ -53,12 +52,12 @@ def _needs_trouble(question: str) -> bool:
 
 @pytest.mark.kafka
 @pytest.mark.postgres
+@pytest.mark.asyncio(loop_scope="package")
 async def test_every_question_of_the_dashboard_is_answered(
-    bootstrap: str, database: str, topic_suffix: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    settings: StreamsSettings, database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    required_program("prometheus", "prometheus")
+    required_program("prometheus")
     monkeypatch.setattr("mnemolog.streams.runtime.quality_metrics.UPDATE_SECONDS", 1.0)
-    settings = worker_settings(bootstrap, database, f"{topic_suffix}-")
     async with running_worker(settings) as worker, running_prometheus(worker.metrics_url, tmp_path) as prometheus:
         await _a_first_look(settings, database, prometheus)
         await publish_records(settings, user_turn("t3", "I moved to Hamburg."), user_turn("t4", "I love green tea."))
@@ -83,7 +82,7 @@ async def _a_first_look(settings: StreamsSettings, database: str, prometheus: Pr
 
 def test_promtool_accepts_the_configuration() -> None:
     checked = subprocess.run(
-        [required_program("promtool", "prometheus"), "check", "config", str(ROOT / "deploy/prometheus.yml")],
+        [required_program("promtool"), "check", "config", str(ROOT / "deploy/prometheus.yml")],
         capture_output=True,
         text=True,
         check=False,

@@ -18,18 +18,24 @@ from tests.support.harnesses.worker_harness import (
     query_rows,
     running_worker,
     wait_for_outcomes,
-    worker_settings,
+    with_chat_server,
 )
-from tests.support.servers.canned_replies import LocomoReplies, locomo_folder
+from tests.support.locomo import locomo_folder
+from tests.support.servers.canned_replies import LocomoReplies
 from tests.support.servers.openai_server import OpenAiServer
 
-pytestmark = [pytest.mark.kafka, pytest.mark.postgres, pytest.mark.dialogues]
+pytestmark = [
+    pytest.mark.kafka,
+    pytest.mark.postgres,
+    pytest.mark.dialogues,
+    pytest.mark.asyncio(loop_scope="package"),
+]
 
 DIALOGUES = ("conv-26", "conv-30")
 
 
 def dialogue_turns() -> list[Turn]:
-    """Each dialogue is one user's; who speaks is told by the turn."""
+    """Each dialogue is one user's; the turn names who speaks."""
     lines = map(orjson.loads, (locomo_folder() / "turns.jsonl").read_bytes().splitlines())
     return [
         Turn(
@@ -44,23 +50,18 @@ def dialogue_turns() -> list[Turn]:
     ]
 
 
-@pytest.fixture
-def settings(bootstrap: str, database: str, topic_suffix: str) -> StreamsSettings:
-    return worker_settings(bootstrap, database, f"{topic_suffix}-", provider="openai", embedding_provider="offline")
-
-
 @pytest.mark.timeout(600)
 async def test_two_dialogues_become_facts_that_can_be_rebuilt(settings: StreamsSettings, database: str) -> None:
     assert settings.kafka is not None
     turns = dialogue_turns()
     recorded = LocomoReplies(locomo_folder() / "observations.jsonl")
     with OpenAiServer(recorded) as server:
-        async with running_worker(settings.model_copy(update={"base_url": server.base_url})):
+        async with running_worker(with_chat_server(settings, server)):
             await publish_records(settings, *turns)
             outcomes = await wait_for_outcomes(database, len(turns), seconds=300)
-    told = {turn.turn_id: recorded.fact_count(turn.turn_id) for turn in turns}
-    assert outcomes == {turn_id: "facts" if count else "no_facts" for turn_id, count in told.items()}
-    await assert_every_statement_is_accounted_for(database, Counter(told))
+    fact_counts = {turn.turn_id: recorded.fact_count(turn.turn_id) for turn in turns}
+    assert outcomes == {turn_id: "facts" if count else "no_facts" for turn_id, count in fact_counts.items()}
+    await assert_every_statement_is_accounted_for(database, Counter(fact_counts))
     async with open_pool(database, min_size=1, max_size=1, application_name="test") as pool, pool.connection() as conn:
         report = await audit(conn, now=datetime.now(UTC))
     assert report.ok, report
@@ -70,7 +71,7 @@ async def test_two_dialogues_become_facts_that_can_be_rebuilt(settings: StreamsS
     assert rebuilt.equal, rebuilt
 
 
-async def assert_every_statement_is_accounted_for(database: str, told: Counter[str]) -> None:
+async def assert_every_statement_is_accounted_for(database: str, fact_counts: Counter[str]) -> None:
     """Each recorded statement is one event, or was dropped as the repetition of another of its turn."""
     made = await query_rows(database, "SELECT source_id, count(*) AS n FROM memory_events GROUP BY source_id")
     dropped = await query_rows(
@@ -81,7 +82,7 @@ async def assert_every_statement_is_accounted_for(database: str, told: Counter[s
     )
     accounted = Counter({row["source_id"]: row["n"] for row in made})
     accounted.update({row["source_id"]: row["n"] for row in dropped})
-    assert accounted == +told
+    assert accounted == +fact_counts
     conflicts = await query_rows(database, "SELECT 1 FROM memory_events WHERE decided_by = 'model'")
     assert conflicts, "two dialogues without one conflict would prove little"
     over = await query_rows(database, "SELECT 1 FROM commits WHERE llm_calls > 2")

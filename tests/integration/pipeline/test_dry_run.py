@@ -1,4 +1,4 @@
-"""A dry run tells what a real store then does, and leaves no trace: no row, no record, no recorded reply."""
+"""A dry run says what a real store then does, and leaves no trace: no row, no record, no recorded reply."""
 
 from collections.abc import AsyncIterator
 from dataclasses import replace
@@ -23,25 +23,12 @@ from mnemolog.streams.runtime.dry_run import DryRun
 from mnemolog.streams.settings import StreamsSettings
 from tests.support.builders.commits import added, commit, policy_set
 from tests.support.harnesses.projected_database import ProjectedDatabase
-from tests.support.harnesses.worker_harness import (
-    MONDAY,
-    publish_records,
-    running_worker,
-    user_turn,
-    wait_for_outcomes,
-    worker_settings,
-)
+from tests.support.harnesses.worker_harness import MONDAY, TenantHarness
 
-pytestmark = [pytest.mark.kafka, pytest.mark.postgres]
-LATER = MONDAY + timedelta(days=1)
+pytestmark = [pytest.mark.kafka, pytest.mark.postgres, pytest.mark.asyncio(loop_scope="package")]
 
 
-@pytest.fixture
-def settings(bootstrap: str, database: str, topic_suffix: str) -> StreamsSettings:
-    return worker_settings(bootstrap, database, f"{topic_suffix}-")
-
-
-@pytest_asyncio.fixture
+@pytest_asyncio.fixture(loop_scope="package")
 async def client(settings: StreamsSettings) -> AsyncIterator[MemoryClient]:
     async with MemoryClient(settings=Settings.model_validate(settings.model_dump())) as client:
         yield client
@@ -89,29 +76,32 @@ def without_times(result: WriteResult) -> WriteResult:
 
 
 @pytest.mark.parametrize(
-    "second",
+    ("content", "infer"),
     [
-        user_turn("t2", "I moved to Munich. I have a dog.", occurred_at=LATER),
-        user_turn("t2", "I live in Berlin.", occurred_at=LATER),
-        user_turn("t2", "Never mind.", occurred_at=LATER),
-        user_turn("t2", "I live in Munich.", occurred_at=LATER, infer=False),
+        ("I moved to Munich. I have a dog.", True),
+        ("I live in Berlin.", True),
+        ("Never mind.", True),
+        ("I live in Munich.", False),
     ],
     ids=["replaces and adds", "repeats", "says nothing", "raw"],
 )
 async def test_tells_what_a_real_store_then_does_and_changes_nothing(
-    settings: StreamsSettings, database: str, client: MemoryClient, second: Turn
+    tenant: TenantHarness, content: str, *, infer: bool
 ) -> None:
-    async with running_worker(settings):
-        await publish_records(settings, user_turn("t1", "I live in Berlin."))
-        await wait_for_outcomes(database, 1)
-        rows, log = await table_digests(database), await log_end_offsets(settings)
-        foreseen = await client.dry_run(**add_arguments(second))
-        assert (await table_digests(database), await log_end_offsets(settings)) == (rows, log)
-        await publish_records(settings, second)
-        await wait_for_outcomes(database, 2)
-    done = await client.status("t2", verbose=True)
-    assert without_times(foreseen) == without_times(done)
-    assert foreseen.trace is not None
+    database = tenant.settings.postgres or ""
+    own = Settings.model_validate(tenant.settings.model_dump() | {"tenant": tenant.tenant})
+    second = tenant.turn("t2", content, occurred_at=MONDAY + timedelta(days=1), infer=infer)
+    await tenant.publish(tenant.turn("t1", "I live in Berlin."))
+    await tenant.outcomes(1)
+    async with MemoryClient(settings=own) as client:
+        rows, log = await table_digests(database), await log_end_offsets(tenant.settings)
+        expected = await client.dry_run(**add_arguments(second))
+        assert (await table_digests(database), await log_end_offsets(tenant.settings)) == (rows, log)
+        await tenant.publish(second)
+        await tenant.outcomes(2)
+        done = await client.status("t2", verbose=True)
+    assert without_times(expected) == without_times(done)
+    assert expected.trace is not None
 
 
 async def test_a_wrong_turn_is_refused_as_if_it_were_to_be_published(client: MemoryClient) -> None:

@@ -1,12 +1,13 @@
 """The laws that everything else rests on, one test each, on real servers."""
 
 import asyncio
-import json
-from collections.abc import AsyncIterator, Awaitable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Iterator, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 
 import pytest
+import pytest_asyncio
 
 from mnemolog.projections.db.pools import open_pool
 from mnemolog.projections.queries.audit import audit
@@ -15,6 +16,7 @@ from mnemolog.projections.rebuild.rebuild import rebuild
 from mnemolog.schemas.commit import Commit
 from mnemolog.schemas.envelopes import ExtractedFacts
 from mnemolog.schemas.scope import Scope
+from mnemolog.schemas.turn import Turn
 from mnemolog.streams.errors import ProducerDead
 from mnemolog.streams.kafka.dead_letters import DeadLetterWriter
 from mnemolog.streams.kafka.dedup import SeenOrigins
@@ -25,16 +27,18 @@ from mnemolog.streams.kafka.sender import Sender
 from mnemolog.streams.kafka.topics import CONVERSATION_TURNS, MEMORY_EVENTS, TOPICS, topic_name
 from mnemolog.streams.kafka.window import Delivery
 from mnemolog.streams.settings import StreamsSettings
-from mnemolog.streams.stages.envelope import ended_envelope, next_envelope
+from mnemolog.streams.stages.envelope import ReceivedEnvelope, ended_envelope, envelope_reader, next_envelope
 from mnemolog.streams.stages.processor import StageDefinition, StageProcessor
-from mnemolog.streams.stages.received import ReceivedEnvelope, envelope_reader
 from tests.support.builders.commits import added, commit, day, replaced
+from tests.support.databases import database_name, fresh_database
 from tests.support.harnesses.worker_harness import (
+    TenantHarness,
     publish_records,
     query_rows,
     running_worker,
     user_turn,
     wait_for_outcomes,
+    with_chat_server,
     worker_settings,
 )
 from tests.support.polling import eventually
@@ -42,23 +46,36 @@ from tests.support.servers.kafka_client import publish, read_all, wait_until
 from tests.support.servers.memory_broker import SentRecord
 from tests.support.servers.openai_server import OpenAiServer
 
-pytestmark = [pytest.mark.kafka, pytest.mark.postgres]
+pytestmark = [pytest.mark.kafka, pytest.mark.postgres, pytest.mark.asyncio(loop_scope="package")]
+
+
+@dataclass(frozen=True, slots=True)
+class ChatTenant(TenantHarness):
+    """A tenant on a worker that asks a language model behind HTTP."""
+
+    server: OpenAiServer
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="package")
+async def chat_worker(
+    bootstrap: str, postgres_admin_url: str, template_database: str
+) -> AsyncIterator[tuple[StreamsSettings, OpenAiServer]]:
+    with fresh_database(postgres_admin_url, template=template_database) as database, OpenAiServer() as server:
+        settings = worker_settings(bootstrap, database, f"{database_name(database)}-")
+        async with running_worker(with_chat_server(settings, server)):
+            yield settings, server
 
 
 @pytest.fixture
-def settings(bootstrap: str, database: str, topic_suffix: str) -> StreamsSettings:
-    return worker_settings(bootstrap, database, f"{topic_suffix}-")
-
-
-def with_chat_server(settings: StreamsSettings, server: OpenAiServer) -> StreamsSettings:
-    """The same, with a language model behind HTTP; vectors stay those of the offline model."""
-    return settings.model_copy(
-        update={"provider": "openai", "embedding_provider": "offline", "base_url": server.base_url}
-    )
+def chat_tenant(chat_worker: tuple[StreamsSettings, OpenAiServer], topic_suffix: str) -> Iterator[ChatTenant]:
+    """A tenant of the test's own; the server fails no longer than the test lasts."""
+    settings, server = chat_worker
+    yield ChatTenant(settings, f"tenant-{topic_suffix}", server)
+    server.failures.clear()
 
 
 class ManualAckBroker:
-    """Confirms each record only when it is told to."""
+    """Confirms a record only when the test does."""
 
     def __init__(self) -> None:
         self.sent: list[asyncio.Future[RecordMetadata]] = []
@@ -83,7 +100,7 @@ async def test_law_1_an_input_is_acknowledged_only_after_its_output_is_confirmed
         topic="out",
         read=envelope_reader(ExtractedFacts),
         work=work,
-        finish=lambda received, end, step: ended_envelope(ExtractedFacts, received.envelope, end, step),
+        finish=ended_envelope(ExtractedFacts),
     )
     window = KeyedWindow(
         StageProcessor(steps, sender=sender, dead_letters=DeadLetterWriter(sender), seen=SeenOrigins())
@@ -200,99 +217,88 @@ async def test_law_6_a_decision_sees_every_earlier_commit_of_its_owner(
     settings: StreamsSettings, database: str
 ) -> None:
     assert settings.kafka is not None
-    topic = topic_name(MEMORY_EVENTS, settings.topic_prefix)
+    kafka, topic = settings.kafka, topic_name(MEMORY_EVENTS, settings.topic_prefix)
+    others = [user_turn(f"o{n}", "I live in Oslo.", user=f"other{n}") for n in range(8)]
 
-    async def committed() -> list[Commit]:
-        assert settings.kafka is not None
-        return [Commit.from_bytes(record.value) for record in await read_all(settings.kafka, topic)]
+    async def committed() -> dict[str, KafkaRecord]:
+        return {Commit.from_bytes(record.value).source_id: record for record in await read_all(kafka, topic)}
 
-    async def two() -> bool:
-        return len(await committed()) >= 2
+    async def others_are_committed() -> bool:
+        return {turn.turn_id for turn in others} <= set(await committed())
 
     async with running_worker(settings, ["journal", "extract", "embed", "match", "resolve"]):
         await publish_records(settings, user_turn("m1", "I live in Bern."), user_turn("m2", "I live in Bern."))
-        await publish_records(settings, user_turn("j1", "I live in Oslo.", user="jonas"))
-        await wait_until(two)
-        # Nothing is projected yet: who has not been waited for would have been committed by now.
-        assert {each.source_id for each in await committed()} == {"m1", "j1"}
+        await publish_records(settings, *others)
+        await wait_until(others_are_committed)
+        # Nothing is projected yet. A turn behind m2 in its partition has its commit, and m2 waits for that of m1.
+        found = await committed()
+        assert found["m1"].partition in {found[turn.turn_id].partition for turn in others}
+        assert "m2" not in found
         async with running_worker(settings, ["project"]):
-            await wait_for_outcomes(database, 3)
-    events = {each.source_id: [event.event for event in each.events] for each in await committed()}
-    assert events == {"m1": ["fact_added"], "j1": ["fact_added"], "m2": ["fact_skipped"]}
+            await wait_for_outcomes(database, 10)
+    events = {name: [one.event for one in Commit.from_bytes(r.value).events] for name, r in (await committed()).items()}
+    assert (events["m1"], events["m2"], events["o0"]) == (["fact_added"], ["fact_skipped"], ["fact_added"])
 
 
-async def test_law_7_a_store_takes_at_most_two_calls(settings: StreamsSettings, database: str) -> None:
-    with OpenAiServer() as server:
-        async with running_worker(with_chat_server(settings, server)):
-            await publish_records(settings, user_turn("t1", "I live in Bern.", "I work at Acme.", "I drive a red car."))
-            await wait_for_outcomes(database, 1)
-            first = server.requests["chat"]
-            await publish_records(
-                settings, user_turn("t2", "I live in Berlin.", "I work at Acme Inc.", "I drive a blue car.")
-            )
-            await wait_for_outcomes(database, 2)
-    assert (first, server.requests["chat"] - first) == (1, 2)
-    calls = await query_rows(database, "SELECT source_id, llm_calls FROM commits ORDER BY source_id")
+async def test_law_7_a_store_takes_at_most_two_calls(chat_tenant: ChatTenant) -> None:
+    requests = chat_tenant.server.requests
+    start = requests["chat"]
+    await chat_tenant.publish(chat_tenant.turn("t1", "I live in Bern.", "I work at Acme.", "I drive a red car."))
+    await chat_tenant.outcomes(1)
+    first = requests["chat"]
+    again = ("I live in Berlin.", "I work at Acme Inc.", "I drive a blue car.")
+    await chat_tenant.publish(chat_tenant.turn("t2", *again))
+    await chat_tenant.outcomes(2)
+    assert (first - start, requests["chat"] - first) == (1, 2)
+    calls = await chat_tenant.rows("SELECT llm_calls FROM commits WHERE tenant = %s ORDER BY source_id")
     assert [row["llm_calls"] for row in calls] == [1, 2]
 
 
-async def test_law_8_scopes_never_mix(settings: StreamsSettings, database: str) -> None:
+async def test_law_8_scopes_never_mix(tenant: TenantHarness) -> None:
+    other = f"{tenant.tenant}-other"
     scopes = [
-        Scope(user_id="mira"),
-        Scope(user_id="mira", agent_id="bot"),
-        Scope(user_id="mira", app_id="web"),
-        Scope(user_id="mira", run_id="r1"),
-        Scope(tenant="other", user_id="mira"),
-        Scope(agent_id="mira"),
+        tenant.scope(),
+        tenant.scope(agent_id="bot"),
+        tenant.scope(app_id="web"),
+        tenant.scope(run_id="r1"),
+        Scope(tenant=other, user_id="mira"),
+        tenant.scope(None, agent_id="mira"),
     ]
-    async with running_worker(settings):
-        await publish_records(
-            settings, *(user_turn(f"t{n}", "I live in Berlin.", scope=scope) for n, scope in enumerate(scopes))
-        )
-        await publish_records(
-            settings, user_turn("same-id", "I like tea."), user_turn("same-id", "I like tea.", scope=scopes[4])
-        )
-        await publish_records(settings, user_turn("same-id", "I like tea.", scope=scopes[5]))
-        await publish_records(settings, user_turn("move", "I moved to Munich."))
-        await wait_for_outcomes(database, len(scopes) + 4)
-    found = await query_rows(database, "SELECT tenant, user_id, agent_id, app_id, run_id, text, status FROM facts")
-    ended_facts = [row for row in found if row["status"] == "superseded"]
-    assert [(row["tenant"], row["agent_id"], row["app_id"], row["run_id"]) for row in ended_facts] == [
-        ("default", "", "", "")
-    ]
+    await tenant.publish(
+        *(tenant.turn(f"t{n}", "I live in Berlin.", scope=scope) for n, scope in enumerate(scopes)),
+        *(tenant.turn("same-id", "I like tea.", scope=scope) for scope in (scopes[0], *scopes[4:])),
+        tenant.turn("move", "I moved to Munich."),
+    )
+    await tenant.outcomes(len(scopes) - 1 + 3)
+    await TenantHarness(tenant.settings, other).outcomes(2)
+    found = await tenant.rows("SELECT * FROM facts WHERE tenant IN (%s, %s)", other)
+    (ended,) = (row for row in found if row["status"] == "superseded")
+    assert (ended["tenant"], ended["user_id"]) == (tenant.tenant, "mira")
+    assert (ended["agent_id"], ended["app_id"], ended["run_id"]) == ("", "", "")
     assert len([row for row in found if "Berlin" in row["text"]]) == len(scopes)
     assert len([row for row in found if "tea" in row["text"]]) == 3
 
 
-async def test_law_9_while_the_model_is_away_turns_wait_and_none_fails(
-    settings: StreamsSettings, database: str
-) -> None:
-    with OpenAiServer() as server:
-        server.fail(mode="status", status=503, times=None)
-        async with running_worker(with_chat_server(settings, server)):
-            await publish_records(
-                settings, *(user_turn(f"t{n}", f"I own {n} books.", user=f"user{n}") for n in range(8))
-            )
-            await eventually(lambda: server.requests["chat"] >= 8)
-            assert await query_rows(database, "SELECT 1 FROM commits") == []
-            server.failures.clear()
-            assert set((await wait_for_outcomes(database, 8)).values()) == {"facts"}
+def books_turns(tenant: TenantHarness, count: int) -> list[Turn]:
+    """A turn each of many users."""
+    return [tenant.turn(f"t{n}", f"I own {n} books.", user=f"user{n}") for n in range(count)]
 
 
-async def test_law_10_one_slow_owner_delays_nobody_else(settings: StreamsSettings, database: str) -> None:
-    with OpenAiServer() as server:
-        server.fail(mode="hang", times=None, containing="turn_id: slow")
-        async with running_worker(with_chat_server(settings, server)):
-            await publish_records(settings, user_turn("slow", "I live in Rome.", user="slow"))
-            await publish_records(
-                settings, *(user_turn(f"t{n}", f"I own {n} books.", user=f"user{n}") for n in range(30))
-            )
-            outcomes = await wait_for_outcomes(database, 30)
-            assert "slow" not in outcomes
-            server.failures.clear()
+async def test_law_9_while_the_model_is_away_turns_wait_and_none_fails(chat_tenant: ChatTenant) -> None:
+    server = chat_tenant.server
+    start = server.requests["chat"]
+    server.fail(mode="status", status=503, times=None)
+    await chat_tenant.publish(*books_turns(chat_tenant, 8))
+    await eventually(lambda: server.requests["chat"] - start >= 8)
+    assert await chat_tenant.rows("SELECT 1 FROM commits WHERE tenant = %s") == []
+    server.failures.clear()
+    assert set((await chat_tenant.outcomes(8)).values()) == {"facts"}
 
 
-def test_records_say_their_laws() -> None:
-    """Nothing that a model wrote enters an id: equal sources give equal ids whatever the texts."""
-    one, other = commit("t1", added("Alice lives in Bern.")), commit("t1", added("Something else entirely."))
-    assert json.loads(one.to_bytes())["events"][0]["event_id"] == json.loads(other.to_bytes())["events"][0]["event_id"]
+async def test_law_10_one_slow_owner_delays_nobody_else(chat_tenant: ChatTenant) -> None:
+    chat_tenant.server.fail(mode="hang", times=None, containing="turn_id: slow")
+    await chat_tenant.publish(chat_tenant.turn("slow", "I live in Rome.", user="slow"))
+    await chat_tenant.publish(*books_turns(chat_tenant, 30))
+    assert "slow" not in await chat_tenant.outcomes(30)
+    chat_tenant.server.failures.clear()
+    assert (await chat_tenant.outcomes(31))["slow"] == "facts"

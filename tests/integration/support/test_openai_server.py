@@ -17,7 +17,8 @@ from mnemolog.streams.llm.openai_client import Endpoint
 from mnemolog.streams.llm.openai_models import OpenAiChatModel
 from mnemolog.streams.llm.resolve_prompt import parse_resolution, resolution_prompt
 from tests.support.builders.prompts import MONDAY, extraction, fact, known_fact, turn, user
-from tests.support.servers.canned_replies import LocomoReplies, locomo_folder
+from tests.support.locomo import locomo_folder
+from tests.support.servers.canned_replies import LocomoReplies
 from tests.support.servers.openai_server import OpenAiServer
 
 

@@ -1,4 +1,4 @@
-"""Statements, known facts and verdicts in few words, for tests of what is decided."""
+"""Statements, known facts and decisions of the model in few words, for tests of `decide`."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -30,7 +30,7 @@ MERGED_VECTOR = Vector.from_values("m", [0.0, 1.0])
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PendingOverwrite:
-    """An overwrite that is held back, as the tables tell of it."""
+    """A pending overwrite as the tables have it."""
 
     fact_id: UUID
     targets: tuple[UUID, ...]
@@ -90,14 +90,14 @@ def decision_context(
     return DecisionContext(**defaults | fields)
 
 
-def decide_one(fact: MatchedFact, judgement: LlmDecision, circumstances: DecisionContext | None = None) -> Any:
+def decide_one(fact: MatchedFact, decision: LlmDecision, context: DecisionContext | None = None) -> Any:
     """The one event of one contested fact."""
-    (event,) = decide_all([fact], {0: judgement}, circumstances)
+    (event,) = decide_all([fact], {0: decision}, context)
     return event
 
 
 def decide_all(
-    facts: Sequence[MatchedFact], judgements: Mapping[int, LlmDecision], circumstances: DecisionContext | None = None
+    facts: Sequence[MatchedFact], decisions: Mapping[int, LlmDecision], context: DecisionContext | None = None
 ) -> tuple[MemoryEvent, ...]:
     """The events of contested facts."""
-    return decide([Conflict(fact, fact.candidates) for fact in facts], judgements, circumstances or decision_context())
+    return decide([Conflict(fact, fact.candidates) for fact in facts], decisions, context or decision_context())

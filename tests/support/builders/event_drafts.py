@@ -43,7 +43,7 @@ def added(
     reason: str = "nothing like it is known",
     **fields: Any,
 ) -> Draft:
-    """With `ended_at` and `ended_by` late news."""
+    """With `ended_at` and `ended_by` a late statement about a closed value."""
 
     def draft(place: EventPlace) -> MemoryEvent:
         return FactAdded(
@@ -214,7 +214,7 @@ def pending_rejected(target: UUID, *, confirmed: UUID | None = None, text: str |
 
 
 def corrected(text: str, target: UUID, *, ended_at: datetime | None = None, **fields: Any) -> Draft:
-    """A human's word."""
+    """By a human."""
 
     def draft(place: EventPlace) -> MemoryEvent:
         fact = new_fact(place, text, **{"authority": "human", "confidence": 1.0} | fields)
@@ -261,7 +261,7 @@ def policy_set(policy: Policy, *, level: Level = "scope") -> Draft:
 
 
 def with_decision(draft: Draft, **fields: Any) -> Draft:
-    """`draft` with these fields of its decision: `decided(added("..."), by="model", model="m", prompt_version="p")`."""
+    """`draft` with these fields of its decision: `with_decision(added("..."), by="model")`."""
 
     def with_decision(place: EventPlace) -> MemoryEvent:
         event = draft(place)

@@ -1,15 +1,14 @@
-"""Turns, model answers and conflicts in few words, for tests of the prompts and the rules."""
+"""Turns, model answers and conflicts in few words, for tests of the prompts and of the offline rules."""
 
 from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
-import orjson
-
 from mnemolog.schemas.facts import CATEGORIES, Candidate, ExtractedFact, content_hash
 from mnemolog.schemas.scope import Scope
 from mnemolog.schemas.turn import Message, Turn
 from mnemolog.streams.llm.ports import ExtractionTask, NumberedConflicts
+from tests.support.builders.model_replies import fact_json
 
 MONDAY = datetime(2023, 5, 8, 13, 57, tzinfo=UTC)
 
@@ -28,37 +27,17 @@ def extraction(*messages: Message, **fields: Any) -> ExtractionTask:
 
 
 def extracted_json(**fields: Any) -> dict[str, Any]:
-    """One fact as a model answers it."""
+    """Alice's home as a model answers it."""
     defaults = {
         "excerpt": "I live in Berlin",
-        "text": "Alice lives in Berlin.",
-        "search_text": "home city of Alice: Berlin",
         "key": "home_city",
         "value": "Berlin",
         "single_valued": True,
         "category": "identity",
         "importance_category": "biographical_milestone",
-        "certainty": "explicit",
         "subject": "Alice",
-        "event_time": None,
-        "valid_until": None,
-        "action_hint": "new",
     }
-    return defaults | fields
-
-
-def facts_reply(*facts: dict[str, Any]) -> str:
-    return orjson.dumps({"facts": facts}).decode()
-
-
-def decision_json(new: int, action: str, *known: int, **fields: Any) -> dict[str, Any]:
-    """One decision as a model answers it."""
-    texts = {"text": None, "search_text": None, "ended_at": None}
-    return {"new": new, "reason": "so", "action": action, "known": known} | texts | fields
-
-
-def decisions_reply(*decisions: dict[str, Any]) -> str:
-    return orjson.dumps({"decisions": decisions}).decode()
+    return fact_json("Alice lives in Berlin.", "home city of Alice: Berlin", **defaults) | fields
 
 
 def fact(text: str, **fields: Any) -> ExtractedFact:

@@ -1,4 +1,4 @@
-"""Logs that more than one test tells."""
+"""Logs that several tests use."""
 
 from functools import partial
 from uuid import UUID
@@ -48,10 +48,10 @@ ACTIVE_STATE = FactState(
 
 def every_decision_log(scope: Scope = ALICE) -> list[Commit]:
     """Every event beyond adding and replacing, one after another, with an undo that is undone."""
-    commit, ordered = partial(commits.commit, scope=scope), partial(commits.command_commit, scope=scope)
+    commit, by_command = partial(commits.commit, scope=scope), partial(commits.command_commit, scope=scope)
     first = commit("d1", *(added(f"Fact {number}.", category="identity") for number in range(8)), at=day(1))
     facts = [fact_id_at(first, number) for number in range(8)]
-    beside = commit("d2", extended("More.", facts[0]), related("Like.", facts[0]), at=day(2))
+    relations = commit("d2", extended("More.", facts[0]), related("Like.", facts[0]), at=day(2))
     ends = commit(
         "d3",
         expired(facts[1], ended_at=day(1.5)),
@@ -59,30 +59,30 @@ def every_decision_log(scope: Scope = ALICE) -> list[Commit]:
         corrected("Rather.", facts[3]),
         at=day(3),
     )
-    held = commit("d4", pending("B.", facts[4], category="identity"), pending("C.", facts[5]), at=day(4))
+    pending_commit = commit("d4", pending("B.", facts[4], category="identity"), pending("C.", facts[5]), at=day(4))
     settled = commit(
         "d5",
-        pending_confirmed(fact_id_at(held), facts[4], text="B again."),
-        pending_rejected(fact_id_at(held, 1), confirmed=facts[5], text="5 again."),
+        pending_confirmed(fact_id_at(pending_commit), facts[4], text="B again."),
+        pending_rejected(fact_id_at(pending_commit, 1), confirmed=facts[5], text="5 again."),
         at=day(5),
     )
-    beside_it = commit("d6", added("Or so.", unresolved=True), at=day(6))
-    resolution = commit("d7", resolved(fact_id_at(beside_it), facts[6]), at=day(7))
+    unresolved = commit("d6", added("Or so.", unresolved=True), at=day(6))
+    resolution = commit("d7", resolved(fact_id_at(unresolved), facts[6]), at=day(7))
     replacing = commit(
         "d8", with_decision(replaced("New.", facts[7]), by="model", model="m", prompt_version="p"), at=day(8)
     )
-    back = [reversal(facts[7], "superseded", ACTIVE_STATE), reversal(fact_id_at(replacing), "active", None)]
-    again = [
+    undone_states = [reversal(facts[7], "superseded", ACTIVE_STATE), reversal(fact_id_at(replacing), "active", None)]
+    redone_states = [
         reversal(
             facts[7], "active", ACTIVE_STATE.model_copy(update={"status": "superseded", "superseded_by": facts[0]})
         ),
         reversal(fact_id_at(replacing), "undone", ACTIVE_STATE),
     ]
-    undo = ordered("c1", Undo(source_id="d8"), undone(event_id_at(replacing), *back), at=day(9))
-    redo = undone(event_id_at(undo), *again, undone_event="decision_undone", reinstated=event_id_at(replacing))
-    policy = ordered("c3", SetPolicy(level="scope", policy=POLICY), policy_set(POLICY), at=day(11), actor="ops")
-    redone = ordered("c2", Undo(source_id="c1"), redo, at=day(10))
-    return [first, beside, ends, held, settled, beside_it, resolution, replacing, undo, redone, policy]
+    undo = by_command("c1", Undo(source_id="d8"), undone(event_id_at(replacing), *undone_states), at=day(9))
+    redo = undone(event_id_at(undo), *redone_states, undone_event="decision_undone", reinstated=event_id_at(replacing))
+    policy = by_command("c3", SetPolicy(level="scope", policy=POLICY), policy_set(POLICY), at=day(11), actor="ops")
+    redone = by_command("c2", Undo(source_id="c1"), redo, at=day(10))
+    return [first, relations, ends, pending_commit, settled, unresolved, resolution, replacing, undo, redone, policy]
 
 
 def reversal(fact_id: UUID, now: FactStatus, before: FactState | None) -> Reversal:

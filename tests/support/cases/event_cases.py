@@ -1,20 +1,21 @@
-"""What every scene is made of: one event, driven from a turn or a command to the rows, and the words that it shows."""
+"""Event cases: one event, driven from a turn or a command to the rows, and the words of other vocabularies for it."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
 from mnemolog.projections.queries.results import WriteResult
+from tests.support.builders.model_replies import fact_json
 from tests.support.harnesses.fact_changes import Change, observe_change
 from tests.support.harnesses.pipeline_harness import Person
-from tests.support.servers.scripted_model import ScriptedDecision, extraction_json
+from tests.support.servers.scripted_model import ScriptedDecision
 
 CaseRun = Callable[[Person], Awaitable[Change]]
 
 
 @dataclass(frozen=True, slots=True)
 class EventCase:
-    """Drives `event`, checks the rows, and shows one word at the most of each vocabulary."""
+    """Drives `event`, checks the rows, and shows at most one word of each vocabulary."""
 
     event: str
     vocabulary: Mapping[str, str]
@@ -29,22 +30,22 @@ EVENT_CASES: Final[list[EventCase]] = []
 
 
 def event_case(event: str, **words: str) -> Callable[[CaseRun], CaseRun]:
-    """Put a play among the scenes; it is given somebody of whom nothing is known."""
+    """Register a case; it is run with a person without facts."""
 
-    def collect(play: CaseRun) -> CaseRun:
-        EVENT_CASES.append(EventCase(event, words, play))
-        return play
+    def collect(run: CaseRun) -> CaseRun:
+        EVENT_CASES.append(EventCase(event, words, run))
+        return run
 
     return collect
 
 
 def old_text(person: Person) -> str:
-    """What is known first."""
+    """The fact that is known first."""
     return f"{person.name} writes with Emacs."
 
 
 def new_text(person: Person) -> str:
-    """What is said about it."""
+    """The new fact, which concerns the known one."""
     return f"{person.name} writes with Vim."
 
 
@@ -53,12 +54,12 @@ def merged_text(person: Person) -> str:
 
 
 def extraction_of(text: str, **fields: Any) -> dict[str, Any]:
-    """Two vectors of one topic are equal: the words tell the facts apart."""
-    return extraction_json(text, "the editor", **fields)
+    """All have equal vectors: only the texts differ."""
+    return fact_json(text, "the editor", **fields)
 
 
 def say_new(person: Person, decision: ScriptedDecision, **fields: Any) -> Awaitable[WriteResult]:
-    """The new one is said, and the model says of it what `decision` says."""
+    """A turn with the new fact, about which the model decides `decision`."""
     turn = {name: fields.pop(name) for name in ("occurred_at",) if name in fields}
     return person.say(extraction_of(new_text(person), **fields), decisions={new_text(person): decision}, **turn)
 

@@ -1,4 +1,4 @@
-"""What is held back, left open, ordered and taken back: by further turns and by commands."""
+"""Cases of pending, unresolved, corrected and undone facts, driven by turns and commands."""
 
 import pytest
 
@@ -18,29 +18,29 @@ from tests.support.harnesses.pipeline_harness import Person, day
 from tests.support.servers.scripted_model import ScriptedDecision
 
 
-async def pending_overwrite(person: Person, ruling: ScriptedDecision) -> Change:
-    """An unsure word about a fact of high risk waits for a confirmation."""
+async def pending_overwrite(person: Person, decision: ScriptedDecision) -> Change:
+    """An uncertain statement about a fact of a high-risk category: the overwrite is pending."""
     await person.say(extraction_of(old_text(person), category="health"))
-    change = await observe_old_and_new(person, say_new(person, ruling, certainty="weak"))
+    change = await observe_old_and_new(person, say_new(person, decision, certainty="weak"))
     assert change.events == ["fact_pending"]
     return change
 
 
-async def confirmed_overwrite(person: Person, ruling: ScriptedDecision) -> Change:
+async def confirmed_overwrite(person: Person, decision: ScriptedDecision) -> Change:
     """The same, and a human confirms it."""
-    waiting = await pending_overwrite(person, ruling)
+    waiting = await pending_overwrite(person, decision)
     (row,) = waiting.pending
     change = await observe_old_and_new(person, person.run_command("confirm", row["fact_id"]))
-    (stands,) = (one for one in change.after.values() if one["fact_id"] == row["fact_id"])
-    assert stands["status"] == "active"
-    assert stands["confidence"] >= HUMAN_CONFIDENCE
-    assert stands["believed_from"] == stands["state_since"] > stands["recorded_at"]
+    (confirmed,) = (one for one in change.after.values() if one["fact_id"] == row["fact_id"])
+    assert confirmed["status"] == "active"
+    assert confirmed["confidence"] >= HUMAN_CONFIDENCE
+    assert confirmed["believed_from"] == confirmed["state_since"] > confirmed["recorded_at"]
     assert change.pending == []
     return change
 
 
 async def resolved_conflict(person: Person, action: str) -> Change:
-    """No valid ruling comes back, and a human settles it."""
+    """The model gives no valid decision, and a human resolves the conflict."""
     await person.say(extraction_of(old_text(person)))
     await person.say(extraction_of(new_text(person)), answers=["Let me think about it."])
     assert (await person.facts())[new_text(person)]["unresolved"]

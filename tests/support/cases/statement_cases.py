@@ -1,4 +1,4 @@
-"""What turns do: a statement meets a known one, and the model says how they stand to each other."""
+"""Cases of turns: a statement meets a known fact, and the model decides how they relate."""
 
 from datetime import UTC, datetime
 from functools import partial

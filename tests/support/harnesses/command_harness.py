@@ -1,4 +1,4 @@
-"""Commands on real tables, carried out and committed as the resolver does it, without Kafka."""
+"""Runs command handlers on real tables and commits the result as the resolver does, without Kafka."""
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
@@ -14,6 +14,8 @@ from mnemolog.schemas.facts import ExtractedFact, MatchedFact
 from mnemolog.schemas.provenance import Origin
 from mnemolog.schemas.scope import Scope
 from mnemolog.streams.commands.handler import CommandHandler
+from mnemolog.streams.resolution.commits import commit_of
+from mnemolog.streams.runtime.decision_stages import MAX_COMMIT_BYTES
 from tests.support.builders.commits import ALICE, pseudo_random_vector
 from tests.support.harnesses.projected_database import ProjectedDatabase
 
@@ -21,7 +23,7 @@ ORIGIN = Origin(topic="memory_commands", partition=0, offset=0)
 
 
 def command_envelope(command: Command) -> MatchedFacts:
-    """A command as it reaches the resolver: each of its wordings has become a fact with a vector."""
+    """A command as it reaches the resolver: each of its texts has become a fact with a vector."""
     facts = tuple(
         MatchedFact(
             fact=ExtractedFact(text=text, excerpt=text, search_text=f"to find: {text}"[:2000]),
@@ -43,7 +45,7 @@ def command_envelope(command: Command) -> MatchedFacts:
 
 
 class CommandHarness:
-    """Takes orders over the tables of `stored`; each is decided three seconds after it was issued, unless told."""
+    """Executes commands over the tables of `stored`; by default each is decided three seconds after it was issued."""
 
     def __init__(self, stored: ProjectedDatabase) -> None:
         self.stored = stored
@@ -60,27 +62,30 @@ class CommandHarness:
         actor: str | None = None,
         clock: datetime | None = None,
     ) -> Commit:
-        """Carry an order out, and project its commit; `clock` is the time where that is done."""
+        """Execute a command and project its commit; `clock` is the time of the decision."""
         command = Command(command_id=command_id, scope=scope, issued_at=at, order=order, actor=actor)
         commit = await self.decide(command, clock or at + timedelta(seconds=3))
         await self.stored.apply(commit)
         return commit
 
     async def decide(self, command: Command, decided_at: datetime) -> Commit:
-        asked = command_envelope(command)
-        carried = await CommandHandler(known=self.known, event_history=self.past, clock=lambda: decided_at)(asked)
-        taken_over = ("source_id", "source_kind", "scope", "origin", "occurred_at", "published_at", "order", "actor")
-        return Commit(
-            **{name: getattr(asked, name) for name in taken_over},
+        envelope = command_envelope(command)
+        handle = CommandHandler(
+            facts=self.known, events=self.past, clock=lambda: decided_at, max_commit_bytes=MAX_COMMIT_BYTES
+        )
+        result = await handle(envelope)
+        return commit_of(
+            envelope,
+            attempt=1,
             decided_at=decided_at,
-            outcome=carried.outcome,
-            reason=carried.reason,
-            detail=carried.detail,
-            events=carried.events,
+            outcome=result.outcome,
+            reason=result.reason,
+            detail=result.detail,
+            events=result.events,
         )
 
     async def states(self, *fact_ids: UUID) -> list[Any]:
-        """How these facts stand."""
+        """The states of these facts."""
         facts = await self.known.facts(fact_ids)
         return [facts[fact_id].state for fact_id in fact_ids]
 

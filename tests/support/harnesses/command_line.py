@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import chdir, contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass, field
@@ -60,7 +61,7 @@ class CommandLine:
 
     @contextmanager
     def start(self, *arguments: str) -> Iterator["RunningCommand"]:
-        """A command that runs until it is told to stop; killed at the end if it still runs."""
+        """A command that runs until it gets a signal; killed at the end if it still runs."""
         log = self.folder / f"{arguments[0]}.log"
         with log.open("ab") as stderr:
             process = subprocess.Popen(
@@ -90,7 +91,7 @@ class RunningCommand:
     log: Path
 
     def ready_message(self) -> Any:
-        """What the command says once it serves. Fails with its log when it ends instead."""
+        """The JSON that the command prints once it serves. Fails with its log when it ends instead."""
         assert self.process.stdout is not None
         line = self.process.stdout.readline()
         assert line, self.log.read_text()
@@ -100,6 +101,19 @@ class RunningCommand:
         """The exit code after SIGTERM."""
         self.process.send_signal(signal.SIGTERM)
         return self.process.wait(seconds)
+
+
+def server_settings(bootstrap: str, database: str) -> dict[str, str]:
+    """Settings for servers that run already, with topics of their own; a dead worker is noticed quickly."""
+    return {
+        "KAFKA": bootstrap,
+        "POSTGRES": database,
+        "TOPIC_PREFIX": f"accept-{uuid.uuid4().hex[:8]}.",
+        "PARTITIONS": "2",
+        "SESSION_TIMEOUT": "3",
+        "HEARTBEAT_INTERVAL": "0.5",
+        "METRICS_PORT": "0",
+    }
 
 
 def turn_json(

@@ -1,4 +1,4 @@
-"""What one turn or command has changed in a person's facts, and what the words of each vocabulary say of it."""
+"""What one turn or command changed in a person's facts, and which word of each vocabulary is right for it."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,9 +13,9 @@ Row = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """The facts of one scope by text, before and after; `old` is known to all, `new` is what was said about it.
+    """The facts of one scope by text, before and after; `old` was known, `new` is the statement about it.
 
-    `pending` are the overwrites that are held back after it, `relations` how facts relate, by their texts.
+    `pending` are the overwrites that wait after it, `relations` how facts relate, by their texts.
     """
 
     result: WriteResult
@@ -37,7 +37,7 @@ class Change:
 
     @property
     def successor(self) -> Row | None:
-        """The fact that stands in the place of the old one."""
+        """The fact that superseded the old one."""
         return next((row for row in self.after.values() if row["fact_id"] == self.old["superseded_by"]), None)
 
     @property
@@ -46,7 +46,7 @@ class Change:
 
 
 async def observe_change(person: Person, action: Awaitable[WriteResult], *, old: str, new: str) -> Change:
-    """What comes of a turn or a command that is `action` between two looks at the tables."""
+    """The change by `action`, a turn or a command: the tables are read before and after it."""
     before = await person.facts()
     result = await action
     after = await person.facts()
@@ -70,7 +70,7 @@ async def observe_change(person: Person, action: Awaitable[WriteResult], *, old:
 
 
 def _old_is_unchanged(change: Change) -> bool:
-    """The old one, where there was one, is as true and as much believed as ever."""
+    """The old one, where there was one, is active, true and believed."""
     if change.old_text not in change.before:
         return True
     return change.old["status"] == "active" and change.old["true_to"] is None and change.old["believed_to"] is None
@@ -82,9 +82,9 @@ def _added(change: Change) -> bool:
 
 
 def _only_old_remains(change: Change) -> bool:
-    """The old one stays, and what was said about it stands for nothing of its own."""
-    stands = [text for text, row in change.after.items() if row["status"] in OPEN_STATUSES]
-    return change.old_text in change.before and _old_is_unchanged(change) and stands == [change.old_text]
+    """The old one stays, and the new statement is no fact of its own."""
+    open_texts = [text for text, row in change.after.items() if row["status"] in OPEN_STATUSES]
+    return change.old_text in change.before and _old_is_unchanged(change) and open_texts == [change.old_text]
 
 
 def _old_has_successor(change: Change) -> bool:
@@ -98,7 +98,7 @@ def _old_has_successor(change: Change) -> bool:
 
 
 def _merged(change: Change) -> bool:
-    """One fact says both, and neither was wrong."""
+    """One fact has both statements, and neither was wrong."""
     successor = change.successor
     return (
         _old_has_successor(change)
@@ -109,12 +109,12 @@ def _merged(change: Change) -> bool:
 
 
 def _replaced(change: Change) -> bool:
-    """It was true until then, and we still believe that it was."""
+    """The old one was true until then; that is still believed."""
     return _old_has_successor(change) and change.old["true_to"] is not None and change.old["believed_to"] is None
 
 
 def _contradicted(change: Change) -> bool:
-    """It never was true: it leaves what we believe."""
+    """The old one never was true, and is no longer believed."""
     left = change.old["true_to"] is None and change.old["believed_to"] is not None
     return _old_has_successor(change) and left and not _merged(change)
 
@@ -168,4 +168,4 @@ WORD_CHECKS: Final[Mapping[str, Mapping[str, Callable[[Change], bool]]]] = {
         "noop": _only_old_remains,
     },
 }
-"""By vocabulary and word whether the word is right for a change. Of a vocabulary's words one at the most is."""
+"""By vocabulary and word: whether the word is right for a change. At most one word of a vocabulary is."""

@@ -1,4 +1,4 @@
-"""A log that is told commit by commit, and how its facts stand after each: for tests of the fold."""
+"""Folds a log commit by commit in memory, for tests of the fold."""
 
 from datetime import datetime, timedelta
 from typing import Any
@@ -25,7 +25,7 @@ BERN, TEA = fact_id_at(FIRST_COMMIT), fact_id_at(FIRST_COMMIT, 1)
 
 
 class FoldHarness:
-    """A log of Alice's, folded commit by commit; the first one is known."""
+    """A log of Alice's; the first commit is folded already."""
 
     def __init__(self) -> None:
         self.state = FoldState()
@@ -49,7 +49,7 @@ class FoldHarness:
 
 
 def expected_state(**fields: Any) -> TimedFactState:
-    """The fact of Bern, changed in the second commit."""
+    """The state of the fact about Bern, changed in the second commit."""
     defaults: dict[str, Any] = {"confidence": 0.8, "believed_from": FIRST_DECIDED_AT, "state_since": SECOND_DECIDED_AT}
     return TimedFactState(**defaults | fields)
 

@@ -1,4 +1,4 @@
-"""The tables in memory, by the same fold: what undoing reads of them, without a database."""
+"""The tables in memory, filled by the real fold, for tests of undo without a database."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -17,7 +17,7 @@ from tests.support.builders.commits import Draft, commit, day
 
 @dataclass
 class MemoryProjection:
-    """A log and what it comes to."""
+    """A log, and the rows that it is folded to."""
 
     log: list[Commit] = field(default_factory=list)
     state: FoldState = field(default_factory=FoldState)
@@ -29,13 +29,13 @@ class MemoryProjection:
     def add(self, *drafts: Draft, source_id: str | None = None) -> Commit:
         """Append a commit of these events, a day after the one before."""
         number = len(self.log)
-        made = commit(source_id or f"t{number}", *drafts, at=day(number))
-        self.append(made)
-        return made
+        committed = commit(source_id or f"t{number}", *drafts, at=day(number))
+        self.append(committed)
+        return committed
 
-    def append(self, made: Commit) -> None:
-        changes = fold(self.state, made, LogPosition(partition=0, offset=len(self.log)), b"")
-        self.log.append(made)
+    def append(self, committed: Commit) -> None:
+        changes = fold(self.state, committed, LogPosition(partition=0, offset=len(self.log)), b"")
+        self.log.append(committed)
         self.state = self.state.apply(changes)
         self.facts |= {row.fact.fact_id: row for row in changes.facts}
         self.events += changes.events
@@ -73,7 +73,7 @@ class MemoryProjection:
     def _past_event(self, row: EventRow) -> LoggedEvent:
         event, root = row.event, self._original(row)
         fact = event.new_fact
-        turning = [one.event.event_id for one in self.events if self._original(one) is root]
+        turning_events = [one.event.event_id for one in self.events if self._original(one) is root]
         changed = frozenset(
             fact_id for fact_id, states in self.former.items() if any(one.event_id == event.event_id for one in states)
         )
@@ -86,7 +86,7 @@ class MemoryProjection:
             occurred_at=row.commit.occurred_at,
             original=OriginalDecision(event_id=root.event.event_id, event=root.event.event, position=_place(root)),
             enables=not isinstance(event, DecisionUndone) or event.reinstated is not None,
-            latest_id=turning[-1],
+            latest_id=turning_events[-1],
             statement_text=fact.text if fact else None,
             new_fact_id=fact.fact_id if fact else None,
             changed_fact_ids=changed,

@@ -1,4 +1,4 @@
-"""A running pipeline for tests from end to end: people say things, a scripted model reads them, the tables tell."""
+"""A running pipeline for end-to-end tests: turns of people, a scripted model, and the rows that come of them."""
 
 from collections import deque
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -15,15 +15,10 @@ from mnemolog.projections.db.pools import Pool, open_pool
 from mnemolog.projections.queries.results import WriteResult
 from mnemolog.settings import Settings
 from mnemolog.streams.settings import StreamsSettings
+from tests.support.builders.model_replies import facts_reply
 from tests.support.harnesses.worker_harness import OUTCOME_SECONDS, running_worker
 from tests.support.servers.openai_server import OpenAiServer
-from tests.support.servers.scripted_model import (
-    ResolutionPrompt,
-    ScriptedAnswer,
-    ScriptedDecision,
-    ScriptedModel,
-    extraction_reply,
-)
+from tests.support.servers.scripted_model import ResolutionPrompt, ScriptedAnswer, ScriptedDecision, ScriptedModel
 
 START = datetime(2026, 3, 2, 9, tzinfo=UTC)
 
@@ -70,7 +65,7 @@ class PipelineHarness:
 
 @dataclass(slots=True)
 class Person:
-    """Somebody who says things, in a scope of their own; one thing a day."""
+    """A user with a scope of their own; each turn is a day after the one before."""
 
     harness: PipelineHarness
     name: str
@@ -86,34 +81,34 @@ class Person:
     ) -> WriteResult:
         """Publish one turn and wait for its end.
 
-        `facts` is what the model reads in it, `decisions` what it says of each that it is asked about by its text;
-        `answers` are replies, one after the other, to what is asked about the first fact.
+        `facts` are what the model extracts, `decisions` what it decides, by the text of the new fact;
+        `answers` are its replies, one after the other, to the prompts about the first fact.
         """
         turn = {"turn_id": f"{self.name}-{self.turns_said}", "occurred_at": day(self.turns_said), **turn}
         self.turns_said += 1
-        model, asked = self.harness.model, " ".join(facts[0]["text"].split()) if facts else ""
-        model.extractions.setdefault(turn["turn_id"], extraction_reply(facts))
+        model, first = self.harness.model, " ".join(facts[0]["text"].split()) if facts else ""
+        model.extractions.setdefault(turn["turn_id"], facts_reply(*facts))
         model.decisions.update(decisions or {})
         if answers:
-            model.answers[asked] = deque(answers)
+            model.answers[first] = deque(answers)
         messages = turn.pop("messages", None) or [{"role": "user", "content": one["excerpt"]} for one in facts]
         accepted = await self.harness.memory.add(messages, **self.scope, speaker=self.name.capitalize(), **turn)
         result = await self._wait_for_end(accepted.turn_id)
         if answers:
-            del model.answers[asked]
+            del model.answers[first]
         return result
 
     async def run_command(self, name: str, *arguments: Any, **named: Any) -> WriteResult:
-        """Give an order of `MemoryClient` by its name, and wait for its end."""
-        ordered = await getattr(self.harness.memory, name)(*arguments, **self.scope, **named)
-        return await self._wait_for_end((ordered[0] if isinstance(ordered, list) else ordered).command_id)
+        """Call a command of `MemoryClient` by its name, and wait for its end."""
+        receipt = await getattr(self.harness.memory, name)(*arguments, **self.scope, **named)
+        return await self._wait_for_end((receipt[0] if isinstance(receipt, list) else receipt).command_id)
 
     async def facts(self) -> dict[str, dict[str, Any]]:
-        """Every fact of the scope as it stands, by its text."""
-        query = (
-            "SELECT * FROM facts WHERE (tenant, user_id, agent_id, app_id, run_id) = (%s, %s, %s, %s, %s) "
-            "ORDER BY recorded_at, ordinal"
-        )
+        """Every fact of the scope as it is now, by its text, in the order of the statements that brought them."""
+        query = """
+            SELECT * FROM facts WHERE (tenant, user_id, agent_id, app_id, run_id) = (%s, %s, %s, %s, %s)
+            ORDER BY recorded_at, ordinal
+        """
         names = ("tenant", "user_id", "agent_id", "app_id", "run_id")
         own = {"tenant": "default"} | self.scope
         found = await self.harness.rows(query, *(own.get(name, "") for name in names))
@@ -133,7 +128,7 @@ class Person:
         return [row["event"] for row in await self.harness.rows(query, owner, turn_id)]
 
     def questions_about(self, text: str) -> list[ResolutionPrompt]:
-        """What the model was asked about the new fact `text`, re-prompts too."""
+        """The resolution prompts about the new fact `text`, re-prompts too."""
         return [ResolutionPrompt.of(request) for request in self.harness.model.requests_about(text)]
 
     async def _wait_for_end(self, source_id: str) -> WriteResult:

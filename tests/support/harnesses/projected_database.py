@@ -43,10 +43,10 @@ class ProjectedDatabase:
 
     async def journal_turns(self, *turn_ids: str, scope: Scope = ALICE, at: datetime = START_TIME) -> None:
         """Put turns into the journal, as published at `at`."""
-        said = (Message(role="user", content="Hello."),)
+        messages = (Message(role="user", content="Hello."),)
         entries = [
             JournalEntry(
-                parsed=Turn(turn_id=turn_id, scope=scope, messages=said, occurred_at=at),
+                parsed=Turn(turn_id=turn_id, scope=scope, messages=messages, occurred_at=at),
                 topic="conversation_turns",
                 partition=0,
                 offset=offset,

@@ -1,4 +1,4 @@
-"""Turns decided by the real resolver on real tables, with a reader that says what a test wants; without Kafka."""
+"""Decides turns with the real resolver on real tables and a scripted model, without Kafka."""
 
 import math
 from collections import deque
@@ -7,31 +7,20 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
-from mnemolog.projections.stores.candidates import CandidateFinder
-from mnemolog.projections.stores.event_history import EventHistoryStore
-from mnemolog.projections.stores.facts import FactStore
-from mnemolog.projections.stores.limits import LimitReservations
-from mnemolog.projections.stores.policies import PolicyStore
 from mnemolog.projections.stores.replies import ReplyStore
 from mnemolog.schemas.commit import Commit
 from mnemolog.schemas.envelopes import MatchedFacts
 from mnemolog.schemas.facts import ExtractedFact, MatchedFact, content_hash
-from mnemolog.schemas.policy import EffectivePolicy
 from mnemolog.schemas.provenance import Origin
 from mnemolog.schemas.vector import Vector
-from mnemolog.streams.commands.handler import CommandHandler
 from mnemolog.streams.kafka.record import KafkaRecord
 from mnemolog.streams.llm.cached_models import CachedChatModel, CachedEmbedder
 from mnemolog.streams.llm.ports import Embeddings, Prompt, Reply, Usage
-from mnemolog.streams.resolution.limits import LimitEnforcer
-from mnemolog.streams.runtime.effective_settings import EffectiveSettings
-from mnemolog.streams.runtime.read_your_writes import ReadYourWrites
+from mnemolog.streams.runtime.decision_stages import DecisionStages
 from mnemolog.streams.settings import StreamsSettings
-from mnemolog.streams.stages.match import MatchStage
-from mnemolog.streams.stages.received import ReceivedEnvelope
-from mnemolog.streams.stages.resolve import ResolveStage
+from mnemolog.streams.stages.envelope import ReceivedEnvelope
 from tests.support.builders.commits import ALICE, MODEL, day, vector
-from tests.support.builders.prompts import decisions_reply
+from tests.support.builders.model_replies import decisions_reply
 from tests.support.harnesses.projected_database import ProjectedDatabase
 
 TOPIC = "conversation_turns"
@@ -40,7 +29,7 @@ ScriptedReply = str | Callable[[Prompt], str]
 
 @dataclass
 class ScriptedChatModel:
-    """A chat model that says one thing after another, and the last one again."""
+    """A chat model that gives one reply after another, and then repeats the last one."""
 
     replies: deque[ScriptedReply] = field(default_factory=deque)
     prompts: list[Prompt] = field(default_factory=list)
@@ -60,7 +49,7 @@ class ScriptedChatModel:
 
 
 class SimilarEmbedder:
-    """An embedder to whom all texts are alike."""
+    """An embedder whose vectors are all similar."""
 
     model = MODEL
 
@@ -71,16 +60,6 @@ class SimilarEmbedder:
         return None
 
 
-class NoProjectionWait(ReadYourWrites):
-    """Each turn is projected before the next one is decided."""
-
-    def __init__(self) -> None:
-        """Nothing is waited for."""
-
-    async def wait_until_projected(self, owner: str, partition: int) -> None:
-        """At once."""
-
-
 class ResolverHarness:
     """Decides one turn after another over the tables of `stored`, each three seconds after the latest occurred."""
 
@@ -89,33 +68,16 @@ class ResolverHarness:
         self.chat_model = ScriptedChatModel()
         self.now = day(0)
         self._turns = 0
-        pool, configured = stored.pool, StreamsSettings(**settings)
-        standards = EffectiveSettings(configured, PolicyStore(pool))
-        matcher, known = CandidateFinder(pool), FactStore(pool)
-        replies = ReplyStore(pool)
-        self._chat = CachedChatModel(self.chat_model, replies)
-        self._embedder = CachedEmbedder(SimilarEmbedder(), replies, max_texts=256, max_wait=0, max_concurrent=1)
-        self.resolver = ResolveStage(
-            matcher=matcher,
-            match_stage=MatchStage(matcher, standards.thresholds_for, standards.rules_for),
-            model=self._chat,
-            embedder=self._embedder,
-            read_your_writes=NoProjectionWait(),
-            thresholds_for=standards.thresholds_for,
-            default_rules=EffectivePolicy(min_importance=configured.min_importance),
-            rules_for=standards.rules_for,
-            limits=LimitEnforcer(LimitReservations(pool)),
-            handle_command=CommandHandler(
-                known=known, event_history=EventHistoryStore(pool, known), clock=lambda: self.now
-            ),
-            lookups=known,
-            clock=lambda: self.now,
-        )
+        replies = ReplyStore(stored.pool)
+        self.chat = CachedChatModel(self.chat_model, replies)
+        self.embedder = CachedEmbedder(SimilarEmbedder(), replies, max_texts=256, max_wait=0, max_concurrent=1)
+        self.stages = DecisionStages(stored.pool, self, StreamsSettings(**settings), clock=lambda: self.now)
+        self.resolver = self.stages.build_resolver()
 
     async def resolve_turn(
         self, *said: str | ExtractedFact, at: datetime, source_id: str | None = None, **fields: Any
     ) -> Commit:
-        """Decide a turn that says these things, and project its commit."""
+        """Decide a turn with these facts, and project its commit."""
         source_id = source_id or f"t{self._turns}"
         commit = await self.resolve(matched_envelope(*said, at=at, source_id=source_id, offset=self._turns, **fields))
         assert commit is not None
@@ -132,28 +94,28 @@ class ResolverHarness:
         return commit
 
     async def statuses(self) -> dict[str, str]:
-        """How each fact stands, by its text; of equal texts the last."""
+        """The status of each fact by its text; of equal texts the last."""
         rows = await self.stored.rows("SELECT text, status FROM facts ORDER BY recorded_at, ordinal")
         return {row[0]: row[1] for row in rows}
 
     async def close(self) -> None:
-        await self._chat.close()
-        await self._embedder.close()
+        await self.chat.close()
+        await self.embedder.close()
 
 
 def matched_envelope(
     *said: str | ExtractedFact, at: datetime, source_id: str = "t", offset: int = 0, **fields: Any
 ) -> MatchedFacts:
     """A turn as it reaches the resolver, whose candidates are looked up there."""
-    told = [extracted_fact(one) if isinstance(one, str) else one for one in said]
+    facts = [extracted_fact(one) if isinstance(one, str) else one for one in said]
     defaults: dict[str, Any] = {
         "source_id": source_id,
         "scope": ALICE,
         "origin": Origin(topic=TOPIC, partition=0, offset=offset),
         "occurred_at": at,
         "published_at": at + timedelta(seconds=1),
-        "scope_version": 1_000_000,  # no scope has come so far: the resolver looks itself
-        "facts": tuple(MatchedFact(fact=fact, vector=similar_vector(fact.search_text)) for fact in told),
+        "scope_version": 1_000_000,  # ahead of every scope: the resolver looks for candidates itself
+        "facts": tuple(MatchedFact(fact=fact, vector=similar_vector(fact.search_text)) for fact in facts),
     }
     return MatchedFacts(**defaults | fields)
 
@@ -163,6 +125,6 @@ def extracted_fact(text: str, **fields: Any) -> ExtractedFact:
 
 
 def similar_vector(text: str) -> Vector:
-    """Any two texts are .8 alike: near enough to clash, and too far to be the same."""
+    """Any two texts have a similarity of .8: near enough for a conflict, too far for a duplicate."""
     own = 1 + int(content_hash(text), 16) % 500
     return vector(math.sqrt(0.8), *(math.sqrt(0.2) * (axis == own) for axis in range(1, 501)))

@@ -1,18 +1,18 @@
-"""What the test server's model says: recorded facts of real dialogues, or an echo of what was said."""
+"""Replies of the test server's model: recorded facts of real dialogues, or an echo of the messages."""
 
 from __future__ import annotations
 
-import os
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import orjson
-import pytest
+
+from tests.support.builders.model_replies import decision_json, decisions_reply, fact_json, facts_reply
 
 _TURN_ID = re.compile(r"^turn_id: (.+)$", re.MULTILINE)
 _MESSAGE = re.compile(r"^(system|user|assistant|tool)(?: \((.*?)\))?: (.+)$", re.MULTILINE)
@@ -55,7 +55,7 @@ class EchoReplies:
     def __call__(self, request: ChatRequest) -> str:
         if request.turn_id is None:
             return word_overlap_decisions(request.question)
-        return _facts(fact_json(line, line) for role, _, line in request.messages if role == "user")
+        return facts_reply(*(_quoted(line, line) for role, _, line in request.messages if role == "user"))
 
 
 class MappedReplies:
@@ -65,11 +65,11 @@ class MappedReplies:
         self._replies = replies
 
     def __call__(self, request: ChatRequest) -> str:
-        return next((reply for key, reply in self._replies.items() if key in request.question), _facts(()))
+        return next((reply for key, reply in self._replies.items() if key in request.question), facts_reply())
 
 
 class LocomoReplies:
-    """The facts that a language model once found, told at the last turn that each of them comes from."""
+    """The facts that a language model once found, returned at the last turn that each of them comes from."""
 
     def __init__(self, observations: Path) -> None:
         self._by_turn: dict[str, list[tuple[str, str]]] = defaultdict(list)
@@ -83,7 +83,7 @@ class LocomoReplies:
             return word_overlap_decisions(request.question)
         quotes = [line for _, _, line in request.messages] or [""]
         known = self._by_turn.get(request.turn_id, [])
-        return _facts(fact_json(text, quotes[-1], subject) for subject, text in known)
+        return facts_reply(*(_quoted(text, quotes[-1], subject=subject) for subject, text in known))
 
     @property
     def turns(self) -> frozenset[str]:
@@ -94,37 +94,8 @@ class LocomoReplies:
         return len(self._by_turn.get(turn_id, ()))
 
 
-def locomo_folder() -> Path:
-    """The dialogues' folder. Skips the test where there is none: they may not be copied into this repository."""
-    folder = Path(
-        os.environ.get("MNEMOLOG_TEST_DIALOGUES") or Path(__file__).parents[3].parent / "shared" / "data" / "locomo"
-    )
-    if not (folder / "observations.jsonl").is_file():
-        pytest.skip(f"no LoCoMo dialogues in {folder}; set MNEMOLOG_TEST_DIALOGUES to their folder")
-    return folder
-
-
-def fact_json(text: str, quote: str, subject: str | None = None) -> dict[str, Any]:
-    """One fact in the form of the extraction reply; its excerpt is the beginning of `quote`."""
-    return {
-        "excerpt": quote[:_EXCERPT].strip(),
-        "text": text,
-        "search_text": text,
-        "key": None,
-        "value": None,
-        "single_valued": False,
-        "category": "other",
-        "importance_category": "specific_event",
-        "certainty": "explicit",
-        "subject": subject,
-        "event_time": None,
-        "valid_until": None,
-        "action_hint": "new",
-    }
-
-
-def _facts(facts: Iterator[dict[str, Any]] | tuple[dict[str, Any], ...]) -> str:
-    return orjson.dumps({"facts": list(facts)}).decode()
+def _quoted(text: str, message: str, **fields: Any) -> dict[str, Any]:
+    return fact_json(text, excerpt=message[:_EXCERPT].strip(), **fields)
 
 
 def word_overlap_decisions(question: str) -> str:
@@ -136,18 +107,8 @@ def word_overlap_decisions(question: str) -> str:
         labels = [int(label) for label in re.findall(r"K(\d+)", concerns)]
         action, target = _action_and_target(text, {label: known[label] for label in labels if label not in used})
         used |= {target} if action == "REPLACE" else set()
-        decisions.append(
-            {
-                "new": int(number),
-                "reason": "compared word by word",
-                "action": action,
-                "known": [target] if target else [],
-                "text": None,
-                "search_text": None,
-                "ended_at": None,
-            }
-        )
-    return orjson.dumps({"decisions": decisions}).decode()
+        decisions.append(decision_json(int(number), action, *([target] if target else [])))
+    return decisions_reply(*decisions)
 
 
 def _action_and_target(text: str, known: Mapping[int, str]) -> tuple[str, int]:

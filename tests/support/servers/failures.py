@@ -12,7 +12,7 @@ Path = Literal["chat", "embeddings"]
 Mode = Literal[
     "status",  # `status` with an error body, and Retry-After where `retry_after` is set
     "error_in_200",  # the same error, but with status 200 as some gateways do
-    "hang",  # never answers
+    "hang",  # no answer until the failures are cleared; then as "cut"
     "cut",  # closes the connection without a word
     "cut_body",  # closes it in the middle of the reply
     "html",  # a proxy's page
@@ -44,7 +44,7 @@ class Failure(BaseModel):
 
 
 class Failures:
-    """The failures to come, first come first served; safe to change from another thread."""
+    """The failures to come, in their order; safe to change from another thread."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -58,8 +58,12 @@ class Failures:
         with self._lock:
             self._coming.clear()
 
+    def __contains__(self, failure: Failure) -> bool:
+        with self._lock:
+            return any(one is failure for one, _ in self._coming)
+
     def next_for(self, path: Path, body: bytes) -> Failure | None:
-        """The failure that this request has to suffer."""
+        """The failure that applies to this request."""
         if not self._coming:
             return None
         with self._lock:

@@ -1,4 +1,4 @@
-"""A real Kafka seen from a test: topics of the test's own, what is in them, what a group has committed."""
+"""What tests do with a real Kafka: publish, read a topic, look at the offsets that a group has committed."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
@@ -35,10 +35,11 @@ async def producer(bootstrap: str) -> AsyncIterator[Any]:
         await client.stop()
 
 
-async def publish(bootstrap: str, topic: str, records: Sequence[tuple[bytes | None, bytes]]) -> None:
+async def publish(bootstrap: str, topic: str, records: Sequence[tuple[bytes | None, bytes]]) -> list[str]:
+    """Publish and wait until all are acknowledged; the position of each, `topic/partition/offset`."""
     async with producer(bootstrap) as client:
         sent = [await client.send(topic, key=key, value=value) for key, value in records]
-        await asyncio.gather(*sent)
+        return [f"{one.topic}/{one.partition}/{one.offset}" for one in await asyncio.gather(*sent)]
 
 
 async def read_all(bootstrap: str, topic: str) -> list[KafkaRecord]:

@@ -1,4 +1,4 @@
-"""A broker in memory, as honest as the tests that use it need: the contract suite holds it to a real one."""
+"""A broker in memory; the contract suite compares it with a real one."""
 
 from collections.abc import Awaitable, Sequence
 from dataclasses import dataclass, field

@@ -31,6 +31,7 @@ from tests.support.servers.canned_replies import ChatRequest, EchoReplies, Locom
 from tests.support.servers.failures import Failure, Failures
 from tests.support.servers.response_bodies import Embed, completion_body, embeddings_body, error_body, hash_embeddings
 
+_HANG_POLL_SECONDS = 0.05
 _START_SECONDS = 10
 
 
@@ -189,10 +190,11 @@ class OpenAiServer:
                     error_body(failure.status), 200 if failure.mode == "error_in_200" else failure.status, headers
                 )
             case "hang":
-                await request.receive()  # returns when the client has gone
+                if await self._hang(failure, request):
+                    self._cut(request)
                 return Response()
             case "cut":
-                self._connections.cut((request.client.host, request.client.port))  # type: ignore[union-attr]  # TCP
+                self._cut(request)
                 return Response()
             case "cut_body":
                 return _TruncatedResponse()
@@ -200,6 +202,16 @@ class OpenAiServer:
                 return HTMLResponse("<html><body>We will be back soon.</body></html>")
             case _:
                 return None
+
+    async def _hang(self, failure: Failure, request: Request) -> bool:
+        """Wait for the client to go or for the failure to be cleared; whether the client is still there."""
+        gone = asyncio.ensure_future(request.receive())
+        while failure in self.failures and not gone.done():
+            await asyncio.wait({gone}, timeout=_HANG_POLL_SECONDS)
+        return not gone.done() and gone.cancel()
+
+    def _cut(self, request: Request) -> None:
+        self._connections.cut((request.client.host, request.client.port))  # type: ignore[union-attr]  # TCP
 
 
 class _TruncatedResponse(Response):

@@ -11,7 +11,7 @@ import aiohttp
 import yaml
 
 from tests.support.deployment_files import read_yaml
-from tests.support.polling import required_program
+from tests.support.programs import required_program
 from tests.support.servers.kafka_client import wait_until
 
 SCRAPE_SECONDS: Final = 1
@@ -48,7 +48,7 @@ async def running_prometheus(worker_url: str, folder: Path) -> AsyncIterator[Pro
     address = f"127.0.0.1:{_free_port()}"
     with (folder / "prometheus.log").open("wb") as log:
         process = await asyncio.create_subprocess_exec(
-            required_program("prometheus", "prometheus"),
+            required_program("prometheus"),
             f"--config.file={config}",
             f"--storage.tsdb.path={folder / 'data'}",
             f"--web.listen-address={address}",

@@ -1,15 +1,15 @@
-"""A model that says what a test has told it to: readings by turn, rulings by the words of the new fact."""
+"""A model that a test has scripted: extractions by turn, decisions by the text of the new fact."""
 
-import json
 import re
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
 from mnemolog.schemas.provenance import Verdict
-from tests.support.servers.canned_replies import ChatRequest, fact_json
+from tests.support.builders.model_replies import decision_json, decisions_reply, facts_reply
+from tests.support.servers.canned_replies import ChatRequest
 
 _KNOWN = re.compile(r"^K(\d+) \((.*?)\): (.+)$", re.MULTILINE)
 _NEW = re.compile(r"^N(\d+) \(.*?\): (.+)\n  said: .*\n  may concern: (.*)$", re.MULTILINE)
@@ -45,7 +45,7 @@ class ResolutionPrompt:
 
 @dataclass(frozen=True, slots=True)
 class ScriptedDecision:
-    """A verdict with its targets by their words; without `target_texts` those offered first for what is not ADD."""
+    """A verdict with its targets by their texts; without `target_texts` the first candidate, for ADD none."""
 
     action: Verdict
     target_texts: tuple[str, ...] = ()
@@ -63,28 +63,9 @@ ScriptedAnswer = str | Callable[[ResolutionPrompt], str]
 """A reply as it is, or made for a question."""
 
 
-def decision_json(number: int, action: str, *known: int, **fields: Any) -> dict[str, Any]:
-    """One decision as a model answers it."""
-    none = {"text": None, "search_text": None, "ended_at": None}
-    return {"new": number, "reason": "as the test says", "action": action, "known": known} | none | fields
-
-
-def decisions_reply(*made: Mapping[str, Any]) -> str:
-    return json.dumps({"decisions": made}, default=datetime.isoformat)
-
-
-def extraction_json(text: str, search_text: str | None = None, **fields: Any) -> dict[str, Any]:
-    """One fact as a model reads it off a message that says just that. Equal `search_text` makes equal vectors."""
-    return fact_json(text, text) | {"search_text": search_text or text} | fields
-
-
-def extraction_reply(facts: Iterable[Mapping[str, Any]]) -> str:
-    return json.dumps({"facts": list(facts)}, default=datetime.isoformat)
-
-
 @dataclass(slots=True)
 class ScriptedModel:
-    """Replies for the test server. Every fact that nobody ruled on is in `unexpected_facts`, and added."""
+    """Replies for the test server. A fact without a scripted decision is added, and stands in `unexpected_facts`."""
 
     extractions: dict[str, str] = field(default_factory=dict)
     decisions: dict[str, ScriptedDecision] = field(default_factory=dict)
@@ -95,12 +76,12 @@ class ScriptedModel:
     def __call__(self, request: ChatRequest) -> str:
         self.requests.append(request)
         if request.turn_id is not None:
-            return self.extractions.get(request.turn_id, extraction_reply(()))
+            return self.extractions.get(request.turn_id, facts_reply())
         question = ResolutionPrompt.of(request)
         waiting = next((self.answers[text] for text in question.new.values() if self.answers.get(text)), None)
         if waiting is None:
             return decisions_reply(*(self._decide(question, number, text) for number, text in question.new.items()))
-        # The last answer is said again and again: a model may be as stubborn as it likes.
+        # The last answer is repeated for every further question.
         answer = waiting.popleft() if len(waiting) > 1 else waiting[0]
         return answer if isinstance(answer, str) else answer(question)
 
@@ -110,8 +91,8 @@ class ScriptedModel:
 
     def repair_messages(self, text: str) -> list[str]:
         """What the model was told of its faulty replies about `text`."""
-        told = [request.body["messages"] for request in self.requests_about(text)]
-        return [messages[-1]["content"] for messages in told if messages[-2]["role"] == "assistant"]
+        asked = [request.body["messages"] for request in self.requests_about(text)]
+        return [messages[-1]["content"] for messages in asked if messages[-2]["role"] == "assistant"]
 
     def _decide(self, question: ResolutionPrompt, number: int, text: str) -> dict[str, Any]:
         if text not in self.decisions:

@@ -13,15 +13,8 @@ from mnemolog.embedded import kafka
 from mnemolog.settings import PREFIX, Settings, load_settings
 from mnemolog.streams.kafka.tuning import KafkaTuning
 from mnemolog.streams.runtime.wiring import ALL_STAGES
-from tests.support.deployment_files import (
-    ROOT,
-    compose,
-    compose_schema,
-    own_services,
-    read_yaml,
-    services,
-    worker_services,
-)
+from tests.support.deployment_files import compose, compose_schema, own_services, read_yaml, services, worker_services
+from tests.support.paths import ROOT
 
 VARIABLE = re.compile(r"\$\{(?P<name>\w+)(?P<rest>[^}]*)\}")
 LONG_RUNNING = sorted(name for name, service in services().items() if service.get("restart") != "no")
@@ -134,6 +127,7 @@ def test_no_password_has_a_default() -> None:
     assert {variable for variable, _ in secrets} == {
         "GF_SECURITY_ADMIN_PASSWORD",
         "MNEMOLOG_API_KEY",
+        "MNEMOLOG_COMMAND_TOKEN",
         "PGPASSWORD",
         "POSTGRES_PASSWORD",
     }

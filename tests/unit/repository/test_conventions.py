@@ -13,8 +13,8 @@ from typing import Any
 
 import mnemolog.projections.metrics
 import mnemolog.streams.metrics
+from tests.support.paths import ROOT
 
-ROOT = Path(__file__).parents[3]
 MAX_FUNCTION_LINES = 60
 MAX_MODULE_LINES = 400
 KNOWN_LABELS = {
@@ -122,7 +122,7 @@ def test_every_declared_package_is_locked_with_its_sums_and_no_address() -> None
         *declared["dependencies"],
         *(line for extra in declared["optional-dependencies"].values() for line in extra),
     ]
-    names = {re.split(r"[\[<>=~! ]", line)[0] for line in wanted}
+    names = {re.split(r"[\[<>=~! ]", line)[0] for line in wanted} - {declared["name"]}
     assert names <= set(re.findall(r"^([a-z0-9_.-]+)==", lock, re.MULTILINE))
     packages = re.split(r"^(?=[a-z])", lock, flags=re.MULTILINE)[1:]
     assert [package.split("\n")[0] for package in packages if "--hash=sha256:" not in package] == []
@@ -209,3 +209,36 @@ def test_the_check_of_generated_files_names_and_shows_what_differs(tmp_path: Pat
     assert "-# Knobs\n+# Settings" in check.stdout
     assert "--- schemas/json/turn.v3.json" in check.stdout
     assert "commit.v2.json" not in check.stdout
+
+
+def test_the_architecture_opens_with_one_turn_in_at_most_eight_files() -> None:
+    page = text_of(ROOT / "docs/architecture.md")
+    heading, way = page.split("\n## ")[1].split("\n", maxsplit=1)
+    steps = re.findall(r"^\d+\. \[(.+?)\]\((.+?)\) \S.*\.$", way, re.MULTILINE)
+    assert heading == "One turn in eight files"
+    assert 1 <= len(steps) <= 8
+    assert len(steps) == len(re.findall(r"^\d+\.", way, re.MULTILINE))  # each has a link and a sentence
+    for name, link in steps:
+        assert (ROOT / name).is_file()
+        assert (ROOT / "docs" / link).resolve() == ROOT / name
+
+
+def test_the_architecture_has_every_package() -> None:
+    page = text_of(ROOT / "docs/architecture.md")
+    packages = {
+        path.parent.relative_to(ROOT)
+        for path in tracked("schemas/*.py", "projections/*.py", "streams/*.py", "mnemolog/*.py")
+        if path.name == "__init__.py" and len(path.relative_to(ROOT).parts) <= 3
+    }
+    assert [str(package) for package in packages if f"`{package.name}`" not in page] == []
+
+
+def test_pages_name_only_files_that_exist() -> None:
+    named = re.compile(r"`((?:schemas|projections|streams|mnemolog|tests|scripts|deploy|grafana|docs)/[\w./-]*\w)`")
+    missing = [
+        f"{name_of(path)}: {name}"
+        for path in tracked("*.md")
+        for name in named.findall(text_of(path))
+        if not (ROOT / name).exists()
+    ]
+    assert missing == []

@@ -11,7 +11,8 @@ import pytest
 import mnemolog.projections.metrics
 import mnemolog.streams.metrics
 from scripts.dashboard import COLUMNS, DATASOURCE, dashboard
-from tests.support.deployment_files import ROOT, read_yaml
+from tests.support.deployment_files import read_yaml
+from tests.support.paths import ROOT
 
 DASHBOARDS = sorted((ROOT / "grafana/dashboards").glob("*.json"))
 METRICS = {

@@ -10,7 +10,8 @@ import pytest
 
 from mnemolog.settings import Settings
 from scripts.image_locks import build_lock, lock_subset, runtime_lock
-from tests.support.deployment_files import ROOT, instruction_arguments
+from tests.support.deployment_files import instruction_arguments
+from tests.support.paths import ROOT
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 PIN = re.compile(r"^([a-z0-9-]+)==", re.MULTILINE)

@@ -10,7 +10,8 @@ import mnemolog.projections.metrics
 import mnemolog.streams.metrics
 from mnemolog.cli.app import app
 from mnemolog.settings import PREFIX, Settings
-from tests.support.deployment_files import ROOT, own_services, services
+from tests.support.deployment_files import own_services, services
+from tests.support.paths import ROOT
 
 PAGE = (ROOT / "docs/operations.md").read_text()
 CODE = "\n".join(path.read_text() for path in (ROOT / "streams").rglob("*.py")) + "\n".join(

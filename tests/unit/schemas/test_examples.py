@@ -17,8 +17,9 @@ from mnemolog.schemas.envelopes import EmbeddedFacts, ExtractedFacts, MatchedFac
 from mnemolog.schemas.errors import InvalidRecordError, UnsupportedVersionError
 from mnemolog.schemas.events import EVENT_CLASSES, MemoryEvent
 from mnemolog.schemas.turn import Turn
+from tests.support.paths import ROOT
 
-FOLDER = Path(__file__).parents[3] / "schemas"
+FOLDER = ROOT / "schemas"
 EXAMPLES = sorted((FOLDER / "examples").glob("*/*/*.json"))
 RECORDS: Mapping[str, type[Versioned]] = {
     "turn": Turn,

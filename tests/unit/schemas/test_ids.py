@@ -4,6 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mnemolog.schemas.ids import event_id, fact_id
+from tests.support.builders.commits import added, commit
 
 NAMES = st.text(min_size=1, max_size=20, alphabet=st.characters(exclude_categories=["Cs", "Cc"]))
 SOURCES = st.tuples(NAMES, NAMES, st.integers(0, 1000))
@@ -34,3 +35,8 @@ def test_owners_may_choose_the_same_turn_id() -> None:
 def test_separators_inside_names_do_not_mix_sources_up() -> None:
     assert fact_id("a", "b/c", 0) != fact_id("a/b", "c", 0)
     assert fact_id('a","b', "c", 0) != fact_id("a", 'b","c', 0)
+
+
+def test_nothing_that_a_model_wrote_enters_an_id() -> None:
+    one, other = commit("t1", added("Alice lives in Bern.")), commit("t1", added("Something else entirely."))
+    assert one.events[0].event_id == other.events[0].event_id

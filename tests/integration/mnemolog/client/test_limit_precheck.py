@@ -65,7 +65,10 @@ async def test_a_second_copy_of_a_turn_is_let_through_unless_the_first_was_refus
     await db.apply(commit("t9", outcome="rejected", reason="limit", limit=hit))
     with pytest.raises(LimitExceededError):
         await LimitPrecheck().check(reader, turn(), START_TIME)
-    await db.apply(commit("t9", added("two"), attempt=2))
+    await db.apply(commit("t9", outcome="failed", reason="invalid_reply", attempt=2))
+    with pytest.raises(LimitExceededError):
+        await LimitPrecheck().check(reader, turn(), START_TIME)
+    await db.apply(commit("t9", added("two"), attempt=3))
     await LimitPrecheck().check(reader, turn(), START_TIME)
 
 

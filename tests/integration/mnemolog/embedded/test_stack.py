@@ -118,32 +118,28 @@ async def test_two_folders_side_by_side(data_folder: Path) -> None:
         assert left.postgres_url.split("@")[0] != right.postgres_url.split("@")[0]
 
 
-async def test_taken_ports_are_replaced(data_folder: Path) -> None:
+def _ports(data_folder: Path) -> list[int]:
+    return list(json.loads((data_folder / "state.json").read_text())["ports"].values())
+
+
+async def test_taken_ports_are_replaced(data_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async with await EmbeddedStack.start(data_folder, test=True) as stack:
         await _publish(stack.bootstrap, b"hello")
-        before = stack.bootstrap
-        taken = json.loads((data_folder / "state.json").read_text())["ports"].values()
+        first = (stack.bootstrap, stack.postgres_url)
     with ExitStack() as strangers:
-        for port in taken:
+        for port in _ports(data_folder):
             strangers.enter_context(socket.create_server(("127.0.0.1", port)))
         async with await EmbeddedStack.start(data_folder, test=True) as stack:
-            assert stack.bootstrap != before
+            second = (stack.bootstrap, stack.postgres_url)
             assert await _published(stack.bootstrap) == b"hello"
-
-
-async def test_a_port_taken_between_look_and_start_is_replaced(
-    data_folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async with await EmbeddedStack.start(data_folder, test=True) as stack:
-        before = (stack.bootstrap, stack.postgres_url)
-        taken = json.loads((data_folder / "state.json").read_text())["ports"].values()
-    monkeypatch.setattr("mnemolog.embedded.data_folder.is_free", lambda _: True)
-    with ExitStack() as strangers:
-        for port in taken:
+        # Now as if they were taken between the look at them and the start.
+        monkeypatch.setattr("mnemolog.embedded.data_folder.is_free", lambda _: True)
+        for port in _ports(data_folder):
             strangers.enter_context(socket.create_server(("127.0.0.1", port)))
         async with await EmbeddedStack.start(data_folder, test=True) as stack:
-            assert stack.bootstrap != before[0]
-            assert stack.postgres_url != before[1]
+            third = (stack.bootstrap, stack.postgres_url)
+    assert len({kafka for kafka, _ in (first, second, third)}) == 3
+    assert len({postgres for _, postgres in (first, second, third)}) == 3
 
 
 async def test_a_server_that_cannot_start_shows_the_end_of_its_log(data_folder: Path) -> None:

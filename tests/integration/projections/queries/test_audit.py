@@ -153,6 +153,16 @@ async def test_commands_are_no_turns(db: ProjectedDatabase) -> None:
     assert (books.accepted, sum(books.ends.values()), books.in_flight) == (5, 3, 2)
 
 
+async def test_a_turn_that_failed_has_the_end_of_its_last_attempt(db: ProjectedDatabase) -> None:
+    await fill(db)
+    failed = commit("4", outcome="failed", reason="invalid_reply")
+    again = commit("4", outcome="failed", reason="invalid_reply", attempt=2)
+    await db.apply(failed, again, commit("4", added("B."), attempt=3), partition=1)
+    books = await audit(db.conn, now=NOW)
+    assert (books.ok, failed_checks(books)) == (True, [])
+    assert (books.accepted, books.in_flight, books.ends) == (5, 1, {"facts": 2, "failed": 1, "no_facts": 1})
+
+
 async def test_a_turn_that_was_refused_for_a_limit_has_the_end_of_its_last_attempt(db: ProjectedDatabase) -> None:
     await fill(db)
     hit = LimitHit(name="turns_per_minute", level="scope", count=1, limit=1)

@@ -1,4 +1,4 @@
-"""A log that version 0.1 wrote, with commands on a topic of their own, rebuilds to the tables of that version."""
+"""A log of an earlier version, with commands on a topic of their own, rebuilds to the tables of that version."""
 
 import base64
 import gzip

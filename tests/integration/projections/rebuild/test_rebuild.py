@@ -6,7 +6,6 @@ import signal
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
-from pathlib import Path
 from typing import LiteralString
 
 import pytest
@@ -33,6 +32,8 @@ from tests.support.builders.commits import (
 )
 from tests.support.builders.sample_logs import every_decision_log
 from tests.support.harnesses.projected_database import ProjectedDatabase
+from tests.support.imports import packages_loaded_by
+from tests.support.paths import ROOT
 from tests.support.polling import eventually
 
 pytestmark = pytest.mark.postgres
@@ -305,9 +306,8 @@ asyncio.run(main(sys.argv[1]))
 async def test_a_killed_rebuild_leaves_the_live_tables_and_the_next_one_succeeds(db: ProjectedDatabase) -> None:
     await fill(db)
     oid = await facts_table_oid(db)
-    root = Path(__file__).parents[4]
     command = [sys.executable, "-c", KILLED, db.url]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, cwd=root, env=os.environ) as process:
+    with subprocess.Popen(command, stdout=subprocess.PIPE, cwd=ROOT, env=os.environ) as process:
         try:
             assert process.stdout is not None
             lines = iter(process.stdout.readline, b"")
@@ -366,11 +366,5 @@ async def test_a_commit_that_no_table_can_hold_is_rejected_alike(db: ProjectedDa
 
 def test_a_rebuild_knows_no_provider() -> None:
     """Law 4: no model is called; the modules that could are not even imported."""
-    code = (
-        "import sys, mnemolog.projections.rebuild.rebuild\n"
-        "providers = ('mnemolog.streams', 'openai', 'onnxruntime', 'httpx', 'aiokafka')\n"
-        "print(sorted(name for name in sys.modules if name.startswith(providers)))"
-    )
-    root = Path(__file__).parents[4]
-    shown = subprocess.run([sys.executable, "-c", code], cwd=root, capture_output=True, text=True, check=True)
-    assert shown.stdout == "[]\n"
+    providers = ("mnemolog.streams", "openai", "onnxruntime", "httpx", "aiokafka")
+    assert packages_loaded_by("mnemolog.projections.rebuild.rebuild", *providers) == []

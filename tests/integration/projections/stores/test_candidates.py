@@ -282,6 +282,19 @@ async def test_a_turn_that_was_refused_for_a_limit_may_come_again(pool: Pool, ma
     assert (last.attempt, last.retryable, last.origin) == (2, False, again)
 
 
+async def test_a_turn_that_failed_may_come_again_and_a_command_may_not(pool: Pool, matcher: CandidateFinder) -> None:
+    await project(
+        pool,
+        commit("t1", outcome="failed", reason="invalid_reply"),
+        commit("c1", outcome="failed", source_kind="command"),
+        commit("t2", outcome="failed"),
+        commit("t2", outcome="failed", attempt=2),
+        commit("t2", added("in the end"), attempt=3),
+    )
+    found = [await matcher.source_status("default/alice", source_id, ALICE) for source_id in ("t1", "c1", "t2")]
+    assert [(status.attempt, status.retryable) for status in found] == [(1, True), (1, False), (3, False)]
+
+
 async def test_the_policies_in_force_come_with_the_source_status(pool: Pool, matcher: CandidateFinder) -> None:
     cautious, sparing = Policy(confidence="cautious"), Policy(add_only=True, note="archive")
     await project(

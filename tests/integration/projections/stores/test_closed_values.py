@@ -23,7 +23,7 @@ from tests.support.builders.commits import (
     retracted,
     skipped,
 )
-from tests.support.builders.prompts import decision_json
+from tests.support.builders.model_replies import decision_json
 from tests.support.harnesses.projected_database import ProjectedDatabase
 from tests.support.harnesses.resolver_harness import ResolverHarness, extracted_fact, matched_envelope
 

@@ -108,6 +108,22 @@ async def test_a_scope_s_limit_counts_what_is_projected(db: ProjectedDatabase, l
     assert await check_limits(limit_store, matched_envelope("t3", BOB), holding, added=2) is None
 
 
+async def test_what_passes_the_precheck_may_still_be_refused_before_its_commit(
+    db: ProjectedDatabase, limit_store: LimitEnforcer
+) -> None:
+    """Two turns come past it together, and there is room for one."""
+    for level in LEVELS:
+        holding, owner = rules(level, active_facts=1), Scope(tenant=level, user_id="kim")
+        for _ in range(2):
+            assert await limit_store.precheck(owner, holding, 10, START_TIME) is None
+        assert await check_limits(limit_store, matched_envelope("t1", owner), holding) is None
+        await db.apply(commit("t1", added("one"), scope=owner))
+        hit = LimitHit(name="active_facts", level=level, count=2, limit=1)
+        assert await check_limits(limit_store, matched_envelope("t2", owner), holding) == hit
+        late = LimitHit(name="active_facts", level=level, count=1, limit=1)
+        assert await limit_store.precheck(owner, holding, 10, START_TIME) == late
+
+
 async def test_pending_facts_count_and_ended_ones_do_not(db: ProjectedDatabase, limit_store: LimitEnforcer) -> None:
     first = commit("t1", added("one"), added("two"))
     second = commit("t2", replaced("three", fact_id_at(first)), pending("four", fact_id_at(first, 1)), at=day(1))

@@ -9,7 +9,8 @@ import pytest
 import pytest_asyncio
 
 from mnemolog.projections.db.pools import Pool, open_pool
-from mnemolog.projections.stores.replies import ReplyKey, ReplyStore, StoredReply
+from mnemolog.projections.stores.replies import ReplyStore
+from mnemolog.schemas.replies import ReplyKey, StoredReply
 
 pytestmark = pytest.mark.postgres
 
@@ -57,6 +58,16 @@ async def test_replies_come_back_by_attempt(replies: ReplyStore) -> None:
     assert await put(replies, second) == second
     assert await put(replies, REPLY) == REPLY
     assert await known(replies) == (REPLY, second)
+
+
+async def test_the_replies_to_a_source_can_be_forgotten(replies: ReplyStore) -> None:
+    other = await put(replies, replace(REPLY, source_id="other"))
+    for reply in (REPLY, replace(REPLY, attempt=1), replace(REPLY, stage="resolve")):
+        await put(replies, reply)
+    await replies.forget(REPLY.owner, REPLY.source_id)
+    assert await known(replies) == ()
+    assert await known(replies, replace(REPLY, stage="resolve").key) == ()
+    assert await known(replies, other.key) == (other,)
 
 
 async def test_the_first_reply_stays(replies: ReplyStore) -> None:

@@ -54,7 +54,9 @@ async def test_what_was_decided_is_written(db: ProjectedDatabase) -> None:
 
 async def test_how_a_fact_stood_is_kept(db: ProjectedDatabase) -> None:
     await db.apply(FIRST, commit("t2", confirmed(BERN), at=day(2)), commit("t3", retracted(BERN)))
-    former = "SELECT since, until, status, mention_count, confidence, believed_to FROM former_states ORDER BY until"
+    former = (
+        "SELECT since, until, status, mention_count, confidence, believed_to FROM former_states ORDER BY until, since"
+    )
     begun, second, third = (day(number) + timedelta(seconds=3) for number in (1, 2, 2))
     assert await db.rows(former) == [
         (begun, second, "active", 1, 0.95, None),

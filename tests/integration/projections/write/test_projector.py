@@ -313,7 +313,9 @@ async def test_a_swap_waits_for_the_projector_and_the_projector_for_a_swap(
     pool: Pool, projector: Projector, database: str
 ) -> None:
     async def a_lock_is_waited_for() -> bool:
-        return bool(await rows(pool, "SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"))
+        waiting = "SELECT 1 FROM pg_locks JOIN pg_database ON pg_database.oid = pg_locks.database "
+        ours = "WHERE datname = current_database() AND locktype = 'advisory' AND NOT granted"
+        return bool(await rows(pool, waiting + ours))
 
     condition: Callable[[], bool | Awaitable[bool]] = a_lock_is_waited_for
     async with await psycopg.AsyncConnection.connect(database) as swapping:
@@ -329,7 +331,8 @@ async def test_an_outage_is_waited_out(database: str, projector: Projector) -> N
     await projector.apply(0, log_of(FIRST))
     async with await psycopg.AsyncConnection.connect(database, autocommit=True) as admin:
         await admin.execute(
-            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'test-projector'"
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+            "WHERE application_name = 'test-projector' AND datname = current_database()"
         )
     applied = await projector.apply(0, log_of(commit("t2", confirmed(BERN)), start=1))
     assert applied.next_offset == 2

@@ -1,6 +1,5 @@
 """What is confirmed together, and what has become of the challenged meanwhile."""
 
-from collections.abc import AsyncIterator
 from datetime import datetime, timedelta
 
 import pytest
@@ -19,10 +18,9 @@ OLD, ONE, OTHER = fact_id_at(KNOWN), fact_id_at(MILAN), fact_id_at(PARIS)
 
 
 @pytest.fixture
-async def harness(database: str) -> AsyncIterator[CommandHarness]:
-    async with ProjectedDatabase.open(database) as stored:
-        await stored.apply(KNOWN, MILAN, PARIS)
-        yield CommandHarness(stored)
+async def harness(db: ProjectedDatabase) -> CommandHarness:
+    await db.apply(KNOWN, MILAN, PARIS)
+    return CommandHarness(db)
 
 
 async def stale(desk: CommandHarness) -> int:

@@ -1,6 +1,5 @@
 """The end of a fact that is edited, and what is no wording at all."""
 
-from collections.abc import AsyncIterator
 from datetime import datetime
 from uuid import UUID
 
@@ -20,10 +19,9 @@ LEASE, PASS = fact_id_at(KNOWN), fact_id_at(KNOWN, 1)
 
 
 @pytest.fixture
-async def harness(database: str) -> AsyncIterator[CommandHarness]:
-    async with ProjectedDatabase.open(database) as stored:
-        await stored.apply(KNOWN, ANNOUNCED)
-        yield CommandHarness(stored)
+async def harness(db: ProjectedDatabase) -> CommandHarness:
+    await db.apply(KNOWN, ANNOUNCED)
+    return CommandHarness(db)
 
 
 async def valid_until_after(desk: CommandHarness, order: CommandPayload, at: datetime) -> datetime | None:

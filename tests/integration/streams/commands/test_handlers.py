@@ -1,6 +1,5 @@
 """What each order does to real tables, and what is refused."""
 
-from collections.abc import AsyncIterator
 from datetime import timedelta
 from uuid import UUID, uuid4
 
@@ -53,10 +52,9 @@ SECRET = fact_id_at(BOBS)
 
 
 @pytest.fixture
-async def harness(database: str) -> AsyncIterator[CommandHarness]:
-    async with ProjectedDatabase.open(database) as stored:
-        await stored.apply(KNOWN, BOBS)
-        yield CommandHarness(stored)
+async def harness(db: ProjectedDatabase) -> CommandHarness:
+    await db.apply(KNOWN, BOBS)
+    return CommandHarness(db)
 
 
 def edit(fact_id: UUID, text: str, **fields: str) -> Edit:
@@ -258,7 +256,7 @@ NOBODY = UUID(int=7)
         (Update(edits=(edit(fact_id_at(WAITING), "No."),)), "closed_fact", "waits for a confirmation"),
         (Update(edits=(edit(NUTS, "No."), edit(NUTS, "Yes."))), "invalid_command", "edited twice"),
         (Correct(edit=edit(SECRET, "No.")), "foreign_fact", "belongs to another scope"),
-        (Correct(edit=edit(NUTS, "No."), ended_at=day(-9)), "invalid_command", "cannot have ended before"),
+        (Correct(edit=edit(NUTS, "No."), ended_at=day(-9)), "invalid_command", "give an ended_at that is not before"),
         (Delete(fact_ids=(NUTS, NOBODY, SECRET, BERN)), "foreign_fact", f"{BERN} is superseded"),
         (Confirm(fact_ids=(NUTS, BERN)), "closed_fact", f"{BERN} is superseded"),
         (Confirm(fact_ids=(NUTS, SECRET)), "foreign_fact", "belongs to another scope"),

@@ -1,4 +1,4 @@
-"""The topic `memory_commands` of version 0.1 on a real broker: refused while unread, or forwarded once."""
+"""The topic `memory_commands` of earlier versions on a real broker: refused while unread, or forwarded once."""
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
@@ -7,13 +7,10 @@ from typing import Any
 import pytest
 from aiokafka import AIOKafkaConsumer, TopicPartition  # type: ignore[import-untyped] # aiokafka ships no types
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic  # type: ignore[import-untyped] # as above
-from aiokafka.errors import KafkaError  # type: ignore[import-untyped] # as above
 
-from mnemolog.streams.errors import UnreadCommands
-from mnemolog.streams.kafka.admin import ensure_topics
-from mnemolog.streams.kafka.app import group_id
+from mnemolog.streams.errors import StartRefused, UnreadCommands
 from mnemolog.streams.kafka.old_commands import drain_old_commands
-from mnemolog.streams.kafka.topics import CONVERSATION_TURNS, topic_name
+from mnemolog.streams.kafka.topics import CONVERSATION_TURNS, group_id, topic_name
 from tests.support.servers.kafka_client import PARTITIONS, publish, read_all
 
 pytestmark = pytest.mark.kafka
@@ -22,13 +19,6 @@ COMMANDS = [(b"default/mira", b' {"command_id": "c%d"}' % number) for number in 
     (b"default/jonas", b"delete everything"),
     (b"default/jonas", b""),
 ]
-
-
-@pytest.fixture
-async def prefix(bootstrap: str, topic_suffix: str) -> str:
-    prefix = f"{topic_suffix}-"
-    await ensure_topics(bootstrap, partitions=PARTITIONS, prefix=prefix)
-    return prefix
 
 
 async def publish_old(bootstrap: str, prefix: str, records: Sequence[tuple[bytes, bytes]]) -> None:
@@ -85,13 +75,12 @@ async def test_unread_commands_are_forwarded_once_and_in_order(bootstrap: str, p
     assert [record.value for record in forwarded if record.key == b"default/jonas"] == [b"delete everything", b""]
 
 
-async def test_nothing_is_marked_as_read_while_a_worker_of_the_earlier_version_runs(
-    bootstrap: str, prefix: str
-) -> None:
+async def test_nothing_is_forwarded_while_a_worker_of_the_earlier_version_runs(bootstrap: str, prefix: str) -> None:
     await publish_old(bootstrap, prefix, COMMANDS)
     async with old_stage(bootstrap, prefix) as consumer:
         await consumer.getmany(timeout_ms=5000)
-        with pytest.raises(KafkaError):
+        with pytest.raises(StartRefused, match="stop all workers"):
             await drain_old_commands(bootstrap, prefix=prefix, forward=True)
         places = [TopicPartition(f"{prefix}memory_commands", number) for number in range(PARTITIONS)]
         assert {await consumer.committed(place) for place in places} == {None}
+    assert await read_all(bootstrap, topic_name(CONVERSATION_TURNS, prefix)) == []

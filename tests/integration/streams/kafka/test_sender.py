@@ -13,23 +13,16 @@ from aiokafka.errors import (  # type: ignore[import-untyped] # aiokafka ships n
 )
 
 from mnemolog.streams.errors import ProducerDead, RecordTooLarge
-from mnemolog.streams.kafka.admin import ensure_topics
 from mnemolog.streams.kafka.dead_letters import DeadLetter, DeadLetterWriter
 from mnemolog.streams.kafka.record import KafkaRecord, RecordMetadata
 from mnemolog.streams.kafka.sender import Sender
 from mnemolog.streams.kafka.topics import CONVERSATION_TURNS, DEAD_LETTERS, MIB, Headers, max_record_bytes, topic_name
-from tests.support.servers.kafka_client import PARTITIONS, producer, read_all
+from tests.support.servers.kafka_client import producer, read_all
 from tests.support.servers.memory_broker import SentRecord
 
 pytestmark = pytest.mark.kafka
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
-
-
-@pytest.fixture
-async def prefix(bootstrap: str, topic_suffix: str) -> str:
-    await ensure_topics(bootstrap, partitions=PARTITIONS, prefix=f"{topic_suffix}-")
-    return f"{topic_suffix}-"
 
 
 @pytest.fixture

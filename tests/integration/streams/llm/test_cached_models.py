@@ -10,9 +10,9 @@ import pytest_asyncio
 from mnemolog.projections.db.pools import open_pool
 from mnemolog.projections.stores.replies import ReplyStore
 from mnemolog.schemas.vector import Vector
-from mnemolog.streams.llm.cached_models import CachedChatModel, CachedEmbedder, EmbeddingResult, RequestSource
+from mnemolog.streams.llm.cached_models import CachedChatModel, CachedEmbedder
 from mnemolog.streams.llm.errors import PromptRefusedError
-from mnemolog.streams.llm.ports import ChatMessage, Embeddings, Prompt, Reply, Usage
+from mnemolog.streams.llm.ports import ChatMessage, EmbeddingResult, Embeddings, Prompt, Reply, RequestSource, Usage
 from tests.support.builders.prompts import extraction, user
 
 pytestmark = pytest.mark.postgres

@@ -15,9 +15,10 @@ import pytest
 from mnemolog.streams.llm.call_retry import RetrySettings
 from mnemolog.streams.llm.errors import PromptRefusedError, ProviderConfigurationError
 from mnemolog.streams.llm.extract_prompt import extraction_prompt, parse_extraction
-from mnemolog.streams.llm.openai_client import CallPurpose, Endpoint, create_client, retry_after
+from mnemolog.streams.llm.openai_client import Endpoint, create_client, retry_after
 from mnemolog.streams.llm.openai_models import MAX_CHARACTERS, MAX_TEXTS, OpenAiChatModel, OpenAiEmbedder
-from mnemolog.streams.llm.ports import Prompt, Usage
+from mnemolog.streams.llm.ports import Prompt
+from mnemolog.streams.metrics import MODEL_ERRORS
 from tests.support.builders.prompts import extraction, user
 from tests.support.polling import eventually
 from tests.support.servers.openai_server import OpenAiServer
@@ -32,17 +33,14 @@ def server() -> Iterator[OpenAiServer]:
         yield running
 
 
-class RecordingObserver:
-    """Remembers each call that it is told of."""
-
-    def __init__(self) -> None:
-        self.calls: list[tuple[CallPurpose, str, Usage, str | None]] = []
-
-    def __call__(
-        self, *, purpose: CallPurpose, model: str, seconds: float, usage: Usage, error_code: str | None
-    ) -> None:
-        assert seconds > 0
-        self.calls.append((purpose, model, usage, error_code))
+def counted_errors(model: str = "test-model") -> dict[str, float]:
+    """How many calls of extraction have failed so far, by error."""
+    samples = [sample for metric in MODEL_ERRORS.collect() for sample in metric.samples]
+    return {
+        sample.labels["error"]: sample.value
+        for sample in samples
+        if sample.name.endswith("_total") and (sample.labels["purpose"], sample.labels["model"]) == ("extract", model)
+    }
 
 
 def endpoint(server: OpenAiServer, pace: RetrySettings = PACE, *, timeout: float = 5.0) -> Endpoint:
@@ -70,8 +68,7 @@ async def embed(server: OpenAiServer, texts: list[str], **options: Any) -> list[
 
 
 async def test_a_completion_is_asked_for_by_schema_and_counted(server: OpenAiServer) -> None:
-    observed = RecordingObserver()
-    chat = OpenAiChatModel(endpoint(server), "test-model", observer=observed)
+    chat = OpenAiChatModel(endpoint(server), "test-model")
     question = prompt()
     reply = await chat.complete(question)
     await chat.close()
@@ -85,7 +82,6 @@ async def test_a_completion_is_asked_for_by_schema_and_counted(server: OpenAiSer
     assert [message["role"] for message in body["messages"]] == ["system", "user"]
     assert reply.model == "test-model"
     assert reply.usage.input_tokens > 0 < reply.usage.output_tokens
-    assert observed.calls == [("extract", "test-model", reply.usage, None)]
     assert parse_extraction(reply.text, extraction(user("I live in Berlin."))).value
 
 
@@ -100,11 +96,11 @@ async def test_a_server_without_schemas_is_told_in_words(server: OpenAiServer, f
 
 @pytest.mark.parametrize("status", [401, 403, 404, 408, 409, 429, 500, 502, 503, 529])
 async def test_what_can_pass_is_waited_out(server: OpenAiServer, status: int) -> None:
-    observed = RecordingObserver()
+    code, before = f"http_{status}", counted_errors()
     server.fail(mode="status", status=status, times=6)
-    assert "Berlin" in await complete(server, observer=observed)
+    assert "Berlin" in await complete(server)
     assert server.requests["chat"] == 7
-    assert [call[3] for call in observed.calls] == [f"http_{status}"] * 6 + [None]
+    assert counted_errors() == before | {code: before.get(code, 0) + 6}
 
 
 @pytest.mark.parametrize("mode", ["cut", "cut_body", "html", "error_in_200"])
@@ -118,17 +114,15 @@ async def test_a_server_that_is_not_there_is_waited_for() -> None:
     with socket.socket() as reserved:
         reserved.bind(("127.0.0.1", 0))
         port = reserved.getsockname()[1]
-    observed = RecordingObserver()
-    chat = OpenAiChatModel(
-        Endpoint(base_url=f"http://127.0.0.1:{port}/v1", retry=PACE, api_key="k"), "test-model", observer=observed
-    )
+    before = counted_errors()
+    chat = OpenAiChatModel(Endpoint(base_url=f"http://127.0.0.1:{port}/v1", retry=PACE, api_key="k"), "test-model")
     waiting = asyncio.create_task(chat.complete(prompt()))
     await eventually(lambda: chat.paused)
     with OpenAiServer(port=port):
         assert "Berlin" in (await asyncio.wait_for(waiting, 20)).text
         await chat.close()
     assert not chat.paused
-    assert observed.calls[0][3] == "connection"
+    assert counted_errors()["connection"] > before.get("connection", 0)
 
 
 async def test_retry_after_is_honoured(server: OpenAiServer) -> None:
@@ -188,7 +182,7 @@ async def test_a_reply_without_choices_is_tried_again_a_few_times(server: OpenAi
 
 async def test_a_prompt_that_always_times_out_is_poison_while_others_succeed(server: OpenAiServer) -> None:
     server.fail(mode="hang", times=None, containing="poison")
-    chat = OpenAiChatModel(endpoint(server, timeout=0.3), "test-model")
+    chat = OpenAiChatModel(endpoint(server, timeout=0.5), "test-model")
     poison = asyncio.create_task(chat.complete(prompt("I drink poison.")))
     while not poison.done():
         await chat.complete(prompt())
@@ -198,12 +192,12 @@ async def test_a_prompt_that_always_times_out_is_poison_while_others_succeed(ser
 
 
 async def test_a_server_that_hangs_on_everything_is_away(server: OpenAiServer) -> None:
-    server.fail(mode="hang", times=12)
-    chat = OpenAiChatModel(endpoint(server, timeout=0.1), "test-model")
+    server.fail(mode="hang", times=7)
+    chat = OpenAiChatModel(endpoint(server, timeout=0.5), "test-model")
     replies = await asyncio.gather(*(chat.complete(prompt()) for _ in range(5)))
     await chat.close()
     assert len(replies) == 5
-    assert server.requests["chat"] == 17
+    assert server.requests["chat"] == 7 + 5
 
 
 async def test_a_prompt_s_own_model_and_timeout_come_first(server: OpenAiServer) -> None:
@@ -216,12 +210,11 @@ async def test_a_prompt_s_own_model_and_timeout_come_first(server: OpenAiServer)
 
 
 async def test_what_a_prompt_chose_for_itself_is_its_own_fault_and_holds_up_no_other(server: OpenAiServer) -> None:
-    observed = RecordingObserver()
-    chat = OpenAiChatModel(endpoint(server), "test-model", observer=observed)
+    chat = OpenAiChatModel(endpoint(server), "test-model")
     server.fail(mode="status", status=404, times=None, containing="no-such-model")
     with pytest.raises(PromptRefusedError, match="http_404"):
         await chat.complete(replace(prompt(), model="no-such-model"))
-    assert observed.calls == [("extract", "other", Usage(), "http_404")]
+    assert counted_errors("other") == {"http_404": 1}
     server.fail(mode="hang", times=None, containing="slow")
     for _ in range(PACE.failures_to_open):
         with pytest.raises(PromptRefusedError, match="timeout"):

@@ -1,48 +1,84 @@
-"""Replies of many turns in one transaction: together where it can be, alone where one of them spoils it."""
+"""Replies of many turns in one transaction: together if possible, alone if one of them cannot be stored."""
 
 import asyncio
 from collections.abc import AsyncIterator
-from dataclasses import replace
 
-import psycopg
 import pytest
 import pytest_asyncio
 
 from mnemolog.projections.db.pools import open_pool
 from mnemolog.projections.stores.replies import ReplyStore
-from mnemolog.streams.llm.batched_reply_store import BatchedReplyStore
-from tests.integration.projections.stores.test_replies import REPLY
+from mnemolog.schemas.replies import ReplyNotStorableError
+from mnemolog.streams.llm.cached_models import CachedChatModel
+from mnemolog.streams.llm.ports import ChatMessage, Prompt, Reply, RequestSource, TimedReply, Usage
+from tests.support.builders.prompts import extraction, user
 
 pytestmark = pytest.mark.postgres
 
 BEYOND_INTEGER = 2**40
+QUESTION = Prompt(
+    purpose="extract",
+    version="extract-1",
+    messages=(ChatMessage(role="user", content="Who is Alice?"),),
+    schema={},
+    task=extraction(user("Hi.")),
+)
+
+
+class NumberingModel:
+    """A chat model that numbers its replies; the one of number `costly` uses more tokens than can be stored."""
+
+    model = "counter"
+
+    def __init__(self, costly: int = -1) -> None:
+        self.calls = 0
+        self.costly = costly
+
+    async def complete(self, prompt: Prompt) -> Reply:  # noqa: ARG002 -- the port's signature
+        number = self.calls
+        self.calls += 1
+        usage = Usage(input_tokens=BEYOND_INTEGER if number == self.costly else 1)
+        return Reply(text=f"reply {number}", model=self.model, usage=usage)
+
+    async def close(self) -> None:
+        return
 
 
 @pytest_asyncio.fixture
-async def batched_replies(database: str) -> AsyncIterator[BatchedReplyStore]:
+async def replies(database: str) -> AsyncIterator[ReplyStore]:
     async with open_pool(database, min_size=1, max_size=4, application_name="test-shared", autocommit=True) as pool:
-        replies = BatchedReplyStore(ReplyStore(pool))
-        yield replies
-        await replies.close()
+        yield ReplyStore(pool)
 
 
-async def test_each_turn_gets_its_own_replies(batched_replies: BatchedReplyStore) -> None:
-    many = [replace(REPLY, source_id=f"t{number}", reply=f"reply {number}") for number in range(600)]
-    assert await asyncio.gather(*map(batched_replies.put, many)) == many
-    again = replace(many[3], attempt=1)
-    await batched_replies.put(again)
-    found = await asyncio.gather(*(batched_replies.get(reply.key) for reply in many))
-    assert found == [(reply, again) if reply is many[3] else (reply,) for reply in many]
+async def ask(model: CachedChatModel, source_id: str, attempt: int = 0) -> TimedReply:
+    source = RequestSource(owner="default/alice", source_id=source_id, stage="extract")
+    return await model.for_source(source, QUESTION)(QUESTION, attempt)
 
 
-async def test_a_reply_that_cannot_be_stored_spoils_no_other(batched_replies: BatchedReplyStore) -> None:
-    good = [replace(REPLY, source_id=f"t{number}") for number in range(8)]
-    bad = replace(REPLY, source_id="bad", input_tokens=BEYOND_INTEGER)
-    kept = await asyncio.gather(*map(batched_replies.put, [*good[:4], bad, *good[4:]]), return_exceptions=True)
-    assert isinstance(kept.pop(4), psycopg.DataError)
-    assert kept == good
+async def test_each_turn_gets_its_own_replies(replies: ReplyStore) -> None:
+    counter = NumberingModel()
+    model = CachedChatModel(counter, replies)
+    many = await asyncio.gather(*(ask(model, f"t{number}") for number in range(600)))
+    assert len({reply.text for reply in many}) == counter.calls == 600
+    assert (await ask(model, "t3", attempt=1)).text == "reply 600"
+    assert await asyncio.gather(*(ask(model, f"t{number}") for number in range(600))) == many
+    assert counter.calls == 601
+    await model.close()
 
 
-async def test_the_first_reply_stays(batched_replies: BatchedReplyStore) -> None:
-    first, second = await asyncio.gather(batched_replies.put(REPLY), batched_replies.put(replace(REPLY, reply="other")))
+async def test_a_reply_that_cannot_be_stored_spoils_no_other(replies: ReplyStore) -> None:
+    model = CachedChatModel(NumberingModel(costly=4), replies)
+    kept = await asyncio.gather(*(ask(model, f"t{number}") for number in range(9)), return_exceptions=True)
+    assert [type(one) for one in kept].count(TimedReply) == 8
+    (failure,) = [one for one in kept if isinstance(one, BaseException)]
+    assert isinstance(failure, ReplyNotStorableError)
+    await model.close()
+
+
+async def test_the_first_reply_stays(replies: ReplyStore) -> None:
+    counter = NumberingModel()
+    model = CachedChatModel(counter, replies)
+    first, second = await asyncio.gather(ask(model, "t1"), ask(model, "t1"))
     assert first == second
+    assert counter.calls == 2
+    await model.close()

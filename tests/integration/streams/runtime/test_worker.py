@@ -4,6 +4,7 @@ import asyncio
 import urllib.request
 
 import pytest
+from prometheus_client import REGISTRY
 
 from mnemolog.projections.db.pools import open_pool
 from mnemolog.projections.rebuild.log_source import TableLogSource
@@ -26,16 +27,11 @@ from tests.support.harnesses.worker_harness import (
     running_worker,
     user_turn,
     wait_for_outcomes,
-    worker_settings,
 )
+from tests.support.polling import eventually
 from tests.support.servers.kafka_client import publish, wait_until
 
 pytestmark = [pytest.mark.kafka, pytest.mark.postgres]
-
-
-@pytest.fixture
-def settings(bootstrap: str, database: str, topic_suffix: str) -> StreamsSettings:
-    return worker_settings(bootstrap, database, f"{topic_suffix}-")
 
 
 async def test_a_log_that_was_made_anew_stops_the_projection_instead_of_being_skipped(
@@ -83,7 +79,14 @@ async def test_a_worker_shows_how_far_the_tables_are_behind(settings: StreamsSet
         await log.close()
 
 
+def stage_counts() -> dict[str, float]:
+    """How often the time in each stage was measured."""
+    name = "mnemolog_stage_seconds_count"
+    return {stage: REGISTRY.get_sample_value(name, {"stage": stage}) or 0 for stage in ALL_STAGES}
+
+
 async def test_health_and_metrics_are_served_and_name_no_user(settings: StreamsSettings, database: str) -> None:
+    before = stage_counts()
     async with running_worker(settings) as report:
         await publish_records(settings, user_turn("t1", "I live in Zanzibar.", user="somebody"))
         await wait_for_outcomes(database, 1)
@@ -92,6 +95,7 @@ async def test_health_and_metrics_are_served_and_name_no_user(settings: StreamsS
             return b'"project": true' in await asyncio.to_thread(fetch, f"{report.metrics_url}/health")
 
         await wait_until(healthy)
+        await eventually(lambda: stage_counts() == {stage: count + 1 for stage, count in before.items()})
         shown = (await asyncio.to_thread(fetch, f"{report.metrics_url}/metrics")).decode()
     assert 'mnemolog_stage_seconds_count{stage="extract"}' in shown
     assert 'mnemolog_events_projected_total{event="fact_added"}' in shown

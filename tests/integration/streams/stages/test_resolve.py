@@ -16,7 +16,7 @@ from mnemolog.schemas.policy import Limits, Policy
 from mnemolog.schemas.turn import Overrides
 from mnemolog.streams.llm.ports import Prompt
 from tests.support.builders.commits import day
-from tests.support.builders.prompts import decision_json, decisions_reply
+from tests.support.builders.model_replies import decision_json, decisions_reply
 from tests.support.harnesses.projected_database import ProjectedDatabase
 from tests.support.harnesses.resolver_harness import ResolverHarness, extracted_fact, matched_envelope
 
@@ -189,6 +189,26 @@ async def test_a_turn_over_a_limit_is_refused_and_may_come_again_as_another_reco
     assert accepted is not None
     assert (accepted.outcome, accepted.attempt) == ("facts", 2)
     assert await resolver_harness.resolve(same.model_copy(update={"origin": _moved(accepted)})) is None
+
+
+async def test_a_turn_that_failed_may_come_again_as_a_later_record(resolver_harness: ResolverHarness) -> None:
+    end = End(outcome="failed", reason="invalid_reply")
+    failed = await resolver_harness.resolve_turn(at=day(1), source_id="again", end=end)
+    assert (failed.outcome, failed.attempt, failed.retryable) == ("failed", 1, True)
+    same = matched_envelope(at=day(1), source_id="again", offset=failed.origin.offset, end=end)
+    assert await resolver_harness.resolve(same) is None
+    later = same.model_copy(update={"origin": _moved(failed)})
+    second = await resolver_harness.resolve(later)
+    assert second is not None
+    assert (second.outcome, second.attempt) == ("failed", 2)
+    assert await resolver_harness.resolve(same) is None
+    assert await resolver_harness.resolve(later) is None
+    good = matched_envelope(BERLIN, at=day(1), source_id="again", offset=second.origin.offset + 1)
+    third = await resolver_harness.resolve(good)
+    assert third is not None
+    assert (third.outcome, third.attempt) == ("facts", 3)
+    last = good.model_copy(update={"origin": _moved(third)})
+    assert await resolver_harness.resolve(last) is None
 
 
 def _moved(commit: Commit) -> Any:

@@ -1,7 +1,5 @@
 """The command line starts quickly and hides secrets; the demonstration's records are what it says they are."""
 
-import subprocess
-import sys
 from collections import Counter
 from datetime import date
 
@@ -11,14 +9,12 @@ from mnemolog.cli.demo.conversation import LAST_DAY, shifted_records
 from mnemolog.cli.settings import rows_of
 from mnemolog.schemas.admission import Refusal, parse_turn
 from mnemolog.settings import Settings
+from tests.support.imports import packages_loaded_by
 
 
 def test_help_loads_no_driver() -> None:
-    loaded = (
-        "import sys, mnemolog.cli.app;"
-        "print(sorted({'aiokafka', 'faust', 'psycopg', 'pydantic', 'openai', 'sqlalchemy'} & set(sys.modules)))"
-    )
-    assert subprocess.run([sys.executable, "-c", loaded], capture_output=True, text=True, check=True).stdout == "[]\n"
+    drivers = ("aiokafka", "faust", "psycopg", "pydantic", "openai", "sqlalchemy")
+    assert packages_loaded_by("mnemolog.cli.app", *drivers) == []
 
 
 def test_every_setting_is_listed_and_secrets_are_hidden(monkeypatch: pytest.MonkeyPatch) -> None:

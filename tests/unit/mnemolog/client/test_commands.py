@@ -1,4 +1,4 @@
-"""The client's orders: each becomes the command it says, or is refused with the field and the remedy."""
+"""Methods that change memory: each publishes the command it says, or is refused with the field and the remedy."""
 
 import inspect
 from collections.abc import Awaitable, Callable, Iterable
@@ -8,6 +8,7 @@ from uuid import UUID
 
 import pytest
 
+from mnemolog.client.base import Connections
 from mnemolog.client.client import MemoryClient
 from mnemolog.client.command_builder import CommandDraft, build_command
 from mnemolog.client.commands import CommandReceipt
@@ -54,15 +55,25 @@ class RecordingProducer:
         return [letter.name for letter in taken]
 
 
+class OfflineConnections(Connections):
+    """Connections to nothing but a recording producer."""
+
+    def __init__(self, settings: Settings) -> None:
+        super().__init__(settings, publish_timeout=1, now=lambda: AT)
+        self.recorder = RecordingProducer()
+
+    async def producer(self) -> Any:
+        return self.recorder
+
+
 class OfflineClient(MemoryClient):
-    """The client with a post of its own; nothing here asks the tables."""
+    """The client with a producer that records; nothing here queries the tables."""
 
     def __init__(self) -> None:
         super().__init__(settings=Settings(), now=lambda: AT, new_id=lambda: "c1")
-        self.producer = RecordingProducer()
-
-    async def _connect_producer(self) -> Any:
-        return self.producer
+        connections = OfflineConnections(self._settings)
+        self._connections = connections
+        self.producer = connections.recorder
 
     @property
     def commands(self) -> list[Command]:
@@ -142,7 +153,7 @@ async def test_a_command_for_many_scopes_has_one_stable_id_per_scope() -> None:
 
 
 BAD: dict[str, tuple[Call, str]] = {
-    "nobody": (lambda c: c.delete(F1), "name the user_id or the agent_id"),
+    "nobody": (lambda c: c.delete(F1), "give a user_id or an agent_id"),
     "anybody": (lambda c: c.delete(F1, user_id="*"), "one exact scope"),
     "an undo for anybody": (lambda c: c.undo(turn_id="t1", user_id="*"), "one exact scope"),
     "a user with a slash": (lambda c: c.delete(F1, user_id="/mira"), "user_id: .*does not begin with"),
@@ -191,7 +202,7 @@ async def test_an_undo_of_nothing_and_of_two_things_is_refused() -> None:
 
 async def test_an_unknown_name_is_an_error_of_the_caller() -> None:
     client: Any = OfflineClient()
-    with pytest.raises(TypeError, match="user"):
+    with pytest.raises(TypeError, match=r"delete\(\) has no argument 'user': did you mean 'user_id'\?"):
         await client.delete(F1, user="mira")
 
 

@@ -61,9 +61,9 @@ def test_a_broken_file_is_an_error_not_a_crash(tmp_path: Path) -> None:
     ("given", "words"),
     [
         ({"kafka": "localhost", "postgres": "postgresql://b"}, "MNEMOLOG_KAFKA is 'localhost': write host:port"),
-        ({"kafka": "a:1", "postgres": "sqlite://b"}, "MNEMOLOG_POSTGRES is no URL"),
+        ({"kafka": "a:1", "postgres": "sqlite://b"}, "MNEMOLOG_POSTGRES is not a valid database URL"),
     ],
 )
-def test_an_address_that_is_none_is_named(given: dict[str, str], words: str, tmp_path: Path) -> None:
+def test_an_invalid_address_is_named(given: dict[str, str], words: str, tmp_path: Path) -> None:
     with pytest.raises(SettingsError, match=words):
         with_discovered_servers(Settings.model_validate({"data_dir": tmp_path, **given}))

@@ -7,46 +7,38 @@ from typing import Any
 
 import pytest
 
-from mnemolog.client.turn_builder import TurnDraft, build_turn, read_turn, validated_turn
+from mnemolog.client.arguments import TurnArgs
+from mnemolog.client.turn_builder import build_turn, read_turn, validated_turn
 from mnemolog.errors import InvalidTurnError
 from mnemolog.schemas.admission import Refusal, parse_turn
-from mnemolog.schemas.turn import Message, Overrides
+from mnemolog.schemas.turn import Message, Overrides, Turn
 
 AT = datetime(2026, 3, 1, 9, tzinfo=UTC)
 LIMIT = 4096
 
 
-def draft(**changes: Any) -> TurnDraft:
-    fields: dict[str, Any] = {
-        "messages": "I live in Bern.",
-        "turn_id": "t1",
-        "occurred_at": AT,
-        "tenant": "default",
-        "user_id": "alice",
-    }
-    return TurnDraft(**{**fields, **changes})
+def built(*, messages: Any = "I live in Bern.", **changes: Any) -> Turn:
+    arguments: TurnArgs = {"turn_id": "t1", "occurred_at": AT, "tenant": "default", "user_id": "alice"}
+    return build_turn(messages, {**arguments, **changes}, max_bytes=LIMIT)  # type: ignore[typeddict-item] # wrong ones too
 
 
 def test_a_text_becomes_one_message_of_the_user() -> None:
-    turn = build_turn(draft(), max_bytes=LIMIT)
+    turn = built()
     assert turn.messages == (Message(role="user", content="I live in Bern."),)
     assert turn.scope.owner == "default/alice"
     assert turn.infer
 
 
 def test_everything_given_is_in_the_turn() -> None:
-    turn = build_turn(
-        draft(
-            messages=[{"role": "user", "content": "Hi", "name": "Mira"}, Message(role="assistant", content="Hello")],
-            agent_id="helper",
-            infer=False,
-            metadata={"channel": "chat"},
-            speaker="Mira",
-            recalled=["Mira has a dog."],
-            valid_until=AT,
-            overrides={"conflict": 0.5},
-        ),
-        max_bytes=LIMIT,
+    turn = built(
+        messages=[{"role": "user", "content": "Hi", "name": "Mira"}, Message(role="assistant", content="Hello")],
+        agent_id="helper",
+        infer=False,
+        metadata={"channel": "chat"},
+        speaker="Mira",
+        recalled=["Mira has a dog."],
+        valid_until=AT,
+        overrides={"conflict": 0.5},
     )
     assert [message.role for message in turn.messages] == ["user", "assistant"]
     assert (turn.scope.agent_id, turn.infer, turn.metadata) == ("helper", False, {"channel": "chat"})
@@ -78,11 +70,11 @@ def test_everything_given_is_in_the_turn() -> None:
 )
 def test_what_is_no_turn_is_refused_with_its_field(changes: dict[str, Any], words: str) -> None:
     with pytest.raises(InvalidTurnError, match=words):
-        build_turn(draft(**changes), max_bytes=LIMIT)
+        built(**changes)
 
 
 def test_a_turn_is_read_back_from_its_bytes() -> None:
-    turn = build_turn(draft(), max_bytes=LIMIT)
+    turn = built()
     assert read_turn(turn.to_bytes(), max_bytes=LIMIT) == turn
     assert validated_turn(turn, max_bytes=LIMIT) == turn
 
@@ -108,8 +100,8 @@ ALL_OVERRIDES = (
 @pytest.mark.parametrize("overrides", [{"conflct": 0.2}, {"reprompts": 1.5}, {"conflict": 0.9, "duplicate": 0.8}])
 def test_a_wrong_override_is_told_with_the_valid_ones_wherever_it_enters(overrides: dict[str, Any]) -> None:
     with pytest.raises(InvalidTurnError, match=re.escape(ALL_OVERRIDES)):
-        build_turn(draft(overrides=overrides), max_bytes=LIMIT)
-    document = json.loads(build_turn(draft(), max_bytes=LIMIT).to_bytes()) | {"overrides": overrides}
+        built(overrides=overrides)
+    document = json.loads(built().to_bytes()) | {"overrides": overrides}
     data = json.dumps(document).encode()
     with pytest.raises(InvalidTurnError, match=re.escape(ALL_OVERRIDES)):
         read_turn(data, max_bytes=LIMIT)
@@ -121,5 +113,5 @@ def test_a_wrong_override_is_told_with_the_valid_ones_wherever_it_enters(overrid
 
 def test_another_fault_is_told_without_the_overrides() -> None:
     with pytest.raises(InvalidTurnError) as raised:
-        build_turn(draft(messages=[]), max_bytes=LIMIT)
+        built(messages=[])
     assert "overrides" not in str(raised.value)

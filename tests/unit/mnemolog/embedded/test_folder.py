@@ -14,8 +14,7 @@ import pytest
 
 from mnemolog.embedded import data_folder as data_folders
 from mnemolog.embedded.data_folder import PORTS, FolderState, RunningChild, is_free, locked_data_folder
-from mnemolog.embedded.errors import DataFolderError, DataFolderInUse, MissingExtraError
-from mnemolog.extras import require_extras
+from mnemolog.embedded.errors import DataFolderError, DataFolderInUse
 
 NOON = datetime(2026, 5, 4, 12, 0, tzinfo=UTC)
 
@@ -141,8 +140,3 @@ def test_the_log_of_the_start_before_is_kept(tmp_path: Path) -> None:
         folder.log_file("kafka").write_text("first")
         assert not folder.log_file("kafka").exists()
     assert (tmp_path / "logs" / "kafka.previous.log").read_text() == "first"
-
-
-def test_a_missing_extra_says_what_to_install() -> None:
-    with pytest.raises(MissingExtraError, match=r"pip install 'mnemolog\[embedded\]'"):
-        require_extras(("no_such_package",))

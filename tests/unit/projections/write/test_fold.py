@@ -177,6 +177,16 @@ def test_a_source_that_was_refused_for_a_limit_may_come_again(state: FoldState) 
     assert [rejection.reason for rejection in again.rejections] == ["duplicate_source"]
 
 
+def test_a_turn_that_failed_may_come_again_and_a_command_may_not(state: FoldState) -> None:
+    failed = commit("t2", outcome="failed", reason="invalid_reply")
+    _, state = folded(state, failed)
+    changes, _ = folded(state, commit("t2", added("Alice likes Bern."), attempt=2))
+    assert [row.commit.attempt for row in changes.commits] == [2]
+    _, state = folded(state, commit("c2", outcome="failed", source_kind="command"))
+    again, _ = folded(state, commit("c2", source_kind="command", attempt=2))
+    assert [rejection.reason for rejection in again.rejections] == ["duplicate_source"]
+
+
 @pytest.mark.parametrize("attempt", [1, 3])
 def test_only_the_next_attempt_follows_a_refusal(state: FoldState, attempt: int) -> None:
     _, state = folded(state, refused_for_a_limit(1))

@@ -22,8 +22,9 @@ from mnemolog.schemas.events import (
 )
 from mnemolog.schemas.scope import Scope, scope_columns
 from tests.support.builders.commits import commit, day
+from tests.support.paths import ROOT
 
-FOLDER = Path(__file__).parents[4] / "schemas" / "examples"
+FOLDER = ROOT / "schemas" / "examples"
 EXAMPLES = [path for event in EVENT_CLASSES for path in sorted(FOLDER.glob(f"{event}/*/*.json"))]
 COMMITS = sorted(FOLDER.glob("commit/*/*.json"))
 NADIA = Scope(user_id="nadia", app_id="diary")

@@ -145,9 +145,9 @@ def test_a_refusal_lists_all_that_stands_in_the_way_and_tells_no_foreign_text() 
     with refusal_detail("foreign_fact") as error:
         status_changes.delete(CONTEXT, order, known(closed, foreign, fine))
     detail = error.value.detail
-    assert f"{closed.fact_id} is archived: its history tells what stands now" in detail
+    assert f"{closed.fact_id} is archived: see its history for the fact in its place" in detail
     assert f"{nobody} is not known: check the id" in detail
-    assert f"{foreign.fact_id} belongs to another scope: order it in the scope" in detail
+    assert f"{foreign.fact_id} belongs to another scope: send the command in the scope" in detail
     assert str(fine.fact_id) not in detail
     assert "secret" not in detail
 
@@ -169,7 +169,7 @@ def test_a_correction_of_what_has_ended_is_true_from_then_on() -> None:
     (event,) = edits.correct(CONTEXT, Correct(edit=order.edits[0], ended_at=day(2)), known(old), words)
     assert isinstance(event, FactCorrected)
     assert (event.ended_at, event.fact.true_from) == (day(2), day(2))
-    with refusal_detail("invalid_command", "cannot have ended before"):
+    with refusal_detail("invalid_command", "give an ended_at that is not before that"):
         edits.correct(CONTEXT, Correct(edit=order.edits[0], ended_at=day(-1)), known(old), words)
 
 

@@ -24,6 +24,6 @@ def window(_: Sender) -> BatchWindow:
 async def test_a_lost_answer_of_the_broker_repeats_no_record_unless_idempotence_is_off(*, idempotent: bool) -> None:
     tuning = KafkaTuning(idempotent=idempotent)
     stage = build_app("copy", CONVERSATION_TURNS, window, bootstrap="localhost:9092", tuning=tuning)
-    producer: Any = stage.app.producer
+    producer: Any = stage.producer
     settings = producer._settings_extra()
     assert settings == ({"acks": "all", "enable_idempotence": True} if idempotent else {})

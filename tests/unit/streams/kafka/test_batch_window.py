@@ -1,15 +1,12 @@
-"""Batches: consecutive records of a partition, and items of many callers in one call."""
+"""The batch window: consecutive records of a partition together."""
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 from functools import partial
 
-import pytest
-
-from mnemolog.streams.errors import BatcherClosedError, ResultCountMismatch
-from mnemolog.streams.kafka.batch_window import BatchWindow, MicroBatcher
-from mnemolog.streams.kafka.keyed_window import Delivery
+from mnemolog.streams.kafka.batch_window import BatchWindow
 from mnemolog.streams.kafka.record import KafkaRecord
+from mnemolog.streams.kafka.window import Delivery
 from tests.support.polling import eventually
 
 
@@ -92,100 +89,3 @@ async def test_a_failed_batch_breaks_the_stage_unacknowledged() -> None:
     await eventually(lambda: fold.failures, timeout=5)
     assert fold.acked == []
     assert len(fold.batches) == 1
-
-
-async def test_items_that_come_together_are_one_call() -> None:
-    calls: list[list[int]] = []
-
-    async def double(items: list[int]) -> list[int]:
-        calls.append(items)
-        return [2 * item for item in items]
-
-    batcher: MicroBatcher[int, int] = MicroBatcher(double, max_items=4)
-    results = await asyncio.gather(*(batcher.submit(n) for n in range(10)))
-    await batcher.close()
-    assert results == [2 * n for n in range(10)]
-    assert calls == [[0, 1, 2, 3], [4, 5, 6, 7], [8, 9]]
-
-
-async def test_items_gather_while_all_calls_are_busy() -> None:
-    gate = asyncio.Event()
-    calls: list[list[int]] = []
-
-    async def wait(items: list[int]) -> list[int]:
-        calls.append(items)
-        await gate.wait()
-        return items
-
-    batcher: MicroBatcher[int, int] = MicroBatcher(wait, max_wait=0, max_concurrent=1)
-    first = asyncio.create_task(batcher.submit(0))
-    await eventually(lambda: calls, timeout=5)
-    others = [asyncio.create_task(batcher.submit(n)) for n in range(1, 6)]
-    await asyncio.sleep(0)
-    gate.set()
-    assert await asyncio.gather(first, *others) == list(range(6))
-    await batcher.close()
-    assert len(calls) < 6
-
-
-async def test_a_failed_call_fails_its_own_items_only() -> None:
-    async def fussy(items: list[int]) -> list[int]:
-        if 2 in items:
-            raise ValueError("not two")
-        return items
-
-    batcher: MicroBatcher[int, int] = MicroBatcher(fussy, max_items=2)
-    results = await asyncio.gather(*(batcher.submit(n) for n in range(6)), return_exceptions=True)
-    await batcher.close()
-    assert [n for n, result in enumerate(results) if isinstance(result, ValueError)] == [2, 3]
-    assert [result for result in results if isinstance(result, int)] == [0, 1, 4, 5]
-
-
-async def test_an_answer_for_fewer_items_is_refused() -> None:
-    async def short(items: list[int]) -> list[int]:
-        return items[1:]
-
-    batcher: MicroBatcher[int, int] = MicroBatcher(short)
-    with pytest.raises(ResultCountMismatch):
-        await batcher.submit(1)
-    await batcher.close()
-
-
-async def test_an_item_nobody_waits_for_is_left_out() -> None:
-    gate = asyncio.Event()
-    calls: list[list[int]] = []
-
-    async def wait(items: list[int]) -> list[int]:
-        calls.append(items)
-        await gate.wait()
-        return items
-
-    batcher: MicroBatcher[int, int] = MicroBatcher(wait, max_items=1, max_concurrent=1)
-    first = asyncio.create_task(batcher.submit(0))
-    await eventually(lambda: calls, timeout=5)
-    second, third = asyncio.create_task(batcher.submit(1)), asyncio.create_task(batcher.submit(2))
-    await asyncio.sleep(0)
-    second.cancel()
-    gate.set()
-    assert list(await asyncio.gather(first, third)) == [0, 2]
-    await batcher.close()
-    assert calls == [[0], [2]]
-
-
-async def test_closing_answers_everybody() -> None:
-    started = asyncio.Event()
-
-    async def hang(items: list[int]) -> list[int]:
-        started.set()
-        await asyncio.Event().wait()
-        return items
-
-    batcher: MicroBatcher[int, int] = MicroBatcher(hang, max_items=1, max_concurrent=1, max_queued=1)
-    waiting = [asyncio.create_task(batcher.submit(n)) for n in range(4)]
-    await started.wait()
-    await batcher.close()
-    async with asyncio.timeout(5):
-        results = await asyncio.gather(*waiting, return_exceptions=True)
-    assert [type(result) for result in results] == [BatcherClosedError] * 4
-    with pytest.raises(BatcherClosedError):
-        await batcher.submit(5)

@@ -7,8 +7,9 @@ from functools import partial
 import pytest
 
 from mnemolog.streams.errors import OffsetRegression
-from mnemolog.streams.kafka.keyed_window import Delivery, KeyedWindow
+from mnemolog.streams.kafka.keyed_window import KeyedWindow
 from mnemolog.streams.kafka.record import KafkaRecord
+from mnemolog.streams.kafka.window import Delivery
 from tests.support.polling import eventually
 
 

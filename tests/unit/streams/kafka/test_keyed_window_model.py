@@ -11,8 +11,9 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from mnemolog.streams.kafka.keyed_window import Delivery, DrainResult, KeyedWindow
+from mnemolog.streams.kafka.keyed_window import KeyedWindow
 from mnemolog.streams.kafka.record import KafkaRecord
+from mnemolog.streams.kafka.window import Delivery, DrainResult
 
 T = TypeVar("T")
 

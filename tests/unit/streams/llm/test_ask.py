@@ -5,9 +5,9 @@ import pytest
 
 from mnemolog.schemas.provenance import DroppedStatement
 from mnemolog.streams.llm.ask import Answer, ask
+from mnemolog.streams.llm.errors import ReplyInvalidError
 from mnemolog.streams.llm.extract_prompt import extraction_prompt
 from mnemolog.streams.llm.ports import Prompt, TimedReply
-from mnemolog.streams.llm.reply_errors import ReplyInvalidError
 from mnemolog.streams.llm.reply_parser import ParsedReply
 from tests.support.builders.prompts import extraction, user
 
@@ -33,6 +33,10 @@ def parse_verdict(text: str) -> ParsedReply[str]:
         return ParsedReply(
             value=text, complaints=("half",), dropped=(DroppedStatement(text=text, reason="excerpt_not_found"),)
         )
+    if text.startswith("part"):
+        lost = int(text.split()[1])
+        dropped = (DroppedStatement(text=text, reason="invalid_fact"),) * lost
+        return ParsedReply(value=text, complaints=("faulty",), dropped=dropped, is_incomplete=True)
     return ParsedReply(complaints=("bad",))
 
 
@@ -45,7 +49,7 @@ async def asked(
 
 async def test_a_valid_reply_is_taken_at_once() -> None:
     model, answer = await asked("good")
-    assert (answer.value, answer.reprompts, answer.dropped) == ("good", 0, ())
+    assert (answer.value, len(answer.replies) - 1, answer.dropped) == ("good", 0, ())
     assert model.prompts == [(PROMPT, 0)]
 
 
@@ -58,6 +62,13 @@ async def test_a_valid_reply_is_taken_at_once() -> None:
         (["soft 1", "soft 2"], "soft 2", 1),
         (["soft", "bad"], "soft", 1),
         (["bad", "soft", "good"], "good", 0),
+        (["part 1", "good"], "good", 0),
+        (["part 1", "part 2", "good"], "good", 0),
+        (["part 1", "soft", "bad"], "soft", 1),
+        (["soft", "part 1"], "soft", 1),
+        (["part 1", "bad", "bad"], "part 1", 1),
+        (["part 2", "part 1 a", "part 1 b"], "part 1 b", 1),
+        (["part 1", "part 2", "bad"], "part 1", 1),
         (["bad", "soft", "bad"], "soft", 1),
         (["bad", "bad", "soft"], "soft", 1),
     ],
@@ -68,7 +79,7 @@ async def test_replies_are_asked_again_until_one_is_good_enough(texts: list[str]
     assert answer.value == value
     assert len(answer.dropped) == dropped
     assert [reply.text for reply in answer.replies] == texts
-    assert answer.reprompts == len(texts) - 1
+    assert len(answer.replies) - 1 == len(texts) - 1
     assert [attempt for _, attempt in model.prompts] == list(range(len(texts)))
 
 

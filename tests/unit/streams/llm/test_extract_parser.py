@@ -9,7 +9,8 @@ from mnemolog.schemas.facts import IMPORTANCE_OF_CATEGORY
 from mnemolog.schemas.turn import Message
 from mnemolog.streams.llm.extract_prompt import MAX_FACTS, parse_extraction
 from mnemolog.streams.llm.reply_parser import MAX_COMPLAINTS
-from tests.support.builders.prompts import extracted_json, extraction, facts_reply, user
+from tests.support.builders.model_replies import facts_reply
+from tests.support.builders.prompts import extracted_json, extraction, user
 
 SUBJECT = extraction(user("Hello. I live in Berlin, since 2019."))
 
@@ -86,7 +87,7 @@ def test_every_field_is_required() -> None:
 )
 def test_a_faulty_field_is_a_hard_complaint_that_names_it(fields: dict[str, Any], complaint: str) -> None:
     parsed = parse_extraction(facts_reply(extracted_json(**fields), extracted_json()), SUBJECT)
-    assert parsed.value is None
+    assert parsed.is_incomplete
     assert any(complaint in said for said in parsed.complaints), parsed.complaints
 
 
@@ -116,8 +117,51 @@ def test_two_objects_are_not_one() -> None:
 
 def test_too_many_facts_are_refused() -> None:
     parsed = parse_extraction(facts_reply(*[extracted_json()] * (MAX_FACTS + 1)), SUBJECT)
-    assert parsed.value is None
+    assert parsed.is_incomplete
     assert "101 facts are too many" in parsed.complaints[0]
+    assert len(parsed.value or ()) == MAX_FACTS
+    assert [dropped.reason for dropped in parsed.dropped] == ["invalid_fact"]
+
+
+@pytest.mark.parametrize(
+    ("items", "dropped"),
+    [
+        ([{"text": " "}, {}], ["I live in Berlin"]),
+        ([{"text": "Alice has a\x00 cat.", "key": 3}, {}], ["Alice has a cat."]),
+        ([{"category": "weather", "text": "It rains."}, {"text": "x" * 2001}, {}], ["It rains.", "x" * 2000]),
+        (
+            [{}, {"excerpt": "I own a yacht.", "text": "A yacht."}, {"mood": "glad"}],
+            ["Alice lives in Berlin.", "A yacht."],
+        ),
+    ],
+)
+def test_the_valid_facts_of_an_invalid_reply_are_told_from_the_others(
+    items: list[dict[str, Any]], dropped: list[str]
+) -> None:
+    parsed = parse_extraction(facts_reply(*(extracted_json(**item) for item in items)), SUBJECT)
+    assert parsed.value is not None
+    assert [fact.text for fact in parsed.value] == ["Alice lives in Berlin."]
+    assert [lost.text for lost in parsed.dropped] == dropped
+    assert parsed.is_incomplete
+
+
+@pytest.mark.parametrize("text", ['{"facts": [3, null, "x", {}]}', '{"facts": 3}', '{"facts": [{"text": 3}]}', "[[[["])
+def test_a_reply_without_a_valid_fact_has_no_value(text: str) -> None:
+    parsed = parse_extraction(text, SUBJECT)
+    assert parsed.value is None
+    assert parsed.complaints
+
+
+def test_a_reply_that_was_cut_off_has_the_facts_before_the_cut() -> None:
+    whole = facts_reply(*[extracted_json()] * 3)
+    parsed = parse_extraction(whole[: int(len(whole) * 0.8)], SUBJECT)
+    assert len(parsed.value or ()) == 2
+    assert parsed.is_incomplete
+
+
+def test_what_surrounds_valid_facts_does_not_cost_them() -> None:
+    parsed = parse_extraction(facts_reply(extracted_json())[:-1] + ', "note": "done"}', SUBJECT)
+    assert (len(parsed.value or ()), parsed.dropped, parsed.is_incomplete) == (1, (), True)
 
 
 def test_complaints_are_bounded() -> None:

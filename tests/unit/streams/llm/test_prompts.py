@@ -8,7 +8,8 @@ from mnemolog.schemas.turn import Message
 from mnemolog.streams.llm.conflict_list import MAX_CHARACTERS, number_conflicts
 from mnemolog.streams.llm.extract_prompt import extraction_prompt
 from mnemolog.streams.llm.resolve_prompt import resolution_prompt
-from tests.support.builders.prompts import MONDAY, decision_json, extracted_json, extraction, fact, known_fact, user
+from tests.support.builders.model_replies import decision_json
+from tests.support.builders.prompts import MONDAY, extracted_json, extraction, fact, known_fact, user
 
 
 def test_an_extraction_prompt_shows_the_turn_and_fences_what_is_recalled() -> None:

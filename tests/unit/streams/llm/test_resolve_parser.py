@@ -6,11 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mnemolog.schemas.events import OVERWRITE_OF_VERDICT
 from mnemolog.schemas.provenance import Verdict
 from mnemolog.streams.llm.conflict_list import number_conflicts
 from mnemolog.streams.llm.resolve_prompt import parse_resolution
-from mnemolog.streams.resolution.guards import OVERWRITES
-from tests.support.builders.prompts import MONDAY, candidate_labels, decision_json, decisions_reply, fact, known_fact
+from tests.support.builders.model_replies import decision_json, decisions_reply
+from tests.support.builders.prompts import MONDAY, candidate_labels, fact, known_fact
 
 BERLIN = known_fact(1, "Alice lives in Berlin since 2019.")
 CAT = known_fact(2, "Alice has a cat.")
@@ -182,5 +183,7 @@ def test_a_reply_touches_candidates_only_and_ends_none_twice(decisions: list[Any
     for verdict, allowed in zip(parsed.value, candidate_labels(SUBJECT), strict=True):
         assert set(verdict.targets) <= set(allowed)
         assert bool(verdict.targets) == (verdict.verdict != "ADD")
-    ended = [target for verdict in parsed.value if verdict.verdict in OVERWRITES for target in verdict.targets]
+    ended = [
+        target for verdict in parsed.value if verdict.verdict in OVERWRITE_OF_VERDICT for target in verdict.targets
+    ]
     assert len(ended) == len(set(ended))

@@ -1,27 +1,39 @@
-from pathlib import Path
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable
+from functools import partial
 
+import pytest
 import structlog
 
 from mnemolog.schemas.provenance import Thresholds
 from mnemolog.schemas.turn import Overrides
 from mnemolog.streams.llm.minilm_embedder import MODEL_NAME, MiniLmEmbedder
+from mnemolog.streams.offline import RuleModel
 from mnemolog.streams.runtime.thresholds import DEFAULTS_BY_MODEL, MEMLIB_DEFAULTS, MINILM_DEFAULTS, thresholds_for
-from tests.support.builders.labelled_pairs import (
-    COMPATIBLE,
-    CONTRADICTING,
-    ENDED_BY,
-    SAME_MEANING,
-    UNRELATED,
-    parse_pairs,
-)
+from tests.quality.similarities import LABELS, Label, Pair, extracted_pairs, plain_pairs
+from tests.support.paths import ROOT
 
 
-async def similarities(table: str) -> list[float]:
+@pytest.fixture(scope="module")
+def plain() -> list[Pair]:
+    return asyncio.run(with_embedder(plain_pairs))
+
+
+@pytest.fixture(scope="module")
+def extracted() -> list[Pair]:
+    return asyncio.run(with_embedder(partial(extracted_pairs, RuleModel())))
+
+
+async def with_embedder(measure: Callable[[MiniLmEmbedder], Awaitable[list[Pair]]]) -> list[Pair]:
     embedder = MiniLmEmbedder()
-    texts = [text for pair in parse_pairs(table) for text in pair]
-    rows = [vector.values for vector in (await embedder.embed(texts)).vectors]
-    await embedder.close()
-    return [sum(map(float.__mul__, *both)) for both in zip(rows[::2], rows[1::2], strict=True)]
+    try:
+        return await measure(embedder)
+    finally:
+        await embedder.close()
+
+
+def similarities(pairs: Iterable[Pair], label: Label) -> list[float]:
+    return [pair.similarity for pair in pairs if pair.label == label]
 
 
 def share(similarities: list[float], threshold: float) -> float:
@@ -29,31 +41,38 @@ def share(similarities: list[float], threshold: float) -> float:
     return sum(value > threshold for value in similarities) / len(similarities)
 
 
-async def test_minilm_s_thresholds_lose_no_clash_and_spare_what_is_unlike() -> None:
-    same, clash = await similarities(SAME_MEANING), await similarities(CONTRADICTING)
-    beside, other = await similarities(COMPATIBLE), await similarities(UNRELATED)
-    assert len(same) + len(clash) + len(beside) + len(other) == 140
-    assert share(same, MINILM_DEFAULTS.conflict) == 1  # repetitions are seen
-    assert share(clash, MINILM_DEFAULTS.conflict) >= 0.97  # updates are seen
-    assert share(other, MINILM_DEFAULTS.conflict) <= 0.05  # and little else is asked about
-    assert max(clash) < MINILM_DEFAULTS.duplicate  # no update is skipped unseen
-    assert max(clash) < MINILM_DEFAULTS.raw_duplicate
-    assert max(beside) < MINILM_DEFAULTS.near_duplicate  # nothing true is dropped from a turn
-    assert share(same, MINILM_DEFAULTS.near_duplicate) > 0.1  # some repetitions are
+def test_both_kinds_of_texts_are_measured_on_pairs_of_every_label(plain: list[Pair], extracted: list[Pair]) -> None:
+    assert all(len(similarities(pairs, label)) >= 40 for pairs in (plain, extracted) for label in LABELS)
+    assert any(pair.known not in {one.known for one in plain} for pair in extracted)
 
 
-async def test_what_a_statement_ends_is_found_from_a_lower_threshold_on() -> None:
-    ending = await similarities(ENDED_BY)
-    assert len(ending) == 24
+def test_search_texts_that_repeat_or_change_a_fact_are_asked_about(extracted: list[Pair]) -> None:
+    assert share(similarities(extracted, "same"), MINILM_DEFAULTS.conflict) >= 0.97
+    assert share(similarities(extracted, "update"), MINILM_DEFAULTS.conflict) >= 0.93
+    assert share(similarities(extracted, "unrelated"), MINILM_DEFAULTS.conflict) <= 0.05
+
+
+def test_no_update_is_skipped_unseen_by_its_vector_alone(plain: list[Pair], extracted: list[Pair]) -> None:
+    assert max(similarities(extracted, "update")) < MINILM_DEFAULTS.duplicate
+    assert max(similarities(plain, "update")) < MINILM_DEFAULTS.raw_duplicate  # raw stores embed the plain text
+
+
+def test_no_compatible_fact_is_dropped_from_a_turn_by_its_vector_alone(extracted: list[Pair]) -> None:
+    assert max(similarities(extracted, "compatible")) < MINILM_DEFAULTS.near_duplicate
+    assert share(similarities(extracted, "same"), MINILM_DEFAULTS.near_duplicate) > 0.3  # some repetitions are
+
+
+def test_what_a_statement_ends_is_found_from_a_lower_threshold_on(extracted: list[Pair]) -> None:
+    ending = [pair.similarity for pair in extracted if pair.label == "update" and pair.ends]
+    assert len(ending) > 60
     assert share(ending, MINILM_DEFAULTS.ending) == 1
-    assert share(ending, MINILM_DEFAULTS.conflict) <= 0.85  # that of conflicts would lose some
+    assert share(ending, MINILM_DEFAULTS.conflict) < 1  # that of conflicts would lose some
 
 
-async def test_memlib_s_thresholds_would_not_do_for_minilm() -> None:
-    clash, beside = await similarities(CONTRADICTING), await similarities(COMPATIBLE)
-    assert max(clash) > MEMLIB_DEFAULTS.duplicate
-    assert max(beside) > MEMLIB_DEFAULTS.near_duplicate
-    assert share(clash, MEMLIB_DEFAULTS.conflict) <= 0.9
+def test_memlib_s_thresholds_would_not_do_for_minilm(extracted: list[Pair]) -> None:
+    assert max(similarities(extracted, "update")) > MEMLIB_DEFAULTS.duplicate
+    assert max(similarities(extracted, "compatible")) > MEMLIB_DEFAULTS.near_duplicate
+    assert share(similarities(extracted, "update"), MEMLIB_DEFAULTS.conflict) < 0.9
 
 
 def test_a_turn_can_set_its_own() -> None:
@@ -82,7 +101,7 @@ def test_every_default_names_its_source_and_is_in_order() -> None:
 
 
 def test_the_documentation_has_the_numbers_of_every_known_model() -> None:
-    page = (Path(__file__).parents[4] / "docs" / "discussions.md").read_text()
+    page = (ROOT / "docs" / "discussions.md").read_text()
     for model, known in DEFAULTS_BY_MODEL.items():
         numbers = (known.conflict, known.ending, known.duplicate, known.raw_duplicate, known.near_duplicate)
         row = " | ".join(f"{number:.2f}"[1:] if number < 0.99 else f"{number:.3f}"[1:] for number in numbers)

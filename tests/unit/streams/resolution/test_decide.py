@@ -5,6 +5,7 @@ import pytest
 
 from mnemolog.schemas import ids
 from mnemolog.schemas.events import (
+    OVERWRITE_OF_VERDICT,
     FactAdded,
     FactConfirmed,
     FactContradicted,
@@ -17,12 +18,12 @@ from mnemolog.schemas.events import (
     FactsMerged,
     FactsRelated,
 )
+from mnemolog.schemas.facts import Certainty
 from mnemolog.schemas.policy import EffectivePolicy
 from mnemolog.schemas.provenance import Verdict
 from mnemolog.streams.resolution.classify import Conflict, Duplicate, New
 from mnemolog.streams.resolution.decide import decide
 from mnemolog.streams.resolution.event_builder import NoDecision
-from mnemolog.streams.resolution.guards import OVERWRITES
 from tests.support.builders.decisions import (
     LAST_YEAR,
     MERGED_VECTOR,
@@ -79,7 +80,7 @@ def test_a_verdict_is_applied_to_all_its_targets(verdict: Verdict, kind: Any) ->
     assert isinstance(event, kind)
     assert event.targets == (old.fact_id, other.fact_id)
     assert event.fact.fact_id == ids.fact_id(OWNER, SOURCE, 0)
-    ended = (old.fact_id, other.fact_id) if verdict in OVERWRITES else ()
+    ended = (old.fact_id, other.fact_id) if verdict in OVERWRITE_OF_VERDICT else ()
     assert tuple(stood.fact_id for stood in event.decision.before) == ended
 
 
@@ -131,6 +132,22 @@ def test_a_merged_fact_is_what_its_parents_are_together() -> None:
     assert event.statement.text == "Mira lives in Munich."
 
 
+@pytest.mark.parametrize(("certainty", "confidence"), [("speculation", 0.40), ("weak", 0.95), ("explicit", 0.95)])
+def test_a_merged_fact_is_no_more_certain_than_a_guess_in_it(certainty: Certainty, confidence: float) -> None:
+    old = known_fact(confidence=0.95)
+    event = decide_one(matched_fact(old, certainty=certainty), llm_decision("MERGE", old))
+    assert isinstance(event, FactsMerged)
+    assert event.fact.confidence == confidence
+
+
+def test_a_guess_against_a_certain_fact_waits_and_tells_why() -> None:
+    old = known_fact(confidence=0.95)
+    event = decide_one(matched_fact(old, certainty="speculation"), llm_decision("REPLACE", old))
+    assert isinstance(event, FactPending)
+    assert (event.guard, event.needs_human, event.fact.confidence) == ("low_confidence", False, 0.40)
+    assert event.decision.reason == "because; held back: the statement is too uncertain to end a certain fact"
+
+
 def test_a_merged_fact_keeps_what_the_statement_says_of_itself() -> None:
     old = known_fact(key="home_city", value="Berlin", category="other", subject="Bob")
     fact = decide_one(
@@ -174,20 +191,20 @@ def test_late_news_ends_where_the_next_version_that_is_known_began() -> None:
     assert event.ended_at == TODAY + DAY
 
 
-@pytest.mark.parametrize("verdict", list(OVERWRITES))
+@pytest.mark.parametrize("verdict", list(OVERWRITE_OF_VERDICT))
 def test_a_guarded_verdict_waits_with_all_that_it_would_do(verdict: Verdict) -> None:
     old, other = known_fact(authority="human"), known_fact()
     event = decide_one(
         matched_fact(old, other), llm_decision(verdict, old, other, ended_at=TODAY if verdict == "EXPIRE" else None)
     )
     assert isinstance(event, FactPending)
-    assert (event.targets, event.action) == ((old.fact_id, other.fact_id), OVERWRITES[verdict])
+    assert (event.targets, event.action) == ((old.fact_id, other.fact_id), OVERWRITE_OF_VERDICT[verdict])
     assert (event.guard, event.needs_human) == ("human_word", True)
     assert event.ended_at == (TODAY if verdict in ("REPLACE", "RETRACT", "EXPIRE") else None)
     assert event.fact.vector == (MERGED_VECTOR if verdict == "MERGE" else matched_fact().vector)
     decision = event.decision
     assert (decision.by, decision.verdict, decision.guard) == ("policy", verdict, "human_word")
-    assert "because; held back: a human" in decision.reason
+    assert "because; held back: the known fact was stated by a human" in decision.reason
     assert [stood.text for stood in decision.before] == [old.text, other.text]
 
 

@@ -15,6 +15,7 @@ from mnemolog.projections.write.state import FoldState
 from mnemolog.schemas import ids
 from mnemolog.schemas.commit import Commit
 from mnemolog.schemas.events import (
+    OVERWRITE_OF_VERDICT,
     FactAdded,
     FactExpired,
     FactPending,
@@ -31,7 +32,6 @@ from mnemolog.schemas.scope import Scope, scope_columns
 from mnemolog.streams.resolution.classify import Classification, Conflict, classify
 from mnemolog.streams.resolution.decide import decide
 from mnemolog.streams.resolution.event_builder import DecisionContext, LlmDecision, NoDecision
-from mnemolog.streams.resolution.guards import OVERWRITES
 from mnemolog.streams.resolution.retry_conflicts import RetryOutcome, conflicts_to_retry
 from mnemolog.streams.resolution.turn_state import provisional_fact_id
 from tests.support.builders.decisions import (
@@ -89,7 +89,7 @@ def known_facts(draw: st.DrawFn) -> tuple[tuple[Candidate, ...], tuple[PendingOv
         targets = draw(st.lists(st.sampled_from(held), min_size=1, max_size=2, unique_by=lambda one: one.fact_id))
         human = any(target.authority == "human" for target in targets)
         fact_ids = tuple(target.fact_id for target in targets)
-        action = draw(st.sampled_from(list(OVERWRITES.values())))
+        action = draw(st.sampled_from(list(OVERWRITE_OF_VERDICT.values())))
         cases.append(
             PendingOverwrite(fact_id=UUID(int=100 + place), targets=fact_ids, action=action, needs_human=human)
         )

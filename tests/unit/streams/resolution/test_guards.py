@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mnemolog.schemas.events import OVERWRITE_OF_VERDICT
 from mnemolog.schemas.policy import EffectivePolicy
 from mnemolog.schemas.provenance import Guard, Verdict
 from mnemolog.streams.resolution.guards import (
-    OVERWRITES,
     StatementContext,
     confidence_of,
     find_guard,
@@ -20,6 +20,7 @@ from tests.support.builders.decisions import LAST_YEAR, NEXT_YEAR, TODAY, known_
 
 SURE = StatementContext(confidence=0.95, true_from=TODAY, said_at=TODAY)
 UNSURE = StatementContext(confidence=0.80, true_from=TODAY, said_at=TODAY)
+GUESS = StatementContext(confidence=0.40, true_from=TODAY, said_at=TODAY)
 OLD = StatementContext(confidence=0.95, true_from=LAST_YEAR - timedelta(days=1), said_at=TODAY)
 OLD_WORDS = StatementContext(
     confidence=0.95, true_from=LAST_YEAR - timedelta(days=1), said_at=LAST_YEAR - timedelta(days=1)
@@ -28,13 +29,16 @@ WEEKEND = StatementContext(
     confidence=0.95, true_from=LAST_YEAR - timedelta(days=3), said_at=TODAY, tells_change_or_end=True
 )
 VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
-ENDING: tuple[Verdict, ...] = tuple(OVERWRITES)
+ENDING: tuple[Verdict, ...] = tuple(OVERWRITE_OF_VERDICT)
 
 
 RULES = EffectivePolicy()
 
 
-def rows() -> list[tuple[str, Verdict, dict[str, Any], StatementContext, EffectivePolicy, Guard | None]]:
+PolicyRow = tuple[str, Verdict, dict[str, Any], StatementContext, EffectivePolicy, Guard | None]
+
+
+def rows() -> list[PolicyRow]:
     plain: dict[str, Any] = {"confidence": 0.95}
     human = {"authority": "human"}
     health = {"category": "health", "confidence": 0.5}
@@ -52,6 +56,16 @@ def rows() -> list[tuple[str, Verdict, dict[str, Any], StatementContext, Effecti
         *((f"{verdict} of a human's word", verdict, human, SURE, RULES, "human_word") for verdict in ENDING),
         ("a confirmation of a human's word", "KEEP", human, SURE, RULES, None),
         ("a detail to a human's word", "EXTEND", human, SURE, RULES, None),
+        *late_rows(plain, human),
+        *(
+            (f"{verdict} where all is added", verdict, plain, SURE, EffectivePolicy(add_only=True), "add_only")
+            for verdict in VERDICTS
+        ),
+    ]
+
+
+def late_rows(plain: dict[str, Any], human: dict[str, Any]) -> list[PolicyRow]:
+    return [
         *((f"late {verdict}", verdict, plain, OLD, RULES, "late_news") for verdict in ("REPLACE", "RETRACT", "EXPIRE")),
         ("late words of denial", "CONTRADICT", plain, OLD_WORDS, RULES, "late_news"),
         ("a new denial about old times", "CONTRADICT", {"confidence": 0.5}, OLD, RULES, None),
@@ -85,15 +99,29 @@ def rows() -> list[tuple[str, Verdict, dict[str, Any], StatementContext, Effecti
         ("a late merge", "MERGE", plain, OLD, RULES, None),
         ("late news about a human's word", "REPLACE", human, OLD, RULES, "late_news"),
         *((f"late {verdict}, side by side", verdict, plain, OLD, RULES, None) for verdict in ("ADD", "SIMILAR")),
+    ]
+
+
+def guesses() -> list[tuple[str, Verdict, dict[str, Any], StatementContext, EffectivePolicy, Guard | None]]:
+    plain: dict[str, Any] = {"confidence": 0.95}
+    return [
         *(
-            (f"{verdict} where all is added", verdict, plain, SURE, EffectivePolicy(add_only=True), "add_only")
-            for verdict in VERDICTS
+            (f"a guess at a {verdict} of a sure fact", verdict, plain, GUESS, RULES, "low_confidence")
+            for verdict in ("REPLACE", "RETRACT", "EXPIRE")
         ),
+        ("a guess that denies a sure fact", "CONTRADICT", plain, GUESS, RULES, "high_confidence"),
+        ("a guess at more about a sure fact", "MERGE", plain, GUESS, RULES, None),
+        ("a guess against a fact below the bound", "REPLACE", {"confidence": 0.89}, GUESS, RULES, None),
+        ("a guess against a fact at the bound", "REPLACE", {"confidence": 0.90}, GUESS, RULES, "low_confidence"),
+        ("a guess against a sure risky fact", "REPLACE", plain | {"category": "health"}, GUESS, RULES, "high_risk"),
+        ("a guess where no statement is doubted", "REPLACE", plain, GUESS, EffectivePolicy(confirm_below=0), None),
+        *((f"a guess, side by side: {verdict}", verdict, plain, GUESS, RULES, None) for verdict in ("ADD", "SIMILAR")),
     ]
 
 
 @pytest.mark.parametrize(
-    ("verdict", "target", "saying", "rules", "guard"), [pytest.param(*row[1:], id=row[0]) for row in rows()]
+    ("verdict", "target", "saying", "rules", "guard"),
+    [pytest.param(*row[1:], id=row[0]) for row in [*rows(), *guesses()]],
 )
 def test_a_row_of_the_policy(
     verdict: Verdict, target: dict[str, Any], saying: StatementContext, rules: EffectivePolicy, guard: Guard | None
@@ -121,7 +149,7 @@ def test_late_news_is_never_let_through_to_end_a_newer_fact(verdict: Verdict, be
     targets = [known_fact(true_from=moment, confidence=0.1) for moment in began]
     saying = StatementContext(confidence=0.95, true_from=true_from, said_at=true_from)
     guard = find_guard(verdict, targets, saying, EffectivePolicy())
-    late = verdict in OVERWRITES and verdict != "MERGE" and any(true_from < moment for moment in began)
+    late = verdict in OVERWRITE_OF_VERDICT and verdict != "MERGE" and any(true_from < moment for moment in began)
     assert (guard == "late_news") == late
 
 

@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterator, Mapping
 from datetime import UTC, datetime
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 from mnemolog.projections.stores.candidates import SourceStatus
 from mnemolog.schemas.envelopes import MatchedFacts
@@ -11,6 +11,7 @@ from mnemolog.schemas.provenance import Origin
 from mnemolog.schemas.scope import Scope
 from mnemolog.streams.kafka.record import KafkaRecord
 from mnemolog.streams.kafka.window import Delivery, Window
+from mnemolog.streams.runtime.decision_stages import DecisionStages, Models
 from mnemolog.streams.runtime.watermark import Watermark
 from mnemolog.streams.runtime.wiring import StageFactory
 from mnemolog.streams.settings import StreamsSettings
@@ -64,11 +65,12 @@ async def resolve(window: Window, offset: int) -> None:
 async def test_after_a_rebalance_resolve_asks_again_where_the_log_ends() -> None:
     log = LogEnds()
     models = SimpleNamespace(build_for=lambda _: None, chat=None, embedder=SimpleNamespace(model="m"))
-    unused = dict.fromkeys(("policies", "limiting", "known_facts", "event_history"))
-    parts: Any = SimpleNamespace(
-        matcher=CommittedTables(), models=models, kafka_log=log, watermark=Watermark(nothing), **unused
-    )
-    window = StageFactory(StreamsSettings(), "localhost:9092", parts).builder("resolve")().window
+    unused: Any = None
+    tables: Any = CommittedTables()
+    settings = StreamsSettings()
+    stages = DecisionStages(unused, cast("Models", models), settings, clock=lambda: NOON, finder=tables)
+    parts: Any = SimpleNamespace(stages=stages, models=models, kafka_log=log, watermark=Watermark(nothing))
+    window = StageFactory(settings, "localhost:9092", parts).builder("resolve")().window
     await resolve(window, 0)
     await resolve(window, 1)
     assert log.calls == 1

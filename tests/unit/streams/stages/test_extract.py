@@ -1,4 +1,3 @@
-import json
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
@@ -15,12 +14,11 @@ from mnemolog.schemas.policy import EffectivePolicy, LimitHit, Limits
 from mnemolog.schemas.scope import Scope
 from mnemolog.schemas.turn import Message, Overrides, Turn
 from mnemolog.streams.kafka.record import KafkaRecord
-from mnemolog.streams.llm.cached_models import AskModel, RequestSource
 from mnemolog.streams.llm.errors import PromptRefusedError
-from mnemolog.streams.llm.ports import Prompt, TimedReply, Usage
+from mnemolog.streams.llm.ports import AskModel, Prompt, RequestSource, TimedReply, Usage
 from mnemolog.streams.stages.errors import SourceEndedError
 from mnemolog.streams.stages.extract import ExtractStage, parse_source, raw_facts
-from tests.support.servers.canned_replies import fact_json
+from tests.support.builders.model_replies import fact_json, facts_reply
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 FACTS = tuple(UUID(int=number) for number in range(3))
@@ -101,7 +99,7 @@ async def command_record(order: CommandPayload, key: str = "mira") -> ExtractedF
 
 
 def replied(*texts: str, quote: str = "I live in Berlin.") -> str:
-    return json.dumps({"facts": [fact_json(text, quote) for text in texts]})
+    return facts_reply(*(fact_json(text, excerpt=quote) for text in texts))
 
 
 async def test_facts_come_with_what_they_cost() -> None:
@@ -136,6 +134,17 @@ async def test_after_two_reprompts_the_turn_has_failed_and_its_calls_are_counted
     assert failure.value.step is not None
     assert (failure.value.step.llm_calls, failure.value.step.reprompts) == (3, 2)
     assert len(failure.value.step.complaints) == 2
+
+
+async def test_after_two_reprompts_what_was_valid_is_kept_and_the_rest_is_told() -> None:
+    valid = fact_json("Mira lives in Berlin.", excerpt="I live in Berlin.")
+    reply = facts_reply(valid, fact_json("Mira is 30.", excerpt="30", key=3))
+    output = await extracted(ScriptedModel(reply, reply, reply), turn().to_bytes())
+    assert [each.text for each in output.facts] == ["Mira lives in Berlin."]
+    assert output.end is None
+    (step,) = output.steps
+    assert (step.llm_calls, step.reprompts, len(step.complaints)) == (3, 2, 2)
+    assert [(dropped.text, dropped.reason) for dropped in step.dropped] == [("Mira is 30.", "invalid_fact")]
 
 
 async def test_what_a_model_was_told_of_its_faulty_reply_is_kept() -> None:

@@ -17,8 +17,8 @@ from mnemolog.schemas.turn import Overrides
 from mnemolog.schemas.vector import Vector
 from mnemolog.streams.kafka.record import KafkaRecord
 from mnemolog.streams.runtime.thresholds import MEMLIB_DEFAULTS, thresholds_for
+from mnemolog.streams.stages.envelope import ReceivedEnvelope
 from mnemolog.streams.stages.match import MAX_CANDIDATE_BYTES, MatchStage
-from mnemolog.streams.stages.received import ReceivedEnvelope
 
 MOMENT = datetime(2026, 3, 1, tzinfo=UTC)
 FLOOR = MEMLIB_DEFAULTS.conflict

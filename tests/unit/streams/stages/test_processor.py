@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 import psycopg
 import pytest
 
-from mnemolog.schemas.envelopes import EmbeddedFacts, End, ExtractedFacts
+from mnemolog.schemas.envelopes import EmbeddedFacts, ExtractedFacts
 from mnemolog.schemas.errors import UnsupportedVersionError
 from mnemolog.schemas.provenance import Step
 from mnemolog.schemas.scope import Scope
@@ -15,10 +15,15 @@ from mnemolog.streams.kafka.dead_letters import DeadLetter, DeadLetterWriter
 from mnemolog.streams.kafka.dedup import SeenOrigins
 from mnemolog.streams.kafka.record import KafkaRecord, RecordMetadata
 from mnemolog.streams.kafka.sender import EnqueueRecord, Sender
-from mnemolog.streams.stages.envelope import ended_envelope, new_envelope, next_envelope
+from mnemolog.streams.stages.envelope import (
+    ReceivedEnvelope,
+    ended_envelope,
+    envelope_reader,
+    new_envelope,
+    next_envelope,
+)
 from mnemolog.streams.stages.errors import SourceEndedError
 from mnemolog.streams.stages.processor import MAX_CONSECUTIVE_FAILURES, StageDefinition, StageProcessor
-from mnemolog.streams.stages.received import ReceivedEnvelope, envelope_reader
 from tests.support.servers.memory_broker import MemoryBroker
 
 Work = Callable[[ReceivedEnvelope[ExtractedFacts], KafkaRecord], Awaitable[EmbeddedFacts | None]]
@@ -27,11 +32,14 @@ Work = Callable[[ReceivedEnvelope[ExtractedFacts], KafkaRecord], Awaitable[Embed
 def processor(
     broker: MemoryBroker, work: Work, send: EnqueueRecord | None = None, *, limit: int = 1_000_000
 ) -> StageProcessor[ReceivedEnvelope[ExtractedFacts], EmbeddedFacts]:
-    def finish(received: ReceivedEnvelope[ExtractedFacts], end: End, step: Step | None) -> EmbeddedFacts:
-        return ended_envelope(EmbeddedFacts, received.envelope, end, step)
-
     sender = Sender(send or broker.enqueue, limits={"out": limit})
-    steps = StageDefinition(stage="embed", topic="out", read=envelope_reader(ExtractedFacts), work=work, finish=finish)
+    steps = StageDefinition(
+        stage="embed",
+        topic="out",
+        read=envelope_reader(ExtractedFacts),
+        work=work,
+        finish=ended_envelope(EmbeddedFacts),
+    )
     return StageProcessor(steps, sender=sender, dead_letters=DeadLetterWriter(sender), seen=SeenOrigins())
 
 
@@ -103,7 +111,7 @@ async def test_bytes_that_are_no_record_are_dead_lettered_and_still_get_their_en
 @pytest.mark.parametrize("error", [ValueError("odd"), KeyError("odd"), psycopg.DataError("odd")])
 async def test_a_fault_of_one_record_ends_that_turn_alone(error: Exception) -> None:
     async def fails(received: ReceivedEnvelope[ExtractedFacts], _: KafkaRecord) -> EmbeddedFacts:
-        if received.origin.offset == 0:
+        if received.envelope.origin.offset == 0:
             raise error
         return next_envelope(EmbeddedFacts, received.require_valid())
 

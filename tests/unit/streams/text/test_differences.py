@@ -92,6 +92,7 @@ def test_what_a_reader_would_mind_is_a_difference(one: str, other: str, found: s
         ("It meets at 10.", "It meets at 10:00."),
         ("She is twenty-one.", "She is 21."),
         ("Sie ist einundzwanzig.", "Sie ist 21."),
+        ("Lei ha ventuno anni.", "Lei ha 21 anni."),
         ("Mira isn't married.", "Mira is not married."),
         ("Mira has 2 cats.", "Mira has two cats."),
         ("She swims on Mondays.", "On Monday she swims."),

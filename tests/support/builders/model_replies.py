@@ -1,0 +1,44 @@
+"""What language models answer, as JSON: extracted facts and decisions about them."""
+
+import json
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+
+def fact_json(text: str, search_text: str | None = None, **fields: Any) -> dict[str, Any]:
+    """One fact of an extraction reply; its message has the same text. Equal `search_text` gives equal vectors."""
+    defaults = {
+        "excerpt": text,
+        "text": text,
+        "search_text": search_text or text,
+        "key": None,
+        "value": None,
+        "single_valued": False,
+        "category": "other",
+        "importance_category": "specific_event",
+        "certainty": "explicit",
+        "subject": None,
+        "event_time": None,
+        "valid_until": None,
+        "action_hint": "new",
+    }
+    return defaults | fields
+
+
+def facts_reply(*facts: Mapping[str, Any]) -> str:
+    return _json({"facts": facts})
+
+
+def decision_json(new: int, action: str, *known: int, **fields: Any) -> dict[str, Any]:
+    """The decision about one new fact, by the numbers of the prompt."""
+    defaults = {"reason": "as the test says", "text": None, "search_text": None, "ended_at": None}
+    return {"new": new, "action": action, "known": known} | defaults | fields
+
+
+def decisions_reply(*decisions: Mapping[str, Any]) -> str:
+    return _json({"decisions": decisions})
+
+
+def _json(reply: Any) -> str:
+    return json.dumps(reply, default=datetime.isoformat, ensure_ascii=False)

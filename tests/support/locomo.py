@@ -1,0 +1,16 @@
+"""Where the recorded LoCoMo dialogues lie."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from tests.support.paths import ROOT
+
+
+def locomo_folder() -> Path:
+    """The dialogues' folder. Skips the test where there is none: they may not be copied into this repository."""
+    folder = Path(os.environ.get("MNEMOLOG_TEST_DIALOGUES") or ROOT.parent / "shared" / "data" / "locomo")
+    if not (folder / "observations.jsonl").is_file():
+        pytest.skip(f"no LoCoMo dialogues in {folder}; set MNEMOLOG_TEST_DIALOGUES to their folder")
+    return folder

@@ -1,0 +1,6 @@
+"""The repository's root folder."""
+
+from pathlib import Path
+from typing import Final
+
+ROOT: Final = Path(__file__).resolve().parents[2]

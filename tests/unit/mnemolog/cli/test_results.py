@@ -1,0 +1,30 @@
+"""What people are shown: rates without a figure are unknown, and a command that reached nobody says so."""
+
+from datetime import UTC, datetime
+
+import pytest
+
+from mnemolog.cli.results import show_quality, show_receipts, show_results
+from mnemolog.client.commands import CommandReceipt
+from mnemolog.projections.queries.quality import DecisionQuality, HeldOverwrites
+
+AT = datetime(2026, 3, 1, tzinfo=UTC)
+
+
+def test_a_rate_without_a_figure_is_unknown(capsys: pytest.CaptureFixture[str]) -> None:
+    held = HeldOverwrites(held=0, confirmed=0, rejected=0, overtaken=0, open=0, oldest_seconds=0.0, median_seconds=0.0)
+    show_quality(DecisionQuality(since=AT, until=AT, overwrites=(), held=held, unresolved=0, stale=0))
+    shown = capsys.readouterr().out
+    assert "rate of wrong ones unknown" in shown
+    assert "resolution rate unknown" in shown
+
+
+def test_a_command_that_is_not_waited_for_names_the_next_step(capsys: pytest.CaptureFixture[str]) -> None:
+    show_receipts([CommandReceipt(command_id="c1")])
+    assert capsys.readouterr().out == "c1: sent; `mnemolog status c1` shows the result\n"
+
+
+def test_a_command_without_a_scope_says_that_none_was_sent(capsys: pytest.CaptureFixture[str]) -> None:
+    show_receipts([])
+    show_results([])
+    assert capsys.readouterr().out.count("no scope matches: no command was sent") == 2

@@ -1,0 +1,196 @@
+"""Every method takes the ids of a scope; a bound client has them in every call; a wrong keyword is named."""
+
+import inspect
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+
+from mnemolog import MnemologError, SyncMemoryClient, UnknownArgumentError
+from mnemolog.client.client import MemoryClient
+from mnemolog.client.limit_check import LimitPrecheck
+from mnemolog.projections.queries.scope_filter import ScopeFilter
+from mnemolog.projections.stores.policies import fetch_policies
+from mnemolog.schemas.scope import Scope
+from mnemolog.schemas.turn import Turn
+from mnemolog.settings import Settings
+from tests.unit.mnemolog.client.test_commands import AT, F1, OfflineClient
+
+OWN_SCOPE = {"user_id": "alice", "agent_id": "bot", "app_id": "chat", "run_id": "r1"}
+
+
+class AnswerlessError(Exception):
+    """The query is known, and nothing more is asked of the test."""
+
+
+class QueryRecorder(OfflineClient):
+    """Records what would be queried."""
+
+    def __init__(self, settings: Settings | None = None) -> None:
+        super().__init__()
+        if settings:
+            self._settings = settings
+        self.arguments: list[Any] = []
+        self.answer: Any = []
+
+    async def _query(self, query: Any, *args: Any, **kwargs: Any) -> Any:
+        self.arguments += [*args, *kwargs.values()]
+        self.asked = query
+        if self.answer is None:
+            raise AnswerlessError
+        return self.answer
+
+    @property
+    def filter(self) -> ScopeFilter:
+        (found,) = (one for one in self.arguments if isinstance(one, ScopeFilter))
+        return found
+
+
+SCOPED: dict[str, Callable[[MemoryClient], Callable[..., Awaitable[Any]]]] = {
+    "search": lambda c: lambda **ids: c.search("x", **ids),
+    "facts": lambda c: c.facts,
+    "facts_as_of": lambda c: lambda **ids: c.facts_as_of(AT, **ids),
+    "profile": lambda c: c.profile,
+    "pending": lambda c: c.pending,
+    "unresolved": lambda c: c.unresolved,
+    "diff": lambda c: lambda **ids: c.diff(AT, **ids),
+    "quality": lambda c: c.quality,
+}
+
+
+@pytest.fixture(autouse=True)
+def without_embedder(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def embed(*_: object) -> Any:
+        return None, None
+
+    monkeypatch.setattr("mnemolog.client.query_embedder.QueryEmbedder.embed", embed)
+
+
+@pytest.mark.parametrize("name", SCOPED)
+async def test_the_ids_of_a_call_reach_the_query(name: str) -> None:
+    client = QueryRecorder()
+    await SCOPED[name](client)(**OWN_SCOPE, tenant="acme")
+    assert client.filter == ScopeFilter(tenant="acme", **OWN_SCOPE)
+
+
+@pytest.mark.parametrize("name", SCOPED)
+async def test_a_bound_client_has_its_ids_in_every_query(name: str) -> None:
+    client = QueryRecorder()
+    bound = client.scope(tenant="acme", **OWN_SCOPE)
+    await SCOPED[name](bound)()
+    assert client.filter == ScopeFilter(tenant="acme", **OWN_SCOPE)
+
+
+@pytest.mark.parametrize("name", SCOPED)
+async def test_an_id_of_a_call_goes_before_that_of_the_bound_client(name: str) -> None:
+    client = QueryRecorder()
+    bound = client.scope(tenant="acme", user_id="alice", agent_id="bot", app_id="chat", run_id="r1")
+    await SCOPED[name](bound)(user_id="bob", agent_id=None, run_id=None, tenant=None)
+    assert client.filter == ScopeFilter(tenant="default", user_id="bob", app_id="chat")
+
+
+@pytest.mark.parametrize("name", SCOPED)
+async def test_a_wrong_keyword_names_the_nearest(name: str) -> None:
+    with pytest.raises(UnknownArgumentError, match=rf"{name}\(\) has no argument 'user': did you mean 'user_id'\?"):
+        await SCOPED[name](QueryRecorder())(user="alice")
+
+
+async def test_quality_is_of_the_whole_tenant_unless_bound() -> None:
+    client = QueryRecorder()
+    await client.quality()
+    assert client.filter == ScopeFilter(user_id="*", agent_id="*", app_id="*", run_id="*")
+    client.arguments.clear()
+    await client.scope(user_id="alice").quality()
+    assert client.filter == ScopeFilter(user_id="alice", agent_id="*", app_id="*", run_id="*")
+
+
+async def test_policies_are_the_tenants_and_on_a_bound_client_those_of_the_scope() -> None:
+    client = QueryRecorder()
+    await client.policies()
+    await client.scope(user_id="alice").policies()
+    assert client.asked is fetch_policies
+    of_tenant, of_scope = client.arguments
+    assert (of_tenant.user_id, of_scope) == (None, Scope(user_id="alice"))
+    await client.scope(user_id="alice").set_policy({"add_only": True})
+    await client.set_policy({"add_only": True})
+    assert [command.order.model_dump()["level"] for command in client.commands] == ["scope", "tenant"]
+
+
+@pytest.mark.parametrize(
+    ("call", "expected"),
+    [
+        (lambda c: c.status("t1"), ["acme", "t1", "alice", False]),
+        (lambda c: c.why_not("t1"), ["acme", "t1", "alice"]),
+        (lambda c: c.history(F1), ["acme", F1]),
+        (lambda c: c.explain(F1), ["acme", F1]),
+        (lambda c: c.status("t1", user_id=None, tenant="other"), ["other", "t1", None, False]),
+    ],
+)
+async def test_questions_about_one_turn_or_fact_take_the_tenant_and_the_user(
+    call: Callable[[MemoryClient], Awaitable[Any]], expected: list[Any]
+) -> None:
+    client = QueryRecorder()
+    client.answer = None
+    with pytest.raises(AnswerlessError):
+        await call(client.scope(tenant="acme", user_id="alice", agent_id="bot"))
+    assert client.arguments == expected
+
+
+async def test_a_bound_wildcard_leaves_open_whose_turn_is_meant() -> None:
+    client = QueryRecorder()
+    await client.scope(user_id="*").status("t1")
+    assert client.arguments == ["default", "t1", None, False]
+
+
+async def test_the_tenant_of_the_settings_holds_where_none_is_given() -> None:
+    client = QueryRecorder(Settings(tenant="acme"))
+    await client.history(F1, tenant=None)
+    await client.facts(user_id="alice")
+    assert client.arguments[0] == "acme"
+    assert client.filter.tenant == "acme"
+
+
+async def test_turns_and_commands_of_a_bound_client_have_its_scope(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def check(*_: object) -> None: ...
+
+    monkeypatch.setattr(LimitPrecheck, "check", check)
+    client = OfflineClient()
+    bound = client.scope(user_id="alice").scope(agent_id="bot")
+    await bound.add("I live in Bern.", turn_id="t1")
+    await bound.delete(F1)
+    turn, command = client.producer.records
+    assert Turn.from_bytes(turn.value).scope == Scope(user_id="alice", agent_id="bot")
+    assert command.key == b"default/alice"
+
+
+async def test_a_bound_client_shares_the_connections() -> None:
+    client = OfflineClient()
+    assert client.scope(user_id="alice")._connections is client._connections
+
+
+def test_wrong_ids_of_a_bound_client_are_named() -> None:
+    client: Any = OfflineClient()
+    with pytest.raises(UnknownArgumentError, match="did you mean 'user_id'"):
+        client.scope(user="alice")
+
+
+def test_the_blocking_client_is_bound_alike() -> None:
+    with SyncMemoryClient(settings=Settings()) as client:
+        bound = client.scope(user_id="alice")
+        assert bound._client._scope == {"user_id": "alice"}
+        assert client._client._scope == {}
+        wrong: Any = bound
+        with pytest.raises(MnemologError, match="did you mean 'user_id'"):
+            wrong.facts(user="alice")
+
+
+def test_a_keyword_that_resembles_none_is_told_what_there_is() -> None:
+    client: Any = OfflineClient()
+    with pytest.raises(UnknownArgumentError, match="it takes actor, agent_id, app_id, run_id, tenant, user_id"):
+        client.scope(zzz=1)
+
+
+def test_every_public_coroutine_checks_its_keywords() -> None:
+    methods = dict(inspect.getmembers(MemoryClient, inspect.iscoroutinefunction))
+    unchecked = {name for name, one in methods.items() if not name.startswith("_") and not hasattr(one, "__wrapped__")}
+    assert unchecked == {"add_many", "close"}

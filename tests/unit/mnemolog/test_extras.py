@@ -1,0 +1,70 @@
+"""Extras: their packages are those of pyproject.toml, and a missing one says what to install."""
+
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+
+from mnemolog.errors import MissingExtraError
+from mnemolog.extras import PACKAGES, Extra, require_extras
+from mnemolog.streams.llm.errors import ProviderConfigurationError
+from mnemolog.streams.llm.factory import build_embedder, build_openai_chat_model
+from mnemolog.streams.settings import StreamsSettings
+
+PROJECT = tomllib.loads((Path(__file__).parents[3] / "pyproject.toml").read_text())["project"]
+IMPORT_NAMES = {"faust_streaming": "faust"}
+
+
+def import_names(requirements: list[str]) -> set[str]:
+    names = (Requirement(text).name.replace("-", "_") for text in requirements)
+    return {IMPORT_NAMES.get(name, name) for name in names}
+
+
+@pytest.mark.parametrize("extra", PACKAGES)
+def test_the_packages_of_an_extra_are_those_that_are_declared(extra: Extra) -> None:
+    assert set(PACKAGES[extra]) == import_names(PROJECT["optional-dependencies"][extra])
+
+
+def test_all_is_every_extra() -> None:
+    (everything,) = map(Requirement, PROJECT["optional-dependencies"]["all"])
+    assert (everything.name, everything.extras) == ("mnemolog", set(PACKAGES))
+
+
+def test_a_missing_extra_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    require_extras(*PACKAGES)
+    monkeypatch.setattr("mnemolog.extras._is_installed", lambda name: name not in ("faust", "jgo"))
+    with pytest.raises(MissingExtraError, match=r"not installed here: faust\. .*pip install 'mnemolog\[server\]'"):
+        require_extras("server", "offline")
+    with pytest.raises(MissingExtraError, match=r"faust, jgo\. .*pip install 'mnemolog\[server,embedded\]'"):
+        require_extras("server", "embedded")
+
+
+def test_a_provider_without_its_package_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    settings = StreamsSettings(provider="openai")
+    monkeypatch.setitem(sys.modules, "openai", None)
+    for module in ("openai_models", "openai_client"):
+        monkeypatch.delitem(sys.modules, f"mnemolog.streams.llm.{module}", raising=False)
+        monkeypatch.delattr(f"mnemolog.streams.llm.{module}", raising=False)
+    for build in (build_openai_chat_model, build_embedder):
+        with pytest.raises(ProviderConfigurationError, match=r"pip install 'mnemolog\[openai\]'"):
+            build(settings)
+
+
+CORE_ONLY = """
+import sys
+class Refused:
+    def find_spec(self, name, path=None, target=None):
+        if name.split(".")[0] in {refused}:
+            raise ImportError(name)
+sys.meta_path.insert(0, Refused())
+import mnemolog.admin, mnemolog.client.client, mnemolog.client.sync_client, mnemolog.client.turn_files, mnemolog.cli.app
+import mnemolog.streams.runtime.dry_run, mnemolog.streams.llm.factory
+"""
+
+
+def test_client_command_line_and_administration_import_no_package_of_an_extra() -> None:
+    refused = {name for names in PACKAGES.values() for name in names}
+    subprocess.run([sys.executable, "-c", CORE_ONLY.format(refused=refused)], check=True)

@@ -1,0 +1,62 @@
+"""A variable that looks like a misspelt setting is refused; what others set in the environment is not ours."""
+
+import pytest
+
+from mnemolog.errors import SettingsError
+from mnemolog.settings import PREFIX, Settings, load_settings
+
+KUBERNETES = {
+    "MNEMOLOG_SERVICE_HOST": "10.0.0.1",
+    "MNEMOLOG_SERVICE_PORT": "9464",
+    "MNEMOLOG_SERVICE_PORT_METRICS": "9464",
+    "MNEMOLOG_PORT": "tcp://10.0.0.1:9464",
+    "MNEMOLOG_PORT_9464_TCP": "tcp://10.0.0.1:9464",
+    "MNEMOLOG_PORT_9464_TCP_ADDR": "10.0.0.1",
+    "MNEMOLOG_PORT_9464_TCP_PORT": "9464",
+    "MNEMOLOG_PORT_9464_TCP_PROTO": "tcp",
+    "MNEMOLOG_KAFKA_PORT": "tcp://10.0.0.2:9092",
+    "MNEMOLOG_KAFKA_SERVICE_HOST": "10.0.0.2",
+    "MNEMOLOG_TENANT_PORT": "tcp://10.0.0.3:80",
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("PARTITION", "PARTITIONS"),  # one letter missing
+        ("PARTITOINS", "PARTITIONS"),  # two letters swapped
+        ("PROVDER", "PROVIDER"),
+        ("BASE_URLS", "BASE_URL"),
+        ("METRIC_PRT", "METRICS_PORT"),  # two letters missing
+        ("KAFK", "KAFKA"),
+    ],
+)
+def test_a_near_miss_is_refused(monkeypatch: pytest.MonkeyPatch, name: str, meant: str) -> None:
+    monkeypatch.setenv(PREFIX + name, "1")
+    with pytest.raises(SettingsError, match=f"{PREFIX}{name} is not a setting: did you mean {PREFIX}{meant}\\?"):
+        load_settings()
+
+
+@pytest.mark.parametrize(
+    "name", [*KUBERNETES, "MNEMOLOG_TEST_DIALOGUES", "MNEMOLOG_CHAOS_ROUNDS", "MNEMOLOG_CI", "MNEMOLOG_KA"]
+)
+def test_other_variables_are_ignored(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    monkeypatch.setenv(name, KUBERNETES.get(name, "1"))
+    load_settings()
+
+
+@pytest.mark.parametrize("name", Settings.model_fields)
+def test_a_setting_is_no_near_miss_of_another(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    monkeypatch.setenv(PREFIX + name.upper(), "tcp://wrong for most")
+    try:
+        load_settings()
+    except SettingsError as error:
+        assert "is not a setting" not in str(error)  # noqa: PT017 - a valid value is as good
+
+
+def test_a_kubernetes_service_of_the_same_name_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MNEMOLOG_METRICS_PORT", "tcp://10.0.0.1:9464")
+    with pytest.raises(
+        SettingsError, match=r"MNEMOLOG_METRICS_PORT: .*set by Kubernetes.*mnemolog-metrics.*enableServiceLinks: false"
+    ):
+        load_settings()
