@@ -16,7 +16,7 @@ from tests.support.harnesses.in_process_pipeline import InProcessPipeline
 DECIDED_AFTER: Final = timedelta(seconds=5)
 _ROWS: Final[LiteralString] = """
 SELECT fact_id, source_id, text, status, true_to IS NOT NULL AS ending
-FROM facts WHERE user_id = %s ORDER BY recorded_at, fact_id
+FROM facts WHERE user_id = %s ORDER BY recorded_at, ordinal
 """
 
 
