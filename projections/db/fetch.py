@@ -18,3 +18,9 @@ async def fetch_rows(
     async with conn.cursor(row_factory=class_row(row)) as cursor:
         await cursor.execute(query, parameters)
         return await cursor.fetchall()
+
+
+async def fetch_value(conn: AsyncConnection[TupleRow], query: Query, parameters: Mapping[str, Any]) -> Any:
+    """The only column of the only row of `query`."""
+    ((value,),) = await (await conn.execute(query, parameters)).fetchall()
+    return value

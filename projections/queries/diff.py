@@ -9,13 +9,12 @@ from uuid import UUID
 from psycopg import AsyncConnection
 from psycopg.rows import TupleRow
 
-from mnemolog.projections.db.fetch import fetch_rows
+from mnemolog.projections.db.fetch import fetch_value
 from mnemolog.projections.queries.errors import QueryError, check_interval
-from mnemolog.projections.queries.fact_rows import fetch_bounded_rows
+from mnemolog.projections.queries.fact_rows import fetch_bounded_rows, read_query
 from mnemolog.projections.queries.facts import facts_as_of
 from mnemolog.projections.queries.results import Fact
 from mnemolog.projections.queries.scope_filter import ScopeFilter
-from mnemolog.projections.sql import queries
 
 Axis = Literal["believed", "true"]
 ChangeKind = Literal[
@@ -149,11 +148,6 @@ class _TurningPoint:
     newer_text: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class _Skipped:
-    skipped: int
-
-
 _Changes = list[tuple[ChangeKind, Change]]
 
 
@@ -173,12 +167,12 @@ async def diff(
     then = await facts_as_of(conn, scope, believed_at=since, true_at=since)
     now = await facts_as_of(conn, scope, believed_at=until, true_at=until)
     if axis == "true":
-        turning = await fetch_bounded_rows(conn, _TurningPoint, queries("history")["turning_points"], parameters)
+        turning = await fetch_bounded_rows(conn, _TurningPoint, read_query("history", "turning_points"), parameters)
         changes, skipped = _truth_changes(turning, since, until), 0
     else:
-        events = await fetch_bounded_rows(conn, _DecidedEvent, queries("history")["changes"], parameters)
+        events = await fetch_bounded_rows(conn, _DecidedEvent, read_query("history", "changes", row="e"), parameters)
         changes = [(_kind(event.event, event.action), _belief_change(event)) for event in events]
-        skipped = (await fetch_rows(conn, _Skipped, queries("history")["count_skipped"], parameters))[0].skipped
+        skipped = await fetch_value(conn, read_query("history", "count_skipped", row="e"), parameters)
     return Diff(
         since=since,
         until=until,
@@ -215,7 +209,7 @@ def _truth_changes(rows: Sequence[_TurningPoint], since: datetime, until: dateti
     successors = {row.newer_id for _, row in ends}
     begun = [row for row in rows if since <= row.true_from < until and row.fact_id not in successors]
     changes += [("added", _truth_begin(row)) for row in begun]
-    return sorted(changes, key=lambda change: (change[1].at, str(change[1].fact_id)))
+    return sorted(changes, key=lambda change: change[1].at)
 
 
 def _kind_of_end(row: _TurningPoint) -> ChangeKind:

@@ -11,7 +11,7 @@ from psycopg.rows import TupleRow
 
 from mnemolog.projections.db.fetch import fetch_rows
 from mnemolog.projections.queries.errors import UnknownFactError
-from mnemolog.projections.queries.fact_rows import with_fact_columns
+from mnemolog.projections.queries.fact_rows import read_query
 from mnemolog.projections.queries.history import FactEvent, FactRelation, fact_events
 from mnemolog.projections.queries.results import Fact
 from mnemolog.projections.queries.trace import TracedDecision, fact_ids_of_event, traced_decision
@@ -82,11 +82,11 @@ async def explain(conn: AsyncConnection[TupleRow], tenant: str, fact_id: UUID) -
     Raises `UnknownFactError`.
     """
     named = {"tenant": tenant, "fact_id": fact_id}
-    facts = await fetch_rows(conn, Fact, with_fact_columns(queries("explaining")["fact"]), named)
+    facts = await fetch_rows(conn, Fact, read_query("explain", "fact"), named)
     if not facts:
         raise UnknownFactError(tenant, fact_id)
     (fact,) = facts
-    (origin,) = await fetch_rows(conn, _OriginEvent, queries("explaining")["origin"], named)
+    (origin,) = await fetch_rows(conn, _OriginEvent, queries("explain")["origin"], named)
     commit = Commit.from_bytes(origin.record)
     event = next(event for event in commit.events if event.event_id == origin.event_id)
     later = [one for one in await fact_events(conn, fact, [fact_id]) if one.event_id != origin.event_id]

@@ -1,11 +1,12 @@
 """What queries for facts share: the columns of a fact, and the most rows that an answer has."""
 
 from collections.abc import Mapping
+from functools import cache
 from typing import Any, Final
 
 from psycopg import AsyncConnection
 from psycopg.rows import TupleRow
-from psycopg.sql import SQL, Composed, Identifier
+from psycopg.sql import Composed, Identifier
 
 from mnemolog.projections.db.fetch import Query, Row, fetch_rows
 from mnemolog.projections.queries.errors import QueryError
@@ -14,12 +15,16 @@ from mnemolog.projections.sql import queries
 MAX_ROWS: Final = 10_000
 
 
-def with_fact_columns(query: SQL, *, state_alias: str = "f") -> Composed:
-    """Put the columns of `mnemolog.projections.queries.results.Fact` in the place that the query leaves for them.
+@cache
+def read_query(file: str, name: str, *, row: str = "f", state: str = "f") -> Composed:
+    """A query with the columns of `Fact` at `{fact}`, and the condition of a `ScopeFilter` on `row` at `{scope}`.
 
-    What events can change is read from `state_alias`: the facts themselves, or how they stood.
+    What events can change of a fact is read from `state`: the facts themselves, or how they stood.
     """
-    return query.format(fact=queries("reading")["fact_columns"].format(standing=Identifier(state_alias)))
+    return queries(file)[name].format(
+        fact=queries("facts")["fact_columns"].format(state=Identifier(state)),
+        scope=queries("scopes")["filter"].format(row=Identifier(row)),
+    )
 
 
 async def fetch_bounded_rows(

@@ -7,7 +7,7 @@ from psycopg.rows import TupleRow
 
 from mnemolog.projections.db.fetch import fetch_rows
 from mnemolog.projections.queries.errors import QueryError, check_zones
-from mnemolog.projections.queries.fact_rows import fetch_bounded_rows, with_fact_columns
+from mnemolog.projections.queries.fact_rows import fetch_bounded_rows, read_query
 from mnemolog.projections.queries.results import Fact, Profile
 from mnemolog.projections.queries.scope_filter import ScopeFilter
 from mnemolog.projections.sql import queries
@@ -30,22 +30,21 @@ async def facts(
     Those that are active and hold at `at`; with `all_versions` every version that ever was. Raises `QueryError`
     for more than 10 000 of them.
     """
-    query = queries("reading")["all_versions" if all_versions else "current_facts"]
-    return await fetch_bounded_rows(conn, Fact, with_fact_columns(query), {**scope.parameters, "at": at})
+    query = read_query("facts", "all_versions" if all_versions else "current_facts")
+    return await fetch_bounded_rows(conn, Fact, query, {**scope.parameters, "at": at})
 
 
 async def facts_as_of(
     conn: AsyncConnection[TupleRow], scope: ScopeFilter, *, believed_at: datetime, true_at: datetime
 ) -> list[Fact]:
-    """What was believed at `believed_at` to be so at `true_at`, each fact as it stood then.
+    """What was known at `believed_at` to be true at `true_at`, each fact as it stood then.
 
     Status, confidence, mentions and ends are those that the tables told at `believed_at`, whatever happened since;
     what waited for a confirmation was not believed. Raises `QueryError` for a time without a zone, else as `facts`.
     """
     check_zones(believed_at=believed_at, true_at=true_at)
     parameters = {**scope.parameters, "believed_at": believed_at, "true_at": true_at}
-    query = with_fact_columns(queries("reading")["facts_as_of"], state_alias="s")
-    return await fetch_bounded_rows(conn, Fact, query, parameters)
+    return await fetch_bounded_rows(conn, Fact, read_query("facts", "facts_as_of", state="s"), parameters)
 
 
 async def profile(conn: AsyncConnection[TupleRow], scope: ScopeFilter, at: datetime) -> Profile:
@@ -55,7 +54,7 @@ async def profile(conn: AsyncConnection[TupleRow], scope: ScopeFilter, at: datet
     """
     if not scope.is_exact:
         raise QueryError("a profile belongs to one scope: name each id, or leave it out, instead of '*'")
-    found = await fetch_rows(conn, Profile, queries("reading")["profile"], scope.parameters)
+    found = await fetch_rows(conn, Profile, queries("facts")["profile"], scope.parameters)
     return _valid_at(found[0], at) if found else Profile()
 
 

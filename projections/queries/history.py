@@ -10,7 +10,7 @@ from psycopg.rows import TupleRow
 
 from mnemolog.projections.db.fetch import fetch_rows
 from mnemolog.projections.queries.errors import UnknownFactError
-from mnemolog.projections.queries.fact_rows import with_fact_columns
+from mnemolog.projections.queries.fact_rows import read_query
 from mnemolog.projections.queries.results import Fact
 from mnemolog.projections.sql import queries
 
@@ -64,7 +64,7 @@ class History:
 async def history(conn: AsyncConnection[TupleRow], tenant: str, fact_id: UUID) -> History:
     """The fact, what it came from, what came from it, and why. Raises `UnknownFactError`."""
     named = {"tenant": tenant, "fact_id": fact_id}
-    versions = await fetch_rows(conn, Fact, with_fact_columns(queries("history")["versions"]), named)
+    versions = await fetch_rows(conn, Fact, read_query("history", "versions"), named)
     if not versions:
         raise UnknownFactError(tenant, fact_id)
     fact_ids = [version.fact_id for version in versions]

@@ -1,19 +1,17 @@
-"""What waits for somebody's word: overwrites that were held back, and conflicts that nobody could decide."""
+"""Held overwrites and unresolved conflicts."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from datetime import datetime, timedelta
 from typing import Any, Final
 from uuid import UUID
 
 from psycopg import AsyncConnection
-from psycopg.rows import TupleRow, dict_row
+from psycopg.rows import TupleRow
+from psycopg.sql import Composed
 
-from mnemolog.projections.queries.errors import QueryError
-from mnemolog.projections.queries.fact_rows import MAX_ROWS, with_fact_columns
+from mnemolog.projections.queries.fact_rows import fetch_bounded_rows, read_query
 from mnemolog.projections.queries.results import Fact
 from mnemolog.projections.queries.scope_filter import ScopeFilter
-from mnemolog.projections.sql import queries
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,57 +72,38 @@ async def pending(conn: AsyncConnection[TupleRow], scope: ScopeFilter, at: datet
 
     Raises `QueryError` for more than 10 000 of them.
     """
+    rows = await _rows(conn, read_query("pending", "open", row="waiting"), scope)
     return [
-        PendingFact(
-            fact=_fact(row),
-            challenged=_conflicting_facts(row["challenged"]),
-            **{name: row[name] for name in ("action", "ended_at", "guard", "reason", "verdict", "decided_by", "model")},
-            needs_human=row["needs_human"],
-            since=row["since"],
-            age=at - row["since"],
-            event_id=row["event_id"],
-        )
-        for row in await _rows(conn, "open", scope)
+        PendingFact(fact=fact, challenged=known, **columns, age=at - columns["since"]) for fact, known, columns in rows
     ]
 
 
 async def unresolved(conn: AsyncConnection[TupleRow], scope: ScopeFilter, at: datetime) -> list[UnresolvedFact]:
     """The active facts whose conflict is open, the oldest first, with its age at `at`. Raises as `pending` does."""
+    rows = await _rows(conn, read_query("pending", "unresolved"), scope)
     return [
-        UnresolvedFact(
-            fact=_fact(row),
-            beside=_conflicting_facts(row["beside"]),
-            reason=row["reason"],
-            model=row["model"],
-            since=row["recorded_at"],
-            age=at - row["recorded_at"],
-            event_id=row["event_id"],
+        UnresolvedFact(fact=fact, beside=known, **columns, since=fact.recorded_at, age=at - fact.recorded_at)
+        for fact, known, columns in rows
+    ]
+
+
+async def _rows(
+    conn: AsyncConnection[TupleRow], query: Composed, scope: ScopeFilter
+) -> list[tuple[Fact, tuple[ConflictingFact, ...], dict[str, Any]]]:
+    """Each fact, the known ones in conflict with it, and the other columns."""
+    return [
+        (
+            Fact(**{name: row.pop(name) for name in _FACT_FIELDS}),
+            tuple(map(_conflicting_fact, row.pop("conflicting"))),
+            row,
         )
-        for row in await _rows(conn, "unresolved", scope)
+        for row in await fetch_bounded_rows(conn, dict, query, scope.parameters)
     ]
 
 
 _FACT_FIELDS: Final = tuple(field.name for field in fields(Fact))
 
 
-async def _rows(conn: AsyncConnection[TupleRow], name: str, scope: ScopeFilter) -> list[dict[str, Any]]:
-    async with conn.cursor(row_factory=dict_row) as cursor:
-        query = with_fact_columns(queries("pendings")[name])
-        await cursor.execute(query, {**scope.parameters, "bound": MAX_ROWS + 1})
-        found = await cursor.fetchall()
-    if len(found) > MAX_ROWS:
-        raise QueryError(f"the answer has more than {MAX_ROWS} rows: ask for a narrower scope")
-    return found
-
-
-def _fact(row: Mapping[str, Any]) -> Fact:
-    return Fact(**{name: row[name] for name in _FACT_FIELDS})
-
-
-def _conflicting_facts(facts: list[dict[str, Any]]) -> tuple[ConflictingFact, ...]:
-    return tuple(
-        ConflictingFact(
-            **fact | {"fact_id": UUID(fact["fact_id"]), "true_from": datetime.fromisoformat(fact["true_from"])},
-        )
-        for fact in facts
-    )
+def _conflicting_fact(row: dict[str, Any]) -> ConflictingFact:
+    times = {"fact_id": UUID(row["fact_id"]), "true_from": datetime.fromisoformat(row["true_from"])}
+    return ConflictingFact(**row | times)

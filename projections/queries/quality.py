@@ -8,13 +8,13 @@ from typing import Final
 from psycopg import AsyncConnection
 from psycopg.rows import TupleRow
 
-from mnemolog.projections.db.fetch import fetch_rows
+from mnemolog.projections.db.fetch import fetch_rows, fetch_value
 from mnemolog.projections.queries.errors import check_interval
-from mnemolog.projections.queries.scope_filter import ScopeFilter
-from mnemolog.projections.sql import queries
+from mnemolog.projections.queries.fact_rows import read_query
+from mnemolog.projections.queries.scope_filter import ANY_OR_NONE, ScopeFilter
 from mnemolog.schemas.scope import SCOPE_FIELDS
 
-ALL_TENANTS: Final[Mapping[str, None]] = dict.fromkeys(SCOPE_FIELDS)
+ALL_TENANTS: Final[Mapping[str, str]] = dict.fromkeys(SCOPE_FIELDS, ANY_OR_NONE)
 """The parameters of a question about all tenants."""
 
 
@@ -73,16 +73,6 @@ class DecisionQuality:
         object.__setattr__(self, "wrong_overwrite_rate", _share(wrong, sum(one.overwrites for one in self.overwrites)))
 
 
-@dataclass(frozen=True, slots=True)
-class _UnresolvedCount:
-    facts: int
-
-
-@dataclass(frozen=True, slots=True)
-class _StaleCount:
-    decisions: int
-
-
 async def decision_quality(
     conn: AsyncConnection[TupleRow], scope: ScopeFilter | None, since: datetime, until: datetime
 ) -> DecisionQuality:
@@ -92,17 +82,15 @@ async def decision_quality(
     """
     check_interval(since, until)
     parameters = {**(scope.parameters if scope else ALL_TENANTS), "since": since, "until": until}
-    sql = queries("quality")
-    (held,) = await fetch_rows(conn, HeldOverwrites, sql["pending"], parameters)
-    (unresolved,) = await fetch_rows(conn, _UnresolvedCount, sql["unresolved"], parameters)
-    (stale,) = await fetch_rows(conn, _StaleCount, sql["stale"], parameters)
+    (held,) = await fetch_rows(conn, HeldOverwrites, read_query("quality", "pending", row="p"), parameters)
+    overwrites = await fetch_rows(conn, OverwriteCounts, read_query("quality", "overwrites", row="o"), parameters)
     return DecisionQuality(
         since=since,
         until=until,
-        overwrites=tuple(await fetch_rows(conn, OverwriteCounts, sql["overwrites"], parameters)),
+        overwrites=tuple(overwrites),
         held=held,
-        unresolved=unresolved.facts,
-        stale=stale.decisions,
+        unresolved=await fetch_value(conn, read_query("quality", "unresolved"), parameters),
+        stale=await fetch_value(conn, read_query("quality", "stale", row="e"), parameters),
     )
 
 

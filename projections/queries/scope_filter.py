@@ -7,16 +7,20 @@ from psycopg import AsyncConnection
 from psycopg.rows import TupleRow
 
 from mnemolog.projections.queries.errors import QueryError, check_unicode
-from mnemolog.projections.sql import queries
+from mnemolog.projections.queries.fact_rows import read_query
 from mnemolog.schemas.command import DeleteAll, Undo
 from mnemolog.schemas.scope import SCOPE_FIELDS, Scope
 
 ANY_VALUE: Final = "*"
+"""Any value of an id that is set."""
+ANY_OR_NONE: Final = "**"
+"""Any value of an id, and rows that do not set it."""
+WILDCARDS: Final = frozenset({ANY_VALUE, ANY_OR_NONE})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScopeFilter:
-    """A condition on every dimension: None finds only rows that do not set it, "*" finds any value and none.
+    """A condition on each id of a scope: None finds rows that do not set it, "*" any value that is set, "**" both.
 
     The tenant is never a wildcard. Raises `QueryError` for a filter that can find nothing.
     """
@@ -33,8 +37,8 @@ class ScopeFilter:
             raise QueryError("an id in the scope is empty or holds U+0000: leave it out to mean 'not set'")
         for value in values:
             check_unicode(value or "")
-        if self.tenant == ANY_VALUE:
-            raise QueryError("a query sees one tenant: name it instead of '*'")
+        if self.tenant in WILDCARDS:
+            raise QueryError(f"a query sees one tenant: name it instead of {self.tenant!r}")
         if self.user_id is None and self.agent_id is None:
             raise QueryError("name a user_id or an agent_id ('*' for any): every fact has at least one of them")
 
@@ -45,13 +49,12 @@ class ScopeFilter:
 
     @property
     def is_exact(self) -> bool:
-        return None not in self.parameters.values()
+        return WILDCARDS.isdisjoint(self.parameters.values())
 
     @property
-    def parameters(self) -> dict[str, str | None]:
-        """The five parameters of a query: NULL for any value, the empty string for 'not set'."""
-        given = {name: getattr(self, name) for name in SCOPE_FIELDS}
-        return {name: None if value == ANY_VALUE else value or "" for name, value in given.items()}
+    def parameters(self) -> dict[str, str]:
+        """The parameters of a query: wildcards as they are, the empty string for 'not set'."""
+        return {name: getattr(self, name) or "" for name in SCOPE_FIELDS}
 
 
 async def matching_scopes(
@@ -59,5 +62,6 @@ async def matching_scopes(
 ) -> list[Scope]:
     """The scopes of `within` that hold facts to delete, or in which the model or prompt version to undo decided."""
     parameters = {**payload.model_dump(), **within.parameters}
-    cursor = await conn.execute(queries("concerned")[payload.kind], parameters)
+    query = read_query("scopes", payload.kind, row="f" if payload.kind == "delete_all" else "happened")
+    cursor = await conn.execute(query, parameters)
     return [Scope.from_columns(row) for row in await cursor.fetchall()]

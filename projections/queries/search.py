@@ -2,18 +2,15 @@
 
 from dataclasses import dataclass
 from datetime import datetime
-from functools import cache
 from typing import Any, Final, Literal
 
 from psycopg import AsyncConnection
 from psycopg.rows import RowMaker, TupleRow
-from psycopg.sql import Composed
 
 from mnemolog.projections.queries.errors import QueryError
-from mnemolog.projections.queries.fact_rows import with_fact_columns
+from mnemolog.projections.queries.fact_rows import read_query
 from mnemolog.projections.queries.results import Fact
 from mnemolog.projections.queries.scope_filter import ScopeFilter
-from mnemolog.projections.sql import queries
 from mnemolog.schemas.vector import Vector
 
 RRF_K: Final = 10
@@ -83,13 +80,8 @@ async def search(
     }
     mode: SearchMode = "hybrid" if vector else "lexical"
     async with conn.cursor(row_factory=_hit_factory(mode)) as cursor:
-        await cursor.execute(_hybrid(), parameters)
+        await cursor.execute(read_query("search", "hybrid"), parameters)
         return await cursor.fetchall()
-
-
-@cache
-def _hybrid() -> Composed:
-    return with_fact_columns(queries("search")["hybrid"])
 
 
 def _storable_query(text: str) -> str:

@@ -51,7 +51,7 @@ async def last_commit(
     for given in (tenant, turn_id, user_id or ""):
         check_unicode(given)
     parameters = {"tenant": _check_storable(tenant), "turn_id": _check_storable(turn_id), "user_id": user_id}
-    ends = await fetch_rows(conn, _TurnEnd, queries("reading")["turn"], parameters)
+    ends = await fetch_rows(conn, _TurnEnd, queries("facts")["turn"], parameters)
     match ends:
         case []:
             raise UnknownTurnError(tenant, turn_id)
@@ -68,7 +68,7 @@ async def fact_texts(conn: AsyncConnection[TupleRow], scope: Scope | None, fact_
     if scope is None:
         return {}
     named = {**scope.columns, "fact_ids": list(fact_ids)}
-    return {one.fact_id: one.text for one in await fetch_rows(conn, _Text, queries("reading")["texts"], named)}
+    return {one.fact_id: one.text for one in await fetch_rows(conn, _Text, queries("facts")["texts"], named)}
 
 
 def _check_storable(identifier: str) -> str:

@@ -37,7 +37,7 @@ later AS (
 SELECT {fact}
 FROM facts AS f
 WHERE f.tenant = %(tenant)s AND f.fact_id IN (SELECT fact_id FROM earlier UNION SELECT fact_id FROM later)
-ORDER BY f.recorded_at, f.fact_id;
+ORDER BY f.recorded_at, f.ordinal, f.fact_id;
 
 -- name: events
 -- Every event of one scope that made, touched or challenged one of these facts, in the order of the log.
@@ -76,7 +76,7 @@ FROM fact_relations AS relation
 INNER JOIN facts AS fresh ON relation.fact_id = fresh.fact_id
 INNER JOIN facts AS known ON relation.related_id = known.fact_id
 WHERE relation.fact_id = ANY(%(fact_ids)s) OR relation.related_id = ANY(%(fact_ids)s)
-ORDER BY relation.since, relation.fact_id, relation.related_id, relation.relation;
+ORDER BY relation.since, fresh.ordinal, relation.fact_id, known.recorded_at, known.ordinal, relation.related_id;
 
 -- name: changes
 -- The events of a scope decided in a half-open interval, each with the new text and the texts it ended or touched.
@@ -97,7 +97,7 @@ LEFT JOIN facts AS f ON e.fact_id = f.fact_id
 LEFT JOIN LATERAL (
     SELECT
         jsonb_agg(
-            jsonb_build_object('fact_id', t.fact_id, 'text', t.text) ORDER BY t.recorded_at, t.fact_id
+            jsonb_build_object('fact_id', t.fact_id, 'text', t.text) ORDER BY t.recorded_at, t.ordinal, t.fact_id
         ) AS facts
     FROM unnest(e.targets) AS named (fact_id)
     INNER JOIN facts AS t ON named.fact_id = t.fact_id
@@ -105,11 +105,7 @@ LEFT JOIN LATERAL (
         AND (t.tenant, t.user_id, t.agent_id, t.app_id, t.run_id)
         = (e.tenant, e.user_id, e.agent_id, e.app_id, e.run_id)
 ) AS old ON true
-WHERE e.tenant = %(tenant)s
-    AND e.user_id = coalesce(%(user_id)s::text, e.user_id)
-    AND e.agent_id = coalesce(%(agent_id)s::text, e.agent_id)
-    AND e.app_id = coalesce(%(app_id)s::text, e.app_id)
-    AND e.run_id = coalesce(%(run_id)s::text, e.run_id)
+WHERE {scope}
     AND e.event NOT IN ('fact_skipped', 'policy_set')
     AND e.decided_at >= %(since)s
     AND e.decided_at < %(until)s
@@ -120,11 +116,7 @@ LIMIT %(bound)s;
 -- How many statements of the interval repeated what was known.
 SELECT count(*) AS skipped
 FROM memory_events AS e
-WHERE e.tenant = %(tenant)s
-    AND e.user_id = coalesce(%(user_id)s::text, e.user_id)
-    AND e.agent_id = coalesce(%(agent_id)s::text, e.agent_id)
-    AND e.app_id = coalesce(%(app_id)s::text, e.app_id)
-    AND e.run_id = coalesce(%(run_id)s::text, e.run_id)
+WHERE {scope}
     AND e.event = 'fact_skipped'
     AND e.decided_at >= %(since)s
     AND e.decided_at < %(until)s;
@@ -148,7 +140,7 @@ FROM facts AS f
 LEFT JOIN LATERAL (
     SELECT event, payload, decided_by, reason
     FROM memory_events
-    WHERE targets <> '{}'
+    WHERE targets <> '{{}}'
         AND targets @> ARRAY[f.fact_id]
         AND decided_at = f.closed_at
         AND event NOT IN ('fact_pending', 'decision_undone')
@@ -163,11 +155,7 @@ LEFT JOIN LATERAL (
     LIMIT 1
 ) AS begun ON true
 LEFT JOIN facts AS newer ON f.superseded_by = newer.fact_id AND f.true_to IS NOT NULL
-WHERE f.tenant = %(tenant)s
-    AND f.user_id = coalesce(%(user_id)s::text, f.user_id)
-    AND f.agent_id = coalesce(%(agent_id)s::text, f.agent_id)
-    AND f.app_id = coalesce(%(app_id)s::text, f.app_id)
-    AND f.run_id = coalesce(%(run_id)s::text, f.run_id)
+WHERE {scope}
     AND f.believed_from IS NOT NULL
     AND f.believed_to IS NULL
     AND (
@@ -178,5 +166,5 @@ WHERE f.tenant = %(tenant)s
             AND least(f.true_to, f.valid_until) > f.true_from
         )
     )
-ORDER BY f.recorded_at, f.fact_id
+ORDER BY f.recorded_at, f.ordinal, f.fact_id
 LIMIT %(bound)s;

@@ -7,29 +7,20 @@ SELECT
         SELECT count(*) FROM facts
         WHERE
             status = 'active'
-            AND tenant = %(tenant)s
-            AND user_id = %(user_id)s
-            AND agent_id = %(agent_id)s
-            AND app_id = %(app_id)s
-            AND run_id = %(run_id)s
+            AND (tenant, user_id, agent_id, app_id, run_id)
+            = (%(tenant)s, %(user_id)s, %(agent_id)s, %(app_id)s, %(run_id)s)
     ) + (
         SELECT count(*) FROM facts
         WHERE
             status = 'pending_confirmation'
-            AND tenant = %(tenant)s
-            AND user_id = %(user_id)s
-            AND agent_id = %(agent_id)s
-            AND app_id = %(app_id)s
-            AND run_id = %(run_id)s
+            AND (tenant, user_id, agent_id, app_id, run_id)
+            = (%(tenant)s, %(user_id)s, %(agent_id)s, %(app_id)s, %(run_id)s)
     ) END AS scope_facts,
     CASE WHEN %(scope_turns)s THEN (
         SELECT count(*) FROM commits
         WHERE
-            tenant = %(tenant)s
-            AND user_id = %(user_id)s
-            AND agent_id = %(agent_id)s
-            AND app_id = %(app_id)s
-            AND run_id = %(run_id)s
+            (tenant, user_id, agent_id, app_id, run_id)
+            = (%(tenant)s, %(user_id)s, %(agent_id)s, %(app_id)s, %(run_id)s)
             AND decided_at >= %(minute)s::timestamptz - interval '24 hours'
             AND published_at >= %(minute)s
             AND published_at < %(minute)s::timestamptz + interval '1 minute'
@@ -39,11 +30,8 @@ SELECT
     CASE WHEN %(scope_tokens)s THEN (
         SELECT coalesce(sum(spent.input_tokens + spent.output_tokens), 0)::bigint FROM commits AS spent
         WHERE
-            spent.tenant = %(tenant)s
-            AND spent.user_id = %(user_id)s
-            AND spent.agent_id = %(agent_id)s
-            AND spent.app_id = %(app_id)s
-            AND spent.run_id = %(run_id)s
+            (spent.tenant, spent.user_id, spent.agent_id, spent.app_id, spent.run_id)
+            = (%(tenant)s, %(user_id)s, %(agent_id)s, %(app_id)s, %(run_id)s)
             AND spent.decided_at >= %(day)s::timestamptz - interval '24 hours'
             AND spent.published_at >= %(day)s
             AND spent.published_at < %(day)s::timestamptz + interval '24 hours'

@@ -8,11 +8,8 @@ SELECT
     (
         SELECT policy::text FROM policies
         WHERE
-            tenant = %(tenant)s
-            AND user_id = %(user_id)s
-            AND agent_id = %(agent_id)s
-            AND app_id = %(app_id)s
-            AND run_id = %(run_id)s
+            (tenant, user_id, agent_id, app_id, run_id)
+            = (%(tenant)s, %(user_id)s, %(agent_id)s, %(app_id)s, %(run_id)s)
             AND (user_id <> '' OR agent_id <> '')
     ) AS scope_policy;
 

@@ -9,11 +9,7 @@ SELECT
     count(*) FILTER (WHERE o.taken_back = 'rejected') AS rejected,
     count(*) FILTER (WHERE o.taken_back = 'corrected') AS corrected
 FROM overwrites AS o
-WHERE (%(tenant)s::text IS NULL OR o.tenant = %(tenant)s)
-    AND (%(user_id)s::text IS NULL OR o.user_id = %(user_id)s)
-    AND (%(agent_id)s::text IS NULL OR o.agent_id = %(agent_id)s)
-    AND (%(app_id)s::text IS NULL OR o.app_id = %(app_id)s)
-    AND (%(run_id)s::text IS NULL OR o.run_id = %(run_id)s)
+WHERE {scope}
     AND o.decided_at >= %(since)s
     AND o.decided_at < %(until)s
 GROUP BY o.model, o.prompt_version, o.event
@@ -36,11 +32,7 @@ SELECT
 FROM pending_confirmations AS p
 WHERE (p.since >= %(since)s OR p.settled_at IS NULL)
     AND p.since < %(until)s
-    AND (%(tenant)s::text IS NULL OR p.tenant = %(tenant)s)
-    AND (%(user_id)s::text IS NULL OR p.user_id = %(user_id)s)
-    AND (%(agent_id)s::text IS NULL OR p.agent_id = %(agent_id)s)
-    AND (%(app_id)s::text IS NULL OR p.app_id = %(app_id)s)
-    AND (%(run_id)s::text IS NULL OR p.run_id = %(run_id)s);
+    AND {scope};
 
 -- name: unresolved
 -- Facts kept beside others for want of a valid decision, as of now.
@@ -48,11 +40,7 @@ SELECT count(*) AS facts
 FROM facts AS f
 WHERE f.unresolved
     AND f.status = 'active'
-    AND (%(tenant)s::text IS NULL OR f.tenant = %(tenant)s)
-    AND (%(user_id)s::text IS NULL OR f.user_id = %(user_id)s)
-    AND (%(agent_id)s::text IS NULL OR f.agent_id = %(agent_id)s)
-    AND (%(app_id)s::text IS NULL OR f.app_id = %(app_id)s)
-    AND (%(run_id)s::text IS NULL OR f.run_id = %(run_id)s);
+    AND {scope};
 
 -- name: stale
 -- Decisions of an interval that met a target which no longer stood as they saw it.
@@ -61,8 +49,4 @@ FROM memory_events AS e
 WHERE e.stale
     AND e.decided_at >= %(since)s
     AND e.decided_at < %(until)s
-    AND (%(tenant)s::text IS NULL OR e.tenant = %(tenant)s)
-    AND (%(user_id)s::text IS NULL OR e.user_id = %(user_id)s)
-    AND (%(agent_id)s::text IS NULL OR e.agent_id = %(agent_id)s)
-    AND (%(app_id)s::text IS NULL OR e.app_id = %(app_id)s)
-    AND (%(run_id)s::text IS NULL OR e.run_id = %(run_id)s);
+    AND {scope};

@@ -1,31 +1,23 @@
 -- name: hybrid
 -- The best facts of a scope by vector and by words, fused by reciprocal rank, in one round trip: those that are active
 -- and those that wait for a confirmation, which of equals come last.
--- A dimension whose parameter is NULL may have any value. Without a vector only the words decide.
+-- Without a vector only the words decide.
 -- The vector scan is exact: an index with a filter on the scope would return too few of its facts.
 WITH live AS NOT MATERIALIZED (
     -- Two branches, because each status has an index of its own.
-    SELECT fact_id, embedding, embedding_model, words, status
-    FROM facts
-    WHERE status = 'active'
-        AND tenant = %(tenant)s
-        AND user_id = coalesce(%(user_id)s::text, user_id)
-        AND agent_id = coalesce(%(agent_id)s::text, agent_id)
-        AND app_id = coalesce(%(app_id)s::text, app_id)
-        AND run_id = coalesce(%(run_id)s::text, run_id)
-        AND (valid_until IS NULL OR valid_until > %(at)s)
-        AND (true_to IS NULL OR true_to > %(at)s)
+    SELECT f.fact_id, f.embedding, f.embedding_model, f.words, f.status
+    FROM facts AS f
+    WHERE f.status = 'active'
+        AND {scope}
+        AND (f.valid_until IS NULL OR f.valid_until > %(at)s)
+        AND (f.true_to IS NULL OR f.true_to > %(at)s)
     UNION ALL
-    SELECT fact_id, embedding, embedding_model, words, status
-    FROM facts
-    WHERE status = 'pending_confirmation'
-        AND tenant = %(tenant)s
-        AND user_id = coalesce(%(user_id)s::text, user_id)
-        AND agent_id = coalesce(%(agent_id)s::text, agent_id)
-        AND app_id = coalesce(%(app_id)s::text, app_id)
-        AND run_id = coalesce(%(run_id)s::text, run_id)
-        AND (valid_until IS NULL OR valid_until > %(at)s)
-        AND (true_to IS NULL OR true_to > %(at)s)
+    SELECT f.fact_id, f.embedding, f.embedding_model, f.words, f.status
+    FROM facts AS f
+    WHERE f.status = 'pending_confirmation'
+        AND {scope}
+        AND (f.valid_until IS NULL OR f.valid_until > %(at)s)
+        AND (f.true_to IS NULL OR f.true_to > %(at)s)
 ),
 lexemes AS (
     SELECT lexeme, true AS meaningful

@@ -17,7 +17,7 @@ from mnemolog.schemas.vector import Vector
 MAX_CANDIDATES_OF_KEY: Final = 5
 """How many facts of an equal key are candidates on top of the nearest ones."""
 
-_SQL: Final = queries("matching")
+_SQL: Final = queries("candidates")
 _CANDIDATE_COLUMNS: Final = (
     *("fact_id", "similarity", "text", "content_hash", "key", "value", "confidence", "true_from", "true_to"),
     *("valid_until", "category", "subject", "excerpt", "status", "authority", "unresolved", "single_valued"),
@@ -99,7 +99,7 @@ class CandidateFinder:
             "limit": self._limit,
             "limit_of_key": MAX_CANDIDATES_OF_KEY,
         }
-        rows = await retry_while_unavailable(partial(self._rows, "match", parameters), name="match")
+        rows = await retry_while_unavailable(partial(self._rows, "find_candidates", parameters), name="find_candidates")
         candidates: list[list[Candidate]] = [[] for _ in queries]
         for _, place, *fields in rows:
             if fields[0] is not None:
@@ -110,7 +110,7 @@ class CandidateFinder:
         """How a source and its scope stand, in one round trip."""
         parameters = {"owner": owner, "source_id": source_id, **_columns(scope)}
         ((version, attempt, retryable, *rest),) = await retry_while_unavailable(
-            partial(self._rows, "standing", parameters), name="standing"
+            partial(self._rows, "source_status", parameters), name="source_status"
         )
         topic, partition, offset, last_end, *policies = rest
         return SourceStatus(

@@ -13,7 +13,7 @@ from mnemolog.schemas.events import FactState
 from mnemolog.schemas.scope import Scope
 from mnemolog.schemas.stored import EventHistory, FormerState, LoggedEvent, OriginalDecision
 
-_SQL: Final = queries("past")
+_SQL: Final = queries("event_history")
 
 
 class EventHistoryStore:
@@ -39,7 +39,7 @@ class EventHistoryStore:
     async def history_of(self, scope: Scope, fact_ids: Sequence[UUID]) -> EventHistory:
         """Everything that became of these facts of `scope`."""
         asked = {**scope.columns, "fact_ids": list(fact_ids)}
-        touching = [row[0] for row in await self._rows("touching", asked)]
+        touching = [row[0] for row in await self._rows("events_touching", asked)]
         former: dict[UUID, list[FormerState]] = {}
         for fact_id, event_id, *standing in await self._rows("former_states", asked):
             state = FormerState(event_id=event_id, state=FactState(**dict(zip(STATE_COLUMNS, standing, strict=True))))
@@ -64,7 +64,7 @@ class EventHistoryStore:
 def _target_query(undo: Undo) -> str:
     if undo.event_id is not None:
         return "by_event"
-    return "by_source" if undo.source_id is not None else "by_author"
+    return "by_source" if undo.source_id is not None else "by_model"
 
 
 def _logged_event(row: tuple[Any, ...]) -> LoggedEvent:

@@ -13,7 +13,7 @@ from mnemolog.schemas.facts import ExtractedFact
 from mnemolog.schemas.scope import Scope
 from mnemolog.schemas.stored import ClosedValue, DueExpiry, PendingCase, ScopeFacts, StoredFact
 
-_SQL: Final = queries("known")
+_SQL: Final = queries("stored_facts")
 _STATEMENT_COLUMNS: Final = (
     *("text", "excerpt", "search_text", "key", "value", "category", "importance_category", "importance", "certainty"),
     *("subject", "event_time", "valid_until", "single_valued"),
@@ -54,13 +54,13 @@ class FactStore:
 
     async def version_starts(self, fact_ids: Sequence[UUID]) -> Mapping[UUID, tuple[datetime, ...]]:
         """Per fact since when it has been true, and every version before it, all the way back; the oldest first."""
-        rows = await self._rows("successors", {"fact_ids": list(fact_ids)}) if fact_ids else []
+        rows = await self._rows("version_starts", {"fact_ids": list(fact_ids)}) if fact_ids else []
         return {fact_id: tuple(since) for fact_id, since in rows}
 
     async def closed_values(self, scope: Scope, keys: Sequence[str], *, after: datetime) -> tuple[ClosedValue, ...]:
         """What these keys held in exactly `scope` until after `after`; the first `MAX_CLOSED_VALUES` that ended."""
         parameters = {**scope.columns, "keys": list(keys), "after": after, "limit": MAX_CLOSED_VALUES}
-        rows = await self._rows("bygones", parameters) if keys else []
+        rows = await self._rows("closed_values", parameters) if keys else []
         return tuple(ClosedValue(**dict(zip(_CLOSED_VALUE_FIELDS, row, strict=True))) for row in rows)
 
     async def conflicting_fact_ids(self, fact_id: UUID) -> tuple[UUID, ...]:
@@ -80,7 +80,7 @@ class FactStore:
             "after_fact": after.fact_id if after else None,
             "limit": limit,
         }
-        rows = await self._rows("ending", parameters)
+        rows = await self._rows("due_expiries", parameters)
         return [
             DueExpiry(fact_id=fact_id, ends_at=ends_at, scope=Scope.from_columns(columns))
             for fact_id, *columns, ends_at in rows

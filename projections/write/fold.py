@@ -143,7 +143,9 @@ class _CommitFold:
         fact, state = new
         self._known[fact.fact_id] = KnownFact(fact_id=fact.fact_id, scope=self._scope, state=state)
         ended = tuple(sound) if event.overwrite in ("merge", "replace", "contradict") else ()
-        return FactRow(commit=self._commit, fact=fact, supersedes=ended, stale=stale, state=state)
+        return FactRow(
+            commit=self._commit, fact=fact, ordinal=event.ordinal, supersedes=ended, stale=stale, state=state
+        )
 
     def _relations(self, event: MemoryEvent, sound: FactStates) -> Iterator[RelationRow]:
         if event.relation is not None and event.new_fact is not None:

@@ -58,7 +58,7 @@ _FACT_TYPES: Final = [
     *["text", "text", "text", "text", "text", "text", "float8", "text", "float8", "text", "text", "text", "text"],
     *["bool", "timestamptz", "timestamptz", "timestamptz", "timestamptz", "timestamptz", "timestamptz"],
     *["timestamptz", "int4", "timestamptz", "uuid[]", "uuid", "text", "bool", "text", "text", "halfvec", "jsonb"],
-    *["text", "bool", "timestamptz", "timestamptz", "timestamptz"],
+    *["text", "bool", "timestamptz", "timestamptz", "timestamptz", "int4"],
 ]
 _FORMER_STATE_TYPES: Final = [
     *["uuid", "uuid", "timestamptz", "timestamptz", "text", "float8", "int4"],
@@ -198,7 +198,7 @@ def _fact_row(row: FactRow) -> Row:
         *(state.believed_from, state.believed_to, state.mention_count, state.last_confirmed_at),
         *(list(row.supersedes), state.superseded_by, commit.source_id, row.stale, fact.content_hash),
         *(fact.vector.model, fact.vector, _jsonb(to_json(commit.metadata))),
-        *(fact.authority, fact.single_valued, commit.occurred_at, commit.decided_at, state.state_since),
+        *(fact.authority, fact.single_valued, commit.occurred_at, commit.decided_at, state.state_since, row.ordinal),
     )
 
 

@@ -84,10 +84,11 @@ class EventRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FactRow:
-    """A new fact; `supersedes` names the versions that it really ended."""
+    """A new fact; `ordinal` is that of its event, `supersedes` names the versions that it really ended."""
 
     commit: Commit
     fact: NewFact
+    ordinal: int
     supersedes: tuple[UUID, ...]
     stale: bool
     state: TimedFactState

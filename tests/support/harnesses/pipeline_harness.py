@@ -106,9 +106,8 @@ class Person:
     async def facts(self) -> dict[str, dict[str, Any]]:
         """Every fact of the scope as it is now, by its text, in the order of the statements that brought them."""
         query = """
-            SELECT facts.* FROM facts JOIN memory_events AS brought USING (owner, source_id, fact_id)
-            WHERE (facts.tenant, facts.user_id, facts.agent_id, facts.app_id, facts.run_id) = (%s, %s, %s, %s, %s)
-            ORDER BY facts.recorded_at, brought.ordinal
+            SELECT * FROM facts WHERE (tenant, user_id, agent_id, app_id, run_id) = (%s, %s, %s, %s, %s)
+            ORDER BY recorded_at, ordinal
         """
         names = ("tenant", "user_id", "agent_id", "app_id", "run_id")
         own = {"tenant": "default"} | self.scope

@@ -95,7 +95,7 @@ class ResolverHarness:
 
     async def statuses(self) -> dict[str, str]:
         """The status of each fact by its text; of equal texts the last."""
-        rows = await self.stored.rows("SELECT text, status FROM facts ORDER BY recorded_at, fact_id")
+        rows = await self.stored.rows("SELECT text, status FROM facts ORDER BY recorded_at, ordinal")
         return {row[0]: row[1] for row in rows}
 
     async def close(self) -> None:

@@ -5,7 +5,7 @@ import pytest
 from mnemolog.projections.sql import queries
 
 REMEMBERED = 4096  # characters; Psycopg looks for the parameters of longer statements at each call
-EACH_TURN = ("limits", "matching", "policies", "replies", "search")
+EACH_TURN = ("candidates", "limits", "policies", "replies", "search")
 
 
 @pytest.mark.parametrize("file", EACH_TURN)
@@ -14,7 +14,7 @@ def test_what_is_asked_for_every_turn_is_remembered(file: str) -> None:
 
 
 def test_a_statement_is_sent_without_comments_and_indentation() -> None:
-    for query in queries("matching").values():
+    for query in queries("candidates").values():
         lines = query.as_string().splitlines()
         assert lines
         assert all(line == line.strip() and line and not line.startswith("--") for line in lines)

@@ -76,6 +76,21 @@ async def test_facts_keep_to_their_scope(db: ProjectedDatabase) -> None:
     assert texts(await facts(db.conn, ScopeFilter(user_id=ANY_VALUE), at=day(1))) == ["A.", "B."]
 
 
+async def test_facts_of_one_turn_are_listed_in_the_order_of_their_statements(db: ProjectedDatabase) -> None:
+    said = [f"Likes tea {number}." for number in range(12)]
+    turn = commit("1", *(added(text, category="soft_preference") for text in said))
+    assert sorted(fact_id_at(turn, place) for place in range(12)) != [fact_id_at(turn, place) for place in range(12)]
+    await db.apply(turn)
+    await db.apply(commit("2", replaced("Likes tea best.", fact_id_at(turn), fact_id_at(turn, 5)), at=day(1)))
+    assert texts(await facts(db.conn, MINE, all_versions=True, at=day(2))) == [*said, "Likes tea best."]
+    left = [text for place, text in enumerate(said) if place not in (0, 5)]
+    assert texts(await facts(db.conn, MINE, at=day(2))) == [*left, "Likes tea best."]
+    assert texts(await facts_as_of(db.conn, MINE, believed_at=day(0.5), true_at=day(0.5))) == said
+    known = await profile(db.conn, MINE, day(2))
+    assert [entry["text"] for entry in known.soft_preferences if entry["text"] in said] == left
+    assert [old["text"] for old in known.recent_changes[0]["old"]] == [said[0], said[5]]
+
+
 async def test_what_was_believed_then_to_be_so_then(db: ProjectedDatabase) -> None:
     """She moved on day 5; we learned it on day 10. On day 20 we learned that the name was never right."""
     first = commit("1", added("Lives in Bern."), added("Is called Ana."), at=day(0))

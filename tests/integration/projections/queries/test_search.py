@@ -5,7 +5,7 @@ from datetime import datetime
 import pytest
 
 from mnemolog.projections.queries.errors import QueryError
-from mnemolog.projections.queries.scope_filter import ANY_VALUE, ScopeFilter
+from mnemolog.projections.queries.scope_filter import ANY_OR_NONE, ANY_VALUE, ScopeFilter
 from mnemolog.projections.queries.search import RRF_K, search
 from mnemolog.schemas.scope import Scope
 from mnemolog.schemas.vector import Vector
@@ -109,9 +109,10 @@ async def test_scopes_never_mix(db: ProjectedDatabase) -> None:
     await db.apply(*(commit(name, added(f"tea {name}", vector=ASKED), scope=one) for name, one in scopes.items()))
     for name, one in scopes.items():
         assert await found(db, "tea", ASKED, scope=ScopeFilter.of_scope(one)) == [f"tea {name}"]
-    wide = ScopeFilter(user_id="alice", app_id=ANY_VALUE)
+    wide = ScopeFilter(user_id="alice", app_id=ANY_OR_NONE)
     assert sorted(await found(db, "tea", ASKED, scope=wide)) == ["tea alice", "tea app"]
-    widest = ScopeFilter(user_id=ANY_VALUE, agent_id=ANY_VALUE, app_id=ANY_VALUE, run_id=ANY_VALUE)
+    assert await found(db, "tea", ASKED, scope=ScopeFilter(user_id="alice", app_id=ANY_VALUE)) == ["tea app"]
+    widest = ScopeFilter(user_id=ANY_OR_NONE, agent_id=ANY_OR_NONE, app_id=ANY_OR_NONE, run_id=ANY_OR_NONE)
     assert sorted(await found(db, "tea", ASKED, scope=widest)) == [
         "tea agent",
         "tea alice",

@@ -19,7 +19,10 @@ from tests.support.harnesses.projected_database import ProjectedDatabase
 
 DATA: Final = Path(__file__).parents[3] / "data"
 ADDED_COLUMNS: Final = {"facts": {"ordinal"}}
-"""Columns that later migrations added; the digests are of the columns before."""
+"""Columns that later migrations added; the digests are of the columns before.
+
+The one of `profiles` is that of a rebuild with the entries of one turn in the order of their statements.
+"""
 
 
 def records(topic: str) -> Iterator[tuple[int, bytes]]:

@@ -54,9 +54,15 @@ def token_step(tokens: int) -> Step:
 
 
 async def check_limits(
-    limiting: LimitEnforcer, turn: MatchedFacts, rules: EffectivePolicy, **uses: int
+    limits: LimitEnforcer,
+    turn: MatchedFacts,
+    rules: EffectivePolicy,
+    *,
+    added: int = 1,
+    ended: int = 0,
+    tokens: int = 100,
 ) -> LimitHit | None:
-    return await limiting.exceeded_limit(turn, rules, **{"facts": 1, "tokens": 100} | uses)
+    return await limits.exceeded_limit(turn, rules, facts=added - ended, tokens=tokens)
 
 
 @pytest.mark.parametrize(
@@ -71,7 +77,7 @@ async def test_many_publishers_at_once_use_a_tenant_s_limit_up_and_no_more(
 
     async def publish(limiting: LimitEnforcer, number: int) -> LimitHit | None:
         scope = Scope(user_id=f"user{number}")
-        hit = await check_limits(limiting, matched_envelope("t1", scope), holding, facts=2)
+        hit = await check_limits(limiting, matched_envelope("t1", scope), holding, added=2)
         if hit is None and number % 2:
             async with log:
                 await db.apply(
@@ -101,11 +107,11 @@ async def test_a_scope_s_limit_counts_what_is_projected(db: ProjectedDatabase, l
     first = commit("t1", added("one"), added("two"))
     await db.apply(first, commit("t2", added("elsewhere"), scope=BOB))
     holding = rules("scope", active_facts=3)
-    assert await check_limits(limit_store, matched_envelope("t3"), holding, facts=1) is None
-    hit = await check_limits(limit_store, matched_envelope("t3"), holding, facts=2)
+    assert await check_limits(limit_store, matched_envelope("t3"), holding, added=1) is None
+    hit = await check_limits(limit_store, matched_envelope("t3"), holding, added=2)
     assert hit == LimitHit(name="active_facts", level="scope", count=4, limit=3)
     assert str(hit) == "active facts of the scope: 4 of 3"
-    assert await check_limits(limit_store, matched_envelope("t3", BOB), holding, facts=2) is None
+    assert await check_limits(limit_store, matched_envelope("t3", BOB), holding, added=2) is None
 
 
 async def test_what_passes_the_precheck_may_still_be_refused_before_its_commit(
@@ -129,16 +135,19 @@ async def test_pending_facts_count_and_ended_ones_do_not(db: ProjectedDatabase, 
     second = commit("t2", replaced("three", fact_id_at(first)), pending("four", fact_id_at(first, 1)), at=day(1))
     await db.apply(first, second)
     for level in LEVELS:
-        assert await check_limits(limit_store, matched_envelope("t3"), rules(level, active_facts=4), facts=1) is None
-        hit = await check_limits(limit_store, matched_envelope("t3"), rules(level, active_facts=3), facts=1)
+        assert await check_limits(limit_store, matched_envelope("t3"), rules(level, active_facts=4), added=1) is None
+        hit = await check_limits(limit_store, matched_envelope("t3"), rules(level, active_facts=3), added=1)
         assert hit == LimitHit(name="active_facts", level=level, count=4, limit=3)
 
 
 async def test_what_adds_no_fact_is_never_refused_for_facts(db: ProjectedDatabase, limit_store: LimitEnforcer) -> None:
     await db.apply(commit("t1", added("one"), added("two")))
     for level in LEVELS:
-        assert await check_limits(limit_store, matched_envelope("t2"), rules(level, active_facts=0), facts=0) is None
-        assert await check_limits(limit_store, matched_envelope("t2"), rules(level, active_facts=0), facts=-1) is None
+        assert (
+            await check_limits(limit_store, matched_envelope("t2"), rules(level, active_facts=0), added=2, ended=2)
+            is None
+        )
+        assert await check_limits(limit_store, matched_envelope("t2"), rules(level, active_facts=0), added=0) is None
 
 
 async def test_a_minute_and_a_day_are_those_of_the_broker_s_clock(
@@ -182,21 +191,21 @@ async def test_a_turn_that_is_decided_again_replaces_its_reservation(
     db: ProjectedDatabase, limit_store: LimitEnforcer
 ) -> None:
     holding = rules(active_facts=3, turns_per_minute=1)
-    assert await check_limits(limit_store, matched_envelope("t1"), holding, facts=3) is None
-    assert await check_limits(limit_store, matched_envelope("t1"), holding, facts=2) is None
+    assert await check_limits(limit_store, matched_envelope("t1"), holding, added=3) is None
+    assert await check_limits(limit_store, matched_envelope("t1"), holding, added=2) is None
     assert await db.rows("SELECT source_id, attempt, facts FROM limit_reservations") == [("t1", 1, 2)]
-    hit = await check_limits(limit_store, matched_envelope("t2", BOB), rules(active_facts=3), facts=2)
+    hit = await check_limits(limit_store, matched_envelope("t2", BOB), rules(active_facts=3), added=2)
     assert hit == LimitHit(name="active_facts", level="tenant", count=4, limit=3)
-    assert await check_limits(limit_store, matched_envelope("t2", BOB), rules(active_facts=3), facts=1) is None
+    assert await check_limits(limit_store, matched_envelope("t2", BOB), rules(active_facts=3), added=1) is None
 
 
 async def test_a_reservation_counts_until_its_commit_is_projected(
     db: ProjectedDatabase, limit_store: LimitEnforcer
 ) -> None:
     holding = rules(active_facts=3)
-    assert await check_limits(limit_store, matched_envelope("t1"), holding, facts=3) is None
+    assert await check_limits(limit_store, matched_envelope("t1"), holding, added=3) is None
     await db.apply(commit("t1", added("only one in the end")))
-    assert await check_limits(limit_store, matched_envelope("t2", BOB), holding, facts=2) is None
+    assert await check_limits(limit_store, matched_envelope("t2", BOB), holding, added=2) is None
     assert await db.rows("SELECT owner, source_id FROM limit_reservations") == [("default/bob", "t2")]
 
 

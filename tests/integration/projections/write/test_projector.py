@@ -128,6 +128,7 @@ async def test_a_fact_is_written_as_the_commit_says(pool: Pool, projector: Proje
     assert fact == {
         "fact_id": str(fact_id_at(FULL)),
         "owner": "acme/alice",
+        "ordinal": 0,
         **FULL_SCOPE.columns,
         "text": FULL_TEXT,
         "search_text": FULL_TEXT,

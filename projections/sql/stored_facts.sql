@@ -74,7 +74,7 @@ LEFT JOIN LATERAL (
 ) AS held ON true
 WHERE pending.settled_at IS NULL AND pending.fact_id = ANY(%(fact_ids)s::uuid []);
 
--- name: successors
+-- name: version_starts
 -- Per fact since when it, and every version before it that was true once, has been so. What was never true is none.
 WITH RECURSIVE ended AS MATERIALIZED (
     SELECT
@@ -112,7 +112,7 @@ SELECT
 FROM chain
 GROUP BY asked_id;
 
--- name: bygones
+-- name: closed_values
 -- What these keys held in one scope and has ended after a time, the first to end first. Merged and denied facts are
 -- none. What was said again after its end counts as said at the end.
 SELECT
@@ -125,11 +125,8 @@ SELECT
     least(greatest(said_at, last_confirmed_at), true_to) AS said_at
 FROM facts
 WHERE
-    tenant = %(tenant)s
-    AND user_id = %(user_id)s
-    AND agent_id = %(agent_id)s
-    AND app_id = %(app_id)s
-    AND run_id = %(run_id)s
+    (tenant, user_id, agent_id, app_id, run_id)
+    = (%(tenant)s, %(user_id)s, %(agent_id)s, %(app_id)s, %(run_id)s)
     AND status IN ('superseded', 'retracted', 'expired')
     AND believed_to IS NULL
     AND key = ANY(%(keys)s::text [])
@@ -152,18 +149,15 @@ SELECT
     fact_id
 FROM facts
 WHERE
-    tenant = %(tenant)s
-    AND user_id = %(user_id)s
-    AND agent_id = %(agent_id)s
-    AND app_id = %(app_id)s
-    AND run_id = %(run_id)s
+    (tenant, user_id, agent_id, app_id, run_id)
+    = (%(tenant)s, %(user_id)s, %(agent_id)s, %(app_id)s, %(run_id)s)
     AND status IN ('active', 'pending_confirmation')
     AND (%(key)s::text IS NULL OR key = %(key)s)
     AND (%(category)s::text IS NULL OR category = %(category)s)
-ORDER BY recorded_at, fact_id
+ORDER BY recorded_at, ordinal, fact_id
 LIMIT %(limit)s;
 
--- name: ending
+-- name: due_expiries
 -- Facts that are held although their end has passed, in the order of their ends, from a place on.
 -- One that the timer has closed since then is none: somebody took that back.
 SELECT

@@ -1,4 +1,4 @@
--- name: match
+-- name: find_candidates
 -- Per new fact, in one round trip and in exactly its scope: the nearest active or pending facts from its floor on,
 -- those of equal words, and those of an equal key however far they are.
 -- The scan is exact: an index with a filter on the scope would return too few of its facts. Active and pending facts
@@ -166,7 +166,7 @@ LEFT JOIN LATERAL (
     OR (found.is_of_key AND found.rank_of_key <= %(limit_of_key)s)
 ORDER BY asked.place, found.similarity DESC, found.fact_id;
 
--- name: standing
+-- name: source_status
 -- How often a source was committed and how the last time ended, how many commits with events its scope has seen, when
 -- the last of its facts ended, and the policies of its tenant and of its scope.
 SELECT

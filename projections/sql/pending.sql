@@ -11,7 +11,7 @@ SELECT
     e.decided_by,
     e.model,
     e.payload -> 'decision' ->> 'verdict' AS verdict,
-    coalesce(old.facts, '[]'::jsonb) AS challenged,
+    coalesce(old.facts, '[]'::jsonb) AS conflicting,
     {fact}
 FROM pending_confirmations AS waiting
 INNER JOIN facts AS f ON waiting.fact_id = f.fact_id
@@ -28,7 +28,7 @@ LEFT JOIN LATERAL (
                 'excerpt', t.excerpt,
                 'source_id', t.source_id,
                 'true_from', utc_text(t.true_from)
-            ) ORDER BY t.recorded_at, t.fact_id
+            ) ORDER BY t.recorded_at, t.ordinal, t.fact_id
         ) AS facts
     FROM unnest(waiting.targets) AS named (fact_id)
     INNER JOIN facts AS t ON named.fact_id = t.fact_id
@@ -36,12 +36,8 @@ LEFT JOIN LATERAL (
         = (waiting.tenant, waiting.user_id, waiting.agent_id, waiting.app_id, waiting.run_id)
 ) AS old ON true
 WHERE waiting.settled_at IS NULL
-    AND waiting.tenant = %(tenant)s
-    AND waiting.user_id = coalesce(%(user_id)s::text, waiting.user_id)
-    AND waiting.agent_id = coalesce(%(agent_id)s::text, waiting.agent_id)
-    AND waiting.app_id = coalesce(%(app_id)s::text, waiting.app_id)
-    AND waiting.run_id = coalesce(%(run_id)s::text, waiting.run_id)
-ORDER BY waiting.since, waiting.fact_id
+    AND {scope}
+ORDER BY waiting.since, f.ordinal, waiting.fact_id
 LIMIT %(bound)s;
 
 -- name: unresolved
@@ -51,7 +47,7 @@ SELECT
     e.event_id,
     e.reason,
     e.model,
-    coalesce(known.facts, '[]'::jsonb) AS beside,
+    coalesce(known.facts, '[]'::jsonb) AS conflicting,
     {fact}
 FROM facts AS f
 INNER JOIN memory_events AS e ON e.fact_id = f.fact_id AND e.event = 'fact_added'
@@ -67,7 +63,7 @@ LEFT JOIN LATERAL (
                 'excerpt', t.excerpt,
                 'source_id', t.source_id,
                 'true_from', utc_text(t.true_from)
-            ) ORDER BY weighed.similarity DESC, t.fact_id
+            ) ORDER BY weighed.similarity DESC, t.recorded_at, t.ordinal, t.fact_id
         ) AS facts
     FROM jsonb_to_recordset(e.payload -> 'decision' -> 'candidates') AS weighed (
         fact_id uuid, similarity double precision
@@ -79,10 +75,6 @@ LEFT JOIN LATERAL (
 ) AS known ON true
 WHERE f.unresolved
     AND f.status = 'active'
-    AND f.tenant = %(tenant)s
-    AND f.user_id = coalesce(%(user_id)s::text, f.user_id)
-    AND f.agent_id = coalesce(%(agent_id)s::text, f.agent_id)
-    AND f.app_id = coalesce(%(app_id)s::text, f.app_id)
-    AND f.run_id = coalesce(%(run_id)s::text, f.run_id)
-ORDER BY f.recorded_at, f.fact_id
+    AND {scope}
+ORDER BY f.recorded_at, f.ordinal, f.fact_id
 LIMIT %(bound)s;

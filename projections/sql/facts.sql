@@ -13,27 +13,27 @@ f.value,
 f.category,
 f.importance,
 f.certainty,
-{standing}.confidence,
+{state}.confidence,
 f.subject,
 f.speaker,
 f.excerpt,
-{standing}.status,
-{standing}.unresolved,
+{state}.status,
+{state}.unresolved,
 f.stale,
 f.event_time,
 f.valid_until,
 f.true_from,
-{standing}.true_to,
-{standing}.closed_at,
-{standing}.believed_from,
-{standing}.believed_to,
+{state}.true_to,
+{state}.closed_at,
+{state}.believed_from,
+{state}.believed_to,
 f.recorded_at,
-{standing}.state_since,
+{state}.state_since,
 f.authority,
-{standing}.mention_count,
-{standing}.last_confirmed_at,
+{state}.mention_count,
+{state}.last_confirmed_at,
 f.supersedes,
-{standing}.superseded_by,
+{state}.superseded_by,
 f.source_id,
 f.embedding_model,
 f.metadata
@@ -43,44 +43,31 @@ f.metadata
 SELECT {fact}
 FROM facts AS f
 WHERE f.status = 'active'
-    AND f.tenant = %(tenant)s
-    AND f.user_id = coalesce(%(user_id)s::text, f.user_id)
-    AND f.agent_id = coalesce(%(agent_id)s::text, f.agent_id)
-    AND f.app_id = coalesce(%(app_id)s::text, f.app_id)
-    AND f.run_id = coalesce(%(run_id)s::text, f.run_id)
+    AND {scope}
     AND (f.valid_until IS NULL OR f.valid_until > %(at)s)
     AND (f.true_to IS NULL OR f.true_to > %(at)s)
-ORDER BY f.recorded_at, f.fact_id
+ORDER BY f.recorded_at, f.ordinal, f.fact_id
 LIMIT %(bound)s;
 
 -- name: all_versions
 -- Every version of every fact of a scope, ended ones too, in the order in which they were learned.
 SELECT {fact}
 FROM facts AS f
-WHERE f.tenant = %(tenant)s
-    AND f.user_id = coalesce(%(user_id)s::text, f.user_id)
-    AND f.agent_id = coalesce(%(agent_id)s::text, f.agent_id)
-    AND f.app_id = coalesce(%(app_id)s::text, f.app_id)
-    AND f.run_id = coalesce(%(run_id)s::text, f.run_id)
-ORDER BY f.recorded_at, f.fact_id
+WHERE {scope}
+ORDER BY f.recorded_at, f.ordinal, f.fact_id
 LIMIT %(bound)s;
 
 -- name: facts_as_of
--- What was believed at one instant to be true at another: each fact as it stood then, also where it stands otherwise
--- since. A state holds from its since up to, but not at, its until.
+-- What was known at one instant to be true at another: each fact in its state of then, whatever changed it since. A state holds from its since up to, but not at, its until.
 WITH mine AS (
     SELECT
-        fact_id, status, confidence, mention_count, last_confirmed_at, true_to, closed_at, believed_from, believed_to,
-        superseded_by, unresolved, state_since
-    FROM facts
-    WHERE tenant = %(tenant)s
-        AND user_id = coalesce(%(user_id)s::text, user_id)
-        AND agent_id = coalesce(%(agent_id)s::text, agent_id)
-        AND app_id = coalesce(%(app_id)s::text, app_id)
-        AND run_id = coalesce(%(run_id)s::text, run_id)
-        AND recorded_at <= %(believed_at)s
-        AND true_from <= %(true_at)s
-        AND (valid_until IS NULL OR valid_until > %(true_at)s)
+        f.fact_id, f.status, f.confidence, f.mention_count, f.last_confirmed_at, f.true_to, f.closed_at,
+        f.believed_from, f.believed_to, f.superseded_by, f.unresolved, f.state_since
+    FROM facts AS f
+    WHERE {scope}
+        AND f.recorded_at <= %(believed_at)s
+        AND f.true_from <= %(true_at)s
+        AND (f.valid_until IS NULL OR f.valid_until > %(true_at)s)
 ),
 stood AS (
     SELECT *
@@ -103,18 +90,15 @@ INNER JOIN facts AS f ON s.fact_id = f.fact_id
 WHERE s.believed_from <= %(believed_at)s
     AND (s.believed_to IS NULL OR s.believed_to > %(believed_at)s)
     AND (s.true_to IS NULL OR s.true_to > %(true_at)s)
-ORDER BY f.recorded_at, f.fact_id
+ORDER BY f.recorded_at, f.ordinal, f.fact_id
 LIMIT %(bound)s;
 
 -- name: profile
 -- The profile of exactly one scope.
 SELECT identity, hard_preferences, soft_preferences, current_tasks, recent_changes, sensitive_topics, updated_at
 FROM profiles
-WHERE tenant = %(tenant)s
-    AND user_id = %(user_id)s
-    AND agent_id = %(agent_id)s
-    AND app_id = %(app_id)s
-    AND run_id = %(run_id)s;
+WHERE (tenant, user_id, agent_id, app_id, run_id)
+    = (%(tenant)s, %(user_id)s, %(agent_id)s, %(app_id)s, %(run_id)s);
 
 -- name: turn
 -- The last ends of a source id in a tenant, one row per owner; record is NULL while the end is not in the tables.

@@ -16,7 +16,7 @@ WHERE
     AND (tenant, user_id, agent_id, app_id, run_id) = (%(tenant)s, %(user_id)s, %(agent_id)s, %(app_id)s, %(run_id)s)
 LIMIT %(limit)s;
 
--- name: by_author
+-- name: by_model
 -- The events in effect of exactly this scope, decided in [since, until), that a model or a prompt version decided, or
 -- whose statement it extracted.
 SELECT happened.event_id
@@ -46,7 +46,7 @@ WHERE
     )
 LIMIT %(limit)s;
 
--- name: touching
+-- name: events_touching
 -- The events of a scope that brought, changed or named one of these facts; with those that took them back, or put them
 -- back into effect.
 WITH touching AS (

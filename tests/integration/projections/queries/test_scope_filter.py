@@ -1,0 +1,151 @@
+"""What the wildcards of a scope find, with every query that takes a scope."""
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from itertools import product
+from typing import Any, get_args
+
+import pytest
+
+from mnemolog.projections.queries.diff import Axis, diff
+from mnemolog.projections.queries.errors import QueryError
+from mnemolog.projections.queries.facts import facts, facts_as_of
+from mnemolog.projections.queries.pending import pending as pending_facts
+from mnemolog.projections.queries.pending import unresolved
+from mnemolog.projections.queries.quality import decision_quality
+from mnemolog.projections.queries.results import Fact
+from mnemolog.projections.queries.scope_filter import ScopeFilter, matching_scopes
+from mnemolog.projections.queries.search import search
+from mnemolog.projections.write.row_writer import Connection
+from mnemolog.schemas.command import DeleteAll, Undo
+from mnemolog.schemas.commit import Commit
+from mnemolog.schemas.scope import SCOPE_FIELDS, Scope
+from tests.support.builders.commits import added, commit, day, fact_id_at, pending, replaced, skipped, with_decision
+from tests.support.harnesses.projected_database import ProjectedDatabase
+
+pytestmark = pytest.mark.postgres
+
+SCOPES = [
+    *(
+        Scope(user_id=user, agent_id=agent, app_id=app, run_id=run)
+        for user, agent, app, run in product(("ann", None), ("bot", None), ("web", None), ("r1", None))
+        if user or agent
+    ),
+    Scope(user_id="bob"),
+    Scope(tenant="other", user_id="ann"),
+]
+FILTERS: list[dict[str, Any]] = [
+    {"user_id": user, "agent_id": agent, "app_id": app, "run_id": run}
+    for user, agent, app, run in product(("ann", "*", "**", None), ("*", "**", None), ("web", "*", None), ("**", None))
+    if user or agent
+]
+FEW_FILTERS: list[dict[str, Any]] = [dict.fromkeys(SCOPE_FIELDS[1:], wildcard) for wildcard in ("*", "**")] + [
+    {"user_id": "*"},
+    {"user_id": "ann", "app_id": "**"},
+    {"agent_id": "*", "run_id": "*"},
+]
+Query = Callable[[Connection, ScopeFilter], Awaitable[list[Any]]]
+
+
+def name_of(scope: Scope) -> str:
+    return "-".join(scope.columns.values())
+
+
+def events_of(scope: Scope) -> list[Commit]:
+    """Of each scope one active fact, one pending, one unresolved, one replaced by a model, and one repeated."""
+    name = name_of(scope)
+    known = commit(f"1-{name}", added(f"tea {name}"), added(f"old {name}"), scope=scope)
+    target = fact_id_at(known, 1)
+    by_model = {"by": "model", "model": "m1", "prompt_version": "p"}
+    return [
+        known,
+        commit(
+            f"2-{name}",
+            pending(f"maybe {name}", fact_id_at(known)),
+            added(f"doubt {name}", unresolved=True),
+            with_decision(replaced(f"new {name}", target), **by_model),
+            skipped(fact_id_at(known)),
+            scope=scope,
+            at=day(1),
+        ),
+    ]
+
+
+@pytest.fixture
+async def db(database: str) -> AsyncIterator[ProjectedDatabase]:
+    async with ProjectedDatabase.open(database) as stored:
+        await stored.apply(*(made for scope in SCOPES for made in events_of(scope)))
+        yield stored
+
+
+def is_in(scope: Scope, wanted: dict[str, Any]) -> bool:
+    """What the documentation says: None is not set, "*" any value that is set, "**" both."""
+    if scope.tenant != "default":
+        return False
+    for field in SCOPE_FIELDS[1:]:
+        match wanted.get(field):
+            case "**":
+                continue
+            case "*" if getattr(scope, field) is not None:
+                continue
+            case value if value != getattr(scope, field):
+                return False
+    return True
+
+
+def names(texts: Iterable[str]) -> set[str]:
+    return {text.split(" ", 1)[1] for text in texts}
+
+
+async def test_facts_are_found_in_the_scopes_that_a_filter_names(db: ProjectedDatabase) -> None:
+    for wanted in FILTERS:
+        found = await facts(db.conn, ScopeFilter(**wanted), at=day(3))
+        assert names(fact.text for fact in found) == {name_of(one) for one in SCOPES if is_in(one, wanted)}, wanted
+
+
+QUERIES: dict[str, Query] = {
+    "all versions": lambda conn, scope: facts(conn, scope, all_versions=True, at=day(3)),
+    "as of": lambda conn, scope: facts_as_of(conn, scope, believed_at=day(3), true_at=day(3)),
+    "search": lambda conn, scope: search(conn, scope, "tea", None, limit=100, at=day(3)),
+    "pending": lambda conn, scope: pending_facts(conn, scope, day(3)),
+    "unresolved": lambda conn, scope: unresolved(conn, scope, day(3)),
+}
+
+
+@pytest.mark.parametrize("query", QUERIES)
+async def test_every_query_for_facts_takes_wildcards(db: ProjectedDatabase, query: str) -> None:
+    for wanted in FEW_FILTERS:
+        rows = await QUERIES[query](db.conn, ScopeFilter(**wanted))
+        texts = [row.text if isinstance(row, Fact) else row.fact.text for row in rows]
+        assert names(texts) == {name_of(one) for one in SCOPES if is_in(one, wanted)}, wanted
+
+
+@pytest.mark.parametrize("axis", get_args(Axis))
+async def test_diff_takes_wildcards(db: ProjectedDatabase, axis: Axis) -> None:
+    for wanted in FEW_FILTERS:
+        changed = await diff(db.conn, ScopeFilter(**wanted), day(1), day(3), axis=axis)
+        expected = {name_of(one) for one in SCOPES if is_in(one, wanted)}
+        assert names(change.text or "" for change in changed.replaced) == expected, wanted
+        assert changed.skipped == (len(expected) if axis == "believed" else 0)
+
+
+async def test_quality_takes_wildcards_and_loses_no_scope_of_a_tenant(db: ProjectedDatabase) -> None:
+    for wanted in FEW_FILTERS:
+        quality = await decision_quality(db.conn, ScopeFilter(**wanted), day(0), day(3))
+        number = sum(is_in(one, wanted) for one in SCOPES)
+        counts = (sum(one.overwrites for one in quality.overwrites), quality.held.held, quality.unresolved)
+        assert counts == (number, number, number), wanted
+    everybody = await decision_quality(db.conn, None, day(0), day(3))
+    assert everybody.unresolved == len(SCOPES)
+
+
+@pytest.mark.parametrize("payload", [DeleteAll(), Undo(model="m1", since=day(0), until=day(3))])
+async def test_a_command_for_many_scopes_takes_wildcards(db: ProjectedDatabase, payload: DeleteAll | Undo) -> None:
+    for wanted in FEW_FILTERS:
+        found = await matching_scopes(db.conn, payload, ScopeFilter(**wanted))
+        assert {name_of(one) for one in found} == {name_of(one) for one in SCOPES if is_in(one, wanted)}, wanted
+
+
+@pytest.mark.parametrize("tenant", ["*", "**"])
+def test_the_tenant_is_no_wildcard(tenant: str) -> None:
+    with pytest.raises(QueryError, match="a query sees one tenant"):
+        ScopeFilter(tenant=tenant, user_id="ann")
