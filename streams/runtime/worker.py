@@ -26,9 +26,9 @@ from mnemolog.streams.runtime.decision_stages import DecisionStages
 from mnemolog.streams.runtime.metrics_server import serve_metrics
 from mnemolog.streams.runtime.models import StageModels
 from mnemolog.streams.runtime.quality_metrics import export_quality_metrics
+from mnemolog.streams.runtime.read_your_writes import Watermark
 from mnemolog.streams.runtime.supervisor import SupervisorSettings, run_stages
 from mnemolog.streams.runtime.timer import run_expiry_timer
-from mnemolog.streams.runtime.watermark import Watermark
 from mnemolog.streams.runtime.wiring import ALL_STAGES, SharedResources, StageFactory, utc_now
 from mnemolog.streams.settings import StreamsSettings
 from mnemolog.streams.stages.project import projection_lag

@@ -5,12 +5,11 @@ from typing import Any
 
 import pytest
 
-from mnemolog.streams.kafka.app import build_app
+from mnemolog.streams.kafka.app import KafkaTuning, build_app
 from mnemolog.streams.kafka.batch_window import BatchWindow
 from mnemolog.streams.kafka.record import KafkaRecord
 from mnemolog.streams.kafka.sender import Sender
 from mnemolog.streams.kafka.topics import CONVERSATION_TURNS
-from mnemolog.streams.kafka.tuning import KafkaTuning
 
 
 def window(_: Sender) -> BatchWindow:
