@@ -227,17 +227,7 @@ class OpenAiEmbedder:
         return Embeddings(vectors=tuple(Vector.from_values(self.model, row) for row in rows), usage=body.tokens)
 
 
-def chat_model_from_settings(settings: StreamsSettings) -> OpenAiChatModel:
-    endpoint = _endpoint(settings, timeout=settings.llm_timeout, concurrency=settings.llm_concurrency)
-    return OpenAiChatModel(endpoint, settings.chat_model, structured_output=settings.structured_output)
-
-
-def embedder_from_settings(settings: StreamsSettings) -> OpenAiEmbedder:
-    endpoint = _endpoint(settings, timeout=settings.embedding_timeout, concurrency=settings.embedding_concurrency)
-    return OpenAiEmbedder(endpoint, settings.embedding_model, dimensions=settings.embedding_dimensions)
-
-
-def _endpoint(settings: StreamsSettings, *, timeout: float, concurrency: int) -> Endpoint:
+def endpoint_of(settings: StreamsSettings, *, timeout: float, concurrency: int) -> Endpoint:
     return Endpoint(
         base_url=settings.base_url,
         api_key=settings.api_key.get_secret_value() if settings.api_key else None,
