@@ -11,10 +11,8 @@ from mnemolog.projections.write.projector import Projector
 from mnemolog.schemas.envelopes import EmbeddedFacts, ExtractedFacts, MatchedFacts
 from mnemolog.schemas.provenance import Stage
 from mnemolog.streams.kafka.app import KafkaTuning, StageApp, build_app
-from mnemolog.streams.kafka.batch_window import BatchWindow
 from mnemolog.streams.kafka.dead_letters import DeadLetterWriter
 from mnemolog.streams.kafka.dedup import SeenOrigins
-from mnemolog.streams.kafka.keyed_window import KeyedWindow
 from mnemolog.streams.kafka.log_reader import KafkaLogReader
 from mnemolog.streams.kafka.record import KafkaRecord
 from mnemolog.streams.kafka.sender import Sender
@@ -27,7 +25,7 @@ from mnemolog.streams.kafka.topics import (
     Topic,
     topic_name,
 )
-from mnemolog.streams.kafka.window import Window
+from mnemolog.streams.kafka.window import KeyedWindow, Window
 from mnemolog.streams.runtime.decision_stages import DecisionStages, E
 from mnemolog.streams.runtime.models import StageModels
 from mnemolog.streams.runtime.read_your_writes import ReadYourWrites, Watermark
@@ -152,9 +150,9 @@ class StageFactory:
             max_pending=self._settings.max_pending,
         )
 
-    def _batch_window(self, work: Callable[[Sequence[KafkaRecord]], Awaitable[None]], _: Sender) -> BatchWindow:
+    def _batch_window(self, work: Callable[[Sequence[KafkaRecord]], Awaitable[None]], _: Sender) -> Window:
         max_pending = max(self._settings.max_pending, 4 * BATCH_RECORDS)
-        return BatchWindow(work, max_records=BATCH_RECORDS, max_pending=max_pending)
+        return Window(work, max_records=BATCH_RECORDS, max_pending=max_pending)
 
     def _topic_name(self, topic: Topic) -> str:
         return topic_name(topic, self._settings.topic_prefix)
