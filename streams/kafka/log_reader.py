@@ -50,12 +50,9 @@ class KafkaLogReader:
 
     async def end_offset(self, partition: int) -> int:
         place = TopicPartition(self._topic, partition)
-
-        async def ask(consumer: Any) -> int:
-            ends: dict[Any, int] = await consumer.end_offsets([place])
-            return ends[place]
-
-        return await self._with_consumer(ask)
+        consumer = await self._connected_consumer()
+        ends: dict[Any, int] = await self._retry_until_timeout(lambda: consumer.end_offsets([place]))
+        return ends[place]
 
     async def read(self, partition: int, start: int, stop: int) -> AsyncIterator[LogRecord]:
         """Also raises `mnemolog.projections.errors.LogGapError` where the topic no longer holds `start`."""
@@ -99,7 +96,7 @@ class KafkaLogReader:
             if self._clock() > deadline:
                 raise self._unreadable_error(f"no record of partition {place.partition} came")
 
-    async def _with_consumer(self, ask: Callable[[Any], Awaitable[T]]) -> T:
+    async def _connected_consumer(self) -> Any:
         async with self._starting:
             if self._consumer is None:
                 consumer = AIOKafkaConsumer(bootstrap_servers=self._bootstrap)
@@ -109,7 +106,7 @@ class KafkaLogReader:
                     await consumer.stop()
                     raise
                 self._consumer = consumer
-        return await self._retry_until_timeout(lambda: ask(self._consumer))
+            return self._consumer
 
     async def _retry_until_timeout(self, call: Callable[[], Awaitable[T]]) -> T:
         """Try again while Kafka is unavailable, until the timeout."""

@@ -2,7 +2,7 @@
 
 import asyncio
 import math
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
@@ -137,11 +137,7 @@ def _status_failure(status: int, message: str, wait: float | None) -> CallFailur
     return CallFailure(kind=kind, code=f"http_{status}", detail=message[:_MAX_DETAIL], retry_after=wait)
 
 
-class ResponseHeaders(Protocol):
-    def get(self, key: str) -> str | None: ...
-
-
-def retry_after(headers: ResponseHeaders, now: datetime) -> float | None:
+def retry_after(headers: Mapping[str, str], now: datetime) -> float | None:
     """Seconds that the server asks to wait: `retry-after-ms`, or `Retry-After` as seconds or as an HTTP date."""
     text = headers.get("retry-after") or ""
     candidates = (_number(headers.get("retry-after-ms") or "", 0.001), _number(text), _seconds_until(text, now))

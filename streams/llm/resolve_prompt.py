@@ -2,11 +2,10 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import cache
-from typing import Annotated, Any
+from typing import Annotated, Final
 
 from pydantic import BeforeValidator
 
@@ -94,6 +93,9 @@ class _Decisions(ReplyModel):
     decisions: tuple[_Decision, ...]
 
 
+_SCHEMA: Final = reply_schema(_Decisions)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ParsedDecision:
     """The decision on new fact `number`; `targets` are numbers of its own known facts.
@@ -119,16 +121,11 @@ def resolution_prompt(subject: NumberedConflicts, *, model: str | None = None, t
             ChatMessage(role="system", content=_SYSTEM),
             ChatMessage(role="user", content=conflicts_text(subject)),
         ),
-        schema=_schema(),
+        schema=_SCHEMA,
         task=subject,
         model=model,
         timeout=timeout,
     )
-
-
-@cache
-def _schema() -> Mapping[str, Any]:
-    return reply_schema(_Decisions)
 
 
 def parse_resolution(text: str, subject: NumberedConflicts) -> ParsedReply[tuple[ParsedDecision, ...]]:

@@ -36,12 +36,6 @@ class SupervisorSettings:
     check_interval: float = 1.0
 
 
-def quiet_loggers(level: int = logging.WARNING) -> None:
-    """Log only warnings of the libraries; the root logger is left as it is."""
-    for name in NOISY_LOGGERS:
-        logging.getLogger(name).setLevel(level)
-
-
 async def run_stages(
     builders: Sequence[Callable[[], StageApp]],
     stop: asyncio.Event,
@@ -56,7 +50,8 @@ async def run_stages(
     that ends here should end with `os._exit`.
     An App that crashes with `StartRefused` is not restarted: all are stopped, and it is raised.
     """
-    quiet_loggers()
+    for name in NOISY_LOGGERS:
+        logging.getLogger(name).setLevel(logging.WARNING)
     ready = ready if ready is not None else {}
     supervisors = [_Supervisor(build, stop, ready, settings or SupervisorSettings()) for build in builders]
     async with asyncio.TaskGroup() as group:
@@ -138,7 +133,7 @@ async def _started(app: StageApp) -> AsyncIterator[None]:
     """Start an App and stop it in the end, even one that was started half-way (Faust's own helper would not)."""
     bind_to_running_loop(app)
     tables: Any = app.tables
-    tables.sleep = _no_sleep  # it would wait a second for tables that do not exist
+    tables.sleep = lambda *_: asyncio.sleep(0)  # it would wait a second for tables that do not exist
     app.finalize()
     try:
         await app.maybe_start()
@@ -146,10 +141,6 @@ async def _started(app: StageApp) -> AsyncIterator[None]:
     finally:
         async with asyncio.timeout(app.tuning.stop_timeout):
             await app.stop()
-
-
-async def _no_sleep(*_: object) -> None:
-    return None
 
 
 async def _first_of(*waits: Awaitable[object], timeout: float | None = None) -> None:  # noqa: ASYNC109 -- not an error
