@@ -112,15 +112,12 @@ class StageApp(faust.App):
         counts = {"cancelled": drained.cancelled, "dropped": drained.dropped, "restarted_records": drained.started}
         log.info("window_drained", stage=self.stage, **counts)
         if drained.offsets and not self.crashed:
-            await self._commit({TP(*partition): offset for partition, offset in drained.offsets.items()}, consumer)
-
-    async def _commit(self, offsets: Mapping[TP, int], consumer: Any) -> None:
-        """Commit what the window acknowledged: by now Faust has forgotten it."""
-        try:
-            async with asyncio.timeout(COMMIT_SECONDS):
-                await consumer._commit_offsets(offsets, start_new_transaction=False)  # noqa: SLF001 -- `commit` has forgotten them
-        except TimeoutError:
-            log.warning("last_commit_timed_out", stage=self.stage, seconds=COMMIT_SECONDS)
+            offsets = {TP(*partition): offset for partition, offset in drained.offsets.items()}
+            try:
+                async with asyncio.timeout(COMMIT_SECONDS):
+                    await consumer._commit_offsets(offsets, start_new_transaction=False)  # noqa: SLF001 -- `commit` has forgotten them
+            except TimeoutError:
+                log.warning("last_commit_timed_out", stage=self.stage, seconds=COMMIT_SECONDS)
 
     async def enqueue(
         self, topic: str, *, key: bytes | None, value: bytes | None, headers: Headers

@@ -104,12 +104,7 @@ class _CircuitBreaker:
     """Closed: everybody may call. Open: one probe at a time, until one brings a result."""
 
     def __init__(
-        self,
-        wait: Callable[[int, CallFailure], float],
-        failures_to_open: int,
-        *,
-        name: str,
-        clock: Callable[[], float],
+        self, wait: Callable[[int, CallFailure], float], failures_to_open: int, *, name: str, clock: Callable[[], float]
     ) -> None:
         self._wait = wait
         self._failures_to_open = failures_to_open

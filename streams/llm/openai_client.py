@@ -9,7 +9,7 @@ from email.utils import parsedate_to_datetime
 from typing import Any, Final, Literal, Protocol, TypeVar
 
 import openai
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ValidationError
 
 from mnemolog.streams import metrics
 from mnemolog.streams.llm.call_retry import CallFailure, FailureKind, RetrySettings
@@ -41,8 +41,6 @@ class TokenCounts(BaseModel):
 
 
 class ServerError(BaseModel):
-    model_config = ConfigDict(extra="ignore")
-
     message: str | None = None
     code: int | str | None = None
 

@@ -60,9 +60,7 @@ async def run_expiry_timer(
             await sender.send(topic, key=command.scope.key, value=command.to_bytes(), headers=headers)
 
         sweep = ExpirySweep(
-            facts,
-            publish=publish,
-            owns_scope=lambda scope: partition_of(scope, settings.partitions) in partitions(),
+            facts, publish=publish, owns_scope=lambda scope: partition_of(scope, settings.partitions) in partitions()
         )
         try:
             await producer.start()

@@ -123,7 +123,7 @@ class StageFactory:
         kind: type[E],
     ) -> Callable[[Sender], Window]:
         """The window of a stage whose output is an envelope of this kind."""
-        topic = self._topic_name(output)
+        topic = topic_name(output, self._settings.topic_prefix)
         definition = StageDefinition(stage=stage, topic=topic, read=read, work=work, finish=ended_envelope(kind))
         return partial(self._keyed_window, definition)
 
@@ -132,7 +132,7 @@ class StageFactory:
         resolver = self._resources.stages.build_resolver(writes.wait_until_projected)
         definition = StageDefinition(
             stage="resolve",
-            topic=self._topic_name(MEMORY_EVENTS),
+            topic=topic_name(MEMORY_EVENTS, self._settings.topic_prefix),
             read=envelope_reader(MatchedFacts),
             work=resolver,
             finish=resolver.finish,
@@ -153,9 +153,6 @@ class StageFactory:
     def _batch_window(self, work: Callable[[Sequence[KafkaRecord]], Awaitable[None]], _: Sender) -> Window:
         max_pending = max(self._settings.max_pending, 4 * BATCH_RECORDS)
         return Window(work, max_records=BATCH_RECORDS, max_pending=max_pending)
-
-    def _topic_name(self, topic: Topic) -> str:
-        return topic_name(topic, self._settings.topic_prefix)
 
 
 def utc_now() -> datetime:

@@ -81,12 +81,7 @@ async def run_worker(
             purge_replies(ReplyStore(pool), timedelta(days=settings.reply_retention_days), utc_now),
             *_background_tasks(settings, stages, pool, parts, assembly),
         ):
-            await run_stages(
-                builders,
-                stop,
-                ready=ready,
-                settings=SupervisorSettings(stall_timeout=settings.watchdog),
-            )
+            await run_stages(builders, stop, ready=ready, settings=SupervisorSettings(stall_timeout=settings.watchdog))
         log.info("worker_stopped", stages=list(stages))
 
 
