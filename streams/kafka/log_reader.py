@@ -27,18 +27,10 @@ class KafkaLogReader:
     Every call waits up to `timeout` seconds without progress and then raises `LogUnreadableError`.
     """
 
-    def __init__(
-        self,
-        bootstrap: str,
-        *,
-        prefix: str = "",
-        timeout: float = TIMEOUT_SECONDS,
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
+    def __init__(self, bootstrap: str, *, prefix: str = "", timeout: float = TIMEOUT_SECONDS) -> None:
         self._bootstrap = bootstrap
         self._topic = topic_name(MEMORY_EVENTS, prefix)
         self._timeout = timeout
-        self._clock = clock
         self._consumer: Any = None
         self._starting = asyncio.Lock()
 
@@ -85,15 +77,15 @@ class KafkaLogReader:
         return sorted(one["partition"] for one in topic["partitions"])
 
     async def _records(self, consumer: Any, place: Any, stop: int) -> AsyncIterator[LogRecord]:
-        deadline = self._clock() + self._timeout
+        deadline = time.monotonic() + self._timeout
         while True:
             for message in (await consumer.getmany(timeout_ms=POLL_MILLISECONDS)).get(place, ()):
                 if message.offset < stop:
                     yield LogRecord(offset=message.offset, value=message.value or b"")
-                deadline = self._clock() + self._timeout
+                deadline = time.monotonic() + self._timeout
             if await consumer.position(place) >= stop:
                 return
-            if self._clock() > deadline:
+            if time.monotonic() > deadline:
                 raise self._unreadable_error(f"no record of partition {place.partition} came")
 
     async def _connected_consumer(self) -> Any:

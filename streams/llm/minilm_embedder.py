@@ -32,18 +32,18 @@ class MiniLmEmbedder:
     """Embeds the first 256 tokens of a text. Vectors of other languages than English are useless.
 
     The same text gives the same vector in every batch. Work is done in one thread of its own, a call at a time, so
-    that the event loop goes on; `threads` share one batch.
+    that the event loop goes on; two threads share one batch.
     """
 
     model: str = MODEL_NAME
 
-    def __init__(self, *, threads: int = 2) -> None:
+    def __init__(self) -> None:
         self._tokenizer = Tokenizer.from_file(str(_tokenizer_path()))
         self._tokenizer.enable_truncation(MAX_TOKENS)
         self._tokenizer.no_padding()
         onnxruntime.disable_telemetry_events()
         options = onnxruntime.SessionOptions()
-        options.intra_op_num_threads = threads
+        options.intra_op_num_threads = 2
         options.inter_op_num_threads = 1
         # Idle threads would spin for the next batch: measured, 7 instead of 5 ms CPU for a lone text.
         options.add_session_config_entry("session.intra_op.allow_spinning", "0")

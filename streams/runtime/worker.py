@@ -20,7 +20,7 @@ from mnemolog.projections.write.projector import Projector
 from mnemolog.schemas.provenance import Stage
 from mnemolog.streams.errors import StartRefused
 from mnemolog.streams.kafka.log_reader import KafkaLogReader
-from mnemolog.streams.runtime.background_tasks import (
+from mnemolog.streams.runtime.background import (
     export_lag,
     export_quality_metrics,
     purge_replies,
