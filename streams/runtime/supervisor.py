@@ -2,8 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable, MutableMapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -100,9 +99,18 @@ class _Supervisor:
     async def _run_once(self, app: StageApp) -> None:
         """Start the App, watch it, and stop it when it crashed or everything ends."""
         try:
-            async with _started(app):
+            bind_to_running_loop(app)
+            tables: Any = app.tables
+            tables.sleep = lambda *_: asyncio.sleep(0)  # it would wait a second for tables that do not exist
+            app.finalize()
+            try:
+                await app.maybe_start()
                 crashed = app._crashed.wait()  # noqa: SLF001 - mode has no public name for it
                 await _first_of(self._stop.wait(), crashed, self._watch(app))
+            # One that was started half-way is stopped as well: Faust's own helper would not.
+            finally:
+                async with asyncio.timeout(app.tuning.stop_timeout):
+                    await app.stop()
         # An App that crashed, or found no broker, can raise anything from its start and stop.
         except Exception as error:
             log.exception("stage_failed", stage=app.stage, error=repr(error))
@@ -126,21 +134,6 @@ class _Supervisor:
             log.info("stage_ready" if ready else "stage_not_ready", stage=stage)
         self._ready[stage] = ready
         metrics.STAGE_READY.labels(stage=stage).set(ready)
-
-
-@asynccontextmanager
-async def _started(app: StageApp) -> AsyncIterator[None]:
-    """Start an App and stop it in the end, even one that was started half-way (Faust's own helper would not)."""
-    bind_to_running_loop(app)
-    tables: Any = app.tables
-    tables.sleep = lambda *_: asyncio.sleep(0)  # it would wait a second for tables that do not exist
-    app.finalize()
-    try:
-        await app.maybe_start()
-        yield
-    finally:
-        async with asyncio.timeout(app.tuning.stop_timeout):
-            await app.stop()
 
 
 async def _first_of(*waits: Awaitable[object], timeout: float | None = None) -> None:  # noqa: ASYNC109 -- not an error
