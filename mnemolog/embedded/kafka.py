@@ -17,6 +17,7 @@ from mnemolog.embedded.child import Account, Child, ServerCommand, StartedCallba
 from mnemolog.embedded.data_folder import LOOPBACK
 
 SERVER = "kafka"
+DATA_FOLDER = "data"
 START_SECONDS = 90
 FORMAT_SECONDS = 60
 REQUEST_MILLISECONDS = 5_000
@@ -55,12 +56,8 @@ class KafkaPlan:
     test: bool = False
 
     @property
-    def data(self) -> Path:
-        return self.folder / "data"
-
-    @property
     def meta(self) -> Path:
-        return self.data / "meta.properties"
+        return self.folder / DATA_FOLDER / "meta.properties"
 
     @property
     def temporary(self) -> Path:
@@ -82,7 +79,7 @@ def server_properties(plan: KafkaPlan) -> dict[str, str]:
         "listeners": f"PLAINTEXT://{plan.bootstrap},CONTROLLER://{controller}",
         "advertised.listeners": f"PLAINTEXT://{plan.bootstrap}",
         # Relative to the server's working folder: a list of paths knows no commas in them, nor does this file umlauts.
-        "log.dirs": plan.data.name,
+        "log.dirs": DATA_FOLDER,
         "auto.create.topics.enable": "false",
         "message.max.bytes": str(MAX_MESSAGE_BYTES),
         "replica.fetch.max.bytes": str(MAX_MESSAGE_BYTES),

@@ -110,8 +110,8 @@ async def _init_cluster(plan: PostgresPlan, binaries: Path, account: Account) ->
     shutil.rmtree(unfinished, ignore_errors=True)
     password_file = plan.folder / "initdb.password"
     password_file.unlink(missing_ok=True)
-    with os.fdopen(os.open(password_file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
-        file.write(plan.password)
+    password_file.touch(mode=0o600, exist_ok=False)
+    password_file.write_text(plan.password)
     os.chown(password_file, account.uid, account.gid)
     options = ["-U", USER, "-A", "scram-sha-256", f"--pwfile={password_file}", "-E", "UTF8"]
     options += ["--locale-provider=builtin", "--builtin-locale=C.UTF-8", "--locale=C"]
