@@ -17,13 +17,10 @@ def shifted_records(last_day: date) -> Iterator[bytes]:
     shift = timedelta(days=(last_day - LAST_DAY).days)
     text = files("mnemolog.cli.demo").joinpath("conversation.jsonl").read_bytes()
     for line in text.splitlines():
-        yield _shifted(line, shift)
-
-
-def _shifted(line: bytes, shift: timedelta) -> bytes:
-    try:
-        turn = orjson.loads(line)
-    except orjson.JSONDecodeError:
-        return line
-    moved = datetime.fromisoformat(turn["occurred_at"]) + shift
-    return orjson.dumps({**turn, "occurred_at": moved.isoformat()})
+        try:
+            turn = orjson.loads(line)
+        except orjson.JSONDecodeError:
+            yield line
+        else:
+            moved = datetime.fromisoformat(turn["occurred_at"]) + shift
+            yield orjson.dumps({**turn, "occurred_at": moved.isoformat()})

@@ -1,15 +1,17 @@
 """The steps of the demonstration, each by what any application would use."""
 
+import asyncio
 import io
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Final, TypeVar
 from uuid import UUID
 
+from aiokafka import AIOKafkaConsumer  # type: ignore[import-untyped] # aiokafka ships no types
+
 from mnemolog.admin import Source, audit, rebuild
 from mnemolog.cli import admin, results
 from mnemolog.cli.demo.conversation import shifted_records
-from mnemolog.cli.demo.dead_letter import first_dead_letter
 from mnemolog.cli.output import ProgressBars, escape, print_result, stdout
 from mnemolog.client.client import MemoryClient
 from mnemolog.client.commands import CommandReceipt
@@ -19,6 +21,7 @@ from mnemolog.errors import MnemologError
 from mnemolog.projections.queries.results import EventResult, WriteResult
 from mnemolog.settings import Settings
 from mnemolog.streams.kafka.dead_letters import DeadLetter
+from mnemolog.streams.kafka.topics import DEAD_LETTERS, topic_name
 
 END_TIMEOUT_SECONDS: Final = 60.0  # for one turn or command
 QUESTION: Final = "Where does Mira live?"
@@ -120,7 +123,15 @@ class Demo:
         self._show(results.show_diff, changes)
 
     async def _dead_letter(self) -> None:
-        letter = await first_dead_letter(self._settings, timeout_seconds=END_TIMEOUT_SECONDS)
+        topic = topic_name(DEAD_LETTERS, self._settings.topic_prefix)
+        servers = self._settings.kafka
+        consumer = AIOKafkaConsumer(topic, bootstrap_servers=servers, auto_offset_reset="earliest")
+        await consumer.start()
+        try:
+            async with asyncio.timeout(END_TIMEOUT_SECONDS):
+                letter = DeadLetter.from_record(await consumer.getone())
+        finally:
+            await consumer.stop()
         self._heading("An invalid record in dead_letters", "kept with its bytes and the reason; its status is `failed`")
         self._show(show_dead_letter, letter)
 
