@@ -22,11 +22,9 @@ Query = Callable[["MemoryClient"], Awaitable[Any]]
 Change = Callable[["MemoryClient"], "Awaitable[CommandReceipt | list[CommandReceipt]]"]
 
 AsJson = Annotated[bool, typer.Option("--json", help="write JSON instead of tables")]
-Tenant = Annotated[str | None, typer.Option("--tenant", help="MNEMOLOG_TENANT unless given", show_default=False)]
+Tenant = Annotated[str | None, typer.Option("--tenant", help="MNEMOLOG_TENANT unless given")]
 Wait = Annotated[float, typer.Option("--wait", min=0, help="seconds to wait for the result; 0: do not wait")]
-Actor = Annotated[
-    str | None, typer.Option("--actor", help="who sends the command (free text, stored)", show_default=False)
-]
+Actor = Annotated[str | None, typer.Option("--actor", help="who sends the command (free text, stored)")]
 _FLAGS: Final = {"user_id": ("--user", "-u"), "agent_id": ("--agent",), "app_id": ("--app",), "run_id": ("--run",)}
 
 
@@ -52,7 +50,7 @@ def parse_time(text: str) -> datetime:
 
 def time_option(flag: str, meaning: str) -> Any:
     """An option that takes a day or a time."""
-    return typer.Option(flag, parser=parse_time, metavar="TIME", help=meaning, show_default=False)
+    return typer.Option(flag, parser=parse_time, metavar="TIME", help=meaning)
 
 
 def query_command(

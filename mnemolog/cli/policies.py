@@ -14,7 +14,7 @@ policy = typer.Typer(help="Show or set the policy of a tenant or scope.", no_arg
 
 
 def _option(meaning: str, *, low: float | None = None, high: float | None = None) -> Any:
-    return typer.Option(help=meaning, show_default=False, min=low, max=high)
+    return typer.Option(help=meaning, min=low, max=high)
 
 
 @policy.command("set")
@@ -22,10 +22,10 @@ def _option(meaning: str, *, low: float | None = None, high: float | None = None
 def set_policy(
     *,
     add_only: Annotated[
-        bool | None, typer.Option("--add-only/--no-add-only", help="never change or end a fact", show_default=False)
+        bool | None, typer.Option("--add-only/--no-add-only", help="never change or end a fact")
     ] = None,
     confidence: Annotated[
-        str | None, typer.Option("--confidence", help="`standard`, or `cautious`: .40 for all", show_default=False)
+        str | None, typer.Option("--confidence", help="`standard`, or `cautious`: .40 for all")
     ] = None,
     confirm_below: Annotated[
         float | None, _option("below this confidence a risky overwrite waits", low=0, high=1)
@@ -37,7 +37,7 @@ def set_policy(
     turns_per_minute: Annotated[int | None, _option("the most turns in a minute", low=0)] = None,
     bytes_per_turn: Annotated[int | None, _option("the most bytes of one turn", low=0)] = None,
     tokens_per_day: Annotated[int | None, _option("the most tokens in a day (UTC)", low=0)] = None,
-    note: Annotated[str | None, typer.Option(help="why (free text, stored)", show_default=False)] = None,
+    note: Annotated[str | None, typer.Option(help="why (free text, stored)")] = None,
 ) -> Change:
     """Set the policy of a tenant, or of the scope that is given; rules that are not given are unset."""
     limits = {

@@ -10,9 +10,7 @@ import typer
 from mnemolog.cli import results
 from mnemolog.cli.options import EXACT_SCOPE, Query, query_command, time_option
 
-TurnOwner = Annotated[
-    str | None, typer.Option("--user", "-u", help="user id, if several users have this turn id", show_default=False)
-]
+TurnOwner = Annotated[str | None, typer.Option("--user", "-u", help="user id, if several users have this turn id")]
 
 
 @query_command(results.show_status, scope={})
@@ -127,11 +125,11 @@ def dry_run(
     *,
     text: Annotated[str, typer.Argument(help="what a user says")],
     at: Annotated[datetime | None, time_option("--at", "when it was said: a day, or ISO 8601")] = None,
-    speaker: Annotated[str | None, typer.Option("--speaker", help="the user's name", show_default=False)] = None,
+    speaker: Annotated[str | None, typer.Option("--speaker", help="the user's name")] = None,
     raw: Annotated[bool, typer.Option("--raw", help="store the text as it is, without a model")] = False,
     override: Annotated[
         list[str] | None,
-        typer.Option("--override", help="name=value, for this turn; several times", show_default=False),
+        typer.Option("--override", help="name=value, for this turn; several times"),
     ] = None,
 ) -> Query:
     """Show what storing a text would do and cost. Nothing is stored."""

@@ -60,16 +60,10 @@ def _show_trace(result: "WriteResult", trace: "Trace") -> None:
         for stage in result.stages
     ]
     print_table("cost by stage", ("stage", "ms", "LLM", "embedding", "tokens", "model, prompt"), costs)
-    rows = [
-        (
-            one.event,
-            stacked(
-                one.statement, *(f"{known.similarity:.3f} {known.text or known.fact_id}" for known in one.retrieved)
-            ),
-            stacked(*_reasons(one)),
-        )
-        for one in trace.decisions
-    ]
+    rows = []
+    for one in trace.decisions:
+        candidates = (f"{known.similarity:.3f} {known.text or known.fact_id}" for known in one.retrieved)
+        rows.append((one.event, stacked(one.statement, *candidates), stacked(*_reasons(one))))
     print_table("decisions", ("event", "statement, candidates", "decided by, reason"), rows)
     if trace.reprompts:
         print_table("re-prompts", ("stage", "complaint"), [(one.stage, one.complaint) for one in trace.reprompts])
@@ -201,9 +195,8 @@ def show_why_not(report: "WhyNot") -> None:
 def show_diff(changes: "Diff") -> None:
     from mnemolog.projections.queries.diff import CHANGE_KINDS  # noqa: PLC0415 - its drivers are loaded by now
 
-    rows = [
-        (one.at, kind, stacked(one.text, *_details(one))) for kind in CHANGE_KINDS for one in getattr(changes, kind)
-    ]
+    found = ((kind, change) for kind in CHANGE_KINDS for change in getattr(changes, kind))
+    rows = [(change.at, kind, stacked(change.text, *_details(change))) for kind, change in found]
     when = "decided" if changes.axis == "believed" else "true from"
     print_table(f"{len(rows)} changes", (when, "kind", "text, reason"), rows)
     for facts, known, unknown in ((changes.gained, "end", "start"), (changes.lost, "start", "end")):
@@ -232,8 +225,9 @@ def show_quality(figures: "DecisionQuality") -> None:
         rows,
     )
     held = figures.held
+    rate = cell(held.resolution_rate) or "unknown"
     stdout().print(
         f"pending: {held.held}, confirmed {held.confirmed}, rejected {held.rejected}, overtaken {held.overtaken} "
-        f"(resolution rate {cell(held.resolution_rate) or 'unknown'}); {held.open} wait now, the oldest for {held.oldest_seconds:.0f} s"
+        f"(resolution rate {rate}); {held.open} wait now, the oldest for {held.oldest_seconds:.0f} s"
     )
     stdout().print(f"unresolved: {figures.unresolved}; decisions on what had changed (stale): {figures.stale}")
