@@ -48,9 +48,9 @@ def parse_time(text: str) -> datetime:
     return time if time.tzinfo else time.replace(tzinfo=UTC)
 
 
-def time_option(flag: str, meaning: str) -> Any:
+def time_option(meaning: str, *flags: str) -> Any:
     """An option that takes a day or a time."""
-    return typer.Option(flag, parser=parse_time, metavar="TIME", help=meaning)
+    return typer.Option(*flags, parser=parse_time, metavar="TIME", help=meaning)
 
 
 def query_command(

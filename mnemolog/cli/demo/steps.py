@@ -16,7 +16,7 @@ from mnemolog.cli.output import ProgressBars, escape, print_result, stdout
 from mnemolog.client.client import MemoryClient
 from mnemolog.client.commands import CommandReceipt
 from mnemolog.client.discovery import ServerAddresses
-from mnemolog.client.turn_files import PublishedRecord, PublishReport, TurnFilePublisher
+from mnemolog.client.turn_files import PublishedRecord, TurnFilePublisher
 from mnemolog.errors import MnemologError
 from mnemolog.projections.queries.results import EventResult, WriteResult
 from mnemolog.settings import Settings
@@ -46,7 +46,8 @@ class Demo:
     async def run(self) -> None:
         async with MemoryClient.from_settings(self._settings) as client:
             self._heading("Kafka, Postgres and all stages run")
-            self._show(show_servers, self._servers)
+            addresses = f"  Kafka {self._servers.kafka}, metrics {self._servers.metrics_url}/metrics"
+            self._show(lambda _: stdout().print(addresses, markup=False), self._servers)
             turns = await self._publish()
             memories = await self._wait_for_facts(client, turns)
             replaced = await self._show_replaced(client, memories)
@@ -66,7 +67,8 @@ class Demo:
         turns = await file.publish(io.BytesIO(b"\n".join(records)))
         _check(len(turns) == len(records), f"{len(turns)} of {len(records)} records were acknowledged")
         self._heading("The conversation of three people is published", "durable once the broker has acknowledged it")
-        self._show(show_published, file.report)
+        sent = f"  {file.report.read} records sent, {file.report.acknowledged} acknowledged"
+        self._show(lambda _: stdout().print(sent), file.report)
         return turns
 
     async def _wait_for_facts(self, client: MemoryClient, turns: list[PublishedRecord]) -> list[EventResult]:
@@ -161,14 +163,6 @@ class Demo:
     def _show(self, show: Callable[[T], None], result: T) -> None:
         """Show a result as its command would, or as one line of JSON."""
         print_result({"step": self._step, "result": result}, lambda _: show(result), as_json=self._as_json)
-
-
-def show_servers(servers: ServerAddresses) -> None:
-    stdout().print(f"  Kafka {servers.kafka}, metrics {servers.metrics_url}/metrics", markup=False)
-
-
-def show_published(report: PublishReport) -> None:
-    stdout().print(f"  {report.read} records sent, {report.acknowledged} acknowledged")
 
 
 def show_end(result: WriteResult) -> None:
