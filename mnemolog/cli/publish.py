@@ -1,7 +1,6 @@
 """`mnemolog publish`: publish a file of turns, and on request wait until they are finished."""
 
 import sys
-from collections.abc import Mapping
 from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
@@ -55,17 +54,13 @@ def _show_report(report: "PublishReport", *, waited: bool) -> None:
     show(f"{report.read} lines read, {report.acknowledged} acknowledged by the broker")
     if waited:
         show("finished: " + (", ".join(f"{count} {end}" for end, count in sorted(report.ends.items())) or "none"))
-    _show_line_errors("refused", report.refused)
-    _show_line_errors("not acknowledged", report.unacknowledged)
+    for what, errors in (("refused", report.refused), ("not acknowledged", report.unacknowledged)):
+        for number, text in list(errors.items())[:_MAX_ERRORS_SHOWN]:
+            stderr().print(f"[red]line {number} {what}:[/] {escape(text)}")
+        if len(errors) > _MAX_ERRORS_SHOWN:
+            stderr().print(f"[red]... and {len(errors) - _MAX_ERRORS_SHOWN} more lines {what}[/]")
     if report.unfinished:
         stderr().print(
             f"[red]{len(report.unfinished)} turns did not finish in time[/], the first is "
             f"{escape(report.unfinished[0])}: `mnemolog status` shows each; check that all stages run"
         )
-
-
-def _show_line_errors(what: str, errors: Mapping[int, str]) -> None:
-    for number, text in list(errors.items())[:_MAX_ERRORS_SHOWN]:
-        stderr().print(f"[red]line {number} {what}:[/] {escape(text)}")
-    if len(errors) > _MAX_ERRORS_SHOWN:
-        stderr().print(f"[red]... and {len(errors) - _MAX_ERRORS_SHOWN} more lines {what}[/]")

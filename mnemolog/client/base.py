@@ -17,7 +17,7 @@ from mnemolog.client.limit_check import LimitPrecheck
 from mnemolog.client.producer import RecordProducer
 from mnemolog.client.query_embedder import QueryEmbedder
 from mnemolog.client.read_pool import ReadPool
-from mnemolog.client.turn_builder import Messages, build_turn
+from mnemolog.client.record_builder import Messages, build_turn
 from mnemolog.errors import NotConnectedError
 from mnemolog.projections.queries.scope_filter import ANY_VALUE
 from mnemolog.schemas.turn import Turn

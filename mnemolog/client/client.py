@@ -10,7 +10,7 @@ from mnemolog.client.base import scoped
 from mnemolog.client.commands import CommandMixin
 from mnemolog.client.producer import OutgoingRecord
 from mnemolog.client.queries import QueryMixin
-from mnemolog.client.turn_builder import Messages, validated_turn
+from mnemolog.client.record_builder import Messages, validated_turn
 from mnemolog.errors import WaitTimeoutError
 from mnemolog.projections.queries.results import WriteResult
 from mnemolog.projections.queries.trace import fact_ids_of_commit

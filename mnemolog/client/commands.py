@@ -7,8 +7,8 @@ from typing import Any, Literal, Unpack, overload
 
 from mnemolog.client.arguments import CommandArgs, ScopeArgs, scope_ids
 from mnemolog.client.base import ClientBase, scoped
-from mnemolog.client.command_builder import CommandDraft, FactId, FactIds, as_list, build_command, exact_scope
 from mnemolog.client.producer import OutgoingRecord
+from mnemolog.client.record_builder import CommandDraft, FactId, FactIds, as_list, build_command, exact_scope
 from mnemolog.errors import InvalidCommandError
 from mnemolog.projections.queries.scope_filter import ScopeFilter, matching_scopes
 from mnemolog.projections.stores.policies import fetch_policies

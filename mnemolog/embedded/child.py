@@ -74,7 +74,12 @@ class Child:
         return self._process.poll() is None
 
     def failure(self, what: str) -> ServerFailedError:
-        return ServerFailedError(self.command.server, what, log=self.command.log, tail=_tail(self.command.log))
+        """An error with the last lines of the log."""
+        log = self.command.log
+        with log.open("rb") as file:
+            file.seek(max(0, log.stat().st_size - TAIL_BYTES))
+            lines = file.read().decode(errors="replace").splitlines()
+        return ServerFailedError(self.command.server, what, log=log, tail="\n".join(lines[-TAIL_LINES:]))
 
     async def wait_until_finished(self, *, timeout: float) -> None:  # noqa: ASYNC109 - seconds, and what to say when they are over
         """Wait for a command that ends by itself; ServerFailedError when it fails or takes too long."""
@@ -113,10 +118,3 @@ class Child:
 
 StartedCallback = Callable[[Child], None]
 """Told of a server as soon as it is a process, before it is ready."""
-
-
-def _tail(log: Path) -> str:
-    with log.open("rb") as file:
-        file.seek(max(0, log.stat().st_size - TAIL_BYTES))
-        text = file.read().decode(errors="replace")
-    return "\n".join(text.splitlines()[-TAIL_LINES:])

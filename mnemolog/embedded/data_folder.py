@@ -135,7 +135,11 @@ def locked_data_folder(path: Path, *, now: datetime | None = None) -> Iterator[D
         raise DataFolderError(f"{path} cannot be used as a data folder: {error}") from error
     with lock:
         _acquire_lock(lock, path, now or datetime.now(UTC))
-        _check_space(path)
+        if (free := shutil.disk_usage(path).free) < MIN_FREE_BYTES:
+            raise DataFolderError(
+                f"{path} has {free // 2**20} MiB left on its disk, {MIN_FREE_BYTES // 2**20} MiB are needed: "
+                "free some, or choose another folder"
+            )
         yield DataFolder(path)
         lock.truncate(0)
 
@@ -166,15 +170,6 @@ def _acquire_lock(lock: TextIO, path: Path, now: datetime) -> None:
     lock.truncate(0)
     lock.write(LockOwner(pid=os.getpid(), since=now).model_dump_json())
     lock.flush()
-
-
-def _check_space(path: Path) -> None:
-    free = shutil.disk_usage(path).free
-    if free < MIN_FREE_BYTES:
-        raise DataFolderError(
-            f"{path} has {free // 2**20} MiB left on its disk, {MIN_FREE_BYTES // 2**20} MiB are needed: "
-            "free some, or choose another folder"
-        )
 
 
 def _write_privately(path: Path, text: str) -> None:

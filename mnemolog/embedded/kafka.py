@@ -120,16 +120,12 @@ async def start_kafka(plan: KafkaPlan, started: StartedCallback) -> None:
     properties = plan.folder / "server.properties"
     properties.write_text("".join(f"{name}={value}\n" for name, value in server_properties(plan).items()))
     if not plan.meta.exists():
-        await _format(plan, properties)
+        cluster_id = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")  # it may begin with a dash
+        format_storage = ("kafka.tools.StorageTool", "format", f"--cluster-id={cluster_id}", "-c", properties.name)
+        await Child(_command(plan, *format_storage)).wait_until_finished(timeout=FORMAT_SECONDS)
     child = Child(_command(plan, "kafka.Kafka", properties.name))
     started(child)
     await child.wait_until_ready(lambda: _is_ready(plan), timeout=START_SECONDS)
-
-
-async def _format(plan: KafkaPlan, properties: Path) -> None:
-    cluster_id = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")  # it may begin with a dash
-    arguments = ("format", f"--cluster-id={cluster_id}", "-c", properties.name)
-    await Child(_command(plan, "kafka.tools.StorageTool", *arguments)).wait_until_finished(timeout=FORMAT_SECONDS)
 
 
 def _command(plan: KafkaPlan, main_class: str, *arguments: str) -> ServerCommand:

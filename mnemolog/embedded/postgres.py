@@ -75,7 +75,11 @@ async def start_postgres(plan: PostgresPlan, started: StartedCallback) -> None:
     child = Child(_command(plan, [str(binaries / "postgres"), *_server_arguments(plan)], account))
     started(child)
     await child.wait_until_ready(lambda: _is_ready(plan), timeout=START_SECONDS)
-    await _ensure_database(plan)
+    async with await _connect(plan, "postgres") as connection:
+        with suppress(psycopg.errors.DuplicateDatabase):
+            await connection.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(DATABASE)))
+    async with await _connect(plan, DATABASE) as connection:
+        await connection.execute("CREATE EXTENSION IF NOT EXISTS vector")
 
 
 def _server_arguments(plan: PostgresPlan) -> Iterable[str]:
@@ -132,14 +136,6 @@ async def _is_ready(plan: PostgresPlan) -> bool:
         return False
 
 
-async def _ensure_database(plan: PostgresPlan) -> None:
-    async with await _connect(plan, "postgres") as connection:
-        with suppress(psycopg.errors.DuplicateDatabase):
-            await connection.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(DATABASE)))
-    async with await _connect(plan, DATABASE) as connection:
-        await connection.execute("CREATE EXTENSION IF NOT EXISTS vector")
-
-
 async def _connect(plan: PostgresPlan, database: str) -> psycopg.AsyncConnection:
     return await psycopg.AsyncConnection.connect(plan.url(database), autocommit=True, connect_timeout=CONNECT_SECONDS)
 
@@ -164,17 +160,12 @@ def _prepare(folder: Path, binaries: Path, account: Account) -> None:
     folder.mkdir(mode=0o700, exist_ok=True)
     if account != Account.current():
         os.chown(folder, account.uid, account.gid)
-        for target in (folder, binaries):
-            _allow_traversal(target)
-
-
-def _allow_traversal(target: Path) -> None:
-    """Let other users traverse the folders above a path (not list them), as Postgres runs under another user."""
-    for parent in target.resolve().parents:
-        mode = parent.stat().st_mode
-        if not mode & 0o001:
-            log.warning("folder_made_traversable", folder=str(parent))
-            parent.chmod((mode & 0o7777) | 0o001)
+        # Others may then traverse the folders above (not list them), as Postgres runs under another user.
+        for parent in (*folder.resolve().parents, *binaries.resolve().parents):
+            mode = parent.stat().st_mode
+            if not mode & 0o001:
+                log.warning("folder_made_traversable", folder=str(parent))
+                parent.chmod((mode & 0o7777) | 0o001)
 
 
 def _remove_recycled_pid_file(data: Path) -> None:

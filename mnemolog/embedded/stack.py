@@ -36,7 +36,7 @@ class EmbeddedStack:
         self._folder = folder
         self._exit_stack = exit_stack
         self._rng = rng
-        self._progress = progress
+        self._progress = progress or (lambda *_: None)
         self._children: dict[str, Child] = {}
         self._addresses: dict[str, str] = {}
 
@@ -61,7 +61,12 @@ class EmbeddedStack:
             data_folder = held.enter_context(locked_data_folder(folder))
             stack = cls(data_folder, held.pop_all(), rng=rng or SystemRandom(), progress=progress)
         try:
-            await stack._start(kafka=kafka, postgres=postgres, test=test)
+            await asyncio.to_thread(data_folder.stop_stale_children)
+            async with asyncio.TaskGroup() as starts:
+                if kafka:
+                    starts.create_task(stack._start_kafka(test=test))
+                if postgres:
+                    starts.create_task(stack._start_postgres(test=test))
         except BaseException as error:  # noqa: BLE001 - stops what runs, and raises again
             await stack.stop()
             _raise_first_cause(error, folder)
@@ -109,14 +114,6 @@ class EmbeddedStack:
     async def __aexit__(self, *_: object) -> None:
         await self.stop()
 
-    async def _start(self, *, kafka: bool, postgres: bool, test: bool) -> None:
-        await asyncio.to_thread(self._folder.stop_stale_children)
-        async with asyncio.TaskGroup() as starts:
-            if kafka:
-                starts.create_task(self._start_kafka(test=test))
-            if postgres:
-                starts.create_task(self._start_postgres(test=test))
-
     async def _start_kafka(self, *, test: bool) -> None:
         cache = cache_folder(self._folder.path)
         jars = await asyncio.to_thread(ensure_jars, cache, jars=read_lock(), progress=self._progress)
@@ -151,7 +148,7 @@ class EmbeddedStack:
 
     async def _start_on_free_ports(self, server: str, attempt: Callable[[bool], Awaitable[None]]) -> None:
         """Try again with other ports when somebody took ours between our look and the server's start."""
-        self._report_progress(f"starting {server}", 0)
+        self._progress(f"starting {server}", 0, 1)
         for number in range(START_ATTEMPTS):
             try:
                 await attempt(number > 0)
@@ -161,7 +158,7 @@ class EmbeddedStack:
                     await child.stop(timeout=STOP_SECONDS)
                 if number + 1 == START_ATTEMPTS or not any(phrase in error.tail for phrase in PORT_TAKEN):
                     raise
-        self._report_progress(f"starting {server}", 1)
+        self._progress(f"starting {server}", 1, 1)
 
     def _on_started(self, child: Child) -> None:
         self._children[child.command.server] = child
@@ -171,10 +168,6 @@ class EmbeddedStack:
         if server not in self._addresses:
             raise WrongStateError(f"{server} is not running in this stack: it was left out at the start, or stopped")
         return self._addresses[server]
-
-    def _report_progress(self, step: str, done: int) -> None:
-        if self._progress:
-            self._progress(step, done, 1)
 
 
 def _raise_first_cause(error: BaseException, folder: Path) -> NoReturn:

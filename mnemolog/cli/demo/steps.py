@@ -2,16 +2,17 @@
 
 import asyncio
 import io
-from collections.abc import Callable
-from datetime import UTC, datetime, timedelta
+from collections.abc import Callable, Iterator
+from datetime import UTC, date, datetime, timedelta
+from importlib.resources import files
 from typing import Final, TypeVar
 from uuid import UUID
 
+import orjson
 from aiokafka import AIOKafkaConsumer  # type: ignore[import-untyped] # aiokafka ships no types
 
 from mnemolog.admin import Source, audit, rebuild
 from mnemolog.cli import admin, results
-from mnemolog.cli.demo.conversation import shifted_records
 from mnemolog.cli.output import ProgressBars, escape, print_result, stdout
 from mnemolog.client.client import MemoryClient
 from mnemolog.client.commands import CommandReceipt
@@ -23,6 +24,7 @@ from mnemolog.settings import Settings
 from mnemolog.streams.kafka.dead_letters import DeadLetter
 from mnemolog.streams.kafka.topics import DEAD_LETTERS, topic_name
 
+LAST_DAY: Final = date(2026, 3, 7)  # of the conversation
 END_TIMEOUT_SECONDS: Final = 60.0  # for one turn or command
 QUESTION: Final = "Where does Mira live?"
 
@@ -56,7 +58,8 @@ class Demo:
             await self._undo_and_reinstate(client, replaced)
             await self._diff(client)
             await self._dead_letter()
-            await self._profile(client)
+            self._heading("The profile of Mira", "made of her active facts")
+            self._show(results.show_profile, await client.profile(user_id="mira"))
         await self._rebuild("kafka")
         await self._rebuild("table")
         await self._audit()
@@ -137,10 +140,6 @@ class Demo:
         self._heading("An invalid record in dead_letters", "kept with its bytes and the reason; its status is `failed`")
         self._show(show_dead_letter, letter)
 
-    async def _profile(self, client: MemoryClient) -> None:
-        self._heading("The profile of Mira", "made of her active facts")
-        self._show(results.show_profile, await client.profile(user_id="mira"))
-
     async def _rebuild(self, source: Source) -> None:
         with ProgressBars() as progress:
             report = await rebuild(self._settings, source, verify_only=False, on_progress=progress)
@@ -163,6 +162,23 @@ class Demo:
     def _show(self, show: Callable[[T], None], result: T) -> None:
         """Show a result as its command would, or as one line of JSON."""
         print_result({"step": self._step, "result": result}, lambda _: show(result), as_json=self._as_json)
+
+
+def shifted_records(last_day: date) -> Iterator[bytes]:
+    """The conversation: three people, one week, in its order, moved in time so that the last ones are of `last_day`.
+
+    One line is not JSON, as of a client that was cut off while writing; it stays as it is.
+    """
+    shift = timedelta(days=(last_day - LAST_DAY).days)
+    text = files("mnemolog.cli.demo").joinpath("conversation.jsonl").read_bytes()
+    for line in text.splitlines():
+        try:
+            turn = orjson.loads(line)
+        except orjson.JSONDecodeError:
+            yield line
+        else:
+            moved = datetime.fromisoformat(turn["occurred_at"]) + shift
+            yield orjson.dumps({**turn, "occurred_at": moved.isoformat()})
 
 
 def show_end(result: WriteResult) -> None:
