@@ -84,8 +84,7 @@ def topics(
     *,
     create: Annotated[bool, typer.Option("--create", help="create those that are missing")] = False,
     forward_commands: Annotated[
-        bool,
-        typer.Option("--forward-commands", help="append unread commands of memory_commands to conversation_turns"),
+        bool, typer.Option("--forward-commands", help="append unread commands of memory_commands to conversation_turns")
     ] = False,
     as_json: options.AsJson = False,
 ) -> None:

@@ -69,9 +69,7 @@ def query_command(
     return lambda build: _command(build, execute, {**ids, "tenant": (Tenant, None), "as_json": (AsJson, False)})
 
 
-def change_command(
-    scope: Mapping[str, Any] = EXACT_SCOPE,
-) -> Callable[[Callable[..., Change]], Callable[..., None]]:
+def change_command(scope: Mapping[str, Any] = EXACT_SCOPE) -> Callable[[Callable[..., Change]], Callable[..., None]]:
     """Make a command of a function that returns a change of memory: publish it, wait for its end and show that.
 
     The exit code is 1 where the change was rejected or failed.

@@ -125,10 +125,7 @@ def dry_run(
     at: Annotated[datetime | None, time_option("when it was said: a day, or ISO 8601")] = None,
     speaker: Annotated[str | None, typer.Option(help="the user's name")] = None,
     raw: Annotated[bool, typer.Option("--raw", help="store the text as it is, without a model")] = False,
-    override: Annotated[
-        list[str] | None,
-        typer.Option(help="name=value, for this turn; several times"),
-    ] = None,
+    override: Annotated[list[str] | None, typer.Option(help="name=value, for this turn; several times")] = None,
 ) -> Query:
     """Show what storing a text would do and cost. Nothing is stored."""
     overrides = dict(map(_override, override or []))

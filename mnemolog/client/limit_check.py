@@ -5,8 +5,6 @@ from datetime import datetime, timedelta
 from typing import Final
 
 import structlog
-from psycopg import AsyncConnection
-from psycopg.rows import TupleRow
 
 from mnemolog.client.read_pool import ReadPool
 from mnemolog.errors import LimitExceededError, ServerUnavailableError, SettingsError
@@ -58,7 +56,12 @@ class LimitPrecheck:
 
     async def _limit_hit(self, pool: ReadPool, turn: Turn, now: datetime) -> LimitHit | None:
         async with pool.connection() as connection:
-            if not await self._has_limits(connection, turn.scope.tenant, now):
+            if (limited := self._cached_answer(turn.scope.tenant, now)) is None:
+                limited = await may_have_limits(connection, turn.scope.tenant)
+                if len(self._cache) >= MAX_CACHED_TENANTS:
+                    self._cache.clear()
+                self._cache[turn.scope.tenant] = now, limited
+            if not limited:
                 return None
             rules = (await fetch_policies(connection, turn.scope)).overlay(EffectivePolicy())
             if not rules.limits:
@@ -68,12 +71,3 @@ class LimitPrecheck:
             if hit is None or await is_received(connection, turn.scope.owner, turn.turn_id):
                 return None
             return hit
-
-    async def _has_limits(self, connection: AsyncConnection[TupleRow], tenant: str, now: datetime) -> bool:
-        if (known := self._cached_answer(tenant, now)) is not None:
-            return known
-        limited = await may_have_limits(connection, tenant)
-        if len(self._cache) >= MAX_CACHED_TENANTS:
-            self._cache.clear()
-        self._cache[tenant] = now, limited
-        return limited

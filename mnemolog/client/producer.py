@@ -71,9 +71,7 @@ class RecordProducer:
     ) -> Self:
         """Connect to the brokers at `kafka`; each acknowledgement has `timeout_seconds` seconds.
 
-        Commands are sent with the `command_token`.
-
-        Raises `ServerUnavailableError`.
+        Commands are sent with the `command_token`. Raises `ServerUnavailableError`.
         """
         producer = AIOKafkaProducer(
             bootstrap_servers=kafka,

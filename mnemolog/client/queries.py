@@ -133,12 +133,7 @@ class QueryMixin(ClientBase):
 
     @scoped
     async def diff(
-        self,
-        since: datetime,
-        until: datetime | None = None,
-        *,
-        axis: Axis = "believed",
-        **scope: Unpack[ScopeArgs],
+        self, since: datetime, until: datetime | None = None, *, axis: Axis = "believed", **scope: Unpack[ScopeArgs]
     ) -> Diff:
         """What changed from `since` up to `until` (now unless given), by kind.
 

@@ -62,7 +62,10 @@ class Demo:
             self._show(results.show_profile, await client.profile(user_id="mira"))
         await self._rebuild("kafka")
         await self._rebuild("table")
-        await self._audit()
+        report = await audit(self._settings)
+        self._heading("Audit")
+        self._show(admin.show_audit, report)
+        _check(report.ok, "the audit found errors")
 
     async def _publish(self) -> list[PublishedRecord]:
         records = list(shifted_records(self._began.date() - timedelta(days=1)))
@@ -146,12 +149,6 @@ class Demo:
         self._heading(f"All tables rebuilt from the log ({source})", "no model was called; both digests of each table")
         self._show(admin.show_rebuild, report)
         _check(report.equal, "the rebuilt tables differ from the live ones")
-
-    async def _audit(self) -> None:
-        report = await audit(self._settings)
-        self._heading("Audit")
-        self._show(admin.show_audit, report)
-        _check(report.ok, "the audit found errors")
 
     def _heading(self, what: str, why: str = "") -> None:
         self._step += 1
