@@ -18,7 +18,6 @@ from mnemolog.client.producer import RecordProducer
 from mnemolog.client.query_embedder import QueryEmbedder
 from mnemolog.client.read_pool import ReadPool
 from mnemolog.client.record_builder import Messages, build_turn
-from mnemolog.errors import NotConnectedError
 from mnemolog.projections.queries.scope_filter import ANY_VALUE
 from mnemolog.schemas.turn import Turn
 from mnemolog.settings import Settings, load_settings
@@ -82,13 +81,6 @@ class Connections:
                 statement_timeout=settings.postgres_statement_timeout,
             )
         return self._read_pool
-
-    def read_pool_if_configured(self) -> ReadPool | None:
-        """The pool, or None where nothing says where Postgres is: publishing does without."""
-        try:
-            return self.read_pool()
-        except NotConnectedError:
-            return None
 
     async def dry_run(self) -> "DryRun":
         """The stages, made at the first dry run and kept; libraries and models are loaded in a thread."""

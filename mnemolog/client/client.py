@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Literal, Unpack
 
@@ -11,7 +12,7 @@ from mnemolog.client.commands import CommandMixin
 from mnemolog.client.producer import OutgoingRecord
 from mnemolog.client.queries import QueryMixin
 from mnemolog.client.record_builder import Messages, validated_turn
-from mnemolog.errors import WaitTimeoutError
+from mnemolog.errors import NotConnectedError, WaitTimeoutError
 from mnemolog.projections.queries.results import WriteResult
 from mnemolog.projections.queries.trace import fact_ids_of_commit
 from mnemolog.projections.queries.turn_status import fact_texts
@@ -52,8 +53,8 @@ class MemoryClient(QueryMixin, CommandMixin):
         `turn_id`, a second copy does nothing.
         """
         built = self._build_turn(messages, turn)
-        if (pool := self._connections.read_pool_if_configured()) is not None:
-            await self._connections.limit_precheck.check(pool, built, self._now())
+        with suppress(NotConnectedError):  # nothing says where Postgres is: publishing does without
+            await self._connections.limit_precheck.check(self._connections.read_pool(), built, self._now())
         producer = await self._connections.producer()
         await producer.publish(OutgoingRecord.of(built))
         return TurnReceipt(turn_id=built.turn_id)
