@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -76,7 +77,8 @@ class Child:
     def failure(self, what: str) -> ServerFailedError:
         """An error with the last lines of the log."""
         log = self.command.log
-        with log.open("rb") as file:
+        lines: list[str] = []
+        with suppress(FileNotFoundError), log.open("rb") as file:  # somebody may have removed the folder
             file.seek(max(0, log.stat().st_size - TAIL_BYTES))
             lines = file.read().decode(errors="replace").splitlines()
         return ServerFailedError(self.command.server, what, log=log, tail="\n".join(lines[-TAIL_LINES:]))
