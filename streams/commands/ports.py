@@ -18,19 +18,15 @@ class FactReader(Protocol):
 
     async def facts(self, fact_ids: Sequence[UUID]) -> Mapping[UUID, StoredFact]:
         """Those of `fact_ids` that exist, whatever their scope and status."""
-        ...
 
     async def pending_cases(self, fact_ids: Sequence[UUID]) -> Mapping[UUID, PendingCase]:
         """The open cases among `fact_ids`."""
-        ...
 
     async def conflicting_fact_ids(self, fact_id: UUID) -> Sequence[UUID]:
         """The facts that an unresolved fact was added beside."""
-        ...
 
     async def scope_facts(self, scope: Scope, *, key: str | None, category: str | None, limit: int) -> ScopeFacts:
         """The open facts of exactly `scope`, of a key or category if given."""
-        ...
 
 
 class EventReader(Protocol):
@@ -38,15 +34,12 @@ class EventReader(Protocol):
 
     async def undo_targets(self, scope: Scope, undo: Undo, *, limit: int) -> list[LoggedEvent]:
         """The events that an undo selects, in the log's order."""
-        ...
 
     async def history_of(self, scope: Scope, fact_ids: Sequence[UUID]) -> EventHistory:
         """All events that name these facts, and the facts' states before and after them."""
-        ...
 
     async def events(self, event_ids: Sequence[UUID]) -> list[LoggedEvent]:
         """These events, in the log's order."""
-        ...
 
 
 class ExpiryReader(Protocol):
@@ -54,4 +47,3 @@ class ExpiryReader(Protocol):
 
     async def due_expiries(self, now: datetime, *, after: DueExpiry | None, limit: int) -> list[DueExpiry]:
         """The next `limit` of them after `after`."""
-        ...

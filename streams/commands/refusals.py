@@ -1,7 +1,7 @@
 """Validates the items of a command, and refuses it as a whole with a list of all faults."""
 
 from collections.abc import Iterable
-from typing import Final, Literal
+from typing import Literal, get_args
 from uuid import UUID
 
 from mnemolog.schemas.command import Edit
@@ -9,25 +9,18 @@ from mnemolog.streams.commands.context import CommandContext, StoredFacts
 from mnemolog.streams.errors import StreamsError
 
 RefusalReason = Literal[
-    "invalid_command",
     "foreign_fact",
     "unknown_fact",
     "closed_fact",
     "human_word",
     "not_pending",
     "not_unresolved",
+    "invalid_command",
     "nothing_to_undo",
     "already_undone",
     "built_upon",
 ]
-_SEVERITY: Final[tuple[RefusalReason, ...]] = (
-    "foreign_fact",
-    "unknown_fact",
-    "closed_fact",
-    "human_word",
-    "not_pending",
-    "not_unresolved",
-)
+"""Why a command is refused, the gravest fault of an item first."""
 
 Fault = tuple[RefusalReason, str]
 """What is wrong with one item of a command."""
@@ -46,7 +39,7 @@ def raise_for_faults(faults: Iterable[Fault | None]) -> None:
     """Raise `CommandRefusedError` for the gravest fault, if there is one, with a detail that lists all."""
     found = [fault for fault in faults if fault is not None]
     if found:
-        reason = min((reason for reason, _ in found), key=_SEVERITY.index)
+        reason = min((reason for reason, _ in found), key=get_args(RefusalReason).index)
         raise CommandRefusedError(reason, "; ".join(text for _, text in found))
 
 

@@ -15,7 +15,7 @@ from mnemolog.schemas.events import (
     PendingRejected,
     PolicySet,
 )
-from mnemolog.schemas.stored import PendingCase, StoredFact
+from mnemolog.schemas.stored import PendingCase
 from mnemolog.streams.commands.context import CommandContext, Events, StoredFacts
 from mnemolog.streams.commands.refusals import CommandRefusedError, is_open, open_fault, pending_fault, raise_for_faults
 
@@ -49,16 +49,22 @@ def confirm(context: CommandContext, payload: Confirm, facts: StoredFacts, cases
     """Pending facts become active and end what they were held back from; active ones are confirmed."""
     raise_for_faults(open_fault(context, fact_id, facts) for fact_id in payload.fact_ids)
     _refuse_self_conflict(payload, cases)
-    made: list[PendingConfirmed | FactConfirmed] = []
+    events: list[PendingConfirmed | FactConfirmed] = []
     ended: set[UUID] = set()
     for ordinal, fact_id in enumerate(dict.fromkeys(payload.fact_ids)):
-        if case := cases.get(fact_id):
-            targets = tuple(held for held in case.targets if held not in ended and is_open(context, held, facts))
-            made.append(_pending_confirmed(context, ordinal, facts, case, targets))
-            ended.update(targets)
-        else:
-            made.append(_fact_confirmed(context, ordinal, facts[fact_id]))
-    return tuple(made)
+        case = cases.get(fact_id)
+        is_left = (target for target in case.targets if target not in ended) if case else ()
+        targets = tuple(target for target in is_left if is_open(context, target, facts))
+        decision = context.decision("human", "confirmed it", [facts[known] for known in (fact_id, *targets)])
+        fields = context.event_fields(ordinal, decision)
+        if case is None:
+            events.append(FactConfirmed(**fields, target=fact_id, statement=None))
+            continue
+        events.append(
+            PendingConfirmed(**fields, target=fact_id, targets=targets, action=case.action, ended_at=case.ended_at)
+        )
+        ended.update(targets)
+    return tuple(events)
 
 
 def reject(context: CommandContext, payload: Reject, facts: StoredFacts) -> Events:
@@ -110,21 +116,3 @@ def _refuse_self_conflict(payload: Confirm, cases: Mapping[UUID, PendingCase]) -
     ]
     if opposed:
         raise CommandRefusedError("invalid_command", f"{'; '.join(opposed)}: confirm one of them")
-
-
-def _pending_confirmed(
-    context: CommandContext, ordinal: int, facts: StoredFacts, case: PendingCase, targets: tuple[UUID, ...]
-) -> PendingConfirmed:
-    decision = context.decision("human", "confirmed it", [facts[fact_id] for fact_id in (case.fact_id, *targets)])
-    return PendingConfirmed(
-        **context.event_fields(ordinal, decision),
-        target=case.fact_id,
-        targets=targets,
-        action=case.action,
-        ended_at=case.ended_at,
-    )
-
-
-def _fact_confirmed(context: CommandContext, ordinal: int, stored: StoredFact) -> FactConfirmed:
-    decision = context.decision("human", "confirmed it", [stored])
-    return FactConfirmed(**context.event_fields(ordinal, decision), target=stored.fact_id, statement=None)

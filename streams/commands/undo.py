@@ -160,10 +160,10 @@ class UndoPlan:
 
     def _restored(self, fact_id: UUID, event: LoggedEvent, now: FactState) -> FactState:
         change = self._changes[event.event_id, fact_id]
-        stands = change.before if change.changes_state else now
+        state = change.before if change.changes_state else now
         if _mention_state(now) == _mention_state(change.after):
-            return stands.model_copy(update=_mention_state(change.before))
-        return stands.model_copy(
+            return state.model_copy(update=_mention_state(change.before))
+        return state.model_copy(
             update={
                 "mention_count": max(0, now.mention_count - change.after.mention_count + change.before.mention_count),
                 "confidence": _confidence_without(now.confidence, change),

@@ -19,7 +19,7 @@ T = TypeVar("T")
 class Answer(Generic[T]):
     """What was understood, what was left out of it, and every reply that was paid for on the way.
 
-    `complaints` is what the model was told of its faulty replies, one text a re-prompt.
+    `complaints` are the faults that the model was told of, one text a re-prompt.
     """
 
     value: T
@@ -77,7 +77,7 @@ def step_of(stage: Stage, prompt_version: str, outcome: Answer[T] | ReplyInvalid
         input_tokens=sum(reply.usage.input_tokens for reply in replies),
         output_tokens=sum(reply.usage.output_tokens for reply in replies),
         reprompts=len(replies) - 1,
-        complaints=outcome.complaints[: len(replies) - 1],  # no model was told what was wrong with the last reply
+        complaints=outcome.complaints[: len(replies) - 1],  # the last reply had no re-prompt
     )
 
 

@@ -1,7 +1,6 @@
-"""What a resolution prompt shows: the conflicts of one turn, numbered, and bounded whatever the turn."""
+"""Numbers the conflicts of one turn and renders them as the lines of a resolution prompt, bounded in length."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from datetime import datetime, time
 from typing import Final
 from uuid import UUID
@@ -12,11 +11,13 @@ from mnemolog.streams.llm.reply_parser import one_line
 
 MAX_CANDIDATES: Final = 8
 MAX_CHARACTERS: Final = 48_000
-"""Of all facts that one prompt shows: some 12 000 tokens, which every model of today can read."""
+"""Of all facts in one prompt: some 12 000 tokens, which every current model can read."""
 _CANDIDATE_LIMITS: Final = (MAX_CANDIDATES, 4, 2, 1)
 _MAX_EXCERPT_CHARACTERS: Final = 300  # characters of an excerpt
 _MAX_FACT_CHARACTERS: Final = 2_000  # characters of a fact
 _LINE_OVERHEAD: Final = 100  # characters around a fact: its number, times and list
+_Draft = tuple[ExtractedFact, datetime, tuple[Candidate, ...], UUID | None]
+"""A conflict without numbers: a fact, since when it holds, the known facts, and its id where it is one of them."""
 
 
 def number_conflicts(
@@ -26,17 +27,26 @@ def number_conflicts(
     retries: Sequence[tuple[Candidate, tuple[Candidate, ...]]] = (),
     just_said: frozenset[UUID] = frozenset(),
 ) -> NumberedConflicts:
-    """Number new facts from 1 in their order, then those asked `retries`; known facts from 1 as they first appear.
+    """Number new facts from 1 in their order, then the `retries`; known facts from 1 as they first appear.
 
     Each has its first candidates, as many as fit; the last conflicts are left out where one each is too much.
     """
     drafts = [
-        *(_conflict(fact, fact.event_time or said_at, known) for fact, known in new),
-        *(_conflict(as_extracted_fact(fact), fact.true_from, known, fact.fact_id) for fact, known in retries),
+        *((fact, fact.event_time or said_at, known, None) for fact, known in new),
+        *((as_extracted_fact(fact), fact.true_from, known, fact.fact_id) for fact, known in retries),
     ]
     labels: dict[UUID, int] = {}
-    numbered = (_numbered(draft, place, labels) for place, draft in enumerate(_within_budget(drafts), start=1))
-    return NumberedConflicts(conflicts=tuple(numbered), same_turn_ids=just_said)
+    conflicts = [
+        NumberedConflict(
+            number=number,
+            fact=fact,
+            valid_from=valid_from,
+            candidates=tuple((labels.setdefault(known.fact_id, len(labels) + 1), known) for known in candidates),
+            reconsidered_fact_id=reconsidered,
+        )
+        for number, (fact, valid_from, candidates, reconsidered) in enumerate(_within_budget(drafts), start=1)
+    ]
+    return NumberedConflicts(conflicts=tuple(conflicts), same_turn_ids=just_said)
 
 
 def as_extracted_fact(known: Candidate) -> ExtractedFact:
@@ -55,22 +65,10 @@ def as_extracted_fact(known: Candidate) -> ExtractedFact:
     )
 
 
-def _conflict(
-    fact: ExtractedFact, since: datetime, known: tuple[Candidate, ...], asked_again: UUID | None = None
-) -> NumberedConflict:
-    return NumberedConflict(
-        number=0,
-        fact=fact,
-        valid_from=since,
-        candidates=tuple((0, candidate) for candidate in known),
-        reconsidered_fact_id=asked_again,
-    )
-
-
-def _within_budget(drafts: Sequence[NumberedConflict]) -> Iterable[NumberedConflict]:
+def _within_budget(drafts: Sequence[_Draft]) -> Sequence[_Draft]:
     """As many candidates for each as let all of them fit; where none do, as many conflicts as fit with one each."""
     for most in _CANDIDATE_LIMITS:
-        bounded = [replace(draft, candidates=draft.candidates[:most]) for draft in drafts]
+        bounded = [(fact, since, known[:most], reconsidered) for fact, since, known, reconsidered in drafts]
         if _characters(bounded) <= MAX_CHARACTERS:
             return bounded
     while _characters(bounded) > MAX_CHARACTERS:
@@ -78,31 +76,20 @@ def _within_budget(drafts: Sequence[NumberedConflict]) -> Iterable[NumberedConfl
     return bounded
 
 
-def _characters(conflicts: Iterable[NumberedConflict]) -> int:
+def _characters(drafts: Sequence[_Draft]) -> int:
     """What the facts take in the prompt at the most; a known fact is shown once."""
-    known: dict[UUID, int] = {}
-    characters = 0
-    for conflict in conflicts:
-        characters += (
-            _LINE_OVERHEAD
-            + min(len(conflict.fact.text), _MAX_FACT_CHARACTERS)
-            + min(len(conflict.fact.excerpt), _MAX_EXCERPT_CHARACTERS)
-        )
-        known |= {
-            candidate.fact_id: min(len(candidate.text), _MAX_FACT_CHARACTERS) for _, candidate in conflict.candidates
-        }
-    return characters + sum(known.values()) + _LINE_OVERHEAD * len(known)
-
-
-def _numbered(draft: NumberedConflict, number: int, labels: dict[UUID, int]) -> NumberedConflict:
-    for _, known in draft.candidates:
-        labels.setdefault(known.fact_id, len(labels) + 1)
-    numbered = ((labels[known.fact_id], known) for _, known in draft.candidates)
-    return replace(draft, number=number, candidates=tuple(numbered))
+    new = sum(
+        min(len(fact.text), _MAX_FACT_CHARACTERS) + min(len(fact.excerpt), _MAX_EXCERPT_CHARACTERS)
+        for fact, *_ in drafts
+    )
+    known = {
+        one.fact_id: min(len(one.text), _MAX_FACT_CHARACTERS) for _, _, candidates, _ in drafts for one in candidates
+    }
+    return new + sum(known.values()) + _LINE_OVERHEAD * (len(drafts) + len(known))
 
 
 def conflicts_text(subject: NumberedConflicts) -> str:
-    """The facts as lines. White space is collapsed, so that no text can forge another line."""
+    """The facts as lines; white space is collapsed, so that no text can forge another line."""
     known = {label: candidate for conflict in subject.conflicts for label, candidate in conflict.candidates}
     labels = {candidate.fact_id: label for label, candidate in known.items()}
     lines = ["Known facts:"]

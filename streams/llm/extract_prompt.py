@@ -143,7 +143,7 @@ def evidence_messages(turn: Turn) -> tuple[Message, ...]:
 
 
 def parse_extraction(text: str, subject: ExtractionTask) -> ParsedReply[tuple[ExtractedFact, ...]]:
-    """The facts of a reply. A fact whose excerpt nobody said is a soft complaint and left out.
+    """The facts of a reply. A fact whose excerpt is not in the turn is a soft complaint and left out.
 
     The valid facts of an invalid reply make an incomplete one; without a single valid fact it has no value.
     """

@@ -150,7 +150,6 @@ class SourceEmbedder(Protocol):
 
     async def embed(self, source: RequestSource, texts: tuple[str, ...]) -> EmbeddingResult:
         """Return one vector a text. Raises `PromptRefusedError`."""
-        ...
 
 
 class ChatModel(Protocol):

@@ -79,7 +79,7 @@ def _complaint(location: tuple[int | str, ...], kind: str, message: str) -> str:
 
 
 def first_complaints(complaints: Iterable[str]) -> tuple[str, ...]:
-    """At most `MAX_COMPLAINTS` of them: a model is told again what is left."""
+    """At most `MAX_COMPLAINTS` of them; what remains is for the next re-prompt."""
     return tuple(complaints)[:MAX_COMPLAINTS]
 
 

@@ -1,4 +1,4 @@
-"""Builds the commit of a source: the record of `memory_events` that tells how the source ended and why."""
+"""Builds the commit of a source: the record of `memory_events` with how the source ended and why."""
 
 from datetime import datetime
 from typing import Any, Final

@@ -25,7 +25,7 @@ GUARD_REASONS: Final[Mapping[Guard, str]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StatementContext:
-    """How certain a statement is, since when it holds, when it was said, and whether it tells of a change or an end."""
+    """How certain a statement is, since when it holds, when it was said, and whether it is about a change or an end."""
 
     confidence: float
     true_from: datetime
@@ -107,14 +107,14 @@ def predates(effective_from: datetime, statement_context: StatementContext, know
     if statement_context.said_at < last_said:
         return effective_from < last_said
     # "I moved last weekend" is newer than "I live in Rome", said on that Sunday without a time of its own. But what is
-    # told of 2019 does not end what is told to have begun in 2021. A plan can be called off until it begins.
+    # said about 2019 does not end what is said to have begun in 2021. A plan can be called off until it begins.
     if statement_context.tells_change_or_end and (known.event_time is None or is_planned(known, statement_context)):
         return False
     return effective_from < known.true_from
 
 
 def is_planned(known: TimedFact, statement_context: StatementContext) -> bool:
-    """Whether a known fact, said before, is told to begin only after a statement was made."""
+    """Whether a known fact, said before a statement, begins only after it."""
     said_before = known.said_at is not None and known.said_at <= statement_context.said_at
     return said_before and known.event_time is not None and known.true_from > statement_context.said_at
 

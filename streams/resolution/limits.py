@@ -18,7 +18,7 @@ class LimitEnforcer:
     counts toward turns_per_minute; one rejected for a limit does not. Tokens count where they were used, by rejected
     turns as well.
 
-    Without `reserves` nothing is written: the limit that a turn would break is told, and the turn does not count.
+    Without `reserves` nothing is written: a turn is only checked, and does not count.
     """
 
     def __init__(self, reservations: Reservations, *, reserves: bool = True) -> None:

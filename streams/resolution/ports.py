@@ -15,15 +15,12 @@ class Lookups(Protocol):
 
     async def pending_cases(self, fact_ids: Sequence[UUID]) -> Mapping[UUID, PendingCase]:
         """The open cases among `fact_ids`; what is not pending has none."""
-        ...
 
     async def version_starts(self, fact_ids: Sequence[UUID]) -> Mapping[UUID, tuple[datetime, ...]]:
         """For each fact the `true_from` of itself and of the versions that it superseded, all the way back."""
-        ...
 
     async def closed_values(self, scope: Scope, keys: Sequence[str], *, after: datetime) -> Sequence[ClosedValue]:
         """The values that these keys held in exactly `scope` and whose truth ended after `after`, bounded."""
-        ...
 
 
 class Reservations(Protocol):
@@ -31,12 +28,9 @@ class Reservations(Protocol):
 
     async def exhausted_limit(self, scope: Scope, rules: EffectivePolicy, at: datetime) -> LimitHit | None:
         """The first limit that leaves a turn published `at` nothing over."""
-        ...
 
     async def reserve(self, usage: TurnUsage, rules: EffectivePolicy) -> LimitHit | None:
         """The first limit that `usage` would break; without one it is reserved."""
-        ...
 
     async def check(self, usage: TurnUsage, rules: EffectivePolicy) -> LimitHit | None:
         """The first limit that `usage` would break; nothing is reserved."""
-        ...

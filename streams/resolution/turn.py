@@ -27,7 +27,7 @@ class TurnDecision:
 
 
 class TurnDecider:
-    """Decides turns by the candidates that they bring, and what `lookups` tells besides."""
+    """Decides turns by the candidates that they bring, and what else `lookups` knows."""
 
     def __init__(self, lookups: Lookups, llm_decider: LlmDecider) -> None:
         self._lookups = lookups

@@ -10,7 +10,6 @@ from typing import Final
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from mnemolog.projections.db.pools import open_pool
-from mnemolog.projections.stores.replies import ReplyStore
 from mnemolog.schemas.commit import Commit
 from mnemolog.schemas.stored import ReplyKey, StoredReply
 from mnemolog.schemas.turn import Turn
@@ -24,11 +23,8 @@ APPLICATION_NAME: Final = "mnemolog-dry-run"
 POOL_SIZE: Final = 2
 
 
-class NullReplyStore(ReplyStore):
-    """Keeps no reply and knows none: each dry run asks anew."""
-
-    def __init__(self) -> None:
-        """Needs no table."""
+class NullReplyStore:
+    """Stores no reply: each dry run asks anew."""
 
     async def get_many(self, keys: Sequence[ReplyKey]) -> Mapping[ReplyKey, tuple[StoredReply, ...]]:  # noqa: ARG002 - knows none
         return {}

@@ -51,7 +51,7 @@ class MatchStage:
         if not facts or scope is None:
             return next_envelope(MatchedFacts, envelope)
         if rules is None:
-            # The registry of keys tells all that is asked of the rules, mostly: that spares a round trip.
+            # Mostly the registry of keys is enough: that spares a round trip.
             keys = {fact.fact.key for fact in facts if not (fact.fact.single_valued or is_single_valued(fact.fact.key))}
             rules = await self._rules_for(scope, overrides) if keys - {None} else EffectivePolicy()
         thresholds = self._thresholds_for(facts[0].vector.model, overrides)

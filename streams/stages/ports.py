@@ -28,4 +28,3 @@ class TurnSettings(Protocol):
 
     def rules_from(self, policies: StoredPolicies, overrides: Overrides) -> EffectivePolicy:
         """As `rules_for`, without looking the policies up."""
-        ...

@@ -1,6 +1,6 @@
 """Finds differences of two texts that vectors miss: in a number, date, unit, negation or name.
 
-By word lists and capitals, in six languages. A difference that is none costs an LLM call. What cannot be read, or is
+By word lists and capitals, in six languages. A wrongly found difference costs an LLM call. What cannot be read, or is
 too long for a vector, is the same only in the same words.
 """
 
@@ -120,12 +120,12 @@ def missing_details(parents: Iterable[str], merged: str) -> frozenset[str]:
     Words that may mean something else are ignored.
     """
     kept, folded = _tokens(merged), _plain(merged).casefold()
-    told, negated = {*_numbers(kept), *_dates(kept)}, _negates(kept)
+    stated, negated = {*_numbers(kept), *_dates(kept)}, _negates(kept)
     gone: set[str] = set()
     for parent in parents:
         tokens = _tokens(parent)
         certain = [token for token in tokens if token.casefold() not in AMBIGUOUS_WORDS]
-        gone |= {*_numbers(certain), *_dates(certain)} - told
+        gone |= {*_numbers(certain), *_dates(certain)} - stated
         gone |= {name for name in _names(tokens) if name not in folded}
         if _negates(certain) and not negated:
             gone.add("its negation")

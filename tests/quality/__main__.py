@@ -20,7 +20,6 @@ from mnemolog.streams.settings import StreamsSettings
 from tests.quality import baseline
 from tests.quality.case_runner import run_cases
 from tests.quality.cases import FAMILIES, LANGUAGES, Case, load
-from tests.quality.in_process_pipeline import in_process_pipeline
 from tests.quality.model_sources import chosen_models
 from tests.quality.page import PAGE, page
 from tests.quality.rates import ScoredCase
@@ -28,6 +27,7 @@ from tests.quality.recorded_replies import ReplyNotRecordedError
 from tests.quality.report import misses, report
 from tests.quality.scores import CaseResult, score, word_of
 from tests.support.databases import temporary_folder
+from tests.support.harnesses.in_process_pipeline import in_process_pipeline
 
 AT_ONCE: Final = {"offline": 4, "openai": 16}
 

@@ -10,8 +10,8 @@ from mnemolog.schemas.commit import Commit
 from mnemolog.schemas.scope import Scope
 from mnemolog.schemas.turn import Message, Turn
 from tests.quality.cases import Case, Utterance
-from tests.quality.in_process_pipeline import InProcessPipeline
 from tests.quality.scores import CaseResult, Cost, Row
+from tests.support.harnesses.in_process_pipeline import InProcessPipeline
 
 DECIDED_AFTER: Final = timedelta(seconds=5)
 _ROWS: Final[LiteralString] = """

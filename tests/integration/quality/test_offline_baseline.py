@@ -6,10 +6,10 @@ from mnemolog.streams.settings import StreamsSettings
 from tests.quality import baseline
 from tests.quality.case_runner import run_cases
 from tests.quality.cases import load
-from tests.quality.in_process_pipeline import in_process_pipeline
 from tests.quality.model_sources import chosen_models
 from tests.quality.rates import ScoredCase
 from tests.quality.scores import score
+from tests.support.harnesses.in_process_pipeline import in_process_pipeline
 
 
 @pytest.mark.postgres

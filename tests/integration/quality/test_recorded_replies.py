@@ -10,10 +10,10 @@ from pydantic import SecretStr
 from mnemolog.streams.settings import StreamsSettings
 from tests.quality.case_runner import run_cases
 from tests.quality.cases import Case, load
-from tests.quality.in_process_pipeline import in_process_pipeline
 from tests.quality.model_sources import chosen_models
 from tests.quality.recorded_replies import CHAT, ReplyNotRecordedError, write_models
 from tests.quality.scores import CaseResult, Score, score
+from tests.support.harnesses.in_process_pipeline import in_process_pipeline
 from tests.support.servers.openai_server import OpenAiServer
 
 CASES = [case for case in load("dev") if case.family == "move" and case.language == "en"]

@@ -53,9 +53,15 @@ def token_step(tokens: int) -> Step:
 
 
 async def check_limits(
-    limiting: LimitEnforcer, turn: MatchedFacts, rules: EffectivePolicy, **uses: int
+    limits: LimitEnforcer,
+    turn: MatchedFacts,
+    rules: EffectivePolicy,
+    *,
+    added: int = 1,
+    ended: int = 0,
+    tokens: int = 100,
 ) -> LimitHit | None:
-    return await limiting.exceeded_limit(turn, rules, **{"added": 1, "ended": 0, "tokens": 100} | uses)
+    return await limits.exceeded_limit(turn, rules, facts=added - ended, tokens=tokens)
 
 
 @pytest.mark.parametrize(

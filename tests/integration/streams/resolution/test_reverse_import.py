@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from mnemolog.schemas.scope import Scope
 from mnemolog.schemas.turn import Message, Turn
 from mnemolog.streams.settings import StreamsSettings
-from tests.quality.in_process_pipeline import InProcessPipeline, in_process_pipeline
 from tests.quality.model_sources import chosen_models
+from tests.support.harnesses.in_process_pipeline import InProcessPipeline, in_process_pipeline
 
 pytestmark = pytest.mark.postgres
 

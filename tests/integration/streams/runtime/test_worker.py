@@ -47,7 +47,7 @@ async def test_a_log_that_was_made_anew_stops_the_projection_instead_of_being_sk
     worker = asyncio.create_task(run_worker(elsewhere, ["project"], asyncio.Event()))
     lost = commit("t2", added("Alice lives in Rome."))
     await publish(settings.kafka, topic_name(MEMORY_EVENTS, elsewhere.topic_prefix), [(lost.key, lost.to_bytes())])
-    with pytest.raises(LogMismatch, match="made anew"):
+    with pytest.raises(LogMismatch, match="created again"):
         await asyncio.wait_for(worker, 60)
     assert await query_rows(database, "SELECT source_id FROM commits") == [{"source_id": "t1"}]
 
@@ -59,7 +59,7 @@ async def test_tables_ahead_of_the_log_are_told_with_what_to_do(settings: Stream
     async with open_pool(database, min_size=1, max_size=1, application_name="test") as pool:
         projector = Projector(pool)
         await projector.apply(2, [LogRecord(offset=0, value=commit("t1").to_bytes())])
-        with pytest.raises(LogMismatch, match=r"offset 0 of partition 2 .* made anew"):
+        with pytest.raises(LogMismatch, match=r"offset 0 of partition 2 .* created again"):
             await start_offsets(projector, log, TableLogSource(pool))(frozenset({("memory_events", 2)}))
     await log.close()
 
