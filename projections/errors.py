@@ -17,17 +17,14 @@ class LogGapError(ProjectionError):
 
     def __init__(self, partition: int, expected: int, found: int) -> None:
         super().__init__(
-            f"memory_events partition {partition} goes on at offset {found}, the tables expect {expected}: "
+            f"memory_events partition {partition} continues at offset {found}, the tables expect {expected}: "
             f"read again from offset {expected}; if the topic no longer holds it, restore the topic "
             "or rebuild the projections"
         )
-        self.partition = partition
-        self.expected = expected
-        self.found = found
 
 
 class LogChangedError(ProjectionError):
-    """The log has another record where the tables have folded one: it was cut or made anew behind their back."""
+    """The log has another record where the tables have folded one: it was truncated or recreated."""
 
     def __init__(self, partition: int, offset: int) -> None:
         super().__init__(
@@ -35,8 +32,6 @@ class LogChangedError(ProjectionError):
             "were made from, so its new commits would be taken for repeats: restore the topic, or rebuild the "
             "projections from it as it is"
         )
-        self.partition = partition
-        self.offset = offset
 
 
 class SchemaMissingError(ProjectionError):

@@ -1,6 +1,7 @@
-"""How a revision runs its `.sql` file."""
+"""What a revision of Alembic does: it runs its `.sql` file, and refuses to be taken back."""
 
-from typing import NoReturn
+from collections.abc import Callable
+from functools import partial
 
 from alembic import op
 
@@ -9,7 +10,12 @@ from mnemolog.projections.errors import DowngradeRefusedError
 from mnemolog.projections.migrations.upgrade import PROJECTION_FILE_MARK, migration_text
 
 
-def run_sql_file(file: str) -> None:
+def sql_revision(file: str) -> tuple[Callable[[], None], Callable[[], None]]:
+    """The functions `upgrade` and `downgrade` of the revision with this file."""
+    return partial(_run_sql_file, file), partial(_refuse_downgrade, file)
+
+
+def _run_sql_file(file: str) -> None:
     """Run one file as it is, the ones of the projections in their live schema."""
     schema = LIVE_SCHEMA if PROJECTION_FILE_MARK in file else JOURNAL_SCHEMA
     op.execute(f"CREATE SCHEMA IF NOT EXISTS {schema}")
@@ -20,6 +26,5 @@ def run_sql_file(file: str) -> None:
         driver_connection.execute(migration_text(file))
 
 
-def refuse_downgrade(revision: str) -> NoReturn:
-    """Forward only: what a migration has thrown away cannot be had back."""
-    raise DowngradeRefusedError(revision)
+def _refuse_downgrade(file: str) -> None:
+    raise DowngradeRefusedError(file)

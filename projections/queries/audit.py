@@ -1,6 +1,6 @@
 """Proof from the tables alone that no turn was lost: accepted = ended + in flight, and the log is whole."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final, Literal
@@ -61,23 +61,6 @@ class _Accounts:
     oldest: datetime | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _OutcomeCount:
-    outcome: str
-    turns: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Links:
-    events_without_commit: int
-    commits_without_events: int
-    facts_without_event: int
-    events_without_fact: int
-    pending_astray: int
-    former_states_astray: int
-    undone_astray: int
-
-
 async def audit(conn: AsyncConnection[TupleRow], *, now: datetime, overdue: timedelta = OVERDUE_AFTER) -> Audit:
     """Balance the books of all tenants in one snapshot. Reads the tables whole; `conn` is in no transaction.
 
@@ -95,9 +78,9 @@ async def audit(conn: AsyncConnection[TupleRow], *, now: datetime, overdue: time
 async def _audit_snapshot(conn: AsyncConnection[TupleRow], now: datetime, overdue: timedelta) -> Audit:
     sql = queries("audit")
     (accounts,) = await fetch_rows(conn, _Accounts, sql["accounts"], {"overdue_before": now - overdue})
-    ends = {end.outcome: end.turns for end in await fetch_rows(conn, _OutcomeCount, sql["ends"], {})}
+    ends: dict[str, int] = dict(await (await conn.execute(sql["ends"])).fetchall())
     partitions = tuple(await fetch_rows(conn, PartitionAudit, sql["partitions"], {}))
-    (links,) = await fetch_rows(conn, _Links, sql["broken_links"], {})
+    (links,) = await fetch_rows(conn, dict, sql["broken_links"], {})
     return Audit(
         accepted=accounts.journaled + accounts.unjournaled,
         ends=ends,
@@ -144,16 +127,18 @@ def _log_findings(partitions: tuple[PartitionAudit, ...]) -> Iterator[Finding]:
             )
 
 
-def _link_findings(links: _Links) -> Iterator[Finding]:
-    counts = {
-        "events belong to no commit": links.events_without_commit,
-        "commits that brought facts have no event": links.commits_without_events,
-        "facts were made by no event": links.facts_without_event,
-        "events are about a fact that is not there": links.events_without_fact,
-        "facts wait for a confirmation without a row that says so, or the other way round": links.pending_astray,
-        "former states belong to no fact or no event": links.former_states_astray,
-        "events were taken back by no event": links.undone_astray,
-    }
-    for what, count in counts.items():
-        if count:
-            yield Finding(severity="error", what=f"{count} {what}", advice=_REBUILD_ADVICE)
+_BROKEN_LINKS: Final = {
+    "events_without_commit": "events belong to no commit",
+    "commits_without_events": "commits that brought facts have no event",
+    "facts_without_event": "facts were made by no event",
+    "events_without_fact": "events are about a fact that is not there",
+    "pending_astray": "facts wait for a confirmation without a row that says so, or the other way round",
+    "former_states_astray": "former states belong to no fact or no event",
+    "undone_astray": "events were undone by no event",
+}
+
+
+def _link_findings(links: Mapping[str, int]) -> Iterator[Finding]:
+    for link, what in _BROKEN_LINKS.items():
+        if links[link]:
+            yield Finding(severity="error", what=f"{links[link]} {what}", advice=_REBUILD_ADVICE)

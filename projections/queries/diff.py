@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Final, Literal, get_args
+from typing import Any, Final, Literal, get_args
 from uuid import UUID
 
 from psycopg import AsyncConnection
@@ -118,21 +118,6 @@ class Diff:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _DecidedEvent:
-    event_id: UUID
-    event: str
-    action: str | None
-    at: datetime
-    fact_id: UUID | None
-    text: str | None
-    reason: str
-    decided_by: str
-    stale: bool
-    undone: bool
-    old: list[dict[str, str]]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class _TurningPoint:
     fact_id: UUID
     text: str
@@ -170,8 +155,8 @@ async def diff(
         turning = await fetch_bounded_rows(conn, _TurningPoint, read_query("history", "turning_points"), parameters)
         changes, skipped = _truth_changes(turning, since, until), 0
     else:
-        events = await fetch_bounded_rows(conn, _DecidedEvent, read_query("history", "changes", row="e"), parameters)
-        changes = [(_kind(event.event, event.action), _belief_change(event)) for event in events]
+        events = await fetch_bounded_rows(conn, dict, read_query("history", "changes", row="e"), parameters)
+        changes = [(_kind(row["event"], row.pop("action")), _belief_change(row)) for row in events]
         skipped = await fetch_value(conn, read_query("history", "count_skipped", row="e"), parameters)
     return Diff(
         since=since,
@@ -188,18 +173,9 @@ def _kind(event: str, action: str | None) -> ChangeKind:
     return _KIND_OF_EVENT.get(event) or _KIND_OF_ACTION.get(action or "", "resolved")
 
 
-def _belief_change(row: _DecidedEvent) -> Change:
-    return Change(
-        at=row.at,
-        event=row.event,
-        fact_id=row.fact_id,
-        text=row.text,
-        old=tuple(ChangedFact(fact_id=UUID(old["fact_id"]), text=old["text"]) for old in row.old),
-        reason=row.reason,
-        decided_by=row.decided_by,
-        stale=row.stale,
-        undone=row.undone,
-    )
+def _belief_change(row: dict[str, Any]) -> Change:
+    old = (ChangedFact(fact_id=UUID(one["fact_id"]), text=one["text"]) for one in row["old"])
+    return Change(**row | {"old": tuple(old)})
 
 
 def _truth_changes(rows: Sequence[_TurningPoint], since: datetime, until: datetime) -> _Changes:

@@ -69,13 +69,6 @@ class Explanation:
     words: list[str] = field(default_factory=list)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _OriginEvent:
-    event_id: UUID
-    record: bytes
-    messages: list[dict[str, Any]] | None
-
-
 async def explain(conn: AsyncConnection[TupleRow], tenant: str, fact_id: UUID) -> tuple[Explanation, dict[UUID, str]]:
     """Everything that is known of how a fact came about, and the texts of all facts that it names.
 
@@ -86,16 +79,17 @@ async def explain(conn: AsyncConnection[TupleRow], tenant: str, fact_id: UUID) -
     if not facts:
         raise UnknownFactError(tenant, fact_id)
     (fact,) = facts
-    (origin,) = await fetch_rows(conn, _OriginEvent, queries("explain")["origin"], named)
-    commit = Commit.from_bytes(origin.record)
-    event = next(event for event in commit.events if event.event_id == origin.event_id)
-    later = [one for one in await fact_events(conn, fact, [fact_id]) if one.event_id != origin.event_id]
+    origin = await conn.execute(queries("explain")["origin"], named)
+    ((event_id, record, messages),) = await origin.fetchall()
+    commit = Commit.from_bytes(record)
+    event = next(event for event in commit.events if event.event_id == event_id)
+    later = [one for one in await fact_events(conn, fact, [fact_id]) if one.event_id != event_id]
     relations = await fetch_rows(conn, FactRelation, queries("history")["relations"], {"fact_ids": [fact_id]})
     texts = await fact_texts(conn, fact.scope, _named_fact_ids(event, later))
     thresholds = commit.provenance.thresholds
     explanation = Explanation(
         fact=fact,
-        source=_source(commit, origin.messages),
+        source=_source(commit, messages),
         extraction=_extraction(commit, event.new_fact),
         decision=traced_decision(event, texts),
         thresholds=thresholds.model_dump() if thresholds else None,

@@ -1,13 +1,11 @@
 """How a turn or a command ended, read from its last commit."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from uuid import UUID
 
 from psycopg import AsyncConnection
 from psycopg.rows import TupleRow
 
-from mnemolog.projections.db.fetch import fetch_rows
 from mnemolog.projections.queries.errors import AmbiguousTurnError, QueryError, UnknownTurnError, check_unicode
 from mnemolog.projections.queries.results import WriteResult
 from mnemolog.projections.queries.trace import fact_ids_of_commit
@@ -17,25 +15,13 @@ from mnemolog.schemas.commit import Commit
 from mnemolog.schemas.scope import Scope
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _TurnEnd:
-    owner: str
-    record: bytes | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Text:
-    fact_id: UUID
-    text: str
-
-
 async def turn_status(
     conn: AsyncConnection[TupleRow], tenant: str, turn_id: str, user_id: str | None = None, *, verbose: bool = False
 ) -> WriteResult:
     """How a turn or a command ended, or that it is pending; `verbose` adds its trace.
 
-    Of a turn that was published again the last end counts. A record that was no turn is found
-    by its position, topic/partition/offset. Raises `UnknownTurnError` where neither journal nor log has the turn,
+    Of a turn that was published again the last end counts. A record that was not a valid turn is found by its
+    position, topic/partition/offset. Raises `UnknownTurnError` where neither journal nor log has the turn,
     `AmbiguousTurnError` where several owners of the tenant have one.
     """
     commit = await last_commit(conn, tenant, turn_id, user_id)
@@ -50,17 +36,17 @@ async def last_commit(
     """The last commit of a turn or a command; None while it has none. Raises as `turn_status` does."""
     for given in (tenant, turn_id, user_id or ""):
         check_unicode(given)
-    parameters = {"tenant": _check_storable(tenant), "turn_id": _check_storable(turn_id), "user_id": user_id}
-    ends = await fetch_rows(conn, _TurnEnd, queries("facts")["turn"], parameters)
+    if "\x00" in tenant + turn_id:
+        raise QueryError("an id holds U+0000, which no stored id can")
+    parameters = {"tenant": tenant, "turn_id": turn_id, "user_id": user_id}
+    ends = await (await conn.execute(queries("facts")["turn"], parameters)).fetchall()
     match ends:
         case []:
             raise UnknownTurnError(tenant, turn_id)
-        case [_TurnEnd(record=None)]:
-            return None
-        case [_TurnEnd(record=bytes(record))]:
-            return Commit.from_bytes(record)
+        case [(_, record)]:
+            return None if record is None else Commit.from_bytes(record)
         case _:
-            raise AmbiguousTurnError(turn_id, [end.owner for end in ends])
+            raise AmbiguousTurnError(turn_id, [owner for owner, _ in ends])
 
 
 async def fact_texts(conn: AsyncConnection[TupleRow], scope: Scope | None, fact_ids: Iterable[UUID]) -> dict[UUID, str]:
@@ -68,10 +54,4 @@ async def fact_texts(conn: AsyncConnection[TupleRow], scope: Scope | None, fact_
     if scope is None:
         return {}
     named = {**scope.columns, "fact_ids": list(fact_ids)}
-    return {one.fact_id: one.text for one in await fetch_rows(conn, _Text, queries("facts")["texts"], named)}
-
-
-def _check_storable(identifier: str) -> str:
-    if "\x00" in identifier:
-        raise QueryError("an id holds U+0000, which no stored id can")
-    return identifier
+    return dict(await (await conn.execute(queries("facts")["texts"], named)).fetchall())

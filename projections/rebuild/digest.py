@@ -1,8 +1,8 @@
-"""Two schemas of the projections held against each other, row by row, inside Postgres."""
+"""Compares two schemas row by row, inside Postgres."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
 from psycopg import AsyncConnection
 from psycopg.rows import TupleRow
@@ -57,16 +57,6 @@ class ComparedTable:
     key: list[str] | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _ComparisonRow:
-    live_rows: int
-    rebuilt_rows: int
-    live_digest: str
-    rebuilt_digest: str
-    differing: int
-    examples: list[dict[str, Any]]
-
-
 async def compare_schemas(
     conn: AsyncConnection[TupleRow], live: str, rebuilt: str, *, on_progress: Callable[[int, int], None]
 ) -> list[TableComparison]:
@@ -100,16 +90,9 @@ async def _compare(
         key=SQL(", ").join(Identifier(name) for name in table.key or table.columns),
         columns=SQL(", ").join(_comparable_column(name, table) for name in table.columns),
     )
-    (row,) = await fetch_rows(conn, _ComparisonRow, query, {"examples": MAX_EXAMPLES})
-    return TableComparison(
-        table=table.name,
-        live_rows=row.live_rows,
-        rebuilt_rows=row.rebuilt_rows,
-        live_digest=row.live_digest,
-        rebuilt_digest=row.rebuilt_digest,
-        differing=row.differing,
-        examples=tuple(Difference(**one) for one in row.examples),
-    )
+    (row,) = await fetch_rows(conn, dict, query, {"examples": MAX_EXAMPLES})
+    examples = tuple(Difference(**one) for one in row.pop("examples"))
+    return TableComparison(table=table.name, **row, examples=examples)
 
 
 def _comparable_column(column: str, table: ComparedTable) -> Composable:

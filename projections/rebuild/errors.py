@@ -22,9 +22,6 @@ class LogTooShortError(RebuildError):
             f"partition {partition} of the log ends at offset {end}, the live tables hold it up to {live}: "
             "this log is not the one that they were made from, or it has lost records; restore it first"
         )
-        self.partition = partition
-        self.end = end
-        self.live = live
 
 
 class LogUnreadableError(RebuildError):
@@ -42,12 +39,11 @@ class SwapRefusedError(RebuildError):
 
 
 class DependentViewsError(RebuildError):
-    """Views of other schemas stand on the live tables."""
+    """Views of other schemas depend on the live tables."""
 
     def __init__(self, views: list[str]) -> None:
         named = ", ".join(views[:5])
         super().__init__(
-            f"{len(views)} views stand on the live tables and would go on showing the old ones ({named}): "
+            f"{len(views)} views depend on the live tables and would still show the old ones ({named}): "
             "drop them, rebuild, and create them again"
         )
-        self.views = views

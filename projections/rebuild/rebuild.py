@@ -84,26 +84,28 @@ async def rebuild(
         await begin_rebuild(connection)
         if not verify_only:
             await refuse_dependent_views(connection)
-        telling = _ProgressReporter(progress)
-        refolding = Replayer(connection, source, telling.on_folded)
-        await _fill(connection, refolding, telling)
-        tables = await _compare(connection, reader, refolding, telling)
+        report = progress or (lambda _: None)
+        replayer = Replayer(connection, source)
+        await _fill(connection, replayer, report)
+        tables = await _compare(connection, reader, replayer, report)
         if verify_only:
             await drop_schema(connection, NEXT_SCHEMA)
         else:
-            await _swap(connection, refolding, await _end_offsets(source))
+            await _swap(connection, replayer, await _end_offsets(source))
         return RebuildReport(
             tables=tuple(tables),
-            offsets=refolding.offsets,
-            records=telling.records,
+            offsets=replayer.offsets,
+            records=replayer.records,
             swapped=not verify_only,
             seconds=perf_counter() - started,
         )
 
 
-async def _fill(connection: Connection, replayer: Replayer, progress: "_ProgressReporter") -> None:
+async def _fill(connection: Connection, replayer: Replayer, report: ProgressCallback) -> None:
     targets = await live_offsets(connection)
-    progress.expect(replayer.missing_records(targets))
+    expected = replayer.missing_records(targets)
+    replayer.on_progress = lambda records: report(Progress(step="folding", done=records, total=max(records, expected)))
+    replayer.on_progress(0)
     indexes = await drop_read_indexes(connection)
     await replayer.replay_in_bulk(targets)
     for statement in indexes:
@@ -113,7 +115,7 @@ async def _fill(connection: Connection, replayer: Replayer, progress: "_Progress
 
 
 async def _compare(
-    connection: Connection, reader: Connection, replayer: Replayer, progress: "_ProgressReporter"
+    connection: Connection, reader: Connection, replayer: Replayer, report: ProgressCallback
 ) -> list[TableComparison]:
     """Compare in a snapshot that sees both schemas at the same offsets, so that the projectors need not wait for it."""
     await _catch_up(connection, replayer)
@@ -122,7 +124,12 @@ async def _compare(
         async with projectors_paused(connection):
             await replayer.replay_as_projector(await live_offsets(connection))
             await reader.execute(queries("rebuild")["take_snapshot"])
-        return await compare_schemas(reader, LIVE_SCHEMA, NEXT_SCHEMA, on_progress=progress.on_compared)
+        return await compare_schemas(
+            reader,
+            LIVE_SCHEMA,
+            NEXT_SCHEMA,
+            on_progress=lambda done, total: report(Progress(step="comparing", done=done, total=total)),
+        )
 
 
 async def _swap(connection: Connection, replayer: Replayer, ends: Mapping[int, int]) -> None:
@@ -162,27 +169,3 @@ async def _connection(url: str, name: str) -> AsyncIterator[Connection]:
     async with await AsyncConnection.connect(url, autocommit=True, **settings) as connection:
         await prepare_connection(connection)
         yield connection
-
-
-class _ProgressReporter:
-    """Turns what happens into `Progress`."""
-
-    def __init__(self, told: ProgressCallback | None) -> None:
-        self._callback = told
-        self._expected = 0
-        self.records = 0
-
-    def expect(self, records: int) -> None:
-        self._expected = records
-        self._report("folding", 0, records)
-
-    def on_folded(self, records: int) -> None:
-        self.records += records
-        self._report("folding", self.records, max(self.records, self._expected))
-
-    def on_compared(self, done: int, total: int) -> None:
-        self._report("comparing", done, total)
-
-    def _report(self, step: str, done: int, total: int) -> None:
-        if self._callback is not None:
-            self._callback(Progress(step=step, done=done, total=total))

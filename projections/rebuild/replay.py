@@ -1,4 +1,4 @@
-"""The log folded again, from its first record, into whatever schema a connection sees."""
+"""Folds the log again from its first record, into the schema that a connection works in."""
 
 from collections.abc import AsyncIterator, Callable, Mapping
 from typing import Final
@@ -23,16 +23,17 @@ _SQL: Final = queries("projector")
 
 
 class Replayer:
-    """How far each partition of `source` is folded through `connection`; `on_progress` is told of every batch.
+    """Folds the log again through `connection`; `offsets` say how far, and `records` how many that were.
 
-    Holds one batch of records at a time, however long the log is.
+    Holds one batch of records at a time, however long the log is. `on_progress` is called after each.
     """
 
-    def __init__(self, connection: Connection, source: LogSource, on_progress: Callable[[int], None]) -> None:
+    def __init__(self, connection: Connection, source: LogSource) -> None:
         self._connection = connection
         self._source = source
-        self._on_progress = on_progress
+        self.on_progress: Callable[[int], None] = lambda _: None
         self.offsets: dict[int, int] = {}
+        self.records = 0
 
     def missing_records(self, targets: Mapping[int, int]) -> int:
         """How many records are missing up to `targets`, the next offset of each partition."""
@@ -93,4 +94,5 @@ class Replayer:
 
     def _advance(self, partition: int, batch: list[LogRecord]) -> None:
         self.offsets[partition] = batch[-1].offset + 1
-        self._on_progress(len(batch))
+        self.records += len(batch)
+        self.on_progress(self.records)

@@ -90,14 +90,12 @@ INNER JOIN memory_events AS undo ON taken_back.event_id = undo.undoes;
 SELECT
     happened.event_id,
     happened.event,
-    happened.partition,
-    happened.log_offset,
-    happened.ordinal,
+    ARRAY[happened.partition, happened.log_offset, happened.ordinal] AS position,
     happened.source_id,
     happened.occurred_at,
-    coalesce(happened.payload -> 'fact' ->> 'text', happened.payload -> 'statement' ->> 'text') AS said,
-    (happened.payload -> 'fact' ->> 'fact_id')::uuid AS brought,
-    changed.fact_ids AS changed,
+    coalesce(happened.payload -> 'fact' ->> 'text', happened.payload -> 'statement' ->> 'text') AS statement_text,
+    (happened.payload -> 'fact' ->> 'fact_id')::uuid AS new_fact_id,
+    changed.fact_ids AS changed_fact_ids,
     array_remove(
         happened.fact_id
         || happened.targets
@@ -105,14 +103,12 @@ SELECT
         || root.fact_id
         || root.targets
         || (root.payload ->> 'ended_by')::uuid, NULL
-    ) AS named,
-    root.event_id AS root_id,
-    root.event AS root_event,
-    root.partition AS root_partition,
-    root.log_offset AS root_offset,
-    root.ordinal AS root_ordinal,
-    happened.undoes IS NULL OR happened.payload ->> 'reinstated' IS NOT NULL AS turns_on,
-    coalesce(turned.event_id, root.event_id) AS latest
+    ) AS named_fact_ids,
+    root.event_id AS original_id,
+    root.event AS original_event,
+    ARRAY[root.partition, root.log_offset, root.ordinal] AS original_position,
+    happened.undoes IS NULL OR happened.payload ->> 'reinstated' IS NOT NULL AS enables,
+    coalesce(turned.event_id, root.event_id) AS latest_id
 FROM memory_events AS happened
 INNER JOIN memory_events AS root
     ON root.event_id = coalesce((happened.payload ->> 'reinstated')::uuid, happened.undoes, happened.event_id)

@@ -81,7 +81,6 @@ ORDER BY relation.since, fresh.ordinal, relation.fact_id, known.recorded_at, kno
 -- name: changes
 -- The events of a scope decided in a half-open interval, each with the new text and the texts it ended or touched.
 SELECT
-    e.event_id,
     e.event,
     e.payload ->> 'action' AS action,
     e.decided_at AS at,

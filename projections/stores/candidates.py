@@ -1,12 +1,12 @@
-"""What is known near a new fact, or of its key, in exactly its scope; and how a source and its scope stand."""
+"""Finds candidates of new facts: similar known facts of the scope, or of the same key; and the status of a source."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from functools import partial
-from typing import Any, Final
+from typing import Final
 
-from mnemolog.projections.db.pools import Pool, retry_while_unavailable
+from mnemolog.projections.db.pools import Pool
+from mnemolog.projections.db.store import Store
 from mnemolog.projections.sql import queries
 from mnemolog.schemas.facts import Candidate
 from mnemolog.schemas.policy import NO_POLICIES, StoredPolicies
@@ -17,7 +17,6 @@ from mnemolog.schemas.vector import Vector
 MAX_CANDIDATES_OF_KEY: Final = 5
 """How many facts of an equal key are candidates on top of the nearest ones."""
 
-_SQL: Final = queries("candidates")
 _CANDIDATE_COLUMNS: Final = (
     *("fact_id", "similarity", "text", "content_hash", "key", "value", "confidence", "true_from", "true_to"),
     *("valid_until", "category", "subject", "excerpt", "status", "authority", "unresolved", "single_valued"),
@@ -69,26 +68,24 @@ class SourceStatus:
         return self.attempt > 0
 
 
-class CandidateFinder:
-    """Looks up to `limit` nearest candidates for each new fact, and some of its key.
+class CandidateFinder(Store):
+    """Looks up to `limit` nearest candidates for each new fact, and some of its key."""
 
-    Every call waits while Postgres is away.
-    """
+    QUERIES = queries("candidates")
 
     def __init__(self, pool: Pool, *, limit: int = 10) -> None:
-        self._pool = pool
+        super().__init__(pool)
         self._limit = limit
 
     async def find(self, scope: Scope, queries: Sequence[CandidateQuery], *, at: datetime) -> CandidateLists:
         """The candidates of exactly `scope` for each of `queries`, at least one, in one round trip.
 
         A candidate is an active or pending fact with a cosine similarity of `min_similarity` or more to a vector of
-        the same
-        model, or with equal words, which count as 1, or with the wanted key. One of the latter whose vector cannot be
-        compared has similarity 0. Facts that had ended by `at` are none.
+        the same model, or with equal words, which count as 1, or with the wanted key. One of the latter whose vector
+        cannot be compared has similarity 0. Facts that had ended by `at` are left out.
         """
         parameters = {
-            **_columns(scope),
+            **scope.columns,
             "vectors": [item.vector for item in queries],
             "models": [item.vector.model for item in queries],
             "content_hashes": [item.content_hash for item in queries],
@@ -99,7 +96,7 @@ class CandidateFinder:
             "limit": self._limit,
             "limit_of_key": MAX_CANDIDATES_OF_KEY,
         }
-        rows = await retry_while_unavailable(partial(self._rows, "find_candidates", parameters), name="find_candidates")
+        rows = await self._rows("find_candidates", parameters)
         candidates: list[list[Candidate]] = [[] for _ in queries]
         for _, place, *fields in rows:
             if fields[0] is not None:
@@ -108,10 +105,9 @@ class CandidateFinder:
 
     async def source_status(self, owner: str, source_id: str, scope: Scope | None) -> SourceStatus:
         """How a source and its scope stand, in one round trip."""
-        parameters = {"owner": owner, "source_id": source_id, **_columns(scope)}
-        ((version, attempt, retryable, *rest),) = await retry_while_unavailable(
-            partial(self._rows, "source_status", parameters), name="source_status"
-        )
+        columns = dict(zip(SCOPE_FIELDS, scope_columns(scope), strict=True))
+        parameters = {"owner": owner, "source_id": source_id, **columns}
+        ((version, attempt, retryable, *rest),) = await self._rows("source_status", parameters)
         topic, partition, offset, last_end, *policies = rest
         return SourceStatus(
             scope_version=version,
@@ -121,12 +117,3 @@ class CandidateFinder:
             latest_key_end=last_end,
             policies=StoredPolicies.from_json(*policies),
         )
-
-    async def _rows(self, name: str, parameters: dict[str, Any]) -> list[tuple[Any, ...]]:
-        async with self._pool.connection() as connection:
-            cursor = await connection.execute(_SQL[name], parameters, binary=True)
-            return await cursor.fetchall()
-
-
-def _columns(scope: Scope | None) -> dict[str, str]:
-    return dict(zip(SCOPE_FIELDS, scope_columns(scope), strict=True))

@@ -1,26 +1,28 @@
-"""What events did to facts, as it is in the tables: all that taking them back has to know."""
+"""Event history of facts: the input of an undo."""
 
 from collections.abc import Sequence
-from functools import partial
-from typing import Any, Final
+from typing import Any
 from uuid import UUID
 
-from mnemolog.projections.db.pools import Pool, retry_while_unavailable
+from psycopg.rows import dict_row
+
+from mnemolog.projections.db.pools import Pool
+from mnemolog.projections.db.store import Store
 from mnemolog.projections.sql import queries
-from mnemolog.projections.stores.facts import STATE_COLUMNS, FactStore
+from mnemolog.projections.stores.facts import FactStore
 from mnemolog.schemas.command import Undo
-from mnemolog.schemas.events import FactState
+from mnemolog.schemas.facts import FactState
 from mnemolog.schemas.scope import Scope
 from mnemolog.schemas.stored import EventHistory, FormerState, LoggedEvent, OriginalDecision
 
-_SQL: Final = queries("event_history")
 
+class EventHistoryStore(Store):
+    """Reads the event history of facts."""
 
-class EventHistoryStore:
-    """Reads the past of facts; each call waits while Postgres is away."""
+    QUERIES = queries("event_history")
 
     def __init__(self, pool: Pool, facts: FactStore) -> None:
-        self._pool = pool
+        super().__init__(pool)
         self._facts = facts
 
     async def undo_targets(self, scope: Scope, undo: Undo, *, limit: int) -> list[LoggedEvent]:
@@ -41,24 +43,17 @@ class EventHistoryStore:
         asked = {**scope.columns, "fact_ids": list(fact_ids)}
         touching = [row[0] for row in await self._rows("events_touching", asked)]
         former: dict[UUID, list[FormerState]] = {}
-        for fact_id, event_id, *standing in await self._rows("former_states", asked):
-            state = FormerState(event_id=event_id, state=FactState(**dict(zip(STATE_COLUMNS, standing, strict=True))))
-            former.setdefault(fact_id, []).append(state)
+        for row in await self._rows("former_states", asked, make=dict_row):
+            states = former.setdefault(row.pop("fact_id"), [])
+            states.append(FormerState(event_id=row.pop("event_id"), state=FactState(**row)))
         return EventHistory(
             facts=await self._facts.facts(fact_ids), former_states=former, events=await self.events(touching)
         )
 
     async def events(self, event_ids: Sequence[UUID]) -> list[LoggedEvent]:
         """These events, in the log's order."""
-        rows = await self._rows("events", {"event_ids": list(event_ids)}) if event_ids else []
+        rows = await self._rows("events", {"event_ids": list(event_ids)}, make=dict_row) if event_ids else []
         return [_logged_event(row) for row in rows]
-
-    async def _rows(self, name: str, parameters: dict[str, Any]) -> list[tuple[Any, ...]]:
-        return await retry_while_unavailable(partial(self._fetch, name, parameters), name=name)
-
-    async def _fetch(self, name: str, parameters: dict[str, Any]) -> list[tuple[Any, ...]]:
-        async with self._pool.connection() as connection:
-            return await (await connection.execute(_SQL[name], parameters, binary=True)).fetchall()
 
 
 def _target_query(undo: Undo) -> str:
@@ -67,22 +62,11 @@ def _target_query(undo: Undo) -> str:
     return "by_source" if undo.source_id is not None else "by_model"
 
 
-def _logged_event(row: tuple[Any, ...]) -> LoggedEvent:
-    event_id, event, partition, offset, ordinal, source_id, occurred_at, said, brought, changed, named, *rest = row
-    root_id, root_event, root_partition, root_offset, root_ordinal, turns_on, latest = rest
-    return LoggedEvent(
-        event_id=event_id,
-        event=event,
-        position=(partition, offset, ordinal),
-        source_id=source_id,
-        occurred_at=occurred_at,
-        original=OriginalDecision(
-            event_id=root_id, event=root_event, position=(root_partition, root_offset, root_ordinal)
-        ),
-        enables=turns_on,
-        latest_id=latest,
-        statement_text=said,
-        new_fact_id=brought,
-        changed_fact_ids=frozenset(changed),
-        named_fact_ids=frozenset(named),
+def _logged_event(row: dict[str, Any]) -> LoggedEvent:
+    original = OriginalDecision(
+        event_id=row.pop("original_id"),
+        event=row.pop("original_event"),
+        position=tuple(row.pop("original_position")),
     )
+    fact_ids = {name: frozenset(row[name]) for name in ("changed_fact_ids", "named_fact_ids")}
+    return LoggedEvent(**row | fact_ids | {"position": tuple(row["position"])}, original=original)

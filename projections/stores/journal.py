@@ -1,15 +1,14 @@
-"""Every record of `conversation_turns` as it came in: nothing accepted is forgotten, whatever becomes of it."""
+"""Writes every record of `conversation_turns` to the table `turn_journal` before anything else happens to it."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from functools import partial
 from typing import Any, Final
 
 import orjson
 from pydantic_core import to_json
 
-from mnemolog.projections.db.pools import Pool, retry_while_unavailable
+from mnemolog.projections.db.store import Store
 from mnemolog.projections.sql import queries
 from mnemolog.schemas.admission import Refusal
 from mnemolog.schemas.scope import SCOPE_FIELDS, scope_columns
@@ -20,7 +19,7 @@ _SQL: Final = queries("journal")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JournalEntry:
-    """One record: what the door said of it, where it lies, and the broker's time of it.
+    """One record: the turn or the refusal in it, its place in the topic, and the broker's time of it.
 
     `value` are its bytes; of a refused record they are kept where they are JSON.
     """
@@ -33,41 +32,29 @@ class JournalEntry:
     value: bytes | None = None
 
 
-class Journal:
+class Journal(Store):
     """The table `turn_journal`."""
 
-    def __init__(self, pool: Pool) -> None:
-        self._pool = pool
-
     async def record(self, entries: Sequence[JournalEntry]) -> None:
-        """Keep `entries`; one whose source is kept already changes nothing. Waits while Postgres is away."""
+        """Keep `entries`; one whose source is kept already changes nothing."""
         if entries:
-            await retry_while_unavailable(partial(self._record, entries), name="journal")
-
-    async def _record(self, entries: Sequence[JournalEntry]) -> None:
-        rows = [_row(entry) for entry in entries]
-        columns = {name: [row[name] for row in rows] for name in rows[0]}
-        async with self._pool.connection() as connection:
-            await connection.execute(_SQL["record"], columns)
+            rows = [_row(entry) for entry in entries]
+            columns = {name: [row[name] for row in rows] for name in rows[0]}
+            await self._run("journal", lambda connection: connection.execute(_SQL["record"], columns))
 
 
 def _row(entry: JournalEntry) -> dict[str, Any]:
-    verdict = entry.parsed
-    owner, source_id = (
-        (verdict.scope.owner, verdict.turn_id)
-        if isinstance(verdict, Turn)
-        else (verdict.scope.owner if verdict.scope else verdict.source_id, verdict.source_id)
-    )
-    scope = scope_columns(verdict.scope)
+    parsed = entry.parsed
+    source_id = parsed.turn_id if isinstance(parsed, Turn) else parsed.source_id
     return {
-        "owner": owner,
+        "owner": parsed.scope.owner if parsed.scope else source_id,
         "source_id": source_id,
-        **dict(zip(SCOPE_FIELDS, scope, strict=True)),
+        **dict(zip(SCOPE_FIELDS, scope_columns(parsed.scope), strict=True)),
         "topic": entry.topic,
         "partition": entry.partition,
         "log_offset": entry.offset,
         "published_at": entry.published_at,
-        **(_turn_columns(verdict) if isinstance(verdict, Turn) else _refusal_columns(verdict, entry.value)),
+        **(_turn_columns(parsed) if isinstance(parsed, Turn) else _refusal_columns(parsed, entry.value)),
     }
 
 

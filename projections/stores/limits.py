@@ -6,24 +6,27 @@ reserves what it is about to use before it is committed, and counts until its co
 
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
-from functools import partial
 from typing import Any, Final
 
 from psycopg import AsyncConnection
 from psycopg.rows import TupleRow
 
-from mnemolog.projections.db.pools import Pool, retry_while_unavailable
+from mnemolog.projections.db.fetch import fetch_value
+from mnemolog.projections.db.store import Store
 from mnemolog.projections.sql import queries
-from mnemolog.schemas.limits import (
+from mnemolog.schemas.policy import (
     COUNTED_LIMITS,
     LEVELS,
+    EffectivePolicy,
+    Level,
+    LimitHit,
+    Limits,
     TurnUsage,
     UsageCounts,
     counted_levels,
     exceeded_limit,
     exhausted_limit,
 )
-from mnemolog.schemas.policy import EffectivePolicy, Level, LimitHit, Limits
 from mnemolog.schemas.scope import Scope
 
 LIMIT_LOCK: Final = 0x6D6E_0003
@@ -52,21 +55,15 @@ async def find_exhausted_limit(
 async def is_received(connection: AsyncConnection[TupleRow], owner: str, source_id: str) -> bool:
     """Whether publishing a turn again does nothing: it is under way, or was decided and may not be tried again."""
     asked = {"owner": owner, "source_id": source_id}
-    row = await (await connection.execute(_SQL["is_received"], asked)).fetchone()
-    return row is not None and bool(row[0])
+    return bool(await fetch_value(connection, _SQL["is_received"], asked))
 
 
-class LimitReservations:
-    """Lets turns through under the limits of their scope and tenant; every call waits while Postgres is away."""
-
-    def __init__(self, pool: Pool) -> None:
-        self._pool = pool
+class LimitReservations(Store):
+    """Lets turns through under the limits of their scope and tenant."""
 
     async def exhausted_limit(self, scope: Scope, rules: EffectivePolicy, at: datetime) -> LimitHit | None:
         """As `find_exhausted_limit`."""
-        if not counted_levels(rules):
-            return None
-        return await retry_while_unavailable(partial(self._exhausted_limit, scope, rules, at), name="limits")
+        return await self._run("limits", find_exhausted_limit, scope, rules, at) if counted_levels(rules) else None
 
     async def reserve(self, usage: TurnUsage, rules: EffectivePolicy) -> LimitHit | None:
         """The first limit that `usage` would break; without one it is reserved and counts from now on.
@@ -76,54 +73,49 @@ class LimitReservations:
         no limit is set.
         """
         asked = counted_levels(rules)
-        if "scope" in asked:
-            hit = await retry_while_unavailable(partial(self._check, usage, {"scope": asked["scope"]}), name="limits")
-            if hit is not None:
-                return hit
-        if "tenant" not in asked:
-            return None
-        return await retry_while_unavailable(partial(self._reserve, usage, asked["tenant"]), name="reserve")
+        tenant_limits = asked.pop("tenant", None)
+        if asked and (hit := await self._run("limits", _exceeded_limit, usage, asked)):
+            return hit
+        return await self._run("reserve", _reserve, usage, tenant_limits) if tenant_limits else None
 
     async def check(self, usage: TurnUsage, rules: EffectivePolicy) -> LimitHit | None:
         """As `reserve`, as far as the tables know, and nothing is reserved."""
         asked = counted_levels(rules)
-        return await retry_while_unavailable(partial(self._check, usage, asked), name="limits") if asked else None
+        return await self._run("limits", _exceeded_limit, usage, asked) if asked else None
 
-    async def _exhausted_limit(self, scope: Scope, rules: EffectivePolicy, at: datetime) -> LimitHit | None:
-        async with self._pool.connection() as connection:
-            return await find_exhausted_limit(connection, scope, rules, at)
 
-    async def _check(self, usage: TurnUsage, asked: Mapping[Level, Limits]) -> LimitHit | None:
-        given = {"owner": usage.owner, "source_id": usage.source_id, **_periods(usage.published_at)}
-        async with self._pool.connection() as connection:
-            used = await _usage(connection, usage.scope, asked, given)
-        hits = (exceeded_limit(level, asked[level], used[level], usage.counts) for level in asked)
-        return next((hit for hit in hits if hit is not None), None)
+async def _exceeded_limit(
+    connection: AsyncConnection[TupleRow], usage: TurnUsage, asked: Mapping[Level, Limits]
+) -> LimitHit | None:
+    given = {"owner": usage.owner, "source_id": usage.source_id, **_periods(usage.published_at)}
+    used = await _usage(connection, usage.scope, asked, given)
+    hits = (exceeded_limit(level, asked[level], used[level], usage.counts) for level in asked)
+    return next((hit for hit in hits if hit is not None), None)
 
-    async def _reserve(self, usage: TurnUsage, limits: Limits) -> LimitHit | None:
-        parameters = {
-            "lock": LIMIT_LOCK,
-            "tenant": usage.scope.tenant,
-            "owner": usage.owner,
-            "source_id": usage.source_id,
-            "published_at": usage.published_at,
-            "facts": max(usage.facts, 0),
-            "tokens": usage.tokens,
-            "max_facts": limits.active_facts,
-            "max_turns": limits.turns_per_minute,
-            "max_tokens": limits.tokens_per_day,
-            "retention": RESERVATION_RETENTION,
-            **_periods(usage.published_at),
-        }
-        async with self._pool.connection() as connection:
-            # The commit is sent along: while the tenant is locked, nobody waits for this process's loop.
-            async with connection.pipeline(), connection.transaction():
-                await connection.execute(_SQL["lock_tenant"], parameters)
-                cursor = await connection.execute(_SQL["reserve"], parameters)
-            ((facts, turns, tokens, reserved),) = await cursor.fetchall()
-        if reserved:
-            return None
-        return exceeded_limit("tenant", limits, UsageCounts(facts=facts, turns=turns, tokens=tokens), usage.counts)
+
+async def _reserve(connection: AsyncConnection[TupleRow], usage: TurnUsage, limits: Limits) -> LimitHit | None:
+    parameters = {
+        "lock": LIMIT_LOCK,
+        "tenant": usage.scope.tenant,
+        "owner": usage.owner,
+        "source_id": usage.source_id,
+        "published_at": usage.published_at,
+        "facts": max(usage.facts, 0),
+        "tokens": usage.tokens,
+        "max_facts": limits.active_facts,
+        "max_turns": limits.turns_per_minute,
+        "max_tokens": limits.tokens_per_day,
+        "retention": RESERVATION_RETENTION,
+        **_periods(usage.published_at),
+    }
+    # The commit is sent along: while the tenant is locked, nobody waits for this process's loop.
+    async with connection.pipeline(), connection.transaction():
+        await connection.execute(_SQL["lock_tenant"], parameters)
+        cursor = await connection.execute(_SQL["reserve"], parameters)
+    ((facts, turns, tokens, reserved),) = await cursor.fetchall()
+    if reserved:
+        return None
+    return exceeded_limit("tenant", limits, UsageCounts(facts=facts, turns=turns, tokens=tokens), usage.counts)
 
 
 async def _usage(

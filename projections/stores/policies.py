@@ -1,12 +1,11 @@
-"""Which rules hold: what operators have set for a tenant and for a scope, over what is configured."""
+"""Reads the policies that were set for a tenant and a scope."""
 
-from functools import partial
 from typing import Final
 
 from psycopg import AsyncConnection
 from psycopg.rows import TupleRow
 
-from mnemolog.projections.db.pools import Pool, retry_while_unavailable
+from mnemolog.projections.db.store import Store
 from mnemolog.projections.sql import queries
 from mnemolog.schemas.policy import EffectivePolicy, StoredPolicies
 from mnemolog.schemas.scope import Scope
@@ -14,19 +13,12 @@ from mnemolog.schemas.scope import Scope
 _SQL: Final = queries("policies")
 
 
-class PolicyStore:
-    """Reads policies; every call is one round trip and waits while Postgres is away."""
-
-    def __init__(self, pool: Pool) -> None:
-        self._pool = pool
+class PolicyStore(Store):
+    """Reads policies; every call is one round trip."""
 
     async def effective_policy(self, scope: Scope, defaults: EffectivePolicy) -> EffectivePolicy:
         """What holds for `scope` as of now, where `defaults` are configured."""
-        return (await retry_while_unavailable(partial(self._fetch_policies, scope), name="policies")).overlay(defaults)
-
-    async def _fetch_policies(self, scope: Scope) -> StoredPolicies:
-        async with self._pool.connection() as connection:
-            return await fetch_policies(connection, scope)
+        return (await self._run("policies", fetch_policies, scope)).overlay(defaults)
 
 
 async def fetch_policies(conn: AsyncConnection[TupleRow], scope: Scope) -> StoredPolicies:

@@ -1,7 +1,7 @@
-"""What a commit does to the tables: a pure function. The projector and the rebuild both live on it.
+"""Checks which facts an event may change and builds the rows of a commit (pure); used by projector and rebuild.
 
-No clock, no randomness, no input or output: the same log gives the same rows, today and in ten years. What each event
-does to the facts it names is in `effects`; here is which of them it may touch, and the rows of it all.
+No clock, no randomness, no input or output: the same log always gives the same rows. How an event changes the state of
+a fact is in `effects`.
 """
 
 from collections.abc import Iterator
@@ -38,21 +38,16 @@ from mnemolog.projections.write.rows import (
 from mnemolog.projections.write.state import FoldState, attempt_of, source_of
 from mnemolog.schemas.command import tenant_scope
 from mnemolog.schemas.commit import Commit
-from mnemolog.schemas.events import (
-    DecisionUndone,
-    FactPending,
-    MemoryEvent,
-    PolicySet,
-)
+from mnemolog.schemas.events import DecisionUndone, FactPending, MemoryEvent, PolicySet
 from mnemolog.schemas.scope import scope_columns
 
 
 def fold(state: FoldState, commit: Commit, position: LogPosition, record: bytes) -> Changes:
-    """What `commit`, whose bytes are `record`, changes where the tables stand at `state`.
+    """What `commit`, whose bytes are `record`, changes in tables at `state`.
 
-    The first commit of a source is applied, and the next attempt of one that is retryable; any other is a
-    rejection and nothing else. A target that does not stand as the decision saw it stays as it is; a new fact then
-    stands beside it, marked stale.
+    The first commit of a source is applied, and the next attempt of one that is retryable; any other is a rejection
+    and nothing else. A target that is not as the decision saw it is left as it is; a new fact is then added beside it,
+    marked stale.
     """
     last = state.applied.get(source_of(commit))
     if last and not (last.retryable and attempt_of(commit).number == last.number + 1):
@@ -123,7 +118,7 @@ class _CommitFold:
         return merge_changes((*self._parts, own))
 
     def _apply_to_targets(self, event: MemoryEvent, sound: FactStates) -> Iterator[FormerStateRow]:
-        """Let the event change its targets; gives how each of those that changed stood before."""
+        """Let the event change its targets; gives the former state of each that changed."""
         raised = event.confirmed_id
         after = states_after(event, sound, self._times, raises_confidence=raised not in self._confirmed)
         if raised in sound:
@@ -170,7 +165,7 @@ class _CommitFold:
         )
 
     def _settlements(self, event: MemoryEvent, former: tuple[FormerStateRow, ...]) -> Iterator[SettlementRow]:
-        """What became of facts that were pending, and which of them are so again."""
+        """What became of facts that were pending, and which of them are pending again."""
         for row in former:
             status = self._fact(row.fact_id).state.status
             if (row.state.status == "pending_confirmation") == (status == "pending_confirmation"):
@@ -183,7 +178,7 @@ class _CommitFold:
             )
 
     def _undone(self, event: MemoryEvent, sound: FactStates) -> Iterator[UndoneRow]:
-        """What an undo takes back is not in effect; what that had taken back is again."""
+        """What is undone is no longer in effect; what that had undone is again."""
         if not isinstance(event, DecisionUndone) or (event.reversals and not sound):
             return
         since = self._times.decided_at
@@ -205,22 +200,22 @@ class _CommitFold:
     def _rejections(
         self, event: MemoryEvent, faults: dict[UUID, tuple[RejectionReason, str]]
     ) -> Iterator[RejectionRow]:
-        told = "; ".join(f"{target} {text}" for target, (_, text) in faults.items())
+        detail = "; ".join(f"{target} {text}" for target, (_, text) in faults.items())
         foreign = any(reason == "foreign_target" for reason, _ in faults.values())
         if not self._may_set_policy(event):
-            told, foreign = "the policy of a tenant is set in the scope of its policies alone", True
-        if told:
+            detail, foreign = "the policy of a tenant is set in the scope of its policies alone", True
+        if detail:
             yield RejectionRow(
                 position=self._position,
                 item=event.ordinal + 1,
                 owner=self._commit.owner,
                 source_id=self._commit.source_id,
                 reason="foreign_target" if foreign else "stale_target",
-                detail=told,
+                detail=detail,
             )
 
     def _target_faults(self, event: MemoryEvent) -> Iterator[tuple[UUID, tuple[RejectionReason, str]]]:
-        """The targets that do not stand as the decision saw them."""
+        """The named facts that are not as the decision saw them."""
         for target in event.named_ids:
             fact = self._known.get(target) or self._state.facts.get(target)
             if fact is None:
@@ -235,7 +230,7 @@ class _CommitFold:
 
 
 def _settlement(state: TimedFactState) -> Settlement:
-    """What became of a pending fact that stands so now."""
+    """What became of a pending fact that is in this state now."""
     match state.status:
         case "active":
             return "confirmed"

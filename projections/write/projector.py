@@ -3,7 +3,6 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import partial
 from time import perf_counter
 from typing import Final
 
@@ -13,7 +12,8 @@ from psycopg import AsyncCursor
 from psycopg.rows import TupleRow
 
 from mnemolog.projections import metrics
-from mnemolog.projections.db.pools import Pool, retry_while_unavailable
+from mnemolog.projections.db.pools import Pool
+from mnemolog.projections.db.store import Store
 from mnemolog.projections.errors import LogChangedError, LogGapError, ProjectionError
 from mnemolog.projections.sql import queries
 from mnemolog.projections.write.change_counts import count_changes
@@ -62,23 +62,25 @@ class BatchResult:
     skipped: int
 
 
-class Projector:
+class Projector(Store):
     """Folds the log into the live tables. Several at once are safe, of one partition too."""
 
+    QUERIES = queries("projector")
+
     def __init__(self, pool: Pool, *, clock: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:
-        self._pool = pool
+        super().__init__(pool)
         self._clock = clock
 
     async def apply(self, partition: int, records: Sequence[LogRecord]) -> BatchResult:
         """Fold consecutive records of one partition; all of them are in the tables when this returns.
 
-        Records that were folded before are skipped. Waits while Postgres is away. Raises `LogGapError` where
+        Records that were folded before are skipped. Raises `LogGapError` where
         records are missing before or between these, `LogChangedError` where one had other bytes when it was
         folded, and `mnemolog.schemas.errors.UnsupportedVersionError` for a commit of a newer program: each stops the
         projection, and nothing of the batch is written.
         """
         started = perf_counter()
-        applied = await retry_while_unavailable(partial(self._apply, partition, records), name="project")
+        applied = await self._run("project", project_batch, partition, records)
         metrics.BATCH_SECONDS.observe(perf_counter() - started)
         metrics.BATCH_RECORDS.observe(len(records))
         metrics.REPEATED_RECORDS.inc(applied.skipped)
@@ -87,16 +89,7 @@ class Projector:
 
     async def next_offsets(self) -> dict[int, int]:
         """Per partition the offset of the next commit to fold; a partition that is not there is at 0."""
-        return await retry_while_unavailable(self._next_offsets, name="next_offsets")
-
-    async def _next_offsets(self) -> dict[int, int]:
-        async with self._pool.connection() as connection:
-            cursor = await connection.execute(_SQL["next_offsets"])
-            return dict(await cursor.fetchall())
-
-    async def _apply(self, partition: int, records: Sequence[LogRecord]) -> BatchResult:
-        async with self._pool.connection() as connection:
-            return await project_batch(connection, partition, records)
+        return dict(await self._rows("next_offsets", {}))
 
 
 async def project_batch(connection: Connection, partition: int, records: Sequence[LogRecord]) -> BatchResult:
@@ -105,7 +98,7 @@ async def project_batch(connection: Connection, partition: int, records: Sequenc
     try:
         return await _project_in_transaction(connection, partition, readings)
     except UNSTORABLE_ERRORS as error:
-        log.warning("batch_folded_singly", partition=partition, records=len(records), error=str(error))
+        log.warning("batch_retried_one_by_one", partition=partition, records=len(records), error=str(error))
     return await _project_one_by_one(connection, partition, readings)
 
 

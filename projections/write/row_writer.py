@@ -1,10 +1,11 @@
-"""Many rows at once: what a fold needs from the tables, and what it made into them.
+"""Loads the state that a fold needs, and writes the rows that it made, in bulk.
 
 Works in the schema that comes first in the connection's search_path, so that a rebuild uses it as well.
-The connection has to know halfvec (`mnemolog.projections.db.pools.prepare`).
+The connection has to know halfvec (`mnemolog.projections.db.pools.prepare_connection`).
 """
 
 from collections.abc import Iterable, Sequence
+from operator import attrgetter
 from typing import Any, Final
 
 from psycopg import AsyncConnection
@@ -21,16 +22,15 @@ from mnemolog.projections.write.rows import (
     FormerStateRow,
     KnownFact,
     PendingRow,
-    PolicyRow,
     RejectionRow,
     RelationRow,
     SettlementRow,
     TimedFactState,
-    UndoneRow,
 )
 from mnemolog.projections.write.state import FoldState, LastAttempt, fact_ids_of_commits, source_of
 from mnemolog.schemas.commit import Commit
-from mnemolog.schemas.events import DecisionUndone, FactState
+from mnemolog.schemas.events import DecisionUndone
+from mnemolog.schemas.facts import FactState
 from mnemolog.schemas.scope import SCOPE_FIELDS, ScopeColumns, scope_columns
 
 Connection = AsyncConnection[TupleRow]
@@ -70,11 +70,12 @@ _PENDING_TYPES: Final = [
     *_SCOPE_TYPES,
     *["uuid", "uuid[]", "text", "timestamptz", "text", "bool", "timestamptz", "timestamptz", "text", "uuid"],
 ]
+_STATE_PATHS: Final = {name: f"state.{name}" for name in TimedFactState.__slots__}
 _REJECTION_TYPES: Final = ["int4", "int8", "int4", "text", "text", "text", "text", "bytea"]
 
 
 async def load_state(connection: Connection, commits: Sequence[Commit]) -> FoldState:
-    """What a fold of `commits` has to know; inside a pipeline that is one round trip."""
+    """The state that a fold of `commits` needs; inside a pipeline that is one round trip."""
     sources = [source_of(commit) for commit in commits]
     owners, source_ids = [owner for owner, _ in sources], [source_id for _, source_id in sources]
     asked = {"owners": owners, "source_ids": source_ids}
@@ -109,25 +110,24 @@ async def copy_rows(connection: Connection, changes: Changes) -> None:
 
 
 async def update_rows(connection: Connection, changes: Changes) -> None:
-    """Write what changed of rows that stood before, and the versions of the scopes."""
+    """Update the rows that were there before, and the versions of the scopes."""
     if changes.updates:
-        await connection.execute(_SQL["update_facts"], _updates(changes.updates))
+        await connection.execute(_SQL["update_facts"], _columns(changes.updates, "fact_id", **_STATE_PATHS))
     if changes.settlements:
         await connection.execute(_SQL["settle_pending"], _settlements(changes.settlements))
     if undone := [row for row in changes.undone if row.undone_by is not None]:
-        await connection.execute(_SQL["undo_events"], _undone(undone))
+        await connection.execute(_SQL["undo_events"], _columns(undone, "event_id", "undone_by", "since"))
     if reinstated := [row.event_id for row in changes.undone if row.undone_by is None]:
         await connection.execute(_SQL["reinstate_events"], {"event_id": reinstated})
     if changes.policies:
-        await connection.execute(_SQL["set_policies"], _policies(changes.policies))
+        columns = _columns(changes.policies, "since", event_id="event.event_id")
+        policies = [row.event.policy.model_dump_json() for row in changes.policies]
+        scopes = _scopes([row.scope for row in changes.policies])
+        await connection.execute(_SQL["set_policies"], {**columns, "policy": policies, **scopes})
     if changes.scope_increments:
-        steps = {
-            "owner": [step.owner for step in changes.scope_increments],
-            "commits": [step.commits for step in changes.scope_increments],
-        }
-        await connection.execute(
-            _SQL["step_scopes"], steps | _scopes([step.scope for step in changes.scope_increments])
-        )
+        steps = _columns(changes.scope_increments, "owner", "commits")
+        scopes = _scopes([step.scope for step in changes.scope_increments])
+        await connection.execute(_SQL["step_scopes"], {**steps, **scopes})
 
 
 async def refresh_profiles(connection: Connection, scopes: Sequence[ScopeColumns]) -> None:
@@ -203,8 +203,8 @@ def _fact_row(row: FactRow) -> Row:
 
 
 def _former_state_row(row: FormerStateRow) -> Row:
-    standing = (getattr(row.state, name) for name in FactState.model_fields)
-    return (row.fact_id, row.event_id, row.state.state_since, row.until, *standing)
+    state = (getattr(row.state, name) for name in FactState.model_fields)
+    return (row.fact_id, row.event_id, row.state.state_since, row.until, *state)
 
 
 def _relation_row(row: RelationRow) -> Row:
@@ -228,38 +228,23 @@ def _rejection_row(row: RejectionRow) -> Row:
     return (*where, row.owner, row.source_id, row.reason, row.detail, row.record)
 
 
-def _updates(updates: Sequence[KnownFact]) -> dict[str, list[Any]]:
-    names = TimedFactState.__slots__
-    columns: dict[str, list[Any]] = {name: [getattr(known.state, name) for known in updates] for name in names}
-    return {"fact_id": [known.fact_id for known in updates], **columns}
+def _columns(rows: Sequence[Any], *names: str, **paths: str) -> dict[str, list[Any]]:
+    """The columns of `rows` as parameters of a query: attributes by name, and column=path of an inner attribute."""
+    all_paths = {name: name for name in names} | paths
+    return {column: list(map(attrgetter(path), rows)) for column, path in all_paths.items()}
 
 
 def _settlements(settlements: Sequence[SettlementRow]) -> dict[str, list[Any]]:
     return {
-        "fact_id": [row.fact_id for row in settlements],
+        **_columns(settlements, "fact_id", "settlement"),
         "settled_at": [row.at if row.settlement else None for row in settlements],
-        "settlement": [row.settlement for row in settlements],
         "settled_by": [row.event_id if row.settlement else None for row in settlements],
     }
 
 
-def _undone(rows: Sequence[UndoneRow]) -> dict[str, list[Any]]:
-    return {name: [getattr(row, name) for row in rows] for name in ("event_id", "undone_by", "since")}
-
-
-def _policies(rows: Sequence[PolicyRow]) -> dict[str, list[Any]]:
-    said: dict[str, list[Any]] = {
-        "policy": [row.event.policy.model_dump_json() for row in rows],
-        "event_id": [row.event.event_id for row in rows],
-        "since": [row.since for row in rows],
-    }
-    return said | _scopes([row.scope for row in rows])
-
-
 def _known_fact(row: TupleRow) -> KnownFact:
-    fact_id, tenant, user_id, agent_id, app_id, run_id, *state = row
-    fields = dict(zip(TimedFactState.__slots__, state, strict=True))
-    return KnownFact(fact_id=fact_id, scope=(tenant, user_id, agent_id, app_id, run_id), state=TimedFactState(**fields))
+    fields = dict(zip(TimedFactState.__slots__, row[6:], strict=True))
+    return KnownFact(fact_id=row[0], scope=_scope_columns(row[1:6]), state=TimedFactState(**fields))
 
 
 def _scopes(scopes: Sequence[ScopeColumns]) -> dict[str, list[str]]:
@@ -273,8 +258,4 @@ def _scope_columns(row: TupleRow) -> ScopeColumns:
 
 def _jsonb(text: str | bytes) -> Jsonb:
     """JSON that is text already."""
-    return Jsonb(text, dumps=_identity)
-
-
-def _identity(text: Any) -> Any:
-    return text
+    return Jsonb(text, dumps=lambda given: given)

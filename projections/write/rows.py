@@ -1,14 +1,15 @@
 """The rows that a fold makes: values, not yet written anywhere."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from datetime import datetime
 from typing import Literal, Self
 from uuid import UUID
 
 from mnemolog.schemas.commit import Commit
-from mnemolog.schemas.events import FactPending, FactState, MemoryEvent, PolicySet, Relation
-from mnemolog.schemas.facts import FactStatus, NewFact
+from mnemolog.schemas.event import Relation
+from mnemolog.schemas.events import FactPending, MemoryEvent, PolicySet
+from mnemolog.schemas.facts import FactState, FactStatus, NewFact
 from mnemolog.schemas.scope import ScopeColumns
 
 RejectionReason = Literal["duplicate_source", "not_a_commit", "not_storable", "stale_target", "foreign_target"]
@@ -198,21 +199,20 @@ class Changes:
 def merge_changes(parts: Iterable[Changes]) -> Changes:
     """One set of changes that does what `parts` do one after another: each row is written once, as it ends up."""
     parts = tuple(parts)
-    updates = {known.fact_id: known for part in parts for known in part.updates}
-    settlements = {settled.fact_id: settled for part in parts for settled in part.settlements}
-    return Changes(
-        commits=tuple(row for part in parts for row in part.commits),
-        events=tuple(row for part in parts for row in part.events),
-        facts=tuple(_with_final_state(row, updates) for part in parts for row in part.facts),
-        updates=tuple(updates.values()),
-        former_states=tuple(row for part in parts for row in part.former_states),
-        relations=tuple(row for part in parts for row in part.relations),
-        pending=tuple(_with_settlement(row, settlements) for part in parts for row in part.pending),
+    every = Changes(
+        **{field.name: tuple(row for part in parts for row in getattr(part, field.name)) for field in fields(Changes)}
+    )
+    updates = {known.fact_id: known for known in every.updates}
+    settlements = {settled.fact_id: settled for settled in every.settlements}
+    return replace(
+        every,
+        facts=tuple(_with_final_state(row, updates) for row in every.facts),
+        updates=tuple(updates.values()),  # those that no new row has taken up
+        pending=tuple(_with_settlement(row, settlements) for row in every.pending),
         settlements=tuple(settlements.values()),
-        undone=tuple({row.event_id: row for part in parts for row in part.undone}.values()),
-        policies=tuple({row.scope: row for part in parts for row in part.policies}.values()),
-        scope_increments=_sum_increments(step for part in parts for step in part.scope_increments),
-        rejections=tuple(row for part in parts for row in part.rejections),
+        undone=tuple({row.event_id: row for row in every.undone}.values()),
+        policies=tuple({row.scope: row for row in every.policies}.values()),
+        scope_increments=_sum_increments(every.scope_increments),
     )
 
 

@@ -192,8 +192,9 @@ async def all_rows(db: ProjectedDatabase) -> dict[str, list[TupleRow]]:
 
 
 def test_no_migration_is_taken_back() -> None:
+    _, downgrade = revision.sql_revision("0002_projections.sql")
     with pytest.raises(DowngradeRefusedError, match="0002"):
-        revision.refuse_downgrade("0002")
+        downgrade()
 
 
 def test_queries_are_found_by_file_and_name() -> None:

@@ -119,7 +119,7 @@ async def test_what_decisions_left_behind_is_missed(db: ProjectedDatabase) -> No
     assert failed_checks(await audit(db.conn, now=NOW)) == [
         ("error", "1 facts wait for a confirmation without a row that says so, or the other way round"),
         ("error", "2 former states belong to no fact or no event"),
-        ("error", "1 events were taken back by no event"),
+        ("error", "1 events were undone by no event"),
     ]
 
 
