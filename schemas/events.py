@@ -5,98 +5,19 @@ entry in `scripts/vocabulary.py`.
 """
 
 from collections.abc import Mapping
-from datetime import datetime
-from typing import Annotated, ClassVar, Final, Literal, get_args
+from typing import Annotated, Final, Literal, get_args
 from uuid import UUID
 
 from pydantic import Field
 
-from mnemolog.schemas.base import Count, Fraction, Record, Text, Timestamp
-from mnemolog.schemas.facts import FactStatus, NewFact, Statement
+from mnemolog.schemas.base import Text, Timestamp
+from mnemolog.schemas.event import Event, Overwrite
+from mnemolog.schemas.facts import NewFact, Reversal, Statement
 from mnemolog.schemas.policy import Level, Policy
-from mnemolog.schemas.provenance import Decision, Guard, Verdict
+from mnemolog.schemas.provenance import Guard
 
 Targets = Annotated[tuple[UUID, ...], Field(min_length=1)]
-Overwrite = Literal["merge", "replace", "contradict", "retract", "expire"]
 ConflictAction = Literal["keep_both", "keep_old", "replace", "contradict"]
-Relation = Literal["extends", "similar"]
-OVERWRITE_OF_VERDICT: Final[Mapping[Verdict, Overwrite]] = {
-    "MERGE": "merge",
-    "REPLACE": "replace",
-    "CONTRADICT": "contradict",
-    "RETRACT": "retract",
-    "EXPIRE": "expire",
-}
-"""The verdicts that end their targets."""
-VERDICTS_WITH_END_TIME: Final[frozenset[Verdict]] = frozenset({"REPLACE", "RETRACT", "EXPIRE"})
-"""The verdicts that say when their targets end."""
-
-
-class Event(Record):
-    """What all events have in common; it is read from their fields `fact`, `statement`, `target` and `targets`."""
-
-    fixed_overwrite: ClassVar[Overwrite | None] = None
-    """How every event of the class ends its targets, where its name says so."""
-    relation: ClassVar[Relation | None] = None
-    """The relation of the new fact to the targets."""
-
-    event_id: UUID
-    ordinal: Count
-    decision: Decision
-
-    @property
-    def new_fact(self) -> NewFact | None:
-        """The fact that the event adds."""
-        fact: NewFact | None = getattr(self, "fact", None)
-        return fact
-
-    @property
-    def words(self) -> Statement | None:
-        """What was said that led to the event; None where a command or the timer had no words."""
-        statement: Statement | None = getattr(self, "statement", None)
-        return statement or self.new_fact
-
-    @property
-    def subject_id(self) -> UUID | None:
-        """The fact that the event is about: the new one, else the first that it names."""
-        return self.new_fact.fact_id if self.new_fact else next(iter(self.named_ids), None)
-
-    @property
-    def named_ids(self) -> tuple[UUID, ...]:
-        """The known facts that the event names, each once, the one that it is about first."""
-        return tuple(dict.fromkeys((*self._target_ids, *self.affected_ids)))
-
-    @property
-    def affected_ids(self) -> tuple[UUID, ...]:
-        """The known facts that the event compares with its subject or changes."""
-        targets: tuple[UUID, ...] = getattr(self, "targets", self._target_ids)
-        return targets
-
-    @property
-    def overwrite(self) -> Overwrite | None:
-        """How the event ends `affected_ids`; None where it ends none of them."""
-        return self.fixed_overwrite
-
-    @property
-    def end_time(self) -> datetime | None:
-        """When what the event ends ceases to be true; None where it does not say so."""
-        ended_at: datetime | None = getattr(self, "ended_at", None)
-        return ended_at
-
-    @property
-    def ended_ids(self) -> tuple[UUID, ...]:
-        """The facts that the event ends; late news has ended when it comes."""
-        return self.affected_ids if self.overwrite else ()
-
-    @property
-    def confirmed_id(self) -> UUID | None:
-        """The fact whose confidence the event raises."""
-        return None
-
-    @property
-    def _target_ids(self) -> tuple[UUID, ...]:
-        target: UUID | None = getattr(self, "target", None)
-        return () if target is None else (target,)
 
 
 class FactAdded(Event):
@@ -301,29 +222,6 @@ class ConflictResolved(Event):
     @property
     def ended_ids(self) -> tuple[UUID, ...]:
         return (self.target,) if self.action == "keep_old" else super().ended_ids
-
-
-class FactState(Record):
-    """All of a fact that events can change."""
-
-    status: FactStatus
-    confidence: Fraction
-    mention_count: Count
-    last_confirmed_at: Timestamp | None
-    true_to: Timestamp | None
-    closed_at: Timestamp | None
-    believed_from: Timestamp | None
-    believed_to: Timestamp | None
-    superseded_by: UUID | None
-    unresolved: bool
-
-
-class Reversal(Record):
-    """A fact that is `now` so stands again as `before`; without `before` it did not exist, and is undone."""
-
-    fact_id: UUID
-    now: FactStatus
-    before: FactState | None
 
 
 class DecisionUndone(Event):

@@ -6,7 +6,7 @@ from uuid import UUID
 
 from pydantic import Field
 
-from mnemolog.schemas.base import Fraction, Record, Text, Timestamp, normalise
+from mnemolog.schemas.base import Count, Fraction, Record, Text, Timestamp, normalise
 from mnemolog.schemas.vector import Vector
 
 Certainty = Literal["explicit", "strong", "weak", "speculation"]
@@ -136,6 +136,29 @@ class NewFact(ExtractedFact):
     speaker: Text | None = None
     authority: Authority = "extracted"
     vector: Vector
+
+
+class FactState(Record):
+    """All of a fact that events can change."""
+
+    status: FactStatus
+    confidence: Fraction
+    mention_count: Count
+    last_confirmed_at: Timestamp | None
+    true_to: Timestamp | None
+    closed_at: Timestamp | None
+    believed_from: Timestamp | None
+    believed_to: Timestamp | None
+    superseded_by: UUID | None
+    unresolved: bool
+
+
+class Reversal(Record):
+    """A fact that is `now` so stands again as `before`; without `before` it did not exist, and is undone."""
+
+    fact_id: UUID
+    now: FactStatus
+    before: FactState | None
 
 
 def content_hash(text: str) -> str:

@@ -1,15 +1,17 @@
-"""Values that decisions and commands read from the tables: known facts, and what events did to them."""
+"""Values that stages, decisions and commands read from tables: known facts, their events, and replies of models."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
-from mnemolog.schemas.events import FactState, Overwrite
-from mnemolog.schemas.facts import OPEN_STATUSES, Authority, ExtractedFact
+from mnemolog.schemas.event import Overwrite
+from mnemolog.schemas.facts import OPEN_STATUSES, Authority, ExtractedFact, FactState
 from mnemolog.schemas.provenance import FactSnapshot
 from mnemolog.schemas.scope import Scope
 
+ReplyKey = tuple[str, str, str, str]
+"""Owner, source id, stage and version of the prompt and model."""
 EventPosition = tuple[int, int, int]
 """Partition, offset and ordinal: events of one owner compare by it."""
 
@@ -146,3 +148,32 @@ class EventHistory:
     facts: Mapping[UUID, StoredFact]
     former_states: Mapping[UUID, Sequence[FormerState]]
     events: Sequence[LoggedEvent]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredReply:
+    """A model's reply to one attempt, stored before it is used; `reply` is its text."""
+
+    owner: str
+    source_id: str
+    stage: str
+    version: str
+    attempt: int
+    reply: str
+    model: str
+    input_tokens: int
+    output_tokens: int
+    milliseconds: float
+
+    @property
+    def key(self) -> ReplyKey:
+        return (self.owner, self.source_id, self.stage, self.version)
+
+    @property
+    def attempt_key(self) -> tuple[ReplyKey, int]:
+        """Identifies one reply."""
+        return self.key, self.attempt
+
+
+class ReplyNotStorableError(ValueError):
+    """The database refuses the content of a reply."""

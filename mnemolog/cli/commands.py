@@ -85,7 +85,7 @@ def delete_all(
     ] = None,
     yes: Annotated[bool, typer.Option("--yes", help="confirm")] = False,
 ) -> Change:
-    """Delete all facts of a scope, or those of a key or category. '*' does it in every scope that has any."""
+    """Delete all facts of a scope, or those of a key or category. '*' or '**' does it in every scope that has any."""
     if not yes:
         raise typer.BadParameter("this deletes every fact that matches; if that is meant, add --yes")
     return lambda client: client.delete_all(key=key, category=category)
@@ -132,7 +132,8 @@ def undo(
 ) -> Change:
     """Undo an event, a turn, a command (also an undo), or all that a model or prompt version decided.
 
-    Facts that it ended are active again. '*' goes with --model and --prompt-version: every scope where they decided.
+    Facts that it ended are active again. '*' and '**' go with --model and --prompt-version: every
+    scope where they decided.
     """
     if sum(aim is not None for aim in (event, turn, model or prompt)) != 1:
         raise typer.BadParameter("give one of --event, --turn, or --model/--prompt-version")

@@ -38,7 +38,7 @@ def _id_options(suffix: str) -> dict[str, Any]:
 
 
 EXACT_SCOPE: Final = _id_options("")
-ANY_SCOPE: Final = _id_options("; '*' for any")
+ANY_SCOPE: Final = _id_options("; '*' for any, '**' for any or none")
 
 
 def parse_time(text: str) -> datetime:

@@ -78,7 +78,7 @@ def unresolved() -> Query:
     return lambda client: client.unresolved()
 
 
-@query_command(results.show_quality, default_id="*")
+@query_command(results.show_quality, default_id="**")
 def quality(
     *,
     since: Annotated[datetime | None, time_option("--since", "a day, or ISO 8601; 30 days ago unless given")] = None,

@@ -12,7 +12,7 @@ from mnemolog.schemas.turn import Overrides
 
 
 class ScopeArgs(TypedDict, total=False):
-    """Whose memory: an id that is not given is not set there; where a method says so, "*" is any value."""
+    """Whose memory: an id that is not given is not set; where a method says so, "*" is any value, "**" also none."""
 
     tenant: str | None
     user_id: str | None
@@ -56,7 +56,7 @@ class CommandArgs(BoundArgs, total=False):
     command_id: str | None
 
 
-WHOLE_TENANT: Final[ScopeArgs] = {"user_id": "*", "agent_id": "*", "app_id": "*", "run_id": "*"}
+WHOLE_TENANT: Final[ScopeArgs] = {"user_id": "**", "agent_id": "**", "app_id": "**", "run_id": "**"}
 
 
 def scope_ids(arguments: Mapping[str, object]) -> dict[str, Any]:

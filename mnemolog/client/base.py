@@ -20,7 +20,7 @@ from mnemolog.client.query_embedder import QueryEmbedder
 from mnemolog.client.read_pool import ReadPool
 from mnemolog.client.turn_builder import Messages, build_turn
 from mnemolog.errors import NotConnectedError
-from mnemolog.projections.queries.scope_filter import ANY_VALUE
+from mnemolog.projections.queries.scope_filter import WILDCARDS
 from mnemolog.schemas.turn import Turn
 from mnemolog.settings import Settings, load_settings
 
@@ -184,8 +184,8 @@ def scoped(
     async def call(self: C, /, *args: P.args, **kwargs: P.kwargs) -> R:
         refuse_unknown(kwargs, known, method.__name__)
         bound = {name: value for name, value in self._scope.items() if name in known}
-        if bound.get("user_id") == ANY_VALUE and "agent_id" not in known:
-            del bound["user_id"]  # where a user only tells turns of one id apart, "*" names nobody
+        if bound.get("user_id") in WILDCARDS and "agent_id" not in known:
+            del bound["user_id"]  # where a user only tells turns of one id apart, a wildcard names nobody
         complete: dict[str, Any] = {**bound, **kwargs}
         complete["tenant"] = complete.get("tenant") or self._settings.tenant
         return await method(self, *args, **complete)

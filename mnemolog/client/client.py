@@ -30,7 +30,8 @@ class MemoryClient(QueryMixin, CommandMixin, DryRunMixin):
     `publish_timeout` is the seconds an acknowledgement may take. Use it in `async with`, or call `close`.
 
     Every method can raise `ServerUnavailableError`; queries raise `QueryError` for arguments that are not valid.
-    A query names its scope exactly: an id that is not given finds what was stored without it, "*" finds any.
+    A query names its scope exactly: an id that is not given finds what was stored without it, "*" finds any that is
+    set, "**" any or none.
     `memory.scope(user_id="alice")` is a client that has these ids in every call.
     """
 

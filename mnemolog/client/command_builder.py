@@ -11,7 +11,7 @@ import orjson
 from pydantic import BaseModel, ValidationError
 
 from mnemolog.errors import InvalidCommandError
-from mnemolog.projections.queries.scope_filter import ANY_VALUE
+from mnemolog.projections.queries.scope_filter import WILDCARDS
 from mnemolog.schemas.admission import Refusal, parse_command
 from mnemolog.schemas.command import Command
 from mnemolog.schemas.scope import SCOPE_FIELDS, Scope
@@ -34,7 +34,7 @@ class CommandDraft:
 
     @property
     def has_wildcard(self) -> bool:
-        return ANY_VALUE in self.scope_ids.values()
+        return not WILDCARDS.isdisjoint(self.scope_ids.values())
 
     def for_scope(self, scope: Scope) -> "CommandDraft":
         """The same command for one of the scopes that match, under an id that follows from both."""
@@ -65,10 +65,10 @@ def build_command(draft: CommandDraft) -> Command:
 
 
 def exact_scope(scope_ids: Mapping[str, str | None]) -> Scope:
-    """The scope that `scope_ids` names. Raises `InvalidCommandError` for "*" and where it names nobody."""
-    if ANY_VALUE in scope_ids.values():
+    """The scope that `scope_ids` names. Raises `InvalidCommandError` for "*" or "**" and where it names nobody."""
+    if not WILDCARDS.isdisjoint(scope_ids.values()):
         raise InvalidCommandError(
-            "this command takes one exact scope: give each id or leave it out; '*' is not allowed"
+            "this command takes one exact scope: give each id or leave it out; '*' and '**' are not allowed"
         )
     if scope_ids["user_id"] is None and scope_ids["agent_id"] is None:
         raise InvalidCommandError("give a user_id or an agent_id")

@@ -72,8 +72,8 @@ class CommandMixin(ClientBase):
     ) -> list[CommandReceipt]:
         """Delete every active or pending fact of a scope, or those of a key or category.
 
-        "*" stands for any value of an id: then there is one command for each scope that the tables know now, in the
-        list that is returned; with an exact scope it has one.
+        "*" stands for any value of an id, "**" also for none: then there is one command for each scope that the tables
+        know now, in the list that is returned; with an exact scope it has one.
         """
         return await self._issue_for_scopes("delete_all", arguments, key=key, category=category)
 
@@ -155,7 +155,7 @@ class CommandMixin(ClientBase):
     ) -> CommandReceipt | list[CommandReceipt]:
         """Undo an event, a turn (or a command, by its command_id), or all that a model or prompt version decided.
 
-        The latter from `since` up to `until`; there "*" stands for any value of an id, as in `delete_all`, and a list
+        The latter from `since` up to `until`; there "*" and "**" are allowed, as in `delete_all`, and a list
         is returned. Where later decisions build on it the undo is rejected with their list, or with `cascade` undoes
         those too. An undo is undone by the id of its command.
         """
@@ -205,7 +205,7 @@ class CommandMixin(ClientBase):
         # Validated with any scope before the tables are asked for the real ones.
         payload = build_command(draft.for_scope(PLACEHOLDER_SCOPE)).order
         if not isinstance(payload, DeleteAll | Undo):
-            raise InvalidCommandError(f"{payload.kind} takes one exact scope, without '*'")
+            raise InvalidCommandError(f"{payload.kind} takes one exact scope, without '*' or '**'")
         scopes = await self._query(matching_scopes, payload, ScopeFilter(**scope_ids(draft.scope_ids)))
         return [build_command(draft.for_scope(scope)) for scope in scopes]
 

@@ -13,8 +13,7 @@ from mnemolog.client.read_pool import ReadPool
 from mnemolog.errors import LimitExceededError, ServerUnavailableError, SettingsError
 from mnemolog.projections.stores.limits import find_exhausted_limit, is_received
 from mnemolog.projections.stores.policies import fetch_policies, may_have_limits
-from mnemolog.schemas.limits import exceeded_turn_size
-from mnemolog.schemas.policy import EffectivePolicy, LimitHit
+from mnemolog.schemas.policy import EffectivePolicy, LimitHit, exceeded_turn_size
 from mnemolog.schemas.turn import Turn
 
 CHECK_TIMEOUT_SECONDS: Final = 1.0

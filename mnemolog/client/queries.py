@@ -148,7 +148,7 @@ class QueryMixin(ClientBase):
     ) -> DecisionQuality:
         """How often memory was overwritten, how often wrongly, and what is pending.
 
-        Of the last 30 days unless told otherwise, and of the whole tenant: an id that is not given is "*" here.
+        Of the last 30 days unless told otherwise, and of the whole tenant: an id that is not given is "**" here.
         """
         end = until or self._now()
         wide: ScopeArgs = {**WHOLE_TENANT, **scope}

@@ -9,7 +9,7 @@ from mnemolog.projections.db.pools import Pool, retry_while_unavailable
 from mnemolog.projections.sql import queries
 from mnemolog.projections.stores.facts import STATE_COLUMNS, FactStore
 from mnemolog.schemas.command import Undo
-from mnemolog.schemas.events import FactState
+from mnemolog.schemas.facts import FactState
 from mnemolog.schemas.scope import Scope
 from mnemolog.schemas.stored import EventHistory, FormerState, LoggedEvent, OriginalDecision
 

@@ -8,8 +8,7 @@ from uuid import UUID
 
 from mnemolog.projections.db.pools import Pool, retry_while_unavailable
 from mnemolog.projections.sql import queries
-from mnemolog.schemas.events import FactState
-from mnemolog.schemas.facts import ExtractedFact
+from mnemolog.schemas.facts import ExtractedFact, FactState
 from mnemolog.schemas.scope import Scope
 from mnemolog.schemas.stored import ClosedValue, DueExpiry, PendingCase, ScopeFacts, StoredFact
 

@@ -14,16 +14,19 @@ from psycopg.rows import TupleRow
 
 from mnemolog.projections.db.pools import Pool, retry_while_unavailable
 from mnemolog.projections.sql import queries
-from mnemolog.schemas.limits import (
+from mnemolog.schemas.policy import (
     COUNTED_LIMITS,
     LEVELS,
+    EffectivePolicy,
+    Level,
+    LimitHit,
+    Limits,
     TurnUsage,
     UsageCounts,
     counted_levels,
     exceeded_limit,
     exhausted_limit,
 )
-from mnemolog.schemas.policy import EffectivePolicy, Level, LimitHit, Limits
 from mnemolog.schemas.scope import Scope
 
 LIMIT_LOCK: Final = 0x6D6E_0003

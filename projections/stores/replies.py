@@ -13,7 +13,7 @@ from psycopg import DataError
 
 from mnemolog.projections.db.pools import Pool, retry_while_unavailable
 from mnemolog.projections.sql import queries
-from mnemolog.schemas.replies import ReplyKey, ReplyNotStorableError, StoredReply
+from mnemolog.schemas.stored import ReplyKey, ReplyNotStorableError, StoredReply
 
 _SQL: Final = queries("replies")
 

@@ -8,6 +8,7 @@ from uuid import UUID
 
 from mnemolog.projections.write.rows import TimedFactState
 from mnemolog.schemas.commit import Commit
+from mnemolog.schemas.event import Overwrite
 from mnemolog.schemas.events import (
     ConflictResolved,
     DecisionUndone,
@@ -24,13 +25,11 @@ from mnemolog.schemas.events import (
     FactsMerged,
     FactsRelated,
     MemoryEvent,
-    Overwrite,
     PendingConfirmed,
     PendingRejected,
     PolicySet,
-    Reversal,
 )
-from mnemolog.schemas.facts import OPEN_STATUSES, FactStatus, NewFact
+from mnemolog.schemas.facts import OPEN_STATUSES, FactStatus, NewFact, Reversal
 
 CONFIRMATION_GAIN: Final = 0.25
 """The part of the remaining doubt that a confirmation takes away: c + .25 (1 - c)."""

@@ -38,12 +38,7 @@ from mnemolog.projections.write.rows import (
 from mnemolog.projections.write.state import FoldState, attempt_of, source_of
 from mnemolog.schemas.command import tenant_scope
 from mnemolog.schemas.commit import Commit
-from mnemolog.schemas.events import (
-    DecisionUndone,
-    FactPending,
-    MemoryEvent,
-    PolicySet,
-)
+from mnemolog.schemas.events import DecisionUndone, FactPending, MemoryEvent, PolicySet
 from mnemolog.schemas.scope import scope_columns
 
 

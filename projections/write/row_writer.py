@@ -30,7 +30,8 @@ from mnemolog.projections.write.rows import (
 )
 from mnemolog.projections.write.state import FoldState, LastAttempt, fact_ids_of_commits, source_of
 from mnemolog.schemas.commit import Commit
-from mnemolog.schemas.events import DecisionUndone, FactState
+from mnemolog.schemas.events import DecisionUndone
+from mnemolog.schemas.facts import FactState
 from mnemolog.schemas.scope import SCOPE_FIELDS, ScopeColumns, scope_columns
 
 Connection = AsyncConnection[TupleRow]

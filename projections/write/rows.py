@@ -7,8 +7,9 @@ from typing import Literal, Self
 from uuid import UUID
 
 from mnemolog.schemas.commit import Commit
-from mnemolog.schemas.events import FactPending, FactState, MemoryEvent, PolicySet, Relation
-from mnemolog.schemas.facts import FactStatus, NewFact
+from mnemolog.schemas.event import Relation
+from mnemolog.schemas.events import FactPending, MemoryEvent, PolicySet
+from mnemolog.schemas.facts import FactState, FactStatus, NewFact
 from mnemolog.schemas.scope import ScopeColumns
 
 RejectionReason = Literal["duplicate_source", "not_a_commit", "not_storable", "stale_target", "foreign_target"]

@@ -12,8 +12,8 @@ from typing import Final
 from uuid import UUID
 
 from mnemolog.schemas.command import MAX_ITEMS
-from mnemolog.schemas.events import DecisionUndone, FactState, Reversal
-from mnemolog.schemas.facts import OPEN_STATUSES
+from mnemolog.schemas.events import DecisionUndone
+from mnemolog.schemas.facts import OPEN_STATUSES, FactState, Reversal
 from mnemolog.schemas.stored import EventHistory, LoggedEvent
 from mnemolog.streams.commands.context import CommandContext, Events
 from mnemolog.streams.commands.refusals import CommandRefusedError

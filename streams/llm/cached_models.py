@@ -5,7 +5,7 @@ from itertools import islice
 from time import perf_counter
 
 from mnemolog.schemas.base import Record
-from mnemolog.schemas.replies import ReplyKey, ReplyNotStorableError, StoredReply
+from mnemolog.schemas.stored import ReplyKey, ReplyNotStorableError, StoredReply
 from mnemolog.schemas.vector import Vector
 from mnemolog.streams import metrics
 from mnemolog.streams.llm.errors import PromptRefusedError

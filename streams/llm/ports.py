@@ -8,7 +8,7 @@ from uuid import UUID
 
 from mnemolog.schemas.facts import Candidate, ExtractedFact
 from mnemolog.schemas.provenance import Stage
-from mnemolog.schemas.replies import ReplyKey, StoredReply
+from mnemolog.schemas.stored import ReplyKey, StoredReply
 from mnemolog.schemas.turn import Turn
 from mnemolog.schemas.vector import Vector
 

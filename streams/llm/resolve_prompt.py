@@ -10,7 +10,7 @@ from typing import Annotated, Final
 from pydantic import BeforeValidator
 
 from mnemolog.schemas.base import Timestamp
-from mnemolog.schemas.events import OVERWRITE_OF_VERDICT, VERDICTS_WITH_END_TIME
+from mnemolog.schemas.event import OVERWRITE_OF_VERDICT, VERDICTS_WITH_END_TIME
 from mnemolog.schemas.provenance import Verdict
 from mnemolog.streams.llm.conflict_list import conflicts_text, label_list
 from mnemolog.streams.llm.ports import ChatMessage, NumberedConflict, NumberedConflicts, Prompt

@@ -5,8 +5,7 @@ from datetime import datetime
 
 from mnemolog.schemas.envelopes import MatchedFacts
 from mnemolog.schemas.events import MemoryEvent
-from mnemolog.schemas.limits import TurnUsage, exceeded_turn_size
-from mnemolog.schemas.policy import EffectivePolicy, LimitHit
+from mnemolog.schemas.policy import EffectivePolicy, LimitHit, TurnUsage, exceeded_turn_size
 from mnemolog.schemas.provenance import Step
 from mnemolog.schemas.scope import Scope
 from mnemolog.streams.resolution.ports import Reservations

@@ -3,9 +3,8 @@
 from collections.abc import Sequence
 from datetime import datetime
 
+from mnemolog.schemas.event import OVERWRITE_OF_VERDICT, VERDICTS_WITH_END_TIME
 from mnemolog.schemas.events import (
-    OVERWRITE_OF_VERDICT,
-    VERDICTS_WITH_END_TIME,
     FactContradicted,
     FactExpired,
     FactExtended,

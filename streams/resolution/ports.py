@@ -5,8 +5,7 @@ from datetime import datetime
 from typing import Protocol
 from uuid import UUID
 
-from mnemolog.schemas.limits import TurnUsage
-from mnemolog.schemas.policy import EffectivePolicy, LimitHit
+from mnemolog.schemas.policy import EffectivePolicy, LimitHit, TurnUsage
 from mnemolog.schemas.scope import Scope
 from mnemolog.schemas.stored import ClosedValue, PendingCase
 

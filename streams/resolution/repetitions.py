@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 from typing import Final
 
-from mnemolog.schemas.events import MemoryEvent, Overwrite, PendingConfirmed, PendingRejected
+from mnemolog.schemas.event import Overwrite
+from mnemolog.schemas.events import MemoryEvent, PendingConfirmed, PendingRejected
 from mnemolog.schemas.facts import Candidate
 from mnemolog.schemas.provenance import Decision
 from mnemolog.schemas.stored import PendingCase

@@ -11,7 +11,7 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from mnemolog.projections.db.pools import open_pool
 from mnemolog.schemas.commit import Commit
-from mnemolog.schemas.replies import ReplyKey, StoredReply
+from mnemolog.schemas.stored import ReplyKey, StoredReply
 from mnemolog.schemas.turn import Turn
 from mnemolog.streams.kafka.record import KafkaRecord
 from mnemolog.streams.kafka.topics import CONVERSATION_TURNS

@@ -94,7 +94,8 @@ async def test_scopes_do_not_mix(settings: Settings) -> None:
             await client.wait(accepted.turn_id)
         assert [fact.text for fact in await client.facts(user_id="eve")] == ["Known to all."]
         assert [fact.text for fact in await client.facts(user_id="eve", agent_id="helper")] == ["Known to helper."]
-        assert len(await client.facts(user_id="eve", agent_id="*")) == 2
+        assert [fact.text for fact in await client.facts(user_id="eve", agent_id="*")] == ["Known to helper."]
+        assert len(await client.facts(user_id="eve", agent_id="**")) == 2
         assert await client.facts(user_id="eve", tenant="other") == []
 
 

@@ -278,14 +278,14 @@ async def test_the_client_sends_commands_and_waits(tenant: TenantHarness) -> Non
         refused = await memory.wait(foreign.command_id)
         assert (refused.status, refused.success) == ("rejected", False)
         assert "foreign_fact" in (refused.error or "")
-        everybody = await memory.delete_all(user_id="*", agent_id="*", command_id="sweep")
-        again = await memory.delete_all(user_id="*", agent_id="*", command_id="sweep")
+        everybody = await memory.delete_all(user_id="*", agent_id="**", command_id="sweep")
+        again = await memory.delete_all(user_id="*", agent_id="**", command_id="sweep")
         assert len(everybody) == 3
         assert {one.command_id for one in again} <= {one.command_id for one in everybody}
         assert {(await memory.wait(one.command_id)).facts_deleted for one in everybody} == {1}
-        assert await memory.facts(user_id="*", agent_id="*") == []
+        assert await memory.facts(user_id="*", agent_id="**") == []
         await memory.wait((await memory.undo(turn_id=everybody[0].command_id, user_id="jonas")).command_id)
-        assert {fact.user_id for fact in await memory.facts(user_id="*", agent_id="*")} == {"jonas"}
+        assert {fact.user_id for fact in await memory.facts(user_id="*", agent_id="**")} == {"jonas"}
         policy = await memory.set_policy(Policy(note="quiet"), user_id="mira")
         assert (await memory.wait(policy.command_id)).success
         known = await memory.policies(user_id="mira")

@@ -6,7 +6,8 @@ from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID, uuid4
 
-from mnemolog.schemas.events import MemoryEvent, Overwrite
+from mnemolog.schemas.event import Overwrite
+from mnemolog.schemas.events import MemoryEvent
 from mnemolog.schemas.facts import Candidate, ExtractedFact, MatchedFact, content_hash
 from mnemolog.schemas.policy import EffectivePolicy
 from mnemolog.schemas.provenance import Thresholds

@@ -24,9 +24,8 @@ from mnemolog.schemas.events import (
     PendingConfirmed,
     PendingRejected,
     PolicySet,
-    Reversal,
 )
-from mnemolog.schemas.facts import Statement
+from mnemolog.schemas.facts import Reversal, Statement
 from mnemolog.schemas.ids import event_id
 from mnemolog.schemas.policy import Level, Policy
 from tests.support.builders.values import EventPlace, decision, new_fact, weighed_candidate

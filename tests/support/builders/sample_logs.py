@@ -5,8 +5,7 @@ from uuid import UUID
 
 from mnemolog.schemas.command import SetPolicy, Undo
 from mnemolog.schemas.commit import Commit
-from mnemolog.schemas.events import FactState, Reversal
-from mnemolog.schemas.facts import FactStatus
+from mnemolog.schemas.facts import FactState, FactStatus, Reversal
 from mnemolog.schemas.policy import Policy
 from mnemolog.schemas.scope import Scope
 from tests.support.builders import commits

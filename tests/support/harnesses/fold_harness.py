@@ -8,8 +8,7 @@ from mnemolog.projections.write.fold import fold
 from mnemolog.projections.write.rows import Changes, LogPosition, TimedFactState
 from mnemolog.projections.write.state import FoldState
 from mnemolog.schemas.commit import Commit
-from mnemolog.schemas.events import Reversal
-from mnemolog.schemas.facts import FactStatus
+from mnemolog.schemas.facts import FactStatus, Reversal
 from tests.support.builders.commits import (
     Draft,
     added,

@@ -8,8 +8,8 @@ from mnemolog.projections.write.fold import fold
 from mnemolog.projections.write.rows import EventRow, FactRow, LogPosition
 from mnemolog.projections.write.state import FoldState
 from mnemolog.schemas.commit import Commit
-from mnemolog.schemas.events import DecisionUndone, FactState
-from mnemolog.schemas.facts import ExtractedFact
+from mnemolog.schemas.events import DecisionUndone
+from mnemolog.schemas.facts import ExtractedFact, FactState
 from mnemolog.schemas.scope import Scope
 from mnemolog.schemas.stored import EventHistory, EventPosition, FormerState, LoggedEvent, OriginalDecision, StoredFact
 from tests.support.builders.commits import Draft, commit, day

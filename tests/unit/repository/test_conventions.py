@@ -5,6 +5,7 @@ import re
 import subprocess
 import sys
 import tomllib
+from collections import Counter
 from collections.abc import Iterator
 from functools import cache
 from itertools import pairwise
@@ -17,6 +18,7 @@ from tests.support.paths import ROOT
 
 MAX_FUNCTION_LINES = 60
 MAX_MODULE_LINES = 400
+MAX_FOLDER_MODULES = 16
 KNOWN_LABELS = {
     "by",
     "how",
@@ -162,6 +164,16 @@ def test_functions_stay_small() -> None:
 def test_modules_stay_small() -> None:
     sizes = [(name_of(path), len(text_of(path).splitlines())) for path in tracked("*.py")]
     assert [(name, lines) for name, lines in sizes if lines > MAX_MODULE_LINES] == []
+
+
+def test_no_folder_of_the_product_has_too_many_modules() -> None:
+    folders = Counter(
+        path.parent
+        for path in tracked("*.py")
+        if path.relative_to(ROOT).parts[0] in ("mnemolog", "projections", "schemas", "streams")
+        and path.name != "__init__.py"
+    )
+    assert {name_of(folder): count for folder, count in folders.items() if count > MAX_FOLDER_MODULES} == {}
 
 
 def test_each_query_has_a_name_and_says_what_it_is_for() -> None:

@@ -5,10 +5,10 @@ from uuid import UUID
 
 import pytest
 
+from mnemolog.schemas.event import Event
 from mnemolog.schemas.events import (
     ConflictResolved,
     DecisionUndone,
-    Event,
     FactAdded,
     FactCorrected,
     FactReplaced,
@@ -17,9 +17,8 @@ from mnemolog.schemas.events import (
     PendingConfirmed,
     PendingRejected,
     PolicySet,
-    Reversal,
 )
-from mnemolog.schemas.facts import NewFact, Statement
+from mnemolog.schemas.facts import NewFact, Reversal, Statement
 
 NEW, A, B = (UUID(int=number) for number in (9, 1, 2))
 FACT = NewFact.model_construct(fact_id=NEW, text="new", excerpt="new")

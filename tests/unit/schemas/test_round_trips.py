@@ -26,8 +26,9 @@ from mnemolog.schemas.command import (
     Update,
 )
 from mnemolog.schemas.commit import Commit
-from mnemolog.schemas.events import EVENT_CLASSES, Event, FactState, MemoryEvent, Reversal
-from mnemolog.schemas.facts import NewFact, Statement
+from mnemolog.schemas.event import Event
+from mnemolog.schemas.events import EVENT_CLASSES, MemoryEvent
+from mnemolog.schemas.facts import FactState, NewFact, Reversal, Statement
 from mnemolog.schemas.policy import LimitHit, Limits, Policy
 from mnemolog.schemas.provenance import Decision, Origin, Provenance, Step, WeighedCandidate
 from mnemolog.schemas.scope import Scope

@@ -9,7 +9,7 @@ from mnemolog.projections.queries.facts import facts, facts_as_of
 from mnemolog.projections.queries.results import Fact
 from mnemolog.projections.queries.scope_filter import ScopeFilter
 from mnemolog.schemas.commit import Commit
-from mnemolog.schemas.events import FactState, Reversal
+from mnemolog.schemas.facts import FactState, Reversal
 from tests.support.builders.commits import (
     ALICE,
     BOB,

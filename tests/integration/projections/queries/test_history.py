@@ -6,7 +6,7 @@ import pytest
 
 from mnemolog.projections.queries.errors import UnknownFactError
 from mnemolog.projections.queries.history import history
-from mnemolog.schemas.events import FactState, Reversal
+from mnemolog.schemas.facts import FactState, Reversal
 from tests.support.builders.commits import (
     BOB,
     added,

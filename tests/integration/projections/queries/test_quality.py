@@ -10,7 +10,7 @@ from mnemolog.projections.db.pools import open_pool
 from mnemolog.projections.queries.errors import QueryError
 from mnemolog.projections.queries.quality import DecisionQuality, decision_quality
 from mnemolog.projections.queries.scope_filter import ScopeFilter
-from mnemolog.schemas.events import Reversal
+from mnemolog.schemas.facts import Reversal
 from mnemolog.streams.runtime.quality_metrics import update_quality_metrics
 from tests.support.builders.commits import (
     ALICE,

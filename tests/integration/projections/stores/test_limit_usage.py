@@ -7,8 +7,7 @@ import pytest
 from mnemolog.projections.stores.limits import LimitReservations
 from mnemolog.schemas.command import DeleteAll
 from mnemolog.schemas.commit import Commit
-from mnemolog.schemas.limits import TurnUsage
-from mnemolog.schemas.policy import EffectivePolicy, Level, LimitHit, Limits, Policy
+from mnemolog.schemas.policy import EffectivePolicy, Level, LimitHit, Limits, Policy, TurnUsage
 from mnemolog.schemas.provenance import Step
 from mnemolog.schemas.scope import Scope
 from tests.support.builders.commits import ALICE, BOB, START_TIME, added, command_commit, commit, day

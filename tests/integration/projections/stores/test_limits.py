@@ -12,8 +12,7 @@ from mnemolog.projections.stores.limits import LimitReservations
 from mnemolog.schemas.command import DeleteAll
 from mnemolog.schemas.commit import Commit
 from mnemolog.schemas.envelopes import MatchedFacts
-from mnemolog.schemas.limits import LEVELS
-from mnemolog.schemas.policy import EffectivePolicy, Level, LimitHit, LimitName, Limits, Policy
+from mnemolog.schemas.policy import LEVELS, EffectivePolicy, Level, LimitHit, LimitName, Limits, Policy
 from mnemolog.schemas.provenance import Origin, Step
 from mnemolog.schemas.scope import Scope
 from mnemolog.streams.resolution.limits import LimitEnforcer

@@ -10,7 +10,7 @@ import pytest_asyncio
 
 from mnemolog.projections.db.pools import Pool, open_pool
 from mnemolog.projections.stores.replies import ReplyStore
-from mnemolog.schemas.replies import ReplyKey, StoredReply
+from mnemolog.schemas.stored import ReplyKey, StoredReply
 
 pytestmark = pytest.mark.postgres
 

@@ -8,7 +8,7 @@ import pytest_asyncio
 
 from mnemolog.projections.db.pools import open_pool
 from mnemolog.projections.stores.replies import ReplyStore
-from mnemolog.schemas.replies import ReplyNotStorableError
+from mnemolog.schemas.stored import ReplyNotStorableError
 from mnemolog.streams.llm.cached_models import CachedChatModel
 from mnemolog.streams.llm.ports import ChatMessage, Prompt, Reply, RequestSource, TimedReply, Usage
 from tests.support.builders.prompts import extraction, user

@@ -98,10 +98,10 @@ async def test_a_wrong_keyword_names_the_nearest(name: str) -> None:
 async def test_quality_is_of_the_whole_tenant_unless_bound() -> None:
     client = QueryRecorder()
     await client.quality()
-    assert client.filter == ScopeFilter(user_id="*", agent_id="*", app_id="*", run_id="*")
+    assert client.filter == ScopeFilter(user_id="**", agent_id="**", app_id="**", run_id="**")
     client.arguments.clear()
     await client.scope(user_id="alice").quality()
-    assert client.filter == ScopeFilter(user_id="alice", agent_id="*", app_id="*", run_id="*")
+    assert client.filter == ScopeFilter(user_id="alice", agent_id="**", app_id="**", run_id="**")
 
 
 async def test_policies_are_the_tenants_and_on_a_bound_client_those_of_the_scope() -> None:

@@ -12,7 +12,8 @@ from mnemolog.projections.queries.trace import fact_ids_of_commit
 from mnemolog.projections.queries.why_not import missing_statements
 from mnemolog.projections.queries.write_result import write_result
 from mnemolog.schemas.command import Delete
-from mnemolog.schemas.events import EVENT_CLASSES, FactState, Reversal
+from mnemolog.schemas.events import EVENT_CLASSES
+from mnemolog.schemas.facts import FactState, Reversal
 from mnemolog.schemas.policy import LimitHit, Policy
 from mnemolog.schemas.provenance import DroppedStatement, FactSnapshot, Provenance, Step, Thresholds
 from mnemolog.texts import missing_sentence

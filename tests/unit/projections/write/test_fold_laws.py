@@ -14,7 +14,7 @@ from mnemolog.projections.write.projector import LogRecord, fold_batch, parse_co
 from mnemolog.projections.write.rows import Changes, FormerStateRow, LogPosition, TimedFactState, merge_changes
 from mnemolog.projections.write.state import FoldState
 from mnemolog.schemas.commit import Commit
-from mnemolog.schemas.events import FactState, Reversal
+from mnemolog.schemas.facts import FactState, Reversal
 from mnemolog.schemas.ids import event_id, fact_id
 from mnemolog.schemas.policy import LimitHit, Policy
 from tests.support.builders.commits import (

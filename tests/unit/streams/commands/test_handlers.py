@@ -26,10 +26,9 @@ from mnemolog.schemas.events import (
     FactReplaced,
     FactRetracted,
     FactsMerged,
-    FactState,
     PendingConfirmed,
 )
-from mnemolog.schemas.facts import EmbeddedFact, ExtractedFact, FactStatus
+from mnemolog.schemas.facts import EmbeddedFact, ExtractedFact, FactState, FactStatus
 from mnemolog.schemas.ids import event_id, fact_id
 from mnemolog.schemas.policy import Policy
 from mnemolog.schemas.scope import Scope

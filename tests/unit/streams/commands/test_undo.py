@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mnemolog.schemas.commit import Commit
-from mnemolog.schemas.events import FactState
+from mnemolog.schemas.facts import FactState
 from mnemolog.streams.commands.context import CommandContext
 from mnemolog.streams.commands.refusals import CommandRefusedError
 from mnemolog.streams.commands.undo import UndoPlan, events_to_undo, undo

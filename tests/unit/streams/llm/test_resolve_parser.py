@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mnemolog.schemas.events import OVERWRITE_OF_VERDICT
+from mnemolog.schemas.event import OVERWRITE_OF_VERDICT
 from mnemolog.schemas.provenance import Verdict
 from mnemolog.streams.llm.conflict_list import number_conflicts
 from mnemolog.streams.llm.resolve_prompt import parse_resolution

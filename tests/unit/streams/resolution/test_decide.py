@@ -4,8 +4,8 @@ from typing import Any
 import pytest
 
 from mnemolog.schemas import ids
+from mnemolog.schemas.event import OVERWRITE_OF_VERDICT
 from mnemolog.schemas.events import (
-    OVERWRITE_OF_VERDICT,
     FactAdded,
     FactConfirmed,
     FactContradicted,

@@ -14,8 +14,8 @@ from mnemolog.projections.write.rows import KnownFact, LogPosition, TimedFactSta
 from mnemolog.projections.write.state import FoldState
 from mnemolog.schemas import ids
 from mnemolog.schemas.commit import Commit
+from mnemolog.schemas.event import OVERWRITE_OF_VERDICT
 from mnemolog.schemas.events import (
-    OVERWRITE_OF_VERDICT,
     FactAdded,
     FactExpired,
     FactPending,
