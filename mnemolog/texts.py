@@ -152,7 +152,7 @@ def _event_sentence(event: FactEvent, fact: Fact, known: FactTexts) -> str:
     words = words or _EVENT_PHRASES.get(event.event, event.event)
     other = "" if own or event.fact_id is None else f" {_quoted(known.get(event.fact_id, str(event.fact_id)))}"
     who = _decider(event.decided_by, event.model, event.prompt_version)
-    notes = " (taken back since)" if event.undone else ""
+    notes = " (undone since)" if event.undone else ""
     notes += " (it no longer stood as the decision saw it)" if event.stale else ""
     return f"{_minute(event.decided_at)}: {words}{other}, by {who} in {event.source_id}: {event.reason}.{notes}"
 

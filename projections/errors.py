@@ -1,4 +1,4 @@
-"""What can go wrong with the projections, told so that the reader knows what to do."""
+"""Errors of the projections; each says what to do."""
 
 
 class ProjectionError(Exception):

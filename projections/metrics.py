@@ -6,8 +6,8 @@ from mnemolog.projections.metric_catalogue import MetricCatalogue
 
 CATALOGUE: Final = MetricCatalogue()
 
-COMMITS: Final = CATALOGUE.counter("mnemolog_commits_projected", "commits folded into the tables", labels=("outcome",))
-EVENTS: Final = CATALOGUE.counter("mnemolog_events_projected", "events folded into the tables", labels=("event",))
+COMMITS: Final = CATALOGUE.counter("mnemolog_commits_projected", "commits applied to the tables", labels=("outcome",))
+EVENTS: Final = CATALOGUE.counter("mnemolog_events_projected", "events applied to the tables", labels=("event",))
 OVERWRITES: Final = CATALOGUE.counter(
     "mnemolog_overwrites",
     "events that ended at least one known fact, by who decided; those of a model, divided by "
@@ -16,12 +16,12 @@ OVERWRITES: Final = CATALOGUE.counter(
 )
 OVERWRITES_TAKEN_BACK: Final = CATALOGUE.counter(
     "mnemolog_overwrites_taken_back",
-    "overwrites that somebody took back: undone, rejected while they were pending, or their fact corrected by a human",
+    "overwrites that were undone, rejected while pending, or corrected by a human",
     labels=("how",),
 )
 HELD_OVERWRITES: Final = CATALOGUE.gauge(
     "mnemolog_recent_held",
-    "overwrites held back in the last 30 days, from the tables: confirmed, rejected, overtaken or open",
+    "overwrites held for confirmation in the last 30 days, from the tables: confirmed, rejected, overtaken or open",
     labels=("settlement",),
 )
 RECENT_OVERWRITES: Final = CATALOGUE.gauge(
@@ -49,11 +49,11 @@ REJECTIONS: Final = CATALOGUE.counter(
     labels=("reason",),
 )
 REPEATED_RECORDS: Final = CATALOGUE.counter(
-    "mnemolog_projection_repeats", "records that were folded before and are delivered again"
+    "mnemolog_projection_repeats", "log records delivered again after they were applied"
 )
 BATCH_SECONDS: Final = CATALOGUE.histogram(
     "mnemolog_projection_seconds",
-    "time to fold one batch of commits into the tables",
+    "time to apply one batch of commits to the tables",
     buckets=(0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0),
 )
 BATCH_RECORDS: Final = CATALOGUE.histogram(

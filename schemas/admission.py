@@ -140,7 +140,7 @@ class _RecordParser(Generic[V]):
 def _read_leniently(data: bytes) -> Any:
     """The JSON value of `data`; None where it has none.
 
-    The standard library's reader is lenient where the strict one gives up, for example on half a surrogate pair
+    The standard library's reader is lenient where the strict one gives up, for example on an unpaired surrogate
     (an emoji cut in two). Integers are not read: their digits may be too many.
     """
     try:

@@ -1,4 +1,4 @@
-"""The common ground of all records: frozen, strict about unknown fields, versioned where they travel."""
+"""The base of all records: frozen, strict about unknown fields, versioned where they travel."""
 
 import math
 import re
@@ -24,13 +24,13 @@ _IDENTIFIER_PATTERN = r"^(?!\*$)[^\s\x00-\x1f\x7f]([^\x00-\x1f\x7f]*[^\s\x00-\x1
 
 
 def _storable(text: str) -> str:
-    """Postgres text cannot hold U+0000, and half a surrogate pair is no UTF-8, so no record may carry them."""
+    """Postgres text cannot hold U+0000, and an unpaired surrogate is invalid UTF-8, so no record may have them."""
     if "\x00" in text:
         raise ValueError("text holds the character U+0000, which cannot be stored; remove it")
     try:
         text.encode()
     except UnicodeEncodeError as error:
-        raise ValueError("text holds half a surrogate pair, which cannot be stored; remove it") from error
+        raise ValueError("text holds an unpaired surrogate (invalid UTF-8): remove it") from error
     return text
 
 
@@ -78,7 +78,7 @@ def _check_json_scalar(value: object) -> None:
         case int() | float():
             pass
         case _:
-            raise ValueError(f"metadata holds a {type(value).__name__}, which is no JSON value")
+            raise ValueError(f"metadata holds a {type(value).__name__}, which is not a JSON value")
 
 
 def _check_year(moment: datetime) -> datetime:
@@ -116,7 +116,7 @@ PART_OF_ANSWERS = ConfigDict(extra="forbid", allow_inf_nan=False)
 class Versioned(Record):
     """A record that travels on a topic and says which version of its schema it follows.
 
-    On the wire types are exact, as the JSON Schema says: "yes" is no boolean and a number is no time.
+    On the wire types are exact, as the JSON Schema says: "yes" is not a boolean and a number is not a time.
     Version 2 added fields that have defaults, so what version 1 wrote is read as it is.
     """
 

@@ -1,4 +1,4 @@
-"""What an application, a person or the timer orders: one command, in order with the turns of its owner."""
+"""Commands: what an application, a person or the timer asks for, in order with the turns of an owner."""
 
 from collections.abc import Iterable
 from typing import Annotated, ClassVar, Literal, Self
@@ -35,14 +35,14 @@ class Update(Record):
 
 
 class Delete(Record):
-    """These facts are no longer held."""
+    """Delete these facts."""
 
     kind: Literal["delete"] = "delete"
     fact_ids: FactIds
 
 
 class DeleteAll(Record):
-    """Every active or pending fact of exactly the command's scope, or those of a key or category, is no longer held."""
+    """Delete every active or pending fact of exactly the command's scope, or those of a key or category."""
 
     kind: Literal["delete_all"] = "delete_all"
     key: Slot | None = None
@@ -50,14 +50,14 @@ class DeleteAll(Record):
 
 
 class Confirm(Record):
-    """Pending facts stand; an active one is confirmed."""
+    """Confirm pending facts, or raise the confidence of active ones."""
 
     kind: Literal["confirm"] = "confirm"
     fact_ids: FactIds
 
 
 class Reject(Record):
-    """Pending facts are closed."""
+    """Reject pending facts."""
 
     kind: Literal["reject"] = "reject"
     fact_ids: FactIds
@@ -72,7 +72,7 @@ class Correct(Record):
 
 
 class Resolve(Record):
-    """How an unresolved fact stands to `targets`, by default those it was added beside; `text` is for a merge."""
+    """Settle an unresolved fact against `targets`, by default those it was added beside; `text` is for a merge."""
 
     kind: Literal["resolve"] = "resolve"
     fact_id: UUID
@@ -88,9 +88,9 @@ class Resolve(Record):
 
 
 class Undo(Record):
-    """Take back one event, one source (a turn or a command), or what a model or prompt version decided.
+    """Undo one event, one source (a turn or a command), or what a model or prompt version decided.
 
-    The latter within [since, until). With `cascade` later decisions that build on it are taken back as well.
+    The latter within [since, until). With `cascade` later decisions that build on it are undone as well.
     """
 
     kind: Literal["undo"] = "undo"
@@ -117,7 +117,7 @@ class Undo(Record):
 
 
 class SetPolicy(Record):
-    """`policy` takes the place of the one that held at this level."""
+    """`policy` replaces the policy of this level."""
 
     kind: Literal["set_policy"] = "set_policy"
     level: Level
@@ -177,7 +177,7 @@ def named_facts(payload: CommandPayload) -> tuple[UUID, ...]:
 
 
 def embedded_texts(payload: CommandPayload) -> tuple[str, ...]:
-    """The texts of an order that become facts, in the order of its items: they are embedded on the way."""
+    """The texts of a command that become facts, in the order of its items: they are embedded on the way."""
     match payload:
         case Update(edits=edits):
             return tuple(edit.text for edit in edits)
@@ -190,5 +190,5 @@ def embedded_texts(payload: CommandPayload) -> tuple[str, ...]:
 
 
 def tenant_scope(tenant: str) -> Scope:
-    """The scope of orders that concern a whole tenant."""
+    """The scope of commands that concern a whole tenant."""
     return Scope(tenant=tenant, agent_id=TENANT_POLICY_AGENT)

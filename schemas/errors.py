@@ -1,4 +1,4 @@
-"""What can be wrong with a record, told so that the reader knows what to do."""
+"""Errors in records; each says what to do."""
 
 
 class SchemaError(ValueError):

@@ -86,7 +86,7 @@ class FactReplaced(Event):
 
 
 class FactContradicted(Event):
-    """`targets` were never true: they leave what is believed, and `fact` stands."""
+    """`targets` were never true: they leave what is believed, and `fact` is active."""
 
     fixed_overwrite = "contradict"
     event: Literal["fact_contradicted"] = "fact_contradicted"
@@ -113,7 +113,7 @@ class FactsRelated(Event):
 
 
 class FactExpired(Event):
-    """The end of `targets` has come (the timer tells) or was announced (then `fact` is the announcement)."""
+    """The end of `targets` has passed (the timer) or was announced (then `fact` is the announcement)."""
 
     fixed_overwrite = "expire"
     event: Literal["fact_expired"] = "fact_expired"
@@ -151,7 +151,7 @@ class FactPending(Event):
 
 
 class PendingConfirmed(Event):
-    """The pending fact `target` stands, and what it was held back from doing to `targets` is done."""
+    """The pending fact `target` becomes active, and the overwrite of `targets` that was held back is done."""
 
     event: Literal["pending_confirmed"] = "pending_confirmed"
     target: UUID
@@ -191,7 +191,7 @@ class PendingRejected(Event):
 
 
 class FactCorrected(Event):
-    """A human's word takes the place of `target`, which never was true, or was true until `ended_at`."""
+    """A human's statement replaces `target`, which was never true, or was true until `ended_at`."""
 
     event: Literal["fact_corrected"] = "fact_corrected"
     target: UUID
@@ -225,7 +225,7 @@ class ConflictResolved(Event):
 
 
 class DecisionUndone(Event):
-    """The effects of event `undone` are taken back. Where that was an undo, `reinstated` is in effect again."""
+    """The effects of event `undone` are undone. Where that was an undo, `reinstated` is in effect again."""
 
     event: Literal["decision_undone"] = "decision_undone"
     undone: UUID
@@ -243,7 +243,7 @@ class DecisionUndone(Event):
 
 
 class PolicySet(Event):
-    """`policy` holds from now on for the commit's tenant, or for exactly its scope."""
+    """`policy` applies from now on to the commit's tenant, or to exactly its scope."""
 
     event: Literal["policy_set"] = "policy_set"
     level: Level

@@ -18,7 +18,7 @@ CAUTIOUS_CONFIDENCE = 0.40
 """First confidence under the preset `cautious`, however a fact was stated (Mem Skill, confidence policy)."""
 
 Authority = Literal["extracted", "human"]
-"""Whose word a fact is. No extraction ends what a human said; only another human does."""
+"""Who stated a fact. What a human stated is ended only by a human, never by an extraction."""
 FactStatus = Literal["active", "superseded", "archived", "pending_confirmation", "expired", "retracted", "undone"]
 OPEN_STATUSES: Final[frozenset[FactStatus]] = frozenset({"active", "pending_confirmation"})
 """What events may end: facts that are believed or wait for a confirmation."""
@@ -95,7 +95,7 @@ class EmbeddedFact(Record):
 
 
 class Candidate(Record):
-    """A known fact near a new one, or of the same key, as it stood when it was looked up.
+    """A known fact near a new one, or of the same key, as it was when it was looked up.
 
     `similarity` is cosine, -1..1; `said_at` is when any turn said it last. `challenged_by` names the pending facts that
     would overwrite this one.
@@ -154,7 +154,7 @@ class FactState(Record):
 
 
 class Reversal(Record):
-    """A fact that is `now` so stands again as `before`; without `before` it did not exist, and is undone."""
+    """A fact with status `now` gets the state `before` again; without `before` it did not exist, and is undone."""
 
     fact_id: UUID
     now: FactStatus

@@ -41,7 +41,7 @@ def is_single_valued(key: str | None, more: tuple[str, ...] = ()) -> bool:
 
 
 class Limits(Record):
-    """The most that is allowed; None is no limit. A minute and a day are those of the broker's clock, in UTC."""
+    """The most that is allowed; None means no limit. A minute and a day are those of the broker's clock, in UTC."""
 
     active_facts: _Limit = None
     turns_per_minute: _Limit = None
@@ -97,7 +97,7 @@ class Policy(Record):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EffectivePolicy:
-    """What holds for one source: every choice made. `limits` are those of the tenant and of the scope, as set."""
+    """The policy that applies to one source, every choice made. `limits` are those that tenant and scope have set."""
 
     add_only: bool = False
     confidence: ConfidencePreset = "standard"
@@ -141,7 +141,7 @@ class StoredPolicies:
         return cls(tenant=tenants, scope=own)
 
     def overlay(self, defaults: EffectivePolicy) -> EffectivePolicy:
-        """What holds where `defaults` are configured."""
+        """The policy that applies where `defaults` are configured."""
         rules = defaults if self.tenant is None else defaults.overlaid_by(self.tenant, "tenant")
         return rules if self.scope is None else rules.overlaid_by(self.scope, "scope")
 
@@ -162,7 +162,7 @@ class UsageCounts:
 class TurnUsage:
     """What one turn is about to use: facts more than before, and tokens. It is one turn of its minute.
 
-    `published_at` is the broker's time of it, which tells the minute and the day.
+    `published_at` is the broker's time of it, which gives the minute and the day.
     """
 
     owner: str

@@ -14,7 +14,7 @@ DropReason = Literal["excerpt_not_found", "invalid_fact", "near_duplicate", "rec
 Verdict = Literal["ADD", "KEEP", "MERGE", "REPLACE", "CONTRADICT", "EXTEND", "SIMILAR", "RETRACT", "EXPIRE"]
 """What a reader of two statements can say of them."""
 Guard = Literal["high_risk", "high_confidence", "low_confidence", "human_word", "late_news", "add_only"]
-"""Why a verdict was not carried out as it stands: the policy that took its place."""
+"""Why a verdict was blocked or held: the rule that applied."""
 
 
 class Origin(Record):
@@ -40,7 +40,7 @@ class DroppedStatement(Record):
 class Step(Record):
     """One stage's part in a turn: time in milliseconds, and calls and tokens where a model was asked.
 
-    `complaints` are what a model was told of its invalid replies, one text a re-prompt.
+    `complaints` are the complaints about invalid replies, one text for each re-prompt.
     """
 
     stage: Stage
@@ -79,7 +79,7 @@ class WeighedCandidate(Record):
 
 @dataclass(frozen=True, slots=True, kw_only=True, config=PART_OF_ANSWERS)
 class FactSnapshot:
-    """A fact that an event ends, or would end, as it stood before."""
+    """A fact that an event ends, or would end, as it was before."""
 
     fact_id: UUID
     text: Text
@@ -97,7 +97,7 @@ class Decision(Record):
 
     `by` is what decided: a rule of the thresholds, equal words, a model with its prompt, a fallback where no valid
     reply could be had, a policy, a command of an application or of a human, or the timer. `verdict` is what the model
-    said; `guard` the policy that put something else in its place; `before` what stood at the targets.
+    said; `guard` the rule that blocked or held it; `before` are the targets as they were.
     """
 
     by: DecidedBy
@@ -111,7 +111,7 @@ class Decision(Record):
 
 
 class Provenance(Record):
-    """Everything a turn's way tells: each stage in order, and the thresholds that held."""
+    """The steps of a turn through the stages, and the thresholds that applied."""
 
     steps: tuple[Step, ...] = ()
     thresholds: Thresholds | None = None

@@ -1,7 +1,7 @@
 """Whose memory it is. A fact lives in exactly the scope it was stored in."""
 
 from collections.abc import Iterable
-from typing import Annotated, Self
+from typing import Annotated, Self, cast
 
 from pydantic import AfterValidator, ConfigDict, JsonValue, field_validator, model_validator
 
@@ -74,7 +74,4 @@ class Scope(Record):
 
 
 def scope_columns(scope: Scope | None) -> ScopeColumns:
-    if scope is None:
-        return NO_SCOPE
-    tenant, user_id, agent_id, app_id, run_id = scope.columns.values()
-    return (tenant, user_id, agent_id, app_id, run_id)
+    return NO_SCOPE if scope is None else cast("ScopeColumns", tuple(scope.columns.values()))

@@ -18,7 +18,7 @@ EventPosition = tuple[int, int, int]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredFact:
-    """A fact as it was stated, whose it is, and how it stands. Its vector is left in the table."""
+    """A fact as it was stated, its scope, and its state. Its vector is left in the table."""
 
     fact_id: UUID
     scope: Scope
@@ -30,7 +30,7 @@ class StoredFact:
 
     @property
     def is_open(self) -> bool:
-        """Whether it is held, or waits for a confirmation."""
+        """Whether it is active or pending."""
         return self.state.status in OPEN_STATUSES
 
     @property
@@ -85,7 +85,7 @@ class ScopeFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DueExpiry:
-    """A fact that is held although its end has passed."""
+    """An active fact whose end has passed."""
 
     ends_at: datetime
     fact_id: UUID
@@ -129,13 +129,13 @@ class LoggedEvent:
 
     @property
     def affected_fact_ids(self) -> frozenset[UUID]:
-        """The facts that would stand otherwise without this event."""
+        """The facts that would be different without this event."""
         return self.changed_fact_ids if self.new_fact_id is None else self.changed_fact_ids | {self.new_fact_id}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FormerState:
-    """How a fact stood before an event changed it."""
+    """The state of a fact before an event changed it."""
 
     event_id: UUID
     state: FactState
@@ -143,7 +143,7 @@ class FormerState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EventHistory:
-    """Facts as they stand, how each stood before, and all events that name them; everything in the log's order."""
+    """Facts with their states, their former states, and all events that name them; everything in the log's order."""
 
     facts: Mapping[UUID, StoredFact]
     former_states: Mapping[UUID, Sequence[FormerState]]

@@ -20,10 +20,10 @@ class Message(Record):
 
 
 class Overrides(Record):
-    """What holds for this turn only; what is not set stays as configured.
+    """Settings for this turn only; what is not set stays as configured.
 
     Thresholds are cosine similarities, 0..1; `llm_timeout` is in seconds; `reprompts` is how often a model may be asked
-    again. Types are exact: "0.9" is no number.
+    again. Types are exact: "0.9" is not a number.
     """
 
     model_config = ConfigDict(strict=True)

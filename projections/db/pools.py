@@ -118,7 +118,7 @@ async def retry_while_unavailable(
 
     def on_retry(failures: int, error: BaseException) -> None:
         metrics.RETRIES.labels(operation=name).inc()
-        log.warning("database_away", operation=name, failures=failures, error=str(error).strip())
+        log.warning("postgres_unavailable", operation=name, failures=failures, error=str(error).strip())
 
     delay = growing_delay(FIRST_DELAY_SECONDS, MAX_DELAY_SECONDS, jitter=jitter)
     return await retry_while(is_temporary, operation, delay=delay, on_retry=on_retry, sleep=sleep)

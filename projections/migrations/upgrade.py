@@ -20,7 +20,7 @@ async def migrate(url: str) -> None:
     """Run the migrations that `url` lacks; does nothing on a database that is up to date.
 
     Several callers at once are fine: one migrates, the others wait up to a minute. Raises
-    `psycopg.OperationalError` where the database is away, or busy for longer than the timeouts allow;
+    `psycopg.OperationalError` where the database is unavailable, or busy for longer than the timeouts allow;
     nothing is half done then.
     """
     await asyncio.to_thread(_upgrade, url)

@@ -1,4 +1,4 @@
-"""Proof from the tables alone that no turn was lost: accepted = ended + in flight, and the log is whole."""
+"""Checks the tables for lost turns: accepted = ended + in flight, and every log record is accounted for."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -62,7 +62,7 @@ class _Accounts:
 
 
 async def audit(conn: AsyncConnection[TupleRow], *, now: datetime, overdue: timedelta = OVERDUE_AFTER) -> Audit:
-    """Balance the books of all tenants in one snapshot. Reads the tables whole; `conn` is in no transaction.
+    """Compare the counts of all tenants in one snapshot. Reads whole tables; `conn` is in no transaction.
 
     A turn in flight for longer than `overdue` is an error.
     """

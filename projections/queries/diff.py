@@ -1,4 +1,4 @@
-"""What changed between two instants: in what was believed, or in what was true as it is known now."""
+"""What changed between two times: in what was believed, or in what was true as it is known now."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -72,7 +72,7 @@ class Change:
     """One change: `fact_id` and `text` are the new fact, or the one it is about; `old` are those it ended or touched.
 
     `at` is when it was decided, or on the axis of truth when it became true. `event` is the event behind it. `stale`
-    says that a target no longer stood when the decision arrived and stayed as it was, `undone` that the decision has
+    says that a target was no longer as the decision saw it and was left as it was, `undone` that the decision has
     been undone since.
     """
 
@@ -179,7 +179,7 @@ def _belief_change(row: dict[str, Any]) -> Change:
 
 
 def _truth_changes(rows: Sequence[_TurningPoint], since: datetime, until: datetime) -> _Changes:
-    """The ends of facts with what took their place, and the begins of those that took nobody's, in order of time."""
+    """The ends of facts with their successors, and the starts of facts without a predecessor, in order of time."""
     ends = [(row.ends_at, row) for row in rows if row.ends_at is not None and since <= row.ends_at < until]
     changes = [(_kind_of_end(row), _truth_end(row, at)) for at, row in ends]
     successors = {row.newer_id for _, row in ends}
@@ -189,7 +189,7 @@ def _truth_changes(rows: Sequence[_TurningPoint], since: datetime, until: dateti
 
 
 def _kind_of_end(row: _TurningPoint) -> ChangeKind:
-    """Where no event told of the end, it is that of late news, which the newer fact replaced, or of a term."""
+    """Without an event of its own the end is that of late news, replaced by the newer fact, or of a term."""
     if row.told_by is None:
         return "replaced" if row.newer_id else "expired"
     return _kind(row.told_by, row.action)

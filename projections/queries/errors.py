@@ -7,7 +7,7 @@ from mnemolog.projections.errors import ProjectionError
 
 
 class QueryError(ProjectionError, ValueError):
-    """The question itself is wrong: ask it differently."""
+    """The arguments of a query are not valid."""
 
 
 class UnknownTurnError(ProjectionError, LookupError):
@@ -44,12 +44,12 @@ class UnknownFactError(ProjectionError, LookupError):
 
 
 def check_unicode(text: str) -> None:
-    """Raise `QueryError` for half a surrogate pair, which is what bytes that are not UTF-8 become on a command line."""
+    """Raise `QueryError` for an unpaired surrogate, which bytes that are not UTF-8 become on a command line."""
     try:
         text.encode()
     except UnicodeEncodeError as error:
         raise QueryError(
-            f"character {error.start} of {text!a:.80} is half a surrogate pair: give text in UTF-8"
+            f"character {error.start} of {text!a:.80} is an unpaired surrogate (invalid UTF-8): give text in UTF-8"
         ) from error
 
 
@@ -61,7 +61,7 @@ def check_zones(**times: datetime) -> None:
 
 
 def check_interval(since: datetime, until: datetime) -> None:
-    """Raise `QueryError` for what is no interval: a time without a zone, or an end before the beginning."""
+    """Raise `QueryError` for a time without a zone, or an end before the beginning."""
     check_zones(since=since, until=until)
     if since > until:
-        raise QueryError(f"since ({since}) is after until ({until}): exchange them")
+        raise QueryError(f"since ({since}) is after until ({until}): swap them")

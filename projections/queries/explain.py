@@ -1,6 +1,5 @@
 """Why a fact is what it is: its turn, what was read from that, the candidates, the decision, and what followed."""
 
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -18,7 +17,6 @@ from mnemolog.projections.queries.trace import TracedDecision, fact_ids_of_event
 from mnemolog.projections.queries.turn_status import fact_texts
 from mnemolog.projections.sql import queries
 from mnemolog.schemas.commit import Commit
-from mnemolog.schemas.events import MemoryEvent
 from mnemolog.schemas.facts import NewFact
 
 
@@ -55,7 +53,7 @@ class FactExtraction:
 class Explanation:
     """A fact, where it came from, how it was read and decided, and what happened to it since.
 
-    `extraction` is None for a fact of a command. `thresholds` are the similarities that held when it was decided.
+    `extraction` is None for a fact of a command. `thresholds` are the similarities that applied when it was decided.
     `words` says all of it in sentences: the client adds them.
     """
 
@@ -85,7 +83,8 @@ async def explain(conn: AsyncConnection[TupleRow], tenant: str, fact_id: UUID) -
     event = next(event for event in commit.events if event.event_id == event_id)
     later = [one for one in await fact_events(conn, fact, [fact_id]) if one.event_id != event_id]
     relations = await fetch_rows(conn, FactRelation, queries("history")["relations"], {"fact_ids": [fact_id]})
-    texts = await fact_texts(conn, fact.scope, _named_fact_ids(event, later))
+    named_ids = {*fact_ids_of_event(event), *(other for one in later for other in (*one.targets, one.fact_id) if other)}
+    texts = await fact_texts(conn, fact.scope, named_ids)
     thresholds = commit.provenance.thresholds
     explanation = Explanation(
         fact=fact,
@@ -129,11 +128,3 @@ def _extraction(commit: Commit, fact: NewFact | None) -> FactExtraction | None:
         prompt_version=last.prompt_version if last else None,
         complaints=tuple(complaint for step in steps for complaint in step.complaints),
     )
-
-
-def _named_fact_ids(event: MemoryEvent, later: Iterable[FactEvent]) -> list[UUID]:
-    """Every fact that the story names."""
-    named = list(fact_ids_of_event(event))
-    for one in later:
-        named += [*one.targets, *filter(None, [one.fact_id])]
-    return list(dict.fromkeys(named))

@@ -19,7 +19,7 @@ MAX_ROWS: Final = 10_000
 def read_query(file: str, name: str, *, row: str = "f", state: str = "f") -> Composed:
     """A query with the columns of `Fact` at `{fact}`, and the condition of a `ScopeFilter` on `row` at `{scope}`.
 
-    What events can change of a fact is read from `state`: the facts themselves, or how they stood.
+    What events can change of a fact is read from `state`: the facts themselves, or their former states.
     """
     return queries(file)[name].format(
         fact=queries("facts")["fact_columns"].format(state=Identifier(state)),

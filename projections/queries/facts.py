@@ -1,4 +1,4 @@
-"""What applications ask the tables: facts, profiles, and how a turn ended."""
+"""The facts and the profile of a scope, now or as of a time."""
 
 from datetime import datetime
 
@@ -37,9 +37,9 @@ async def facts(
 async def facts_as_of(
     conn: AsyncConnection[TupleRow], scope: ScopeFilter, *, believed_at: datetime, true_at: datetime
 ) -> list[Fact]:
-    """What was known at `believed_at` to be true at `true_at`, each fact as it stood then.
+    """What was known at `believed_at` to be true at `true_at`, each fact in its state of then.
 
-    Status, confidence, mentions and ends are those that the tables told at `believed_at`, whatever happened since;
+    Status, confidence, mentions and ends are those that the tables had at `believed_at`, whatever happened since;
     what waited for a confirmation was not believed. Raises `QueryError` for a time without a zone, else as `facts`.
     """
     check_zones(believed_at=believed_at, true_at=true_at)
@@ -48,21 +48,17 @@ async def facts_as_of(
 
 
 async def profile(conn: AsyncConnection[TupleRow], scope: ScopeFilter, at: datetime) -> Profile:
-    """What is known of exactly one scope and holds at `at`; an empty profile where nothing is.
+    """The profile of exactly one scope, as far as it is valid at `at`; empty where nothing is known.
 
     Raises `QueryError` for a wider scope.
     """
     if not scope.is_exact:
         raise QueryError("a profile belongs to one scope: name each id, or leave it out, instead of '*'")
     found = await fetch_rows(conn, Profile, queries("facts")["profile"], scope.parameters)
-    return _valid_at(found[0], at) if found else Profile()
-
-
-def _valid_at(known: Profile, at: datetime) -> Profile:
-    sections = {
-        name: [entry for entry in getattr(known, name) if _has_not_ended(entry, at)] for name in PROFILE_SECTIONS
-    }
-    return Profile(**sections, updated_at=known.updated_at)
+    if not found:
+        return Profile()
+    sections = {name: [one for one in getattr(found[0], name) if _has_not_ended(one, at)] for name in PROFILE_SECTIONS}
+    return Profile(**sections, updated_at=found[0].updated_at)
 
 
 def _has_not_ended(entry: dict[str, object], at: datetime) -> bool:

@@ -1,4 +1,4 @@
-"""How a fact came to be what it is: its versions, every event that made or touched them, and what it is related to."""
+"""The history of a fact: its versions, the events that added or changed them, and its relations."""
 
 from dataclasses import dataclass
 from datetime import datetime

@@ -16,7 +16,7 @@ from mnemolog.projections.queries.scope_filter import ScopeFilter
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConflictingFact:
-    """A known fact that a new one would overwrite, or stands beside."""
+    """A known fact that a new one would overwrite, or that it was added beside."""
 
     fact_id: UUID
     text: str
@@ -30,9 +30,9 @@ class ConflictingFact:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PendingFact:
-    """An overwrite that was held back. Until it is settled `fact` is found and flagged, and `challenged` stands.
+    """An overwrite that was held back. Until it is settled, `fact` is found too and `challenged` stay active.
 
-    `action` is what it would do to them, `guard` what holds it, `verdict` what the model said; `needs_human` says that
+    `action` is what it would do to them, `guard` why it is held, `verdict` what the model said; `needs_human` says that
     no further statement can confirm it. `age` is since when it has waited.
     """
 
@@ -55,7 +55,7 @@ class PendingFact:
 class UnresolvedFact:
     """A fact that was added beside others because no valid decision on their conflict could be had; `reason` says why.
 
-    `beside` are those others as far as they still stand, the most similar first.
+    `beside` are those others as far as they are still active or pending, the most similar first.
     """
 
     fact: Fact

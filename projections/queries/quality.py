@@ -1,4 +1,4 @@
-"""How often memory is overwritten, how often wrongly, and what waits for somebody's word: counted from the tables."""
+"""How often memory was overwritten, how often wrongly, and what is pending: counted from the tables."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -20,7 +20,7 @@ ALL_TENANTS: Final[Mapping[str, str]] = dict.fromkeys(SCOPE_FIELDS, ANY_OR_NONE)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OverwriteCounts:
-    """What one model, under one prompt, decided to overwrite in one way, and what of it somebody took back."""
+    """The overwrites of one kind by a model with a prompt, and how many were undone, rejected or corrected."""
 
     model: str | None
     prompt_version: str | None
@@ -78,7 +78,7 @@ async def decision_quality(
 ) -> DecisionQuality:
     """The figures of `scope`, or of all tenants, for what was decided from `since` on and before `until`.
 
-    Raises `QueryError` for what is no interval.
+    Raises `QueryError` for an interval that is not valid.
     """
     check_interval(since, until)
     parameters = {**(scope.parameters if scope else ALL_TENANTS), "since": since, "until": until}

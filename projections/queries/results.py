@@ -1,4 +1,4 @@
-"""What the read side answers with: frozen values, ready to be written as JSON."""
+"""Answers of queries: frozen values, ready to be written as JSON."""
 
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -18,8 +18,8 @@ Status = Literal["pending"] | Outcome
 class Fact:
     """One version of a fact. A dimension of the scope that is not set is None.
 
-    `true_from`/`true_to` say when it was so, `believed_from`/`believed_to` when it was held so: what was never held,
-    as a pending one, has no `believed_from`. `recorded_at` is when it came, `state_since` since when it stands so.
+    `true_from`/`true_to` say when it was true, `believed_from`/`believed_to` when it was believed: a pending fact has
+    no `believed_from`. `recorded_at` is when it was added, `state_since` since when it has its present state.
     """
 
     fact_id: UUID
@@ -130,9 +130,9 @@ class StageCost:
 class WriteResult:
     """How a turn or a command ended and what it did; `pending` means that its end is not in the tables yet.
 
-    `facts_added` counts facts that stand from now on, `facts_updated` known ones that were merged, replaced,
+    `facts_added` counts facts that are active from now on, `facts_updated` known ones that were merged, replaced,
     corrected or reinstated, `facts_unchanged` those that were only repeated, `facts_deleted` those that ended with
-    nothing in their place or never were so, `facts_pending` new ones that wait for a confirmation. `conflicts` counts
+    nothing in their place or never were true, `facts_pending` new ones that wait for a confirmation. `conflicts` counts
     statements that a model had to weigh against known facts. `duration_ms` is from the broker's acknowledgement to
     the decision, `milliseconds` the work of each stage, `stages` all costs of each. `attempt` counts the ends of a
     turn that was published again; `position` is the topic/partition/offset of the record that

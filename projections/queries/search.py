@@ -1,12 +1,13 @@
-"""Hybrid search: what is near in meaning and what shares words, fused by rank, in one statement."""
+"""Hybrid search: by vector and by words, fused by rank, in one statement."""
 
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final, Literal
 
 from psycopg import AsyncConnection
-from psycopg.rows import RowMaker, TupleRow
+from psycopg.rows import TupleRow
 
+from mnemolog.projections.db.fetch import fetch_rows
 from mnemolog.projections.queries.errors import QueryError
 from mnemolog.projections.queries.fact_rows import read_query
 from mnemolog.projections.queries.results import Fact
@@ -25,7 +26,7 @@ SearchMode = Literal["hybrid", "lexical"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Score:
-    """Why a hit stands where it does: `total` = `vector_part` + `text_part`, each 1 / (K + rank), 0 without a rank.
+    """Why a hit has its rank: `total` = `vector_part` + `text_part`, each 1 / (K + rank), 0 without a rank.
 
     `similarity` is the cosine, -1..1; `text_score` is Postgres' ts_rank of the words in common.
     """
@@ -59,7 +60,7 @@ async def search(
 ) -> list[Hit]:
     """The best facts for `text` that hold at `at`, best first.
 
-    One that waits for a confirmation is found too, behind an active one of equal rank: its status tells. `vector` is
+    One that waits for a confirmation is found too, behind an active one of equal rank. `vector` is
     the embedding of `text`; facts embedded by another model are found by their words alone. Without it the search is
     lexical, which each score says. Any text is taken as plain words; of more than 10 000 characters the first ones
     count. Raises `QueryError` for a text without any character or a limit outside 1..100.
@@ -79,13 +80,11 @@ async def search(
         "limit": limit,
     }
     mode: SearchMode = "hybrid" if vector else "lexical"
-    async with conn.cursor(row_factory=_hit_factory(mode)) as cursor:
-        await cursor.execute(read_query("search", "hybrid"), parameters)
-        return await cursor.fetchall()
+    return [_hit(mode, row) for row in await fetch_rows(conn, dict, read_query("search", "hybrid"), parameters)]
 
 
 def _storable_query(text: str) -> str:
-    """What Postgres can hold of `text`: no U+0000, no half of a surrogate pair, a bounded length."""
+    """What Postgres can hold of `text`: no U+0000, no unpaired surrogate, a bounded length."""
     shown = text[:MAX_QUERY_CHARACTERS].replace("\x00", " ").encode("utf-8", "replace").decode().strip()
     if not shown:
         raise QueryError("the text to search for is empty: say in a few words what to look for, or list the facts")
@@ -96,20 +95,9 @@ def _vector_literal(vector: Vector | None) -> str | None:
     return None if vector is None else f"[{','.join(map(str, vector.values))}]"
 
 
-def _hit_factory(mode: SearchMode) -> Any:
-    """A psycopg row factory: the columns that `Score` names go there, the others make the fact."""
-
-    def factory(cursor: Any) -> RowMaker[Hit]:
-        names = [column.name for column in cursor.description or ()]
-
-        def make(values: Any) -> Hit:
-            columns = dict(zip(names, values, strict=True))
-            score = {name: columns.pop(name) for name in _SCORE_COLUMNS}
-            return Hit(fact=Fact(**columns), score=Score(mode=mode, **score))
-
-        return make
-
-    return factory
+def _hit(mode: SearchMode, row: dict[str, Any]) -> Hit:
+    score = Score(mode=mode, **{name: row.pop(name) for name in _SCORE_COLUMNS})
+    return Hit(fact=Fact(**row), score=score)
 
 
 _SCORE_COLUMNS: Final = ("total", "vector_rank", "similarity", "vector_part", "text_rank", "text_score", "text_part")

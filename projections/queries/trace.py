@@ -1,6 +1,6 @@
-"""How a turn came to its end, step by step: read off its commit, and the texts of the facts that it looked at."""
+"""The trace of a turn: what was retrieved, decided, re-prompted and dropped, read from its commit."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
@@ -26,8 +26,7 @@ class RetrievedCandidate:
 class TracedDecision:
     """One decision: on which words, by whom, and why.
 
-    `verdict` is what a model said; `guard` the policy that put something else in its place; `before` what stood at
-    the targets.
+    `verdict` is what a model said; `guard` why something else was done; `before` are the targets as they were.
     """
 
     event: str
@@ -47,7 +46,7 @@ class TracedDecision:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TracedReprompt:
-    """What a model was told of a reply that was not valid."""
+    """The complaint that a model got about an invalid reply."""
 
     stage: str
     complaint: str
@@ -65,9 +64,9 @@ class OmittedStatement:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trace:
-    """How a turn came to its end: what was retrieved and decided, re-prompted and left out.
+    """What was retrieved and decided, re-prompted and dropped.
 
-    `thresholds` are the similarities that held; None where the turn ended before they mattered.
+    `thresholds` are the similarities that applied; None where the turn ended before they mattered.
     """
 
     decisions: tuple[TracedDecision, ...]
@@ -77,16 +76,12 @@ class Trace:
 
 
 def build_trace(commit: Commit, texts: FactTexts) -> Trace:
-    """Everything that a commit tells of its way; `texts` are those of `fact_ids_of_commit(commit)`. Pure."""
+    """The trace in a commit; `texts` are those of `fact_ids_of_commit(commit)`. Pure."""
     steps, thresholds = commit.provenance.steps, commit.provenance.thresholds
     return Trace(
         decisions=tuple(traced_decision(event, texts) for event in commit.events),
         reprompts=tuple(TracedReprompt(stage=step.stage, complaint=one) for step in steps for one in step.complaints),
-        omitted=tuple(
-            OmittedStatement(stage=step.stage, text=one.text, reason=one.reason, similarity=one.similarity)
-            for step in steps
-            for one in step.dropped
-        ),
+        omitted=tuple(OmittedStatement(stage=step.stage, **dict(one)) for step in steps for one in step.dropped),
         thresholds=thresholds.model_dump() if thresholds else None,
     )
 
@@ -119,9 +114,7 @@ def fact_ids_of_commit(commit: Commit) -> list[UUID]:
     return list(dict.fromkeys(fact_id for event in commit.events for fact_id in fact_ids_of_event(event)))
 
 
-def fact_ids_of_event(event: MemoryEvent) -> Iterator[UUID]:
+def fact_ids_of_event(event: MemoryEvent) -> tuple[UUID, ...]:
     """The facts that one decision looked at or is about."""
-    yield from (one.fact_id for one in event.decision.candidates)
-    yield from event.affected_ids
-    if (subject := event.subject_id) is not None:
-        yield subject
+    subject = () if event.subject_id is None else (event.subject_id,)
+    return (*(one.fact_id for one in event.decision.candidates), *event.affected_ids, *subject)

@@ -1,4 +1,4 @@
-"""Why a turn's statements became no facts: read off its commit, and the texts of the facts that stood in their way."""
+"""Why statements of a turn were not stored as facts, read from its commit."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -36,9 +36,9 @@ MissingReason = (
 class MissingStatement:
     """A statement that became no fact that is believed; without `text` it is about the turn as a whole.
 
-    `fact_id` and `known` are the fact that stood in its way, `similarity` how near that was; for
-    `pending_confirmation` the fact that waits, and `guard` what holds it. `detail` is the reason of the decision or the
-    end of the turn. `because` says all of it in words: the client adds them.
+    `fact_id` and `known` are the known fact in its way, `similarity` how near that was; for
+    `pending_confirmation` the pending fact, and `guard` why it is held. `detail` is the reason of the decision or of
+    the end of the turn. `because` says all of it in words: the client adds them.
     """
 
     text: str | None
@@ -54,7 +54,7 @@ class MissingStatement:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WhyNot:
-    """What a turn did not bring. `status` and `facts` tell how it ended and how many facts it did bring."""
+    """The statements of a turn that were not stored; `facts` counts those that were."""
 
     turn_id: str
     status: str

@@ -1,4 +1,4 @@
-"""What a commit did, told as the result of a write."""
+"""The result of a write, read from its commit."""
 
 from collections.abc import Iterable, Sequence
 from itertools import chain

@@ -66,11 +66,11 @@ async def compare_schemas(
     how many tables of how many are done.
     """
     await conn.execute(queries("digest")["settings"])
-    standing = {table.name: table for table in await tables_of(conn, live)}
+    live_tables = {table.name: table for table in await tables_of(conn, live)}
     tables = await tables_of(conn, rebuilt)
     comparisons: list[TableComparison] = []
     for table in tables:
-        twin = live if standing.get(table.name) == table else None
+        twin = live if live_tables.get(table.name) == table else None
         comparisons.append(await _compare(conn, table, twin, rebuilt))
         on_progress(len(comparisons), len(tables))
     return comparisons

@@ -1,7 +1,4 @@
-"""All tables made anew from the log, beside the live ones, held against them, and swapped in.
-
-Nothing here asks a model: everything that a table needs is in the log.
-"""
+"""Rebuilds all tables from the log beside the live ones, compares them, and swaps them in. No model is called."""
 
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
@@ -75,7 +72,7 @@ async def rebuild(
 
     Tables that differ are swapped as well: mending them is what a rebuild is for. With `verify_only` nothing is.
     Projectors pause for moments, readers never. Commits that arrive meanwhile are in the new tables. Interrupted,
-    it leaves the live tables as they were. `progress` is told of every batch; what it raises ends the rebuild.
+    it leaves the live tables as they were. `progress` is called after every batch; what it raises ends the rebuild.
 
     Raises `mnemolog.projections.rebuild.errors.RebuildError` and `LogGapError`, each of which says what to do.
     """

@@ -1,4 +1,4 @@
-"""The schemas of a rebuild, and the moment in which one takes the other's place."""
+"""The schemas and locks of a rebuild, and the swap of the rebuilt tables for the live ones."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -101,8 +101,8 @@ async def swap_schemas(connection: Connection) -> None:
     async with connection.transaction():
         for (grant,) in await (await connection.execute(_SQL["grants"], names)).fetchall():
             await connection.execute(SQL(cast("LiteralString", grant)))  # quoted by format() where it was made
-        await connection.execute(_rename(LIVE_SCHEMA, OLD_SCHEMA))
-        await connection.execute(_rename(NEXT_SCHEMA, LIVE_SCHEMA))
+        for old, new in ((LIVE_SCHEMA, OLD_SCHEMA), (NEXT_SCHEMA, LIVE_SCHEMA)):
+            await connection.execute(_SQL["rename_schema"].format(old=Identifier(old), new=Identifier(new)))
 
 
 async def refuse_dependent_views(connection: Connection) -> None:
@@ -130,7 +130,3 @@ async def _execute_with_lock_retries(connection: Connection, statement: SQL | Co
     finally:
         if not connection.broken:
             await connection.execute(_SQL["limit_lock_wait"], {"milliseconds": 0})
-
-
-def _rename(old: str, new: str) -> Composed:
-    return _SQL["rename_schema"].format(old=Identifier(old), new=Identifier(new))

@@ -47,8 +47,8 @@ WHERE
 LIMIT %(limit)s;
 
 -- name: events_touching
--- The events of a scope that brought, changed or named one of these facts; with those that took them back, or put them
--- back into effect.
+-- The events of a scope that brought, changed or named one of these facts; with those that undid or
+-- reinstated them.
 WITH touching AS (
     SELECT event_id
     FROM memory_events
@@ -71,22 +71,22 @@ WITH touching AS (
         AND (late.tenant, late.user_id, late.agent_id, late.app_id, late.run_id)
         = (%(tenant)s, %(user_id)s, %(agent_id)s, %(app_id)s, %(run_id)s)
 ),
-taken_back AS (
+undoing AS (
     SELECT undo.event_id
     FROM touching
     INNER JOIN memory_events AS undo ON touching.event_id = undo.undoes
 )
 SELECT event_id FROM touching
 UNION
-SELECT event_id FROM taken_back
+SELECT event_id FROM undoing
 UNION
 SELECT undo.event_id
-FROM taken_back
-INNER JOIN memory_events AS undo ON taken_back.event_id = undo.undoes;
+FROM undoing
+INNER JOIN memory_events AS undo ON undoing.event_id = undo.undoes;
 
 -- name: events
 -- These events in the order of the log: the fact that each brought, those it changed, and all that it names; and the
--- decision that it made, took back or put back into effect, with the last event that did so.
+-- decision that it made, undid or reinstated, with the last event that did so.
 SELECT
     happened.event_id,
     happened.event,
@@ -130,7 +130,7 @@ WHERE happened.event_id = ANY(%(event_ids)s::uuid [])
 ORDER BY happened.partition, happened.log_offset, happened.ordinal;
 
 -- name: former_states
--- How these facts stood before each event that changed them, in the order of the log.
+-- The states of these facts before each event that changed them, in the order of the log.
 SELECT
     former.fact_id,
     former.event_id,

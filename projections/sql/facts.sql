@@ -1,6 +1,6 @@
 -- name: fact_columns
 -- The columns of one version of a fact as readers see it: everything but its vector.
--- What events can change comes from the table that the reader chooses: as it stands, or as it stood.
+-- What events can change comes from {state}: the facts as they are now, or as they were.
 f.fact_id,
 f.tenant,
 nullif(f.user_id, '') AS user_id,

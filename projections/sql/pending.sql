@@ -41,8 +41,8 @@ ORDER BY waiting.since, f.ordinal, waiting.fact_id
 LIMIT %(bound)s;
 
 -- name: unresolved
--- The active facts of a scope whose conflict nobody could decide, the oldest first, and the facts that they were
--- added beside, the most similar first, as far as these still stand.
+-- The unresolved active facts of a scope, the oldest first, and the facts that they were added beside, the most similar
+-- first, as far as these are active or pending.
 SELECT
     e.event_id,
     e.reason,

@@ -12,7 +12,7 @@ ON CONFLICT (partition) DO NOTHING;
 SELECT next_offset FROM projection_offsets WHERE partition = %(partition)s FOR UPDATE;
 
 -- name: move_partition
--- Say where to go on, in the transaction of the rows.
+-- Advance the partition's offset, in the transaction of the rows.
 UPDATE projection_offsets SET next_offset = %(next_offset)s WHERE partition = %(partition)s;
 
 -- name: next_offsets
@@ -31,7 +31,7 @@ INNER JOIN commits ON asked.owner = commits.owner AND asked.source_id = commits.
 ORDER BY commits.owner, commits.source_id, commits.attempt DESC;
 
 -- name: known_facts
--- These facts as they stand.
+-- The states of these facts.
 SELECT
     fact_id,
     tenant,
@@ -65,7 +65,7 @@ ORDER BY asked.log_offset
 LIMIT 1;
 
 -- name: copy_commits
--- Take in applied commits.
+-- COPY of applied commits.
 COPY commits (
     partition, log_offset, owner, source_id, source_kind, tenant, user_id, agent_id, app_id, run_id, outcome, reason,
     detail, occurred_at, published_at, decided_at, origin_topic, origin_partition, origin_offset, based_on, llm_calls,
@@ -74,14 +74,14 @@ COPY commits (
 ) FROM STDIN (FORMAT binary);
 
 -- name: copy_events
--- Take in events.
+-- COPY of events.
 COPY memory_events (
     event_id, partition, log_offset, ordinal, owner, source_id, tenant, user_id, agent_id, app_id, run_id, event,
     fact_id, targets, occurred_at, decided_at, decided_by, reason, stale, payload, model, prompt_version, guard, undoes
 ) FROM STDIN (FORMAT binary);
 
 -- name: copy_facts
--- Take in new facts.
+-- COPY of new facts.
 COPY facts (
     fact_id, owner, tenant, user_id, agent_id, app_id, run_id, text, search_text, key, value, category,
     importance_category, importance, certainty, confidence, subject, speaker, excerpt, status, unresolved, event_time,
@@ -91,29 +91,29 @@ COPY facts (
 ) FROM STDIN (FORMAT binary);
 
 -- name: copy_former_states
--- Take in how facts stood before they changed.
+-- COPY of former states.
 COPY former_states (
     fact_id, event_id, since, until, status, confidence, mention_count, last_confirmed_at, true_to, closed_at,
     believed_from, believed_to, superseded_by, unresolved
 ) FROM STDIN (FORMAT binary);
 
 -- name: copy_relations
--- Take in how facts stand to one another.
+-- COPY of relations.
 COPY fact_relations (fact_id, related_id, relation, event_id, since) FROM STDIN (FORMAT binary);
 
 -- name: copy_pending
--- Take in overwrites that are held back.
+-- COPY of overwrites that are held back.
 COPY pending_confirmations (
     fact_id, owner, tenant, user_id, agent_id, app_id, run_id, event_id, targets, action, ended_at, guard, needs_human,
     since, settled_at, settlement, settled_by
 ) FROM STDIN (FORMAT binary);
 
 -- name: copy_rejections
--- Take in what was not done.
+-- COPY of rejections.
 COPY rejections (partition, log_offset, item, owner, source_id, reason, detail, record) FROM STDIN (FORMAT binary);
 
 -- name: update_facts
--- Write how known facts stand now.
+-- Update the state of known facts.
 UPDATE facts SET
     status = changed.status,
     confidence = changed.confidence,
@@ -146,7 +146,7 @@ FROM unnest(
 WHERE facts.fact_id = changed.fact_id;
 
 -- name: settle_pending
--- Write what became of overwrites that were held back; those without a settlement are open again.
+-- Settle overwrites that were held back; those without a settlement are open again.
 UPDATE pending_confirmations SET
     settled_at = settled.settled_at,
     settlement = settled.settlement,
@@ -157,20 +157,20 @@ FROM unnest(
 WHERE pending_confirmations.fact_id = settled.fact_id;
 
 -- name: undo_events
--- Write which events are no longer in effect.
+-- Mark events as undone.
 INSERT INTO undone (event_id, undone_by, since)
 SELECT event_id, undone_by, since
-FROM unnest(%(event_id)s::uuid [], %(undone_by)s::uuid [], %(since)s::timestamptz []) AS taken_back (
+FROM unnest(%(event_id)s::uuid [], %(undone_by)s::uuid [], %(since)s::timestamptz []) AS undone_now (
     event_id, undone_by, since
 )
 ON CONFLICT (event_id) DO UPDATE SET undone_by = excluded.undone_by, since = excluded.since;
 
 -- name: reinstate_events
--- Write which events are in effect again.
+-- Reinstate undone events.
 DELETE FROM undone WHERE event_id = ANY(%(event_id)s::uuid []);
 
 -- name: set_policies
--- Write which policies hold from now on.
+-- Set the policies that apply from now on.
 INSERT INTO policies (tenant, user_id, agent_id, app_id, run_id, policy, event_id, since)
 SELECT tenant, user_id, agent_id, app_id, run_id, policy, event_id, since
 FROM unnest(

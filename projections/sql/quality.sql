@@ -1,5 +1,5 @@
 -- name: overwrites
--- What models decided to overwrite in an interval, by model, prompt and event, and what of it was taken back.
+-- What models decided to overwrite in an interval, by model, prompt and event, and what was undone, rejected or corrected.
 SELECT
     o.model,
     o.prompt_version,
@@ -35,7 +35,7 @@ WHERE (p.since >= %(since)s OR p.settled_at IS NULL)
     AND {scope};
 
 -- name: unresolved
--- Facts kept beside others for want of a valid decision, as of now.
+-- Facts kept beside others because no valid decision was available, as of now.
 SELECT count(*) AS facts
 FROM facts AS f
 WHERE f.unresolved
@@ -43,7 +43,7 @@ WHERE f.unresolved
     AND {scope};
 
 -- name: stale
--- Decisions of an interval that met a target which no longer stood as they saw it.
+-- Decisions of an interval that met a target which was no longer as they saw it.
 SELECT count(*) AS decisions
 FROM memory_events AS e
 WHERE e.stale

@@ -1,5 +1,5 @@
 -- name: facts
--- These facts, wherever they live, with everything that a new version of one takes over, and how each stands.
+-- These facts, wherever they live, with everything that a new version takes over, and their states.
 SELECT
     fact_id,
     tenant,
@@ -75,7 +75,7 @@ LEFT JOIN LATERAL (
 WHERE pending.settled_at IS NULL AND pending.fact_id = ANY(%(fact_ids)s::uuid []);
 
 -- name: version_starts
--- Per fact since when it, and every version before it that was true once, has been so. What was never true is none.
+-- Per fact since when it, and every version before it that was true once, has been so. What was never true is left out.
 WITH RECURSIVE ended AS MATERIALIZED (
     SELECT
         older.fact_id,
@@ -114,7 +114,7 @@ GROUP BY asked_id;
 
 -- name: closed_values
 -- What these keys held in one scope and has ended after a time, the first to end first. Merged and denied facts are
--- none. What was said again after its end counts as said at the end.
+-- left out. What was said again after its end counts as said at the end.
 SELECT
     fact_id,
     key,
@@ -143,7 +143,7 @@ WHERE happened.fact_id = %(fact_id)s::uuid AND happened.event = 'fact_added'
 ORDER BY (candidate ->> 'similarity')::double precision DESC, 1;
 
 -- name: in_scope
--- The facts of exactly one scope that are held or wait for a confirmation, the oldest first, and how many there are.
+-- The active and pending facts of exactly one scope, the oldest first, and how many there are.
 SELECT
     count(*) OVER () AS total,
     fact_id
@@ -158,8 +158,8 @@ ORDER BY recorded_at, ordinal, fact_id
 LIMIT %(limit)s;
 
 -- name: due_expiries
--- Facts that are held although their end has passed, in the order of their ends, from a place on.
--- One that the timer has closed since then is none: somebody took that back.
+-- Active facts whose end has passed, in the order of their ends, from a place on.
+-- One that the timer has closed since then is left out: its expiry was undone.
 SELECT
     ending.fact_id,
     ending.tenant,

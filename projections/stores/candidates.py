@@ -49,7 +49,7 @@ class CandidateLists:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceStatus:
-    """How a source and its scope stand.
+    """The status of a source and of its scope.
 
     `attempt` counts the commits of the source; the last one was made of the record at `origin`, and may be followed by
     another where it is `retryable`. `scope_version` counts the commits with events of the scope, `latest_key_end` is
@@ -104,7 +104,7 @@ class CandidateFinder(Store):
         return CandidateLists(scope_version=rows[0][0], candidates=tuple(map(tuple, candidates)))
 
     async def source_status(self, owner: str, source_id: str, scope: Scope | None) -> SourceStatus:
-        """How a source and its scope stand, in one round trip."""
+        """The status of a source and of its scope, in one round trip."""
         columns = dict(zip(SCOPE_FIELDS, scope_columns(scope), strict=True))
         parameters = {"owner": owner, "source_id": source_id, **columns}
         ((version, attempt, retryable, *rest),) = await self._rows("source_status", parameters)

@@ -26,9 +26,9 @@ class EventHistoryStore(Store):
         self._facts = facts
 
     async def undo_targets(self, scope: Scope, undo: Undo, *, limit: int) -> list[LoggedEvent]:
-        """The events of exactly `scope` that an undo aims at, in the log's order; at most `limit` of them.
+        """The events of exactly `scope` that an undo selects, in the log's order; at most `limit` of them.
 
-        Those that are taken back already are among them, unless it aims at a model or a prompt version.
+        Those that are undone already are among them, unless it selects a model or a prompt version.
         """
         parameters = {
             **scope.columns,

@@ -52,7 +52,7 @@ class FactStore(Store):
         return ScopeFacts(total=rows[0][0] if rows else 0, fact_ids=tuple(fact_id for _, fact_id in rows))
 
     async def due_expiries(self, now: datetime, *, after: DueExpiry | None, limit: int) -> list[DueExpiry]:
-        """The next `limit` facts after `after` that are held although their end has passed by `now`."""
+        """The next `limit` facts after `after` that are active although their end has passed by `now`."""
         parameters = {
             "now": now,
             "after_end": after.ends_at if after else None,

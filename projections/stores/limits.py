@@ -1,7 +1,7 @@
-"""What limits count, and the reservations that hold a tenant's limits while many workers decide at once.
+"""Usage counts, and the reservations that keep a tenant's limits exact while many workers decide at once.
 
-A scope's turns are decided one after the other, so its tables tell all that there is. A tenant's are not: each turn
-reserves what it is about to use before it is committed, and counts until its commit is projected.
+The turns of a scope are decided one after the other, so its tables have all usage. Those of a tenant are not: each turn
+reserves what it is about to use before it is committed, and the reservation counts until the commit is projected.
 """
 
 from collections.abc import Mapping

@@ -17,7 +17,7 @@ class PolicyStore(Store):
     """Reads policies; every call is one round trip."""
 
     async def effective_policy(self, scope: Scope, defaults: EffectivePolicy) -> EffectivePolicy:
-        """What holds for `scope` as of now, where `defaults` are configured."""
+        """The policy that applies to `scope` now, where `defaults` are configured."""
         return (await self._run("policies", fetch_policies, scope)).overlay(defaults)
 
 

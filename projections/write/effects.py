@@ -1,4 +1,4 @@
-"""What each event does to how facts stand: pure functions from the standing before to the standing after."""
+"""How each event changes the state of the facts it names (pure)."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -37,7 +37,7 @@ HUMAN_CONFIDENCE: Final = 0.95
 """What a human confirms is at least as sure as what was said explicitly."""
 
 FactStates = Mapping[UUID, TimedFactState]
-"""The facts that an event names and that stand as its decision saw them."""
+"""The facts that an event names and that are as its decision saw them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,7 +58,7 @@ class CommitTimes:
 
 
 def required_statuses(event: MemoryEvent, fact_id: UUID) -> frozenset[FactStatus]:
-    """How a fact that the event names has to stand for the event to touch it."""
+    """The statuses in which a fact that the event names can be changed by it."""
     match event:
         case PendingConfirmed(target=target) | PendingRejected(target=target) if target == fact_id:
             return frozenset({"pending_confirmation"})
@@ -69,7 +69,7 @@ def required_statuses(event: MemoryEvent, fact_id: UUID) -> frozenset[FactStatus
 
 
 def initial_state(event: MemoryEvent, moment: CommitTimes) -> tuple[NewFact, TimedFactState] | None:
-    """The fact that an event brings and how it stands at first, or None."""
+    """The fact that an event adds with its first state, or None."""
     fact = event.new_fact
     if fact is None:
         return None
@@ -88,7 +88,7 @@ def initial_state(event: MemoryEvent, moment: CommitTimes) -> tuple[NewFact, Tim
 def states_after(  # noqa: PLR0911 -- one way out an event
     event: MemoryEvent, facts: FactStates, moment: CommitTimes, *, raises_confidence: bool
 ) -> dict[UUID, TimedFactState]:
-    """How `facts` stand after the event; those that it leaves alone are not in it.
+    """The states of `facts` after the event, of those that it changes.
 
     `raises_confidence` says that the commit has not raised the confidence of the confirmed fact before.
     """

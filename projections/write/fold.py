@@ -193,9 +193,10 @@ class _CommitFold:
 
     def _may_set_policy(self, event: MemoryEvent) -> bool:
         """A tenant's policies have a scope of their own, so that they have one order in the log."""
-        if not isinstance(event, PolicySet) or self._commit.scope is None:
-            return not isinstance(event, PolicySet)
-        return event.level == "scope" or self._commit.scope == tenant_scope(self._commit.scope.tenant)
+        if not isinstance(event, PolicySet):
+            return True
+        scope = self._commit.scope
+        return scope is not None and (event.level == "scope" or scope == tenant_scope(scope.tenant))
 
     def _rejections(
         self, event: MemoryEvent, faults: dict[UUID, tuple[RejectionReason, str]]

@@ -1,4 +1,4 @@
-"""The log into the tables: batches of commits, rows and position in one transaction."""
+"""Applies batches of log records to the tables: rows and offset in one transaction."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ from mnemolog.projections.write.state import FoldState
 from mnemolog.schemas.commit import Commit
 from mnemolog.schemas.errors import InvalidRecordError
 
-# No word of a library's enters a row: the rows have to be the same under its next version.
+# No text of a library goes into a row: rows have to be the same under its next version.
 NOT_A_COMMIT: Final = "these bytes are no commit of a version that this program knows"
 NOT_STORABLE: Final = "the tables cannot hold a value of this commit, or an id in it belongs to another"
 SWAP_LOCK: Final = 0x6D6E656D_0002
@@ -55,7 +55,7 @@ class LogRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchResult:
-    """What a batch came to: records that were folded now, and records that had been before."""
+    """The changes of a batch, and how many of its records were applied before."""
 
     next_offset: int
     changes: Changes

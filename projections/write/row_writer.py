@@ -6,7 +6,7 @@ The connection has to know halfvec (`mnemolog.projections.db.pools.prepare_conne
 
 from collections.abc import Iterable, Sequence
 from operator import attrgetter
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from psycopg import AsyncConnection
 from psycopg.rows import TupleRow
@@ -141,7 +141,7 @@ async def refresh_all_profiles(connection: Connection) -> None:
     cursor = await connection.execute(_SQL["all_scopes"])
     scopes = await cursor.fetchall()
     for start in range(0, len(scopes), PROFILE_BATCH):
-        await refresh_profiles(connection, [_scope_columns(row) for row in scopes[start : start + PROFILE_BATCH]])
+        await refresh_profiles(connection, [cast("ScopeColumns", row) for row in scopes[start : start + PROFILE_BATCH]])
 
 
 async def _copy(connection: Connection, name: str, types: Sequence[str], rows: Iterable[Row]) -> None:
@@ -244,16 +244,11 @@ def _settlements(settlements: Sequence[SettlementRow]) -> dict[str, list[Any]]:
 
 def _known_fact(row: TupleRow) -> KnownFact:
     fields = dict(zip(TimedFactState.__slots__, row[6:], strict=True))
-    return KnownFact(fact_id=row[0], scope=_scope_columns(row[1:6]), state=TimedFactState(**fields))
+    return KnownFact(fact_id=row[0], scope=cast("ScopeColumns", row[1:6]), state=TimedFactState(**fields))
 
 
 def _scopes(scopes: Sequence[ScopeColumns]) -> dict[str, list[str]]:
     return {name: [scope[place] for scope in scopes] for place, name in enumerate(SCOPE_FIELDS)}
-
-
-def _scope_columns(row: TupleRow) -> ScopeColumns:
-    tenant, user_id, agent_id, app_id, run_id = row
-    return tenant, user_id, agent_id, app_id, run_id
 
 
 def _jsonb(text: str | bytes) -> Jsonb:

@@ -1,4 +1,4 @@
-"""The rows that a fold makes: values, not yet written anywhere."""
+"""The rows that a fold makes, as values, and how those of several commits are merged."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, fields, replace
@@ -26,7 +26,7 @@ class LogPosition:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TimedFactState:
-    """All of a fact that later commits can change, and since when it stands so."""
+    """All of a fact that later commits can change, and since when it is so."""
 
     status: FactStatus = "active"
     confidence: float
@@ -51,7 +51,7 @@ class TimedFactState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KnownFact:
-    """A fact as the fold knows it: whose it is, and how it stands."""
+    """A fact as the fold knows it: its scope and its state."""
 
     fact_id: UUID
     scope: ScopeColumns
@@ -69,7 +69,7 @@ class CommitRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EventRow:
-    """One event; `stale` where a target no longer stood as the decision saw it.
+    """One event; `stale` where a target was no longer as the decision saw it.
 
     `fact_id` is the fact that it is about: the new one, else the first that it names; a policy and an undo have none.
     `targets` are the others, and all that a retraction or an expiry ends.
@@ -97,7 +97,7 @@ class FactRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FormerStateRow:
-    """How a fact stood until event `event_id` changed it at `until`."""
+    """The state of a fact until event `event_id` changed it at `until`."""
 
     fact_id: UUID
     event_id: UUID
@@ -146,7 +146,7 @@ class UndoneRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PolicyRow:
-    """The policy that holds from now on for `scope`; a whole tenant's names nothing but the tenant."""
+    """The policy that applies to `scope` from now on; that of a whole tenant names only the tenant."""
 
     scope: ScopeColumns
     event: PolicySet
@@ -177,7 +177,7 @@ class ScopeIncrement:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Changes:
-    """What one or many commits do to the tables. `updates` are facts that stood before, as they stand now.
+    """What one or many commits do to the tables. `updates` are known facts with their new states.
 
     `settlements` are those of facts that were pending before.
     """

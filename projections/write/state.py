@@ -1,4 +1,4 @@
-"""What a fold has to know of the tables, and nothing more."""
+"""The state of the tables that a fold reads."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -23,7 +23,7 @@ class LastAttempt:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FoldState:
-    """Where the sources at hand stand, and the facts that their events name."""
+    """The last attempts of the sources at hand, and the facts that their events name."""
 
     applied: Mapping[SourceKey, LastAttempt] = field(default_factory=dict)
     facts: Mapping[UUID, KnownFact] = field(default_factory=dict)

@@ -19,13 +19,13 @@ GENERAL = frozenset(
     """
     account address admin ambiguous answer app arg argument ask background bar base batch batcher body builder cached
     call change changed chat check child choice cli closed compared comparison completion configuration connected
-    connection consumer context cost count crash created db dead decided default definition dependent differs
+    connection consumer context cost count crash created db dead default definition dependent differs
     downgrade dumper effect embedding ended endpoint enqueue entry env error exceeded exit extraction factory
     failed faust feature fetch file filter folder gap handler hit id in input invalid item kafka large last
-    launch link list lock log metadata metric migration mismatch missing mixin mnemolog model no normalise
+    launch list lock log metadata metric migration mismatch missing mixin mnemolog model no normalise
     not null numbered offset old option outcome output parsed parser partition partly patch patched plan point pool
     port postgres processor producer progress published publisher query raw read reader record refused regression
-    report reporter requested resource result retention retrier retrieved retry revision row runner
+    report requested resource result retention retrier retrieved retry revision row runner
     running runtime schema score server setting shared short skipped sql stack start state stop storable store
     stored stream sync table text timed timeout token too topic traced transport tuning turning unavailable
     undeliverable unknown unread unreadable unsupported upgrade usage use version versioned view wait wiring word

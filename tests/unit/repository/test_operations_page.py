@@ -29,7 +29,7 @@ def test_its_settings_exist() -> None:
 
 
 def test_its_log_events_exist() -> None:
-    events = {"stage_down", "provider_unavailable", "database_away", "send_retried", "record_failed"}
+    events = {"stage_down", "provider_unavailable", "postgres_unavailable", "send_retried", "record_failed"}
     for event in events:
         assert f"`{event}`" in PAGE
         assert f'"{event}"' in CODE

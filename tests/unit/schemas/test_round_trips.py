@@ -269,8 +269,8 @@ def _nested(depth: int) -> dict[str, Any]:
         ({"a": float("nan")}, "not finite"),
         ({"a": [float("inf")]}, "not finite"),
         ({"a": 2**63}, "beyond 64 bits"),
-        ({"a": {"b": datetime(2026, 4, 11, tzinfo=UTC)}}, "a datetime, which is no JSON value"),
-        ({"a": ("b",)}, "a tuple, which is no JSON value"),
+        ({"a": {"b": datetime(2026, 4, 11, tzinfo=UTC)}}, "a datetime, which is not a JSON value"),
+        ({"a": ("b",)}, "a tuple, which is not a JSON value"),
         (_nested(MAX_DEPTH), "nested deeper"),
     ],
 )
