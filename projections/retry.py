@@ -1,4 +1,4 @@
-"""Retry an operation while its errors are temporary, with growing delays; over tenacity."""
+"""Retry an operation while its errors are temporary, with growing delays; based on tenacity."""
 
 import asyncio
 from collections.abc import Awaitable, Callable

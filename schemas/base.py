@@ -131,7 +131,7 @@ class Versioned(Record):
         """Read one record.
 
         Raises `UnsupportedVersionError` for a version this program does not know,
-        `InvalidRecordError` for everything else that is not such a record.
+        `InvalidRecordError` for every other fault.
         """
         try:
             return cls.model_validate_json(data or b"", strict=True)
@@ -145,7 +145,7 @@ class Versioned(Record):
 
 
 def validation_error(model: type[Versioned], error: ValidationError) -> InvalidRecordError | UnsupportedVersionError:
-    """Turn Pydantic's report into this package's errors, first fault first."""
+    """Convert Pydantic's report into this package's errors, first fault first."""
     kind = model.__name__
     faults = error.errors(include_url=False)
     for fault in faults:

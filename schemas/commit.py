@@ -14,7 +14,7 @@ from mnemolog.schemas.scope import Scope
 
 
 class Commit(Versioned):
-    """One source's one end. `based_on` is the version of the scope that the decisions saw.
+    """The end of one source. `based_on` is the version of the scope that the decisions saw.
 
     Enough to fold (facts with vectors and times), to explain (a decision at each event) and to
     account for (calls, tokens and milliseconds at each step). `attempt` counts the commits of a source: a turn that

@@ -28,7 +28,7 @@ class End(Record):
 
 
 class Envelope(Versioned):
-    """The part that every hop carries. `published_at` is the broker's time of the record, `size` its bytes.
+    """The fields of every record between stages. `published_at` is the broker's time of the record, `size` its bytes.
 
     A command passes the stages like a turn, with its `order`; its texts are the facts.
     """

@@ -6,7 +6,7 @@ class SchemaError(ValueError):
 
 
 class InvalidRecordError(SchemaError):
-    """The bytes are no record of the expected kind; `detail` names field and fault."""
+    """The bytes are not a valid record of the expected kind; `detail` names field and fault."""
 
     def __init__(self, kind: str, detail: str) -> None:
         super().__init__(f"not a valid {kind}: {detail}")

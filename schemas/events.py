@@ -86,7 +86,7 @@ class FactReplaced(Event):
 
 
 class FactContradicted(Event):
-    """`targets` were never true: they leave what is believed, and `fact` is active."""
+    """`targets` were never true: they are no longer believed, and `fact` is active."""
 
     fixed_overwrite = "contradict"
     event: Literal["fact_contradicted"] = "fact_contradicted"
@@ -125,7 +125,7 @@ class FactExpired(Event):
 class FactRetracted(Event):
     """`targets` ended with nothing in their place; `fact` is the statement that says so, kept.
 
-    Without `ended_at` they were deleted: they leave what is believed.
+    Without `ended_at` they were deleted: they are no longer believed.
     """
 
     fixed_overwrite = "retract"
@@ -170,7 +170,7 @@ class PendingConfirmed(Event):
 
 
 class PendingRejected(Event):
-    """The pending fact `target` is closed; what it challenged stays, and `confirmed` is what spoke against it."""
+    """The pending fact `target` is closed; what it challenged stays, and `confirmed` is what was stated again."""
 
     event: Literal["pending_rejected"] = "pending_rejected"
     target: UUID
@@ -200,7 +200,7 @@ class FactCorrected(Event):
 
     @property
     def overwrite(self) -> Overwrite | None:
-        return "replace" if self.ended_at else "merge"  # what never was true leaves the belief, as merged facts do
+        return "replace" if self.ended_at else "merge"  # what never was true is no longer believed, like merged facts
 
 
 class ConflictResolved(Event):

@@ -139,7 +139,7 @@ class NewFact(ExtractedFact):
 
 
 class FactState(Record):
-    """All of a fact that events can change."""
+    """The fields of a fact that events can change."""
 
     status: FactStatus
     confidence: Fraction

@@ -97,7 +97,7 @@ class Policy(Record):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EffectivePolicy:
-    """The policy that applies to one source, every choice made. `limits` are those that tenant and scope have set."""
+    """The policy that applies to one source, all fields set. `limits` are those that tenant and scope have set."""
 
     add_only: bool = False
     confidence: ConfidencePreset = "standard"
@@ -108,12 +108,12 @@ class EffectivePolicy:
     limits: Mapping[Level, Limits] = field(default_factory=dict)
 
     def overlaid_by(self, policy: Policy, level: Level) -> "EffectivePolicy":
-        """These rules where `policy` says nothing, and its own words where it does."""
+        """These rules, replaced by what `policy` sets."""
         said = {name: value for name in POLICY_FIELDS if (value := getattr(policy, name)) is not None}
         return replace(self, **said, limits={**self.limits, level: policy.limits})
 
     def with_overrides(self, overrides: Overrides) -> "EffectivePolicy":
-        """These rules where a turn says nothing, and its own words where it does."""
+        """These rules, replaced by what a turn sets."""
         names = ("add_only", "confidence", "confirm_below", "min_importance")
         return replace(self, **{name: value for name in names if (value := getattr(overrides, name)) is not None})
 
@@ -186,7 +186,7 @@ def exceeded_turn_size(rules: EffectivePolicy, size: int) -> LimitHit | None:
 
 
 def exhausted_limit(level: Level, limits: Limits, used: UsageCounts) -> LimitHit | None:
-    """The first limit that leaves nothing over."""
+    """The first limit that has no room left."""
     for name, count, limit, _ in _counted_limits(limits, used, UsageCounts()):
         if count >= limit:
             return LimitHit(name=name, level=level, count=count, limit=limit)

@@ -59,7 +59,7 @@ class Step(Record):
 class Thresholds(Record):
     """Cosine similarities that decided: above `duplicate` skip, above `conflict` ask, below add.
 
-    A statement that ends something is held against known facts from `ending` on.
+    A statement that ends something is compared with known facts from `ending` on.
     """
 
     embedding_model: Text

@@ -18,7 +18,7 @@ def _required_property(field: str) -> dict[str, JsonValue]:
 
 
 def check_tenant(tenant: str) -> str:
-    """Give a tenant back; raise ValueError for one that could be read as a tenant and a user."""
+    """Return the tenant; raise ValueError for one that could be read as a tenant and a user."""
     if "/" in tenant:
         raise ValueError("a tenant has no '/'")
     return tenant

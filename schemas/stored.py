@@ -103,9 +103,9 @@ class OriginalDecision:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoggedEvent:
-    """An event and the facts that it brought, changed and names; an undo names what its root does as well.
+    """An event and the facts that it brought, changed and names; an undo names what its original does as well.
 
-    `enables` says that its root was in effect after it, and `latest_id` is the last event that said so or otherwise.
+    `enables` says that its original was in effect after it, and `latest_id` is the last event that changed this.
     `statement_text` is the text that it brought along.
     """
 
@@ -124,7 +124,7 @@ class LoggedEvent:
 
     @property
     def is_latest(self) -> bool:
-        """Whether nothing has turned its root on or off since."""
+        """Whether no later event has undone or reinstated its original."""
         return self.latest_id == self.event_id
 
     @property

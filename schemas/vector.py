@@ -54,6 +54,6 @@ class Vector(Record):
 
 
 def cosine_similarity(one: Sequence[float], other: Sequence[float]) -> float:
-    """The similarity of two vectors of any length; 0 where one has none."""
+    """The similarity of two vectors of any length; 0 where one is a zero vector."""
     lengths = math.hypot(*one) * math.hypot(*other)
     return sum(map(mul, one, other)) / lengths if lengths else 0.0

@@ -1,4 +1,4 @@
-"""Runs a query and makes values of its rows."""
+"""Runs a query and converts its rows to values."""
 
 from collections.abc import Mapping
 from typing import Any, TypeVar

@@ -1,4 +1,4 @@
-"""Vectors to Postgres as halfvecs, by pgvector's own package."""
+"""Sends vectors to Postgres as halfvecs, with pgvector's own package."""
 
 import struct
 import sys
@@ -15,7 +15,7 @@ from mnemolog.schemas.vector import Vector
 
 
 async def register_halfvec(connection: AsyncConnection[Any]) -> None:
-    """Teach a connection halfvecs, and to send a `Vector` as one. Raises `SchemaMissingError` without pgvector."""
+    """Register halfvec on a connection, and send a `Vector` as one. Raises `SchemaMissingError` without pgvector."""
     info = await TypeInfo.fetch(connection, "public.halfvec")
     if info is None:
         raise SchemaMissingError("the database has no pgvector: run `mnemolog migrate` first")
@@ -24,7 +24,7 @@ async def register_halfvec(connection: AsyncConnection[Any]) -> None:
 
 
 class _VectorDumper(HalfVectorBinaryDumper):
-    """The halves as they are, in Postgres' order of bytes: through numbers it takes eight times as long."""
+    """Writes float16 bytes in Postgres' byte order; converting them to numbers takes eight times as long."""
 
     def dump(self, obj: Any) -> Buffer | None:
         halves = array("H", obj.raw)

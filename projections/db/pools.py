@@ -1,4 +1,4 @@
-"""Open pools of connections to Postgres, and repeat operations while it is unavailable."""
+"""Opens pools of connections to Postgres, and repeats operations while it is unavailable."""
 
 import asyncio
 import random
@@ -77,7 +77,7 @@ def connection_settings(
     search_path: str = SEARCH_PATH,
     **more: str,
 ) -> dict[str, Any]:
-    """What every connection of this project is opened with; `url`'s own options stay, and come first.
+    """The settings of every connection of this project; `url`'s own options stay, and come first.
 
     `more` are further parameters of Postgres by their names.
     """
@@ -99,7 +99,7 @@ def connection_settings(
 
 
 async def prepare_connection(connection: AsyncConnection[Any]) -> None:
-    """Teach a new connection about halfvec. Raises `SchemaMissingError` where the database has no pgvector."""
+    """Register halfvec on a new connection. Raises `SchemaMissingError` where the database has no pgvector."""
     await register_halfvec(connection)
     await connection.commit()
 

@@ -1,4 +1,4 @@
-"""What a revision of Alembic does: it runs its `.sql` file, and has no downgrade."""
+"""The body of every Alembic revision: it runs its `.sql` file, and has no downgrade."""
 
 from collections.abc import Callable
 from functools import partial

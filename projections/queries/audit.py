@@ -17,7 +17,7 @@ _REBUILD_ADVICE: Final = "rebuild the projections from the log"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """Something that is not as it must be (error) or that may need a look (warning), and what to do."""
+    """An error or a warning of the audit, and what to do about it."""
 
     severity: Literal["error", "warning"]
     what: str
@@ -26,7 +26,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionAudit:
-    """One partition of the log in the tables; whole where each offset below `next_offset` has exactly one record."""
+    """One partition of the log in the tables; complete where each offset below `next_offset` has exactly one record."""
 
     partition: int
     next_offset: int
@@ -37,7 +37,7 @@ class PartitionAudit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Audit:
-    """The accounts at one instant: `accepted` = the sum of `ends` + `in_flight`. `ok` means no error was found."""
+    """The counts at one instant: `accepted` = the sum of `ends` + `in_flight`. `ok` means no error was found."""
 
     accepted: int
     ends: dict[str, int]

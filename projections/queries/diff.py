@@ -182,8 +182,8 @@ def _truth_changes(rows: Sequence[_TurningPoint], since: datetime, until: dateti
     """The ends of facts with their successors, and the starts of facts without a predecessor, in order of time."""
     ends = [(row.ends_at, row) for row in rows if row.ends_at is not None and since <= row.ends_at < until]
     changes = [(_kind_of_end(row), _truth_end(row, at)) for at, row in ends]
-    successors = {row.newer_id for _, row in ends}
-    begun = [row for row in rows if since <= row.true_from < until and row.fact_id not in successors]
+    newer_ids = {row.newer_id for _, row in ends}
+    begun = [row for row in rows if since <= row.true_from < until and row.fact_id not in newer_ids]
     changes += [("added", _truth_begin(row)) for row in begun]
     return sorted(changes, key=lambda change: change[1].at)
 

@@ -1,4 +1,4 @@
-"""Why a fact is what it is: its turn, what was read from that, the candidates, the decision, and what followed."""
+"""Explains a fact: its turn, what was extracted from it, the candidates, the decision, and what followed."""
 
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -37,7 +37,7 @@ class FactSource:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FactExtraction:
-    """How a statement was read from a turn; without `model` it was stored as it was given."""
+    """How a statement was extracted from a turn; without `model` it was stored as it was given."""
 
     excerpt: str
     certainty: str
@@ -51,7 +51,7 @@ class FactExtraction:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Explanation:
-    """A fact, where it came from, how it was read and decided, and what happened to it since.
+    """A fact, where it came from, how it was extracted and decided, and what happened to it since.
 
     `extraction` is None for a fact of a command. `thresholds` are the similarities that applied when it was decided.
     `words` says all of it in sentences: the client adds them.
@@ -68,7 +68,7 @@ class Explanation:
 
 
 async def explain(conn: AsyncConnection[TupleRow], tenant: str, fact_id: UUID) -> tuple[Explanation, dict[UUID, str]]:
-    """Everything that is known of how a fact came about, and the texts of all facts that it names.
+    """Everything that is known of how a fact came about, and the texts of all facts that the explanation names.
 
     Raises `UnknownFactError`.
     """
@@ -113,7 +113,7 @@ def _source(commit: Commit, messages: list[dict[str, Any]] | None) -> FactSource
 
 
 def _extraction(commit: Commit, fact: NewFact | None) -> FactExtraction | None:
-    """How the statement was read; nothing for a command, whose words are taken as they are."""
+    """How the statement was extracted; None for a command, whose texts are taken as they are."""
     if fact is None or commit.source_kind == "command":
         return None
     steps = [step for step in commit.provenance.steps if step.stage == "extract"]

@@ -37,7 +37,7 @@ async def facts(
 async def facts_as_of(
     conn: AsyncConnection[TupleRow], scope: ScopeFilter, *, believed_at: datetime, true_at: datetime
 ) -> list[Fact]:
-    """What was known at `believed_at` to be true at `true_at`, each fact in its state of then.
+    """What was known at `believed_at` to be true at `true_at`, each fact with its state of that time.
 
     Status, confidence, mentions and ends are those that the tables had at `believed_at`, whatever happened since;
     what waited for a confirmation was not believed. Raises `QueryError` for a time without a zone, else as `facts`.

@@ -33,7 +33,7 @@ class PendingFact:
     """An overwrite that was held back. Until it is settled, `fact` is found too and `challenged` stay active.
 
     `action` is what it would do to them, `guard` why it is held, `verdict` what the model said; `needs_human` says that
-    no further statement can confirm it. `age` is since when it has waited.
+    no further statement can confirm it. `age` is how long it has waited.
     """
 
     fact: Fact

@@ -54,7 +54,7 @@ class TracedReprompt:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OmittedStatement:
-    """A statement that became no fact before it was held against any; `similarity` where another was too near."""
+    """A statement that became no fact before it was compared with any; `similarity` where another was too near."""
 
     stage: str
     text: str
@@ -87,7 +87,7 @@ def build_trace(commit: Commit, texts: FactTexts) -> Trace:
 
 
 def traced_decision(event: MemoryEvent, texts: FactTexts) -> TracedDecision:
-    """One event as the decision that it is."""
+    """The decision behind one event."""
     decision, said = event.decision, event.words
     return TracedDecision(
         event=event.event,

@@ -36,7 +36,7 @@ MissingReason = (
 class MissingStatement:
     """A statement that became no fact that is believed; without `text` it is about the turn as a whole.
 
-    `fact_id` and `known` are the known fact in its way, `similarity` how near that was; for
+    `fact_id` and `known` are the known fact that prevented it, `similarity` how near that was; for
     `pending_confirmation` the pending fact, and `guard` why it is held. `detail` is the reason of the decision or of
     the end of the turn. `because` says all of it in words: the client adds them.
     """
@@ -72,7 +72,7 @@ async def why_not(conn: AsyncConnection[TupleRow], tenant: str, turn_id: str, us
 
 
 def missing_statements(commit: Commit, known: FactTexts) -> WhyNot:
-    """Read it off a commit. Pure."""
+    """Read the statements from a commit. Pure."""
     missing = tuple(_missing_parts(commit, known))
     brought = sum(event.new_fact is not None and not isinstance(event, FactPending) for event in commit.events)
     if commit.source_kind == "turn" and not (missing or brought):
@@ -96,7 +96,7 @@ def _missing_parts(commit: Commit, known: FactTexts) -> Iterator[MissingStatemen
 
 
 def _decided_statement(event: MemoryEvent, known: FactTexts) -> MissingStatement | None:
-    """A statement that only met a known fact, or waits; None for an event that brought a fact, or had no words."""
+    """A statement that added no active fact; None for an event that added one, or that has no words."""
     statement, fact_id, reason = event.words, event.subject_id, _REASON_OF_EVENT.get(event.event)
     if statement is None or fact_id is None or reason is None:
         return None

@@ -26,7 +26,7 @@ _SUCCESS_OUTCOMES: Final = ("facts", "no_facts", "done")
 
 
 def write_result(commit: Commit, texts: FactTexts | None = None) -> WriteResult:
-    """Read off a commit what its turn or command did and cost; with `texts`, its trace as well. Pure."""
+    """Read from a commit what its turn or command did and cost; with `texts`, its trace as well. Pure."""
     events, steps = commit.events, commit.provenance.steps
     success = commit.outcome in _SUCCESS_OUTCOMES
     stages = _stages(steps)

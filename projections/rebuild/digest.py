@@ -16,7 +16,7 @@ MAX_EXAMPLES: Final = 10
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Difference:
-    """A row that differs: `missing` in the live table, `unfounded` in the log, or `changed`.
+    """A row that differs: `missing` in the live table, `unfounded` (not in the log), or `changed`.
 
     `key` is the primary key as Postgres writes a row.
     """
@@ -62,8 +62,8 @@ async def compare_schemas(
 ) -> list[TableComparison]:
     """Compare every table of schema `rebuilt` with its twin in `live`, in the caller's transaction.
 
-    Sets the formats of the transaction and lifts its statement timeout. Reads both schemas whole; `on_progress` is told
-    how many tables of how many are done.
+    Sets the formats of the transaction and lifts its statement timeout. Reads both schemas whole; `on_progress` gets
+    the numbers of compared tables and of all tables.
     """
     await conn.execute(queries("digest")["settings"])
     live_tables = {table.name: table for table in await tables_of(conn, live)}

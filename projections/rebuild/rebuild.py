@@ -48,7 +48,7 @@ class Progress:
 class RebuildReport:
     """What a rebuild found: every table live and rebuilt, at the same offsets of the log.
 
-    `records` counts the folded records of the log, `seconds` the whole of it.
+    `records` counts the folded records of the log, `seconds` the duration of the rebuild.
     """
 
     tables: tuple[TableComparison, ...]
@@ -70,7 +70,7 @@ async def rebuild(
 ) -> RebuildReport:
     """Fold the whole log into a new schema, compare every row with the live tables, and swap.
 
-    Tables that differ are swapped as well: mending them is what a rebuild is for. With `verify_only` nothing is.
+    Tables that differ are swapped as well: repairing them is what a rebuild is for. With `verify_only` nothing is.
     Projectors pause for moments, readers never. Commits that arrive meanwhile are in the new tables. Interrupted,
     it leaves the live tables as they were. `progress` is called after every batch; what it raises ends the rebuild.
 
@@ -133,7 +133,7 @@ async def _compare(
 
 
 async def _swap(connection: Connection, replayer: Replayer, ends: Mapping[int, int]) -> None:
-    """Swap at the live offsets, or at the end that the log had: tables that lag or were lost are made whole."""
+    """Swap at the live offsets, or at the end that the log had: tables that lag or were lost become complete."""
     await replayer.replay_as_projector(ends)
     await _catch_up(connection, replayer)
     async with projectors_paused(connection):

@@ -51,7 +51,7 @@ class Replayer:
                 self._advance(partition, batch)
 
     async def replay_as_projector(self, targets: Mapping[int, int]) -> None:
-        """Fold up to `targets` as a projector does, each profile kept up. Raises as `replay_in_bulk` does."""
+        """Fold up to `targets` as a projector does, each profile kept up to date. Raises as `replay_in_bulk` does."""
         for partition, target in targets.items():
             async for batch in self._batches(partition, target):
                 await project_batch(self._connection, partition, batch)

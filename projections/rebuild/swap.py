@@ -31,7 +31,7 @@ _SQL: Final = queries("rebuild")
 
 @asynccontextmanager
 async def only_rebuild(connection: Connection) -> AsyncIterator[None]:
-    """Be the only rebuild, with an empty schema beside the live one; what an interrupted one left is dropped.
+    """Run as the only rebuild, with an empty schema beside the live one; what an interrupted one left is dropped.
 
     Raises `RebuildRunningError` where another one is at work.
     """
@@ -79,7 +79,7 @@ async def analyze_tables(connection: Connection) -> None:
 
 @asynccontextmanager
 async def projectors_paused(connection: Connection) -> AsyncIterator[None]:
-    """Keep all projectors out, but not the one that works through `connection`. Readers notice nothing.
+    """Block all projectors but the one that uses `connection`. Readers are not affected.
 
     Raises `SwapRefusedError` where a projector's transaction lasts too long.
     """

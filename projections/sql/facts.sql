@@ -58,7 +58,7 @@ ORDER BY f.recorded_at, f.ordinal, f.fact_id
 LIMIT %(bound)s;
 
 -- name: facts_as_of
--- What was known at one instant to be true at another: each fact in its state of then, whatever changed it since. A state holds from its since up to, but not at, its until.
+-- What was known at one instant to be true at another: each fact with its state of that time, whatever changed it since. A state holds from its since up to, but not at, its until.
 WITH mine AS (
     SELECT
         f.fact_id, f.status, f.confidence, f.mention_count, f.last_confirmed_at, f.true_to, f.closed_at,
@@ -69,7 +69,7 @@ WITH mine AS (
         AND f.true_from <= %(true_at)s
         AND (f.valid_until IS NULL OR f.valid_until > %(true_at)s)
 ),
-stood AS (
+states AS (
     SELECT *
     FROM mine
     WHERE state_since <= %(believed_at)s
@@ -85,7 +85,7 @@ stood AS (
         AND former.until > %(believed_at)s
 )
 SELECT {fact}
-FROM stood AS s
+FROM states AS s
 INNER JOIN facts AS f ON s.fact_id = f.fact_id
 WHERE s.believed_from <= %(believed_at)s
     AND (s.believed_to IS NULL OR s.believed_to > %(believed_at)s)

@@ -1,7 +1,7 @@
 -- name: usage
 -- What a scope and its tenant have of that which limits count; NULL for what is not asked for.
 -- No commit is decided a day before its turn was published, whatever the clocks: that bounds the scan of the index.
--- A turn refused for a limit is no turn of its minute; the tokens that it used count until it comes again.
+-- A turn refused for a limit does not count toward turns_per_minute; the tokens that it used count until it comes again.
 SELECT
     CASE WHEN %(scope_facts)s THEN (
         SELECT count(*) FROM facts

@@ -51,7 +51,7 @@ CROSS JOIN LATERAL aclexplode(c.relacl) AS acl
 WHERE n.nspname = %(live)s AND c.relkind IN ('r', 'p', 'v') AND acl.grantee <> c.relowner;
 
 -- name: dependents
--- Views and the like of other schemas that stand on the live tables: a swap would leave them with the old ones.
+-- Views and the like of other schemas that depend on the live tables: a swap would leave them with the old ones.
 SELECT DISTINCT format('%%I.%%I', nd.nspname, d.relname) AS dependent
 FROM pg_depend AS link
 INNER JOIN pg_rewrite AS r ON r.oid = link.objid AND link.classid = 'pg_rewrite'::regclass

@@ -28,7 +28,7 @@ _CANDIDATE_COLUMNS: Final = (
 class CandidateQuery:
     """A new fact to find candidates for: `min_similarity` is the least cosine similarity.
 
-    `key` is given where it holds one value at a time: then facts of that key are candidates however far they are, those
+    `key` is given where it holds one value at a time: then facts of that key are candidates at any distance, those
     about the same `subject` first.
     """
 

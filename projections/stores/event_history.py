@@ -39,7 +39,7 @@ class EventHistoryStore(Store):
         return await self.events([row[0] for row in await self._rows(_target_query(undo), parameters)])
 
     async def history_of(self, scope: Scope, fact_ids: Sequence[UUID]) -> EventHistory:
-        """Everything that became of these facts of `scope`."""
+        """These facts of `scope` with all events and states they have had."""
         asked = {**scope.columns, "fact_ids": list(fact_ids)}
         touching = [row[0] for row in await self._rows("events_touching", asked)]
         former: dict[UUID, list[FormerState]] = {}

@@ -19,7 +19,7 @@ _SQL: Final = queries("journal")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JournalEntry:
-    """One record: the turn or the refusal in it, its place in the topic, and the broker's time of it.
+    """One record: the turn or the refusal in it, its position in the topic, and the broker's time of it.
 
     `value` are its bytes; of a refused record they are kept where they are JSON.
     """

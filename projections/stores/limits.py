@@ -41,9 +41,9 @@ _SQL: Final = queries("limits")
 async def find_exhausted_limit(
     connection: AsyncConnection[TupleRow], scope: Scope, rules: EffectivePolicy, at: datetime
 ) -> LimitHit | None:
-    """The first limit that leaves a turn published `at` nothing over, as far as the tables know.
+    """The first limit without room for a turn published `at`, by the counts in the tables.
 
-    One round trip, none where no limit is set. A turn that is let through may still break one.
+    One round trip, none where no limit is set. A turn that is admitted may still exceed one.
     """
     asked = counted_levels(rules)
     if not asked:
@@ -59,7 +59,7 @@ async def is_received(connection: AsyncConnection[TupleRow], owner: str, source_
 
 
 class LimitReservations(Store):
-    """Lets turns through under the limits of their scope and tenant."""
+    """Admits turns under the limits of their scope and tenant."""
 
     async def exhausted_limit(self, scope: Scope, rules: EffectivePolicy, at: datetime) -> LimitHit | None:
         """As `find_exhausted_limit`."""
@@ -79,7 +79,7 @@ class LimitReservations(Store):
         return await self._run("reserve", _reserve, usage, tenant_limits) if tenant_limits else None
 
     async def check(self, usage: TurnUsage, rules: EffectivePolicy) -> LimitHit | None:
-        """As `reserve`, as far as the tables know, and nothing is reserved."""
+        """As `reserve`, by the counts in the tables; nothing is reserved."""
         asked = counted_levels(rules)
         return await self._run("limits", _exceeded_limit, usage, asked) if asked else None
 
@@ -121,7 +121,7 @@ async def _reserve(connection: AsyncConnection[TupleRow], usage: TurnUsage, limi
 async def _usage(
     connection: AsyncConnection[TupleRow], scope: Scope, asked: Mapping[Level, Limits], given: Mapping[str, Any]
 ) -> dict[Level, UsageCounts]:
-    """What each level has of that which its limits in `asked` count."""
+    """The usage of each level, as far as its limits in `asked` count it."""
     flags = {
         f"{level}_{kind}": getattr(asked.get(level), name, None) is not None
         for level in LEVELS

@@ -28,6 +28,6 @@ async def fetch_policies(conn: AsyncConnection[TupleRow], scope: Scope) -> Store
 
 
 async def may_have_limits(conn: AsyncConnection[TupleRow], tenant: str) -> bool:
-    """Whether any policy of a tenant sets a limit, as far as a quick look tells: where it has many, yes."""
+    """Whether any policy of a tenant sets a limit, by a quick look; True for a tenant with many policies."""
     row = await (await conn.execute(_SQL["may_have_limits"], {"tenant": tenant})).fetchone()
     return row is None or bool(row[0])

@@ -1,4 +1,4 @@
-"""How each event changes the state of the facts it names (pure)."""
+"""How each event changes the state of facts: pure functions from the old to the new state."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -58,7 +58,7 @@ class CommitTimes:
 
 
 def required_statuses(event: MemoryEvent, fact_id: UUID) -> frozenset[FactStatus]:
-    """The statuses in which a fact that the event names can be changed by it."""
+    """The statuses that a named fact must have for the event to change it."""
     match event:
         case PendingConfirmed(target=target) | PendingRejected(target=target) if target == fact_id:
             return frozenset({"pending_confirmation"})
@@ -178,7 +178,7 @@ def _end_targets(
 def _end_target(
     state: TimedFactState, event: MemoryEvent, successor_id: UUID | None, moment: CommitTimes
 ) -> TimedFactState:
-    """Without an end in time, and for what never was true, a fact leaves what is believed."""
+    """A fact that never was true, or that ends without an end time, is no longer believed."""
     match event.overwrite:
         case "merge":
             return _withdraw(state, "superseded", successor_id, moment)
@@ -202,7 +202,7 @@ _STATUS_OF_END: Final[dict[Overwrite, FactStatus]] = {
 def _close(
     state: TimedFactState, status: FactStatus, ended_at: datetime, successor_id: UUID | None, moment: CommitTimes
 ) -> TimedFactState:
-    """It was so until `ended_at`; an end that is still to come is noted, and the timer closes it."""
+    """End the fact at `ended_at`; an end in the future is stored, and the timer closes the fact then."""
     has_come = ended_at <= moment.decided_at
     return replace(
         state,

@@ -76,7 +76,7 @@ def reject_record(
 
 
 class _CommitFold:
-    """One commit's changes in the making; the state it starts from stays as it is."""
+    """Collects one commit's changes; the state it starts from is not modified."""
 
     def __init__(self, state: FoldState, commit: Commit, position: LogPosition) -> None:
         self._state = state

@@ -1,4 +1,4 @@
-"""Applies batches of log records to the tables: rows and offset in one transaction."""
+"""Writes batches of commits to the tables, rows and offset in one transaction."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -157,7 +157,7 @@ async def _write(
 
 
 async def _lock(connection: Connection, partition: int) -> AsyncCursor[TupleRow]:
-    """Hold off a rebuild's swap and every other projector of the partition; the answer is the offset to go on at."""
+    """Lock out a rebuild's swap and every other projector of the partition; gives the offset to continue at."""
     await connection.execute(_SQL["share_swap_lock"], {"lock": SWAP_LOCK})
     await connection.execute(_SQL["open_partition"], {"partition": partition})
     return await connection.execute(_SQL["lock_partition"], {"partition": partition})
@@ -172,7 +172,7 @@ async def _locked_offset(locked: AsyncCursor[TupleRow]) -> int:
 
 
 def _new_records(partition: int, next_offset: int, readings: Sequence[ParsedRecord]) -> list[ParsedRecord]:
-    """The readings that are not folded yet; there is no gap before or in them."""
+    """The records that are not folded yet. Raises `LogGapError` for a gap before or in them."""
     fresh = [reading for reading in readings if reading[0].offset >= next_offset]
     for expected, (record, _) in enumerate(fresh, start=next_offset):
         if record.offset != expected:
@@ -181,7 +181,7 @@ def _new_records(partition: int, next_offset: int, readings: Sequence[ParsedReco
 
 
 async def _check_repeats(connection: Connection, partition: int, readings: Sequence[ParsedRecord]) -> None:
-    """Only what was folded before may be skipped: a log that was cut gives its offsets to new commits."""
+    """Raise `LogChangedError` for a skipped record that is not the folded one: a truncated log reuses offsets."""
     if not readings:
         return
     asked = {
@@ -195,7 +195,7 @@ async def _check_repeats(connection: Connection, partition: int, readings: Seque
 
 
 async def _project_one_by_one(connection: Connection, partition: int, readings: Sequence[ParsedRecord]) -> BatchResult:
-    """Fold one record at a time, so that one which cannot be stored holds up no other: it becomes a rejection."""
+    """Fold one record at a time, so that one which cannot be stored blocks no other: it becomes a rejection."""
     parts: list[BatchResult] = []
     unstorable = 0
     for reading in readings:

@@ -26,7 +26,7 @@ class LogPosition:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TimedFactState:
-    """All of a fact that later commits can change, and since when it is so."""
+    """The fields of a fact that later commits can change, and since when they have these values."""
 
     status: FactStatus = "active"
     confidence: float
@@ -155,7 +155,7 @@ class PolicyRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RejectionRow:
-    """What was not done, and why. Item 0 is the whole record, kept in `record`; item n is event n - 1."""
+    """What was not applied, and why. Item 0 is the whole record, kept in `record`; item n is event n - 1."""
 
     position: LogPosition
     item: int
@@ -168,7 +168,7 @@ class RejectionRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScopeIncrement:
-    """How many commits with events a scope has seen more than before."""
+    """How many new commits with events a scope has."""
 
     scope: ScopeColumns
     owner: str
@@ -197,7 +197,7 @@ class Changes:
 
 
 def merge_changes(parts: Iterable[Changes]) -> Changes:
-    """One set of changes that does what `parts` do one after another: each row is written once, as it ends up."""
+    """One set of changes that does what `parts` do one after another: each row is written once, in its final state."""
     parts = tuple(parts)
     every = Changes(
         **{field.name: tuple(row for part in parts for row in getattr(part, field.name)) for field in fields(Changes)}

@@ -215,14 +215,14 @@ def _changes(history: EventHistory) -> dict[tuple[UUID, UUID], FactChange]:
     """By event and fact what the one did to the other. A fact's state after an event is that before its next one."""
     changes = {}
     for fact_id, states in history.former_states.items():
-        standings = [*(state.state for state in states), history.facts[fact_id].state]
-        for state, (before, after) in zip(states, pairwise(standings), strict=True):
+        fact_states = [*(state.state for state in states), history.facts[fact_id].state]
+        for state, (before, after) in zip(states, pairwise(fact_states), strict=True):
             changes[state.event_id, fact_id] = FactChange(before=before, after=after)
     return changes
 
 
-def _mention_state(standing: FactState) -> dict[str, object]:
-    return standing.model_dump(include=_MENTION_FIELDS)
+def _mention_state(state: FactState) -> dict[str, object]:
+    return state.model_dump(include=_MENTION_FIELDS)
 
 
 def _confidence_without(confidence: float, change: FactChange) -> float:
