@@ -179,7 +179,7 @@ def _belief_change(row: dict[str, Any]) -> Change:
 
 
 def _truth_changes(rows: Sequence[_TurningPoint], since: datetime, until: datetime) -> _Changes:
-    """The ends of facts with their successors, and the starts of facts without a predecessor, in order of time."""
+    """The ends of facts with what replaced them, and the starts of facts without a predecessor, in order of time."""
     ends = [(row.ends_at, row) for row in rows if row.ends_at is not None and since <= row.ends_at < until]
     changes = [(_kind_of_end(row), _truth_end(row, at)) for at, row in ends]
     newer_ids = {row.newer_id for _, row in ends}

@@ -38,7 +38,7 @@ WHERE fact_id = ANY(%(fact_ids)s::uuid []);
 
 -- name: pending_cases
 -- The overwrites that these facts are still held back from. What was merged or corrected since is challenged as what it
--- became, and what has ended is no more; where a human's word took its place, only a human confirms the challenge.
+-- became, and what has ended is left out; where a human's word took its place, only a human confirms the challenge.
 WITH RECURSIVE challenged AS (
     SELECT
         pending.fact_id,

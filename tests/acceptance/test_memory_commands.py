@@ -210,9 +210,9 @@ def test_people_are_told_what_was_done_and_why_not(shell: CommandLine) -> None:
 
 
 def test_a_command_that_is_not_waited_for_is_pending(shell: CommandLine) -> None:
-    ordered = shell.json("delete-all", "--yes", "--user", "jane", "--wait", "0")
-    assert ordered["status"] == "pending"
-    assert shell.json("status", ordered["command_id"], "--wait", "30")["status"] == "done"
+    issued = shell.json("delete-all", "--yes", "--user", "jane", "--wait", "0")
+    assert issued["status"] == "pending"
+    assert shell.json("status", issued["command_id"], "--wait", "30")["status"] == "done"
 
 
 @pytest.mark.parametrize(

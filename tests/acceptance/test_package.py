@@ -85,9 +85,9 @@ def test_an_application_without_extras_publishes_and_queries(
 
     done = run(python, "application.py", *EXTRAS)
     assert done.returncode == 0, done.stderr
-    told = json.loads(done.stdout)
-    assert told.pop("notice").endswith("pip install 'mnemolog[offline]'")
-    assert told == {
+    output = json.loads(done.stdout)
+    assert output.pop("notice").endswith("pip install 'mnemolog[offline]'")
+    assert output == {
         "own": ["application"] * 4,
         "events": ["fact_added"],
         "facts": ["Pat lives in Bern."],

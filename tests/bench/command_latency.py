@@ -1,4 +1,4 @@
-"""How long a command takes from its publication until its end stands in the tables."""
+"""How long a command takes from its publication until its end is in the tables."""
 
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
@@ -55,8 +55,8 @@ async def measure_command_latency(
         known = await (await connection.execute(_FACTS)).fetchall()
         for number, (user_id, fact_id) in enumerate(known):
             prefix = "warming-" if number < WARM_UP_USERS else ""
-            async for kind, ordered in _issue_commands(client, connection, user_id, fact_id, prefix):
-                result = await client.wait(ordered.command_id, user_id=user_id)
+            async for kind, issued in _issue_commands(client, connection, user_id, fact_id, prefix):
+                result = await client.wait(issued.command_id, user_id=user_id)
                 assert result.status == "done", f"{kind}: {result}"
         return tuple([CommandLatency(kind=kind, latency=await _latency_of(connection, kind)) for kind in KINDS])
 

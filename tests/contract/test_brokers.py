@@ -96,8 +96,8 @@ async def test_a_record_that_is_too_large_is_refused_and_the_next_one_taken(brok
 @pytest.mark.parametrize("value", [b"\xff not JSON", b"", None])
 async def test_a_dead_letter_can_be_read_back(broker: Broker, value: bytes | None) -> None:
     record = KafkaRecord(topic="in", partition=1, offset=2, key=b"k", value=value, timestamp=1.7e9)
-    letters = DeadLetterWriter(broker.sender(), prefix=broker.prefix)
-    await letters.write(record, stage="embed", reason="not_a_record", detail="expected JSON", tries=2, source_id="t1")
+    writer = DeadLetterWriter(broker.sender(), prefix=broker.prefix)
+    await writer.write(record, stage="embed", reason="not_a_record", detail="expected JSON", tries=2, source_id="t1")
     (found,) = await broker.read(topic_name(DEAD_LETTERS, broker.prefix))
     letter = DeadLetter.from_record(found)
     assert (letter.value, letter.key, letter.origin) == (value, b"k", "in/1/2")

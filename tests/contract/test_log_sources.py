@@ -16,7 +16,7 @@ from tests.support.servers.kafka_client import PARTITIONS, producer
 pytestmark = [pytest.mark.kafka, pytest.mark.postgres]
 
 FIRST = commit("1", added("Lives in Bern."), scope=ALICE)
-STORY = {
+RECORDS = {
     0: [
         FIRST.to_bytes(),
         commit("2", replaced("Lives in Rome.", fact_id_at(FIRST)), scope=ALICE).to_bytes(),
@@ -32,7 +32,7 @@ STORY = {
 async def kafka_log(bootstrap: str, prefix: str, _: ProjectedDatabase) -> AsyncIterator[LogSource]:
     await ensure_topics(bootstrap, partitions=PARTITIONS, prefix=prefix)
     async with producer(bootstrap) as client:
-        for partition, values in STORY.items():
+        for partition, values in RECORDS.items():
             for value in values:
                 await client.send(f"{prefix}memory_events", key=b"k", value=value, partition=partition)
         await client.flush()
@@ -52,28 +52,28 @@ async def table_log(_bootstrap: str, _prefix: str, stored: ProjectedDatabase) ->
 async def log(
     request: pytest.FixtureRequest, bootstrap: str, database: str, topic_suffix: str
 ) -> AsyncIterator[LogSource]:
-    """The story as either place holds it; `database` has it folded."""
+    """The records as either place holds them; `database` has them folded."""
     async with ProjectedDatabase.open(database) as stored:
-        for partition, values in STORY.items():
+        for partition, values in RECORDS.items():
             await stored.apply(*values, partition=partition)
         async with request.param(bootstrap, topic_suffix, stored) as source:
             yield source
 
 
 async def test_every_record_is_there_in_order_with_its_bytes(log: LogSource) -> None:
-    for partition, values in STORY.items():
+    for partition, values in RECORDS.items():
         assert await log.end_offset(partition) == len(values)
         assert await read(log, partition, 0, len(values)) == list(enumerate(values))
 
 
 async def test_a_part_is_what_lies_between_two_offsets(log: LogSource) -> None:
-    assert await read(log, 2, 7, 10) == list(enumerate(STORY[2]))[7:10]
-    assert await read(log, 2, 599, 600) == [(599, STORY[2][599])]
+    assert await read(log, 2, 7, 10) == list(enumerate(RECORDS[2]))[7:10]
+    assert await read(log, 2, 599, 600) == [(599, RECORDS[2][599])]
     assert await read(log, 2, 5, 5) == []
 
 
 async def test_partitions_without_records_end_at_0(log: LogSource) -> None:
-    assert set(STORY) <= set(await log.partitions())
+    assert set(RECORDS) <= set(await log.partitions())
     assert await log.end_offset(1) == 0
     assert await read(log, 1, 0, 0) == []
 

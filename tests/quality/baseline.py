@@ -1,4 +1,4 @@
-"""The recorded figures of the offline provider: a change that makes one of them worse is told, and fails."""
+"""The recorded figures of the offline provider: a change that makes one of them worse is reported, and fails."""
 
 from collections.abc import Sequence
 from pathlib import Path

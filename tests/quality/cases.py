@@ -97,6 +97,6 @@ def files() -> list[Path]:
 
 
 def read(path: Path) -> Iterator[Case]:
-    """Raises pydantic's ValidationError for a line that is no case."""
+    """Raises pydantic's ValidationError for a line that is not a valid case."""
     for line in path.read_text(encoding="utf-8").splitlines():
         yield Case.model_validate_json(line)

@@ -70,8 +70,8 @@ def misses(scored: Iterable[ScoredCase]) -> str:
 
 def _miss(one: ScoredCase) -> str:
     flags = [name for name in ("harmful", "stale", "news_lost", "duplicate", "unfounded") if getattr(one.score, name)]
-    told = f", {', '.join(flags)}" if flags else ""
-    return f"{one.case.id}: {one.score.actual}{told}; right: {' or '.join(one.case.right)}. {one.case.turn.text}"
+    notes = f", {', '.join(flags)}" if flags else ""
+    return f"{one.case.id}: {one.score.actual}{notes}; right: {' or '.join(one.case.right)}. {one.case.turn.text}"
 
 
 def report(scored: Sequence[ScoredCase], costs: Sequence[Cost]) -> str:

@@ -49,7 +49,7 @@ UNMET: Final = "UNMET"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """A fact as it stands in the tables."""
+    """A fact as the tables have it."""
 
     fact_id: UUID
     source_id: str
@@ -117,13 +117,13 @@ def score(case: Case, observed: CaseResult) -> Score:
     brought = [row for row in observed.after if row.source_id == observed.turn.source_id]
     actual = _actual(observed.turn, effects, concerned)
     unmet = not all(met)
-    standing = {row.fact_id for row in observed.after if row.status == "active"}
-    wrong = sum(_is_wrong(case, word, target in concerned, target in standing) for word, target in effects.ended)
-    stale = case.old == "ended" and not unmet and _stale(standing, effects, concerned)
+    active_ids = {row.fact_id for row in observed.after if row.status == "active"}
+    wrong = sum(_is_wrong(case, word, target in concerned, target in active_ids) for word, target in effects.ended)
+    stale = case.old == "ended" and not unmet and _stale(active_ids, effects, concerned)
     news_lost = case.new == "kept" and not any(_tells(row, case.says) for row in brought)
-    stands = any(row.status in ("active", "pending_confirmation") for row in brought)
-    duplicate = case.is_repetition and not unmet and stands and not standing.isdisjoint(concerned)
-    unfounded = case.is_no_news and stands
+    is_kept = any(row.status in ("active", "pending_confirmation") for row in brought)
+    duplicate = case.is_repetition and not unmet and is_kept and not active_ids.isdisjoint(concerned)
+    unfounded = case.is_no_news and is_kept
     guarded = actual == "PENDING" and any(word in case.right for word, _ in effects.held)
     acceptable = actual in case.right or guarded
     clean = not (unmet or wrong or stale or news_lost or duplicate or unfounded)
@@ -205,21 +205,21 @@ def _actual(turn: Commit, effects: _Effects, concerned: frozenset[UUID]) -> str:
     return words[0] if words else "NONE"
 
 
-def _is_wrong(case: Case, word: str, is_concerned: bool, stands: bool) -> bool:
+def _is_wrong(case: Case, word: str, is_concerned: bool, is_active: bool) -> bool:
     """Whether an end is one that must not be: of another fact, in a harmful way, or of a fact that is to be kept.
 
     A merge keeps the words of its parents, so it is wrong only where the case says that it is harmful. What is to be
-    kept may get an announced end, where that is right: then it `stands` until that comes.
+    kept may get an announced end, where that is right: then it `is_active` until that comes.
     """
     if not is_concerned or word in case.harmful:
         return True
-    return case.old == "kept" and word != "MERGE" and not (word in case.right and stands)
+    return case.old == "kept" and word != "MERGE" and not (word in case.right and is_active)
 
 
-def _stale(standing: AbstractSet[UUID], effects: _Effects, concerned: frozenset[UUID]) -> bool:
+def _stale(active_ids: AbstractSet[UUID], effects: _Effects, concerned: frozenset[UUID]) -> bool:
     """Whether something that has ended is still held, if only until a later end, and nothing pending challenges it."""
     challenged = {target for _, target in effects.held}
-    return not standing.isdisjoint(concerned - challenged)
+    return not active_ids.isdisjoint(concerned - challenged)
 
 
 def _tells(row: Row, says: Sequence[str]) -> bool:
@@ -230,7 +230,7 @@ def _tells(row: Row, says: Sequence[str]) -> bool:
 
 
 def _holders(observed: CaseResult) -> Mapping[int, frozenset[UUID]]:
-    """Per place in `known` the facts that stood for it, active, when the turn came."""
+    """Per place in `known` the facts that stored it, active, when the turn came."""
     places: dict[UUID, set[int]] = {}
     for place, commit in enumerate(observed.known):
         for event in commit.events:
@@ -243,7 +243,7 @@ def _holders(observed: CaseResult) -> Mapping[int, frozenset[UUID]]:
 
 
 def _trace(event: MemoryEvent, place: int, places: dict[UUID, set[int]]) -> None:
-    """Follow a known statement into the facts that stand for it: its own, a merged one, or the one that it repeats."""
+    """Follow a known statement into the facts that store it: its own, a merged one, or the one that it repeats."""
     if isinstance(event, FactSkipped | FactConfirmed):
         places.setdefault(event.target, set()).add(place)
     fact = event.new_fact

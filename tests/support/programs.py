@@ -1,4 +1,4 @@
-"""Programs that are no Python packages and that only some tests run."""
+"""Programs that are not Python packages and that only some tests run."""
 
 import shutil
 from typing import Final

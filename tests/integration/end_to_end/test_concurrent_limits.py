@@ -72,8 +72,8 @@ async def set_limit(harness: PipelineHarness, case: Case, most: int, tenant: str
     """Set one limit of a tenant, or of its first user."""
     level, name = case
     whose = {"tenant": tenant or tenant_of(case)} | ({"user_id": "user0"} if level == "scope" else {})
-    ordered = await harness.memory.set_policy({"limits": {name: most}}, **whose)
-    assert (await harness.memory.wait(ordered.command_id, tenant=whose["tenant"])).success
+    issued = await harness.memory.set_policy({"limits": {name: most}}, **whose)
+    assert (await harness.memory.wait(issued.command_id, tenant=whose["tenant"])).success
 
 
 async def wait_for_end(harness: PipelineHarness, turn: Turn, attempt: int = 1) -> WriteResult:

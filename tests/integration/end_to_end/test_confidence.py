@@ -193,16 +193,16 @@ async def test_who_is_not_sure_overwrites_nothing_of_high_risk(harness: Pipeline
 @pytest.mark.parametrize("action", OVERWRITES)
 async def test_every_overwrite_of_high_risk_waits(harness: PipelineHarness, action: str) -> None:
     decision = OVERWRITES[action]
-    standing, guard = await expect_overwrite(harness.person(f"ben-{action}"), decision, "strong", category="health")
-    assert (standing, guard) == ({OLD: "active", decision.text or NEW: "pending_confirmation"}, "high_risk")
+    statuses, guard = await expect_overwrite(harness.person(f"ben-{action}"), decision, "strong", category="health")
+    assert (statuses, guard) == ({OLD: "active", decision.text or NEW: "pending_confirmation"}, "high_risk")
 
 
 async def test_what_is_of_high_risk_and_how_sure_one_has_to_be_is_a_policy(harness: PipelineHarness) -> None:
     ben = harness.person("ben-policy")
     await ben.run_command("set_policy", Policy(high_risk=("hobby",), confirm_below=0.5))
     decision = OVERWRITES["REPLACE"]
-    standing, _ = await expect_overwrite(ben, decision, "weak", category="health")
-    assert standing == {OLD: "superseded", NEW: "active"}
+    statuses, _ = await expect_overwrite(ben, decision, "weak", category="health")
+    assert statuses == {OLD: "superseded", NEW: "active"}
     hobby = [
         fact_json("Ben collects stamps.", "what Ben collects: stamps", key="hobby"),
         fact_json("Ben collects coins.", "what Ben collects: coins"),

@@ -31,8 +31,8 @@ async def test_facts_of_a_key_with_one_value_meet_however_unlike_they_are(
     harness: PipelineHarness, key: str, *, single: bool
 ) -> None:
     ana = harness.person(f"ana-{key}")
-    standing, similarity = await unlike(ana, key, single=single)
-    assert standing == {BERLIN: "superseded", VESUVIUS: "active"}
+    statuses, similarity = await unlike(ana, key, single=single)
+    assert statuses == {BERLIN: "superseded", VESUVIUS: "active"}
     assert similarity < 0.2
 
 
@@ -107,8 +107,8 @@ async def test_one_call_decides_for_a_whole_turn_about_the_most_similar_of_each(
         offered = question.candidates[number]
         assert question.known[offered[0]] == f"Cleo owns {word} paint."
         assert len(offered) <= 8
-    standing = await cleo.statuses()
-    assert [text for text, status in standing.items() if status == "superseded"] == [one["text"] for one in many[:3]]
+    statuses = await cleo.statuses()
+    assert [text for text, status in statuses.items() if status == "superseded"] == [one["text"] for one in many[:3]]
 
 
 async def test_late_news_is_history_and_ends_nothing(harness: PipelineHarness) -> None:

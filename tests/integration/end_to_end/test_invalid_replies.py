@@ -190,8 +190,8 @@ async def test_a_later_turn_that_meets_it_settles_it(
     (question,) = hal.questions_about(LATER)[-1:]
     assert set(question.new.values()) == {LATER, NEW}
     assert result.llm_calls == 2
-    standing = await hal.statuses()
-    assert (standing[OLD], standing[NEW], standing[LATER]) == (old, new, "active")
+    statuses = await hal.statuses()
+    assert (statuses[OLD], statuses[NEW], statuses[LATER]) == (old, new, "active")
     assert await harness.memory.unresolved(user_id=hal.name) == []
 
 

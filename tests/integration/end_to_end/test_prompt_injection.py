@@ -106,7 +106,7 @@ INJECTED_REPLIES: Final[dict[str, InjectedReply]] = {
 
 @pytest.mark.parametrize("where", ["what is said", "what is known"])
 async def test_a_model_that_obeys_touches_nothing_that_was_not_offered(harness: PipelineHarness, where: str) -> None:
-    """However it puts it, it is refused, and the statement stands beside what it may concern."""
+    """However it puts it, it is refused, and the statement is added beside what it may concern."""
     names = [f"{where.rsplit(maxsplit=1)[-1]}{number}" for number in range(len(INJECTED_REPLIES))]
     every = await target_users(harness, names, INJECTION if where == "what is known" else "")
     asked = await asyncio.gather(

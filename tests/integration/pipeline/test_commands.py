@@ -269,8 +269,8 @@ async def test_the_client_sends_commands_and_waits(tenant: TenantHarness) -> Non
             accepted = await memory.add("I live in Berlin.", user_id=user, agent_id=agent, speaker=user.capitalize())
             await memory.wait(accepted.turn_id)
         (fact,) = await memory.facts(user_id="mira")
-        ordered = await memory.correct(fact.fact_id, "Mira lives in Bern.", user_id="mira", actor="Mira")
-        result = await memory.wait(ordered.command_id)
+        issued = await memory.correct(fact.fact_id, "Mira lives in Bern.", user_id="mira", actor="Mira")
+        result = await memory.wait(issued.command_id)
         assert (result.status, result.success, result.order, result.actor) == ("done", True, "correct", "Mira")
         (found,) = (await memory.search("Where does Mira live?", user_id="mira")).hits
         assert (found.fact.text, found.fact.authority) == ("Mira lives in Bern.", "human")

@@ -1,4 +1,4 @@
-"""The fixtures that the other tests stand on."""
+"""The fixtures that the other tests use."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ START_TIME = datetime(2026, 1, 1, 9, 0, tzinfo=UTC)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EventPlace:
-    """Where an event stands: what its ids and times follow from."""
+    """The position of an event: what its ids and times follow from."""
 
     owner: str
     source_id: str

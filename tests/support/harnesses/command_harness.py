@@ -90,9 +90,9 @@ class CommandHarness:
         return [facts[fact_id].state for fact_id in fact_ids]
 
     async def statuses(self, *fact_ids: UUID) -> list[str]:
-        return [standing.status for standing in await self.states(*fact_ids)]
+        return [state.status for state in await self.states(*fact_ids)]
 
     async def texts_with_status(self, status: str = "active", scope: Scope = ALICE) -> Sequence[str]:
         """The texts of the owner's facts of this status, in alphabetical order."""
         rows = await self.stored.rows("SELECT owner, status, text FROM facts ORDER BY text")
-        return [text for owner, stands, text in rows if owner == scope.owner and stands == status]
+        return [text for owner, found, text in rows if owner == scope.owner and found == status]

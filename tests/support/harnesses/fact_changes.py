@@ -82,7 +82,7 @@ def _added(change: Change) -> bool:
 
 
 def _only_old_remains(change: Change) -> bool:
-    """The old one stays, and the new statement is no fact of its own."""
+    """The old one stays, and the new statement does not become a fact."""
     open_texts = [text for text, row in change.after.items() if row["status"] in OPEN_STATUSES]
     return change.old_text in change.before and _old_is_unchanged(change) and open_texts == [change.old_text]
 

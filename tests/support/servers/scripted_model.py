@@ -65,7 +65,7 @@ ScriptedAnswer = str | Callable[[ResolutionPrompt], str]
 
 @dataclass(slots=True)
 class ScriptedModel:
-    """Replies for the test server. A fact without a scripted decision is added, and stands in `unexpected_facts`."""
+    """Replies for the test server. A fact without a scripted decision is added, and listed in `unexpected_facts`."""
 
     extractions: dict[str, str] = field(default_factory=dict)
     decisions: dict[str, ScriptedDecision] = field(default_factory=dict)
@@ -90,7 +90,7 @@ class ScriptedModel:
         return [one for one in self.requests if one.turn_id is None and ResolutionPrompt.of(one).has_new_fact(text)]
 
     def repair_messages(self, text: str) -> list[str]:
-        """What the model was told of its faulty replies about `text`."""
+        """The complaints that the model got about its invalid replies about `text`."""
         asked = [request.body["messages"] for request in self.requests_about(text)]
         return [messages[-1]["content"] for messages in asked if messages[-2]["role"] == "assistant"]
 

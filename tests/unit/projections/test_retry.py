@@ -13,7 +13,7 @@ class Flaky:
     def __init__(self, *errors: BaseException) -> None:
         self.errors = list(errors)
         self.waited: list[float] = []
-        self.told: list[tuple[int, str]] = []
+        self.reported: list[tuple[int, str]] = []
 
     async def __call__(self) -> str:
         if self.errors:
@@ -24,7 +24,7 @@ class Flaky:
         self.waited.append(seconds)
 
     def on_retry(self, failures: int, error: BaseException) -> None:
-        self.told.append((failures, str(error)))
+        self.reported.append((failures, str(error)))
 
 
 def is_temporary(error: BaseException) -> bool:
@@ -47,7 +47,7 @@ async def test_temporary_errors_are_repeated_and_told() -> None:
     flaky = Flaky(OSError("one"), OSError("two"))
     delay = growing_delay(1, 5)
     assert await retry_while(is_temporary, flaky, delay=delay, on_retry=flaky.on_retry, sleep=flaky.sleep) == "done"
-    assert (flaky.waited, flaky.told) == ([1, 2], [(1, "one"), (2, "two")])
+    assert (flaky.waited, flaky.reported) == ([1, 2], [(1, "one"), (2, "two")])
 
 
 async def test_an_operation_may_be_any_function_that_gives_an_awaitable() -> None:

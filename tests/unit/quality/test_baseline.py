@@ -1,4 +1,4 @@
-"""What counts as worse than the baseline, and how that is told."""
+"""What counts as worse than the baseline, and how that is reported."""
 
 from pathlib import Path
 from typing import Any
@@ -37,7 +37,7 @@ def test_the_same_figures_are_not_worse() -> None:
 
 
 @pytest.mark.parametrize(
-    ("changes", "told"),
+    ("changes", "report"),
     [
         ({"move": {"right": False}}, "move: right was 100.0 % (1/1), is 0.0 % (0/1)"),
         ({"move": {"wrong": 1}}, "move: wrong overwrites was 0.0 % (0/1), is 100.0 % (1/1)"),
@@ -52,8 +52,8 @@ def test_the_same_figures_are_not_worse() -> None:
         ({"move": {"actual": "UNMET"}}, "English: unmet was 0.0 % (0/3), is 33.3 % (1/3)"),
     ],
 )
-def test_each_rate_that_gets_worse_is_told(changes: dict[str, Any], told: str) -> None:
-    assert told in baseline.regressions(run(**changes), BEFORE)
+def test_each_rate_that_gets_worse_is_reported(changes: dict[str, Any], report: str) -> None:
+    assert report in baseline.regressions(run(**changes), BEFORE)
 
 
 def test_the_cases_that_were_right_are_named() -> None:

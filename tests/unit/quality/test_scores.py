@@ -182,12 +182,12 @@ def test_a_known_statement_that_was_merged_or_repeated_is_met_in_what_stands_for
     both = commit("known-1", merged("Alice lives in Bern with a dog.", HOME_ID))
     given = case(concerns=[0, 1])
     turn = commit("turn", replaced("Alice lives in Lyon.", fact_id_at(both)))
-    stands = row(fact_id_at(both), "known-1", "Alice lives in Bern with a dog.")
-    ended = row(fact_id_at(both), "known-1", stands.text, status="superseded", ending=True)
+    kept = row(fact_id_at(both), "known-1", "Alice lives in Bern with a dog.")
+    ended = row(fact_id_at(both), "known-1", kept.text, status="superseded", ending=True)
     observed = CaseResult(
         known=(HOME, both),
         turn=turn,
-        before=[HOME_ENDED, stands],
+        before=[HOME_ENDED, kept],
         after=[HOME_ENDED, ended, new(turn, "Alice lives in Lyon.")],
     )
     assert score(given, observed).right

@@ -73,30 +73,30 @@ async def test_a_second_copy_of_a_turn_is_let_through_unless_the_first_was_refus
 
 
 async def test_that_a_tenant_has_no_limits_is_remembered_for_a_second(db: ProjectedDatabase, reader: ReadPool) -> None:
-    edge = LimitPrecheck()
-    await edge.check(reader, turn(), START_TIME)
+    precheck = LimitPrecheck()
+    await precheck.check(reader, turn(), START_TIME)
     limits = Limits(active_facts=1)
     await db.apply(commit("p1", policy_set(Policy(limits=limits))), commit("t1", added("one")))
-    await edge.check(reader, turn(), START_TIME + 0.9 * SECOND)
+    await precheck.check(reader, turn(), START_TIME + 0.9 * SECOND)
     for late in (START_TIME - SECOND, START_TIME + SECOND):
         with pytest.raises(LimitExceededError):
-            await edge.check(reader, turn(), late)
+            await precheck.check(reader, turn(), late)
 
 
 async def test_a_limit_that_is_raised_is_seen_at_once(db: ProjectedDatabase, reader: ReadPool) -> None:
-    edge = LimitPrecheck()
+    precheck = LimitPrecheck()
     await db.apply(commit("p1", policy_set(Policy(limits=Limits(active_facts=1)))), commit("t1", added("one")))
     with pytest.raises(LimitExceededError):
-        await edge.check(reader, turn(), START_TIME)
+        await precheck.check(reader, turn(), START_TIME)
     await db.apply(commit("p2", policy_set(Policy(limits=Limits(active_facts=2)))))
-    await edge.check(reader, turn(), START_TIME)
+    await precheck.check(reader, turn(), START_TIME)
 
 
 async def test_a_tenant_without_limits_needs_no_database_within_the_second(reader: ReadPool) -> None:
-    edge = LimitPrecheck()
-    await edge.check(reader, turn(), START_TIME)
+    precheck = LimitPrecheck()
+    await precheck.check(reader, turn(), START_TIME)
     with capture_logs() as logs:
-        await edge.check(ReadPool(NOWHERE, size=2, statement_timeout=5.0), turn(), START_TIME + 0.5 * SECOND)
+        await precheck.check(ReadPool(NOWHERE, size=2, statement_timeout=5.0), turn(), START_TIME + 0.5 * SECOND)
     assert logs == []
 
 
@@ -107,9 +107,9 @@ async def test_one_limit_among_very_many_policies_is_found(db: ProjectedDatabase
     policies = [commit(f"p{n}", policy_set(Policy(add_only=True)), scope=some_scope(n)) for n in range(101)]
     full = commit("p", policy_set(Policy(limits=Limits(active_facts=0))), scope=some_scope(999))
     await db.apply(*policies, full)
-    told = turn().model_copy(update={"scope": some_scope(999)})
+    other_turn = turn().model_copy(update={"scope": some_scope(999)})
     with pytest.raises(LimitExceededError):
-        await LimitPrecheck().check(reader, told, START_TIME)
+        await LimitPrecheck().check(reader, other_turn, START_TIME)
 
 
 async def test_without_the_database_every_turn_is_let_through() -> None:

@@ -1,4 +1,4 @@
-"""Belief at any instant, exactly as it stood then, whatever happened since; on a real Postgres."""
+"""Belief at any instant, exactly as it was then, whatever happened since; on a real Postgres."""
 
 from datetime import datetime
 
@@ -87,13 +87,14 @@ async def test_every_instant_of_the_past_is_told_as_it_was_told_then(db: Project
             at=day(15),
         ),
     )
-    told = {one.decided_at: await facts_at(db, one.decided_at)}
+    answers = {one.decided_at: await facts_at(db, one.decided_at)}
     for made in drafts:
         await db.apply(made)
-        told[made.decided_at] = await facts_at(db, made.decided_at)
-    assert [fact.text for fact in told[drafts[-1].decided_at] if "3" in fact.text] == ["Fact 3.", "Fact 13."]
-    assert len({tuple(map(repr, facts)) for facts in told.values()}) == len(told) - 1  # what waits changes no belief
-    for at, then in told.items():
+        answers[made.decided_at] = await facts_at(db, made.decided_at)
+    assert [fact.text for fact in answers[drafts[-1].decided_at] if "3" in fact.text] == ["Fact 3.", "Fact 13."]
+    distinct = {tuple(map(repr, facts)) for facts in answers.values()}
+    assert len(distinct) == len(answers) - 1  # what waits changes no belief
+    for at, then in answers.items():
         assert await facts_as_of(db.conn, MINE, believed_at=at, true_at=at) == then
 
 

@@ -1,4 +1,4 @@
-"""Why a fact is what it is, on a real Postgres: as values, as JSON and in words."""
+"""Explanations of facts, on a real Postgres: as values, as JSON and in words."""
 
 from dataclasses import replace
 from uuid import UUID
@@ -31,6 +31,8 @@ from tests.support.harnesses.projected_database import ProjectedDatabase
 
 pytestmark = pytest.mark.postgres
 
+HELLO = [{"name": None, "role": "user", "content": "Hello."}]
+
 
 async def explained(conn: Connection, tenant: str, fact_id: UUID) -> Explanation:
     explanation, texts = await explain(conn, tenant, fact_id)
@@ -62,26 +64,26 @@ async def test_tells_turn_excerpt_extraction_candidates_decision_and_what_follow
         commit("4", extended("Lives in Rome, in Trastevere.", fact_id_at(turn)), at=day(3)),
         commit("5", replaced("Lives in Oslo.", fact_id_at(turn), reason="she moved on"), at=day(4)),
     )
-    told = await explained(db.conn, "default", fact_id_at(turn))
-    assert (told.source.source_id, told.source.messages) == ("2", [{"name": None, "role": "user", "content": "Hello."}])
-    assert told.extraction is not None
-    assert (told.extraction.excerpt, told.extraction.model, told.extraction.confidence) == (
+    found = await explained(db.conn, "default", fact_id_at(turn))
+    assert (found.source.source_id, found.source.messages) == ("2", HELLO)
+    assert found.extraction is not None
+    assert (found.extraction.excerpt, found.extraction.model, found.extraction.confidence) == (
         "moved to Rome",
         "reader",
         0.8,
     )
-    assert [(one.text, one.similarity) for one in told.decision.retrieved] == [
+    assert [(one.text, one.similarity) for one in found.decision.retrieved] == [
         ("Lives in Bern.", 0.81),
         ("Likes Rome.", 0.7),
     ]
-    assert (told.decision.event, told.decision.verdict, told.decision.before[0].confidence) == (
+    assert (found.decision.event, found.decision.verdict, found.decision.before[0].confidence) == (
         "fact_replaced",
         "REPLACE",
         0.95,
     )
-    assert told.thresholds is not None
-    assert [touch.event for touch in told.later] == ["fact_confirmed", "fact_extended", "fact_replaced"]
-    assert told.words == [
+    assert found.thresholds is not None
+    assert [touch.event for touch in found.later] == ["fact_confirmed", "fact_extended", "fact_replaced"]
+    assert found.words == [
         (
             '"Lives in Rome." has been superseded '
             "(true from 2026-01-02 09:00 to 2026-01-05 09:00; confidence 0.85, 2 mentions)."
@@ -96,7 +98,7 @@ async def test_tells_turn_excerpt_extraction_candidates_decision_and_what_follow
         '2026-01-05 09:00: was replaced by "Lives in Oslo.", by threshold in 5: she moved on.',
         '"Lives in Rome, in Trastevere." adds detail to it.',
     ]
-    assert orjson.loads(orjson.dumps(told))["decision"]["reason"] == "she moved"
+    assert orjson.loads(orjson.dumps(found))["decision"]["reason"] == "she moved"
 
 
 async def test_a_fact_of_a_command_has_no_extraction(db: ProjectedDatabase) -> None:
@@ -106,18 +108,18 @@ async def test_a_fact_of_a_command_has_no_extraction(db: ProjectedDatabase) -> N
         "c1", order, corrected("Lives in Milan.", fact_id_at(known)), by="human", actor="Mira", at=day(1)
     )
     await db.apply(known, made)
-    told = await explained(db.conn, "default", fact_id_at(made))
-    assert (told.extraction, told.source.order, told.source.actor) == (None, "correct", "Mira")
-    assert told.words[1] == "It comes from command c1 (correct by Mira) of 2026-01-02 09:00."
-    assert "it is a human's word" in told.words[0]
+    found = await explained(db.conn, "default", fact_id_at(made))
+    assert (found.extraction, found.source.order, found.source.actor) == (None, "correct", "Mira")
+    assert found.words[1] == "It comes from command c1 (correct by Mira) of 2026-01-02 09:00."
+    assert "it is a human's word" in found.words[0]
 
 
 async def test_a_raw_fact_was_read_by_nobody(db: ProjectedDatabase) -> None:
     made = commit("1", added("Lives in Bern."), steps=(Step(stage="extract", milliseconds=0),))
     await db.apply(made)
-    told = await explained(db.conn, "default", fact_id_at(made))
-    assert "It was stored as it was given, without a model (explicit, confidence 0.95)." in told.words
-    assert "No known fact was near enough to be looked at." in told.words
+    found = await explained(db.conn, "default", fact_id_at(made))
+    assert "It was stored as it was given, without a model (explicit, confidence 0.95)." in found.words
+    assert "No known fact was near enough to be looked at." in found.words
 
 
 async def test_an_unknown_fact_and_one_of_another_tenant_are_refused(db: ProjectedDatabase) -> None:

@@ -39,15 +39,15 @@ async def test_tells_every_version_and_what_touched_it(db: ProjectedDatabase) ->
     fourth = commit("4", merged("Lives in Rome with a cat.", fact_id_at(second), fact_id_at(first, 1)), at=day(3))
     fifth = commit("5", contradicted("Lives in Nice.", fact_id_at(fourth)), at=day(4))
     await db.apply(first, second, third, fourth, fifth)
-    told = await history(db.conn, "default", fact_id_at(fourth))
-    assert [(one.text, one.status) for one in told.versions if one.text != "Has a cat."] == [
+    found = await history(db.conn, "default", fact_id_at(fourth))
+    assert [(one.text, one.status) for one in found.versions if one.text != "Has a cat."] == [
         ("Lives in Bern.", "superseded"),
         ("Lives in Rome.", "superseded"),
         ("Lives in Rome with a cat.", "archived"),
         ("Lives in Nice.", "active"),
     ]
-    assert len(told.versions) == 5
-    assert [(event.event, event.source_id) for event in told.events] == [
+    assert len(found.versions) == 5
+    assert [(event.event, event.source_id) for event in found.events] == [
         ("fact_added", "1"),
         ("fact_added", "1"),
         ("fact_replaced", "2"),
@@ -56,7 +56,7 @@ async def test_tells_every_version_and_what_touched_it(db: ProjectedDatabase) ->
         ("facts_merged", "4"),
         ("fact_contradicted", "5"),
     ]
-    moved = told.events[2]
+    moved = found.events[2]
     assert (moved.reason, moved.decided_by, moved.targets) == ("she moved", "threshold", [fact_id_at(first)])
     assert moved.candidates == [{"fact_id": str(fact_id_at(first)), "similarity": 0.8}]
 
@@ -66,8 +66,8 @@ async def test_a_parent_of_a_merge_does_not_show_its_sibling(db: ProjectedDataba
     await db.apply(
         first, commit("2", merged("Has a cat and a dog.", fact_id_at(first), fact_id_at(first, 1)), at=day(1))
     )
-    told = await history(db.conn, "default", fact_id_at(first))
-    assert [one.text for one in told.versions] == ["Has a cat.", "Has a cat and a dog."]
+    found = await history(db.conn, "default", fact_id_at(first))
+    assert [one.text for one in found.versions] == ["Has a cat.", "Has a cat and a dog."]
 
 
 async def test_what_a_confirmation_or_a_correction_ended_is_a_version_both_ways(db: ProjectedDatabase) -> None:
@@ -78,15 +78,15 @@ async def test_what_a_confirmation_or_a_correction_ended_is_a_version_both_ways(
     await db.apply(first, waiting, third, fourth)
     expected = ["Lives in Bern.", "Lives in Rome.", "Lives in Milan."]
     for asked in (fact_id_at(first), fact_id_at(waiting), fact_id_at(fourth)):
-        told = await history(db.conn, "default", asked)
-        assert [one.text for one in told.versions] == expected
-    assert [event.event for event in told.events] == [
+        found = await history(db.conn, "default", asked)
+        assert [one.text for one in found.versions] == expected
+    assert [event.event for event in found.events] == [
         "fact_added",
         "fact_pending",
         "pending_confirmed",
         "fact_corrected",
     ]
-    assert told.versions[1].believed_from == third.decided_at
+    assert found.versions[1].believed_from == third.decided_at
 
 
 async def test_an_undo_is_among_the_events_and_marks_what_it_took_back(db: ProjectedDatabase) -> None:
@@ -100,17 +100,17 @@ async def test_an_undo_is_among_the_events_and_marks_what_it_took_back(db: Proje
         Reversal(fact_id=fact_id_at(second), now="active", before=None),
     )
     await db.apply(second, commit("3", undone(event_id_at(second), *reversals), at=day(2)))
-    told = await history(db.conn, "default", fact_id_at(first))
-    assert [(event.event, event.undone) for event in told.events] == [
+    found = await history(db.conn, "default", fact_id_at(first))
+    assert [(event.event, event.undone) for event in found.events] == [
         ("fact_added", False),
         ("fact_replaced", True),
         ("decision_undone", False),
     ]
-    assert [(one.text, one.status) for one in told.versions] == [
+    assert [(one.text, one.status) for one in found.versions] == [
         ("Lives in Bern.", "active"),
         ("Lives in Rome.", "undone"),
     ]
-    assert told.events[2].fact_id is None
+    assert found.events[2].fact_id is None
 
 
 async def test_relations_are_told_from_both_ends_and_hold_while_both_do(db: ProjectedDatabase) -> None:
@@ -135,9 +135,9 @@ async def test_relations_are_told_from_both_ends_and_hold_while_both_do(db: Proj
 async def test_another_users_attempt_on_a_fact_is_not_shown(db: ProjectedDatabase) -> None:
     mine = commit("1", added("Lives in Bern."))
     await db.apply(mine, commit("2", replaced("Lives in Rome.", fact_id_at(mine)), scope=BOB, at=day(1)))
-    told = await history(db.conn, "default", fact_id_at(mine))
-    assert [event.source_id for event in told.events] == ["1"]
-    assert [one.status for one in told.versions] == ["active"]
+    found = await history(db.conn, "default", fact_id_at(mine))
+    assert [event.source_id for event in found.events] == ["1"]
+    assert [one.status for one in found.versions] == ["active"]
 
 
 async def test_an_unknown_fact_and_one_of_another_tenant_are_refused(db: ProjectedDatabase) -> None:

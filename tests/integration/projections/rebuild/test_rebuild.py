@@ -46,7 +46,7 @@ DORA = Scope(user_id="dora")
 
 
 def sample_log(scope: Scope = ALICE) -> list[Commit | bytes]:
-    """Every kind of event, a repeated source, a stale target, bytes that are no commit, turns without facts."""
+    """Every kind of event, a repeated source, a stale target, bytes that are not a commit, turns without facts."""
     first = commit("1", added("Lives in Bern.", category="identity"), added("Tea."), added("A cat."), scope=scope)
     last = commit("2", replaced("Lives in Rome.", fact_id_at(first), category="identity"), scope=scope, at=day(1))
     return [
@@ -88,8 +88,8 @@ async def test_replay_gives_the_same_tables(db: ProjectedDatabase) -> None:
     await db.apply(*every_decision_log(DORA), partition=4)
     before = await db.rows("SELECT f::text FROM facts AS f ORDER BY 1")
     oid = await facts_table_oid(db)
-    told: list[Progress] = []
-    report = await rebuild(db.url, TableLogSource(db.pool), progress=told.append)
+    reported: list[Progress] = []
+    report = await rebuild(db.url, TableLogSource(db.pool), progress=reported.append)
     assert [table.table for table in report.tables] == TABLES
     assert [table.differing for table in report.tables] == [0] * len(TABLES)
     assert all(table.live_digest == table.rebuilt_digest and table.equal for table in report.tables)
@@ -100,8 +100,8 @@ async def test_replay_gives_the_same_tables(db: ProjectedDatabase) -> None:
     assert await facts_table_oid(db) != oid
     assert await db.rows("SELECT f::text FROM facts AS f ORDER BY 1") == before
     assert await schemas_of(db) == ["mnemolog", "mnemolog_journal"]
-    assert told[0] == Progress(step="folding", done=0, total=32)
-    assert told[-1] == Progress(step="comparing", done=12, total=12)
+    assert reported[0] == Progress(step="folding", done=0, total=32)
+    assert reported[-1] == Progress(step="comparing", done=12, total=12)
     assert (await rebuild(db.url, TableLogSource(db.pool))).equal
 
 

@@ -1,4 +1,4 @@
-"""Candidates: the nearest facts of exactly one scope and those of a key, and how a source and its scope stand."""
+"""Candidates: the nearest facts of exactly one scope and those of a key, and the status of a source and its scope."""
 
 from collections.abc import AsyncIterator
 from typing import Any

@@ -48,8 +48,8 @@ async def resolver_harness(stored: ProjectedDatabase) -> AsyncIterator[ResolverH
 async def closed_values(
     stored: ProjectedDatabase, *, after: datetime, keys: list[str] | None = None
 ) -> list[tuple[datetime, datetime]]:
-    bygones = await FactStore(stored.pool).closed_values(ALICE, keys or KEYS, after=after)
-    return [(bygone.true_from, bygone.true_to) for bygone in bygones]
+    closed_values = await FactStore(stored.pool).closed_values(ALICE, keys or KEYS, after=after)
+    return [(closed_value.true_from, closed_value.true_to) for closed_value in closed_values]
 
 
 async def test_what_a_key_held_is_found_by_its_end(stored: ProjectedDatabase) -> None:
@@ -70,8 +70,8 @@ async def test_what_a_key_held_is_found_by_its_end(stored: ProjectedDatabase) ->
     assert await closed_values(stored, after=day(4)) == [(day(4), day(6))]
     assert await closed_values(stored, after=day(6)) == []
     assert await closed_values(stored, after=day(0), keys=["employer"]) == []
-    standing = await CandidateFinder(stored.pool).source_status("default/alice", "t9", ALICE)
-    assert standing.latest_key_end == day(6)
+    source_status = await CandidateFinder(stored.pool).source_status("default/alice", "t9", ALICE)
+    assert source_status.latest_key_end == day(6)
 
 
 async def test_what_was_said_again_after_its_end_counts_as_said_at_its_end(stored: ProjectedDatabase) -> None:
@@ -80,8 +80,8 @@ async def test_what_was_said_again_after_its_end_counts_as_said_at_its_end(store
     moved = commit("t3", replaced("Oslo", fact_id_at(rome), key="home_city", true_from=day(3)), at=day(6))
     ended = moved.events[0].model_copy(update={"ended_at": day(3)})
     await stored.apply(rome, again, moved.model_copy(update={"events": (ended,)}))
-    (bygone,) = await FactStore(stored.pool).closed_values(ALICE, KEYS, after=day(0))
-    assert (bygone.said_at, bygone.true_to) == (day(3), day(3))
+    (closed_value,) = await FactStore(stored.pool).closed_values(ALICE, KEYS, after=day(0))
+    assert (closed_value.said_at, closed_value.true_to) == (day(3), day(3))
 
 
 async def test_what_is_held_or_was_merged_or_never_was_has_not_ended(stored: ProjectedDatabase) -> None:

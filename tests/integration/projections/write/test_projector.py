@@ -242,7 +242,7 @@ async def test_records_that_were_folded_are_skipped(pool: Pool, projector: Proje
 async def test_another_record_at_an_offset_that_was_folded_is_no_repeat(projector: Projector) -> None:
     log = log_of(*sample_log(), b"no commit")
     await projector.apply(0, log)
-    for offset in (0, 3, len(log) - 1):  # an applied one, a rejected one, and bytes that are no commit
+    for offset in (0, 3, len(log) - 1):  # an applied one, a rejected one, and bytes that are not a commit
         regrown = [*log[:offset], *log_of(commit("new"), commit("newer"), start=offset)]
         with pytest.raises(LogChangedError, match=f"another record at offset {offset} "):
             await projector.apply(0, regrown)

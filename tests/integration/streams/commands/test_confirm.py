@@ -23,8 +23,8 @@ async def harness(db: ProjectedDatabase) -> CommandHarness:
     return CommandHarness(db)
 
 
-async def stale(desk: CommandHarness) -> int:
-    return len(await desk.stored.rows("SELECT 1 FROM rejections UNION ALL SELECT 1 FROM memory_events WHERE stale"))
+async def stale(harness: CommandHarness) -> int:
+    return len(await harness.stored.rows("SELECT 1 FROM rejections UNION ALL SELECT 1 FROM memory_events WHERE stale"))
 
 
 async def test_two_that_challenge_the_same_end_it_once(harness: CommandHarness) -> None:
@@ -74,6 +74,6 @@ async def test_what_is_confirmed_by_a_fast_clock_was_not_said_in_the_future(
     harness: CommandHarness, issued_at: datetime
 ) -> None:
     await harness.execute("c1", Confirm(fact_ids=(OLD,)), at=issued_at, clock=day(2))
-    (standing,) = await harness.states(OLD)
-    assert standing.last_confirmed_at is not None
-    assert abs(standing.last_confirmed_at - day(2)) < timedelta(minutes=1)
+    (state,) = await harness.states(OLD)
+    assert state.last_confirmed_at is not None
+    assert abs(state.last_confirmed_at - day(2)) < timedelta(minutes=1)

@@ -1,4 +1,4 @@
-"""The end of a fact that is edited, and what is no wording at all."""
+"""The end of a fact that is edited, and texts that are not valid."""
 
 from datetime import datetime
 from uuid import UUID
@@ -24,10 +24,10 @@ async def harness(db: ProjectedDatabase) -> CommandHarness:
     return CommandHarness(db)
 
 
-async def valid_until_after(desk: CommandHarness, order: CommandPayload, at: datetime) -> datetime | None:
+async def valid_until_after(harness: CommandHarness, order: CommandPayload, at: datetime) -> datetime | None:
     """When the fact that the order brings will end."""
-    fact_id = fact_id_at(await desk.execute("c1", order, at=at))
-    return (await desk.known.facts([fact_id]))[fact_id].ends_at
+    fact_id = fact_id_at(await harness.execute("c1", order, at=at))
+    return (await harness.known.facts([fact_id]))[fact_id].ends_at
 
 
 def edit(fact_id: UUID) -> Edit:

@@ -44,14 +44,14 @@ def harness(db: ProjectedDatabase) -> CommandHarness:
 
 
 class TimerHarness:
-    """The timer over a desk; what it publishes is kept."""
+    """The timer over a command harness; what it publishes is kept."""
 
     def __init__(
-        self, desk: CommandHarness, *, batch: int = BATCH_SIZE, mine: Callable[[Scope], bool] = lambda _: True
+        self, harness: CommandHarness, *, batch: int = BATCH_SIZE, mine: Callable[[Scope], bool] = lambda _: True
     ) -> None:
-        self.desk = desk
+        self.harness = harness
         self.commands: list[Command] = []
-        self.expiry = ExpirySweep(desk.known, publish=self.publish, owns_scope=mine, batch_size=batch)
+        self.expiry = ExpirySweep(harness.known, publish=self.publish, owns_scope=mine, batch_size=batch)
 
     async def publish(self, command: Command) -> None:
         self.commands.append(command)
@@ -65,8 +65,8 @@ class TimerHarness:
         return list(self.commands)
 
     async def execute(self) -> list[Commit]:
-        made = [await self.desk.decide(command, command.issued_at) for command in self.commands]
-        await self.desk.stored.apply(*made)
+        made = [await self.harness.decide(command, command.issued_at) for command in self.commands]
+        await self.harness.stored.apply(*made)
         return made
 
 

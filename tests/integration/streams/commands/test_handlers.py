@@ -247,7 +247,7 @@ NOBODY = UUID(int=7)
 
 
 @pytest.mark.parametrize(
-    ("order", "reason", "told"),
+    ("order", "reason", "detail"),
     [
         (Update(edits=(edit(NOBODY, "No."), edit(NUTS, "Yes."))), "unknown_fact", f"{NOBODY} is not known"),
         (Update(edits=(edit(SECRET, "No."), edit(NUTS, "Yes."))), "foreign_fact", "belongs to another scope"),
@@ -266,13 +266,13 @@ NOBODY = UUID(int=7)
     ],
 )
 async def test_what_cannot_be_done_is_refused_as_a_whole(
-    harness: CommandHarness, order: CommandPayload, reason: str, told: str
+    harness: CommandHarness, order: CommandPayload, reason: str, detail: str
 ) -> None:
     await harness.stored.apply(HUMAN, WAITING)
     before = await all_rows(harness)
     refused = await harness.execute("c1", order, at=day(1))
     assert (refused.outcome, refused.reason, refused.events) == ("rejected", reason, ())
-    assert told in refused.detail
+    assert detail in refused.detail
     assert "secret" not in refused.detail
     assert await all_rows(harness) == before
 
@@ -303,5 +303,5 @@ async def test_all_versions_before_a_fact_are_known_by_their_times(harness: Comm
     assert since == {fact_id_at(third): (day(0), day(1), day(2), day(4)), CAT: (day(0),)}
 
 
-async def all_rows(desk: CommandHarness) -> list[tuple[object, ...]]:
-    return await desk.stored.rows("SELECT to_jsonb(f)::text FROM facts AS f ORDER BY fact_id")
+async def all_rows(harness: CommandHarness) -> list[tuple[object, ...]]:
+    return await harness.stored.rows("SELECT to_jsonb(f)::text FROM facts AS f ORDER BY fact_id")

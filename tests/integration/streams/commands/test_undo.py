@@ -56,13 +56,13 @@ async def harness(db: ProjectedDatabase) -> CommandHarness:
     return CommandHarness(db)
 
 
-async def current_states(desk: CommandHarness) -> dict[UUID, Any]:
-    rows = await desk.stored.rows("SELECT fact_id, to_jsonb(f) - 'state_since' FROM facts AS f")
+async def current_states(harness: CommandHarness) -> dict[UUID, Any]:
+    rows = await harness.stored.rows("SELECT fact_id, to_jsonb(f) - 'state_since' FROM facts AS f")
     return dict(rows)
 
 
-async def pending_rows(desk: CommandHarness) -> list[Any]:
-    return await desk.stored.rows(
+async def pending_rows(harness: CommandHarness) -> list[Any]:
+    return await harness.stored.rows(
         "SELECT fact_id, settlement, settled_at, settled_by FROM pending_confirmations ORDER BY fact_id"
     )
 
@@ -101,15 +101,15 @@ CHUR = fact_id_at(WAITING)
 async def test_each_event_can_be_taken_back_and_put_back(harness: CommandHarness, draft: Draft) -> None:
     await harness.stored.apply(WAITING)
     before, cases = await current_states(harness), await pending_rows(harness)
-    told = commit("t3", draft, at=day(2))
-    await harness.stored.apply(told)
+    made = commit("t3", draft, at=day(2))
+    await harness.stored.apply(made)
     after, cases_after = await current_states(harness), await pending_rows(harness)
     assert after != before
-    undo = await harness.execute("u1", Undo(event_id=event_id_at(told)), at=day(3))
+    undo = await harness.execute("u1", Undo(event_id=event_id_at(made)), at=day(3))
     assert undo.outcome == "done"
-    stands = await current_states(harness)
-    assert {fact_id: stands[fact_id] for fact_id in before} == before
-    assert all(stands[fact_id]["status"] == "undone" for fact_id in stands.keys() - before.keys())
+    states = await current_states(harness)
+    assert {fact_id: states[fact_id] for fact_id in before} == before
+    assert all(states[fact_id]["status"] == "undone" for fact_id in states.keys() - before.keys())
     assert [row for row in await pending_rows(harness) if row[0] == CHUR] == cases
     again = await harness.execute("u2", Undo(event_id=event_id_at(undo)), at=day(4))
     assert again.outcome == "done"
@@ -117,8 +117,8 @@ async def test_each_event_can_be_taken_back_and_put_back(harness: CommandHarness
     assert [row[:2] for row in await pending_rows(harness)] == [row[:2] for row in cases_after]
     third = await harness.execute("u3", Undo(source_id="u2"), at=day(5))
     assert third.outcome == "done"
-    stands = await current_states(harness)
-    assert {fact_id: stands[fact_id] for fact_id in before} == before
+    states = await current_states(harness)
+    assert {fact_id: states[fact_id] for fact_id in before} == before
     assert await harness.stored.rows("SELECT count(*) FROM memory_events WHERE stale") == [(0,)]
     assert (await rebuild(harness.stored.url, TableLogSource(harness.stored.pool))).equal
 
@@ -139,8 +139,8 @@ async def test_a_command_can_be_taken_back(harness: CommandHarness, order: Comma
     undo = await harness.execute("u1", Undo(source_id="c1"), at=day(2), actor="ana@example.org")
     assert len(undo.events) == again
     assert undo.events[0].decision.reason.startswith("ana@example.org took back ")
-    stands = await current_states(harness)
-    assert {fact_id: stands[fact_id] for fact_id in before} == before
+    states = await current_states(harness)
+    assert {fact_id: states[fact_id] for fact_id in before} == before
     refused = await harness.execute("u2", Undo(source_id="c1"), at=day(3))
     assert (refused.outcome, refused.reason) == ("rejected", "already_undone")
 
@@ -183,8 +183,8 @@ async def test_what_later_decisions_build_on_is_refused_with_the_list_and_taken_
     )
     undo = await harness.execute("u2", Undo(event_id=event_id_at(rome), cascade=True), at=day(5))
     assert undone_by(undo) == [event_id_at(waiting), event_id_at(oslo), event_id_at(still), event_id_at(rome)]
-    stands = await current_states(harness)
-    assert {fact_id: stands[fact_id] for fact_id in before} == before
+    states = await current_states(harness)
+    assert {fact_id: states[fact_id] for fact_id in before} == before
     assert "Alice has skis." in await harness.texts_with_status()
     assert await pending_rows(harness) == [(fact_id_at(waiting), "undone", undo.decided_at, event_id_at(undo))]
     assert (await rebuild(harness.stored.url, TableLogSource(harness.stored.pool))).equal
@@ -253,8 +253,8 @@ async def test_no_command_touches_anothers_facts(harness: CommandHarness) -> Non
     for number in range(60):
         made = await harness.execute(f"c{number}", await random_command(harness, chance), at=day(1 + number))
         if number % 3 == 0:
-            told = added(f"Fact {number}.", unresolved=bool(chance.getrandbits(1)))
-            await harness.stored.apply(commit(f"m{number}", told, at=day(1.5 + number)))
+            fact = added(f"Fact {number}.", unresolved=bool(chance.getrandbits(1)))
+            await harness.stored.apply(commit(f"m{number}", fact, at=day(1.5 + number)))
         done += made.outcome == "done"
     rows = await current_states(harness)
     assert {fact_id: row for fact_id, row in rows.items() if fact_id in others} == before
@@ -263,16 +263,18 @@ async def test_no_command_touches_anothers_facts(harness: CommandHarness) -> Non
     assert (await rebuild(harness.stored.url, TableLogSource(harness.stored.pool))).equal
 
 
-async def random_command(desk: CommandHarness, chance: random.Random) -> CommandPayload:
+async def random_command(harness: CommandHarness, chance: random.Random) -> CommandPayload:
     """Now and then it is well aimed: at an active fact, or at the last commits."""
-    rows = await desk.stored.rows("SELECT fact_id, user_id || status = 'aliceactive' FROM facts ORDER BY fact_id")
+    rows = await harness.stored.rows("SELECT fact_id, user_id || status = 'aliceactive' FROM facts ORDER BY fact_id")
     facts = [fact_id for fact_id, fit in rows if fit or chance.random() < 0.2]
     events = [
         row[0]
-        for row in await desk.stored.rows("SELECT event_id FROM memory_events ORDER BY partition, log_offset, ordinal")
+        for row in await harness.stored.rows(
+            "SELECT event_id FROM memory_events ORDER BY partition, log_offset, ordinal"
+        )
     ][-9:]
     sources = [
-        row[0] for row in await desk.stored.rows("SELECT source_id FROM commits ORDER BY partition, log_offset")
+        row[0] for row in await harness.stored.rows("SELECT source_id FROM commits ORDER BY partition, log_offset")
     ][-9:]
     fact_id = chance.choice(facts or [BERN])
     orders: list[CommandPayload] = [

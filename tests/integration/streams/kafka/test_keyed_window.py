@@ -252,7 +252,7 @@ async def test_a_stuck_stage_is_started_anew(harness: CopyStageHarness) -> None:
 
 
 async def commit_group(bench: CopyStageHarness, offset: int) -> None:
-    """Let the stage's group stand at `offset` in every partition, whatever the topic holds."""
+    """Set the stage's group to `offset` in every partition, whatever the topic holds."""
     consumer = AIOKafkaConsumer(
         bootstrap_servers=bench.bootstrap, group_id=group_id("copy", bench.prefix), enable_auto_commit=False
     )

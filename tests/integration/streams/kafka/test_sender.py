@@ -101,8 +101,8 @@ async def test_a_dead_producer_is_told_as_such(turns: str) -> None:
 
 
 async def test_a_dead_letter_keeps_bytes_origin_and_reason(bootstrap: str, sender: Sender, prefix: str) -> None:
-    letters = DeadLetterWriter(sender, prefix=prefix, now=lambda: NOON)
-    await letters.write(
+    writer = DeadLetterWriter(sender, prefix=prefix, now=lambda: NOON)
+    await writer.write(
         record(b"\xff{"), stage="extract", reason="not_json", detail="x" * 5000, tries=3, source_id="turn-1"
     )
     [found] = await read_all(bootstrap, topic_name(DEAD_LETTERS, prefix))

@@ -47,7 +47,7 @@ SLOTS = (("Rome", "Oslo", "Bonn"), ("Acme", "Bosch"), ("jazz",))
 def denies_a_later_value(texts: Sequence[str]) -> bool:
     """Whether something is denied that comes true after that, and ends in another way.
 
-    Told backwards, the denial is of no slot, and what it denies has ended, so that they never meet: the denial stands.
+    Told backwards, the denial is of no slot, and what it denies has ended, so they never meet: the denial stays active.
     """
     return any(
         denial in DENIALS
@@ -76,13 +76,13 @@ class ConversationReplayer:
         self._pipeline = running
         self._numbers = itertools.count()
 
-    def active_texts(self, told: Sequence[tuple[int, str]]) -> set[str]:
-        """The texts of the active facts after all of `told`: on which day it was said, and what."""
-        return self._runner.run(self._active(told, next(self._numbers)))
+    def active_texts(self, statements: Sequence[tuple[int, str]]) -> set[str]:
+        """The texts of the active facts after all of `statements`: on which day it was said, and what."""
+        return self._runner.run(self._active(statements, next(self._numbers)))
 
-    async def _active(self, told: Sequence[tuple[int, str]], number: int) -> set[str]:
+    async def _active(self, statements: Sequence[tuple[int, str]], number: int) -> set[str]:
         scope = Scope(user_id=f"user-{number}")
-        for offset, (day, text) in enumerate(told):
+        for offset, (day, text) in enumerate(statements):
             turn = Turn(
                 turn_id=f"t{day}",
                 scope=scope,
@@ -120,8 +120,8 @@ def test_backwards_comes_to_the_same_active_facts(database: str) -> None:
         @example(["I have a dog.", "I have a dog called Rex."])
         def check(texts: list[str]) -> None:
             assume(not denies_a_later_value(texts))
-            story = list(enumerate(texts))
-            assert at.active_texts(story) == at.active_texts(story[::-1])
+            statements = list(enumerate(texts))
+            assert at.active_texts(statements) == at.active_texts(statements[::-1])
 
         check()
 
@@ -136,5 +136,5 @@ def test_backwards_comes_to_the_same_active_facts(database: str) -> None:
 )
 def test_backwards_history_ends_what_it_replaced(database: str, texts: list[str]) -> None:
     with conversation_replayer(database) as at:
-        story = list(enumerate(texts))
-        assert at.active_texts(story) == at.active_texts(story[::-1])
+        statements = list(enumerate(texts))
+        assert at.active_texts(statements) == at.active_texts(statements[::-1])

@@ -29,9 +29,9 @@ def test_every_setting_is_listed_and_secrets_are_hidden(monkeypatch: pytest.Monk
 
 
 def test_the_conversation_is_of_three_people_with_one_broken_record() -> None:
-    judged = [parse_turn(line, position="p") for line in shifted_records(LAST_DAY)]
-    turns = [turn for turn in judged if not isinstance(turn, Refusal)]
-    assert [refusal.reason for refusal in judged if isinstance(refusal, Refusal)] == ["not_a_record"]
+    parsed = [parse_turn(line, position="p") for line in shifted_records(LAST_DAY)]
+    turns = [turn for turn in parsed if not isinstance(turn, Refusal)]
+    assert [refusal.reason for refusal in parsed if isinstance(refusal, Refusal)] == ["not_a_record"]
     assert set(Counter(turn.scope.user_id for turn in turns)) == {"mira", "jonas", "priya"}
     assert len({turn.turn_id for turn in turns}) == len(turns) == 41
     assert sum(not turn.infer for turn in turns) == 1

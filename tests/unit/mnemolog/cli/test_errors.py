@@ -70,10 +70,10 @@ def test_an_unexpected_error_names_itself_and_no_traceback(
 ) -> None:
     monkeypatch.delenv("MNEMOLOG_LOG_LEVEL", raising=False)
     assert print_error(ZeroDivisionError("division by zero")) == FAILED
-    told = capsys.readouterr().err
-    assert "ZeroDivisionError: division by zero" in told
-    assert "MNEMOLOG_LOG_LEVEL=debug" in told
-    assert "Traceback" not in told
+    stderr = capsys.readouterr().err
+    assert "ZeroDivisionError: division by zero" in stderr
+    assert "MNEMOLOG_LOG_LEVEL=debug" in stderr
+    assert "Traceback" not in stderr
 
 
 def test_control_sequences_of_others_do_not_reach_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:

@@ -41,7 +41,7 @@ EDIT = Edit(fact_id=F1, text="Mira lives in Bern.")
 
 
 class RecordingProducer:
-    """Takes letters as a broker would."""
+    """Takes records as a broker would."""
 
     def __init__(self) -> None:
         self.records: list[OutgoingRecord] = []
@@ -49,8 +49,8 @@ class RecordingProducer:
     async def publish(self, letter: OutgoingRecord) -> None:
         self.records.append(letter)
 
-    async def publish_batch(self, letters: Iterable[OutgoingRecord]) -> list[str]:
-        taken = list(letters)
+    async def publish_batch(self, records: Iterable[OutgoingRecord]) -> list[str]:
+        taken = list(records)
         self.records.extend(taken)
         return [letter.name for letter in taken]
 

@@ -22,7 +22,7 @@ async def test_a_connecting_publisher_that_is_cancelled_leaves_nothing_open() ->
     server.close()
     await server.wait_closed()
     del connecting
-    with warnings.catch_warnings(record=True) as told:
+    with warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always")
         gc.collect()
-    assert [str(one.message) for one in told if "AIOKafkaProducer" in str(one.message)] == []
+    assert [str(one.message) for one in warned if "AIOKafkaProducer" in str(one.message)] == []

@@ -1,4 +1,4 @@
-"""The client's edge: what is no turn is refused with the field and the remedy, before anything is published."""
+"""Checks of the client: an invalid turn is refused with the field and the remedy, before anything is published."""
 
 import json
 import re
@@ -105,10 +105,10 @@ def test_a_wrong_override_is_told_with_the_valid_ones_wherever_it_enters(overrid
     data = json.dumps(document).encode()
     with pytest.raises(InvalidTurnError, match=re.escape(ALL_OVERRIDES)):
         read_turn(data, max_bytes=LIMIT)
-    judged = parse_turn(data, position="conversation_turns/0/0")
-    assert isinstance(judged, Refusal)
-    assert (judged.reason, judged.source_id) == ("invalid_record", "t1")
-    assert judged.detail.endswith(ALL_OVERRIDES)
+    parsed = parse_turn(data, position="conversation_turns/0/0")
+    assert isinstance(parsed, Refusal)
+    assert (parsed.reason, parsed.source_id) == ("invalid_record", "t1")
+    assert parsed.detail.endswith(ALL_OVERRIDES)
 
 
 def test_another_fault_is_told_without_the_overrides() -> None:

@@ -1,4 +1,4 @@
-"""What a commit did and cost, told of every event; its trace; and why statements became no facts."""
+"""What a commit did and cost, for every event; its trace; and why statements became no facts."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -105,9 +105,9 @@ def test_expired_was_true_until_then(harness: FoldHarness) -> None:
 
 @pytest.mark.parametrize("draft", [replaced, expired, retracted])
 def test_an_end_that_is_still_to_come_is_noted_and_closed_when_it_has(harness: FoldHarness, draft: Any) -> None:
-    told = draft("From Thursday on.", BERN, ended_at=day(2.5)) if draft is replaced else None
-    told = told or draft(BERN, ended_at=day(2.5), text="Until Thursday.")
-    said = harness.commit("t2", told)
+    draft_of_end = draft("From Thursday on.", BERN, ended_at=day(2.5)) if draft is replaced else None
+    draft_of_end = draft_of_end or draft(BERN, ended_at=day(2.5), text="Until Thursday.")
+    said = harness.commit("t2", draft_of_end)
     announced = expected_state(true_to=day(2.5), closed_at=SECOND_DECIDED_AT, superseded_by=fact_id_at(said))
     assert harness.state_of(BERN) == announced
     harness.commit("timer", expired(BERN, ended_at=day(2.5)), at=day(3))

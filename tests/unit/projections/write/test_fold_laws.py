@@ -199,7 +199,7 @@ def test_a_scope_steps_on_with_every_commit_that_has_events(log: list[LogRecord]
 
 
 def past(changes: Changes) -> Iterator[tuple[list[FormerStateRow], TimedFactState]]:
-    """How each fact of a whole log stood, in order, and how it stands."""
+    """The former states of each fact of a whole log, in order, and its present state."""
     for row in changes.facts:
         yield [former for former in changes.former_states if former.fact_id == row.fact.fact_id], row.state
 
@@ -220,13 +220,13 @@ def test_former_states_cover_the_time_of_a_fact_without_gap_or_overlap(log: list
 def test_a_pending_fact_is_never_believed(log: list[LogRecord]) -> None:
     changes, _ = folded(FoldState(), log)
     for formers, state in past(changes):
-        for stood in (*(former.state for former in formers), state):
-            if stood.status == "pending_confirmation":
-                assert stood.believed_from is None
-            if stood.status == "active":
-                assert stood.believed_from is not None
-            if stood.believed_from is None:
-                assert stood.believed_to is None
+        for one in (*(former.state for former in formers), state):
+            if one.status == "pending_confirmation":
+                assert one.believed_from is None
+            if one.status == "active":
+                assert one.believed_from is not None
+            if one.believed_from is None:
+                assert one.believed_to is None
 
 
 @given(logs)
@@ -247,8 +247,7 @@ def reversals(changes: Changes, state: FoldState) -> list[Reversal]:
     former = {row.fact_id: row.state.event_state for row in changes.former_states if row.event_id == event.event_id}
     before = former | ({brought.fact_id: None} if brought else {})
     return [
-        Reversal(fact_id=fact_id, now=state.facts[fact_id].state.status, before=standing)
-        for fact_id, standing in before.items()
+        Reversal(fact_id=fact_id, now=state.facts[fact_id].state.status, before=old) for fact_id, old in before.items()
     ]
 
 
@@ -275,7 +274,7 @@ def test_undoing_restores_exactly_and_undoing_that_gives_what_was_before(
     changes, state = happens(state, taken_back)
     assert changes.rejections == ()
     brought = fact_id_at(commit("last", draft))
-    assert {one: stands for one, stands in states_of(state).items() if one != brought} == before
+    assert {one: present for one, present in states_of(state).items() if one != brought} == before
     assert brought not in state.facts or state.facts[brought].state.status == "undone"
 
     put_back = commit("redo", undone(changes.events[-1].event.event_id, *reversals(changes, state)), at=day(14))

@@ -51,14 +51,14 @@ CONTEXT = CommandContext(
 def stored_fact(
     text: str = "Alice lives in Bern.", *, status: FactStatus = "active", scope: Scope = ALICE, **fields: Any
 ) -> StoredFact:
-    standing = {
+    state_fields = {
         "confidence": 0.8,
         "mention_count": 1,
         "unresolved": False,
         **dict.fromkeys(("last_confirmed_at", "true_to", "closed_at", "believed_to", "superseded_by")),
         "believed_from": day(0),
     }
-    given = {name: fields.pop(name) for name in list(fields) if name in standing}
+    given = {name: fields.pop(name) for name in list(fields) if name in state_fields}
     own: dict[str, Any] = {"true_from": day(0), "authority": "extracted", "speaker": "Alice"}
     own |= {name: fields.pop(name) for name in own if name in fields}
     return StoredFact(
@@ -66,7 +66,7 @@ def stored_fact(
         scope=scope,
         fact=ExtractedFact(**{"text": text, "excerpt": text, "search_text": text, "key": "home_city"} | fields),
         **own,
-        state=FactState(**{**standing, "status": status, **given}),
+        state=FactState(**{**state_fields, "status": status, **given}),
     )
 
 
@@ -88,8 +88,8 @@ def updates(*edits_: tuple[StoredFact, str]) -> tuple[Update, list[EmbeddedFact]
     return order, embedded_fact(*(text for _, text in edits_))
 
 
-def refusal_detail(reason: str, *told: str) -> Any:
-    return pytest.raises(CommandRefusedError, match=rf"(?s){reason}: .*" + ".*".join(told))
+def refusal_detail(reason: str, *parts: str) -> Any:
+    return pytest.raises(CommandRefusedError, match=rf"(?s){reason}: .*" + ".*".join(parts))
 
 
 def test_an_update_keeps_all_that_it_does_not_change() -> None:

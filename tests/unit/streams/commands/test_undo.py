@@ -38,14 +38,14 @@ from tests.support.builders.commits import (
 from tests.support.harnesses.memory_projection import MemoryProjection
 
 
-def take_back(ledger: MemoryProjection, *event_ids: UUID, cascade: bool = False) -> Commit:
+def take_back(projection: MemoryProjection, *event_ids: UUID, cascade: bool = False) -> Commit:
     """As the command does it: with `cascade` all that builds on it as well."""
-    aimed = ledger.events_by_id(*event_ids)
-    taken = events_to_undo(aimed, ledger.events_by_id(*(event.latest_id for event in aimed)))
-    past = ledger.event_history()
+    aimed = projection.events_by_id(*event_ids)
+    taken = events_to_undo(aimed, projection.events_by_id(*(event.latest_id for event in aimed)))
+    past = projection.event_history()
     while cascade and (later := UndoPlan(past).dependent_events(taken)):
         taken += later
-    number = len(ledger.log)
+    number = len(projection.log)
     made = commit(f"undo{number}", at=day(number), outcome="done", source_kind="command")
     asked = CommandContext(
         owner=made.owner,
@@ -56,13 +56,13 @@ def take_back(ledger: MemoryProjection, *event_ids: UUID, cascade: bool = False)
         actor=None,
     )
     made = made.model_copy(update={"events": undo(asked, taken, past)})
-    ledger.append(made)
+    projection.append(made)
     return made
 
 
-def refused_because_built_on(ledger: MemoryProjection, *event_ids: UUID) -> str:
+def refused_because_built_on(projection: MemoryProjection, *event_ids: UUID) -> str:
     with pytest.raises(CommandRefusedError) as refused:
-        take_back(ledger, *event_ids)
+        take_back(projection, *event_ids)
     assert refused.value.reason == "built_upon"
     return refused.value.detail
 
@@ -85,66 +85,67 @@ ENDINGS: list[Ending] = [
 
 @pytest.mark.parametrize("ending", ENDINGS)
 def test_a_fact_stands_again_as_before(ending: Ending) -> None:
-    ledger = MemoryProjection()
-    old = fact_id_at(ledger.add(added("Old.")))
-    before = ledger.state_of(old)
-    last = ledger.add(ending(old))
-    assert ledger.state_of(old) != before
-    take_back(ledger, event_id_at(last))
-    assert ledger.state_of(old) == before
-    assert all(ledger.state_of(new).status == "undone" for new in ledger.facts if new != old)
+    projection = MemoryProjection()
+    old = fact_id_at(projection.add(added("Old.")))
+    before = projection.state_of(old)
+    last = projection.add(ending(old))
+    assert projection.state_of(old) != before
+    take_back(projection, event_id_at(last))
+    assert projection.state_of(old) == before
+    assert all(projection.state_of(new).status == "undone" for new in projection.facts if new != old)
 
 
 def test_a_mention_is_taken_back_whatever_came_later() -> None:
-    ledger = MemoryProjection()
-    old = fact_id_at(ledger.add(added("Old.", confidence=0.6)))
-    first = ledger.add(confirmed(old))
-    second = ledger.add(confirmed(old))
-    ledger.add(replaced("New.", old))
-    take_back(ledger, event_id_at(first))
-    stands = ledger.state_of(old)
-    assert (stands.status, stands.mention_count) == ("superseded", 2)
-    assert stands.confidence == pytest.approx(0.7)
-    assert stands.last_confirmed_at == second.occurred_at
-    take_back(ledger, event_id_at(second))
-    stands = ledger.state_of(old)
-    assert (stands.mention_count, stands.last_confirmed_at) == (1, None)
-    assert stands.confidence == pytest.approx(0.6)
+    projection = MemoryProjection()
+    old = fact_id_at(projection.add(added("Old.", confidence=0.6)))
+    first = projection.add(confirmed(old))
+    second = projection.add(confirmed(old))
+    projection.add(replaced("New.", old))
+    take_back(projection, event_id_at(first))
+    state = projection.state_of(old)
+    assert (state.status, state.mention_count) == ("superseded", 2)
+    assert state.confidence == pytest.approx(0.7)
+    assert state.last_confirmed_at == second.occurred_at
+    take_back(projection, event_id_at(second))
+    state = projection.state_of(old)
+    assert (state.mention_count, state.last_confirmed_at) == (1, None)
+    assert state.confidence == pytest.approx(0.6)
 
 
 def test_a_mention_that_is_put_back_counts_by_its_own_time() -> None:
-    ledger = MemoryProjection()
-    old = fact_id_at(ledger.add(added("Old.")))
-    second = ledger.add(skipped(old))
-    first_undo = take_back(ledger, event_id_at(second))
-    ledger.append(commit("late", skipped(old), at=day(0.5)))
-    assert ledger.state_of(old).last_confirmed_at == day(0.5)
-    take_back(ledger, event_id_at(first_undo))
-    assert (ledger.state_of(old).mention_count, ledger.state_of(old).last_confirmed_at) == (3, second.occurred_at)
+    projection = MemoryProjection()
+    old = fact_id_at(projection.add(added("Old.")))
+    second = projection.add(skipped(old))
+    first_undo = take_back(projection, event_id_at(second))
+    projection.append(commit("late", skipped(old), at=day(0.5)))
+    assert projection.state_of(old).last_confirmed_at == day(0.5)
+    take_back(projection, event_id_at(first_undo))
+    state = projection.state_of(old)
+    assert (state.mention_count, state.last_confirmed_at) == (3, second.occurred_at)
 
 
 def test_a_mention_is_not_in_the_way_of_what_leaves_its_fact_open() -> None:
-    ledger = MemoryProjection()
-    doubtful = fact_id_at(ledger.add(added("Old.", unresolved=True)))
-    settled = ledger.add(resolved(doubtful, action="keep_both"))
-    ledger.add(skipped(doubtful))
-    take_back(ledger, event_id_at(settled))
-    stands = ledger.state_of(doubtful)
-    assert (stands.unresolved, stands.mention_count) == (True, 2)
+    projection = MemoryProjection()
+    doubtful = fact_id_at(projection.add(added("Old.", unresolved=True)))
+    settled = projection.add(resolved(doubtful, action="keep_both"))
+    projection.add(skipped(doubtful))
+    take_back(projection, event_id_at(settled))
+    state = projection.state_of(doubtful)
+    assert (state.unresolved, state.mention_count) == (True, 2)
 
 
 def test_what_was_confirmed_since_is_built_upon() -> None:
-    ledger = MemoryProjection()
-    first = ledger.add(added("Old."))
-    later = ledger.add(confirmed(fact_id_at(first), "Just so."), source_id="later")
-    told = refused_because_built_on(ledger, event_id_at(first))
-    assert all(part in told for part in (str(event_id_at(later)), "fact_confirmed", "later", "cascade"))
-    made = take_back(ledger, event_id_at(first), cascade=True)
+    projection = MemoryProjection()
+    first = projection.add(added("Old."))
+    later = projection.add(confirmed(fact_id_at(first), "Just so."), source_id="later")
+    refusal = refused_because_built_on(projection, event_id_at(first))
+    assert all(part in refusal for part in (str(event_id_at(later)), "fact_confirmed", "later", "cascade"))
+    made = take_back(projection, event_id_at(first), cascade=True)
     assert [event.undone for event in made.events if event.event == "decision_undone"] == [
         event_id_at(later),
         event_id_at(first),
     ]
-    assert ledger.state_of(fact_id_at(first)).status == "undone"
+    assert projection.state_of(fact_id_at(first)).status == "undone"
 
 
 BUILDING: list[Ending] = [
@@ -159,81 +160,81 @@ BUILDING: list[Ending] = [
 
 @pytest.mark.parametrize("building", BUILDING)
 def test_what_builds_on_a_new_fact_is_in_the_way(building: Ending) -> None:
-    ledger = MemoryProjection()
-    old = fact_id_at(ledger.add(added("Old.")))
-    second = ledger.add(replaced("Newer.", old))
-    third = ledger.add(building(fact_id_at(second)))
-    assert str(event_id_at(third)) in refused_because_built_on(ledger, event_id_at(second))
-    take_back(ledger, event_id_at(third))
-    take_back(ledger, event_id_at(second))
-    assert ledger.state_of(old).status == "active"
+    projection = MemoryProjection()
+    old = fact_id_at(projection.add(added("Old.")))
+    second = projection.add(replaced("Newer.", old))
+    third = projection.add(building(fact_id_at(second)))
+    assert str(event_id_at(third)) in refused_because_built_on(projection, event_id_at(second))
+    take_back(projection, event_id_at(third))
+    take_back(projection, event_id_at(second))
+    assert projection.state_of(old).status == "active"
 
 
 def test_late_news_builds_on_what_ended_it() -> None:
-    ledger = MemoryProjection()
-    first = ledger.add(added("New."))
-    late = ledger.add(added("Old.", true_from=day(-9)))
+    projection = MemoryProjection()
+    first = projection.add(added("New."))
+    late = projection.add(added("Old.", true_from=day(-9)))
     ended = late.events[0].model_copy(update={"ended_at": day(0), "ended_by": fact_id_at(first)})
-    ledger = MemoryProjection()
-    ledger.append(first)
-    ledger.append(late.model_copy(update={"events": (ended,)}))
-    assert str(event_id_at(late)) in refused_because_built_on(ledger, event_id_at(first))
+    projection = MemoryProjection()
+    projection.append(first)
+    projection.append(late.model_copy(update={"events": (ended,)}))
+    assert str(event_id_at(late)) in refused_because_built_on(projection, event_id_at(first))
 
 
 def test_what_a_fact_only_stood_beside_may_change_before_it_is_taken_back() -> None:
-    ledger = MemoryProjection()
-    old = fact_id_at(ledger.add(added("Old.")))
-    waiting = ledger.add(pending("Challenger.", old))
-    ledger.add(replaced("New.", old))
-    take_back(ledger, event_id_at(waiting))
-    assert ledger.state_of(fact_id_at(waiting)).status == "undone"
-    assert ledger.state_of(old).status == "superseded"
+    projection = MemoryProjection()
+    old = fact_id_at(projection.add(added("Old.")))
+    waiting = projection.add(pending("Challenger.", old))
+    projection.add(replaced("New.", old))
+    take_back(projection, event_id_at(waiting))
+    assert projection.state_of(fact_id_at(waiting)).status == "undone"
+    assert projection.state_of(old).status == "superseded"
 
 
 def test_an_undo_can_be_undone_as_often_as_one_likes() -> None:
-    ledger = MemoryProjection()
-    old = fact_id_at(ledger.add(added("Old.")))
-    second = ledger.add(replaced("New.", old))
+    projection = MemoryProjection()
+    old = fact_id_at(projection.add(added("Old.")))
+    second = projection.add(replaced("New.", old))
     new = fact_id_at(second)
-    with_it = (ledger.state_of(old), ledger.state_of(new))
-    first_undo = take_back(ledger, event_id_at(second))
-    assert ledger.undone == {event_id_at(second)}
-    again = take_back(ledger, event_id_at(first_undo))
-    assert (ledger.state_of(old), ledger.state_of(new)) == with_it
-    assert event_id_at(second) not in ledger.undone
-    take_back(ledger, event_id_at(again))
-    assert (ledger.state_of(old).status, ledger.state_of(new).status) == ("active", "undone")
-    assert event_id_at(second) in ledger.undone
+    with_it = (projection.state_of(old), projection.state_of(new))
+    first_undo = take_back(projection, event_id_at(second))
+    assert projection.undone == {event_id_at(second)}
+    again = take_back(projection, event_id_at(first_undo))
+    assert (projection.state_of(old), projection.state_of(new)) == with_it
+    assert event_id_at(second) not in projection.undone
+    take_back(projection, event_id_at(again))
+    assert (projection.state_of(old).status, projection.state_of(new).status) == ("active", "undone")
+    assert event_id_at(second) in projection.undone
 
 
 def test_an_undo_is_built_upon_by_what_came_of_the_fact_since() -> None:
-    ledger = MemoryProjection()
-    old = fact_id_at(ledger.add(added("Old.")))
-    second = ledger.add(replaced("New.", old))
-    first_undo = take_back(ledger, event_id_at(second))
-    third = ledger.add(replaced("Newest.", old))
-    assert str(event_id_at(third)) in refused_because_built_on(ledger, event_id_at(first_undo))
+    projection = MemoryProjection()
+    old = fact_id_at(projection.add(added("Old.")))
+    second = projection.add(replaced("New.", old))
+    first_undo = take_back(projection, event_id_at(second))
+    third = projection.add(replaced("Newest.", old))
+    assert str(event_id_at(third)) in refused_because_built_on(projection, event_id_at(first_undo))
 
 
 def test_what_was_taken_back_is_no_longer_in_the_way() -> None:
-    ledger = MemoryProjection()
-    first = ledger.add(added("Old."))
-    second = ledger.add(replaced("New.", fact_id_at(first)))
-    undo_of_second = take_back(ledger, event_id_at(second))
-    undo_of_first = take_back(ledger, event_id_at(first))
-    assert ledger.state_of(fact_id_at(first)).status == "undone"
-    assert str(event_id_at(undo_of_first)) in refused_because_built_on(ledger, event_id_at(undo_of_second))
+    projection = MemoryProjection()
+    first = projection.add(added("Old."))
+    second = projection.add(replaced("New.", fact_id_at(first)))
+    undo_of_second = take_back(projection, event_id_at(second))
+    undo_of_first = take_back(projection, event_id_at(first))
+    assert projection.state_of(fact_id_at(first)).status == "undone"
+    assert str(event_id_at(undo_of_first)) in refused_because_built_on(projection, event_id_at(undo_of_second))
 
 
 def test_a_source_is_taken_back_the_last_event_first() -> None:
-    ledger = MemoryProjection()
-    old = fact_id_at(ledger.add(added("Old.")))
-    before = ledger.state_of(old)
+    projection = MemoryProjection()
+    old = fact_id_at(projection.add(added("Old.")))
+    before = projection.state_of(old)
     place = fact_id_at(commit("t1"), 1)
-    turn = ledger.add(confirmed(old), replaced("New.", old), skipped(place))
-    take_back(ledger, *(event.event_id for event in turn.events))
-    assert ledger.state_of(old) == before
-    assert ledger.state_of(place).status == "undone"
+    turn = projection.add(confirmed(old), replaced("New.", old), skipped(place))
+    take_back(projection, *(event.event_id for event in turn.events))
+    assert projection.state_of(old) == before
+    assert projection.state_of(place).status == "undone"
 
 
 Step = tuple[int, int, int]
@@ -243,37 +244,37 @@ TAKE_BACK = 17
 @settings(max_examples=150, deadline=None)
 @given(st.lists(st.tuples(st.integers(0, TAKE_BACK + 3), st.integers(0, 99), st.integers(0, 99)), max_size=20))
 def test_the_log_tells_the_same_as_one_of_the_events_in_effect_alone(steps: Sequence[Step]) -> None:
-    ledger = MemoryProjection()
-    ledger.add(added("Fact 0.", confidence=0.5))
+    projection = MemoryProjection()
+    projection.add(added("Fact 0.", confidence=0.5))
     for kind, one, other in steps:
-        holding = [event for event in ledger.event_history().events if event.is_latest]
+        holding = [event for event in projection.event_history().events if event.is_latest]
         if kind < TAKE_BACK:
-            ledger.add(_draft(ledger, kind, one, other))
+            projection.add(_draft(projection, kind, one, other))
         else:
-            take_back(ledger, holding[one % len(holding)].event_id, cascade=True)
-    assert_equals_log_without_undone(ledger)
+            take_back(projection, holding[one % len(holding)].event_id, cascade=True)
+    assert_equals_log_without_undone(projection)
 
 
-def assert_equals_log_without_undone(ledger: MemoryProjection) -> None:
+def assert_equals_log_without_undone(projection: MemoryProjection) -> None:
     alone = MemoryProjection()
-    for made in ledger.log:
-        kept = (one for one in made.events if one.event_id not in ledger.undone and one.event != "decision_undone")
+    for made in projection.log:
+        kept = (one for one in made.events if one.event_id not in projection.undone and one.event != "decision_undone")
         alone.append(made.model_copy(update={"events": tuple(kept)}))
-    assert not any(row.stale for row in (*ledger.events, *alone.events))
-    for fact_id in ledger.facts:
+    assert not any(row.stale for row in (*projection.events, *alone.events))
+    for fact_id in projection.facts:
         if fact_id in alone.facts:
-            assert_alike(ledger.state_of(fact_id), alone.state_of(fact_id))
+            assert_alike(projection.state_of(fact_id), alone.state_of(fact_id))
         else:
-            assert ledger.state_of(fact_id).status == "undone"
+            assert projection.state_of(fact_id).status == "undone"
 
 
-def _draft(ledger: MemoryProjection, kind: int, one: int, other: int) -> Draft:
-    """An event that the facts, as they stand, allow; `one` and `other` choose among them."""
-    facts = [(fact_id, known.state) for fact_id, known in ledger.state.facts.items()]
+def _draft(projection: MemoryProjection, kind: int, one: int, other: int) -> Draft:
+    """An event that the facts, in their present state, allow; `one` and `other` choose among them."""
+    facts = [(fact_id, known.state) for fact_id, known in projection.state.facts.items()]
     active = [fact_id for fact_id, state in facts if state.status == "active"]
     waiting = [fact_id for fact_id, state in facts if state.status == "pending_confirmation"]
     doubtful = [fact_id for fact_id, state in facts if state.unresolved and state.status == "active"]
-    text = f"Fact {len(ledger.log)}."
+    text = f"Fact {len(projection.log)}."
     if not active or kind == 0:
         return added(text, confidence=0.4 + other / 200, unresolved=bool(other % 2))
     target, another = active[one % len(active)], active[other % len(active)]
@@ -310,12 +311,12 @@ def assert_alike(one: FactState, other: FactState) -> None:
 
 
 def test_an_undo_that_was_taken_back_is_not_taken_back_with_a_later_one() -> None:
-    ledger = MemoryProjection()
-    first = event_id_at(ledger.add(added("Old.")))
-    undone = event_id_at(take_back(ledger, first))
-    take_back(ledger, undone)
-    take_back(ledger, first)
+    projection = MemoryProjection()
+    first = event_id_at(projection.add(added("Old.")))
+    undone = event_id_at(take_back(projection, first))
+    take_back(projection, undone)
+    take_back(projection, first)
     with pytest.raises(CommandRefusedError) as refused:
-        take_back(ledger, undone)
+        take_back(projection, undone)
     assert refused.value.reason == "already_undone"
-    assert {standing.status for standing in map(ledger.state_of, ledger.facts)} == {"undone"}
+    assert {state.status for state in map(projection.state_of, projection.facts)} == {"undone"}

@@ -87,10 +87,10 @@ async def test_a_re_prompt_says_what_was_wrong_with_the_latest_reply() -> None:
     model, _ = await asked("bad one", "bad two", "good")
     prompt, _ = model.prompts[2]
     assert prompt.messages[:-2] == PROMPT.messages
-    said, told = prompt.messages[-2:]
+    said, complaint = prompt.messages[-2:]
     assert (said.role, said.content) == ("assistant", "bad two")
-    assert told.role == "user"
-    assert "- bad\n" in told.content
+    assert complaint.role == "user"
+    assert "- bad\n" in complaint.content
     assert (prompt.version, prompt.schema, prompt.task) == (PROMPT.version, PROMPT.schema, PROMPT.task)
 
 

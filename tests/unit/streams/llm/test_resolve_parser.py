@@ -99,7 +99,7 @@ def test_a_merge_may_not_drop_a_denial() -> None:
 
 
 @pytest.mark.parametrize(
-    ("action", "ended_at", "told"),
+    ("action", "ended_at", "expected"),
     [
         ("RETRACT", "2023-06-01", datetime(2023, 6, 1, tzinfo=UTC)),
         ("EXPIRE", "2023-06-01T10:00:00+02:00", datetime(2023, 6, 1, 8, tzinfo=UTC)),
@@ -107,11 +107,13 @@ def test_a_merge_may_not_drop_a_denial() -> None:
         ("CONTRADICT", "2023-06-01", None),
     ],
 )
-def test_an_end_is_a_time_or_the_beginning_of_a_day(action: str, ended_at: str | None, told: datetime | None) -> None:
+def test_an_end_is_a_time_or_the_beginning_of_a_day(
+    action: str, ended_at: str | None, expected: datetime | None
+) -> None:
     reply = decisions_reply(decision_json(1, action, 1, ended_at=ended_at), KEEP_CAT)
     parsed = parse_resolution(reply, SUBJECT)
     assert parsed.value is not None
-    assert parsed.value[0].ended_at == told
+    assert parsed.value[0].ended_at == expected
 
 
 def test_what_is_asked_again_comes_after_the_new_facts_and_clashes_with_none() -> None:

@@ -58,25 +58,25 @@ def test_a_vector_proves_nothing_about_numbers_names_denials_and_ends_of_long_te
 
 def test_the_nearest_equivalent_fact_is_the_duplicate() -> None:
     two, cats = known_fact(0.999, "Mira owns 2 cats."), known_fact(0.99, "Mira has 3 cats.")
-    weight = classify(matched_fact(two, cats, text="Mira owns 3 cats."), THRESHOLDS, RULES, infer=True)
-    assert isinstance(weight, Duplicate)
-    assert weight.candidate == cats
+    classification = classify(matched_fact(two, cats, text="Mira owns 3 cats."), THRESHOLDS, RULES, infer=True)
+    assert isinstance(classification, Duplicate)
+    assert classification.candidate == cats
 
 
 @pytest.mark.parametrize("infer", [True, False])
 @pytest.mark.parametrize("rules", [RULES, EffectivePolicy(add_only=True)])
 def test_equal_words_are_a_duplicate_whatever_the_similarity(rules: EffectivePolicy, *, infer: bool) -> None:
-    weight = classify(matched_fact(known_fact(0.1, "mira  LIVES in Munich")), THRESHOLDS, rules, infer=infer)
-    assert isinstance(weight, Duplicate)
-    assert weight.by == "hash"
+    classification = classify(matched_fact(known_fact(0.1, "mira  LIVES in Munich")), THRESHOLDS, rules, infer=infer)
+    assert isinstance(classification, Duplicate)
+    assert classification.by == "hash"
 
 
 def test_equal_words_that_are_held_come_before_those_that_are_pending() -> None:
     text = "Mira lives in Munich."
     pending, held = known_fact(1.0, text, status="pending_confirmation"), known_fact(1.0, text)
-    weight = classify(matched_fact(pending, held, text=text), THRESHOLDS, RULES, infer=True)
-    assert isinstance(weight, Duplicate)
-    assert weight.candidate == held
+    classification = classify(matched_fact(pending, held, text=text), THRESHOLDS, RULES, infer=True)
+    assert isinstance(classification, Duplicate)
+    assert classification.candidate == held
 
 
 def test_only_candidates_in_the_conflict_zone_are_contested() -> None:
@@ -114,24 +114,24 @@ def test_where_facts_are_only_added_nothing_near_is_looked_at(similarity: float,
 def test_a_slot_that_holds_one_value_is_contested_whatever_the_similarity(
     new: dict[str, Any], old: dict[str, Any], *, contested: bool
 ) -> None:
-    weight = classify(
+    classification = classify(
         matched_fact(known_fact(0.1, **old), **new), THRESHOLDS, EffectivePolicy(single_valued=("locker",)), infer=True
     )
-    assert isinstance(weight, Conflict) == contested
+    assert isinstance(classification, Conflict) == contested
 
 
 def test_what_is_of_the_same_slot_is_the_likeliest_conflict() -> None:
     near, slot = known_fact(0.9), known_fact(0.2, key="home_city")
-    weight = classify(matched_fact(near, slot, key="home_city"), THRESHOLDS, RULES, infer=True)
-    assert isinstance(weight, Conflict)
-    assert weight.candidates == (slot, near)
+    classification = classify(matched_fact(near, slot, key="home_city"), THRESHOLDS, RULES, infer=True)
+    assert isinstance(classification, Conflict)
+    assert classification.candidates == (slot, near)
 
 
 @pytest.mark.parametrize(("hint", "contested"), [("new", False), ("update", True), ("retract", True)])
 def test_a_statement_that_ends_something_is_held_against_what_is_less_near(hint: str, *, contested: bool) -> None:
     fact = matched_fact(*map(known_fact, (0.39, 0.40, 0.45, 0.55, 0.50)), action_hint=hint)
-    weight = classify(fact, THRESHOLDS, RULES, infer=True)
-    assert isinstance(weight, Conflict) == contested
-    if isinstance(weight, Conflict):
-        assert [candidate.similarity for candidate in weight.candidates] == [0.55, 0.50, 0.45]
-        assert len(weight.candidates) == MAX_ENDED_CANDIDATES
+    classification = classify(fact, THRESHOLDS, RULES, infer=True)
+    assert isinstance(classification, Conflict) == contested
+    if isinstance(classification, Conflict):
+        assert [candidate.similarity for candidate in classification.candidates] == [0.55, 0.50, 0.45]
+        assert len(classification.candidates) == MAX_ENDED_CANDIDATES

@@ -81,7 +81,7 @@ def test_a_verdict_is_applied_to_all_its_targets(verdict: Verdict, kind: Any) ->
     assert event.targets == (old.fact_id, other.fact_id)
     assert event.fact.fact_id == ids.fact_id(OWNER, SOURCE, 0)
     ended = (old.fact_id, other.fact_id) if verdict in OVERWRITE_OF_VERDICT else ()
-    assert tuple(stood.fact_id for stood in event.decision.before) == ended
+    assert tuple(old.fact_id for old in event.decision.before) == ended
 
 
 @pytest.mark.parametrize("verdict", ["REPLACE", "RETRACT"])
@@ -158,8 +158,8 @@ def test_a_merged_fact_keeps_what_the_statement_says_of_itself() -> None:
 
 def test_without_a_valid_verdict_the_fact_is_added_and_marked() -> None:
     contested = Conflict(matched_fact(known_fact()), (known_fact(),))
-    for judgements in ({0: NoDecision(complaint="no valid reply", model="judge")}, {}):
-        (event,) = decide([contested], judgements, decision_context())
+    for decisions in ({0: NoDecision(complaint="no valid reply", model="judge")}, {}):
+        (event,) = decide([contested], decisions, decision_context())
         assert isinstance(event, FactAdded)
         assert event.unresolved
         assert event.decision.by == "fallback"
@@ -181,7 +181,7 @@ def test_late_news_becomes_history(verdict: Verdict) -> None:
     assert isinstance(event, FactAdded)
     assert (event.ended_at, event.ended_by) == (NEXT_YEAR, old.fact_id)
     assert (event.decision.by, event.decision.verdict, event.decision.guard) == ("policy", verdict, "late_news")
-    assert [stood.fact_id for stood in event.decision.before] == [old.fact_id]
+    assert [old.fact_id for old in event.decision.before] == [old.fact_id]
 
 
 def test_late_news_ends_where_the_next_version_that_is_known_began() -> None:
@@ -205,7 +205,7 @@ def test_a_guarded_verdict_waits_with_all_that_it_would_do(verdict: Verdict) -> 
     decision = event.decision
     assert (decision.by, decision.verdict, decision.guard) == ("policy", verdict, "human_word")
     assert "because; held back: the known fact was stated by a human" in decision.reason
-    assert [stood.text for stood in decision.before] == [old.text, other.text]
+    assert [old.text for old in decision.before] == [old.text, other.text]
 
 
 def test_a_statement_can_wait_for_another_one_or_for_a_human() -> None:
@@ -241,8 +241,8 @@ def two(first: Verdict | None, second: Verdict, *, text: str = "two", **fields: 
     one = matched_fact(berlin, text="one")
     itself = known_fact(0.9, "one", fact_id=ids.fact_id(OWNER, SOURCE, 0), true_from=TODAY)
     other = matched_fact(berlin, itself, text=text, **fields)
-    judgements = {1: llm_decision(second, itself)} | ({0: llm_decision(first, berlin)} if first else {})
-    return berlin, *decide_all([one, other], judgements)
+    decisions = {1: llm_decision(second, itself)} | ({0: llm_decision(first, berlin)} if first else {})
+    return berlin, *decide_all([one, other], decisions)
 
 
 def test_a_known_fact_is_ended_once_by_the_first_of_a_turn() -> None:

@@ -123,21 +123,21 @@ def decision_cases(draw: st.DrawFn) -> DecisionCase:
     facts = draw(statements(candidates))
     rules = EffectivePolicy(add_only=draw(st.integers(0, 9)) == 0)
     infer = draw(st.integers(0, 9)) > 0
-    weights = tuple(classify(fact, THRESHOLDS, rules, infer=infer) for fact in facts)
+    classified = tuple(classify(fact, THRESHOLDS, rules, infer=infer) for fact in facts)
     spoken = {
-        place: draw(verdicts(weight.candidates)) for place, weight in enumerate(weights) if isinstance(weight, Conflict)
+        place: draw(verdicts(one.candidates)) for place, one in enumerate(classified) if isinstance(one, Conflict)
     }
     known_only = [fact.model_copy(update={"candidates": _known(fact)}) for fact in facts]
     again = conflicts_to_retry(known_only, THRESHOLDS, rules) if infer and not rules.add_only else ()
-    settlings = tuple(RetryOutcome(conflict=asked, llm_decision=draw(verdicts(asked.rivals))) for asked in again)
-    circumstances = decision_context(*cases, rules=rules, infer=infer)
+    outcomes = tuple(RetryOutcome(conflict=asked, llm_decision=draw(verdicts(asked.rivals))) for asked in again)
+    context = decision_context(*cases, rules=rules, infer=infer)
     return DecisionCase(
         candidates=candidates,
         pending=cases,
-        classifications=weights,
+        classifications=classified,
         decisions=spoken,
-        retry_outcomes=settlings,
-        context=circumstances,
+        retry_outcomes=outcomes,
+        context=context,
     )
 
 
@@ -164,19 +164,19 @@ def _known(fact: MatchedFact) -> tuple[Candidate, ...]:
 
 @settings(max_examples=100, deadline=None)
 @drawn(decision_cases())
-def test_decisions_touch_candidates_and_what_these_challenge_and_nothing_else(world: DecisionCase) -> None:
-    near = {candidate.fact_id for weight in world.classifications for candidate in weight.matched.candidates}
-    challenged = {fact_id for case in world.pending for fact_id in (case.fact_id, *case.targets)}
+def test_decisions_touch_candidates_and_what_these_challenge_and_nothing_else(case: DecisionCase) -> None:
+    near = {candidate.fact_id for one in case.classifications for candidate in one.matched.candidates}
+    challenged = {fact_id for held in case.pending for fact_id in (held.fact_id, *held.targets)}
     own: set[UUID] = set()
-    for event in world.events:
+    for event in case.events:
         assert set(event.named_ids) <= near | challenged | own
         own |= {event.new_fact.fact_id} if event.new_fact else set()
 
 
 @settings(max_examples=100, deadline=None)
 @drawn(decision_cases())
-def test_a_fact_is_ended_once_and_every_id_follows_from_its_place(world: DecisionCase) -> None:
-    made = world.events
+def test_a_fact_is_ended_once_and_every_id_follows_from_its_place(case: DecisionCase) -> None:
+    made = case.events
     ended = [fact_id for event in made for fact_id in event.ended_ids]
     assert len(ended) == len(set(ended))
     assert [event.ordinal for event in made] == list(range(len(made)))
@@ -188,19 +188,19 @@ def test_a_fact_is_ended_once_and_every_id_follows_from_its_place(world: Decisio
 
 @settings(max_examples=100, deadline=None)
 @drawn(decision_cases())
-def test_what_a_human_said_is_ended_by_no_statement(world: DecisionCase) -> None:
-    humans = {candidate.fact_id for candidate in world.candidates if candidate.authority == "human"}
-    unresolved = {settling.conflict.unresolved.fact_id for settling in world.retry_outcomes}
-    for event in world.events:
+def test_what_a_human_said_is_ended_by_no_statement(case: DecisionCase) -> None:
+    humans = {candidate.fact_id for candidate in case.candidates if candidate.authority == "human"}
+    unresolved = {outcome.conflict.unresolved.fact_id for outcome in case.retry_outcomes}
+    for event in case.events:
         assert not humans & (set(event.ended_ids) - unresolved)
 
 
 @settings(max_examples=100, deadline=None)
 @drawn(decision_cases())
-def test_late_news_never_ends_a_newer_fact(world: DecisionCase) -> None:
-    began = {candidate.fact_id: candidate.true_from for candidate in world.candidates}
-    pending = {case.fact_id for case in world.pending}
-    for event in world.events:
+def test_late_news_never_ends_a_newer_fact(case: DecisionCase) -> None:
+    began = {candidate.fact_id: candidate.true_from for candidate in case.candidates}
+    pending = {held.fact_id for held in case.pending}
+    for event in case.events:
         if isinstance(event, FactReplaced | FactRetracted | FactExpired) and event.fact is not None:
             newer = [target for target in event.targets if began[target] > event.fact.true_from]
             assert set(newer) <= pending
@@ -216,19 +216,19 @@ def test_late_news_never_ends_a_newer_fact(world: DecisionCase) -> None:
 
 @settings(max_examples=100, deadline=None)
 @drawn(decision_cases())
-def test_where_facts_are_only_added_nothing_else_happens(world: DecisionCase) -> None:
-    if world.context.rules.add_only or not world.context.infer:
-        assert all(isinstance(event, FactAdded | FactSkipped) for event in world.events)
+def test_where_facts_are_only_added_nothing_else_happens(case: DecisionCase) -> None:
+    if case.context.rules.add_only or not case.context.infer:
+        assert all(isinstance(event, FactAdded | FactSkipped) for event in case.events)
 
 
 @settings(max_examples=100, deadline=None)
 @drawn(decision_cases())
-def test_every_decision_is_sound_when_it_is_applied(world: DecisionCase) -> None:
+def test_every_decision_is_sound_when_it_is_applied(case: DecisionCase) -> None:
     states = {
         candidate.fact_id: TimedFactState(
             status=candidate.status, confidence=candidate.confidence, believed_from=LAST_YEAR, state_since=LAST_YEAR
         )
-        for candidate in world.candidates
+        for candidate in case.candidates
     }
     facts = {
         fact_id: KnownFact(fact_id=fact_id, scope=scope_columns(MIRA), state=state) for fact_id, state in states.items()
@@ -241,12 +241,12 @@ def test_every_decision_is_sound_when_it_is_applied(world: DecisionCase) -> None
         published_at=TODAY,
         decided_at=NEXT_YEAR,
         outcome="facts",
-        events=world.events,
+        events=case.events,
     )
     changes = fold(
         FoldState(facts=facts), Commit.from_bytes(commit.to_bytes()), LogPosition(partition=0, offset=0), b""
     )
     assert changes.rejections == ()
     assert not any(row.stale for row in changes.events)
-    confirmed = [event for event in world.events if isinstance(event, PendingConfirmed)]
+    confirmed = [event for event in case.events if isinstance(event, PendingConfirmed)]
     assert len({event.target for event in confirmed}) == len(confirmed)

@@ -120,13 +120,13 @@ def guesses() -> list[tuple[str, Verdict, dict[str, Any], StatementContext, Effe
 
 
 @pytest.mark.parametrize(
-    ("verdict", "target", "saying", "rules", "guard"),
+    ("verdict", "target", "context", "rules", "guard"),
     [pytest.param(*row[1:], id=row[0]) for row in [*rows(), *guesses()]],
 )
 def test_a_row_of_the_policy(
-    verdict: Verdict, target: dict[str, Any], saying: StatementContext, rules: EffectivePolicy, guard: Guard | None
+    verdict: Verdict, target: dict[str, Any], context: StatementContext, rules: EffectivePolicy, guard: Guard | None
 ) -> None:
-    assert find_guard(verdict, [known_fact(**target)], saying, rules) == guard
+    assert find_guard(verdict, [known_fact(**target)], context, rules) == guard
 
 
 @pytest.mark.parametrize("verdict", ENDING)
@@ -147,8 +147,8 @@ def test_one_guarded_target_holds_all_back(verdict: Verdict) -> None:
 )
 def test_late_news_is_never_let_through_to_end_a_newer_fact(verdict: Verdict, began: list[Any], true_from: Any) -> None:
     targets = [known_fact(true_from=moment, confidence=0.1) for moment in began]
-    saying = StatementContext(confidence=0.95, true_from=true_from, said_at=true_from)
-    guard = find_guard(verdict, targets, saying, EffectivePolicy())
+    context = StatementContext(confidence=0.95, true_from=true_from, said_at=true_from)
+    guard = find_guard(verdict, targets, context, EffectivePolicy())
     late = verdict in OVERWRITE_OF_VERDICT and verdict != "MERGE" and any(true_from < moment for moment in began)
     assert (guard == "late_news") == late
 

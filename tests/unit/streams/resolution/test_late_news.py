@@ -42,9 +42,9 @@ def ended_value(**fields: Any) -> ClosedValue:
     return ClosedValue(fact_id=uuid4(), **defaults | fields)
 
 
-def classify(fact: MatchedFact, *bygones: ClosedValue, rules: EffectivePolicy | None = None) -> Obsolete | None:
+def classify(fact: MatchedFact, *closed_values: ClosedValue, rules: EffectivePolicy | None = None) -> Obsolete | None:
     return classify_obsolete(
-        fact, statement_context(fact.fact, decision_context()), bygones, rules or EffectivePolicy()
+        fact, statement_context(fact.fact, decision_context()), closed_values, rules or EffectivePolicy()
     )
 
 
@@ -54,7 +54,7 @@ def test_what_is_older_than_an_ended_value_is_obsolete() -> None:
 
 
 @pytest.mark.parametrize(
-    "bygone",
+    "closed_value",
     [
         {"key": "employer"},
         {"subject": "Bob"},
@@ -63,8 +63,8 @@ def test_what_is_older_than_an_ended_value_is_obsolete() -> None:
     ],
     ids=["another slot", "another person", "an older one", "one as old"],
 )
-def test_no_other_value_makes_it_obsolete(bygone: dict[str, Any]) -> None:
-    assert classify(matched_fact(**HOME), ended_value(**bygone)) is None
+def test_no_other_value_makes_it_obsolete(closed_value: dict[str, Any]) -> None:
+    assert classify(matched_fact(**HOME), ended_value(**closed_value)) is None
 
 
 def test_what_was_said_again_after_it_overtakes_it() -> None:
@@ -96,10 +96,10 @@ def test_a_change_is_news_even_if_it_began_before_the_words_that_it_ends() -> No
 )
 def test_only_a_single_valued_key_makes_a_fact_obsolete(fields: dict[str, Any], *, is_history: bool) -> None:
     fact = matched_fact(**HOME | fields)
-    weight = classify(
+    classification = classify(
         fact, ended_value(key=fact.fact.key or "home_city"), rules=EffectivePolicy(single_valued=("locker",))
     )
-    assert (weight is not None) == is_history
+    assert (classification is not None) == is_history
 
 
 def test_an_obsolete_fact_is_history_whatever_is_near_it() -> None:
@@ -134,13 +134,13 @@ def test_nothing_joins_a_fact_across_the_time_of_another(verdict: Verdict) -> No
     assert isinstance(event, FactAdded)
     assert (event.ended_at, event.ended_by) == (TODAY + DAY, rome.fact_id)
     assert (event.decision.by, event.decision.guard, event.decision.verdict) == ("policy", "late_news", verdict)
-    assert [stood.fact_id for stood in event.decision.before] == [rome.fact_id]
+    assert [before.fact_id for before in event.decision.before] == [rome.fact_id]
 
 
 def test_nor_do_equal_words() -> None:
     rome = known_fact(true_from=NEXT_YEAR)
-    weight = Duplicate(matched_fact(rome, text=rome.text), rome, "hash")
-    (event,) = decide([weight], {}, decision_context(version_starts={rome.fact_id: (TODAY + DAY, NEXT_YEAR)}))
+    classification = Duplicate(matched_fact(rome, text=rome.text), rome, "hash")
+    (event,) = decide([classification], {}, decision_context(version_starts={rome.fact_id: (TODAY + DAY, NEXT_YEAR)}))
     assert isinstance(event, FactAdded)
     assert (event.ended_at, event.ended_by) == (TODAY + DAY, rome.fact_id)
 
@@ -148,17 +148,17 @@ def test_nor_do_equal_words() -> None:
 @pytest.mark.parametrize("chain", [(), (LAST_YEAR, NEXT_YEAR), (TODAY, NEXT_YEAR)])
 def test_without_a_gap_it_is_said_again(chain: tuple[datetime, ...]) -> None:
     rome = known_fact(true_from=NEXT_YEAR)
-    circumstances = decision_context(version_starts={rome.fact_id: chain})
-    assert isinstance(decide_one(matched_fact(rome), llm_decision("KEEP", rome), circumstances), FactConfirmed)
-    assert isinstance(decide_one(matched_fact(rome), llm_decision("MERGE", rome), circumstances), FactsMerged)
-    (event,) = decide([Duplicate(matched_fact(rome), rome, "threshold")], {}, circumstances)
+    context = decision_context(version_starts={rome.fact_id: chain})
+    assert isinstance(decide_one(matched_fact(rome), llm_decision("KEEP", rome), context), FactConfirmed)
+    assert isinstance(decide_one(matched_fact(rome), llm_decision("MERGE", rome), context), FactsMerged)
+    (event,) = decide([Duplicate(matched_fact(rome), rome, "threshold")], {}, context)
     assert isinstance(event, FactSkipped)
 
 
 def test_who_says_since_when_it_is_so_today_says_it_again() -> None:
     rome = known_fact(true_from=TODAY - DAY)
-    circumstances = decision_context(version_starts={rome.fact_id: (TODAY - 2 * DAY, TODAY - DAY)})
-    event = decide_one(matched_fact(rome, event_time=LAST_YEAR), llm_decision("KEEP", rome), circumstances)
+    context = decision_context(version_starts={rome.fact_id: (TODAY - 2 * DAY, TODAY - DAY)})
+    event = decide_one(matched_fact(rome, event_time=LAST_YEAR), llm_decision("KEEP", rome), context)
     assert isinstance(event, FactConfirmed)
 
 

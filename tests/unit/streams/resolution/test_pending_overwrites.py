@@ -42,8 +42,8 @@ OVERWRITE = PendingOverwrite(fact_id=MUNICH.fact_id, targets=(BERLIN.fact_id,))
 
 
 def repeat_events(candidate: Any, *cases: PendingOverwrite, **fields: Any) -> tuple[Any, ...]:
-    weight: Classification = Duplicate(matched_fact(candidate, text=candidate.text), candidate, "hash")
-    return decide([weight], {}, decision_context(*cases, **fields))
+    duplicate: Classification = Duplicate(matched_fact(candidate, text=candidate.text), candidate, "hash")
+    return decide([duplicate], {}, decision_context(*cases, **fields))
 
 
 def test_another_source_s_word_confirms_what_was_held_back() -> None:

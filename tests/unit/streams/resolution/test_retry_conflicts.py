@@ -34,10 +34,10 @@ BONN = known_fact(0.7, "Mira lives in Bonn.", unresolved=True, true_from=TODAY)
 
 
 def retry_events(
-    judgement: LlmDecision | NoDecision, unresolved: Candidate = BONN, *rivals: Candidate
+    decision: LlmDecision | NoDecision, unresolved: Candidate = BONN, *rivals: Candidate
 ) -> tuple[Any, ...]:
     asked = RetryConflict(unresolved=unresolved, rivals=rivals or (BERLIN,))
-    return decide([], {}, decision_context(), [RetryOutcome(conflict=asked, llm_decision=judgement)])
+    return decide([], {}, decision_context(), [RetryOutcome(conflict=asked, llm_decision=decision)])
 
 
 @pytest.mark.parametrize(
@@ -79,7 +79,7 @@ def test_a_statement_that_ended_something_ends_it_and_stays(verdict: Verdict, ki
 
 
 @pytest.mark.parametrize(
-    ("judgement", "rival"),
+    ("decision", "rival"),
     [
         (NoDecision(complaint="again nothing"), BERLIN),
         (llm_decision("CONTRADICT", known_fact(confidence=0.95)), None),
@@ -88,10 +88,10 @@ def test_a_statement_that_ended_something_ends_it_and_stays(verdict: Verdict, ki
     ],
 )
 def test_without_a_verdict_or_past_a_guard_it_stays_as_it_is(
-    judgement: LlmDecision | NoDecision, rival: Candidate | None
+    decision: LlmDecision | NoDecision, rival: Candidate | None
 ) -> None:
-    rivals = (rival,) if rival else getattr(judgement, "targets", ())
-    assert retry_events(judgement, BONN, *rivals) == ()
+    rivals = (rival,) if rival else getattr(decision, "targets", ())
+    assert retry_events(decision, BONN, *rivals) == ()
 
 
 def test_an_unresolved_fact_that_is_late_news_becomes_history() -> None:
@@ -105,11 +105,11 @@ def test_an_unresolved_fact_that_is_late_news_becomes_history() -> None:
 def test_what_the_turn_has_ended_is_not_settled() -> None:
     for ended in (BONN, BERLIN):
         fact = matched_fact(BERLIN, BONN)
-        settling = RetryOutcome(
+        outcome = RetryOutcome(
             conflict=RetryConflict(unresolved=BONN, rivals=(BERLIN,)), llm_decision=llm_decision("REPLACE", BERLIN)
         )
         made = decide(
-            [Conflict(fact, fact.candidates)], {0: llm_decision("REPLACE", ended)}, decision_context(), [settling]
+            [Conflict(fact, fact.candidates)], {0: llm_decision("REPLACE", ended)}, decision_context(), [outcome]
         )
         assert [event.event for event in made] == ["fact_replaced"]
 
