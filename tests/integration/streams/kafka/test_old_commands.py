@@ -9,7 +9,10 @@ from aiokafka import AIOKafkaConsumer, TopicPartition  # type: ignore[import-unt
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic  # type: ignore[import-untyped] # as above
 from aiokafka.consumer.group_coordinator import GroupCoordinator  # type: ignore[import-untyped] # as above
 from aiokafka.errors import GroupLoadInProgressError  # type: ignore[import-untyped] # as above
-from aiokafka.protocol.commit import OffsetFetchRequest, OffsetFetchResponse_v3  # type: ignore[import-untyped]
+from aiokafka.protocol.commit import (  # type: ignore[import-untyped] # as above
+    OffsetFetchRequest,
+    OffsetFetchResponse_v3,
+)
 
 from mnemolog.streams.errors import StartRefused, UnreadCommands
 from mnemolog.streams.kafka.old_commands import drain_old_commands

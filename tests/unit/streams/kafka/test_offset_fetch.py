@@ -12,7 +12,10 @@ from aiokafka.errors import (  # type: ignore[import-untyped] # as above
     GroupLoadInProgressError,
     NotCoordinatorForGroupError,
 )
-from aiokafka.protocol.commit import OffsetFetchResponse_v1, OffsetFetchResponse_v3  # type: ignore[import-untyped]
+from aiokafka.protocol.commit import (  # type: ignore[import-untyped] # as above
+    OffsetFetchResponse_v1,
+    OffsetFetchResponse_v3,
+)
 
 from mnemolog.streams.kafka.offset_fetch import raise_fetch_errors
 
