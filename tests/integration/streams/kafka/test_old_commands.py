@@ -86,7 +86,8 @@ async def test_a_coordinator_that_is_still_loading_does_not_make_read_commands_u
 ) -> None:
     await publish_old(bootstrap, prefix, COMMANDS)
     assert await drain_old_commands(bootstrap, prefix=prefix, forward=True) == len(COMMANDS)
-    send, loading = GroupCoordinator._send_req, [OffsetFetchResponse_v3(0, [], GroupLoadInProgressError.errno)] * 3
+    send = GroupCoordinator._send_req
+    loading = [OffsetFetchResponse_v3(0, [], GroupLoadInProgressError.errno)] * PARTITIONS
 
     async def answer_loading_first(self: Any, request: Any) -> Any:
         return loading.pop() if loading and isinstance(request, OffsetFetchRequest) else await send(self, request)
