@@ -151,6 +151,8 @@ def _read_leniently(data: bytes) -> Any:
 
 def _turn_fault(fault: ErrorDetails) -> tuple[RefusalReason, str | None] | None:
     match fault["loc"], fault["type"]:
+        case ("kind",), "literal_error" if fault["input"] != "command":
+            return "invalid_record", 'kind is not valid: write "turn" or "command"'
         case ("messages", _, "role"), "literal_error":
             return "unknown_role", None
         case ("messages",), "too_short" if not fault["input"]:

@@ -72,7 +72,10 @@ class Turn(Versioned):
 
     @classmethod
     def error_advice(cls, paths: Iterable[FieldPath]) -> str:
-        if any(place[:1] == ("overrides",) for place in paths):
+        faulty = {place[:1] for place in paths}
+        if ("turn_id",) in faulty and faulty & {("command_id",), ("order",)}:
+            return '; this looks like a command: add "kind": "command"'
+        if ("overrides",) in faulty:
             return f"; overrides are {override_names()}"
         return ""
 

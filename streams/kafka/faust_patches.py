@@ -8,6 +8,7 @@ import structlog
 from faust.transport.drivers import aiokafka as driver
 from faust.types import TP
 
+from mnemolog.streams.kafka.offset_fetch import raise_fetch_errors
 from mnemolog.streams.kafka.record import StartOffsetLookup
 
 log = structlog.get_logger(__name__)
@@ -15,8 +16,17 @@ log = structlog.get_logger(__name__)
 METADATA_BACKOFF_SECONDS: Final = 0.25
 
 
+class _PatchedConsumerThread(driver.AIOKafkaConsumerThread):
+    async def on_start(self) -> None:
+        await super().on_start()
+        raise_fetch_errors(self._consumer)
+
+
 class _PatchedConsumer(driver.Consumer):
     """Starts at the offsets that the stage keeps, in Kafka or elsewhere, if the topic still has them."""
+
+    def _new_consumer_thread(self) -> driver.AIOKafkaConsumerThread:
+        return _PatchedConsumerThread(self, loop=self.loop, beacon=self.beacon)
 
     async def seek_to_committed(self) -> Mapping[TP, int]:
         app: Any = self.app

@@ -8,6 +8,7 @@ from aiokafka.errors import KafkaError  # type: ignore[import-untyped] # as abov
 
 from mnemolog.streams.errors import StartRefused, UnreadCommands
 from mnemolog.streams.kafka.admin import connected_admin, partition_counts
+from mnemolog.streams.kafka.offset_fetch import raise_fetch_errors
 from mnemolog.streams.kafka.topics import CONVERSATION_TURNS, Headers, group_id, topic_name
 
 log = structlog.get_logger(__name__)
@@ -32,6 +33,7 @@ async def drain_old_commands(bootstrap: str, *, prefix: str = "", forward: bool 
     )
     try:
         await consumer.start()
+        raise_fetch_errors(consumer)
         consumer.assign(places)
         unread = await _unread_ranges(consumer, places)
         count = sum(end - start for start, end in unread.values())

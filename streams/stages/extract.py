@@ -39,12 +39,14 @@ class ParsedSource:
 def parse_source(record: KafkaRecord, *, max_bytes: int, command_token: SecretStr | None = None) -> ParsedSource:
     """Parse a turn of at most `max_bytes`, or a command, which must have the `command_token` where one is given."""
     parsed = parse_record(record.value, position=record.position, max_turn_bytes=max_bytes)
-    if isinstance(parsed, Command) and not _has_token(record, command_token):
+    if parsed.kind == "command" and not _has_token(record, command_token):
+        command_id = parsed.source_id if isinstance(parsed, Refusal) else parsed.command_id
         parsed = Refusal(
-            source_id=parsed.command_id,
+            source_id=record.position,  # the command's id stays free for whoever has the token
             scope=parsed.scope,
             reason="not_allowed",
-            detail=f"the header {COMMAND_TOKEN_HEADER} does not have the worker's token: set MNEMOLOG_COMMAND_TOKEN",
+            detail=f"command {command_id}: its header {COMMAND_TOKEN_HEADER} does not have the worker's token: "
+            "set MNEMOLOG_COMMAND_TOKEN, then send it again",
             kind="command",
         )
     return ParsedSource(new_envelope(record, parsed), parsed)

@@ -32,7 +32,7 @@ from mnemolog.schemas.ids import fact_id
 from mnemolog.schemas.policy import Limits, Policy
 from mnemolog.schemas.scope import Scope
 from mnemolog.settings import Settings
-from mnemolog.streams.kafka.topics import CONVERSATION_TURNS, DEAD_LETTERS, topic_name
+from mnemolog.streams.kafka.topics import CONVERSATION_TURNS, DEAD_LETTERS, command_headers, topic_name
 from mnemolog.streams.settings import StreamsSettings
 from tests.support.harnesses.worker_harness import (
     MONDAY,
@@ -234,20 +234,26 @@ async def test_a_turn_published_at_once_after_a_commands_acknowledgement_is_read
 
 
 async def test_only_a_command_with_the_token_is_carried_out(settings: StreamsSettings, database: str) -> None:
-    """The client and the timer send the token; who publishes to the topic without it can send turns alone."""
+    """The client and the timer send the token; who publishes without it sends turns alone and uses up no command id."""
     strict = settings.model_copy(update={"command_token": SecretStr("s3cret"), "expiry_interval": 0.2})
     permit = user_turn("t2", "Parking permit.", infer=False, valid_until=MONDAY + timedelta(days=1))
     own = Settings.model_validate(strict.model_dump())
     async with running_worker(strict), MemoryClient.from_settings(own) as memory:
         await publish_records(strict, user_turn("t1", "I live in Berlin."), command("foreign", DeleteAll(), MIRA))
         await publish_records(strict, permit)
-        assert (await wait_for_outcomes(database, 4))["foreign"] == "rejected"
+        assert sorted((await wait_for_outcomes(database, 4)).values()) == ["done", "facts", "facts", "rejected"]
         found = await query_rows(database, "SELECT text, status FROM facts ORDER BY text")
         assert [row["status"] for row in found] == ["active", "expired"]
         (own_command,) = await memory.delete_all(user_id="mira")
         assert (await memory.wait(own_command.command_id)).success
-    (refused,) = await query_rows(database, "SELECT reason, detail FROM commits WHERE source_id = 'foreign'")
-    assert refused["reason"] == "not_allowed"
+        topic, again = topic_name(CONVERSATION_TURNS, strict.topic_prefix), command("foreign", DeleteAll(), MIRA)
+        await publish(
+            strict.kafka or "", topic, [(MIRA.key, again.to_bytes())], headers=command_headers(strict.command_token)
+        )
+        assert (await wait_for_outcomes(database, 6))["foreign"] == "done"
+    (refused,) = await query_rows(database, "SELECT * FROM commits WHERE reason = 'not_allowed'")
+    assert refused["source_id"].startswith(topic)
+    assert "command foreign: " in refused["detail"]
     assert "MNEMOLOG_COMMAND_TOKEN" in refused["detail"]
 
 

@@ -11,6 +11,7 @@ from aiokafka.errors import GroupCoordinatorNotAvailableError  # type: ignore[im
 
 from mnemolog.streams.kafka.app import KafkaTuning
 from mnemolog.streams.kafka.record import KafkaRecord
+from mnemolog.streams.kafka.topics import Headers
 from tests.support.polling import eventually
 
 T = TypeVar("T")
@@ -35,10 +36,12 @@ async def producer(bootstrap: str) -> AsyncIterator[Any]:
         await client.stop()
 
 
-async def publish(bootstrap: str, topic: str, records: Sequence[tuple[bytes | None, bytes]]) -> list[str]:
+async def publish(
+    bootstrap: str, topic: str, records: Sequence[tuple[bytes | None, bytes]], headers: Headers = ()
+) -> list[str]:
     """Publish and wait until all are acknowledged; the position of each, `topic/partition/offset`."""
     async with producer(bootstrap) as client:
-        sent = [await client.send(topic, key=key, value=value) for key, value in records]
+        sent = [await client.send(topic, key=key, value=value, headers=list(headers)) for key, value in records]
         return [f"{one.topic}/{one.partition}/{one.offset}" for one in await asyncio.gather(*sent)]
 
 

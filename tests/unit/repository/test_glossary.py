@@ -27,9 +27,9 @@ GENERAL = frozenset(
     port postgres processor producer progress published publisher query raw read reader record refused regression
     report requested resource result retention retrier retrieved retry revision row runner
     running runtime schema score server setting shared short skipped sql stack start state stop storable store
-    stored stream sync table text timed timeout token too topic traced transport tuning turning unavailable
-    undeliverable unknown unread unreadable unsupported upgrade usage use version versioned view wait wiring word
-    write writer wrong
+    stored stream sync table text thread timed timeout token too topic traced transport tuning turning
+    unavailable undeliverable unknown unread unreadable unsupported upgrade usage use version versioned view wait
+    wiring word write writer wrong
     """.split()
 )
 """Words of programming, or English with no meaning of its own here."""

@@ -70,7 +70,9 @@ def test_what_is_understood_and_not_wanted_is_rejected(value: bytes, reason: Ref
     ("value", "reason", "detail"),
     [
         (_bytes(schema_version=4), "unsupported_version", "schema_version 4, this program reads up to 3: upgrade it"),
-        (_bytes(kind="explode"), "invalid_record", "kind: Input should be 'turn'"),
+        (_bytes(kind="banana"), "invalid_record", '^kind is not valid: write "turn" or "command"$'),
+        (_bytes(kind="Command"), "invalid_record", '^kind is not valid: write "turn" or "command"$'),
+        (_bytes(kind=None), "invalid_record", '^kind is not valid: write "turn" or "command"$'),
         (_bytes(kind="command"), "invalid_record", "kind: Input should be 'turn'"),
         (_bytes(schema_version=4, new_field=1), "unsupported_version", "upgrade it"),
         (_bytes(schema_version="2"), "invalid_record", "schema_version"),

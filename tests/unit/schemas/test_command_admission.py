@@ -195,6 +195,10 @@ def test_a_record_without_a_kind_is_a_turn() -> None:
     refusal = parse_record(without, position=POSITION)
     assert isinstance(refusal, Refusal)
     assert (refusal.kind, refusal.reason) == ("turn", "invalid_record")
+    assert refusal.detail.endswith('; this looks like a command: add "kind": "command"')
+    stray = parse_record(json.dumps(TURN | {"order": 66}).encode(), position=POSITION)
+    assert isinstance(stray, Refusal)
+    assert "looks like a command" not in stray.detail
 
 
 def test_the_limit_of_turns_does_not_hold_for_commands() -> None:

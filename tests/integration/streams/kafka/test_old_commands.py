@@ -7,6 +7,12 @@ from typing import Any
 import pytest
 from aiokafka import AIOKafkaConsumer, TopicPartition  # type: ignore[import-untyped] # aiokafka ships no types
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic  # type: ignore[import-untyped] # as above
+from aiokafka.consumer.group_coordinator import GroupCoordinator  # type: ignore[import-untyped] # as above
+from aiokafka.errors import GroupLoadInProgressError  # type: ignore[import-untyped] # as above
+from aiokafka.protocol.commit import (  # type: ignore[import-untyped] # as above
+    OffsetFetchRequest,
+    OffsetFetchResponse_v3,
+)
 
 from mnemolog.streams.errors import StartRefused, UnreadCommands
 from mnemolog.streams.kafka.old_commands import drain_old_commands
@@ -73,6 +79,22 @@ async def test_unread_commands_are_forwarded_once_and_in_order(bootstrap: str, p
         b'{"kind": "command", "command_id": "c%d"}' % number for number in range(40)
     ]
     assert [record.value for record in forwarded if record.key == b"default/jonas"] == [b"delete everything", b""]
+
+
+async def test_a_coordinator_that_is_still_loading_does_not_make_read_commands_unread(
+    bootstrap: str, prefix: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await publish_old(bootstrap, prefix, COMMANDS)
+    assert await drain_old_commands(bootstrap, prefix=prefix, forward=True) == len(COMMANDS)
+    send = GroupCoordinator._send_req
+    loading = [OffsetFetchResponse_v3(0, [], GroupLoadInProgressError.errno)] * PARTITIONS
+
+    async def answer_loading_first(self: Any, request: Any) -> Any:
+        return loading.pop() if loading and isinstance(request, OffsetFetchRequest) else await send(self, request)
+
+    monkeypatch.setattr(GroupCoordinator, "_send_req", answer_loading_first)
+    assert await drain_old_commands(bootstrap, prefix=prefix) == 0
+    assert not loading
 
 
 async def test_nothing_is_forwarded_while_a_worker_of_the_earlier_version_runs(bootstrap: str, prefix: str) -> None:

@@ -245,13 +245,23 @@ async def test_a_command_must_have_the_token_where_one_is_set(
     record = record_of(command.to_bytes(), headers=headers)
     source = parse_source(record, max_bytes=10_000, command_token=SecretStr("s3cret"))
     envelope = source.envelope
-    assert (envelope.source_id, envelope.source_kind, envelope.scope) == ("c1", "command", command.scope)
+    assert (envelope.source_kind, envelope.scope) == ("command", command.scope)
+    assert envelope.source_id == ("c1" if allowed else record.position), "a refusal would use up the command's id"
     if allowed:
         assert source.parsed == command
     else:
         assert isinstance(source.parsed, Refusal)
         assert (source.parsed.reason, source.parsed.outcome) == ("not_allowed", "rejected")
+        assert source.parsed.detail.startswith("command c1: ")
         assert envelope.order is None
+
+
+def test_an_invalid_command_without_the_token_does_not_use_up_an_id_either() -> None:
+    command = Command(command_id="c1", scope=Scope(user_id="mira"), issued_at=NOON, order=DeleteAll())
+    record = record_of(command.to_bytes().replace(b"delete_all", b"explode"))
+    source = parse_source(record, max_bytes=10_000, command_token=SecretStr("s3cret"))
+    assert isinstance(source.parsed, Refusal)
+    assert (source.parsed.reason, source.envelope.source_id) == ("not_allowed", record.position)
 
 
 def test_a_turn_needs_no_token() -> None:
