@@ -18,6 +18,7 @@ from mnemolog.client.producer import RecordProducer
 from mnemolog.client.query_embedder import QueryEmbedder
 from mnemolog.client.read_pool import ReadPool
 from mnemolog.client.record_builder import Messages, build_turn
+from mnemolog.errors import ClosedClientError
 from mnemolog.projections.queries.scope_filter import WILDCARDS
 from mnemolog.schemas.turn import Turn
 from mnemolog.settings import Settings, load_settings
@@ -55,8 +56,10 @@ class Connections:
         self._producer: RecordProducer | None = None
         self._read_pool: ReadPool | None = None
         self._dry_run: DryRun | None = None
+        self._closed = False
 
     async def producer(self) -> RecordProducer:
+        self._check_open()
         async with self._lock:
             if self._producer is not None and self._producer.needs_reconnect:
                 await self._producer.close()
@@ -73,6 +76,7 @@ class Connections:
             return self._producer
 
     def read_pool(self) -> ReadPool:
+        self._check_open()
         if self._read_pool is None:
             settings = with_discovered_servers(self._settings, needed=["postgres"])
             self._read_pool = ReadPool(
@@ -84,6 +88,7 @@ class Connections:
 
     async def dry_run(self) -> "DryRun":
         """The stages, made at the first dry run and kept; libraries and models are loaded in a thread."""
+        self._check_open()
         async with self._lock:
             if self._dry_run is None:
                 settings = with_discovered_servers(self._settings, needed=["postgres"])
@@ -91,7 +96,12 @@ class Connections:
                 await self._dry_run.open()
             return self._dry_run
 
+    def _check_open(self) -> None:
+        if self._closed:
+            raise ClosedClientError
+
     async def close(self) -> None:
+        self._closed = True
         for opened in (self._producer, self._read_pool, self._dry_run, self.query_embedder):
             if opened is not None:
                 await opened.close()
@@ -119,6 +129,7 @@ class ClientBase:
         self._new_id = new_id
         self._connections = Connections(self._settings, publish_timeout=publish_timeout, now=now)
         self._scope: BoundArgs = {}
+        self._is_bound = False
 
     @classmethod
     def from_settings(cls, settings: Settings) -> Self:
@@ -128,11 +139,12 @@ class ClientBase:
         """The same client bound to a scope: its methods take these ids where a call does not give them.
 
         `alice = memory.scope(user_id="alice")`, then `alice.search("home")`. An id that a call gives goes first, None
-        unsets it. Connections are shared: close the client that this was made of.
+        unsets it. Connections are shared: closing the bound client does nothing, close the one it was made of.
         """
         refuse_unknown(ids, BoundArgs.__annotations__, "scope")
         bound = copy.copy(self)
         bound._scope = {**self._scope, **ids}  # noqa: SLF001 - its own class
+        bound._is_bound = True  # noqa: SLF001 - the same
         return bound
 
     async def __aenter__(self) -> Self:
@@ -142,8 +154,9 @@ class ClientBase:
         await self.close()
 
     async def close(self) -> None:
-        """Send what is still queued and disconnect."""
-        await self._connections.close()
+        """Send what is still queued and disconnect; does nothing on what `scope` gives."""
+        if not self._is_bound:
+            await self._connections.close()
 
     async def _query(
         self,

@@ -194,3 +194,32 @@ def test_every_public_coroutine_checks_its_keywords() -> None:
     methods = dict(inspect.getmembers(MemoryClient, inspect.iscoroutinefunction))
     unchecked = {name for name, one in methods.items() if not name.startswith("_") and not hasattr(one, "__wrapped__")}
     assert unchecked == {"add_many", "close"}
+
+
+def test_the_end_of_a_bound_blocking_client_leaves_the_other_open(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def answer(*_: object, **__: object) -> Any:
+        return []
+
+    monkeypatch.setattr(MemoryClient, "_query", answer)
+    with SyncMemoryClient(settings=Settings()) as client:
+        with client.scope(user_id="alice") as bound:
+            bound.close()
+        assert client.facts(user_id="alice") == bound.facts() == []
+    for closed in (client, bound):
+        with pytest.raises(MnemologError, match="this client is closed: make a new one"):
+            closed.facts(user_id="alice")
+
+
+async def test_the_end_of_a_bound_client_leaves_the_connections_open() -> None:
+    client = OfflineClient()
+    async with client.scope(user_id="alice") as bound:
+        await bound.close()
+    assert not client._connections._closed
+    await client.close()
+    for closed in (client, bound):
+        with pytest.raises(MnemologError, match="this client is closed: make a new one"):
+            await closed.facts(user_id="alice")
+    alone = MemoryClient(settings=Settings())
+    await alone.close()
+    with pytest.raises(MnemologError, match="this client is closed"):
+        await alone.add_many([])
