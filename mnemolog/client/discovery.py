@@ -23,6 +23,7 @@ class ServerAddresses(BaseModel, frozen=True):
     topic_prefix: str
     metrics_url: str | None
     pid: int
+    partitions: int | None = None
 
 
 def with_discovered_servers(settings: Settings, *, needed: Sequence[str] = ("kafka", "postgres")) -> Settings:
@@ -34,13 +35,14 @@ def with_discovered_servers(settings: Settings, *, needed: Sequence[str] = ("kaf
     if all(getattr(settings, name) for name in needed):
         return settings
     found = _read_discovery_file(settings.data_dir / DISCOVERY_FILE)
-    return settings.model_copy(
-        update={
-            "kafka": settings.kafka or found.kafka,
-            "postgres": settings.postgres or found.postgres,
-            "topic_prefix": settings.topic_prefix or found.topic_prefix,
-        }
-    )
+    update: dict[str, object] = {
+        "kafka": settings.kafka or found.kafka,
+        "postgres": settings.postgres or found.postgres,
+        "topic_prefix": settings.topic_prefix or found.topic_prefix,
+    }
+    if found.partitions and not settings.kafka and "partitions" not in settings.model_fields_set:
+        update["partitions"] = found.partitions
+    return settings.model_copy(update=update)
 
 
 def check_addresses(settings: Settings) -> None:
