@@ -9,6 +9,7 @@ import pytest
 from mnemolog import MnemologError, SyncMemoryClient, UnknownArgumentError
 from mnemolog.client.client import MemoryClient
 from mnemolog.client.limit_check import LimitPrecheck
+from mnemolog.projections.queries.errors import QueryError
 from mnemolog.projections.queries.scope_filter import ScopeFilter
 from mnemolog.projections.stores.policies import fetch_policies
 from mnemolog.schemas.scope import Scope
@@ -93,6 +94,25 @@ async def test_an_id_of_a_call_goes_before_that_of_the_bound_client(name: str) -
 async def test_a_wrong_keyword_names_the_nearest(name: str) -> None:
     with pytest.raises(UnknownArgumentError, match=rf"{name}\(\) has no argument 'user': did you mean 'user_id'\?"):
         await SCOPED[name](QueryRecorder())(user="alice")
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda c: c.facts(user_id=3), "user_id must be text, not int"),
+        (lambda c: c.search("x", agent_id=["bot"]), "agent_id must be text, not list"),
+        (lambda c: c.scope(user_id=3).profile(), "user_id must be text, not int"),
+        (lambda c: c.facts(user_id="alice", tenant=3), "tenant must be text, not int"),
+        (lambda c: c.search(b"x", user_id="alice"), "query must be text, not bytes"),
+        (lambda c: c.search(None, user_id="alice"), "query must be text, not NoneType"),
+        (lambda c: c.status(3), "turn_id must be text, not int"),
+        (lambda c: c.wait(b"t"), "turn_id must be text, not bytes"),
+        (lambda c: c.why_not("t", user_id=3), "user_id must be text, not int"),
+    ],
+)
+async def test_what_is_no_text_is_named(call: Callable[[Any], Awaitable[Any]], words: str) -> None:
+    with pytest.raises(QueryError, match=words):
+        await call(QueryRecorder())
 
 
 async def test_quality_is_of_the_whole_tenant_unless_bound() -> None:
