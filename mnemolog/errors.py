@@ -26,13 +26,6 @@ class NotConnectedError(SettingsError):
     """Neither a setting nor a running `mnemolog up` says where Kafka or Postgres is."""
 
 
-class ClosedClientError(MnemologError):
-    """A client was used after its `close`."""
-
-    def __init__(self) -> None:
-        super().__init__("this client is closed: make a new one")
-
-
 class InvalidTurnError(MnemologError, ValueError):
     """The arguments are not a valid turn; the message names the field. Nothing was published."""
 

@@ -17,18 +17,13 @@ if TYPE_CHECKING:
     from mnemolog.client.turn_files import PublishReport
 
 _MAX_ERRORS_SHOWN = 10
+_RAW = "send each line without validating it; commands are refused: send them with their own subcommand"
 
 
 def publish(
     *,
     file: Annotated[str, typer.Argument(help="JSON lines, each a turn; - reads stdin")],
-    raw: Annotated[
-        bool,
-        typer.Option(
-            "--raw",
-            help="send each line without validating it; commands are refused: send them with their own subcommand",
-        ),
-    ] = False,
+    raw: Annotated[bool, typer.Option("--raw", help=_RAW)] = False,
     wait: Annotated[bool, typer.Option("--wait", help="wait until all turns are finished, and count results")] = False,
     timeout: Annotated[float, typer.Option(min=0, help="seconds to wait after the last line")] = 120,
     as_json: options.AsJson = False,

@@ -18,7 +18,7 @@ from mnemolog.client.producer import RecordProducer
 from mnemolog.client.query_embedder import QueryEmbedder
 from mnemolog.client.read_pool import ReadPool
 from mnemolog.client.record_builder import Messages, build_turn
-from mnemolog.errors import ClosedClientError
+from mnemolog.errors import MnemologError
 from mnemolog.projections.queries.scope_filter import WILDCARDS
 from mnemolog.schemas.turn import Turn
 from mnemolog.settings import Settings, load_settings
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 P = ParamSpec("P")
 R = TypeVar("R")
 C = TypeVar("C", bound="ClientBase")
+CLOSED = "this client is closed: make a new one"
 
 
 class ClientOptions(TypedDict, total=False):
@@ -59,13 +60,12 @@ class Connections:
         self._closed = False
 
     async def producer(self) -> RecordProducer:
-        self._check_open()
         async with self._lock:
             if self._producer is not None and self._producer.needs_reconnect:
                 await self._producer.close()
                 self._producer = None
             if self._producer is None:
-                settings = with_discovered_servers(self._settings, needed=["kafka"])
+                settings = self._discovered("kafka")
                 self._producer = await RecordProducer.connect(
                     settings.kafka or "",
                     prefix=settings.topic_prefix,
@@ -76,9 +76,8 @@ class Connections:
             return self._producer
 
     def read_pool(self) -> ReadPool:
-        self._check_open()
         if self._read_pool is None:
-            settings = with_discovered_servers(self._settings, needed=["postgres"])
+            settings = self._discovered("postgres")
             self._read_pool = ReadPool(
                 settings.postgres or "",
                 size=settings.postgres_pool_size,
@@ -88,17 +87,17 @@ class Connections:
 
     async def dry_run(self) -> "DryRun":
         """The stages, made at the first dry run and kept; libraries and models are loaded in a thread."""
-        self._check_open()
         async with self._lock:
             if self._dry_run is None:
-                settings = with_discovered_servers(self._settings, needed=["postgres"])
+                settings = self._discovered("postgres")
                 self._dry_run = await asyncio.to_thread(_build_dry_run, settings, self._now)
                 await self._dry_run.open()
             return self._dry_run
 
-    def _check_open(self) -> None:
+    def _discovered(self, server: str) -> Settings:
         if self._closed:
-            raise ClosedClientError
+            raise MnemologError(CLOSED)
+        return with_discovered_servers(self._settings, needed=[server])
 
     async def close(self) -> None:
         self._closed = True
@@ -129,7 +128,7 @@ class ClientBase:
         self._new_id = new_id
         self._connections = Connections(self._settings, publish_timeout=publish_timeout, now=now)
         self._scope: BoundArgs = {}
-        self._is_bound = False
+        self.is_bound = False
 
     @classmethod
     def from_settings(cls, settings: Settings) -> Self:
@@ -144,7 +143,7 @@ class ClientBase:
         refuse_unknown(ids, BoundArgs.__annotations__, "scope")
         bound = copy.copy(self)
         bound._scope = {**self._scope, **ids}  # noqa: SLF001 - its own class
-        bound._is_bound = True  # noqa: SLF001 - the same
+        bound.is_bound = True
         return bound
 
     async def __aenter__(self) -> Self:
@@ -155,7 +154,7 @@ class ClientBase:
 
     async def close(self) -> None:
         """Send what is still queued and disconnect; does nothing on what `scope` gives."""
-        if not self._is_bound:
+        if not self.is_bound:
             await self._connections.close()
 
     async def _query(

@@ -35,14 +35,15 @@ def with_discovered_servers(settings: Settings, *, needed: Sequence[str] = ("kaf
     if all(getattr(settings, name) for name in needed):
         return settings
     found = _read_discovery_file(settings.data_dir / DISCOVERY_FILE)
-    update: dict[str, object] = {
-        "kafka": settings.kafka or found.kafka,
-        "postgres": settings.postgres or found.postgres,
-        "topic_prefix": settings.topic_prefix or found.topic_prefix,
-    }
-    if found.partitions and not settings.kafka and "partitions" not in settings.model_fields_set:
-        update["partitions"] = found.partitions
-    return settings.model_copy(update=update)
+    counted = not settings.kafka and "partitions" not in settings.model_fields_set and found.partitions
+    return settings.model_copy(
+        update={
+            "kafka": settings.kafka or found.kafka,
+            "postgres": settings.postgres or found.postgres,
+            "topic_prefix": settings.topic_prefix or found.topic_prefix,
+            "partitions": counted or settings.partitions,
+        }
+    )
 
 
 def check_addresses(settings: Settings) -> None:

@@ -160,9 +160,8 @@ class QueryMixin(ClientBase):
 
 
 def _filter(scope: ScopeArgs) -> ScopeFilter:
-    ids = scope_ids(scope)
-    _check_text(**ids)
-    return ScopeFilter(**ids)
+    _check_text(**scope)
+    return ScopeFilter(**scope_ids(scope))
 
 
 def _check_text(**arguments: object) -> None:

@@ -8,9 +8,9 @@ from functools import wraps
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar, Unpack
 
 from mnemolog.client.arguments import BoundArgs
-from mnemolog.client.base import ClientOptions
+from mnemolog.client.base import CLOSED, ClientOptions
 from mnemolog.client.client import MemoryClient
-from mnemolog.errors import ClosedClientError
+from mnemolog.errors import MnemologError
 from mnemolog.settings import Settings
 
 P = ParamSpec("P")
@@ -37,7 +37,6 @@ class SyncMemoryClient:
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="mnemolog-client", daemon=True)
         self._thread.start()
-        self._is_bound = False
 
     @classmethod
     def from_settings(cls, settings: Settings) -> Self:
@@ -47,7 +46,6 @@ class SyncMemoryClient:
         """As `MemoryClient.scope`: the same client bound to a scope. Closing it does nothing: close this one."""
         bound = copy.copy(self)
         bound._client = self._client.scope(**ids)  # noqa: SLF001 - its own class
-        bound._is_bound = True  # noqa: SLF001 - the same
         return bound
 
     add = _blocking(MemoryClient.add)
@@ -82,7 +80,7 @@ class SyncMemoryClient:
 
     def close(self) -> None:
         """Send what is still queued, disconnect and end the thread; does nothing on what `scope` gives."""
-        if self._is_bound or self._loop.is_closed():
+        if self._client.is_bound or self._loop.is_closed():
             return
         self._run(self._client.close())
         self._loop.call_soon_threadsafe(self._loop.stop)
@@ -98,5 +96,5 @@ class SyncMemoryClient:
     def _run(self, coroutine: Coroutine[Any, Any, R]) -> R:
         if self._loop.is_closed():
             coroutine.close()
-            raise ClosedClientError
+            raise MnemologError(CLOSED)
         return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result()

@@ -209,7 +209,7 @@ async def test_a_text_of_the_caller_that_resembles_inner_words_is_left_as_it_is(
 async def test_an_undo_of_nothing_and_of_two_things_is_refused() -> None:
     client: Any = OfflineClient()
     for aims in ({}, {"event_id": F1, "turn_id": "t1"}, {"model": "m"}):
-        with pytest.raises(InvalidCommandError, match="^invalid_command: undo: (undo one|what a model)"):
+        with pytest.raises(InvalidCommandError, match=r"^invalid_command: undo: (undo one|what a model)"):
             await client.undo(**aims, user_id="mira")
 
 
