@@ -77,9 +77,7 @@ def _describe(place: tuple[int | str, ...], message: str, given: Collection[str]
     """One fault with its setting; where several do not go together, the message names them."""
     if not place:
         return message
-    if place[0] in given:  # by the caller, not by a variable
-        return f"{place[0]}: {message}"
-    name = f"{PREFIX}{'.'.join(map(str, place)).upper()}"
+    name = str(place[0]) if place[0] in given else f"{PREFIX}{'.'.join(map(str, place)).upper()}"
     if os.environ.get(name) == "":
         return f"{name} is empty: unset it, or give a {'token' if name.endswith('TOKEN') else 'value'}"
     if os.environ.get(name, "").startswith("tcp://"):

@@ -53,9 +53,7 @@ def publish(
 def _show_report(report: "PublishReport", *, waited: bool) -> None:
     show = stdout().print
     show(f"{report.read} lines read, {report.acknowledged} acknowledged by the broker")
-    if report.read and not report.acknowledged:
-        stderr().print("[red]nothing was published[/]")
-    elif waited:
+    if waited and report.acknowledged:
         show("finished: " + (", ".join(f"{count} {end}" for end, count in sorted(report.ends.items())) or "none"))
     for what, errors in (("refused", report.refused), ("not acknowledged", report.unacknowledged)):
         for number, text in list(errors.items())[:_MAX_ERRORS_SHOWN]:
