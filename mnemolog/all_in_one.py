@@ -52,6 +52,7 @@ async def run_all_in_one(
                     topic_prefix=running.topic_prefix,
                     metrics_url=report.metrics_url,
                     pid=os.getpid(),
+                    partitions=running.partitions,
                 )
                 if stack:
                     held.enter_context(discovery_file(running.data_dir, addresses))

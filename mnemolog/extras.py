@@ -17,7 +17,7 @@ PACKAGES: Final[Mapping[Extra, tuple[str, ...]]] = {
 def require_extras(*extras: Extra) -> None:
     """Raise `MissingExtraError` where a package of `extras` is not installed; nothing is imported."""
     missing = {extra: [name for name in PACKAGES[extra] if not _is_installed(name)] for extra in extras}
-    lacking = [extra for extra, names in missing.items() if names]
+    lacking = sorted(extra for extra, names in missing.items() if names)
     if lacking:
         from mnemolog.errors import MissingExtraError  # noqa: PLC0415 - loads pydantic
 

@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -37,7 +37,7 @@ def load_settings(**overrides: Any) -> Settings:
         return Settings(**overrides)
     except ValidationError as error:
         faults = error.errors(include_url=False, include_input=False)
-        words = [_describe(fault["loc"], fault["msg"].removeprefix("Value error, ")) for fault in faults]
+        words = [_describe(fault["loc"], fault["msg"].removeprefix("Value error, "), overrides) for fault in faults]
         raise SettingsError("; ".join(words)) from error
     except UnreadableError as error:  # a list that is not JSON: Pydantic says in its message alone which one
         field = re.search(r'field "(\w+)"', str(error))
@@ -73,11 +73,13 @@ def _edits_between(one: str, other: str) -> int:
     return last[-1]
 
 
-def _describe(place: tuple[int | str, ...], message: str) -> str:
+def _describe(place: tuple[int | str, ...], message: str, given: Collection[str]) -> str:
     """One fault with its setting; where several do not go together, the message names them."""
     if not place:
         return message
-    name = f"{PREFIX}{'.'.join(map(str, place)).upper()}"
+    name = str(place[0]) if place[0] in given else f"{PREFIX}{'.'.join(map(str, place)).upper()}"
+    if os.environ.get(name) == "":
+        return f"{name} is empty: unset it, or give a {'token' if name.endswith('TOKEN') else 'value'}"
     if os.environ.get(name, "").startswith("tcp://"):
         service = name.removesuffix("_PORT").replace("_", "-").lower()
         message += f" (set by Kubernetes for a Service {service}? Give the pod `enableServiceLinks: false`)"

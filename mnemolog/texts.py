@@ -83,9 +83,8 @@ def _source_sentence(source: FactSource, extraction: FactExtraction | None, fact
         by = f" by {source.actor}" if source.actor else ""
         return f"It comes from command {source.source_id} ({source.order}{by}) of {_minute(source.occurred_at)}."
     excerpt = extraction.excerpt if extraction else fact.excerpt
-    speaker = f" by {fact.speaker}" if fact.speaker else ""
     turn = f"turn {source.source_id} of {_minute(source.occurred_at)}"
-    return f"It comes from {turn}, where it says{speaker}: {_quoted(excerpt)}."
+    return f"It comes from {turn}, where {fact.speaker or 'it'} says: {_quoted(excerpt)}."
 
 
 def _extraction_sentences(extraction: FactExtraction | None) -> Iterator[str]:

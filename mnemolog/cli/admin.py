@@ -23,7 +23,7 @@ _HIDDEN = "********"
 
 
 def audit(*, as_json: options.AsJson = False) -> None:
-    """Prove that no turn was lost: accepted = ended + in flight. Exit code 1 if that does not hold."""
+    """Check from the tables that no turn was lost: accepted = ended + in flight. Exit code 1 if that does not hold."""
     from mnemolog.admin import audit as audit_tables  # noqa: PLC0415 - loads the drivers
 
     report = run_async(audit_tables(discovered_settings()))

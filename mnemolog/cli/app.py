@@ -9,7 +9,7 @@ from mnemolog.cli.errors import print_error
 
 app = typer.Typer(
     name="mnemolog",
-    help="Memory that can be trusted: conversations in, facts out, every decision explained.",
+    help="Memory for assistants: extracts facts from conversations, and explains, undoes and rebuilds every decision.",
     epilog="Exit codes: 0 done; 1 failed or found differences; 2 wrong usage or settings; 3 a server is unavailable.",
     no_args_is_help=True,
     add_completion=False,

@@ -63,7 +63,7 @@ def cell(value: object) -> str:
         case datetime():
             return f"{value.astimezone(UTC):%Y-%m-%d %H:%M}"
         case timedelta():
-            return f"{value.days} days" if value.days else str(value)
+            return f"{value.days} days" if value.days else str(timedelta(seconds=value.seconds))
         case float():
             return f"{value:.2f}"
         case _:

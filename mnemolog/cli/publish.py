@@ -17,12 +17,13 @@ if TYPE_CHECKING:
     from mnemolog.client.turn_files import PublishReport
 
 _MAX_ERRORS_SHOWN = 10
+_RAW = "send each line without validating it; commands are refused: send them with their own subcommand"
 
 
 def publish(
     *,
     file: Annotated[str, typer.Argument(help="JSON lines, each a turn; - reads stdin")],
-    raw: Annotated[bool, typer.Option("--raw", help="send each line as it is, without validating it")] = False,
+    raw: Annotated[bool, typer.Option("--raw", help=_RAW)] = False,
     wait: Annotated[bool, typer.Option("--wait", help="wait until all turns are finished, and count results")] = False,
     timeout: Annotated[float, typer.Option(min=0, help="seconds to wait after the last line")] = 120,
     as_json: options.AsJson = False,
@@ -52,7 +53,7 @@ def publish(
 def _show_report(report: "PublishReport", *, waited: bool) -> None:
     show = stdout().print
     show(f"{report.read} lines read, {report.acknowledged} acknowledged by the broker")
-    if waited:
+    if waited and report.acknowledged:
         show("finished: " + (", ".join(f"{count} {end}" for end, count in sorted(report.ends.items())) or "none"))
     for what, errors in (("refused", report.refused), ("not acknowledged", report.unacknowledged)):
         for number, text in list(errors.items())[:_MAX_ERRORS_SHOWN]:

@@ -54,7 +54,7 @@ def as_of(
         datetime | None, time_option("what was true at this time; the same unless given", "--true")
     ] = None,
 ) -> Query:
-    """List the facts known at one time as true at another."""
+    """List the facts that were known at the time --believed to be true at the time --true."""
     return lambda client: client.facts_as_of(believed_at, true_at)
 
 

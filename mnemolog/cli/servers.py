@@ -8,7 +8,7 @@ import typer
 from mnemolog.cli import options
 from mnemolog.cli.output import ProgressBars, print_result, program_name, stderr, stdout
 from mnemolog.cli.runtime import cli_settings, discovered_settings, run_and_exit, stop_on_signals
-from mnemolog.extras import require_extras
+from mnemolog.extras import Extra, require_extras
 
 if TYPE_CHECKING:
     from mnemolog.client.discovery import ServerAddresses
@@ -22,7 +22,7 @@ def up(
 ) -> None:
     """Run Kafka, Postgres (unless MNEMOLOG_KAFKA / MNEMOLOG_POSTGRES are set) and all stages, until Ctrl-C."""
     settings = cli_settings(data_dir=data)
-    require_extras("server", *(() if settings.kafka and settings.postgres else ("embedded",)))
+    _require_extras(settings, *(() if settings.kafka and settings.postgres else ("embedded",)))
 
     async def serve() -> int:
         from mnemolog.all_in_one import run_all_in_one  # noqa: PLC0415 - loads every driver
@@ -50,7 +50,7 @@ def worker(
     as_json: options.AsJson = False,
 ) -> None:
     """Run all stages, or some, on the Kafka and Postgres that are set. Run `mnemolog migrate` first."""
-    require_extras("server")
+    _require_extras(cli_settings(), stages=stages)
     from mnemolog.admin import create_topics, require_tables  # noqa: PLC0415 - loads every driver
     from mnemolog.streams.runtime.wiring import ALL_STAGES  # noqa: PLC0415 - the same
     from mnemolog.streams.runtime.worker import WorkerReport, run_worker  # noqa: PLC0415 - the same
@@ -83,10 +83,18 @@ def demo(
     as_json: options.AsJson = False,
 ) -> None:
     """Run the demonstration: a conversation becomes facts, which are searched, explained and rebuilt."""
-    require_extras("server", "embedded")
+    _require_extras(cli_settings(), "embedded")
     from mnemolog.cli.demo.runner import run_demo  # noqa: PLC0415 - loads every driver
 
     run_and_exit(run_demo(keep, as_json=as_json))
+
+
+def _require_extras(settings: "Settings", *extras: Extra, stages: list[str] | None = None) -> None:
+    """Name all missing extras at once, those of the providers that `stages` ask among them."""
+    asked = set(stages or ["resolve"])  # which asks both models
+    chat = [settings.provider] if asked & {"extract", "resolve"} else []
+    embedder = [settings.embedding_provider or settings.provider] if asked & {"embed", "resolve"} else []
+    require_extras("server", *extras, *chat, *embedder)
 
 
 def _configure_logs(settings: "Settings", *, quiet: bool = False) -> None:

@@ -18,6 +18,7 @@ from mnemolog.client.producer import RecordProducer
 from mnemolog.client.query_embedder import QueryEmbedder
 from mnemolog.client.read_pool import ReadPool
 from mnemolog.client.record_builder import Messages, build_turn
+from mnemolog.errors import MnemologError
 from mnemolog.projections.queries.scope_filter import WILDCARDS
 from mnemolog.schemas.turn import Turn
 from mnemolog.settings import Settings, load_settings
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 P = ParamSpec("P")
 R = TypeVar("R")
 C = TypeVar("C", bound="ClientBase")
+CLOSED = "this client is closed: make a new one"
 
 
 class ClientOptions(TypedDict, total=False):
@@ -55,6 +57,7 @@ class Connections:
         self._producer: RecordProducer | None = None
         self._read_pool: ReadPool | None = None
         self._dry_run: DryRun | None = None
+        self._closed = False
 
     async def producer(self) -> RecordProducer:
         async with self._lock:
@@ -62,7 +65,7 @@ class Connections:
                 await self._producer.close()
                 self._producer = None
             if self._producer is None:
-                settings = with_discovered_servers(self._settings, needed=["kafka"])
+                settings = self._discovered("kafka")
                 self._producer = await RecordProducer.connect(
                     settings.kafka or "",
                     prefix=settings.topic_prefix,
@@ -74,7 +77,7 @@ class Connections:
 
     def read_pool(self) -> ReadPool:
         if self._read_pool is None:
-            settings = with_discovered_servers(self._settings, needed=["postgres"])
+            settings = self._discovered("postgres")
             self._read_pool = ReadPool(
                 settings.postgres or "",
                 size=settings.postgres_pool_size,
@@ -86,12 +89,18 @@ class Connections:
         """The stages, made at the first dry run and kept; libraries and models are loaded in a thread."""
         async with self._lock:
             if self._dry_run is None:
-                settings = with_discovered_servers(self._settings, needed=["postgres"])
+                settings = self._discovered("postgres")
                 self._dry_run = await asyncio.to_thread(_build_dry_run, settings, self._now)
                 await self._dry_run.open()
             return self._dry_run
 
+    def _discovered(self, server: str) -> Settings:
+        if self._closed:
+            raise MnemologError(CLOSED)
+        return with_discovered_servers(self._settings, needed=[server])
+
     async def close(self) -> None:
+        self._closed = True
         for opened in (self._producer, self._read_pool, self._dry_run, self.query_embedder):
             if opened is not None:
                 await opened.close()
@@ -119,6 +128,7 @@ class ClientBase:
         self._new_id = new_id
         self._connections = Connections(self._settings, publish_timeout=publish_timeout, now=now)
         self._scope: BoundArgs = {}
+        self.is_bound = False
 
     @classmethod
     def from_settings(cls, settings: Settings) -> Self:
@@ -128,11 +138,12 @@ class ClientBase:
         """The same client bound to a scope: its methods take these ids where a call does not give them.
 
         `alice = memory.scope(user_id="alice")`, then `alice.search("home")`. An id that a call gives goes first, None
-        unsets it. Connections are shared: close the client that this was made of.
+        unsets it. Connections are shared: closing the bound client does nothing, close the one it was made of.
         """
         refuse_unknown(ids, BoundArgs.__annotations__, "scope")
         bound = copy.copy(self)
         bound._scope = {**self._scope, **ids}  # noqa: SLF001 - its own class
+        bound.is_bound = True
         return bound
 
     async def __aenter__(self) -> Self:
@@ -142,8 +153,9 @@ class ClientBase:
         await self.close()
 
     async def close(self) -> None:
-        """Send what is still queued and disconnect."""
-        await self._connections.close()
+        """Send what is still queued and disconnect; does nothing on what `scope` gives."""
+        if not self.is_bound:
+            await self._connections.close()
 
     async def _query(
         self,

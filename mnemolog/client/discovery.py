@@ -23,6 +23,7 @@ class ServerAddresses(BaseModel, frozen=True):
     topic_prefix: str
     metrics_url: str | None
     pid: int
+    partitions: int | None = None
 
 
 def with_discovered_servers(settings: Settings, *, needed: Sequence[str] = ("kafka", "postgres")) -> Settings:
@@ -34,11 +35,13 @@ def with_discovered_servers(settings: Settings, *, needed: Sequence[str] = ("kaf
     if all(getattr(settings, name) for name in needed):
         return settings
     found = _read_discovery_file(settings.data_dir / DISCOVERY_FILE)
+    counted = not settings.kafka and "partitions" not in settings.model_fields_set and found.partitions
     return settings.model_copy(
         update={
             "kafka": settings.kafka or found.kafka,
             "postgres": settings.postgres or found.postgres,
             "topic_prefix": settings.topic_prefix or found.topic_prefix,
+            "partitions": counted or settings.partitions,
         }
     )
 

@@ -16,7 +16,7 @@ from mnemolog.projections.queries import history as histories
 from mnemolog.projections.queries import search as searches
 from mnemolog.projections.queries import why_not as why_nots
 from mnemolog.projections.queries.diff import Axis, Diff
-from mnemolog.projections.queries.errors import UnknownTurnError, check_unicode
+from mnemolog.projections.queries.errors import QueryError, UnknownTurnError, check_unicode
 from mnemolog.projections.queries.explain import Explanation
 from mnemolog.projections.queries.history import History
 from mnemolog.projections.queries.pending import PendingFact, UnresolvedFact
@@ -25,6 +25,7 @@ from mnemolog.projections.queries.results import Fact, Profile, WriteResult
 from mnemolog.projections.queries.scope_filter import ScopeFilter
 from mnemolog.projections.queries.why_not import WhyNot
 from mnemolog.projections.retry import growing_delay
+from mnemolog.schemas.scope import SCOPE_FIELDS
 from mnemolog.texts import explanation_sentences, missing_sentence
 
 _PAUSE: Final = growing_delay(0.02, 0.5, factor=1.5)
@@ -43,6 +44,7 @@ class QueryMixin(ClientBase):
         `UnknownTurnError` for one that is not in the tables (yet), `AmbiguousTurnError` where several users have a
         turn of this id: give `user_id`.
         """
+        _check_text(turn_id=turn_id, user_id=user_id)
         return await self._query(turn_status.turn_status, tenant or "", turn_id, user_id, verbose=verbose)
 
     @scoped
@@ -77,6 +79,7 @@ class QueryMixin(ClientBase):
         vector the search goes by words; `mode` and `notice` of the result say so.
         """
         scope_filter = _filter(scope)
+        _check_text(query=query)
         check_unicode(query)
         vector, notice = await self._connections.query_embedder.embed(query)
         hits = await self._query(searches.search, scope_filter, query, vector, limit=limit, at=self._now())
@@ -118,6 +121,7 @@ class QueryMixin(ClientBase):
     @scoped
     async def why_not(self, turn_id: str, *, user_id: str | None = None, tenant: str | None = None) -> WhyNot:
         """The statements of a turn that were not stored as facts, and why. Raises as `status` does."""
+        _check_text(turn_id=turn_id, user_id=user_id)
         found = await self._query(why_nots.why_not, tenant or "", turn_id, user_id)
         return replace(found, missing=tuple(replace(one, because=missing_sentence(one)) for one in found.missing))
 
@@ -156,7 +160,15 @@ class QueryMixin(ClientBase):
 
 
 def _filter(scope: ScopeArgs) -> ScopeFilter:
+    _check_text(**scope)
     return ScopeFilter(**scope_ids(scope))
+
+
+def _check_text(**arguments: object) -> None:
+    """Raise `QueryError` for an argument that is not text; None leaves out an id of the scope."""
+    for name, value in arguments.items():
+        if not isinstance(value, str) and (value is not None or name not in SCOPE_FIELDS):
+            raise QueryError(f"{name} must be text, not {type(value).__name__}")
 
 
 async def _wait_for_end(

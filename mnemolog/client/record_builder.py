@@ -1,6 +1,7 @@
 """From a caller's arguments to a `Turn` or `Command`, validated as the pipeline will validate it, before it is sent."""
 
 import hashlib
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -44,7 +45,7 @@ def build_turn(messages: Messages, arguments: TurnArgs, *, max_bytes: int) -> Tu
     try:
         turn = Turn.model_validate(document)
     except ValidationError as error:
-        raise InvalidTurnError(f"{validation_error(Turn, error)}: nothing was published") from error
+        raise InvalidTurnError(f"{_plain(str(validation_error(Turn, error)))}: nothing was published") from error
     return validated_turn(turn, max_bytes=max_bytes)
 
 
@@ -63,7 +64,7 @@ def read_turn(data: bytes, *, max_bytes: int) -> Turn:
     """Read one turn document. Raises `InvalidTurnError` with the reason the pipeline would give."""
     judged = parse_turn(data, position="", max_bytes=max_bytes)
     if isinstance(judged, Refusal):
-        raise InvalidTurnError(f"{judged.reason}: {judged.detail}")
+        raise InvalidTurnError(f"{judged.reason}: {_plain(judged.detail)}")
     return judged
 
 
@@ -105,7 +106,7 @@ def build_command(draft: CommandDraft) -> Command:
         ) from error
     judged = parse_command(data, position="")
     if isinstance(judged, Refusal):
-        raise InvalidCommandError(f"{judged.reason}: {judged.detail}: nothing was published")
+        raise InvalidCommandError(f"{judged.reason}: {_plain(judged.detail)}: nothing was published")
     return judged
 
 
@@ -120,8 +121,13 @@ def exact_scope(scope_ids: Mapping[str, str | None]) -> Scope:
     try:
         return Scope.model_validate(scope_ids)
     except ValidationError as error:
-        faults = (f"{fault['loc'][0]}: {fault['msg']}" for fault in error.errors(include_url=False))
+        faults = (f"{fault['loc'][0]}: {_plain(fault['msg'])}" for fault in error.errors(include_url=False))
         raise InvalidCommandError(f"the scope is not valid: {'; '.join(faults)}") from error
+
+
+def _plain(faults: str) -> str:
+    """Faults without Pydantic's prefix of messages and the field of the record that holds a command's own fields."""
+    return re.sub(r"(^|; )order\.", r"\1", re.sub(r"(^|: )Value error, ", r"\1", faults))
 
 
 def as_list(ids: FactIds) -> list[FactId]:

@@ -8,8 +8,9 @@ from functools import wraps
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar, Unpack
 
 from mnemolog.client.arguments import BoundArgs
-from mnemolog.client.base import ClientOptions
+from mnemolog.client.base import CLOSED, ClientOptions
 from mnemolog.client.client import MemoryClient
+from mnemolog.errors import MnemologError
 from mnemolog.settings import Settings
 
 P = ParamSpec("P")
@@ -42,7 +43,7 @@ class SyncMemoryClient:
         return cls(settings=settings)
 
     def scope(self, **ids: Unpack[BoundArgs]) -> Self:
-        """As `MemoryClient.scope`: the same client bound to a scope."""
+        """As `MemoryClient.scope`: the same client bound to a scope. Closing it does nothing: close this one."""
         bound = copy.copy(self)
         bound._client = self._client.scope(**ids)  # noqa: SLF001 - its own class
         return bound
@@ -78,8 +79,8 @@ class SyncMemoryClient:
     quality = _blocking(MemoryClient.quality)
 
     def close(self) -> None:
-        """Send what is still queued, disconnect and end the thread."""
-        if self._loop.is_closed():
+        """Send what is still queued, disconnect and end the thread; does nothing on what `scope` gives."""
+        if self._client.is_bound or self._loop.is_closed():
             return
         self._run(self._client.close())
         self._loop.call_soon_threadsafe(self._loop.stop)
@@ -93,4 +94,7 @@ class SyncMemoryClient:
         self.close()
 
     def _run(self, coroutine: Coroutine[Any, Any, R]) -> R:
+        if self._loop.is_closed():
+            coroutine.close()
+            raise MnemologError(CLOSED)
         return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result()

@@ -72,7 +72,7 @@ def test_other_commands_find_up(home_shell: CommandLine, up: RunningUp) -> None:
         assert b"mnemolog_" in metrics.read()
     tally = home_shell.json("publish", "-", "--wait", stdin=turn_json("up-1", "I live in Bern."))
     assert tally["ends"] == {"facts": 1}
-    assert {topic["partitions"] for topic in home_shell.json("topics")} == {4}
+    assert {topic["partitions"] for topic in home_shell.json("topics", "--create")} == {4}
 
 
 def test_a_second_up_is_refused(home_shell: CommandLine, up: RunningUp) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from packaging.requirements import Requirement
 
+from mnemolog.cli.app import run
 from mnemolog.errors import MissingExtraError
 from mnemolog.extras import PACKAGES, Extra, require_extras
 from mnemolog.streams.llm.errors import ProviderConfigurationError
@@ -38,8 +39,36 @@ def test_a_missing_extra_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr("mnemolog.extras._is_installed", lambda name: name not in ("faust", "jgo"))
     with pytest.raises(MissingExtraError, match=r"not installed here: faust\. .*pip install 'mnemolog\[server\]'"):
         require_extras("server", "offline")
-    with pytest.raises(MissingExtraError, match=r"faust, jgo\. .*pip install 'mnemolog\[server,embedded\]'"):
+    with pytest.raises(MissingExtraError, match=r"faust, jgo\. .*pip install 'mnemolog\[embedded,server\]'"):
         require_extras("server", "embedded")
+
+
+@pytest.mark.parametrize(
+    ("command", "settings", "wanted"),
+    [
+        (["up"], {}, "embedded,offline,server"),
+        (["up"], {"KAFKA": "k:1", "POSTGRES": "postgresql://p", "PROVIDER": "openai"}, "openai,server"),
+        (["demo"], {"PROVIDER": "openai", "EMBEDDING_PROVIDER": "offline"}, "embedded,offline,openai,server"),
+        (["worker"], {}, "offline,server"),
+        (["worker", "extract"], {"EMBEDDING_PROVIDER": "openai"}, "offline,server"),
+        (["worker", "embed"], {"EMBEDDING_PROVIDER": "openai"}, "openai,server"),
+        (["worker", "journal", "project"], {}, "server"),
+    ],
+)
+def test_all_that_a_command_lacks_is_named_at_once(
+    command: list[str],
+    settings: dict[str, str],
+    wanted: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    for name in ("KAFKA", "POSTGRES", "PROVIDER", "EMBEDDING_PROVIDER"):
+        monkeypatch.delenv(f"MNEMOLOG_{name}", raising=False)
+    for name, value in settings.items():
+        monkeypatch.setenv(f"MNEMOLOG_{name}", value)
+    monkeypatch.setattr("mnemolog.extras._is_installed", lambda _: False)
+    assert run(command) == 2
+    assert f"pip install 'mnemolog[{wanted}]'" in " ".join(capsys.readouterr().err.split())
 
 
 def test_a_provider_without_its_package_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:

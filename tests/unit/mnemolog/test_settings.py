@@ -60,3 +60,17 @@ def test_a_kubernetes_service_of_the_same_name_is_named(monkeypatch: pytest.Monk
         SettingsError, match=r"MNEMOLOG_METRICS_PORT: .*set by Kubernetes.*mnemolog-metrics.*enableServiceLinks: false"
     ):
         load_settings()
+
+
+@pytest.mark.parametrize("name", ["COMMAND_TOKEN", "TENANT", "PARTITIONS"])
+def test_an_empty_variable_says_what_to_do(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    monkeypatch.setenv(PREFIX + name, "")
+    noun = "token" if name == "COMMAND_TOKEN" else "value"
+    with pytest.raises(SettingsError, match=f"^{PREFIX}{name} is empty: unset it, or give a {noun}$"):
+        load_settings()
+
+
+def test_what_was_given_is_not_blamed_on_a_variable(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MNEMOLOG_TENANT", "acme")
+    with pytest.raises(SettingsError, match=r"^tenant: '\*' stands for"):
+        load_settings(tenant="*")

@@ -6,6 +6,7 @@ from datetime import date
 import pytest
 
 from mnemolog.cli.admin import rows_of
+from mnemolog.cli.app import run
 from mnemolog.cli.demo.steps import LAST_DAY, shifted_records
 from mnemolog.schemas.admission import Refusal, parse_turn
 from mnemolog.settings import Settings
@@ -15,6 +16,25 @@ from tests.support.imports import packages_loaded_by
 def test_help_loads_no_driver() -> None:
     drivers = ("aiokafka", "faust", "psycopg", "pydantic", "openai", "sqlalchemy")
     assert packages_loaded_by("mnemolog.cli.app", *drivers) == []
+
+
+@pytest.mark.parametrize(
+    ("command", "words"),
+    [
+        (
+            [],
+            "Memory for assistants: extracts facts from conversations, and explains, undoes and rebuilds",
+        ),
+        (["audit"], "Check from the tables that no turn was lost"),
+        (["as-of"], "List the facts that were known at the time --believed to be true at the time --true"),
+    ],
+)
+def test_help_says_plainly_what_it_is(
+    command: list[str], words: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
+    assert run([*command, "--help"]) == 0
+    assert words in " ".join(capsys.readouterr().out.split())
 
 
 def test_every_setting_is_listed_and_secrets_are_hidden(monkeypatch: pytest.MonkeyPatch) -> None:

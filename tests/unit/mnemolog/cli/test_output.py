@@ -50,6 +50,7 @@ def test_every_kind_of_value_has_its_json(capsys: pytest.CaptureFixture[str]) ->
         (datetime(2026, 3, 1, 1, 30, tzinfo=timezone(timedelta(hours=2))), "2026-02-28 23:30"),
         (timedelta(days=7), "7 days"),
         (timedelta(minutes=5), "0:05:00"),
+        (timedelta(microseconds=694093), "0:00:00"),
         (3, "3"),
     ],
 )

@@ -193,10 +193,23 @@ async def test_an_invalid_command_is_refused_before_anything_is_sent(name: str) 
     assert client.producer.records == []
 
 
+@pytest.mark.parametrize("name", BAD)
+async def test_a_refusal_has_no_inner_words(name: str) -> None:
+    with pytest.raises(InvalidCommandError) as caught:
+        await BAD[name][0](OfflineClient())
+    assert not [words for words in ("Value error", "order.", "Assertion") if words in str(caught.value)]
+
+
+async def test_a_text_of_the_caller_that_resembles_inner_words_is_left_as_it_is() -> None:
+    client: Any = OfflineClient()
+    with pytest.raises(InvalidCommandError, match=r"order\.undo"):
+        await client.set_policy({"order.undo": 1}, user_id="mira")
+
+
 async def test_an_undo_of_nothing_and_of_two_things_is_refused() -> None:
     client: Any = OfflineClient()
     for aims in ({}, {"event_id": F1, "turn_id": "t1"}, {"model": "m"}):
-        with pytest.raises(InvalidCommandError):
+        with pytest.raises(InvalidCommandError, match=r"^invalid_command: undo: (undo one|what a model)"):
             await client.undo(**aims, user_id="mira")
 
 

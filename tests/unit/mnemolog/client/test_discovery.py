@@ -1,5 +1,6 @@
 """A running `mnemolog up` is found through the file it leaves; what is set explicitly goes before it."""
 
+import json
 import os
 import stat
 import subprocess
@@ -37,6 +38,23 @@ def test_what_is_set_goes_first(tmp_path: Path) -> None:
         found = with_discovered_servers(Settings(data_dir=tmp_path, kafka="mine:9092"))
     assert (found.kafka, found.postgres) == ("mine:9092", "postgresql://p")
     assert with_discovered_servers(Settings(data_dir=tmp_path, kafka="a:1", postgres="postgresql://b")).kafka == "a:1"
+
+
+def test_the_count_of_partitions_is_found_with_the_servers(tmp_path: Path) -> None:
+    counted = ServerAddresses.model_validate({**connection().model_dump(), "partitions": 4})
+    with discovery_file(tmp_path, counted):
+        assert with_discovered_servers(Settings(data_dir=tmp_path)).partitions == 4
+        assert with_discovered_servers(Settings(data_dir=tmp_path, partitions=3)).partitions == 3
+        assert with_discovered_servers(Settings(data_dir=tmp_path, kafka="mine:9092")).partitions == 12
+
+
+def test_a_file_without_partitions_is_read(tmp_path: Path) -> None:
+    with discovery_file(tmp_path, connection()):
+        path = tmp_path / DISCOVERY_FILE
+        path.write_text(
+            json.dumps({key: value for key, value in json.loads(path.read_text()).items() if key != "partitions"})
+        )
+        assert with_discovered_servers(Settings(data_dir=tmp_path)).partitions == 12
 
 
 def test_nothing_running_says_what_to_do(tmp_path: Path) -> None:

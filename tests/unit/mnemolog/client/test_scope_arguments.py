@@ -9,6 +9,7 @@ import pytest
 from mnemolog import MnemologError, SyncMemoryClient, UnknownArgumentError
 from mnemolog.client.client import MemoryClient
 from mnemolog.client.limit_check import LimitPrecheck
+from mnemolog.projections.queries.errors import QueryError
 from mnemolog.projections.queries.scope_filter import ScopeFilter
 from mnemolog.projections.stores.policies import fetch_policies
 from mnemolog.schemas.scope import Scope
@@ -93,6 +94,25 @@ async def test_an_id_of_a_call_goes_before_that_of_the_bound_client(name: str) -
 async def test_a_wrong_keyword_names_the_nearest(name: str) -> None:
     with pytest.raises(UnknownArgumentError, match=rf"{name}\(\) has no argument 'user': did you mean 'user_id'\?"):
         await SCOPED[name](QueryRecorder())(user="alice")
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda c: c.facts(user_id=3), "user_id must be text, not int"),
+        (lambda c: c.search("x", agent_id=["bot"]), "agent_id must be text, not list"),
+        (lambda c: c.scope(user_id=3).profile(), "user_id must be text, not int"),
+        (lambda c: c.facts(user_id="alice", tenant=3), "tenant must be text, not int"),
+        (lambda c: c.search(b"x", user_id="alice"), "query must be text, not bytes"),
+        (lambda c: c.search(None, user_id="alice"), "query must be text, not NoneType"),
+        (lambda c: c.status(3), "turn_id must be text, not int"),
+        (lambda c: c.wait(b"t"), "turn_id must be text, not bytes"),
+        (lambda c: c.why_not("t", user_id=3), "user_id must be text, not int"),
+    ],
+)
+async def test_what_is_no_text_is_named(call: Callable[[Any], Awaitable[Any]], words: str) -> None:
+    with pytest.raises(QueryError, match=words):
+        await call(QueryRecorder())
 
 
 async def test_quality_is_of_the_whole_tenant_unless_bound() -> None:
@@ -194,3 +214,32 @@ def test_every_public_coroutine_checks_its_keywords() -> None:
     methods = dict(inspect.getmembers(MemoryClient, inspect.iscoroutinefunction))
     unchecked = {name for name, one in methods.items() if not name.startswith("_") and not hasattr(one, "__wrapped__")}
     assert unchecked == {"add_many", "close"}
+
+
+def test_the_end_of_a_bound_blocking_client_leaves_the_other_open(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def answer(*_: object, **__: object) -> Any:
+        return []
+
+    monkeypatch.setattr(MemoryClient, "_query", answer)
+    with SyncMemoryClient(settings=Settings()) as client:
+        with client.scope(user_id="alice") as bound:
+            bound.close()
+        assert client.facts(user_id="alice") == bound.facts() == []
+    for closed in (client, bound):
+        with pytest.raises(MnemologError, match="this client is closed: make a new one"):
+            closed.facts(user_id="alice")
+
+
+async def test_the_end_of_a_bound_client_leaves_the_connections_open() -> None:
+    client = OfflineClient()
+    async with client.scope(user_id="alice") as bound:
+        await bound.close()
+    assert not client._connections._closed
+    await client.close()
+    for closed in (client, bound):
+        with pytest.raises(MnemologError, match="this client is closed: make a new one"):
+            await closed.facts(user_id="alice")
+    alone = MemoryClient(settings=Settings())
+    await alone.close()
+    with pytest.raises(MnemologError, match="this client is closed"):
+        await alone.add_many([])

@@ -50,7 +50,7 @@ def test_everything_given_is_in_the_turn() -> None:
     ("changes", "words"),
     [
         ({"user_id": None}, "at least a user_id or an agent_id"),
-        ({"user_id": "*"}, "user_id"),
+        ({"user_id": "*"}, r"scope\.user_id: '\*' stands for"),
         ({"turn_id": ""}, "turn_id"),
         ({"messages": []}, "messages"),
         ({"messages": "  "}, "at least one message with content"),
