@@ -149,14 +149,11 @@ def validation_error(model: type[Versioned], error: ValidationError) -> InvalidR
     kind = model.__name__
     faults = error.errors(include_url=False)
     for fault in faults:
-        if fault["loc"] == ("schema_version",) and _is_newer(fault["input"], model.VERSION):
-            return UnsupportedVersionError(kind, fault["input"], model.VERSION)
+        version = fault["input"]
+        if fault["loc"] == ("schema_version",) and isinstance(version, int) and version > model.VERSION:
+            return UnsupportedVersionError(kind, version, model.VERSION)
     advice = model.error_advice(fault["loc"] for fault in faults)
     return InvalidRecordError(kind, "; ".join(map(_describe_fault, faults[:_MAX_FAULTS])) + advice)
-
-
-def _is_newer(version: object, known: int) -> bool:
-    return isinstance(version, int) and version > known
 
 
 def _describe_fault(fault: ErrorDetails) -> str:

@@ -71,7 +71,7 @@ async def search(
         **scope.parameters,
         "text": _storable_query(text),
         "at": at,
-        "vector": _vector_literal(vector),
+        "vector": f"[{','.join(map(str, vector.values))}]" if vector else None,
         "model": vector.model if vector else None,
         "dimensions": vector.dimensions if vector else None,
         "k": RRF_K,
@@ -89,10 +89,6 @@ def _storable_query(text: str) -> str:
     if not shown:
         raise QueryError("the text to search for is empty: say in a few words what to look for, or list the facts")
     return shown
-
-
-def _vector_literal(vector: Vector | None) -> str | None:
-    return None if vector is None else f"[{','.join(map(str, vector.values))}]"
 
 
 def _hit(mode: SearchMode, row: dict[str, Any]) -> Hit:

@@ -19,7 +19,7 @@ from mnemolog.schemas.events import (
     PendingConfirmed,
     PendingRejected,
 )
-from mnemolog.schemas.provenance import Decision, Step
+from mnemolog.schemas.provenance import Step
 
 _CONFLICT_DECIDERS: Final = ("model", "fallback")
 _SUCCESS_OUTCOMES: Final = ("facts", "no_facts", "done")
@@ -28,6 +28,7 @@ _SUCCESS_OUTCOMES: Final = ("facts", "no_facts", "done")
 def write_result(commit: Commit, texts: FactTexts | None = None) -> WriteResult:
     """Read from a commit what its turn or command did and cost; with `texts`, its trace as well. Pure."""
     events, steps = commit.events, commit.provenance.steps
+    decisions = [event.decision for event in events]
     success = commit.outcome in _SUCCESS_OUTCOMES
     stages = _stages(steps)
     return WriteResult(
@@ -43,7 +44,7 @@ def write_result(commit: Commit, texts: FactTexts | None = None) -> WriteResult:
         position=commit.origin.position,
         memories=tuple(map(_memory_of, events)),
         skipped=sum(isinstance(event, FactSkipped) for event in events),
-        conflicts=sum(_is_conflict(event.decision) for event in events),
+        conflicts=sum(one.by in _CONFLICT_DECIDERS or one.verdict is not None for one in decisions),
         facts_added=_count(map(_added_ids, events)),
         facts_updated=_count(map(_updated_ids, events)),
         facts_unchanged=_count(map(_unchanged_ids, events)),
@@ -123,10 +124,6 @@ def _deleted_ids(event: MemoryEvent) -> tuple[UUID, ...]:
 def _count(fact_ids: Iterable[tuple[UUID, ...]]) -> int:
     """How many facts these are, each once."""
     return len(set(chain.from_iterable(fact_ids)))
-
-
-def _is_conflict(decision: Decision) -> bool:
-    return decision.by in _CONFLICT_DECIDERS or decision.verdict is not None
 
 
 def end_detail(commit: Commit) -> str:

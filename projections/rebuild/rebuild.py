@@ -91,7 +91,8 @@ async def rebuild(
         if verify_only:
             await drop_schema(connection, NEXT_SCHEMA)
         else:
-            await _swap(connection, replayer, await _end_offsets(source))
+            ends = {partition: await source.end_offset(partition) for partition in await source.partitions()}
+            await _swap(connection, replayer, ends)
         return RebuildReport(
             tables=tuple(tables),
             offsets=replayer.offsets,
@@ -151,10 +152,6 @@ async def _catch_up(connection: Connection, replayer: Replayer) -> None:
         if replayer.missing_records(targets) <= BATCH:
             return
         await replayer.replay_as_projector(targets)
-
-
-async def _end_offsets(source: LogSource) -> dict[int, int]:
-    return {partition: await source.end_offset(partition) for partition in await source.partitions()}
 
 
 @asynccontextmanager

@@ -21,11 +21,8 @@ def queries(file: str) -> Mapping[str, SQL]:
     """
     text = files(__name__).joinpath(f"{file}.sql").read_text(encoding="utf-8")
     _, *parts = _QUERY_NAME.split(text)
-    return MappingProxyType(
-        {name: SQL(_without_comments(body)) for name, body in zip(parts[::2], parts[1::2], strict=True)}
-    )
-
-
-def _without_comments(query: str) -> str:
-    lines = (line.strip() for line in query.splitlines())
-    return "\n".join(line for line in lines if line and not line.startswith("--"))
+    found: dict[str, SQL] = {}
+    for name, body in zip(parts[::2], parts[1::2], strict=True):
+        lines = (line.strip() for line in body.splitlines())
+        found[name] = SQL("\n".join(line for line in lines if line and not line.startswith("--")))
+    return MappingProxyType(found)

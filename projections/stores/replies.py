@@ -58,14 +58,12 @@ class ReplyStore(Store):
         await self._run("replies_forget", lambda conn: conn.execute(self.QUERIES["forget"], parameters))
 
     async def _get(self, keys: Sequence[ReplyKey], operation: str) -> list[StoredReply]:
-        return await self._rows("get", _key_columns(keys), make=class_row(StoredReply), operation=operation)
+        columns = ("owner", "source_id", "stage", "version")
+        parameters = {name: [key[place] for key in keys] for place, name in enumerate(columns)}
+        return await self._rows("get", parameters, make=class_row(StoredReply), operation=operation)
 
 
 _COLUMNS: Final = tuple(field.name for field in fields(StoredReply))
-
-
-def _key_columns(keys: Sequence[ReplyKey]) -> dict[str, list[str]]:
-    return {name: [key[place] for key in keys] for place, name in enumerate(("owner", "source_id", "stage", "version"))}
 
 
 def _storable_text(text: str) -> str:

@@ -41,8 +41,10 @@ class DryRun:
 
     def __init__(self, settings: StreamsSettings, *, clock: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:
         self._clock = clock
+        url = settings.postgres or ""
+        options = f"{conninfo_to_dict(url).get('options') or ''} -c default_transaction_read_only=on".strip()
         self._pool = open_pool(
-            _read_only(settings.postgres or ""),
+            make_conninfo(url, options=options),
             min_size=0,
             max_size=POOL_SIZE,
             application_name=APPLICATION_NAME,
@@ -70,8 +72,3 @@ class DryRun:
             timestamp=self._clock().timestamp(),
         )
         return await self._stages.decide(record)
-
-
-def _read_only(url: str) -> str:
-    given = str(conninfo_to_dict(url).get("options") or "")
-    return make_conninfo(url, options=f"{given} -c default_transaction_read_only=on".strip())

@@ -37,7 +37,9 @@ class MatchStage:
             return next_envelope(MatchedFacts, envelope, facts=_without_candidates(envelope.facts))
         started = perf_counter()
         matched = await self.with_candidates(envelope)
-        if _candidate_bytes(matched.facts) > MAX_CANDIDATE_BYTES:
+        found = (known for fact in matched.facts for known in fact.candidates)
+        texts = (len(known.text.encode()) + len(known.excerpt.encode()) for known in found)
+        if sum(CANDIDATE_BYTES + size for size in texts) > MAX_CANDIDATE_BYTES:
             # No scope with candidates is at version 0, so the resolver looks for them itself.
             matched = matched.model_copy(update={"facts": _without_candidates(envelope.facts), "scope_version": 0})
         step = Step(stage="match", milliseconds=round((perf_counter() - started) * 1000, 3))
@@ -78,8 +80,3 @@ def _candidate_query(embedded: EmbeddedFact, thresholds: Thresholds, rules: Effe
 
 def _without_candidates(facts: Sequence[EmbeddedFact]) -> tuple[MatchedFact, ...]:
     return tuple(MatchedFact(fact=fact.fact, vector=fact.vector) for fact in facts)
-
-
-def _candidate_bytes(facts: Sequence[MatchedFact]) -> int:
-    candidates = (known for fact in facts for known in fact.candidates)
-    return sum(CANDIDATE_BYTES + len(known.text.encode()) + len(known.excerpt.encode()) for known in candidates)
