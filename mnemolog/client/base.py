@@ -89,8 +89,7 @@ class Connections:
         """The stages, made at the first dry run and kept; libraries and models are loaded in a thread."""
         async with self._lock:
             if self._dry_run is None:
-                settings = self._discovered("postgres")
-                self._dry_run = await asyncio.to_thread(_build_dry_run, settings, self._now)
+                self._dry_run = await asyncio.to_thread(_build_dry_run, self._discovered("postgres"), self._now)
                 await self._dry_run.open()
             return self._dry_run
 

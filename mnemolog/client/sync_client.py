@@ -21,6 +21,8 @@ _AsyncMethod = Callable[Concatenate[MemoryClient, P], Coroutine[Any, Any, R]]
 def _blocking(method: _AsyncMethod[P, R]) -> "Callable[Concatenate[SyncMemoryClient, P], R]":
     @wraps(method)
     def call(self: "SyncMemoryClient", /, *args: P.args, **kwargs: P.kwargs) -> R:
+        if self._loop.is_closed():
+            raise MnemologError(CLOSED)
         return self._run(method(self._client, *args, **kwargs))
 
     return call
@@ -94,7 +96,4 @@ class SyncMemoryClient:
         self.close()
 
     def _run(self, coroutine: Coroutine[Any, Any, R]) -> R:
-        if self._loop.is_closed():
-            coroutine.close()
-            raise MnemologError(CLOSED)
         return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result()
