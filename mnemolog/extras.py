@@ -16,12 +16,13 @@ PACKAGES: Final[Mapping[Extra, tuple[str, ...]]] = {
 
 def require_extras(*extras: Extra) -> None:
     """Raise `MissingExtraError` where a package of `extras` is not installed; nothing is imported."""
-    missing = {
-        extra: [name for name in PACKAGES[extra] if name not in sys.modules and find_spec(name) is None]
-        for extra in extras
-    }
+    missing = {extra: [name for name in PACKAGES[extra] if not _is_installed(name)] for extra in extras}
     lacking = sorted(extra for extra, names in missing.items() if names)
     if lacking:
         from mnemolog.errors import MissingExtraError  # noqa: PLC0415 - loads pydantic
 
         raise MissingExtraError(lacking, sorted({name for names in missing.values() for name in names}))
+
+
+def _is_installed(name: str) -> bool:
+    return name in sys.modules or find_spec(name) is not None

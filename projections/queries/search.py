@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
 from psycopg import AsyncConnection
 from psycopg.rows import TupleRow
@@ -80,7 +80,11 @@ async def search(
         "limit": limit,
     }
     mode: SearchMode = "hybrid" if vector else "lexical"
-    return [_hit(mode, row) for row in await fetch_rows(conn, dict, read_query("search", "hybrid"), parameters)]
+    hits: list[Hit] = []
+    for row in await fetch_rows(conn, dict, read_query("search", "hybrid"), parameters):
+        score = Score(mode=mode, **{name: row.pop(name) for name in _SCORE_COLUMNS})
+        hits.append(Hit(fact=Fact(**row), score=score))
+    return hits
 
 
 def _storable_query(text: str) -> str:
@@ -89,11 +93,6 @@ def _storable_query(text: str) -> str:
     if not shown:
         raise QueryError("the text to search for is empty: say in a few words what to look for, or list the facts")
     return shown
-
-
-def _hit(mode: SearchMode, row: dict[str, Any]) -> Hit:
-    score = Score(mode=mode, **{name: row.pop(name) for name in _SCORE_COLUMNS})
-    return Hit(fact=Fact(**row), score=score)
 
 
 _SCORE_COLUMNS: Final = ("total", "vector_rank", "similarity", "vector_part", "text_rank", "text_score", "text_part")

@@ -206,24 +206,20 @@ def merge_changes(parts: Iterable[Changes]) -> Changes:
     settlements = {settled.fact_id: settled for settled in every.settlements}
     return replace(
         every,
-        facts=tuple(_with_final_state(row, updates) for row in every.facts),
+        facts=tuple(
+            replace(row, state=updates.pop(row.fact.fact_id).state) if row.fact.fact_id in updates else row
+            for row in every.facts
+        ),
         updates=tuple(updates.values()),  # those that no new row has taken up
-        pending=tuple(_with_settlement(row, settlements) for row in every.pending),
+        pending=tuple(
+            replace(row, settlement_row=settlements.pop(row.event.fact.fact_id, row.settlement_row))
+            for row in every.pending
+        ),
         settlements=tuple(settlements.values()),
         undone=tuple({row.event_id: row for row in every.undone}.values()),
         policies=tuple({row.scope: row for row in every.policies}.values()),
         scope_increments=_sum_increments(every.scope_increments),
     )
-
-
-def _with_final_state(row: FactRow, updates: dict[UUID, KnownFact]) -> FactRow:
-    changed = updates.pop(row.fact.fact_id, None)
-    return replace(row, state=changed.state) if changed else row
-
-
-def _with_settlement(row: PendingRow, settlements: dict[UUID, SettlementRow]) -> PendingRow:
-    settled = settlements.pop(row.event.fact.fact_id, None)
-    return replace(row, settlement_row=settled) if settled else row
 
 
 def _sum_increments(steps: Iterable[ScopeIncrement]) -> tuple[ScopeIncrement, ...]:

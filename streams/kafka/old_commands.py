@@ -40,9 +40,8 @@ async def drain_old_commands(bootstrap: str, *, prefix: str = "", forward: bool 
         if count and not forward:
             raise UnreadCommands(count, topic)
         if count:
-            await _require_empty_group(consumer, unread)
-            log.warning("old_commands_forwarded", count=count, topic=topic)
             await _forward(consumer, unread, bootstrap, topic_name(CONVERSATION_TURNS, prefix), headers)
+            log.warning("old_commands_forwarded", count=count, topic=topic)
     finally:
         await consumer.stop()
     return count
@@ -54,18 +53,15 @@ async def _unread_ranges(consumer: Any, places: list[Any]) -> dict[Any, tuple[in
     return {place: (start, ends[place]) for place, start in starts.items() if start < ends[place]}
 
 
-async def _require_empty_group(consumer: Any, unread: dict[Any, tuple[int, int]]) -> None:
-    try:
+async def _forward(
+    consumer: Any, unread: dict[Any, tuple[int, int]], bootstrap: str, topic: str, headers: Headers
+) -> None:
+    try:  # a commit from outside is refused while the group has members
         await consumer.commit({place: start for place, (start, _) in unread.items()})
     except KafkaError as error:
         raise StartRefused(
             f"cannot forward the commands of {OLD_TOPIC} while a stage `extract` runs: stop all workers, then try again"
         ) from error
-
-
-async def _forward(
-    consumer: Any, unread: dict[Any, tuple[int, int]], bootstrap: str, topic: str, headers: Headers
-) -> None:
     async with AIOKafkaProducer(bootstrap_servers=bootstrap, acks="all", enable_idempotence=True) as producer:
         for place, (start, end) in unread.items():
             consumer.seek(place, start)

@@ -71,8 +71,11 @@ class Sender:
             log.warning("send_retried", topic=topic, failures=failures, error=repr(error))
             metrics.SEND_RETRIES.labels(topic=topic).inc()
 
+        def is_temporary(error: BaseException) -> bool:
+            return isinstance(error, KafkaError) and (error.retriable or isinstance(error, KafkaTimeoutError))
+
         try:
-            sent = await retry_while(_is_temporary, send_once, delay=self._delay, on_retry=on_retry, sleep=self._sleep)
+            sent = await retry_while(is_temporary, send_once, delay=self._delay, on_retry=on_retry, sleep=self._sleep)
         except (MessageSizeTooLargeError, RecordTooLargeError) as error:
             raise RecordTooLarge(f"{topic} refused a record as too large: {error}") from error
         except KafkaError as error:
@@ -88,7 +91,3 @@ class Sender:
             raise RecordTooLarge(
                 f"a record of {size} bytes does not fit into {topic}, which takes {limit}: dead-letter its origin"
             )
-
-
-def _is_temporary(error: BaseException) -> bool:
-    return isinstance(error, KafkaError) and (error.retriable or isinstance(error, KafkaTimeoutError))

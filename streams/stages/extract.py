@@ -39,7 +39,9 @@ class ParsedSource:
 def parse_source(record: KafkaRecord, *, max_bytes: int, command_token: SecretStr | None = None) -> ParsedSource:
     """Parse a turn of at most `max_bytes`, or a command, which must have the `command_token` where one is given."""
     parsed = parse_record(record.value, position=record.position, max_turn_bytes=max_bytes)
-    if parsed.kind == "command" and not _has_token(record, command_token):
+    expected = command_token.get_secret_value().encode() if command_token else None
+    sent = dict(record.headers).get(COMMAND_TOKEN_HEADER, b"")
+    if parsed.kind == "command" and expected is not None and not hmac.compare_digest(sent, expected):
         command_id = parsed.source_id if isinstance(parsed, Refusal) else parsed.command_id
         parsed = Refusal(
             source_id=record.position,  # the command's id stays free for whoever has the token
@@ -50,11 +52,6 @@ def parse_source(record: KafkaRecord, *, max_bytes: int, command_token: SecretSt
             kind="command",
         )
     return ParsedSource(new_envelope(record, parsed), parsed)
-
-
-def _has_token(record: KafkaRecord, token: SecretStr | None) -> bool:
-    sent = dict(record.headers).get(COMMAND_TOKEN_HEADER, b"")
-    return token is None or hmac.compare_digest(sent, token.get_secret_value().encode())
 
 
 class ExtractStage:
