@@ -54,7 +54,7 @@ async def test_a_log_that_lost_its_beginning_is_a_gap(bootstrap: str, topic_suff
         await admin.delete_records({place: RecordsToDelete(before_offset=20)})
     finally:
         await admin.close()
-    with pytest.raises(LogGapError, match="goes on at offset 20, the tables expect 7"):
+    with pytest.raises(LogGapError, match="continues at offset 20, the tables expect 7"):
         await read(KafkaLogReader(bootstrap, prefix=topic_suffix), 7, RECORDS)
 
 
