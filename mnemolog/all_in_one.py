@@ -44,9 +44,20 @@ async def run_all_in_one(
         async with AsyncExitStack() as held:
             running, stack = await held.enter_async_context(_servers(settings, stop, progress, test=test))
             await cancel_on_stop(stop, create_topics_and_tables(running))
-            await _run_stages(
-                running, stack, stop, _ready_callback(running, held, announce, embedded=stack is not None)
-            )
+
+            def on_ready(report: WorkerReport) -> None:
+                addresses = ServerAddresses(
+                    kafka=running.kafka or "",
+                    postgres=running.postgres or "",
+                    topic_prefix=running.topic_prefix,
+                    metrics_url=report.metrics_url,
+                    pid=os.getpid(),
+                )
+                if stack:
+                    held.enter_context(discovery_file(running.data_dir, addresses))
+                announce(addresses)
+
+            await _run_stages(running, stack, stop, on_ready)
     except StopRequested:
         return
 
@@ -81,24 +92,6 @@ def _embedded_settings(settings: Settings, stack: EmbeddedStack) -> Settings:
     if "metrics_port" not in settings.model_fields_set and not is_free(settings.metrics_port):
         update["metrics_port"] = 0
     return settings.model_copy(update=update)
-
-
-def _ready_callback(
-    settings: Settings, held: AsyncExitStack, announce: Callable[[ServerAddresses], None], *, embedded: bool
-) -> Callable[[WorkerReport], None]:
-    def on_ready(report: WorkerReport) -> None:
-        connection = ServerAddresses(
-            kafka=settings.kafka or "",
-            postgres=settings.postgres or "",
-            topic_prefix=settings.topic_prefix,
-            metrics_url=report.metrics_url,
-            pid=os.getpid(),
-        )
-        if embedded:
-            held.enter_context(discovery_file(settings.data_dir, connection))
-        announce(connection)
-
-    return on_ready
 
 
 async def _run_stages(

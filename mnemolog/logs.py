@@ -18,13 +18,12 @@ def configure_logs(level: LogLevel, log_format: LogFormat) -> None:
         structlog.processors.TimeStamper(fmt="iso"),
     ]
     # Plain tracebacks: others show local variables, which hold texts of users.
-    renderer: list[structlog.typing.Processor] = (
-        [structlog.processors.format_exc_info, structlog.processors.JSONRenderer()]
-        if log_format == "json"
-        else [
-            structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty(), exception_formatter=structlog.dev.plain_traceback)
-        ]
-    )
+    plain = structlog.dev.plain_traceback
+    renderer: list[structlog.typing.Processor] = [
+        structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty(), exception_formatter=plain)
+    ]
+    if log_format == "json":
+        renderer = [structlog.processors.format_exc_info, structlog.processors.JSONRenderer()]
     structlog.configure(
         processors=[*shared, *renderer],
         wrapper_class=structlog.make_filtering_bound_logger(level),

@@ -36,9 +36,13 @@ def load_settings(**overrides: Any) -> Settings:
     try:
         return Settings(**overrides)
     except ValidationError as error:
-        raise SettingsError(_describe(error)) from error
-    except UnreadableError as error:
-        raise SettingsError(_describe_unreadable(error)) from error
+        faults = error.errors(include_url=False, include_input=False)
+        words = [_describe(fault["loc"], fault["msg"].removeprefix("Value error, ")) for fault in faults]
+        raise SettingsError("; ".join(words)) from error
+    except UnreadableError as error:  # a list that is not JSON: Pydantic says in its message alone which one
+        field = re.search(r'field "(\w+)"', str(error))
+        name = PREFIX + field[1].upper() if field else "a setting"
+        raise SettingsError(f'{name} is not valid JSON: write a list as ["one", "two"]') from error
 
 
 def _refuse_misspelt(environment: Iterable[str]) -> None:
@@ -69,12 +73,7 @@ def _edits_between(one: str, other: str) -> int:
     return last[-1]
 
 
-def _describe(error: ValidationError) -> str:
-    faults = error.errors(include_url=False, include_input=False)
-    return "; ".join(_describe_one(fault["loc"], fault["msg"].removeprefix("Value error, ")) for fault in faults)
-
-
-def _describe_one(place: tuple[int | str, ...], message: str) -> str:
+def _describe(place: tuple[int | str, ...], message: str) -> str:
     """One fault with its setting; where several do not go together, the message names them."""
     if not place:
         return message
@@ -83,10 +82,3 @@ def _describe_one(place: tuple[int | str, ...], message: str) -> str:
         service = name.removesuffix("_PORT").replace("_", "-").lower()
         message += f" (set by Kubernetes for a Service {service}? Give the pod `enableServiceLinks: false`)"
     return f"{name}: {message}"
-
-
-def _describe_unreadable(error: UnreadableError) -> str:
-    """A list that is not JSON: Pydantic says in its message alone which one."""
-    field = re.search(r'field "(\w+)"', str(error))
-    name = PREFIX + field[1].upper() if field else "a setting"
-    return f'{name} is not valid JSON: write a list as ["one", "two"]'

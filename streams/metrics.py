@@ -77,10 +77,7 @@ REPROMPTS: Final = CATALOGUE.counter(
     "mnemolog_reprompts", "questions asked again because the reply was invalid", labels=("purpose",)
 )
 FACTS_DROPPED: Final = CATALOGUE.counter(
-    "mnemolog_facts_dropped",
-    "extracted statements dropped before the decision",
-    unit="facts",
-    labels=("reason",),
+    "mnemolog_facts_dropped", "extracted statements dropped before the decision", unit="facts", labels=("reason",)
 )
 UNRESOLVED: Final = CATALOGUE.counter(
     "mnemolog_unresolved",

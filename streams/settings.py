@@ -24,10 +24,7 @@ class StreamsSettings(PostgresSettings):
     kafka: str | None = Field(default=None, description="host:port of Kafka; without it `mnemolog up` starts its own")
     topic_prefix: str = Field(default="", pattern=r"^[a-zA-Z0-9._-]*$", description="put before every topic and group")
     partitions: int = Field(
-        default=12,
-        ge=1,
-        le=1000,
-        description="partitions of every topic; cannot be changed later (`up` uses 4)",
+        default=12, ge=1, le=1000, description="partitions of every topic; cannot be changed later (`up` uses 4)"
     )
     replication_factor: int = Field(default=1, ge=1, le=9, description="copies of every new topic; 3 in production")
     compression: Literal["zstd", "lz4", "gzip", "snappy", "none"] = Field(
@@ -123,10 +120,7 @@ class StreamsSettings(PostgresSettings):
 
     metrics_host: str = Field(default="127.0.0.1", description="address of the worker's /metrics and /health")
     metrics_port: int = Field(
-        default=9464,
-        ge=0,
-        le=65535,
-        description="their port; 0 takes a free one, as `up` does if it is taken",
+        default=9464, ge=0, le=65535, description="their port; 0 takes a free one, as `up` does if it is taken"
     )
     log_level: Literal["debug", "info", "warning", "error"] = Field(
         default="info", description="lowest level logged (`warning` in `up`)"

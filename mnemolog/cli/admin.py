@@ -1,20 +1,25 @@
-"""Commands of operators: rebuild, audit, migrate, topics."""
+"""Commands of operators: rebuild, audit, migrate, topics, settings."""
 
-from typing import TYPE_CHECKING, Annotated, Literal
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+from urllib.parse import urlsplit
 
 import typer
 
 from mnemolog.cli import options
 from mnemolog.cli.errors import FAILED
 from mnemolog.cli.output import ProgressBars, cell, escape, print_result, print_table, stdout
-from mnemolog.cli.runtime import discovered_settings, run_async
+from mnemolog.cli.runtime import cli_settings, discovered_settings, run_async
 
 if TYPE_CHECKING:
     from mnemolog.projections.queries.audit import Audit
     from mnemolog.projections.rebuild.rebuild import RebuildReport
+    from mnemolog.settings import Settings
     from mnemolog.streams.kafka.admin import TopicState
 
 _DIGEST_CHARACTERS = 12
+_HIDDEN = "********"
 
 
 def audit(*, as_json: options.AsJson = False) -> None:
@@ -50,17 +55,11 @@ def rebuild(
 
 def show_rebuild(report: "RebuildReport") -> None:
     """Show both digests of every table."""
-    rows = [
-        (
-            one.table,
-            one.live_rows,
-            one.live_digest[:_DIGEST_CHARACTERS],
-            one.rebuilt_rows,
-            one.rebuilt_digest[:_DIGEST_CHARACTERS],
-            "equal" if one.equal else f"{one.differing} rows differ",
-        )
-        for one in report.tables
-    ]
+    rows = []
+    for one in report.tables:
+        live, rebuilt = (digest[:_DIGEST_CHARACTERS] for digest in (one.live_digest, one.rebuilt_digest))
+        found = "equal" if one.equal else f"{one.differing} rows differ"
+        rows.append((one.table, one.live_rows, live, one.rebuilt_rows, rebuilt, found))
     print_table("live and rebuilt", ("table", "rows", "live", "rows", "rebuilt", ""), rows)
 
 
@@ -85,8 +84,7 @@ def topics(
     *,
     create: Annotated[bool, typer.Option("--create", help="create those that are missing")] = False,
     forward_commands: Annotated[
-        bool,
-        typer.Option("--forward-commands", help="append unread commands of memory_commands to conversation_turns"),
+        bool, typer.Option("--forward-commands", help="append unread commands of memory_commands to conversation_turns")
     ] = False,
     as_json: options.AsJson = False,
 ) -> None:
@@ -116,3 +114,48 @@ def _show_topics(states: "list[TopicState]") -> None:
     ]
     columns = ("topic", "partitions", "records", "retention", "producers", "consumers")
     print_table(f"{len(rows)} topics", columns, rows)
+
+
+def settings(*, as_json: options.AsJson = False) -> None:
+    """List every setting with its value, its default and its meaning. A wrong one is named (exit code 2)."""
+    rows = list(rows_of(cli_settings()))
+    cells = [(row.variable, row.value, row.default, row.meaning) for row in rows]
+    columns = ("variable", "value", "default", "meaning")
+    print_result(rows, lambda _: print_table(f"{len(rows)} settings", columns, cells), as_json=as_json)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SettingRow:
+    """One setting; secrets are hidden."""
+
+    variable: str
+    value: str | None
+    default: str | None
+    is_set: bool
+    meaning: str
+
+
+def rows_of(known: "Settings") -> Iterator[SettingRow]:
+    """Every setting in the order of the documentation."""
+    from mnemolog.settings import PREFIX  # noqa: PLC0415 - loads pydantic
+
+    for name, field in type(known).model_fields.items():
+        yield SettingRow(
+            variable=PREFIX + name.upper(),
+            value=_shown(getattr(known, name)),
+            default=_shown(field.default),
+            is_set=name in known.model_fields_set,
+            meaning=field.description or "",
+        )
+
+
+def _shown(value: Any) -> str | None:
+    match value:
+        case None | "":
+            return None
+        case str() if "://" in value and (password := urlsplit(value).password):
+            return value.replace(f":{password}@", f":{_HIDDEN}@")
+        case tuple():
+            return ", ".join(map(str, value))
+        case _:
+            return str(value)  # a SecretStr shows asterisks

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import typer
 
-from mnemolog.cli import admin, commands, dry_run, explain, policies, publish, read, servers, settings
+from mnemolog.cli import admin, commands, policies, publish, read, servers
 from mnemolog.cli.errors import print_error
 
 app = typer.Typer(
@@ -20,16 +20,16 @@ for command in (
     servers.demo,
     servers.worker,
     publish.publish,
-    dry_run.dry_run,
+    read.dry_run,
     read.status,
     read.search,
     read.facts,
     read.as_of,
     read.profile,
-    explain.history,
-    explain.explain,
-    explain.why_not,
-    explain.diff,
+    read.history,
+    read.explain,
+    read.why_not,
+    read.diff,
     read.pending,
     read.unresolved,
     read.quality,
@@ -46,7 +46,7 @@ for command in (
     admin.audit,
     admin.migrate,
     admin.topics,
-    settings.settings,
+    admin.settings,
 ):
     app.command()(command)
 app.add_typer(policies.policy, name="policy")

@@ -18,11 +18,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 
-FactIdArgument = Annotated[UUID, typer.Argument(help="the id of the fact", show_default=False)]
-FactIdsArgument = Annotated[list[UUID], typer.Argument(help="ids of facts: all change, or none", show_default=False)]
-Text = Annotated[str, typer.Argument(help="the new text", show_default=False)]
-Key = Annotated[str | None, typer.Option("--key", help="key of the fact, such as home_city", show_default=False)]
-Value = Annotated[str | None, typer.Option("--value", help="value of the key", show_default=False)]
+FactIdArgument = Annotated[UUID, typer.Argument(help="the id of the fact")]
+FactIdsArgument = Annotated[list[UUID], typer.Argument(help="ids of facts: all change, or none")]
+Text = Annotated[str, typer.Argument(help="the new text")]
+Key = Annotated[str | None, typer.Option("--key", help="key of the fact, such as home_city")]
+Value = Annotated[str | None, typer.Option("--value", help="value of the key")]
 Action = Literal["keep_both", "keep_old", "replace", "contradict", "merge"]
 
 
@@ -62,9 +62,7 @@ def correct(
     text: Text,
     key: Key = None,
     value: Value = None,
-    ended: Annotated[
-        datetime | None, time_option("--ended", "until when the old text was true; without it, it never was")
-    ] = None,
+    ended: Annotated[datetime | None, time_option("until when the old text was true; without it, it never was")] = None,
 ) -> Change:
     """Correct a fact; only a human can change it afterwards."""
     return lambda client: client.correct(fact_id, text, key=key, value=value, ended_at=ended)
@@ -79,10 +77,8 @@ def delete(*, fact_ids: FactIdsArgument) -> Change:
 @change_command(ANY_SCOPE)
 def delete_all(
     *,
-    key: Annotated[str | None, typer.Option("--key", help="only facts of this key", show_default=False)] = None,
-    category: Annotated[
-        str | None, typer.Option("--category", help="only of this category", show_default=False)
-    ] = None,
+    key: Annotated[str | None, typer.Option(help="only facts of this key")] = None,
+    category: Annotated[str | None, typer.Option(help="only of this category")] = None,
     yes: Annotated[bool, typer.Option("--yes", help="confirm")] = False,
 ) -> Change:
     """Delete all facts of a scope, or those of a key or category. '*' or '**' does it in every scope that has any."""
@@ -107,9 +103,9 @@ def reject(*, fact_ids: FactIdsArgument) -> Change:
 def resolve(
     *,
     fact_id: FactIdArgument,
-    action: Annotated[Action, typer.Argument(help="what to do with the conflicting facts", show_default=False)],
-    target: Annotated[list[UUID] | None, typer.Option("--target", help="a conflicting fact; all unless given")] = None,
-    text: Annotated[str | None, typer.Option("--text", help="the text of a merge", show_default=False)] = None,
+    action: Annotated[Action, typer.Argument(help="what to do with the conflicting facts")],
+    target: Annotated[list[UUID] | None, typer.Option(help="a conflicting fact; all unless given")] = None,
+    text: Annotated[str | None, typer.Option(help="the text of a merge")] = None,
 ) -> Change:
     """Resolve the conflict of an unresolved fact (`mnemolog unresolved` lists them)."""
     return lambda client: client.resolve(fact_id, action, targets=target or (), text=text)
@@ -118,16 +114,12 @@ def resolve(
 @change_command(ANY_SCOPE)
 def undo(
     *,
-    event: Annotated[UUID | None, typer.Option("--event", help="one event", show_default=False)] = None,
-    turn: Annotated[
-        str | None, typer.Option("--turn", help="all changes of this turn or command", show_default=False)
-    ] = None,
-    model: Annotated[str | None, typer.Option("--model", help="what this model decided", show_default=False)] = None,
-    prompt: Annotated[
-        str | None, typer.Option("--prompt-version", help="what was decided under it", show_default=False)
-    ] = None,
-    since: Annotated[datetime | None, time_option("--since", "for a model or prompt version: from this time")] = None,
-    until: Annotated[datetime | None, time_option("--until", "up to this time; now unless given")] = None,
+    event: Annotated[UUID | None, typer.Option(help="one event")] = None,
+    turn: Annotated[str | None, typer.Option(help="all changes of this turn or command")] = None,
+    model: Annotated[str | None, typer.Option(help="what this model decided")] = None,
+    prompt: Annotated[str | None, typer.Option("--prompt-version", help="what was decided under it")] = None,
+    since: Annotated[datetime | None, time_option("for a model or prompt version: from this time")] = None,
+    until: Annotated[datetime | None, time_option("up to this time; now unless given")] = None,
     cascade: Annotated[bool, typer.Option("--cascade", help="undo later decisions that build on it too")] = False,
 ) -> Change:
     """Undo an event, a turn, a command (also an undo), or all that a model or prompt version decided.

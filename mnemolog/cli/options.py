@@ -22,11 +22,9 @@ Query = Callable[["MemoryClient"], Awaitable[Any]]
 Change = Callable[["MemoryClient"], "Awaitable[CommandReceipt | list[CommandReceipt]]"]
 
 AsJson = Annotated[bool, typer.Option("--json", help="write JSON instead of tables")]
-Tenant = Annotated[str | None, typer.Option("--tenant", help="MNEMOLOG_TENANT unless given", show_default=False)]
+Tenant = Annotated[str | None, typer.Option("--tenant", help="MNEMOLOG_TENANT unless given")]
 Wait = Annotated[float, typer.Option("--wait", min=0, help="seconds to wait for the result; 0: do not wait")]
-Actor = Annotated[
-    str | None, typer.Option("--actor", help="who sends the command (free text, stored)", show_default=False)
-]
+Actor = Annotated[str | None, typer.Option("--actor", help="who sends the command (free text, stored)")]
 _FLAGS: Final = {"user_id": ("--user", "-u"), "agent_id": ("--agent",), "app_id": ("--app",), "run_id": ("--run",)}
 
 
@@ -50,9 +48,9 @@ def parse_time(text: str) -> datetime:
     return time if time.tzinfo else time.replace(tzinfo=UTC)
 
 
-def time_option(flag: str, meaning: str) -> Any:
+def time_option(meaning: str, *flags: str) -> Any:
     """An option that takes a day or a time."""
-    return typer.Option(flag, parser=parse_time, metavar="TIME", help=meaning, show_default=False)
+    return typer.Option(*flags, parser=parse_time, metavar="TIME", help=meaning)
 
 
 def query_command(
@@ -71,9 +69,7 @@ def query_command(
     return lambda build: _command(build, execute, {**ids, "tenant": (Tenant, None), "as_json": (AsJson, False)})
 
 
-def change_command(
-    scope: Mapping[str, Any] = EXACT_SCOPE,
-) -> Callable[[Callable[..., Change]], Callable[..., None]]:
+def change_command(scope: Mapping[str, Any] = EXACT_SCOPE) -> Callable[[Callable[..., Change]], Callable[..., None]]:
     """Make a command of a function that returns a change of memory: publish it, wait for its end and show that.
 
     The exit code is 1 where the change was rejected or failed.

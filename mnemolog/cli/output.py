@@ -5,6 +5,7 @@ import shutil
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
@@ -21,12 +22,13 @@ _WIDTH = 160  # of output that goes to no terminal, where rich would take 80
 _MAX_CELL_CHARACTERS = 500  # characters of a cell: a raw store keeps messages of any length; JSON shows all of them
 
 
-def stdout() -> Console:
-    return _console(stderr=False)
+def _console(*, stderr: bool) -> Console:
+    console = Console(stderr=stderr, highlight=False)
+    return console if console.is_terminal else Console(stderr=stderr, highlight=False, width=_WIDTH)
 
 
-def stderr() -> Console:
-    return _console(stderr=True)
+stdout = partial(_console, stderr=False)
+stderr = partial(_console, stderr=True)
 
 
 def print_json(document: object) -> None:
@@ -90,11 +92,6 @@ def without_control_characters(text: str) -> str:
 def escape(text: str) -> str:
     """The same for rich: markup in it is shown as it is."""
     return markup.escape(without_control_characters(text))
-
-
-def _console(*, stderr: bool) -> Console:
-    console = Console(stderr=stderr, highlight=False)
-    return console if console.is_terminal else Console(stderr=stderr, highlight=False, width=_WIDTH)
 
 
 def _json_default(value: Any) -> object:

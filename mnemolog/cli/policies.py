@@ -14,19 +14,15 @@ policy = typer.Typer(help="Show or set the policy of a tenant or scope.", no_arg
 
 
 def _option(meaning: str, *, low: float | None = None, high: float | None = None) -> Any:
-    return typer.Option(help=meaning, show_default=False, min=low, max=high)
+    return typer.Option(help=meaning, min=low, max=high)
 
 
 @policy.command("set")
 @change_command()
 def set_policy(
     *,
-    add_only: Annotated[
-        bool | None, typer.Option("--add-only/--no-add-only", help="never change or end a fact", show_default=False)
-    ] = None,
-    confidence: Annotated[
-        str | None, typer.Option("--confidence", help="`standard`, or `cautious`: .40 for all", show_default=False)
-    ] = None,
+    add_only: Annotated[bool | None, _option("never change or end a fact")] = None,
+    confidence: Annotated[str | None, _option("`standard`, or `cautious`: .40 for all")] = None,
     confirm_below: Annotated[
         float | None, _option("below this confidence a risky overwrite waits", low=0, high=1)
     ] = None,
@@ -37,15 +33,9 @@ def set_policy(
     turns_per_minute: Annotated[int | None, _option("the most turns in a minute", low=0)] = None,
     bytes_per_turn: Annotated[int | None, _option("the most bytes of one turn", low=0)] = None,
     tokens_per_day: Annotated[int | None, _option("the most tokens in a day (UTC)", low=0)] = None,
-    note: Annotated[str | None, typer.Option(help="why (free text, stored)", show_default=False)] = None,
+    note: Annotated[str | None, _option("why (free text, stored)")] = None,
 ) -> Change:
     """Set the policy of a tenant, or of the scope that is given; rules that are not given are unset."""
-    limits = {
-        "active_facts": active_facts,
-        "turns_per_minute": turns_per_minute,
-        "bytes_per_turn": bytes_per_turn,
-        "tokens_per_day": tokens_per_day,
-    }
     rules: dict[str, Any] = {
         "add_only": add_only,
         "confidence": confidence,
@@ -53,7 +43,12 @@ def set_policy(
         "high_risk": high_risk or None,
         "single_valued": single_valued or None,
         "min_importance": min_importance,
-        "limits": limits,
+        "limits": {
+            "active_facts": active_facts,
+            "turns_per_minute": turns_per_minute,
+            "bytes_per_turn": bytes_per_turn,
+            "tokens_per_day": tokens_per_day,
+        },
         "note": note,
     }
     return lambda client: client.set_policy(rules)

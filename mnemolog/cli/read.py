@@ -1,16 +1,16 @@
-"""Commands that read what is known: status, search, facts, as-of, profile, pending, unresolved, quality."""
+"""Commands that read: what is known, where it comes from, and what storing a text would do."""
 
+import json
 from datetime import datetime
-from typing import Annotated
+from typing import Annotated, Any, Literal
+from uuid import UUID
 
 import typer
 
 from mnemolog.cli import results
 from mnemolog.cli.options import EXACT_SCOPE, Query, query_command, time_option
 
-TurnOwner = Annotated[
-    str | None, typer.Option("--user", "-u", help="user id, if several users have this turn id", show_default=False)
-]
+TurnOwner = Annotated[str | None, typer.Option("--user", "-u", help="user id, if several users have this turn id")]
 
 
 @query_command(results.show_status, scope={})
@@ -18,10 +18,8 @@ def status(
     *,
     turn_id: Annotated[str, typer.Argument(help="the turn or command, or topic/partition/offset of an invalid record")],
     user: TurnOwner = None,
-    wait: Annotated[float, typer.Option("--wait", min=0, help="seconds to wait for the result")] = 0,
-    attempt: Annotated[
-        int, typer.Option("--attempt", min=1, help="which attempt, for a turn that was published again")
-    ] = 1,
+    wait: Annotated[float, typer.Option(min=0, help="seconds to wait for the result")] = 0,
+    attempt: Annotated[int, typer.Option(min=1, help="which attempt, for a turn that was published again")] = 1,
     verbose: Annotated[
         bool, typer.Option("--verbose", "-v", help="also show the trace and the cost of each stage")
     ] = False,
@@ -51,9 +49,9 @@ def facts(*, all_versions: Annotated[bool, typer.Option("--all", help="include a
 @query_command(results.show_facts)
 def as_of(
     *,
-    believed_at: Annotated[datetime, time_option("--believed", "what was known at this time: a day, or ISO 8601")],
+    believed_at: Annotated[datetime, time_option("what was known at this time: a day, or ISO 8601", "--believed")],
     true_at: Annotated[
-        datetime | None, time_option("--true", "what was true at this time; the same unless given")
+        datetime | None, time_option("what was true at this time; the same unless given", "--true")
     ] = None,
 ) -> Query:
     """List the facts known at one time as true at another."""
@@ -81,8 +79,65 @@ def unresolved() -> Query:
 @query_command(results.show_quality, default_id="**")
 def quality(
     *,
-    since: Annotated[datetime | None, time_option("--since", "a day, or ISO 8601; 30 days ago unless given")] = None,
-    until: Annotated[datetime | None, time_option("--until", "the same; now unless given")] = None,
+    since: Annotated[datetime | None, time_option("a day, or ISO 8601; 30 days ago unless given")] = None,
+    until: Annotated[datetime | None, time_option("the same; now unless given")] = None,
 ) -> Query:
     """Show how often memory was overwritten, how often wrongly, and what is pending."""
     return lambda client: client.quality(since, until)
+
+
+@query_command(results.show_history, scope={})
+def history(*, fact_id: Annotated[UUID, typer.Argument(help="any version of the fact")]) -> Query:
+    """Show a fact's versions, and every event that made or touched them, with the reasons."""
+    return lambda client: client.history(fact_id)
+
+
+@query_command(results.show_explanation, scope={})
+def explain(*, fact_id: Annotated[UUID, typer.Argument(help="the fact")]) -> Query:
+    """Explain a fact: where it comes from, how it was extracted and decided, and what happened to it since."""
+    return lambda client: client.explain(fact_id)
+
+
+@query_command(results.show_why_not, scope={})
+def why_not(*, turn_id: Annotated[str, typer.Argument(help="the turn")], user: TurnOwner = None) -> Query:
+    """Show which statements of a turn were not stored, and why."""
+    return lambda client: client.why_not(turn_id, user_id=user)
+
+
+@query_command(results.show_diff)
+def diff(
+    *,
+    since: Annotated[datetime, time_option("a day, or ISO 8601; UTC unless it names a zone")],
+    until: Annotated[datetime | None, time_option("the same; now unless given")] = None,
+    axis: Annotated[
+        Literal["believed", "true"],
+        typer.Option(help="order changes by decision time (believed) or by the time they became true (true)"),
+    ] = "believed",
+) -> Query:
+    """Show what changed between two times, and what was known at the end and not at the start."""
+    return lambda client: client.diff(since, until, axis=axis)
+
+
+@query_command(results.show_status, scope=EXACT_SCOPE)
+def dry_run(
+    *,
+    text: Annotated[str, typer.Argument(help="what a user says")],
+    at: Annotated[datetime | None, time_option("when it was said: a day, or ISO 8601")] = None,
+    speaker: Annotated[str | None, typer.Option(help="the user's name")] = None,
+    raw: Annotated[bool, typer.Option("--raw", help="store the text as it is, without a model")] = False,
+    override: Annotated[list[str] | None, typer.Option(help="name=value, for this turn; several times")] = None,
+) -> Query:
+    """Show what storing a text would do and cost. Nothing is stored."""
+    overrides = dict(map(_override, override or []))
+    return lambda client: client.dry_run(text, occurred_at=at, speaker=speaker, infer=not raw, overrides=overrides)
+
+
+def _override(text: str) -> tuple[str, Any]:
+    """`conflict=0.5` is a number, `add_only=true` a truth value, and what is neither is text."""
+    name, sign, value = text.partition("=")
+    if not sign:
+        raise typer.BadParameter(f"{text!r} is not a valid override: write name=value")
+    try:
+        return name, json.loads(value)
+    except ValueError:
+        return name, value

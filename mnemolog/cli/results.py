@@ -44,12 +44,11 @@ def show_status(result: "WriteResult") -> None:
         f"{result.tokens.total} tokens, {cell(result.duration_ms)} ms"
     )
     if result.trace is not None:
-        _show_stages(result)
-        _show_trace(result.trace)
+        _show_trace(result, result.trace)
 
 
-def _show_stages(result: "WriteResult") -> None:
-    rows = [
+def _show_trace(result: "WriteResult", trace: "Trace") -> None:
+    costs = [
         (
             stage.stage,
             f"{stage.milliseconds:.1f}",
@@ -60,22 +59,17 @@ def _show_stages(result: "WriteResult") -> None:
         )
         for stage in result.stages
     ]
-    print_table("cost by stage", ("stage", "ms", "LLM", "embedding", "tokens", "model, prompt"), rows)
-
-
-def _show_trace(trace: "Trace") -> None:
-    rows = [(one.event, stacked(one.statement, *_candidates(one)), stacked(*_reasons(one))) for one in trace.decisions]
+    print_table("cost by stage", ("stage", "ms", "LLM", "embedding", "tokens", "model, prompt"), costs)
+    rows = []
+    for one in trace.decisions:
+        candidates = (f"{known.similarity:.3f} {known.text or known.fact_id}" for known in one.retrieved)
+        rows.append((one.event, stacked(one.statement, *candidates), stacked(*_reasons(one))))
     print_table("decisions", ("event", "statement, candidates", "decided by, reason"), rows)
     if trace.reprompts:
         print_table("re-prompts", ("stage", "complaint"), [(one.stage, one.complaint) for one in trace.reprompts])
     if trace.omitted:
         omitted = [(one.stage, one.text, stacked(one.reason, one.similarity)) for one in trace.omitted]
         print_table("statements left out", ("stage", "statement", "reason"), omitted)
-
-
-def _candidates(decided: "TracedDecision") -> "Iterator[str]":
-    for one in decided.retrieved:
-        yield f"{one.similarity:.3f} {one.text or one.fact_id}"
 
 
 def _reasons(decided: "TracedDecision") -> "Iterator[str]":
@@ -178,12 +172,8 @@ def show_history(history: "History") -> None:
     ]
     print_table(f"{len(versions)} versions", ("text and fact", "true from, to", "believed from, to"), versions)
     events = [
-        (
-            touch.decided_at,
-            stacked(touch.event, *(["undone"] if touch.undone else [])),
-            stacked(touch.reason, touch.source_id),
-        )
-        for touch in history.events
+        (one.decided_at, stacked(one.event, *(["undone"] if one.undone else [])), stacked(one.reason, one.source_id))
+        for one in history.events
     ]
     print_table(f"{len(events)} events", ("decided", "event", "reason, turn"), events)
     if history.relations:
@@ -205,20 +195,16 @@ def show_why_not(report: "WhyNot") -> None:
 def show_diff(changes: "Diff") -> None:
     from mnemolog.projections.queries.diff import CHANGE_KINDS  # noqa: PLC0415 - its drivers are loaded by now
 
-    rows = [
-        (change.at, kind, stacked(change.text, *_details(change)))
-        for kind in CHANGE_KINDS
-        for change in getattr(changes, kind)
-    ]
+    found = ((kind, change) for kind in CHANGE_KINDS for change in getattr(changes, kind))
+    rows = [(change.at, kind, stacked(change.text, *_details(change))) for kind, change in found]
     when = "decided" if changes.axis == "believed" else "true from"
     print_table(f"{len(rows)} changes", (when, "kind", "text, reason"), rows)
-    for title, facts in (
-        ("known at the end, not at the start", changes.gained),
-        ("known at the start, not at the end", changes.lost),
-    ):
+    for facts, known, unknown in ((changes.gained, "end", "start"), (changes.lost, "start", "end")):
         if facts:
             spans = [(stacked(fact.text, fact.fact_id), stacked(fact.true_from, fact.true_to)) for fact in facts]
-            print_table(f"{len(spans)} {title}", ("text and fact", "true from, to"), spans)
+            print_table(
+                f"{len(spans)} known at the {known}, not at the {unknown}", ("text and fact", "true from, to"), spans
+            )
     stdout().print(f"{changes.skipped} repeated statements")
 
 
@@ -233,14 +219,13 @@ def show_quality(figures: "DecisionQuality") -> None:
         (one.model, one.prompt_version, one.event, one.overwrites, one.undone, one.rejected, one.corrected)
         for one in figures.overwrites
     ]
-    wrong = figures.wrong_overwrite_rate
     print_table(
-        f"overwrites by models, rate of wrong ones {'unknown' if wrong is None else cell(wrong)}",
+        f"overwrites by models, rate of wrong ones {cell(figures.wrong_overwrite_rate) or 'unknown'}",
         ("model", "prompt", "event", "number", "undone", "rejected", "corrected"),
         rows,
     )
     held = figures.held
-    rate = "unknown" if held.resolution_rate is None else cell(held.resolution_rate)
+    rate = cell(held.resolution_rate) or "unknown"
     stdout().print(
         f"pending: {held.held}, confirmed {held.confirmed}, rejected {held.rejected}, overtaken {held.overtaken} "
         f"(resolution rate {rate}); {held.open} wait now, the oldest for {held.oldest_seconds:.0f} s"

@@ -17,9 +17,7 @@ if TYPE_CHECKING:
 
 def up(
     *,
-    data: Annotated[
-        Path | None, typer.Option("--data", help="data folder; MNEMOLOG_DATA_DIR unless given", show_default=False)
-    ] = None,
+    data: Annotated[Path | None, typer.Option(help="data folder; MNEMOLOG_DATA_DIR unless given")] = None,
     as_json: options.AsJson = False,
 ) -> None:
     """Run Kafka, Postgres (unless MNEMOLOG_KAFKA / MNEMOLOG_POSTGRES are set) and all stages, until Ctrl-C."""
@@ -80,7 +78,7 @@ def worker(
 def demo(
     *,
     keep: Annotated[
-        Path | None, typer.Option("--keep", help="use this data folder and leave it, instead of a temporary one")
+        Path | None, typer.Option(help="use this data folder and leave it, instead of a temporary one")
     ] = None,
     as_json: options.AsJson = False,
 ) -> None:

@@ -5,7 +5,6 @@ import copy
 from collections.abc import Awaitable, Callable, Coroutine
 from datetime import UTC, datetime
 from functools import wraps
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypedDict, TypeVar, Unpack
 
 import uuid_utils
@@ -18,8 +17,7 @@ from mnemolog.client.limit_check import LimitPrecheck
 from mnemolog.client.producer import RecordProducer
 from mnemolog.client.query_embedder import QueryEmbedder
 from mnemolog.client.read_pool import ReadPool
-from mnemolog.client.turn_builder import Messages, build_turn
-from mnemolog.errors import NotConnectedError
+from mnemolog.client.record_builder import Messages, build_turn
 from mnemolog.projections.queries.scope_filter import WILDCARDS
 from mnemolog.schemas.turn import Turn
 from mnemolog.settings import Settings, load_settings
@@ -84,13 +82,6 @@ class Connections:
             )
         return self._read_pool
 
-    def read_pool_if_configured(self) -> ReadPool | None:
-        """The pool, or None where nothing says where Postgres is: publishing does without."""
-        try:
-            return self.read_pool()
-        except NotConnectedError:
-            return None
-
     async def dry_run(self) -> "DryRun":
         """The stages, made at the first dry run and kept; libraries and models are loaded in a thread."""
         async with self._lock:
@@ -147,9 +138,7 @@ class ClientBase:
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.close()
 
     async def close(self) -> None:

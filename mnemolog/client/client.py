@@ -1,16 +1,22 @@
 """The asynchronous client: publish turns, send commands, wait for results, query facts."""
 
+import asyncio
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Literal, Unpack
 
 from mnemolog.client.arguments import TurnArgs
 from mnemolog.client.base import scoped
 from mnemolog.client.commands import CommandMixin
-from mnemolog.client.dry_run import DryRunMixin
 from mnemolog.client.producer import OutgoingRecord
 from mnemolog.client.queries import QueryMixin
-from mnemolog.client.turn_builder import Messages, validated_turn
+from mnemolog.client.record_builder import Messages, validated_turn
+from mnemolog.errors import NotConnectedError, WaitTimeoutError
+from mnemolog.projections.queries.results import WriteResult
+from mnemolog.projections.queries.trace import fact_ids_of_commit
+from mnemolog.projections.queries.turn_status import fact_texts
+from mnemolog.projections.queries.write_result import write_result
 from mnemolog.schemas.turn import Turn
 
 
@@ -22,7 +28,7 @@ class TurnReceipt:
     status: Literal["pending"] = "pending"
 
 
-class MemoryClient(QueryMixin, CommandMixin, DryRunMixin):
+class MemoryClient(QueryMixin, CommandMixin):
     """Memory for an application.
 
     `kafka` (host:port) is needed to publish, `postgres` (URL) to query; each is connected to at its first use. What is
@@ -48,8 +54,8 @@ class MemoryClient(QueryMixin, CommandMixin, DryRunMixin):
         `turn_id`, a second copy does nothing.
         """
         built = self._build_turn(messages, turn)
-        if (pool := self._connections.read_pool_if_configured()) is not None:
-            await self._connections.limit_precheck.check(pool, built, self._now())
+        with suppress(NotConnectedError):  # nothing says where Postgres is: publishing does without
+            await self._connections.limit_precheck.check(self._connections.read_pool(), built, self._now())
         producer = await self._connections.producer()
         await producer.publish(OutgoingRecord.of(built))
         return TurnReceipt(turn_id=built.turn_id)
@@ -64,3 +70,39 @@ class MemoryClient(QueryMixin, CommandMixin, DryRunMixin):
         records = [OutgoingRecord.of(validated_turn(turn, max_bytes=limit)) for turn in turns]
         producer = await self._connections.producer()
         return [TurnReceipt(turn_id=name) for name in await producer.publish_batch(records)]
+
+    @scoped
+    async def dry_run(
+        self,
+        messages: Messages,
+        *,
+        verbose: bool = True,
+        timeout: float = 120.0,  # noqa: ASYNC109 - the error says what did not finish
+        **turn: Unpack[TurnArgs],
+    ) -> WriteResult:
+        """What `add` of the same arguments would do now and what it would cost; nothing is stored or published.
+
+        The very stages run here, with the models and settings of this process, on what the tables hold at the moment:
+        turns that are still being processed are not waited for. Model calls are real, and not recorded. Needs Postgres,
+        not Kafka. Raises `InvalidTurnError`, `WaitTimeoutError` after `timeout` seconds, and what building a model
+        raises.
+        """
+        built = self._build_turn(messages, turn)
+        try:
+            async with asyncio.timeout(timeout):
+                return await self._run_dry(built, verbose=verbose)
+        except TimeoutError as error:
+            raise WaitTimeoutError(
+                f"the dry run did not finish within {timeout:g} s: are the models and Postgres reachable?"
+            ) from error
+
+    async def _run_dry(self, turn: Turn, *, verbose: bool) -> WriteResult:
+        async with self._connections.read_pool().connection():
+            pass  # raises where Postgres is away or has no tables: the stages would wait for it
+        commit = await (await self._connections.dry_run()).decide(turn)
+        if not verbose:
+            return write_result(commit, None)
+        # The texts of the facts in the commit: known ones, and those that the turn itself brings.
+        fresh = {fact.fact_id: fact.text for event in commit.events if (fact := event.new_fact) is not None}
+        known = await self._query(fact_texts, commit.scope, fact_ids_of_commit(commit))
+        return write_result(commit, fresh | known)

@@ -7,8 +7,8 @@ from typing import Any, Literal, Unpack, overload
 
 from mnemolog.client.arguments import CommandArgs, ScopeArgs, scope_ids
 from mnemolog.client.base import ClientBase, scoped
-from mnemolog.client.command_builder import CommandDraft, FactId, FactIds, as_list, build_command, exact_scope
 from mnemolog.client.producer import OutgoingRecord
+from mnemolog.client.record_builder import CommandDraft, FactId, FactIds, as_list, build_command, exact_scope
 from mnemolog.errors import InvalidCommandError
 from mnemolog.projections.queries.scope_filter import ScopeFilter, matching_scopes
 from mnemolog.projections.stores.policies import fetch_policies
@@ -159,18 +159,11 @@ class CommandMixin(ClientBase):
         is returned. Where later decisions build on it the undo is rejected with their list, or with `cascade` undoes
         those too. An undo is undone by the id of its command.
         """
-        fields = {
-            "event_id": event_id,
-            "source_id": turn_id,
-            "model": model,
-            "prompt_version": prompt_version,
-            "since": since,
-            "until": until,
-            "cascade": cascade,
-        }
+        aim: dict[str, Any] = {"event_id": event_id, "source_id": turn_id, "cascade": cascade}
+        decided = {"model": model, "prompt_version": prompt_version, "since": since, "until": until}
         if event_id is None and turn_id is None:
-            return await self._issue_for_scopes("undo", arguments, **fields)
-        return await self._issue("undo", arguments, **fields)
+            return await self._issue_for_scopes("undo", arguments, **aim, **decided)
+        return await self._issue("undo", arguments, **aim, **decided)
 
     @scoped
     async def set_policy(self, policy: Policy | Mapping[str, Any], **arguments: Unpack[CommandArgs]) -> CommandReceipt:

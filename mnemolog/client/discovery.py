@@ -7,7 +7,7 @@ from pathlib import Path
 
 from psycopg import ProgrammingError
 from psycopg.conninfo import conninfo_to_dict
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ValidationError
 
 from mnemolog.errors import NotConnectedError, SettingsError
 from mnemolog.settings import Settings
@@ -15,10 +15,9 @@ from mnemolog.settings import Settings
 DISCOVERY_FILE = "connection.json"
 
 
-class ServerAddresses(BaseModel):
+class ServerAddresses(BaseModel, frozen=True):
     """Where the servers of a running `up` are. The file holds a password and is its owner's alone (0600)."""
 
-    model_config = ConfigDict(frozen=True)
     kafka: str
     postgres: str
     topic_prefix: str
@@ -60,9 +59,8 @@ def discovery_file(folder: Path, servers: ServerAddresses) -> Iterator[None]:
     """Keep the file for as long as the block runs."""
     path = folder / DISCOVERY_FILE
     path.unlink(missing_ok=True)
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    with os.fdopen(descriptor, "w") as file:
-        file.write(servers.model_dump_json(indent=2))
+    path.touch(mode=0o600, exist_ok=False)
+    path.write_text(servers.model_dump_json(indent=2))
     try:
         yield
     finally:

@@ -1,13 +1,10 @@
 """Limits checked before a turn is published. Only a hint: the stage that decides a turn enforces them."""
 
 import asyncio
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
 import structlog
-from psycopg import AsyncConnection
-from psycopg.rows import TupleRow
 
 from mnemolog.client.read_pool import ReadPool
 from mnemolog.errors import LimitExceededError, ServerUnavailableError, SettingsError
@@ -30,7 +27,8 @@ class LimitPrecheck:
     """
 
     def __init__(self) -> None:
-        self._cache: dict[str, _CachedAnswer] = {}
+        # By tenant: when it was asked whether it has limits, and the answer.
+        self._cache: dict[str, tuple[datetime, bool]] = {}
 
     async def check(self, pool: ReadPool, turn: Turn, now: datetime) -> None:
         """Raise `LimitExceededError` where a limit of the turn's scope or tenant is used up, or the turn is too large.
@@ -39,7 +37,7 @@ class LimitPrecheck:
         before is let through: its second copy does nothing. So is every turn while Postgres is away or not migrated
         yet, or has no answer within a second.
         """
-        if self._is_cached_as_unlimited(turn.scope.tenant, now):
+        if self._cached_answer(turn.scope.tenant, now) is False:
             return
         try:
             async with asyncio.timeout(CHECK_TIMEOUT_SECONDS):
@@ -50,13 +48,19 @@ class LimitPrecheck:
         if hit is not None:
             raise LimitExceededError(turn.turn_id, hit)
 
-    def _is_cached_as_unlimited(self, tenant: str, now: datetime) -> bool:
-        seen = self._cache.get(tenant)
-        return seen is not None and not seen.has_limits and seen.is_fresh(now)
+    def _cached_answer(self, tenant: str, now: datetime) -> bool | None:
+        """Whether a tenant has limits; None where that is to be asked (again)."""
+        asked_at, has_limits = self._cache.get(tenant, (now, None))
+        return has_limits if timedelta(0) <= now - asked_at < CACHE_TTL else None  # a clock may have been put back
 
     async def _limit_hit(self, pool: ReadPool, turn: Turn, now: datetime) -> LimitHit | None:
         async with pool.connection() as connection:
-            if not await self._has_limits(connection, turn.scope.tenant, now):
+            if (limited := self._cached_answer(turn.scope.tenant, now)) is None:
+                limited = await may_have_limits(connection, turn.scope.tenant)
+                if len(self._cache) >= MAX_CACHED_TENANTS:
+                    self._cache.clear()
+                self._cache[turn.scope.tenant] = now, limited
+            if not limited:
                 return None
             rules = (await fetch_policies(connection, turn.scope)).overlay(EffectivePolicy())
             if not rules.limits:
@@ -66,24 +70,3 @@ class LimitPrecheck:
             if hit is None or await is_received(connection, turn.scope.owner, turn.turn_id):
                 return None
             return hit
-
-    async def _has_limits(self, connection: AsyncConnection[TupleRow], tenant: str, now: datetime) -> bool:
-        seen = self._cache.get(tenant)
-        if seen is not None and seen.is_fresh(now):
-            return seen.has_limits
-        limited = await may_have_limits(connection, tenant)
-        if len(self._cache) >= MAX_CACHED_TENANTS:
-            self._cache.clear()
-        self._cache[tenant] = _CachedAnswer(asked_at=now, has_limits=limited)
-        return limited
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _CachedAnswer:
-    """Whether a tenant had limits when it was looked at."""
-
-    asked_at: datetime
-    has_limits: bool
-
-    def is_fresh(self, now: datetime) -> bool:
-        return timedelta(0) <= now - self.asked_at < CACHE_TTL  # a clock may have been put back

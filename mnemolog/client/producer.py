@@ -32,11 +32,9 @@ class OutgoingRecord:
     @classmethod
     def of(cls, record: Turn | Command) -> Self:
         key, value = record.scope.key, record.to_bytes()
-        match record:
-            case Turn():
-                return cls(name=record.turn_id, key=key, value=value)
-            case Command():
-                return cls(name=record.command_id, key=key, value=value, kind="command")
+        if isinstance(record, Command):
+            return cls(name=record.command_id, key=key, value=value, kind="command")
+        return cls(name=record.turn_id, key=key, value=value)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,12 +56,8 @@ class RecordProducer:
         self._headers: dict[SourceKind, Headers] = {"turn": [], "command": command_headers}
         self._topic = topic_name(CONVERSATION_TURNS, prefix)
         self._timeout_seconds = timeout_seconds
-        self._sequence_broken = False
-
-    @property
-    def needs_reconnect(self) -> bool:
-        """Whether the broker has refused a record: its number is missing then, and all that follows is refused too."""
-        return self._sequence_broken
+        # True once the broker has refused a record: its number is missing then, and all that follows is refused too.
+        self.needs_reconnect = False
 
     @classmethod
     async def connect(
@@ -77,9 +71,7 @@ class RecordProducer:
     ) -> Self:
         """Connect to the brokers at `kafka`; each acknowledgement has `timeout_seconds` seconds.
 
-        Commands are sent with the `command_token`.
-
-        Raises `ServerUnavailableError`.
+        Commands are sent with the `command_token`. Raises `ServerUnavailableError`.
         """
         producer = AIOKafkaProducer(
             bootstrap_servers=kafka,
@@ -92,14 +84,13 @@ class RecordProducer:
         )
         try:
             await asyncio.wait_for(producer.start(), timeout_seconds)
-        except (KafkaError, TimeoutError) as error:
+        except BaseException as error:
             await producer.stop()
+            if not isinstance(error, KafkaError | TimeoutError):
+                raise
             raise ServerUnavailableError(
                 f"Kafka at {kafka} cannot be reached ({error!r}): start it, or correct MNEMOLOG_KAFKA"
             ) from error
-        except BaseException:
-            await producer.stop()
-            raise
         headers = command_headers(command_token)
         return cls(producer, prefix=prefix, timeout_seconds=timeout_seconds, command_headers=headers)
 
@@ -149,9 +140,8 @@ class RecordProducer:
                 headers = list(self._headers[record.kind])
                 sent = await self._producer.send(self._topic, key=record.key, value=record.value, headers=headers)
         except (KafkaError, TimeoutError) as error:
-            return asyncio.create_task(
-                _resolved(DeliveryReport(name=record.name, error=self._delivery_error(record, error)))
-            )
+            sent = asyncio.get_running_loop().create_future()
+            sent.set_exception(error)
         return asyncio.create_task(self._wait_for_ack(record, sent, deadline))
 
     async def _wait_for_ack(
@@ -166,7 +156,7 @@ class RecordProducer:
 
     def _delivery_error(self, record: OutgoingRecord, cause: BaseException) -> PublishError:
         late = isinstance(cause, TimeoutError | KafkaTimeoutError)
-        self._sequence_broken = self._sequence_broken or not late
+        self.needs_reconnect = self.needs_reconnect or not late
         what = f"was not acknowledged within {self._timeout_seconds:g} s" if late else f"was refused ({cause!r})"
         error = PublishError(
             record.name,
@@ -175,10 +165,6 @@ class RecordProducer:
         )
         error.__cause__ = cause
         return error
-
-
-async def _resolved(report: DeliveryReport) -> DeliveryReport:
-    return report
 
 
 async def as_async(records: Iterable[OutgoingRecord]) -> AsyncIterator[OutgoingRecord]:

@@ -1,20 +1,22 @@
 """The methods of the client that read: results, facts, history, pending facts, quality."""
 
+import asyncio
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from datetime import datetime, timedelta
-from typing import Unpack
+from typing import Final, Unpack
 from uuid import UUID
 
 from mnemolog.client.arguments import WHOLE_TENANT, ScopeArgs, scope_ids
 from mnemolog.client.base import ClientBase, scoped
 from mnemolog.client.query_embedder import SearchResult
-from mnemolog.client.wait import wait_for_end
+from mnemolog.errors import ServerUnavailableError, WaitTimeoutError
 from mnemolog.projections.queries import diff, explain, facts, pending, turn_status
 from mnemolog.projections.queries import history as histories
 from mnemolog.projections.queries import search as searches
 from mnemolog.projections.queries import why_not as why_nots
 from mnemolog.projections.queries.diff import Axis, Diff
-from mnemolog.projections.queries.errors import check_unicode
+from mnemolog.projections.queries.errors import UnknownTurnError, check_unicode
 from mnemolog.projections.queries.explain import Explanation
 from mnemolog.projections.queries.history import History
 from mnemolog.projections.queries.pending import PendingFact, UnresolvedFact
@@ -22,7 +24,10 @@ from mnemolog.projections.queries.quality import DecisionQuality, decision_quali
 from mnemolog.projections.queries.results import Fact, Profile, WriteResult
 from mnemolog.projections.queries.scope_filter import ScopeFilter
 from mnemolog.projections.queries.why_not import WhyNot
+from mnemolog.projections.retry import growing_delay
 from mnemolog.texts import explanation_sentences, missing_sentence
+
+_PAUSE: Final = growing_delay(0.02, 0.5, factor=1.5)
 
 
 class QueryMixin(ClientBase):
@@ -56,7 +61,7 @@ class QueryMixin(ClientBase):
         A turn that failed, or was rejected for a limit, and is published again has another end: wait for `attempt` 2.
         Raises `WaitTimeoutError` that says how far the turn is; the stages go on with it.
         """
-        return await wait_for_end(
+        return await _wait_for_end(
             lambda: self.status(turn_id, user_id=user_id, tenant=tenant, verbose=verbose),
             turn_id,
             timeout_seconds=timeout,
@@ -128,12 +133,7 @@ class QueryMixin(ClientBase):
 
     @scoped
     async def diff(
-        self,
-        since: datetime,
-        until: datetime | None = None,
-        *,
-        axis: Axis = "believed",
-        **scope: Unpack[ScopeArgs],
+        self, since: datetime, until: datetime | None = None, *, axis: Axis = "believed", **scope: Unpack[ScopeArgs]
     ) -> Diff:
         """What changed from `since` up to `until` (now unless given), by kind.
 
@@ -157,3 +157,37 @@ class QueryMixin(ClientBase):
 
 def _filter(scope: ScopeArgs) -> ScopeFilter:
     return ScopeFilter(**scope_ids(scope))
+
+
+async def _wait_for_end(
+    status: Callable[[], Awaitable[WriteResult]], turn_id: str, *, timeout_seconds: float, attempt: int = 1
+) -> WriteResult:
+    """The result of a turn once it has ended, polled for up to `timeout_seconds`.
+
+    A turn that is not known yet, an end of an earlier `attempt`, and a Postgres that is away are waited for as well.
+    Raises `WaitTimeoutError` that says how far the turn is.
+    """
+    so_far, polls = "it is not known yet", 0
+    try:
+        async with asyncio.timeout(timeout_seconds):
+            while True:
+                result, so_far = await _poll(status)
+                if result and result.status != "pending" and result.attempt >= attempt:
+                    return result
+                polls += 1
+                await asyncio.sleep(_PAUSE(polls))
+    except TimeoutError as error:
+        raise WaitTimeoutError(f"turn {turn_id} did not finish within {timeout_seconds:g} s: {so_far}") from error
+
+
+async def _poll(status: Callable[[], Awaitable[WriteResult]]) -> tuple[WriteResult | None, str]:
+    """The status of a turn, and how far it is."""
+    try:
+        result = await status()
+    except UnknownTurnError:
+        return None, "not in the tables yet: check the tenant, and that a worker runs"
+    except ServerUnavailableError as error:
+        return None, str(error)
+    if result.status != "pending":
+        return result, f"its attempt {result.attempt} ended {result.status}, a later one has not finished"
+    return result, "it is being processed; look at the worker's log, or wait longer"

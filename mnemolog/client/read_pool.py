@@ -37,7 +37,9 @@ class ReadPool:
             advice = "ask for less, or raise MNEMOLOG_POSTGRES_STATEMENT_TIMEOUT"
             raise ServerUnavailableError(f"Postgres did not answer in time ({_one_line(error)}): {advice}") from error
         except OperationalError as error:
-            what = f"Postgres at {_host_and_port(self._url)} cannot be reached ({_one_line(error)})"
+            url = conninfo_to_dict(self._url)  # of which the password is not shown
+            server = f"{url.get('host', 'localhost')}:{url.get('port', 5432)}"
+            what = f"Postgres at {server} cannot be reached ({_one_line(error)})"
             raise ServerUnavailableError(f"{what}: start it, or correct MNEMOLOG_POSTGRES") from error
         except UndefinedTable as error:
             what = f"this database has no Mnemolog tables ({_one_line(error)})"
@@ -49,24 +51,13 @@ class ReadPool:
     async def _open(self) -> None:
         async with self._opening:
             if not self._opened:
-                await _check_connection(self._url)
+                # Fails at once and with the reason, where the pool would silently keep trying.
+                settings = connection_settings(self._url, application_name=APPLICATION_NAME)
+                async with await AsyncConnection.connect(self._url, **settings) as connection:
+                    await prepare_connection(connection)
                 await self._pool.open()
                 self._opened = True
 
 
-async def _check_connection(url: str) -> None:
-    """Fail at once and with the reason, where the pool would silently keep trying."""
-    async with await AsyncConnection.connect(
-        url, **connection_settings(url, application_name=APPLICATION_NAME)
-    ) as connection:
-        await prepare_connection(connection)
-
-
 def _one_line(error: Error) -> str:
     return " ".join(str(error).split())
-
-
-def _host_and_port(url: str) -> str:
-    """Host and port, without the password."""
-    parts = conninfo_to_dict(url)
-    return f"{parts.get('host', 'localhost')}:{parts.get('port', 5432)}"

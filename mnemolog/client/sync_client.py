@@ -5,7 +5,6 @@ import copy
 import threading
 from collections.abc import Callable, Coroutine
 from functools import wraps
-from types import TracebackType
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar, Unpack
 
 from mnemolog.client.arguments import BoundArgs
@@ -90,9 +89,7 @@ class SyncMemoryClient:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def _run(self, coroutine: Coroutine[Any, Any, R]) -> R:

@@ -8,7 +8,7 @@ from typing import IO, Final
 
 from mnemolog.client.client import MemoryClient
 from mnemolog.client.producer import DeliveryReport, OutgoingRecord, RecordProducer
-from mnemolog.client.turn_builder import read_turn
+from mnemolog.client.record_builder import read_turn
 from mnemolog.errors import InvalidTurnError
 from mnemolog.projections.queries.results import WriteResult
 from mnemolog.schemas.admission import Refusal, parse_turn, source_kind
@@ -74,25 +74,30 @@ class TurnFilePublisher:
         deadline = asyncio.get_running_loop().time() + seconds
         at_once = asyncio.Semaphore(MAX_CONCURRENT_WAITS)
 
-        async def one(client: MemoryClient, turn: PublishedRecord) -> None:
-            async with at_once:
-                await self._wait_for_end(client, turn, max(0.0, deadline - asyncio.get_running_loop().time()))
+        async def one(client: MemoryClient, record: PublishedRecord) -> None:
+            try:
+                async with at_once, asyncio.timeout_at(deadline):
+                    result = await _end_of_record(client, record, seconds)
+            except TimeoutError:
+                self.report.unfinished.append(record.turn_id)
+            else:
+                self.report.ends[result.status] += 1
             self._progress("finished", self.report.ends.total(), len(records))
 
         async with MemoryClient.from_settings(self._settings) as client, asyncio.TaskGroup() as group:
-            for turn in records:
-                group.create_task(one(client, turn))
+            for record in records:
+                group.create_task(one(client, record))
 
     async def _records(self, stream: IO[bytes]) -> AsyncIterator[OutgoingRecord]:
         async for number, content in _lines(stream):
             self.report.read += 1
             try:
-                letter = self._record(number, content)
+                record = self._record(number, content)
             except InvalidTurnError as error:
                 self.report.refused[number] = str(error)
                 continue
-            self._awaiting_delivery.append((number, letter))
-            yield letter
+            self._awaiting_delivery.append((number, record))
+            yield record
 
     def _record(self, number: int, content: bytes) -> OutgoingRecord:
         if source_kind(content) == "command":
@@ -103,31 +108,19 @@ class TurnFilePublisher:
         return OutgoingRecord(name=f"line {number}", key=scope.key if scope else None, value=content)
 
     def _count_delivery(self, delivery: DeliveryReport) -> PublishedRecord | None:
-        number, letter = self._awaiting_delivery.popleft()
+        number, record = self._awaiting_delivery.popleft()
         if delivery.position is None:
             self.report.unacknowledged[number] = str(delivery.error)
             return None
         self.report.acknowledged += 1
         self._progress("acknowledged by the broker", self.report.acknowledged, self.report.read)
-        return self._published_record(letter, delivery.position)
-
-    def _published_record(self, record: OutgoingRecord, position: str) -> PublishedRecord:
-        judged = parse_turn(record.value, position=position, max_bytes=self._settings.max_turn_bytes)
-        turn_id = judged.source_id if isinstance(judged, Refusal) else judged.turn_id
-        if judged.scope is None:
-            return PublishedRecord(turn_id=turn_id, position=position)
+        judged = parse_turn(record.value, position=delivery.position, max_bytes=self._settings.max_turn_bytes)
         return PublishedRecord(
-            turn_id=turn_id, position=position, tenant=judged.scope.tenant, user_id=judged.scope.user_id
+            turn_id=judged.source_id if isinstance(judged, Refusal) else judged.turn_id,
+            position=delivery.position,
+            tenant=judged.scope.tenant if judged.scope else None,
+            user_id=judged.scope.user_id if judged.scope else None,
         )
-
-    async def _wait_for_end(self, client: MemoryClient, record: PublishedRecord, seconds: float) -> None:
-        try:
-            async with asyncio.timeout(seconds):
-                result = await _end_of_record(client, record, seconds)
-        except TimeoutError:
-            self.report.unfinished.append(record.turn_id)
-        else:
-            self.report.ends[result.status] += 1
 
 
 async def _end_of_record(client: MemoryClient, record: PublishedRecord, seconds: float) -> WriteResult:

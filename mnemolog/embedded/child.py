@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -52,9 +53,11 @@ class Child:
 
     def __init__(self, command: ServerCommand) -> None:
         self.command = command
+        numbers = (os.getpid(), int(command.on_owner_death), command.account.uid, command.account.gid)
+        launcher = [sys.executable, "-I", "-S", str(LAUNCHER), *map(str, numbers)]
         with command.log.open("ab") as log:
             self._process = subprocess.Popen(  # noqa: S603 - our own launcher and a server from a package
-                self._arguments(command),
+                [*launcher, *command.arguments],
                 cwd=command.folder,
                 stdin=subprocess.DEVNULL,
                 stdout=log,
@@ -62,12 +65,6 @@ class Child:
                 start_new_session=True,
                 env={name: os.environ[name] for name in INHERITED if name in os.environ} | {**command.environment},
             )
-
-    @staticmethod
-    def _arguments(command: ServerCommand) -> list[str]:
-        account = command.account
-        numbers = (os.getpid(), int(command.on_owner_death), account.uid, account.gid)
-        return [sys.executable, "-I", "-S", str(LAUNCHER), *map(str, numbers), *command.arguments]
 
     @property
     def pid(self) -> int:
@@ -78,17 +75,17 @@ class Child:
         return self._process.poll() is None
 
     def failure(self, what: str) -> ServerFailedError:
+        """An error with the last lines of the log."""
         log = self.command.log
-        return ServerFailedError(self.command.server, what, log=log, tail=tail(log))
+        lines: list[str] = []
+        with suppress(FileNotFoundError), log.open("rb") as file:  # somebody may have removed the folder
+            file.seek(max(0, log.stat().st_size - TAIL_BYTES))
+            lines = file.read().decode(errors="replace").splitlines()
+        return ServerFailedError(self.command.server, what, log=log, tail="\n".join(lines[-TAIL_LINES:]))
 
     async def wait_until_finished(self, *, timeout: float) -> None:  # noqa: ASYNC109 - seconds, and what to say when they are over
         """Wait for a command that ends by itself; ServerFailedError when it fails or takes too long."""
-        try:
-            ended = await self._wait_for_exit(timeout)
-        finally:
-            self._process.kill()
-            self._process.wait()
-        if not ended:
+        if not await self._end_or_kill(timeout):
             raise self.failure(f"did not finish within {timeout:.0f} s")
         if self._process.returncode != 0:
             raise self.failure(f"ended with status {self._process.returncode}")
@@ -107,28 +104,19 @@ class Child:
         """Ask the server to end, and kill it when it has not after `timeout` seconds; True if it ended itself."""
         if self.running:
             self._process.send_signal(self.command.stop_signal)
+        return await self._end_or_kill(timeout)
+
+    async def _end_or_kill(self, timeout: float) -> bool:  # noqa: ASYNC109 - as above
+        """Wait for the process to end, and kill it after `timeout` seconds; True if it ended itself."""
+        deadline = asyncio.get_running_loop().time() + timeout
         try:
-            return await self._wait_for_exit(timeout)
+            while self.running and asyncio.get_running_loop().time() < deadline:  # noqa: ASYNC110 - a process sets no event
+                await asyncio.sleep(POLL_SECONDS)
+            return not self.running
         finally:  # also when this call is cancelled: nothing may go on in a folder that is given free
             self._process.kill()
             self._process.wait()
 
-    async def _wait_for_exit(self, timeout: float) -> bool:  # noqa: ASYNC109 - as above
-        deadline = asyncio.get_running_loop().time() + timeout
-        while self.running and asyncio.get_running_loop().time() < deadline:  # noqa: ASYNC110 - a process sets no event
-            await asyncio.sleep(POLL_SECONDS)
-        return not self.running
-
 
 StartedCallback = Callable[[Child], None]
 """Told of a server as soon as it is a process, before it is ready."""
-
-
-def tail(log: Path) -> str:
-    """The last lines of a log file; empty when there is none."""
-    if not log.exists():
-        return ""
-    with log.open("rb") as file:
-        file.seek(max(0, log.stat().st_size - TAIL_BYTES))
-        text = file.read().decode(errors="replace")
-    return "\n".join(text.splitlines()[-TAIL_LINES:])

@@ -11,6 +11,7 @@ from __future__ import annotations
 import fcntl
 import os
 import secrets
+import shutil
 import signal
 import socket
 import time
@@ -22,7 +23,7 @@ from random import Random
 from typing import TYPE_CHECKING, TextIO
 
 import structlog
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ValidationError
 
 from mnemolog.embedded.errors import DataFolderError, DataFolderInUse
 
@@ -39,26 +40,23 @@ if TYPE_CHECKING:
 log = structlog.get_logger(__name__)
 
 
-class LockOwner(BaseModel):
+class LockOwner(BaseModel, frozen=True):
     """Who has locked a folder; the content of its lock file."""
 
-    model_config = ConfigDict(frozen=True)
     pid: int
     since: datetime
 
 
-class RunningChild(BaseModel):
+class RunningChild(BaseModel, frozen=True):
     """A server process, with its start time: a process id alone may belong to another one later."""
 
-    model_config = ConfigDict(frozen=True)
     pid: int
     started: float
 
 
-class FolderState(BaseModel):
+class FolderState(BaseModel, frozen=True):
     """What is kept between two starts besides the servers' own data."""
 
-    model_config = ConfigDict(frozen=True)
     ports: dict[str, int] = {}
     children: dict[str, RunningChild] = {}
 
@@ -68,7 +66,12 @@ class DataFolder:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.state = _read_state(path / "state.json")
+        self._file = path / "state.json"
+        try:
+            content = self._file.read_bytes() if self._file.exists() else b"{}"
+            self.state = FolderState.model_validate_json(content)
+        except ValidationError as error:
+            raise DataFolderError(f"{self._file} cannot be read: delete it, ports are then chosen anew") from error
 
     def log_file(self, server: str) -> Path:
         """The log file of a server, empty for this start; the one of the start before is kept beside it."""
@@ -84,7 +87,7 @@ class DataFolder:
         known = self.state.ports.get(name)
         if known is not None and not choose_new and is_free(known):
             return known
-        taken = set(self.state.ports.values())
+        taken = self.state.ports.values()
         chosen = next(port for port in rng.sample(PORTS, len(PORTS)) if port not in taken and is_free(port))
         self._save_state(ports={**self.state.ports, name: chosen})
         return chosen
@@ -113,7 +116,7 @@ class DataFolder:
 
     def _save_state(self, **changes: dict[str, int] | dict[str, RunningChild]) -> None:
         self.state = self.state.model_copy(update=changes)
-        _write_privately(self.path / "state.json", self.state.model_dump_json())
+        _write_privately(self._file, self.state.model_dump_json())
 
 
 @contextmanager
@@ -132,7 +135,11 @@ def locked_data_folder(path: Path, *, now: datetime | None = None) -> Iterator[D
         raise DataFolderError(f"{path} cannot be used as a data folder: {error}") from error
     with lock:
         _acquire_lock(lock, path, now or datetime.now(UTC))
-        _check_space(path)
+        if (free := shutil.disk_usage(path).free) < MIN_FREE_BYTES:
+            raise DataFolderError(
+                f"{path} has {free // 2**20} MiB left on its disk, {MIN_FREE_BYTES // 2**20} MiB are needed: "
+                "free some, or choose another folder"
+            )
         yield DataFolder(path)
         lock.truncate(0)
 
@@ -153,45 +160,23 @@ def _acquire_lock(lock: TextIO, path: Path, now: datetime) -> None:
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError as error:
-        holder = _read_lock_owner(lock)
-        raise DataFolderInUse(path, holder.pid if holder else None, holder.since if holder else None) from error
+        lock.seek(0)
+        try:
+            holder = LockOwner.model_validate_json(lock.read())
+        except ValidationError:  # it has just taken the lock and is about to write its name
+            raise DataFolderInUse(path, None, None) from error
+        raise DataFolderInUse(path, holder.pid, holder.since) from error
     lock.seek(0)
     lock.truncate(0)
     lock.write(LockOwner(pid=os.getpid(), since=now).model_dump_json())
     lock.flush()
 
 
-def _read_lock_owner(lock: TextIO) -> LockOwner | None:
-    lock.seek(0)
-    try:
-        return LockOwner.model_validate_json(lock.read())
-    except ValidationError:  # it has just taken the lock and is about to write its name
-        return None
-
-
-def _check_space(path: Path) -> None:
-    usage = os.statvfs(path)
-    free = usage.f_bavail * usage.f_frsize
-    if free < MIN_FREE_BYTES:
-        raise DataFolderError(
-            f"{path} has {free // 2**20} MiB left on its disk, {MIN_FREE_BYTES // 2**20} MiB are needed: "
-            "free some, or choose another folder"
-        )
-
-
-def _read_state(path: Path) -> FolderState:
-    if not path.exists():
-        return FolderState()
-    try:
-        return FolderState.model_validate_json(path.read_bytes())
-    except ValidationError as error:
-        raise DataFolderError(f"{path} cannot be read: delete it, ports are then chosen anew") from error
-
-
 def _write_privately(path: Path, text: str) -> None:
     temporary = path.with_name(f"{path.name}.new")
     temporary.unlink(missing_ok=True)
-    with os.fdopen(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+    temporary.touch(mode=0o600, exist_ok=False)
+    with temporary.open("w") as file:
         file.write(text)
         file.flush()
         os.fsync(file.fileno())
@@ -210,7 +195,9 @@ def _stop_stale_child(server: str, child: RunningChild) -> None:
                 return
             log.warning("stale_server_stopped", server=server, pid=child.pid, signal=request.name)
             process.send_signal(request)
-            _wait_for_exit(process)
+            deadline = time.monotonic() + STALE_CHILD_SECONDS
+            while _is_running(process) and time.monotonic() < deadline:
+                time.sleep(0.05)
         if _is_running(process):
             raise DataFolderError(f"{server} of an earlier start, process {child.pid}, cannot be ended")
 
@@ -218,9 +205,3 @@ def _stop_stale_child(server: str, child: RunningChild) -> None:
 def _is_running(process: psutil.Process) -> bool:
     """Whether a process still does something; a dead one whose parent does not ask for it stays a zombie for ever."""
     return process.is_running() and process.status() != "zombie"
-
-
-def _wait_for_exit(process: psutil.Process) -> None:
-    deadline = time.monotonic() + STALE_CHILD_SECONDS
-    while _is_running(process) and time.monotonic() < deadline:
-        time.sleep(0.05)

@@ -7,12 +7,10 @@ import hashlib
 import os
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
 
 from mnemolog.embedded.errors import JarsUnavailableError
 
@@ -22,10 +20,8 @@ ATTEMPTS = 3
 FETCH_TIMEOUT_SECONDS = 20
 
 
-class Progress(Protocol):
-    """Called with what is being done and how much of it; possibly from another thread than the caller's."""
-
-    def __call__(self, step: str, done: int, total: int) -> None: ...
+Progress = Callable[[str, int, int], None]
+"""Called with a step, how much of it is done, and of how much; possibly from another thread than the caller's."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,18 +82,12 @@ def ensure_jars(
     digest = hashlib.sha256("\n".join(f"{jar} {jar.sha256}" for jar in jars).encode()).hexdigest()
     folder = cache / "kafka" / digest[:16]
     folder.mkdir(parents=True, exist_ok=True)
-    with _exclusive_lock(folder):
+    with folder.with_suffix(".lock").open("a") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
         wanted = [jar for jar in jars if not _has_expected_sum(folder / jar.file_name, jar)]
         if wanted:
             _fetch_all(wanted, folder, fetch=fetch, progress=progress)
     return folder
-
-
-@contextmanager
-def _exclusive_lock(folder: Path) -> Iterator[None]:
-    with folder.with_suffix(".lock").open("a") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
 
 
 def _has_expected_sum(path: Path, jar: Jar) -> bool:

@@ -17,6 +17,7 @@ from mnemolog.embedded.child import Account, Child, ServerCommand, StartedCallba
 from mnemolog.embedded.data_folder import LOOPBACK
 
 SERVER = "kafka"
+DATA_FOLDER = "data"
 START_SECONDS = 90
 FORMAT_SECONDS = 60
 REQUEST_MILLISECONDS = 5_000
@@ -55,12 +56,8 @@ class KafkaPlan:
     test: bool = False
 
     @property
-    def data(self) -> Path:
-        return self.folder / "data"
-
-    @property
     def meta(self) -> Path:
-        return self.data / "meta.properties"
+        return self.folder / DATA_FOLDER / "meta.properties"
 
     @property
     def temporary(self) -> Path:
@@ -82,7 +79,7 @@ def server_properties(plan: KafkaPlan) -> dict[str, str]:
         "listeners": f"PLAINTEXT://{plan.bootstrap},CONTROLLER://{controller}",
         "advertised.listeners": f"PLAINTEXT://{plan.bootstrap}",
         # Relative to the server's working folder: a list of paths knows no commas in them, nor does this file umlauts.
-        "log.dirs": plan.data.name,
+        "log.dirs": DATA_FOLDER,
         "auto.create.topics.enable": "false",
         "message.max.bytes": str(MAX_MESSAGE_BYTES),
         "replica.fetch.max.bytes": str(MAX_MESSAGE_BYTES),
@@ -123,16 +120,12 @@ async def start_kafka(plan: KafkaPlan, started: StartedCallback) -> None:
     properties = plan.folder / "server.properties"
     properties.write_text("".join(f"{name}={value}\n" for name, value in server_properties(plan).items()))
     if not plan.meta.exists():
-        await _format(plan, properties)
+        cluster_id = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")  # it may begin with a dash
+        format_storage = ("kafka.tools.StorageTool", "format", f"--cluster-id={cluster_id}", "-c", properties.name)
+        await Child(_command(plan, *format_storage)).wait_until_finished(timeout=FORMAT_SECONDS)
     child = Child(_command(plan, "kafka.Kafka", properties.name))
     started(child)
     await child.wait_until_ready(lambda: _is_ready(plan), timeout=START_SECONDS)
-
-
-async def _format(plan: KafkaPlan, properties: Path) -> None:
-    cluster_id = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")  # it may begin with a dash
-    arguments = ("format", f"--cluster-id={cluster_id}", "-c", properties.name)
-    await Child(_command(plan, "kafka.tools.StorageTool", *arguments)).wait_until_finished(timeout=FORMAT_SECONDS)
 
 
 def _command(plan: KafkaPlan, main_class: str, *arguments: str) -> ServerCommand:

@@ -75,7 +75,11 @@ async def start_postgres(plan: PostgresPlan, started: StartedCallback) -> None:
     child = Child(_command(plan, [str(binaries / "postgres"), *_server_arguments(plan)], account))
     started(child)
     await child.wait_until_ready(lambda: _is_ready(plan), timeout=START_SECONDS)
-    await _ensure_database(plan)
+    async with await _connect(plan, "postgres") as connection:
+        with suppress(psycopg.errors.DuplicateDatabase):
+            await connection.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(DATABASE)))
+    async with await _connect(plan, DATABASE) as connection:
+        await connection.execute("CREATE EXTENSION IF NOT EXISTS vector")
 
 
 def _server_arguments(plan: PostgresPlan) -> Iterable[str]:
@@ -110,8 +114,8 @@ async def _init_cluster(plan: PostgresPlan, binaries: Path, account: Account) ->
     shutil.rmtree(unfinished, ignore_errors=True)
     password_file = plan.folder / "initdb.password"
     password_file.unlink(missing_ok=True)
-    with os.fdopen(os.open(password_file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
-        file.write(plan.password)
+    password_file.touch(mode=0o600, exist_ok=False)
+    password_file.write_text(plan.password)
     os.chown(password_file, account.uid, account.gid)
     options = ["-U", USER, "-A", "scram-sha-256", f"--pwfile={password_file}", "-E", "UTF8"]
     options += ["--locale-provider=builtin", "--builtin-locale=C.UTF-8", "--locale=C"]
@@ -130,14 +134,6 @@ async def _is_ready(plan: PostgresPlan) -> bool:
             return True
     except psycopg.OperationalError:
         return False
-
-
-async def _ensure_database(plan: PostgresPlan) -> None:
-    async with await _connect(plan, "postgres") as connection:
-        with suppress(psycopg.errors.DuplicateDatabase):
-            await connection.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(DATABASE)))
-    async with await _connect(plan, DATABASE) as connection:
-        await connection.execute("CREATE EXTENSION IF NOT EXISTS vector")
 
 
 async def _connect(plan: PostgresPlan, database: str) -> psycopg.AsyncConnection:
@@ -164,17 +160,12 @@ def _prepare(folder: Path, binaries: Path, account: Account) -> None:
     folder.mkdir(mode=0o700, exist_ok=True)
     if account != Account.current():
         os.chown(folder, account.uid, account.gid)
-        for target in (folder, binaries):
-            _allow_traversal(target)
-
-
-def _allow_traversal(target: Path) -> None:
-    """Let other users traverse the folders above a path (not list them), as Postgres runs under another user."""
-    for parent in target.resolve().parents:
-        mode = parent.stat().st_mode
-        if not mode & 0o001:
-            log.warning("folder_made_traversable", folder=str(parent))
-            parent.chmod((mode & 0o7777) | 0o001)
+        # Others may then traverse the folders above (not list them), as Postgres runs under another user.
+        for parent in (*folder.resolve().parents, *binaries.resolve().parents):
+            mode = parent.stat().st_mode
+            if not mode & 0o001:
+                log.warning("folder_made_traversable", folder=str(parent))
+                parent.chmod((mode & 0o7777) | 0o001)
 
 
 def _remove_recycled_pid_file(data: Path) -> None:

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import ExitStack
 from pathlib import Path
 from random import Random, SystemRandom
-from types import TracebackType
-from typing import NoReturn, Protocol, Self
+from typing import NoReturn, Self
 
 import structlog
 
-from mnemolog.embedded.child import Child, StartedCallback
+from mnemolog.embedded.child import Child
 from mnemolog.embedded.data_folder import DataFolder, locked_data_folder
 from mnemolog.embedded.errors import DataFolderError, ServerFailedError, WrongStateError
 from mnemolog.embedded.jars import Progress, cache_folder, ensure_jars, read_lock
@@ -27,12 +26,6 @@ WATCH_SECONDS = 0.5
 PORT_TAKEN = ("Address already in use", "could not bind", "Failed to bind")
 
 
-class StartAttempt(Protocol):
-    """One attempt to start a server."""
-
-    async def __call__(self, *, new_ports: bool) -> None: ...
-
-
 log = structlog.get_logger(__name__)
 
 
@@ -43,10 +36,9 @@ class EmbeddedStack:
         self._folder = folder
         self._exit_stack = exit_stack
         self._rng = rng
-        self._progress = progress
+        self._progress = progress or (lambda *_: None)
         self._children: dict[str, Child] = {}
-        self._bootstrap: str | None = None
-        self._postgres_url: str | None = None
+        self._addresses: dict[str, str] = {}
 
     @classmethod
     async def start(
@@ -69,7 +61,12 @@ class EmbeddedStack:
             data_folder = held.enter_context(locked_data_folder(folder))
             stack = cls(data_folder, held.pop_all(), rng=rng or SystemRandom(), progress=progress)
         try:
-            await stack._start(kafka=kafka, postgres=postgres, test=test)
+            await asyncio.to_thread(data_folder.stop_stale_children)
+            async with asyncio.TaskGroup() as starts:
+                if kafka:
+                    starts.create_task(stack._start_kafka(test=test))
+                if postgres:
+                    starts.create_task(stack._start_postgres(test=test))
         except BaseException as error:  # noqa: BLE001 - stops what runs, and raises again
             await stack.stop()
             _raise_first_cause(error, folder)
@@ -78,12 +75,12 @@ class EmbeddedStack:
     @property
     def bootstrap(self) -> str:
         """Kafka's address for clients, `host:port`."""
-        return _require_address(self._bootstrap, "Kafka")
+        return self._address("Kafka")
 
     @property
     def postgres_url(self) -> str:
         """The URL of the database, with its password."""
-        return _require_address(self._postgres_url, "Postgres")
+        return self._address("Postgres")
 
     @property
     def pids(self) -> Mapping[str, int]:
@@ -100,7 +97,7 @@ class EmbeddedStack:
 
     async def stop(self) -> None:
         """Stop the servers and unlock the folder. May be called again."""
-        self._bootstrap = self._postgres_url = None
+        self._addresses.clear()
         children, self._children = self._children, {}
         try:
             ends = await asyncio.gather(*(child.stop(timeout=STOP_SECONDS) for child in children.values()))
@@ -114,24 +111,14 @@ class EmbeddedStack:
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.stop()
-
-    async def _start(self, *, kafka: bool, postgres: bool, test: bool) -> None:
-        await asyncio.to_thread(self._folder.stop_stale_children)
-        async with asyncio.TaskGroup() as starts:
-            if kafka:
-                starts.create_task(self._start_kafka(test=test))
-            if postgres:
-                starts.create_task(self._start_postgres(test=test))
 
     async def _start_kafka(self, *, test: bool) -> None:
         cache = cache_folder(self._folder.path)
         jars = await asyncio.to_thread(ensure_jars, cache, jars=read_lock(), progress=self._progress)
 
-        async def attempt(*, new_ports: bool) -> None:
+        async def attempt(new_ports: bool) -> None:
             plan = KafkaPlan(
                 folder=self._folder.path / "kafka",
                 jars=jars,
@@ -140,13 +127,13 @@ class EmbeddedStack:
                 log=self._folder.log_file("kafka"),
                 test=test,
             )
-            await start_kafka(plan, self._on_started("kafka"))
-            self._bootstrap = plan.bootstrap
+            await start_kafka(plan, self._on_started)
+            self._addresses["Kafka"] = plan.bootstrap
 
         await self._start_on_free_ports("kafka", attempt)
 
     async def _start_postgres(self, *, test: bool) -> None:
-        async def attempt(*, new_ports: bool) -> None:
+        async def attempt(new_ports: bool) -> None:
             plan = PostgresPlan(
                 folder=self._folder.path / "postgres",
                 port=self._folder.port("postgres", self._rng, choose_new=new_ports),
@@ -154,41 +141,33 @@ class EmbeddedStack:
                 log=self._folder.log_file("postgres"),
                 test=test,
             )
-            await start_postgres(plan, self._on_started("postgres"))
-            self._postgres_url = plan.url()
+            await start_postgres(plan, self._on_started)
+            self._addresses["Postgres"] = plan.url()
 
         await self._start_on_free_ports("postgres", attempt)
 
-    async def _start_on_free_ports(self, server: str, attempt: StartAttempt) -> None:
+    async def _start_on_free_ports(self, server: str, attempt: Callable[[bool], Awaitable[None]]) -> None:
         """Try again with other ports when somebody took ours between our look and the server's start."""
-        self._report_progress(f"starting {server}", 0)
+        self._progress(f"starting {server}", 0, 1)
         for number in range(START_ATTEMPTS):
             try:
-                await attempt(new_ports=number > 0)
+                await attempt(number > 0)
                 break
             except ServerFailedError as error:
                 if child := self._children.pop(server, None):
                     await child.stop(timeout=STOP_SECONDS)
                 if number + 1 == START_ATTEMPTS or not any(phrase in error.tail for phrase in PORT_TAKEN):
                     raise
-        self._report_progress(f"starting {server}", 1)
+        self._progress(f"starting {server}", 1, 1)
 
-    def _on_started(self, server: str) -> StartedCallback:
-        def remember(child: Child) -> None:
-            self._children[server] = child
-            self._folder.remember_child(server, child.pid)
+    def _on_started(self, child: Child) -> None:
+        self._children[child.command.server] = child
+        self._folder.remember_child(child.command.server, child.pid)
 
-        return remember
-
-    def _report_progress(self, step: str, done: int) -> None:
-        if self._progress:
-            self._progress(step, done, 1)
-
-
-def _require_address(address: str | None, server: str) -> str:
-    if address is None:
-        raise WrongStateError(f"{server} is not running in this stack: it was left out at the start, or stopped")
-    return address
+    def _address(self, server: str) -> str:
+        if server not in self._addresses:
+            raise WrongStateError(f"{server} is not running in this stack: it was left out at the start, or stopped")
+        return self._addresses[server]
 
 
 def _raise_first_cause(error: BaseException, folder: Path) -> NoReturn:

@@ -18,10 +18,10 @@ from mnemolog.projections.rebuild.swap import (
     NEXT_SCHEMA,
     OLD_SCHEMA,
     analyze_tables,
-    begin_rebuild,
     drop_read_indexes,
     drop_schema,
     live_offsets,
+    only_rebuild,
     projectors_paused,
     refuse_dependent_views,
     swap_schemas,
@@ -77,8 +77,11 @@ async def rebuild(
     Raises `mnemolog.projections.rebuild.errors.RebuildError` and `LogGapError`, each of which says what to do.
     """
     started = perf_counter()
-    async with _connection(url, "rebuild") as connection, _connection(url, "rebuild-compare") as reader:
-        await begin_rebuild(connection)
+    async with (
+        _connection(url, "rebuild") as connection,
+        _connection(url, "rebuild-compare") as reader,
+        only_rebuild(connection),
+    ):
         if not verify_only:
             await refuse_dependent_views(connection)
         report = progress or (lambda _: None)

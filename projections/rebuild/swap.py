@@ -29,14 +29,25 @@ LOCK_RETRY_SECONDS: Final = 0.2
 _SQL: Final = queries("rebuild")
 
 
-async def begin_rebuild(connection: Connection) -> None:
-    """Become the only rebuild, with an empty schema beside the live one; what an interrupted one left is dropped.
+@asynccontextmanager
+async def only_rebuild(connection: Connection) -> AsyncIterator[None]:
+    """Be the only rebuild, with an empty schema beside the live one; what an interrupted one left is dropped.
 
     Raises `RebuildRunningError` where another one is at work.
     """
     cursor = await connection.execute(_SQL["become_sole"], {"lock": REBUILD_LOCK})
     if await cursor.fetchone() != (True,):
         raise RebuildRunningError
+    try:
+        await _make_next_schema(connection)
+        yield
+    finally:
+        # Postgres ends a closed session a little later, when the next rebuild may have begun.
+        if not connection.broken:
+            await connection.execute(_SQL["release_lock"], {"lock": REBUILD_LOCK})
+
+
+async def _make_next_schema(connection: Connection) -> None:
     await connection.execute(_SQL["ensure_schema"].format(schema=Identifier(LIVE_SCHEMA)))
     await drop_schema(connection, NEXT_SCHEMA)
     await drop_schema(connection, OLD_SCHEMA)
@@ -77,7 +88,7 @@ async def projectors_paused(connection: Connection) -> AsyncIterator[None]:
         yield
     finally:
         if not connection.broken:
-            await connection.execute(_SQL["resume_projectors"], {"lock": SWAP_LOCK})
+            await connection.execute(_SQL["release_lock"], {"lock": SWAP_LOCK})
 
 
 async def swap_schemas(connection: Connection) -> None:

@@ -10,8 +10,8 @@ SELECT set_config('lock_timeout', %(milliseconds)s::text, false);
 -- Wait until no projector is in a transaction, and let none begin. Readers go on.
 SELECT pg_advisory_lock(%(lock)s);
 
--- name: resume_projectors
--- Let the projectors go on.
+-- name: release_lock
+-- Give an advisory lock of this session back.
 SELECT pg_advisory_unlock(%(lock)s);
 
 -- name: live_table

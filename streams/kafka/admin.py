@@ -9,10 +9,7 @@ from typing import Any, Final
 
 from aiokafka import AIOKafkaConsumer, TopicPartition  # type: ignore[import-untyped] # aiokafka ships no types
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic  # type: ignore[import-untyped] # as above
-from aiokafka.admin.config_resource import (  # type: ignore[import-untyped] # as above
-    ConfigResource,
-    ConfigResourceType,
-)
+from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType  # type: ignore[import-untyped] # as above
 from aiokafka.errors import NoError, TopicAlreadyExistsError  # type: ignore[import-untyped] # as above
 
 from mnemolog.streams.errors import PartitionCountDiffers, RetentionTooShort, TopicNotCreated

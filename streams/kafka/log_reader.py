@@ -27,18 +27,10 @@ class KafkaLogReader:
     Every call waits up to `timeout` seconds without progress and then raises `LogUnreadableError`.
     """
 
-    def __init__(
-        self,
-        bootstrap: str,
-        *,
-        prefix: str = "",
-        timeout: float = TIMEOUT_SECONDS,
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
+    def __init__(self, bootstrap: str, *, prefix: str = "", timeout: float = TIMEOUT_SECONDS) -> None:
         self._bootstrap = bootstrap
         self._topic = topic_name(MEMORY_EVENTS, prefix)
         self._timeout = timeout
-        self._clock = clock
         self._consumer: Any = None
         self._starting = asyncio.Lock()
 
@@ -50,12 +42,9 @@ class KafkaLogReader:
 
     async def end_offset(self, partition: int) -> int:
         place = TopicPartition(self._topic, partition)
-
-        async def ask(consumer: Any) -> int:
-            ends: dict[Any, int] = await consumer.end_offsets([place])
-            return ends[place]
-
-        return await self._with_consumer(ask)
+        consumer = await self._connected_consumer()
+        ends: dict[Any, int] = await self._retry_until_timeout(lambda: consumer.end_offsets([place]))
+        return ends[place]
 
     async def read(self, partition: int, start: int, stop: int) -> AsyncIterator[LogRecord]:
         """Also raises `mnemolog.projections.errors.LogGapError` where the topic no longer holds `start`."""
@@ -88,18 +77,18 @@ class KafkaLogReader:
         return sorted(one["partition"] for one in topic["partitions"])
 
     async def _records(self, consumer: Any, place: Any, stop: int) -> AsyncIterator[LogRecord]:
-        deadline = self._clock() + self._timeout
+        deadline = time.monotonic() + self._timeout
         while True:
             for message in (await consumer.getmany(timeout_ms=POLL_MILLISECONDS)).get(place, ()):
                 if message.offset < stop:
                     yield LogRecord(offset=message.offset, value=message.value or b"")
-                deadline = self._clock() + self._timeout
+                deadline = time.monotonic() + self._timeout
             if await consumer.position(place) >= stop:
                 return
-            if self._clock() > deadline:
+            if time.monotonic() > deadline:
                 raise self._unreadable_error(f"no record of partition {place.partition} came")
 
-    async def _with_consumer(self, ask: Callable[[Any], Awaitable[T]]) -> T:
+    async def _connected_consumer(self) -> Any:
         async with self._starting:
             if self._consumer is None:
                 consumer = AIOKafkaConsumer(bootstrap_servers=self._bootstrap)
@@ -109,7 +98,7 @@ class KafkaLogReader:
                     await consumer.stop()
                     raise
                 self._consumer = consumer
-        return await self._retry_until_timeout(lambda: ask(self._consumer))
+            return self._consumer
 
     async def _retry_until_timeout(self, call: Callable[[], Awaitable[T]]) -> T:
         """Try again while Kafka is unavailable, until the timeout."""

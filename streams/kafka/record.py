@@ -26,6 +26,10 @@ class KafkaRecord:
         """`topic/partition/offset`: names the record."""
         return f"{self.topic}/{self.partition}/{self.offset}"
 
+    @property
+    def topic_partition(self) -> Partition:
+        return (self.topic, self.partition)
+
 
 class RecordMetadata(Protocol):
     """Where the broker put a record (`aiokafka.structs.RecordMetadata` has these fields, and more)."""

@@ -89,14 +89,7 @@ DEAD_LETTERS: Final = Topic(
     max_message_bytes=2 * MIB,
 )
 
-TOPICS: Final = (
-    CONVERSATION_TURNS,
-    EXTRACTED_FACTS,
-    EMBEDDED_FACTS,
-    MATCHED_FACTS,
-    MEMORY_EVENTS,
-    DEAD_LETTERS,
-)
+TOPICS: Final = (CONVERSATION_TURNS, EXTRACTED_FACTS, EMBEDDED_FACTS, MATCHED_FACTS, MEMORY_EVENTS, DEAD_LETTERS)
 
 
 def group_id(stage: str, prefix: str = "") -> str:

@@ -1,4 +1,4 @@
-"""The base of all windows: many records are processed at once and acknowledged in offset order.
+"""Windows: many records are processed at once and acknowledged in offset order.
 
 A window pulls deliveries from a stream, works on several at a time and acknowledges only the finished prefix of
 each partition, because a consumer group commits nothing finer than "everything below this offset". It knows
@@ -6,11 +6,11 @@ neither what is processed nor who delivers.
 """
 
 import asyncio
-from abc import ABC, abstractmethod
+import heapq
+import time
 from collections import deque
-from collections.abc import AsyncIterable, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterable, Awaitable, Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from enum import Enum, auto
 from itertools import count
 from typing import Final
 
@@ -56,12 +56,6 @@ class DrainResult:
     started: int
 
 
-class EntryState(Enum):
-    WAITING = auto()
-    RUNNING = auto()
-    DONE = auto()
-
-
 @dataclass(slots=True, eq=False)
 class WindowEntry:
     """A delivery's place in the window."""
@@ -69,7 +63,8 @@ class WindowEntry:
     sequence: int
     delivery: Delivery
     admitted_at: float
-    state: EntryState = EntryState.WAITING
+    is_started: bool = False
+    is_done: bool = False
 
     @property
     def record(self) -> KafkaRecord:
@@ -77,16 +72,30 @@ class WindowEntry:
 
     @property
     def partition(self) -> Partition:
-        return (self.record.topic, self.record.partition)
+        return self.record.topic_partition
 
 
-class Window(ABC):
-    """What all windows share: back-pressure, acknowledgement in offset order, bounded drain, progress.
+class Window:
+    """Processes records as batches, several at once, with back-pressure, bounded drain and progress.
 
-    A subclass decides which waiting entries are worked on next, and together.
+    A batch is what has arrived of one key, at most `max_records` in offset order, and is never waited for; it lies
+    within one partition. Up to `max_in_flight` keys are worked on at once, the one that waits longest first. `process`
+    returns when the effect of a batch is durable; what it raises crashes the stage.
     """
 
-    def __init__(self, *, max_in_flight: int, max_pending: int, clock: Callable[[], float]) -> None:
+    def __init__(
+        self,
+        process: Callable[[Sequence[KafkaRecord]], Awaitable[None]],
+        *,
+        key_of: Callable[[KafkaRecord], Hashable] = lambda record: record.topic_partition,
+        max_records: int = 500,
+        max_in_flight: int = 4,
+        max_pending: int = 2048,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._process = process
+        self._key_of = key_of
+        self._max_records = max_records
         self.max_in_flight = max_in_flight
         self.max_pending = max_pending
         self._clock = clock
@@ -148,26 +157,12 @@ class Window(ABC):
             stalled_for=now - self._last_progress_at if self._pending else 0.0,
         )
 
-    @abstractmethod
-    def _enqueue(self, entry: WindowEntry) -> None:
-        """Remember a new entry."""
-
-    @abstractmethod
-    def _take_next(self) -> Sequence[WindowEntry]:
-        """Take the entries to work on next, empty if none is free or wanted."""
-
-    @abstractmethod
-    async def _process_entries(self, entries: Sequence[WindowEntry]) -> None:
-        """Process entries; return when their effect is durable."""
-
-    @abstractmethod
-    def _release(self, entries: Sequence[WindowEntry]) -> None:
-        """Free what waited behind finished entries."""
-
     def _reset(self) -> None:
         self._entries_by_partition: dict[Partition, deque[WindowEntry]] = {}
         self._newest_offsets: dict[Partition, int] = {}
         self._acked_offsets: dict[Partition, int] = {}
+        self._waiting_by_key: dict[Hashable, deque[WindowEntry]] = {}
+        self._ready: list[tuple[int, Hashable]] = []  # the first waiting entry of each key that is not worked on
         self._running: dict[int, asyncio.Task[None]] = {}
         self._horizon = {} if self._failed else None
         self._pending = 0
@@ -185,29 +180,39 @@ class Window(ABC):
         self._newest_offsets[entry.partition] = entry.record.offset
         self._entries_by_partition.setdefault(entry.partition, deque()).append(entry)
         self._pending += 1
-        self._enqueue(entry)
+        key = self._key_of(entry.record)
+        if key not in self._waiting_by_key:
+            self._waiting_by_key[key] = deque()
+            heapq.heappush(self._ready, (entry.sequence, key))
+        self._waiting_by_key[key].append(entry)
         self._launch()
-
-    def _is_within_horizon(self, entry: WindowEntry) -> bool:
-        return self._horizon is None or entry.record.offset <= self._horizon.get(entry.partition, -1)
 
     def _newest_started(self) -> dict[Partition, int]:
         return {
-            partition: max((e.record.offset for e in lane if e.state is not EntryState.WAITING), default=-1)
+            partition: max((entry.record.offset for entry in lane if entry.is_started), default=-1)
             for partition, lane in self._entries_by_partition.items()
         }
 
     def _launch(self) -> None:
         while len(self._running) < self.max_in_flight and (entries := self._take_next()):
             for entry in entries:
-                entry.state = EntryState.RUNNING
+                entry.is_started = True
             task = asyncio.create_task(self._run_entries(entries, self._epoch))
             self._running[entries[0].sequence] = task
+
+    def _take_next(self) -> Sequence[WindowEntry]:
+        """The entries to work on next; while draining, none that is newer than the horizon."""
+        while self._ready:
+            waiting = self._waiting_by_key[heapq.heappop(self._ready)[1]]
+            head = waiting[0]
+            if self._horizon is None or head.record.offset <= self._horizon.get(head.partition, -1):
+                return [waiting.popleft() for _ in range(min(len(waiting), self._max_records))]
+        return ()
 
     async def _run_entries(self, entries: Sequence[WindowEntry], epoch: int) -> None:
         failure: BaseException | None = None
         try:
-            await self._process_entries(entries)
+            await self._process([entry.record for entry in entries])
         # A cancellation that no drain asked for is a failure as well: its record would wait for ever.
         except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 -- handed to `fail`
             failure = error
@@ -221,21 +226,21 @@ class Window(ABC):
 
     def _finish(self, entries: Sequence[WindowEntry]) -> None:
         for entry in entries:
-            entry.state = EntryState.DONE
+            entry.is_done = True
         self._last_progress_at = self._clock()
-        for partition in {entry.partition for entry in entries}:
-            self._acknowledge(partition)
-        self._release(entries)
-        self._launch()
-        self._has_capacity.set()
-
-    def _acknowledge(self, partition: Partition) -> None:
-        lane = self._entries_by_partition[partition]
-        while lane and lane[0].state is EntryState.DONE:
+        lane = self._entries_by_partition[entries[0].partition]
+        while lane and lane[0].is_done:
             entry = lane.popleft()
             self._pending -= 1
             entry.delivery.ack()
-            self._acked_offsets[partition] = entry.record.offset + 1
+            self._acked_offsets[entry.partition] = entry.record.offset + 1
+        key = self._key_of(entries[0].record)
+        if waiting := self._waiting_by_key[key]:
+            heapq.heappush(self._ready, (waiting[0].sequence, key))
+        else:
+            del self._waiting_by_key[key]
+        self._launch()
+        self._has_capacity.set()
 
     async def _stop_with(self, error: BaseException) -> None:
         if self._failed:
@@ -251,7 +256,7 @@ class Window(ABC):
             offsets=self._acked_offsets,
             cancelled=len(left),
             dropped=len(entries),
-            started=sum(entry.state is not EntryState.WAITING for entry in entries),
+            started=sum(entry.is_started for entry in entries),
         )
         self._epoch += 1
         self._reset()
@@ -261,3 +266,24 @@ class Window(ABC):
         if left:
             await asyncio.wait(left, timeout=CANCEL_SECONDS)
         return drained
+
+
+class KeyedWindow(Window):
+    """One record per key at a time, many keys at once; records of a partition without a key count as of one key."""
+
+    def __init__(
+        self,
+        process: Callable[[KafkaRecord], Awaitable[None]],
+        *,
+        max_in_flight: int = 256,
+        max_pending: int = 1024,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        super().__init__(
+            lambda records: process(records[0]),
+            key_of=lambda record: record.topic_partition if record.key is None else record.key,
+            max_records=1,
+            max_in_flight=max_in_flight,
+            max_pending=max_pending,
+            clock=clock,
+        )

@@ -16,6 +16,7 @@ from mnemolog.streams.llm.ports import (
     Embedder,
     EmbeddingResult,
     Prompt,
+    Reply,
     ReplyStore,
     RequestSource,
     TimedReply,
@@ -52,9 +53,13 @@ class CachedChatModel:
             stored = await self._gets.submit(_key(source, version))
             known = next((reply for reply in stored if reply.attempt == attempt), None)
             if known is None:
-                reply = await self._call_model(prompt)
-                known = await self._puts.submit(_to_stored_reply(source, version, reply, attempt))
-            return _to_timed_reply(known)
+                started = perf_counter()
+                reply = await self._model.complete(prompt)
+                milliseconds = _record_call(prompt.purpose, reply.model, started, reply.usage)
+                new = _to_stored_reply(source, version, reply, milliseconds=milliseconds, attempt=attempt)
+                known = await self._puts.submit(new)
+            usage = Usage(input_tokens=known.input_tokens, output_tokens=known.output_tokens)
+            return TimedReply(text=known.reply, model=known.model, usage=usage, milliseconds=known.milliseconds)
 
         return ask
 
@@ -66,12 +71,6 @@ class CachedChatModel:
     async def _get_many(self, keys: list[ReplyKey]) -> list[tuple[StoredReply, ...]]:
         stored = await self._replies.get_many(keys)
         return [stored.get(key, ()) for key in keys]
-
-    async def _call_model(self, prompt: Prompt) -> TimedReply:
-        started = perf_counter()
-        reply = await self._model.complete(prompt)
-        milliseconds = _record_call(prompt.purpose, reply.model, started, reply.usage)
-        return TimedReply(text=reply.text, model=reply.model, usage=reply.usage, milliseconds=milliseconds)
 
 
 class _StoredVectors(Record):
@@ -132,13 +131,14 @@ class CachedEmbedder:
         metrics.EMBEDDING_TEXTS.observe(len(all_texts))
         vectors = iter(embeddings.vectors)
 
-        def reply(texts: tuple[str, ...]) -> TimedReply:
+        def stored(source: RequestSource, texts: tuple[str, ...]) -> StoredReply:
             share = len(texts) / len(all_texts)
             own = _StoredVectors(share=round(share, 4), vectors=tuple(islice(vectors, len(texts))))
             usage = Usage(input_tokens=round(embeddings.usage.input_tokens * share))
-            return TimedReply(text=own.model_dump_json(), model=self.model, usage=usage, milliseconds=milliseconds)
+            reply = Reply(text=own.model_dump_json(), model=self.model, usage=usage)
+            return _to_stored_reply(source, self._version(texts), reply, milliseconds=milliseconds)
 
-        return [_to_stored_reply(source, self._version(texts), reply(texts)) for source, texts in wanted]
+        return [stored(source, texts) for source, texts in wanted]
 
     def _version(self, texts: tuple[str, ...]) -> str:
         return f"embed/{self.model}/{_digest(*texts)}"
@@ -148,7 +148,9 @@ def _key(source: RequestSource, version: str) -> ReplyKey:
     return (source.owner, source.source_id, source.stage, version)
 
 
-def _to_stored_reply(source: RequestSource, version: str, reply: TimedReply, attempt: int = 0) -> StoredReply:
+def _to_stored_reply(
+    source: RequestSource, version: str, reply: Reply, *, milliseconds: float, attempt: int = 0
+) -> StoredReply:
     return StoredReply(
         owner=source.owner,
         source_id=source.source_id,
@@ -159,7 +161,7 @@ def _to_stored_reply(source: RequestSource, version: str, reply: TimedReply, att
         model=reply.model,
         input_tokens=reply.usage.input_tokens,
         output_tokens=reply.usage.output_tokens,
-        milliseconds=reply.milliseconds,
+        milliseconds=milliseconds,
     )
 
 
@@ -170,15 +172,6 @@ def _to_embedding_result(reply: StoredReply) -> EmbeddingResult:
         model=reply.model,
         calls=kept.share,
         tokens=reply.input_tokens,
-        milliseconds=reply.milliseconds,
-    )
-
-
-def _to_timed_reply(reply: StoredReply) -> TimedReply:
-    return TimedReply(
-        text=reply.reply,
-        model=reply.model,
-        usage=Usage(input_tokens=reply.input_tokens, output_tokens=reply.output_tokens),
         milliseconds=reply.milliseconds,
     )
 

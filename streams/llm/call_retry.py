@@ -58,14 +58,13 @@ class CallRetrier:
         settings: RetrySettings,
         *,
         name: str,
-        clock: Callable[[], float] = time.monotonic,
         uniform: Callable[[float, float], float] = random.uniform,
     ) -> None:
         self._settings = settings
         self._uniform = uniform
         self._longest_delay = growing_delay(settings.initial_delay, settings.max_delay)
         self._slots = asyncio.Semaphore(settings.max_concurrent)
-        self._breaker = _CircuitBreaker(self._retry_delay, settings.failures_to_open, name=name, clock=clock)
+        self._breaker = _CircuitBreaker(self._retry_delay, settings.failures_to_open, name=name)
 
     @property
     def paused(self) -> bool:
@@ -103,18 +102,10 @@ class CallRetrier:
 class _CircuitBreaker:
     """Closed: everybody may call. Open: one probe at a time, until one brings a result."""
 
-    def __init__(
-        self,
-        wait: Callable[[int, CallFailure], float],
-        failures_to_open: int,
-        *,
-        name: str,
-        clock: Callable[[], float],
-    ) -> None:
+    def __init__(self, wait: Callable[[int, CallFailure], float], failures_to_open: int, *, name: str) -> None:
         self._wait = wait
         self._failures_to_open = failures_to_open
         self._name = name
-        self._clock = clock
         self._probing = asyncio.Lock()
         self._failures = 0
         self._successes = 0
@@ -129,7 +120,7 @@ class _CircuitBreaker:
         if self.is_open:
             async with self._probing:
                 if self.is_open:  # else the probe before this one closed it
-                    await asyncio.sleep(self._next_probe - self._clock())
+                    await asyncio.sleep(self._next_probe - time.monotonic())
                     return await self._run_attempt(attempt, probe=True)
         return await self._run_attempt(attempt, probe=False)
 
@@ -148,14 +139,14 @@ class _CircuitBreaker:
 
     def _on_success(self) -> None:
         if self.is_open:
-            _log.info("provider_available", provider=self._name, paused_seconds=self._clock() - self._opened_at)
+            _log.info("provider_available", provider=self._name, paused_seconds=time.monotonic() - self._opened_at)
         self._failures = 0
         self._successes += 1
 
     def _on_failure(self, fault: CallFailure) -> None:
         self._failures += 1
         if self._failures == self._failures_to_open:
-            self._opened_at = self._clock()
+            self._opened_at = time.monotonic()
             _log.error("provider_unavailable", provider=self._name, code=fault.code, failures=self._failures)
         probes = self._failures - self._failures_to_open
-        self._next_probe = self._clock() + self._wait(max(1, probes + 1), fault)
+        self._next_probe = time.monotonic() + self._wait(max(1, probes + 1), fault)

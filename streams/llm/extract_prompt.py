@@ -241,13 +241,13 @@ def _remove_texts(content: str, texts: Sequence[str]) -> str:
 
 
 def _extracted(fact: _Fact) -> ExtractedFact:
-    blank_to_none = {name: getattr(fact, name) or None for name in ("value", "subject")}
     return ExtractedFact.model_validate(
         fact.model_dump()
-        | blank_to_none
         | {
             "text": fact.text.strip(),
             "search_text": fact.search_text.strip() or fact.text.strip(),
+            "value": fact.value or None,
+            "subject": fact.subject or None,
             "importance": IMPORTANCE_OF_CATEGORY[fact.importance_category],
             "single_valued": fact.single_valued and fact.key is not None,
         }

@@ -13,9 +13,10 @@ from mnemolog.streams.settings import StreamsSettings
 def build_openai_chat_model(settings: StreamsSettings) -> ChatModel:
     """The chat model of an OpenAI-compatible server. Raises `ProviderConfigurationError`."""
     with needs_extra("openai"):
-        from mnemolog.streams.llm.openai_models import chat_model_from_settings
+        from mnemolog.streams.llm.openai_models import OpenAiChatModel, endpoint_of
 
-        return chat_model_from_settings(settings)
+        endpoint = endpoint_of(settings, timeout=settings.llm_timeout, concurrency=settings.llm_concurrency)
+        return OpenAiChatModel(endpoint, settings.chat_model, structured_output=settings.structured_output)
 
 
 def build_embedder(settings: StreamsSettings) -> Embedder:
@@ -26,9 +27,10 @@ def build_embedder(settings: StreamsSettings) -> Embedder:
 
             return MiniLmEmbedder()
     with needs_extra("openai"):
-        from mnemolog.streams.llm.openai_models import embedder_from_settings
+        from mnemolog.streams.llm.openai_models import OpenAiEmbedder, endpoint_of
 
-        return embedder_from_settings(settings)
+        endpoint = endpoint_of(settings, timeout=settings.embedding_timeout, concurrency=settings.embedding_concurrency)
+        return OpenAiEmbedder(endpoint, settings.embedding_model, dimensions=settings.embedding_dimensions)
 
 
 @contextmanager

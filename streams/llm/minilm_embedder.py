@@ -19,7 +19,6 @@ from mnemolog.streams.llm.errors import ProviderConfigurationError
 from mnemolog.streams.llm.ports import Embeddings, Usage
 
 MODEL_NAME: Final = "all-MiniLM-L6-v2-int8"
-DIMENSIONS: Final = 384
 MAX_TOKENS: Final = 256  # what the model was trained on; the rest of a longer text is not read
 MODEL_SHA256: Final = "8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab014f3d2a6"
 _BATCH: Final = 32  # larger ones are no faster on two cores and hold the thread for longer
@@ -33,13 +32,22 @@ class MiniLmEmbedder:
     """Embeds the first 256 tokens of a text. Vectors of other languages than English are useless.
 
     The same text gives the same vector in every batch. Work is done in one thread of its own, a call at a time, so
-    that the event loop goes on; `threads` share one batch.
+    that the event loop goes on; two threads share one batch.
     """
 
     model: str = MODEL_NAME
 
-    def __init__(self, *, threads: int = 2) -> None:
-        self._network = MiniLmNetwork(threads)
+    def __init__(self) -> None:
+        self._tokenizer = Tokenizer.from_file(str(_tokenizer_path()))
+        self._tokenizer.enable_truncation(MAX_TOKENS)
+        self._tokenizer.no_padding()
+        onnxruntime.disable_telemetry_events()
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = 2
+        options.inter_op_num_threads = 1
+        # Idle threads would spin for the next batch: measured, 7 instead of 5 ms CPU for a lone text.
+        options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+        self._session = onnxruntime.InferenceSession(str(_model_path()), options, providers=["CPUExecutionProvider"])
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="minilm")
 
     async def embed(self, texts: Sequence[str]) -> Embeddings:
@@ -53,10 +61,10 @@ class MiniLmEmbedder:
         await asyncio.to_thread(self._thread.shutdown, cancel_futures=True)
 
     def _embed(self, texts: tuple[str, ...]) -> Embeddings:
-        tokens = self._network.tokenize(texts)
+        tokens = [encoding.ids for encoding in self._tokenizer.encode_batch(list(texts))]
         vectors: dict[int, Vector] = {}
         for batch in _by_length([len(ids) for ids in tokens]):
-            rows = self._network.embed_tokens([tokens[index] for index in batch])
+            rows = self._embed_tokens([tokens[index] for index in batch])
             vectors |= {
                 index: Vector.from_values(MODEL_NAME, row.tolist()) for index, row in zip(batch, rows, strict=True)
             }
@@ -65,34 +73,7 @@ class MiniLmEmbedder:
             usage=Usage(input_tokens=sum(map(len, tokens))),
         )
 
-
-def _by_length(lengths: Sequence[int]) -> Iterator[list[int]]:
-    """Indices in batches of similar length: short texts are not padded to a long one's length."""
-    order = sorted(range(len(lengths)), key=lengths.__getitem__)
-    for start in range(0, len(order), _BATCH):
-        yield order[start : start + _BATCH]
-
-
-class MiniLmNetwork:
-    """Loads the packaged model; `threads` work on one batch."""
-
-    def __init__(self, threads: int) -> None:
-        self._tokenizer = Tokenizer.from_file(str(_tokenizer_path()))
-        self._tokenizer.enable_truncation(MAX_TOKENS)
-        self._tokenizer.no_padding()
-        onnxruntime.disable_telemetry_events()
-        options = onnxruntime.SessionOptions()
-        options.intra_op_num_threads = threads
-        options.inter_op_num_threads = 1
-        # Idle threads would spin for the next batch: measured, 7 instead of 5 ms CPU for a lone text.
-        options.add_session_config_entry("session.intra_op.allow_spinning", "0")
-        self._session = onnxruntime.InferenceSession(str(_model_path()), options, providers=["CPUExecutionProvider"])
-
-    def tokenize(self, texts: Sequence[str]) -> list[Tokens]:
-        """Token ids of each text, closing ones included, at most `MAX_TOKENS`."""
-        return [encoding.ids for encoding in self._tokenizer.encode_batch(list(texts))]
-
-    def embed_tokens(self, batch: Sequence[Tokens]) -> Rows:
+    def _embed_tokens(self, batch: Sequence[Tokens]) -> Rows:
         """One row of length 1 for each text: the mean over its tokens."""
         ids = np.zeros((len(batch), max(map(len, batch))), np.int64)
         mask = np.zeros_like(ids)
@@ -105,6 +86,13 @@ class MiniLmNetwork:
         sums = (hidden * mask[:, :, np.newaxis].astype(np.float32)).sum(axis=1)
         rows: Rows = sums / np.linalg.norm(sums, axis=1, keepdims=True)
         return rows
+
+
+def _by_length(lengths: Sequence[int]) -> Iterator[list[int]]:
+    """Indices in batches of similar length: short texts are not padded to a long one's length."""
+    order = sorted(range(len(lengths)), key=lengths.__getitem__)
+    for start in range(0, len(order), _BATCH):
+        yield order[start : start + _BATCH]
 
 
 def _model_path() -> Path:

@@ -2,14 +2,14 @@
 
 import asyncio
 import math
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Any, Final, Literal, Protocol, TypeVar
 
 import openai
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ValidationError
 
 from mnemolog.streams import metrics
 from mnemolog.streams.llm.call_retry import CallFailure, FailureKind, RetrySettings
@@ -41,8 +41,6 @@ class TokenCounts(BaseModel):
 
 
 class ServerError(BaseModel):
-    model_config = ConfigDict(extra="ignore")
-
     message: str | None = None
     code: int | str | None = None
 
@@ -137,11 +135,7 @@ def _status_failure(status: int, message: str, wait: float | None) -> CallFailur
     return CallFailure(kind=kind, code=f"http_{status}", detail=message[:_MAX_DETAIL], retry_after=wait)
 
 
-class ResponseHeaders(Protocol):
-    def get(self, key: str) -> str | None: ...
-
-
-def retry_after(headers: ResponseHeaders, now: datetime) -> float | None:
+def retry_after(headers: Mapping[str, str], now: datetime) -> float | None:
     """Seconds that the server asks to wait: `retry-after-ms`, or `Retry-After` as seconds or as an HTTP date."""
     text = headers.get("retry-after") or ""
     candidates = (_number(headers.get("retry-after-ms") or "", 0.001), _number(text), _seconds_until(text, now))

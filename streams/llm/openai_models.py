@@ -15,13 +15,7 @@ from pydantic import BaseModel
 
 from mnemolog.schemas.vector import Vector
 from mnemolog.streams.llm.call_retry import CallFailure, CallRetrier, RetrySettings
-from mnemolog.streams.llm.openai_client import (
-    Endpoint,
-    ReplyBody,
-    create_client,
-    parse_body,
-    send,
-)
+from mnemolog.streams.llm.openai_client import Endpoint, ReplyBody, create_client, parse_body, send
 from mnemolog.streams.llm.ports import Embeddings, Prompt, Reply, Usage
 from mnemolog.streams.settings import StreamsSettings
 
@@ -115,7 +109,8 @@ class OpenAiChatModel:
             strict = {"name": prompt.purpose, "strict": True, "schema": prompt.schema}
             form = {"response_format": {"type": "json_schema", "json_schema": strict}}
         else:
-            messages.append({"role": "system", "content": _schema_instruction(prompt)})
+            instruction = f"Answer with one JSON object that follows this JSON Schema:\n{json.dumps(prompt.schema)}"
+            messages.append({"role": "system", "content": instruction})
         if self._structured_output == "json_object":
             form = {"response_format": {"type": "json_object"}}
         return partial(
@@ -151,10 +146,6 @@ def _blame_prompt_overrides(prompt: Prompt, outcome: Reply | CallFailure) -> Rep
     return replace(outcome, kind="faulty") if prompt.timeout is not None and outcome.code == "timeout" else outcome
 
 
-def _schema_instruction(prompt: Prompt) -> str:
-    return f"Answer with one JSON object that follows this JSON Schema:\n{json.dumps(prompt.schema)}"
-
-
 class OpenAiEmbedder:
     """Embeds texts, by their first `MAX_CHARACTERS` characters; the vectors have length 1.
 
@@ -177,11 +168,6 @@ class OpenAiEmbedder:
         self._client = create_client(endpoint)
         self._timeout = endpoint.timeout
         self._retrier = CallRetrier(endpoint.retry, name=f"embeddings {model}")
-
-    @property
-    def paused(self) -> bool:
-        """Whether the server is unavailable: all texts wait behind one call that probes."""
-        return self._retrier.paused
 
     async def embed(self, texts: Sequence[str]) -> Embeddings:
         """As `Embedder`. More texts than one request takes go in several, one after another."""
@@ -227,17 +213,7 @@ class OpenAiEmbedder:
         return Embeddings(vectors=tuple(Vector.from_values(self.model, row) for row in rows), usage=body.tokens)
 
 
-def chat_model_from_settings(settings: StreamsSettings) -> OpenAiChatModel:
-    endpoint = _endpoint(settings, timeout=settings.llm_timeout, concurrency=settings.llm_concurrency)
-    return OpenAiChatModel(endpoint, settings.chat_model, structured_output=settings.structured_output)
-
-
-def embedder_from_settings(settings: StreamsSettings) -> OpenAiEmbedder:
-    endpoint = _endpoint(settings, timeout=settings.embedding_timeout, concurrency=settings.embedding_concurrency)
-    return OpenAiEmbedder(endpoint, settings.embedding_model, dimensions=settings.embedding_dimensions)
-
-
-def _endpoint(settings: StreamsSettings, *, timeout: float, concurrency: int) -> Endpoint:
+def endpoint_of(settings: StreamsSettings, *, timeout: float, concurrency: int) -> Endpoint:
     return Endpoint(
         base_url=settings.base_url,
         api_key=settings.api_key.get_secret_value() if settings.api_key else None,

@@ -61,19 +61,15 @@ class DryRun:
 
     async def decide(self, turn: Turn) -> Commit:
         """The commit that `turn` would have, published now, if nothing of its owner were under way."""
-        return await self._stages.decide(_record(turn, self._clock()))
-
-
-def _record(turn: Turn, now: datetime) -> KafkaRecord:
-    """The turn as a record, at an offset that means nothing."""
-    return KafkaRecord(
-        topic=CONVERSATION_TURNS.name,
-        partition=0,
-        offset=0,
-        key=turn.scope.key,
-        value=turn.to_bytes(),
-        timestamp=now.timestamp(),
-    )
+        record = KafkaRecord(
+            topic=CONVERSATION_TURNS.name,
+            partition=0,
+            offset=0,  # means nothing
+            key=turn.scope.key,
+            value=turn.to_bytes(),
+            timestamp=self._clock().timestamp(),
+        )
+        return await self._stages.decide(record)
 
 
 def _read_only(url: str) -> str:

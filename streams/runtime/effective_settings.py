@@ -1,33 +1,92 @@
-"""Thresholds and rules for one turn: its overrides come first, then policies, then the configuration."""
+"""Thresholds and rules for one turn: its overrides come first, then policies, then the configuration.
+
+A similarity of one embedding model means nothing for another, so each known model has thresholds of its own.
+"""
+
+from functools import cache
+from typing import Final
+
+import structlog
 
 from mnemolog.projections.stores.policies import PolicyStore
 from mnemolog.schemas.policy import EffectivePolicy, StoredPolicies
 from mnemolog.schemas.provenance import Thresholds
 from mnemolog.schemas.scope import Scope
 from mnemolog.schemas.turn import Overrides
-from mnemolog.streams.runtime.thresholds import thresholds_for
 from mnemolog.streams.settings import StreamsSettings, default_rules
+
+_log = structlog.get_logger(__name__)
+
+
+class ThresholdDefaults(Thresholds):
+    """The thresholds of a known model; `source` says where the numbers come from.
+
+    Above `raw_duplicate` a fact of a raw store is skipped, above `near_duplicate` two facts of one turn are one. The
+    similarities are those of search texts; in raw stores these are the plain texts.
+    """
+
+    source: str
+
+
+MEMLIB_DEFAULTS: Final = ThresholdDefaults(
+    embedding_model="text-embedding-3-small",
+    duplicate=0.98,
+    raw_duplicate=0.95,
+    conflict=0.65,
+    near_duplicate=0.85,
+    ending=0.40,
+    source="MemLib, smart store pipeline, made for text-embedding-3-small with 1536 dimensions (`ending` is ours)",
+)
+MINILM_DEFAULTS: Final = ThresholdDefaults(
+    embedding_model="all-MiniLM-L6-v2-int8",
+    duplicate=0.999,
+    raw_duplicate=0.995,
+    conflict=0.58,
+    near_duplicate=0.98,
+    ending=0.35,
+    source="measured by python -m tests.quality.thresholds on 518 pairs of search texts of the offline provider"
+    " (`raw_duplicate`: on 445 pairs of plain texts)",
+)
+"""MiniLM puts two dates of one appointment at .9985, nearer than most repetitions in other words: only texts that are
+nearly equal may be skipped without a question."""
+
+DEFAULTS_BY_MODEL: Final = {known.embedding_model: known for known in (MEMLIB_DEFAULTS, MINILM_DEFAULTS)}
+
+
+def thresholds_for(model: str, overrides: Overrides) -> Thresholds:
+    """The thresholds that hold for vectors of `model`, where `overrides` sets no other.
+
+    An unknown model gets MemLib's and is warned about once a process.
+    """
+    if model not in DEFAULTS_BY_MODEL:
+        _warn_unknown_model(model)
+    known = DEFAULTS_BY_MODEL.get(model, MEMLIB_DEFAULTS).model_dump(exclude={"source"})
+    chosen = overrides.model_dump(include=set(known), exclude_none=True)
+    return Thresholds(**known | chosen | {"embedding_model": model})
+
+
+@cache  # once a model
+def _warn_unknown_model(model: str) -> None:
+    _log.warning("embedding_model_without_thresholds", model=model, used=MEMLIB_DEFAULTS.source)
 
 
 class EffectiveSettings:
     """The thresholds and rules that the stages ask for."""
 
     def __init__(self, settings: StreamsSettings, policies: PolicyStore) -> None:
-        self._settings = settings
         self._policies = policies
         self._rules = default_rules(settings)
-
-    def thresholds_for(self, model: str, overrides: Overrides) -> Thresholds:
-        """Those of the turn, or else the configured ones, or else those of the embedding model."""
-        settings = self._settings
-        configured = Overrides(
+        self._thresholds = Overrides(
             duplicate=settings.duplicate_threshold,
             raw_duplicate=settings.raw_duplicate_threshold,
             conflict=settings.conflict_threshold,
             near_duplicate=settings.near_duplicate_threshold,
             ending=settings.ending_threshold,
         )
-        return thresholds_for(model, configured.model_copy(update=overrides.model_dump(exclude_none=True)))
+
+    def thresholds_for(self, model: str, overrides: Overrides) -> Thresholds:
+        """Those of the turn, or else the configured ones, or else those of the embedding model."""
+        return thresholds_for(model, self._thresholds.model_copy(update=overrides.model_dump(exclude_none=True)))
 
     async def rules_for(self, scope: Scope, overrides: Overrides) -> EffectivePolicy:
         """Those of the turn, or else of the policies of its scope and tenant, or else the configured ones."""

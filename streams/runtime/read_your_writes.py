@@ -5,12 +5,90 @@ had at that moment.
 """
 
 import asyncio
-from collections.abc import Callable, Coroutine
+import heapq
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from itertools import count
 from typing import Any, Final
 
-from mnemolog.streams.runtime.watermark import Watermark
+import structlog
+
+from mnemolog.projections.retry import growing_delay
+
+log = structlog.get_logger(__name__)
 
 MAX_REMEMBERED_OWNERS: Final = 100_000
+MIN_DELAY_SECONDS: Final = 0.1
+MAX_DELAY_SECONDS: Final = 1.0
+
+
+class Watermark:
+    """Waits until partitions are projected up to an offset.
+
+    `read` gives the next offset to project per partition; a partition it does not name is at 0. It is called every
+    `interval` seconds, for all waiters together and only while there are any. While it fails, waiters go on waiting,
+    so that no decision is made on old facts.
+    """
+
+    def __init__(
+        self,
+        read: Callable[[], Awaitable[Mapping[int, int]]],
+        interval: float = 0.005,
+        *,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    ) -> None:
+        self._read = read
+        self._interval = interval
+        self._delay = growing_delay(max(2 * interval, MIN_DELAY_SECONDS), MAX_DELAY_SECONDS)
+        self._sleep = sleep
+        self._projected: dict[int, int] = {}
+        self._waiting: dict[int, list[tuple[int, int, asyncio.Future[None]]]] = {}
+        self._tickets = count()
+        self._poller: asyncio.Task[None] | None = None
+
+    async def wait_for_offset(self, partition: int, offset: int) -> None:
+        """Return when the projection's next offset of `partition` is at least `offset`."""
+        if self._projected.get(partition, 0) >= offset:
+            return
+        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        heapq.heappush(self._waiting.setdefault(partition, []), (offset, next(self._tickets), done))
+        if self._poller is None or self._poller.done():
+            self._poller = asyncio.create_task(self._poll())
+        await done
+
+    async def close(self) -> None:
+        """Stop polling and cancel whoever still waits."""
+        if self._poller is not None:
+            self._poller.cancel()
+            await asyncio.gather(self._poller, return_exceptions=True)
+        for waiters in self._waiting.values():
+            for _, _, done in waiters:
+                done.cancel()
+        self._waiting.clear()
+
+    async def _poll(self) -> None:
+        failures = 0
+        while self._waiting:
+            try:
+                offsets = await self._read()
+            except Exception as error:  # noqa: BLE001 -- whatever the store raises, waiting is the answer
+                failures += 1
+                log.warning("projected_offsets_unavailable", failures=failures, error=repr(error))
+            else:
+                failures = 0
+                self._wake_waiters(offsets)
+            if self._waiting:
+                await self._sleep(self._delay(failures) if failures else self._interval)
+
+    def _wake_waiters(self, offsets: Mapping[int, int]) -> None:
+        self._projected.update(offsets)
+        for partition, waiters in list(self._waiting.items()):
+            offset = self._projected.get(partition, 0)
+            while waiters and (waiters[0][0] <= offset or waiters[0][2].done()):
+                _, _, done = heapq.heappop(waiters)
+                if not done.done():
+                    done.set_result(None)
+            if not waiters:
+                del self._waiting[partition]
 
 
 class ReadYourWrites:

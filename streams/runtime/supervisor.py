@@ -2,8 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable, MutableMapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -36,12 +35,6 @@ class SupervisorSettings:
     check_interval: float = 1.0
 
 
-def quiet_loggers(level: int = logging.WARNING) -> None:
-    """Log only warnings of the libraries; the root logger is left as it is."""
-    for name in NOISY_LOGGERS:
-        logging.getLogger(name).setLevel(level)
-
-
 async def run_stages(
     builders: Sequence[Callable[[], StageApp]],
     stop: asyncio.Event,
@@ -56,7 +49,8 @@ async def run_stages(
     that ends here should end with `os._exit`.
     An App that crashes with `StartRefused` is not restarted: all are stopped, and it is raised.
     """
-    quiet_loggers()
+    for name in NOISY_LOGGERS:
+        logging.getLogger(name).setLevel(logging.WARNING)
     ready = ready if ready is not None else {}
     supervisors = [_Supervisor(build, stop, ready, settings or SupervisorSettings()) for build in builders]
     async with asyncio.TaskGroup() as group:
@@ -105,9 +99,18 @@ class _Supervisor:
     async def _run_once(self, app: StageApp) -> None:
         """Start the App, watch it, and stop it when it crashed or everything ends."""
         try:
-            async with _started(app):
+            bind_to_running_loop(app)
+            tables: Any = app.tables
+            tables.sleep = lambda *_: asyncio.sleep(0)  # it would wait a second for tables that do not exist
+            app.finalize()
+            try:
+                await app.maybe_start()
                 crashed = app._crashed.wait()  # noqa: SLF001 - mode has no public name for it
                 await _first_of(self._stop.wait(), crashed, self._watch(app))
+            # One that was started half-way is stopped as well: Faust's own helper would not.
+            finally:
+                async with asyncio.timeout(app.tuning.stop_timeout):
+                    await app.stop()
         # An App that crashed, or found no broker, can raise anything from its start and stop.
         except Exception as error:
             log.exception("stage_failed", stage=app.stage, error=repr(error))
@@ -131,25 +134,6 @@ class _Supervisor:
             log.info("stage_ready" if ready else "stage_not_ready", stage=stage)
         self._ready[stage] = ready
         metrics.STAGE_READY.labels(stage=stage).set(ready)
-
-
-@asynccontextmanager
-async def _started(app: StageApp) -> AsyncIterator[None]:
-    """Start an App and stop it in the end, even one that was started half-way (Faust's own helper would not)."""
-    bind_to_running_loop(app)
-    tables: Any = app.tables
-    tables.sleep = _no_sleep  # it would wait a second for tables that do not exist
-    app.finalize()
-    try:
-        await app.maybe_start()
-        yield
-    finally:
-        async with asyncio.timeout(app.tuning.stop_timeout):
-            await app.stop()
-
-
-async def _no_sleep(*_: object) -> None:
-    return None
 
 
 async def _first_of(*waits: Awaitable[object], timeout: float | None = None) -> None:  # noqa: ASYNC109 -- not an error

@@ -1,22 +1,20 @@
 """Puts each stage together: what it reads, does and writes."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
-from time import monotonic
 
 from mnemolog.projections.rebuild.log_source import TableLogSource
 from mnemolog.projections.stores.journal import Journal
 from mnemolog.projections.write.projector import Projector
 from mnemolog.schemas.envelopes import EmbeddedFacts, ExtractedFacts, MatchedFacts
 from mnemolog.schemas.provenance import Stage
-from mnemolog.streams.kafka.app import StageApp, build_app
-from mnemolog.streams.kafka.batch_window import BatchWindow
+from mnemolog.streams.kafka.app import KafkaTuning, StageApp, build_app
 from mnemolog.streams.kafka.dead_letters import DeadLetterWriter
 from mnemolog.streams.kafka.dedup import SeenOrigins
-from mnemolog.streams.kafka.keyed_window import KeyedWindow
 from mnemolog.streams.kafka.log_reader import KafkaLogReader
+from mnemolog.streams.kafka.record import KafkaRecord
 from mnemolog.streams.kafka.sender import Sender
 from mnemolog.streams.kafka.topics import (
     CONVERSATION_TURNS,
@@ -27,12 +25,10 @@ from mnemolog.streams.kafka.topics import (
     Topic,
     topic_name,
 )
-from mnemolog.streams.kafka.tuning import KafkaTuning
-from mnemolog.streams.kafka.window import Window
-from mnemolog.streams.runtime.decision_stages import DecisionStages
+from mnemolog.streams.kafka.window import KeyedWindow, Window
+from mnemolog.streams.runtime.decision_stages import DecisionStages, E
 from mnemolog.streams.runtime.models import StageModels
-from mnemolog.streams.runtime.read_your_writes import ReadYourWrites
-from mnemolog.streams.runtime.watermark import Watermark
+from mnemolog.streams.runtime.read_your_writes import ReadYourWrites, Watermark
 from mnemolog.streams.settings import StreamsSettings
 from mnemolog.streams.stages.envelope import ended_envelope, envelope_reader
 from mnemolog.streams.stages.extract import parse_source
@@ -72,8 +68,16 @@ class StageFactory:
 
     def builder(self, stage: Stage) -> Callable[[], StageApp]:
         """A way to build the stage's App. Raises `ProviderConfigurationError` for a model that it cannot have."""
-        self._resources.models.build_for(stage)
+        settings, shared = self._settings, self._resources
+        shared.models.build_for(stage)
         topic, make_window = self._topic_and_window(stage)
+        offsets = start_offsets(shared.projector, shared.kafka_log, shared.table_log) if stage == "project" else None
+        tuning = KafkaTuning(
+            session_timeout=settings.session_timeout,
+            heartbeat_interval=settings.heartbeat_interval,
+            drain_timeout=settings.drain_grace,
+            compression=None if settings.compression == "none" else settings.compression,
+        )
 
         def build() -> StageApp:
             self._built[stage] = build_app(
@@ -81,74 +85,54 @@ class StageFactory:
                 topic,
                 make_window,
                 bootstrap=self._bootstrap,
-                prefix=self._settings.topic_prefix,
-                tuning=kafka_tuning(self._settings),
-                start_offsets=start_offsets(
-                    self._resources.projector, self._resources.kafka_log, self._resources.table_log
-                )
-                if stage == "project"
-                else None,
+                prefix=settings.topic_prefix,
+                tuning=tuning,
+                start_offsets=offsets,
             )
             return self._built[stage]
 
         return build
 
     def _topic_and_window(self, stage: Stage) -> tuple[Topic, Callable[[Sender], Window]]:
+        """What the stage reads, and a way to make its window."""
+        stages, max_bytes = self._resources.stages, self._settings.max_turn_bytes
         match stage:
             case "journal":
-                return CONVERSATION_TURNS, self._journal
+                journal = JournalStage(self._resources.journal, max_bytes=max_bytes)
+                return CONVERSATION_TURNS, partial(self._batch_window, journal)
             case "extract":
-                return CONVERSATION_TURNS, self._extract
+                read = partial(parse_source, max_bytes=max_bytes, command_token=self._settings.command_token)
+                return CONVERSATION_TURNS, self._enriching(stage, EXTRACTED_FACTS, read, stages.extract, ExtractedFacts)
             case "embed":
-                return EXTRACTED_FACTS, self._embed
+                facts = envelope_reader(ExtractedFacts)
+                return EXTRACTED_FACTS, self._enriching(stage, EMBEDDED_FACTS, facts, stages.embed, EmbeddedFacts)
             case "match":
-                return EMBEDDED_FACTS, self._match
+                vectors = envelope_reader(EmbeddedFacts)
+                return EMBEDDED_FACTS, self._enriching(stage, MATCHED_FACTS, vectors, stages.match, MatchedFacts)
             case "resolve":
                 return MATCHED_FACTS, self._resolve
             case "project":
-                return MEMORY_EVENTS, self._project
+                return MEMORY_EVENTS, partial(self._batch_window, ProjectStage(self._resources.projector))
 
-    def _journal(self, _: Sender) -> Window:
-        return self._batch_window(JournalStage(self._resources.journal, max_bytes=self._settings.max_turn_bytes))
-
-    def _extract(self, sender: Sender) -> Window:
-        definition = StageDefinition(
-            stage="extract",
-            topic=self._topic_name(EXTRACTED_FACTS),
-            read=partial(
-                parse_source, max_bytes=self._settings.max_turn_bytes, command_token=self._settings.command_token
-            ),
-            work=self._resources.stages.extract,
-            finish=ended_envelope(ExtractedFacts),
-        )
-        return self._keyed_window(definition, sender)
-
-    def _embed(self, sender: Sender) -> Window:
-        definition = StageDefinition(
-            stage="embed",
-            topic=self._topic_name(EMBEDDED_FACTS),
-            read=envelope_reader(ExtractedFacts),
-            work=self._resources.stages.embed,
-            finish=ended_envelope(EmbeddedFacts),
-        )
-        return self._keyed_window(definition, sender)
-
-    def _match(self, sender: Sender) -> Window:
-        definition = StageDefinition(
-            stage="match",
-            topic=self._topic_name(MATCHED_FACTS),
-            read=envelope_reader(EmbeddedFacts),
-            work=self._resources.stages.match,
-            finish=ended_envelope(MatchedFacts),
-        )
-        return self._keyed_window(definition, sender)
+    def _enriching(
+        self,
+        stage: Stage,
+        output: Topic,
+        read: Callable[[KafkaRecord], I],
+        work: Callable[[I, KafkaRecord], Awaitable[E]],
+        kind: type[E],
+    ) -> Callable[[Sender], Window]:
+        """The window of a stage whose output is an envelope of this kind."""
+        topic = topic_name(output, self._settings.topic_prefix)
+        definition = StageDefinition(stage=stage, topic=topic, read=read, work=work, finish=ended_envelope(kind))
+        return partial(self._keyed_window, definition)
 
     def _resolve(self, sender: Sender) -> Window:
         writes = ReadYourWrites(self._resources.watermark, self._resources.kafka_log.end_offset, lambda: window.epoch)
         resolver = self._resources.stages.build_resolver(writes.wait_until_projected)
         definition = StageDefinition(
             stage="resolve",
-            topic=self._topic_name(MEMORY_EVENTS),
+            topic=topic_name(MEMORY_EVENTS, self._settings.topic_prefix),
             read=envelope_reader(MatchedFacts),
             work=resolver,
             finish=resolver.finish,
@@ -157,38 +141,18 @@ class StageFactory:
         window = self._keyed_window(definition, sender)
         return window
 
-    def _project(self, _: Sender) -> Window:
-        return self._batch_window(ProjectStage(self._resources.projector))
-
     def _keyed_window(self, definition: StageDefinition[I, O], sender: Sender) -> KeyedWindow:
         """One record of an owner at a time, processed as `definition` says."""
-        dead_letters = DeadLetterWriter(sender, prefix=self._settings.topic_prefix, now=utc_now)
+        dead_letters = DeadLetterWriter(sender, prefix=self._settings.topic_prefix)
         return KeyedWindow(
             StageProcessor(definition, sender=sender, dead_letters=dead_letters, seen=SeenOrigins()),
             max_in_flight=self._settings.max_in_flight,
             max_pending=self._settings.max_pending,
-            clock=monotonic,
         )
 
-    def _batch_window(self, work: Callable[..., Awaitable[None]]) -> BatchWindow:
-        return BatchWindow(
-            work,
-            max_records=BATCH_RECORDS,
-            max_pending=max(self._settings.max_pending, 4 * BATCH_RECORDS),
-            clock=monotonic,
-        )
-
-    def _topic_name(self, topic: Topic) -> str:
-        return topic_name(topic, self._settings.topic_prefix)
-
-
-def kafka_tuning(settings: StreamsSettings) -> KafkaTuning:
-    return KafkaTuning(
-        session_timeout=settings.session_timeout,
-        heartbeat_interval=settings.heartbeat_interval,
-        drain_timeout=settings.drain_grace,
-        compression=None if settings.compression == "none" else settings.compression,
-    )
+    def _batch_window(self, work: Callable[[Sequence[KafkaRecord]], Awaitable[None]], _: Sender) -> Window:
+        max_pending = max(self._settings.max_pending, 4 * BATCH_RECORDS)
+        return Window(work, max_records=BATCH_RECORDS, max_pending=max_pending)
 
 
 def utc_now() -> datetime:

@@ -11,7 +11,6 @@ from typing import Any
 import structlog
 
 from mnemolog.projections.db.pools import Pool, open_pool
-from mnemolog.projections.rebuild.errors import LogUnreadableError
 from mnemolog.projections.rebuild.log_source import TableLogSource
 from mnemolog.projections.stores.candidates import CandidateFinder
 from mnemolog.projections.stores.facts import FactStore
@@ -19,27 +18,27 @@ from mnemolog.projections.stores.journal import Journal
 from mnemolog.projections.stores.replies import ReplyStore
 from mnemolog.projections.write.projector import Projector
 from mnemolog.schemas.provenance import Stage
-from mnemolog.streams import metrics
 from mnemolog.streams.errors import StartRefused
 from mnemolog.streams.kafka.log_reader import KafkaLogReader
+from mnemolog.streams.runtime.background import (
+    export_lag,
+    export_quality_metrics,
+    purge_replies,
+    run_expiry_timer,
+)
 from mnemolog.streams.runtime.decision_stages import DecisionStages
 from mnemolog.streams.runtime.metrics_server import serve_metrics
 from mnemolog.streams.runtime.models import StageModels
-from mnemolog.streams.runtime.quality_metrics import export_quality_metrics
+from mnemolog.streams.runtime.read_your_writes import Watermark
 from mnemolog.streams.runtime.supervisor import SupervisorSettings, run_stages
-from mnemolog.streams.runtime.timer import run_expiry_timer
-from mnemolog.streams.runtime.watermark import Watermark
 from mnemolog.streams.runtime.wiring import ALL_STAGES, SharedResources, StageFactory, utc_now
 from mnemolog.streams.settings import StreamsSettings
-from mnemolog.streams.stages.project import projection_lag
 
 log = structlog.get_logger(__name__)
 
 BackgroundTask = Coroutine[Any, Any, None]
 
 READY_POLL_SECONDS = 0.1
-PURGE_SECONDS = 3600.0
-LAG_SECONDS = 5.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,15 +78,10 @@ async def run_worker(
         log.info("worker_starting", stages=list(stages), metrics_url=metrics_url)
         async with _running_in_background(
             _report_when_ready(report, ready, on_ready),
-            _purge_replies(ReplyStore(pool), timedelta(days=settings.reply_retention_days)),
+            purge_replies(ReplyStore(pool), timedelta(days=settings.reply_retention_days), utc_now),
             *_background_tasks(settings, stages, pool, parts, assembly),
         ):
-            await run_stages(
-                builders,
-                stop,
-                ready=ready,
-                settings=SupervisorSettings(stall_timeout=settings.watchdog),
-            )
+            await run_stages(builders, stop, ready=ready, settings=SupervisorSettings(stall_timeout=settings.watchdog))
         log.info("worker_stopped", stages=list(stages))
 
 
@@ -130,7 +124,7 @@ def _background_tasks(
 ) -> Iterator[BackgroundTask]:
     """The background tasks of `stages`."""
     if "project" in stages:
-        yield _watch_lag(parts)
+        yield export_lag(parts.projector, parts.kafka_log)
         yield export_quality_metrics(pool, utc_now)
     if "resolve" in stages:
         yield run_expiry_timer(
@@ -165,23 +159,3 @@ async def _report_when_ready(
     log.info("worker_ready", stages=list(report.stages), metrics_url=report.metrics_url)
     if on_ready is not None:
         on_ready(report)
-
-
-async def _watch_lag(parts: SharedResources) -> None:
-    """Export how far the tables are behind the log."""
-    while True:
-        try:
-            for partition, behind in (await projection_lag(parts.projector, parts.kafka_log)).items():
-                metrics.PROJECTION_LAG.labels(partition=partition).set(behind)
-        except LogUnreadableError as error:
-            log.warning("lag_unavailable", error=str(error))
-        await asyncio.sleep(LAG_SECONDS)
-
-
-async def _purge_replies(replies: ReplyStore, retention: timedelta) -> None:
-    """Delete replies that are older than any turn that can still be delivered again."""
-    while True:
-        purged = await replies.purge(utc_now() - retention)
-        if purged:
-            log.info("replies_purged", count=purged)
-        await asyncio.sleep(PURGE_SECONDS)

@@ -29,7 +29,7 @@ from tests.support.polling import eventually
 from tests.support.programs import required_program
 
 pytestmark = [pytest.mark.kafka, pytest.mark.postgres, pytest.mark.timeout(400)]
-QUICK = {"SESSION_TIMEOUT": "3", "HEARTBEAT_INTERVAL": "0.5"}
+QUICK = {"SESSION_TIMEOUT": "3", "HEARTBEAT_INTERVAL": "0.5", "METRICS_PORT": "0"}
 
 
 @pytest.fixture(scope="module")

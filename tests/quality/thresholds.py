@@ -13,7 +13,7 @@ from pathlib import Path
 
 from mnemolog.schemas.provenance import Thresholds
 from mnemolog.schemas.turn import Overrides
-from mnemolog.streams.runtime.thresholds import thresholds_for
+from mnemolog.streams.runtime.effective_settings import thresholds_for
 from mnemolog.streams.settings import StreamsSettings
 from tests.quality.model_sources import chosen_models
 from tests.quality.similarities import LABELS, Label, Pair, extracted_pairs, plain_pairs

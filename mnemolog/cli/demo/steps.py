@@ -1,25 +1,30 @@
 """The steps of the demonstration, each by what any application would use."""
 
+import asyncio
 import io
-from collections.abc import Callable
-from datetime import UTC, datetime, timedelta
+from collections.abc import Callable, Iterator
+from datetime import UTC, date, datetime, timedelta
+from importlib.resources import files
 from typing import Final, TypeVar
 from uuid import UUID
 
+import orjson
+from aiokafka import AIOKafkaConsumer  # type: ignore[import-untyped] # aiokafka ships no types
+
 from mnemolog.admin import Source, audit, rebuild
 from mnemolog.cli import admin, results
-from mnemolog.cli.demo.conversation import shifted_records
-from mnemolog.cli.demo.dead_letter import first_dead_letter
 from mnemolog.cli.output import ProgressBars, escape, print_result, stdout
 from mnemolog.client.client import MemoryClient
 from mnemolog.client.commands import CommandReceipt
 from mnemolog.client.discovery import ServerAddresses
-from mnemolog.client.turn_files import PublishedRecord, PublishReport, TurnFilePublisher
+from mnemolog.client.turn_files import PublishedRecord, TurnFilePublisher
 from mnemolog.errors import MnemologError
 from mnemolog.projections.queries.results import EventResult, WriteResult
 from mnemolog.settings import Settings
 from mnemolog.streams.kafka.dead_letters import DeadLetter
+from mnemolog.streams.kafka.topics import DEAD_LETTERS, topic_name
 
+LAST_DAY: Final = date(2026, 3, 7)  # of the conversation
 END_TIMEOUT_SECONDS: Final = 60.0  # for one turn or command
 QUESTION: Final = "Where does Mira live?"
 
@@ -43,7 +48,8 @@ class Demo:
     async def run(self) -> None:
         async with MemoryClient.from_settings(self._settings) as client:
             self._heading("Kafka, Postgres and all stages run")
-            self._show(show_servers, self._servers)
+            addresses = f"  Kafka {self._servers.kafka}, metrics {self._servers.metrics_url}/metrics"
+            self._show(lambda _: stdout().print(addresses, markup=False), self._servers)
             turns = await self._publish()
             memories = await self._wait_for_facts(client, turns)
             replaced = await self._show_replaced(client, memories)
@@ -52,10 +58,14 @@ class Demo:
             await self._undo_and_reinstate(client, replaced)
             await self._diff(client)
             await self._dead_letter()
-            await self._profile(client)
+            self._heading("The profile of Mira", "made of her active facts")
+            self._show(results.show_profile, await client.profile(user_id="mira"))
         await self._rebuild("kafka")
         await self._rebuild("table")
-        await self._audit()
+        report = await audit(self._settings)
+        self._heading("Audit")
+        self._show(admin.show_audit, report)
+        _check(report.ok, "the audit found errors")
 
     async def _publish(self) -> list[PublishedRecord]:
         records = list(shifted_records(self._began.date() - timedelta(days=1)))
@@ -63,7 +73,8 @@ class Demo:
         turns = await file.publish(io.BytesIO(b"\n".join(records)))
         _check(len(turns) == len(records), f"{len(turns)} of {len(records)} records were acknowledged")
         self._heading("The conversation of three people is published", "durable once the broker has acknowledged it")
-        self._show(show_published, file.report)
+        sent = f"  {file.report.read} records sent, {file.report.acknowledged} acknowledged"
+        self._show(lambda _: stdout().print(sent), file.report)
         return turns
 
     async def _wait_for_facts(self, client: MemoryClient, turns: list[PublishedRecord]) -> list[EventResult]:
@@ -120,13 +131,17 @@ class Demo:
         self._show(results.show_diff, changes)
 
     async def _dead_letter(self) -> None:
-        letter = await first_dead_letter(self._settings, timeout_seconds=END_TIMEOUT_SECONDS)
+        topic = topic_name(DEAD_LETTERS, self._settings.topic_prefix)
+        servers = self._settings.kafka
+        consumer = AIOKafkaConsumer(topic, bootstrap_servers=servers, auto_offset_reset="earliest")
+        await consumer.start()
+        try:
+            async with asyncio.timeout(END_TIMEOUT_SECONDS):
+                letter = DeadLetter.from_record(await consumer.getone())
+        finally:
+            await consumer.stop()
         self._heading("An invalid record in dead_letters", "kept with its bytes and the reason; its status is `failed`")
         self._show(show_dead_letter, letter)
-
-    async def _profile(self, client: MemoryClient) -> None:
-        self._heading("The profile of Mira", "made of her active facts")
-        self._show(results.show_profile, await client.profile(user_id="mira"))
 
     async def _rebuild(self, source: Source) -> None:
         with ProgressBars() as progress:
@@ -134,12 +149,6 @@ class Demo:
         self._heading(f"All tables rebuilt from the log ({source})", "no model was called; both digests of each table")
         self._show(admin.show_rebuild, report)
         _check(report.equal, "the rebuilt tables differ from the live ones")
-
-    async def _audit(self) -> None:
-        report = await audit(self._settings)
-        self._heading("Audit")
-        self._show(admin.show_audit, report)
-        _check(report.ok, "the audit found errors")
 
     def _heading(self, what: str, why: str = "") -> None:
         self._step += 1
@@ -152,12 +161,21 @@ class Demo:
         print_result({"step": self._step, "result": result}, lambda _: show(result), as_json=self._as_json)
 
 
-def show_servers(servers: ServerAddresses) -> None:
-    stdout().print(f"  Kafka {servers.kafka}, metrics {servers.metrics_url}/metrics", markup=False)
+def shifted_records(last_day: date) -> Iterator[bytes]:
+    """The conversation: three people, one week, in its order, moved in time so that the last ones are of `last_day`.
 
-
-def show_published(report: PublishReport) -> None:
-    stdout().print(f"  {report.read} records sent, {report.acknowledged} acknowledged")
+    One line is not JSON, as of a client that was cut off while writing; it stays as it is.
+    """
+    shift = timedelta(days=(last_day - LAST_DAY).days)
+    text = files("mnemolog.cli.demo").joinpath("conversation.jsonl").read_bytes()
+    for line in text.splitlines():
+        try:
+            turn = orjson.loads(line)
+        except orjson.JSONDecodeError:
+            yield line
+        else:
+            moved = datetime.fromisoformat(turn["occurred_at"]) + shift
+            yield orjson.dumps({**turn, "occurred_at": moved.isoformat()})
 
 
 def show_end(result: WriteResult) -> None:

@@ -20,12 +20,11 @@ from mnemolog.schemas.turn import Turn
 from mnemolog.streams.errors import ProducerDead
 from mnemolog.streams.kafka.dead_letters import DeadLetterWriter
 from mnemolog.streams.kafka.dedup import SeenOrigins
-from mnemolog.streams.kafka.keyed_window import KeyedWindow
 from mnemolog.streams.kafka.log_reader import KafkaLogReader
 from mnemolog.streams.kafka.record import KafkaRecord, RecordMetadata
 from mnemolog.streams.kafka.sender import Sender
 from mnemolog.streams.kafka.topics import CONVERSATION_TURNS, MEMORY_EVENTS, TOPICS, topic_name
-from mnemolog.streams.kafka.window import Delivery
+from mnemolog.streams.kafka.window import Delivery, KeyedWindow
 from mnemolog.streams.settings import StreamsSettings
 from mnemolog.streams.stages.envelope import ReceivedEnvelope, ended_envelope, envelope_reader, next_envelope
 from mnemolog.streams.stages.processor import StageDefinition, StageProcessor

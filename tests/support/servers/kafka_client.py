@@ -9,8 +9,8 @@ from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition  # type:
 from aiokafka.admin import AIOKafkaAdminClient  # type: ignore[import-untyped] # as above
 from aiokafka.errors import GroupCoordinatorNotAvailableError  # type: ignore[import-untyped] # as above
 
+from mnemolog.streams.kafka.app import KafkaTuning
 from mnemolog.streams.kafka.record import KafkaRecord
-from mnemolog.streams.kafka.tuning import KafkaTuning
 from tests.support.polling import eventually
 
 T = TypeVar("T")

@@ -3,7 +3,7 @@ from itertools import islice
 from mnemolog.schemas.turn import Turn
 from mnemolog.schemas.vector import cosine_similarity
 from mnemolog.streams.llm.openai_models import normalized
-from mnemolog.streams.runtime.thresholds import MEMLIB_DEFAULTS
+from mnemolog.streams.runtime.effective_settings import MEMLIB_DEFAULTS
 from tests.bench.sample_commits import commits
 from tests.bench.sample_turns import UPDATE_EVERY, turns
 from tests.support.servers.response_bodies import hash_embeddings

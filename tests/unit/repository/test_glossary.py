@@ -17,15 +17,15 @@ GRAMMAR = ROOT / "streams/offline"
 """Rules about the English language. Their words are those of grammar, not of this project."""
 GENERAL = frozenset(
     """
-    account address admin ambiguous answer app arg argument ask bar base batch batcher body builder cached call
-    change changed chat check child choice cli closed compared comparison completion configuration connected
+    account address admin ambiguous answer app arg argument ask background bar base batch batcher body builder cached
+    call change changed chat check child choice cli closed compared comparison completion configuration connected
     connection consumer context cost count crash created db dead default definition dependent differs
     downgrade dumper effect embedding ended endpoint enqueue entry env error exceeded exit extraction factory
-    failed faust feature fetch file filter folder gap handler header hit id in input invalid item kafka large last
-    launch list lock log metadata metric migration mismatch missing mixin mnemolog model network no normalise
+    failed faust feature fetch file filter folder gap handler hit id in input invalid item kafka large last
+    launch list lock log metadata metric migration mismatch missing mixin mnemolog model no normalise
     not null numbered offset old option outcome output parsed parser partition partly patch patched plan point pool
     port postgres processor producer progress published publisher query raw read reader record refused regression
-    report requested resource response result retention retrier retrieved retry revision row runner
+    report requested resource result retention retrier retrieved retry revision row runner
     running runtime schema score server setting shared short skipped sql stack start state stop storable store
     stored stream sync table text timed timeout token too topic traced transport tuning turning unavailable
     undeliverable unknown unread unreadable unsupported upgrade usage use version versioned view wait wiring word
@@ -35,7 +35,6 @@ GENERAL = frozenset(
 """Words of programming, or English with no meaning of its own here."""
 GERUNDS = {
     "pending": "an adjective: facts that are pending",
-    "tuning": "the noun for a set of parameters of Kafka's clients",
     "wiring": "the noun for how parts are put together",
 }
 """Modules named by a word in -ing, with the reason."""

@@ -11,7 +11,7 @@ from mnemolog.projections.queries.errors import QueryError
 from mnemolog.projections.queries.quality import DecisionQuality, decision_quality
 from mnemolog.projections.queries.scope_filter import ScopeFilter
 from mnemolog.schemas.facts import Reversal
-from mnemolog.streams.runtime.quality_metrics import update_quality_metrics
+from mnemolog.streams.runtime.background import update_quality_metrics
 from tests.support.builders.commits import (
     ALICE,
     BOB,

@@ -6,9 +6,10 @@ import signal
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
-from typing import LiteralString
+from typing import Any, LiteralString
 
 import pytest
+from psycopg import AsyncConnection
 
 from mnemolog.projections.errors import LogGapError
 from mnemolog.projections.rebuild.errors import DependentViewsError, LogTooShortError, RebuildRunningError
@@ -362,6 +363,24 @@ async def test_a_commit_that_no_table_can_hold_is_rejected_alike(db: ProjectedDa
     await db.apply(taken, thief, commit("3", added("Oslo.")))
     assert await db.rows("SELECT log_offset, reason FROM rejections") == [(1, "not_storable")]
     assert (await rebuild(db.url, TableLogSource(db.pool))).equal
+
+
+async def test_a_rebuild_that_has_ended_holds_its_lock_no_longer(
+    db: ProjectedDatabase, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Postgres ends a closed session a little later: the next rebuild does not wait for that."""
+    await fill(db)
+    left_open: list[AsyncConnection[Any]] = []
+
+    async def stay_open(self: AsyncConnection[Any]) -> None:
+        left_open.append(self)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(AsyncConnection, "close", stay_open)
+        assert (await rebuild(db.url, TableLogSource(db.pool))).equal
+    assert (await rebuild(db.url, TableLogSource(db.pool))).equal
+    for connection in left_open:
+        await connection.close()
 
 
 def test_a_rebuild_knows_no_provider() -> None:

@@ -10,7 +10,7 @@ from mnemolog.schemas.commit import Commit
 from mnemolog.schemas.scope import Scope
 from mnemolog.streams.commands.expiry import BATCH_SIZE, CLOCK_MARGIN, REPEAT_AFTER, ExpirySweep
 from mnemolog.streams.errors import RecordTooLarge
-from mnemolog.streams.runtime.timer import run_sweep
+from mnemolog.streams.runtime.background import run_sweep
 from tests.support.builders.commits import (
     ALICE,
     BOB,

@@ -11,12 +11,10 @@ from aiokafka import AIOKafkaConsumer, TopicPartition  # type: ignore[import-unt
 
 from mnemolog.streams.kafka.admin import ensure_topics
 from mnemolog.streams.kafka.app import StageApp, build_app
-from mnemolog.streams.kafka.batch_window import BatchWindow
-from mnemolog.streams.kafka.keyed_window import KeyedWindow
 from mnemolog.streams.kafka.record import KafkaRecord, Partition
 from mnemolog.streams.kafka.sender import Sender
 from mnemolog.streams.kafka.topics import CONVERSATION_TURNS, EXTRACTED_FACTS, group_id, topic_name
-from mnemolog.streams.kafka.window import Window
+from mnemolog.streams.kafka.window import KeyedWindow, Window
 from mnemolog.streams.runtime.supervisor import SupervisorSettings, run_stages
 from tests.support.polling import eventually
 from tests.support.servers.kafka_client import PARTITIONS, QUICK_TUNING, committed_offset, publish, read_all, wait_until
@@ -198,7 +196,7 @@ async def test_a_stage_can_keep_its_offsets_elsewhere(harness: CopyStageHarness)
                 offsets[record.partition] = record.offset + 1
                 seen.append(int(record.value or b"-1"))
 
-        return BatchWindow(fold)  # type: ignore[arg-type] # a list is what it gets
+        return Window(fold)  # type: ignore[arg-type] # a list is what it gets
 
     async def start(partitions: frozenset[Partition]) -> dict[Partition, int]:
         return {(topic, number): offsets.get(number, 0) for topic, number in partitions}

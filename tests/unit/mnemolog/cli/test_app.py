@@ -5,8 +5,8 @@ from datetime import date
 
 import pytest
 
-from mnemolog.cli.demo.conversation import LAST_DAY, shifted_records
-from mnemolog.cli.settings import rows_of
+from mnemolog.cli.admin import rows_of
+from mnemolog.cli.demo.steps import LAST_DAY, shifted_records
 from mnemolog.schemas.admission import Refusal, parse_turn
 from mnemolog.settings import Settings
 from tests.support.imports import packages_loaded_by

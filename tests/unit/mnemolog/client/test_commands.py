@@ -10,9 +10,9 @@ import pytest
 
 from mnemolog.client.base import Connections
 from mnemolog.client.client import MemoryClient
-from mnemolog.client.command_builder import CommandDraft, build_command
 from mnemolog.client.commands import CommandReceipt
 from mnemolog.client.producer import OutgoingRecord
+from mnemolog.client.record_builder import CommandDraft, build_command
 from mnemolog.client.sync_client import SyncMemoryClient
 from mnemolog.errors import InvalidCommandError
 from mnemolog.schemas.admission import source_kind

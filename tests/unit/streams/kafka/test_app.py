@@ -5,19 +5,18 @@ from typing import Any
 
 import pytest
 
-from mnemolog.streams.kafka.app import build_app
-from mnemolog.streams.kafka.batch_window import BatchWindow
+from mnemolog.streams.kafka.app import KafkaTuning, build_app
 from mnemolog.streams.kafka.record import KafkaRecord
 from mnemolog.streams.kafka.sender import Sender
 from mnemolog.streams.kafka.topics import CONVERSATION_TURNS
-from mnemolog.streams.kafka.tuning import KafkaTuning
+from mnemolog.streams.kafka.window import Window
 
 
-def window(_: Sender) -> BatchWindow:
+def window(_: Sender) -> Window:
     async def nothing(_: Sequence[KafkaRecord]) -> None:
         return
 
-    return BatchWindow(nothing)
+    return Window(nothing)
 
 
 @pytest.mark.parametrize("idempotent", [True, False])

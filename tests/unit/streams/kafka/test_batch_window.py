@@ -4,9 +4,8 @@ import asyncio
 from collections.abc import AsyncIterator, Sequence
 from functools import partial
 
-from mnemolog.streams.kafka.batch_window import BatchWindow
 from mnemolog.streams.kafka.record import KafkaRecord
-from mnemolog.streams.kafka.window import Delivery
+from mnemolog.streams.kafka.window import Delivery, Window
 from tests.support.polling import eventually
 
 
@@ -18,7 +17,7 @@ class Fold:
         self.gates: dict[int, asyncio.Future[None]] = {}
         self.acked: list[str] = []
         self.failures: list[BaseException] = []
-        self.window = BatchWindow(self.process, max_records=max_records, max_in_flight=max_in_flight)
+        self.window = Window(self.process, max_records=max_records, max_in_flight=max_in_flight)
 
     async def process(self, records: Sequence[KafkaRecord]) -> None:
         self.batches.append([record.position for record in records])

@@ -7,9 +7,8 @@ from functools import partial
 import pytest
 
 from mnemolog.streams.errors import OffsetRegression
-from mnemolog.streams.kafka.keyed_window import KeyedWindow
 from mnemolog.streams.kafka.record import KafkaRecord
-from mnemolog.streams.kafka.window import Delivery
+from mnemolog.streams.kafka.window import Delivery, KeyedWindow
 from tests.support.polling import eventually
 
 

@@ -11,9 +11,8 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from mnemolog.streams.kafka.keyed_window import KeyedWindow
 from mnemolog.streams.kafka.record import KafkaRecord
-from mnemolog.streams.kafka.window import Delivery, DrainResult
+from mnemolog.streams.kafka.window import Delivery, DrainResult, KeyedWindow
 
 T = TypeVar("T")
 

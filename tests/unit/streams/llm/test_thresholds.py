@@ -9,7 +9,12 @@ from mnemolog.schemas.provenance import Thresholds
 from mnemolog.schemas.turn import Overrides
 from mnemolog.streams.llm.minilm_embedder import MODEL_NAME, MiniLmEmbedder
 from mnemolog.streams.offline import RuleModel
-from mnemolog.streams.runtime.thresholds import DEFAULTS_BY_MODEL, MEMLIB_DEFAULTS, MINILM_DEFAULTS, thresholds_for
+from mnemolog.streams.runtime.effective_settings import (
+    DEFAULTS_BY_MODEL,
+    MEMLIB_DEFAULTS,
+    MINILM_DEFAULTS,
+    thresholds_for,
+)
 from tests.quality.similarities import LABELS, Label, Pair, extracted_pairs, plain_pairs
 from tests.support.paths import ROOT
 

@@ -4,8 +4,7 @@ from collections import Counter
 import pytest
 
 from mnemolog.streams.runtime import read_your_writes
-from mnemolog.streams.runtime.read_your_writes import ReadYourWrites
-from mnemolog.streams.runtime.watermark import Watermark
+from mnemolog.streams.runtime.read_your_writes import ReadYourWrites, Watermark
 from tests.support.polling import eventually
 
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from mnemolog.streams.runtime.watermark import Watermark
+from mnemolog.streams.runtime.read_your_writes import Watermark
 from tests.support.polling import eventually
 
 

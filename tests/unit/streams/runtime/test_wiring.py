@@ -12,7 +12,7 @@ from mnemolog.schemas.scope import Scope
 from mnemolog.streams.kafka.record import KafkaRecord
 from mnemolog.streams.kafka.window import Delivery, Window
 from mnemolog.streams.runtime.decision_stages import DecisionStages, Models
-from mnemolog.streams.runtime.watermark import Watermark
+from mnemolog.streams.runtime.read_your_writes import Watermark
 from mnemolog.streams.runtime.wiring import StageFactory
 from mnemolog.streams.settings import StreamsSettings
 from tests.support.polling import eventually

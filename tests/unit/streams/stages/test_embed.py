@@ -14,7 +14,7 @@ from mnemolog.schemas.turn import Overrides
 from mnemolog.schemas.vector import Vector
 from mnemolog.streams.kafka.record import KafkaRecord
 from mnemolog.streams.llm.ports import EmbeddingResult, RequestSource
-from mnemolog.streams.runtime.thresholds import thresholds_for
+from mnemolog.streams.runtime.effective_settings import thresholds_for
 from mnemolog.streams.stages.embed import EmbedStage, drop_near_duplicates
 from mnemolog.streams.stages.envelope import ReceivedEnvelope
 from mnemolog.streams.text.differences import MAX_COMPARED_CHARACTERS

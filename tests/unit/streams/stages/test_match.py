@@ -16,7 +16,7 @@ from mnemolog.schemas.scope import Scope
 from mnemolog.schemas.turn import Overrides
 from mnemolog.schemas.vector import Vector
 from mnemolog.streams.kafka.record import KafkaRecord
-from mnemolog.streams.runtime.thresholds import MEMLIB_DEFAULTS, thresholds_for
+from mnemolog.streams.runtime.effective_settings import MEMLIB_DEFAULTS, thresholds_for
 from mnemolog.streams.stages.envelope import ReceivedEnvelope
 from mnemolog.streams.stages.match import MAX_CANDIDATE_BYTES, MatchStage
 
