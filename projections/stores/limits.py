@@ -33,7 +33,6 @@ LIMIT_LOCK: Final = 0x6D6E_0003
 """First half of the advisory locks under which a tenant's turns reserve; the second is a hash of the tenant."""
 RESERVATION_RETENTION: Final = timedelta(days=7)
 """Older reservations are of turns that were never committed: each delivery of a turn makes its reservation anew."""
-_NO_SOURCE: Final = {"owner": "", "source_id": ""}
 
 _SQL: Final = queries("limits")
 
@@ -48,7 +47,7 @@ async def find_exhausted_limit(
     asked = counted_levels(rules)
     if not asked:
         return None
-    used = await _usage(connection, scope, asked, {**_NO_SOURCE, **_periods(at)})
+    used = await _usage(connection, scope, asked, {"owner": "", "source_id": "", **_periods(at)})
     return next((hit for level in asked if (hit := exhausted_limit(level, asked[level], used[level]))), None)
 
 
