@@ -97,8 +97,14 @@ def test_an_application_without_extras_publishes_and_queries(
     mnemolog = python.with_name("mnemolog")
     listed = run(mnemolog, "facts", "--user", "pat", "--json")
     assert [fact["text"] for fact in json.loads(listed.stdout)] == ["Pat lives in Bern."], listed.stderr
-    for command in ("worker", "up", "demo", "migrate"):
+    lacking = {
+        "worker": "offline,server",
+        "up": "embedded,offline,server",
+        "demo": "offline,server",
+        "migrate": "server",
+    }
+    for command, extras in lacking.items():
         refused = run(mnemolog, command)
         assert refused.returncode == 2, refused
-        assert "pip install 'mnemolog[server" in " ".join(refused.stderr.split())
+        assert f"pip install 'mnemolog[{extras}]'" in " ".join(refused.stderr.split())
     assert run(mnemolog, "audit", "--json").returncode == 0

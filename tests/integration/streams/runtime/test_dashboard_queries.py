@@ -1,4 +1,7 @@
-"""The dashboard's queries, sent to a real Prometheus that reads a real worker."""
+"""The dashboard's queries, sent to a real Prometheus that reads a real worker.
+
+Not among the tests that share a worker: that one would set the same gauges of this process.
+"""
 
 import json
 import subprocess
@@ -52,7 +55,6 @@ def _needs_trouble(question: str) -> bool:
 
 @pytest.mark.kafka
 @pytest.mark.postgres
-@pytest.mark.asyncio(loop_scope="package")
 async def test_every_question_of_the_dashboard_is_answered(
     settings: StreamsSettings, database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
