@@ -99,8 +99,8 @@ def test_an_application_without_extras_publishes_and_queries(
     assert [fact["text"] for fact in json.loads(listed.stdout)] == ["Pat lives in Bern."], listed.stderr
     lacking = {
         "worker": "offline,server",
-        "up": "embedded,offline,server",
-        "demo": "offline,server",
+        "up": "offline,server",
+        "demo": "embedded,offline,server",
         "migrate": "server",
     }
     for command, extras in lacking.items():
