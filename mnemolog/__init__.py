@@ -1,18 +1,20 @@
 """The public names of Mnemolog.
 
-async with MemoryClient() as memory:
-    turn = await memory.add("I moved to Bern.", user_id="alice")
-    await memory.wait(turn.turn_id)
-    found = await memory.search("Where does Alice live?", user_id="alice")
+with MemoryClient() as memory:
+    turn = memory.add("I moved to Bern.", user_id="alice")
+    memory.wait(turn.turn_id)
+    found = memory.search("Where does Alice live?", user_id="alice")
+
+`AsyncMemoryClient` has the same methods for asyncio.
 """
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from mnemolog.client.client import MemoryClient, TurnReceipt
+    from mnemolog.client.async_client import AsyncMemoryClient, TurnReceipt
     from mnemolog.client.commands import CommandReceipt
-    from mnemolog.client.sync_client import SyncMemoryClient
+    from mnemolog.client.sync_client import MemoryClient
     from mnemolog.errors import (
         InvalidCommandError,
         InvalidTurnError,
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
     )
 
 __all__ = [
+    "AsyncMemoryClient",
     "CommandReceipt",
     "InvalidCommandError",
     "InvalidTurnError",
@@ -37,16 +40,15 @@ __all__ = [
     "PublishError",
     "ServerUnavailableError",
     "SettingsError",
-    "SyncMemoryClient",
     "TurnReceipt",
     "UnknownArgumentError",
     "WaitTimeoutError",
 ]
 _MODULES = {
     "CommandReceipt": "client.commands",
-    "MemoryClient": "client.client",
-    "SyncMemoryClient": "client.sync_client",
-    "TurnReceipt": "client.client",
+    "AsyncMemoryClient": "client.async_client",
+    "MemoryClient": "client.sync_client",
+    "TurnReceipt": "client.async_client",
 }
 
 

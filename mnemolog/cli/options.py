@@ -15,11 +15,11 @@ from mnemolog.cli.results import show_receipts, show_results
 from mnemolog.cli.runtime import call_client
 
 if TYPE_CHECKING:
-    from mnemolog.client.client import MemoryClient
+    from mnemolog.client.async_client import AsyncMemoryClient
     from mnemolog.client.commands import CommandReceipt
 
-Query = Callable[["MemoryClient"], Awaitable[Any]]
-Change = Callable[["MemoryClient"], "Awaitable[CommandReceipt | list[CommandReceipt]]"]
+Query = Callable[["AsyncMemoryClient"], Awaitable[Any]]
+Change = Callable[["AsyncMemoryClient"], "Awaitable[CommandReceipt | list[CommandReceipt]]"]
 
 AsJson = Annotated[bool, typer.Option("--json", help="write JSON instead of tables")]
 Tenant = Annotated[str | None, typer.Option("--tenant", help="MNEMOLOG_TENANT unless given")]
@@ -78,7 +78,7 @@ def change_command(scope: Mapping[str, Any] = EXACT_SCOPE) -> Callable[[Callable
     def execute(
         change: Change, *, tenant: str | None, actor: str | None, wait: float, as_json: bool, **ids: Any
     ) -> None:
-        async def work(client: "MemoryClient") -> list[Any]:
+        async def work(client: "AsyncMemoryClient") -> list[Any]:
             published = await change(client.scope(actor=actor, **ids))
             receipts = published if isinstance(published, list) else [published]
             return [await client.wait(one.command_id, timeout=wait) for one in receipts] if wait else receipts

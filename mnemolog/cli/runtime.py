@@ -13,7 +13,7 @@ from mnemolog.cli.errors import INTERRUPTED, print_error
 from mnemolog.cli.output import stderr
 
 if TYPE_CHECKING:
-    from mnemolog.client.client import MemoryClient
+    from mnemolog.client.async_client import AsyncMemoryClient
     from mnemolog.settings import Settings
 
 R = TypeVar("R")
@@ -33,13 +33,13 @@ def discovered_settings(**given: Any) -> "Settings":
     return with_discovered_servers(cli_settings(**given))
 
 
-def call_client(call: Callable[["MemoryClient"], Awaitable[R]], *, tenant: str | None = None) -> R:
+def call_client(call: Callable[["AsyncMemoryClient"], Awaitable[R]], *, tenant: str | None = None) -> R:
     """Call a client that is made for this command."""
 
     async def work() -> R:
-        from mnemolog.client.client import MemoryClient  # noqa: PLC0415 - see above
+        from mnemolog.client.async_client import AsyncMemoryClient  # noqa: PLC0415 - see above
 
-        async with MemoryClient.from_settings(discovered_settings(tenant=tenant)) as client:
+        async with AsyncMemoryClient.from_settings(discovered_settings(tenant=tenant)) as client:
             return await call(client)
 
     return run_async(work())

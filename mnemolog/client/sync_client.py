@@ -8,19 +8,19 @@ from functools import wraps
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar, Unpack
 
 from mnemolog.client.arguments import BoundArgs
+from mnemolog.client.async_client import AsyncMemoryClient
 from mnemolog.client.base import CLOSED, ClientOptions
-from mnemolog.client.client import MemoryClient
 from mnemolog.errors import MnemologError
 from mnemolog.settings import Settings
 
 P = ParamSpec("P")
 R = TypeVar("R")
-_AsyncMethod = Callable[Concatenate[MemoryClient, P], Coroutine[Any, Any, R]]
+_AsyncMethod = Callable[Concatenate[AsyncMemoryClient, P], Coroutine[Any, Any, R]]
 
 
-def _blocking(method: _AsyncMethod[P, R]) -> "Callable[Concatenate[SyncMemoryClient, P], R]":
+def _blocking(method: _AsyncMethod[P, R]) -> "Callable[Concatenate[MemoryClient, P], R]":
     @wraps(method)
-    def call(self: "SyncMemoryClient", /, *args: P.args, **kwargs: P.kwargs) -> R:
+    def call(self: "MemoryClient", /, *args: P.args, **kwargs: P.kwargs) -> R:
         if self._loop.is_closed():
             raise MnemologError(CLOSED)
         return self._run(method(self._client, *args, **kwargs))
@@ -28,14 +28,14 @@ def _blocking(method: _AsyncMethod[P, R]) -> "Callable[Concatenate[SyncMemoryCli
     return call
 
 
-class SyncMemoryClient:
-    """`MemoryClient` without `await`: same arguments, results and errors.
+class MemoryClient:
+    """`AsyncMemoryClient` without `await`: same arguments, results and errors.
 
     One thread runs its event loop until `close`; several threads may call it at once.
     """
 
     def __init__(self, **options: Unpack[ClientOptions]) -> None:
-        self._client = MemoryClient(**options)
+        self._client = AsyncMemoryClient(**options)
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="mnemolog-client", daemon=True)
         self._thread.start()
@@ -45,40 +45,40 @@ class SyncMemoryClient:
         return cls(settings=settings)
 
     def scope(self, **ids: Unpack[BoundArgs]) -> Self:
-        """As `MemoryClient.scope`: the same client bound to a scope. Closing it does nothing: close this one."""
+        """As `AsyncMemoryClient.scope`: the same client bound to a scope. Closing it does nothing: close this one."""
         bound = copy.copy(self)
         bound._client = self._client.scope(**ids)  # noqa: SLF001 - its own class
         return bound
 
-    add = _blocking(MemoryClient.add)
-    add_many = _blocking(MemoryClient.add_many)
-    dry_run = _blocking(MemoryClient.dry_run)
-    status = _blocking(MemoryClient.status)
-    wait = _blocking(MemoryClient.wait)
-    search = _blocking(MemoryClient.search)
-    facts = _blocking(MemoryClient.facts)
-    facts_as_of = _blocking(MemoryClient.facts_as_of)
-    profile = _blocking(MemoryClient.profile)
-    history = _blocking(MemoryClient.history)
-    explain = _blocking(MemoryClient.explain)
-    why_not = _blocking(MemoryClient.why_not)
-    pending = _blocking(MemoryClient.pending)
-    unresolved = _blocking(MemoryClient.unresolved)
-    diff = _blocking(MemoryClient.diff)
+    add = _blocking(AsyncMemoryClient.add)
+    add_many = _blocking(AsyncMemoryClient.add_many)
+    dry_run = _blocking(AsyncMemoryClient.dry_run)
+    status = _blocking(AsyncMemoryClient.status)
+    wait = _blocking(AsyncMemoryClient.wait)
+    search = _blocking(AsyncMemoryClient.search)
+    facts = _blocking(AsyncMemoryClient.facts)
+    facts_as_of = _blocking(AsyncMemoryClient.facts_as_of)
+    profile = _blocking(AsyncMemoryClient.profile)
+    history = _blocking(AsyncMemoryClient.history)
+    explain = _blocking(AsyncMemoryClient.explain)
+    why_not = _blocking(AsyncMemoryClient.why_not)
+    pending = _blocking(AsyncMemoryClient.pending)
+    unresolved = _blocking(AsyncMemoryClient.unresolved)
+    diff = _blocking(AsyncMemoryClient.diff)
 
-    update = _blocking(MemoryClient.update)
-    batch_update = _blocking(MemoryClient.batch_update)
-    delete = _blocking(MemoryClient.delete)
-    batch_delete = _blocking(MemoryClient.batch_delete)
-    delete_all = _blocking(MemoryClient.delete_all)
-    confirm = _blocking(MemoryClient.confirm)
-    reject = _blocking(MemoryClient.reject)
-    correct = _blocking(MemoryClient.correct)
-    resolve = _blocking(MemoryClient.resolve)
-    undo = _blocking(MemoryClient.undo)
-    set_policy = _blocking(MemoryClient.set_policy)
-    policies = _blocking(MemoryClient.policies)
-    quality = _blocking(MemoryClient.quality)
+    update = _blocking(AsyncMemoryClient.update)
+    batch_update = _blocking(AsyncMemoryClient.batch_update)
+    delete = _blocking(AsyncMemoryClient.delete)
+    batch_delete = _blocking(AsyncMemoryClient.batch_delete)
+    delete_all = _blocking(AsyncMemoryClient.delete_all)
+    confirm = _blocking(AsyncMemoryClient.confirm)
+    reject = _blocking(AsyncMemoryClient.reject)
+    correct = _blocking(AsyncMemoryClient.correct)
+    resolve = _blocking(AsyncMemoryClient.resolve)
+    undo = _blocking(AsyncMemoryClient.undo)
+    set_policy = _blocking(AsyncMemoryClient.set_policy)
+    policies = _blocking(AsyncMemoryClient.policies)
+    quality = _blocking(AsyncMemoryClient.quality)
 
     def close(self) -> None:
         """Send what is still queued, disconnect and end the thread; does nothing on what `scope` gives."""

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import IO, Final
 
-from mnemolog.client.client import MemoryClient
+from mnemolog.client.async_client import AsyncMemoryClient
 from mnemolog.client.producer import DeliveryReport, OutgoingRecord, RecordProducer
 from mnemolog.client.record_builder import read_turn
 from mnemolog.errors import InvalidTurnError
@@ -74,7 +74,7 @@ class TurnFilePublisher:
         deadline = asyncio.get_running_loop().time() + seconds
         at_once = asyncio.Semaphore(MAX_CONCURRENT_WAITS)
 
-        async def one(client: MemoryClient, record: PublishedRecord) -> None:
+        async def one(client: AsyncMemoryClient, record: PublishedRecord) -> None:
             try:
                 async with at_once, asyncio.timeout_at(deadline):
                     result = await _end_of_record(client, record, seconds)
@@ -84,7 +84,7 @@ class TurnFilePublisher:
                 self.report.ends[result.status] += 1
             self._progress("finished", self.report.ends.total(), len(records))
 
-        async with MemoryClient.from_settings(self._settings) as client, asyncio.TaskGroup() as group:
+        async with AsyncMemoryClient.from_settings(self._settings) as client, asyncio.TaskGroup() as group:
             for record in records:
                 group.create_task(one(client, record))
 
@@ -123,7 +123,7 @@ class TurnFilePublisher:
         )
 
 
-async def _end_of_record(client: MemoryClient, record: PublishedRecord, seconds: float) -> WriteResult:
+async def _end_of_record(client: AsyncMemoryClient, record: PublishedRecord, seconds: float) -> WriteResult:
     """The end of this very record: that of an earlier copy which failed or was rejected for a limit is another one."""
     attempt = 1
     while True:

@@ -7,12 +7,12 @@ from uuid import UUID
 import pytest
 
 from mnemolog import (
+    AsyncMemoryClient,
     InvalidTurnError,
     MemoryClient,
     PartlyPublishedError,
     PublishError,
     ServerUnavailableError,
-    SyncMemoryClient,
     WaitTimeoutError,
 )
 from mnemolog.client.query_embedder import QueryEmbedder
@@ -40,7 +40,7 @@ def turn(turn_id: str, content: str, user: str) -> Turn:
 
 
 async def test_a_turn_becomes_a_fact_that_is_found(settings: Settings) -> None:
-    async with MemoryClient.from_settings(settings) as client:
+    async with AsyncMemoryClient.from_settings(settings) as client:
         accepted = await client.add("I live in Bern.", user_id="ada", speaker="Ada", occurred_at=NOW)
         assert accepted.status == "pending"
         assert UUID(accepted.turn_id).version == 7
@@ -60,7 +60,7 @@ async def test_a_turn_becomes_a_fact_that_is_found(settings: Settings) -> None:
 
 
 async def test_the_same_turn_id_again_does_nothing(settings: Settings) -> None:
-    async with MemoryClient.from_settings(settings) as client:
+    async with AsyncMemoryClient.from_settings(settings) as client:
         for content in ("I live in Rome.", "I live in Oslo."):
             await client.add(content, user_id="bob", speaker="Bob", turn_id="bob-1", occurred_at=NOW)
         await client.add("I like tea.", user_id="bob", speaker="Bob", turn_id="bob-2", occurred_at=NOW)
@@ -70,7 +70,7 @@ async def test_the_same_turn_id_again_does_nothing(settings: Settings) -> None:
 
 async def test_many_turns_are_published_in_their_order(settings: Settings) -> None:
     turns = [turn(f"cy-{number}", f"I live in {city}.", "cy") for number, city in enumerate(["Rome", "Oslo", "Bonn"])]
-    async with MemoryClient.from_settings(settings) as client:
+    async with AsyncMemoryClient.from_settings(settings) as client:
         accepted = await client.add_many(turns)
         assert [one.turn_id for one in accepted] == ["cy-0", "cy-1", "cy-2"]
         await client.wait("cy-2")
@@ -78,7 +78,7 @@ async def test_many_turns_are_published_in_their_order(settings: Settings) -> No
 
 
 async def test_a_raw_store_keeps_the_words(settings: Settings) -> None:
-    async with MemoryClient.from_settings(settings) as client:
+    async with AsyncMemoryClient.from_settings(settings) as client:
         accepted = await client.add("Prefers e-mail; since 2019.", user_id="dan", infer=False, metadata={"from": "crm"})
         result = await client.wait(accepted.turn_id)
         assert result.llm_calls == 0
@@ -87,7 +87,7 @@ async def test_a_raw_store_keeps_the_words(settings: Settings) -> None:
 
 
 async def test_scopes_do_not_mix(settings: Settings) -> None:
-    async with MemoryClient.from_settings(settings) as client:
+    async with AsyncMemoryClient.from_settings(settings) as client:
         for agent in (None, "helper"):
             text = f"Known to {agent or 'all'}."
             accepted = await client.add(text, user_id="eve", agent_id=agent, infer=False)
@@ -100,7 +100,7 @@ async def test_scopes_do_not_mix(settings: Settings) -> None:
 
 
 async def test_the_same_id_of_two_users_asks_whose(settings: Settings) -> None:
-    async with MemoryClient.from_settings(settings) as client:
+    async with AsyncMemoryClient.from_settings(settings) as client:
         await client.add_many([turn("same", "I like tea.", "fay"), turn("same", "I like tea.", "gus")])
         await client.wait("same", user_id="fay")
         await client.wait("same", user_id="gus")
@@ -109,7 +109,7 @@ async def test_the_same_id_of_two_users_asks_whose(settings: Settings) -> None:
 
 
 async def test_wrong_questions_are_told_so(settings: Settings) -> None:
-    async with MemoryClient.from_settings(settings) as client:
+    async with AsyncMemoryClient.from_settings(settings) as client:
         with pytest.raises(UnknownTurnError):
             await client.status("never-published")
         with pytest.raises(WaitTimeoutError, match="not in the tables yet: check the tenant"):
@@ -130,9 +130,9 @@ async def test_a_search_without_embedder_uses_the_words_and_says_so(
     impatient = partial(QueryEmbedder, timeout_seconds=0.5)
     monkeypatch.setattr("mnemolog.client.base.QueryEmbedder", impatient)
     without_embedder = settings.model_copy(update={"embedding_provider": "openai", "base_url": f"http://{NOBODY}/v1"})
-    async with MemoryClient.from_settings(settings) as client:
+    async with AsyncMemoryClient.from_settings(settings) as client:
         await client.wait((await client.add("Likes the opera.", user_id="hal", infer=False)).turn_id)
-    async with MemoryClient.from_settings(without_embedder) as client:
+    async with AsyncMemoryClient.from_settings(without_embedder) as client:
         found = await client.search("opera", user_id="hal")
     assert found.mode == "lexical"
     assert found.notice
@@ -141,7 +141,7 @@ async def test_a_search_without_embedder_uses_the_words_and_says_so(
 
 async def test_servers_that_are_away_are_named(settings: Settings) -> None:
     away = settings.model_copy(update={"kafka": NOBODY, "postgres": f"postgresql://mnemolog@{NOBODY}/x"})
-    async with MemoryClient.from_settings(away) as client:
+    async with AsyncMemoryClient.from_settings(away) as client:
         with pytest.raises(ServerUnavailableError, match=f"Kafka at {NOBODY} cannot be reached"):
             await client.add("I live in Bern.", user_id="ada")
         with pytest.raises(ServerUnavailableError, match=f"Postgres at {NOBODY} cannot be reached"):
@@ -152,7 +152,7 @@ async def test_servers_that_are_away_are_named(settings: Settings) -> None:
 
 async def test_what_the_broker_does_not_confirm_is_an_error_in_time(settings: Settings) -> None:
     lost = settings.model_copy(update={"topic_prefix": "no-such-topic."})
-    async with MemoryClient(settings=lost, publish_timeout=0.4) as client:
+    async with AsyncMemoryClient(settings=lost, publish_timeout=0.4) as client:
         with pytest.raises(PublishError, match=r"t-1 was not acknowledged within 0.4 s .* the same turn_id"):
             await client.add("I live in Bern.", user_id="ada", turn_id="t-1")
         with pytest.raises(PartlyPublishedError) as raised:
@@ -161,7 +161,7 @@ async def test_what_the_broker_does_not_confirm_is_an_error_in_time(settings: Se
 
 
 def test_the_sync_client_does_the_same(settings: Settings) -> None:
-    with SyncMemoryClient.from_settings(settings) as client:
+    with MemoryClient.from_settings(settings) as client:
         accepted = client.add("I live in Graz.", user_id="ida", speaker="Ida")
         assert client.wait(accepted.turn_id).success
         assert [hit.fact.text for hit in client.search("city", user_id="ida").hits] == ["Ida lives in Graz."]
@@ -172,4 +172,4 @@ def test_the_sync_client_does_the_same(settings: Settings) -> None:
 
 def test_the_client_loads_no_stage() -> None:
     servers = ("mnemolog.streams.stages", "mnemolog.streams.runtime", "faust", "onnxruntime", "openai")
-    assert packages_loaded_by("mnemolog.client.client", *servers) == []
+    assert packages_loaded_by("mnemolog.client.async_client", *servers) == []

@@ -18,9 +18,9 @@ import sys
 from importlib.util import find_spec
 
 import projections, schemas, streams, tests
-from mnemolog import SyncMemoryClient
+from mnemolog import MemoryClient
 
-with SyncMemoryClient() as memory:
+with MemoryClient() as memory:
     pat = memory.scope(user_id="pat")
     turn = pat.add("I live in Bern.", speaker="Pat")
     result = pat.wait(turn.turn_id)

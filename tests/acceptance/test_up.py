@@ -109,7 +109,7 @@ async def test_the_readme_as_it_stands(home_shell: CommandLine, up: RunningUp) -
     shown = output_of(without_settings, "bash", "-euo", "pipefail", stdin=readme_block("bash", "publish -"))
     assert "1 lines read, 1 acknowledged" in shown
     assert "Alice lives in Bern." in shown
-    python = readme_block("python", "SyncMemoryClient")
+    python = readme_block("python", "MemoryClient")
     assert "Alice lives in Bern." in output_of(without_settings, sys.executable, "-", stdin=python)
     required_program("kcat")
     required_program("psql")

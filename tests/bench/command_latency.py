@@ -8,7 +8,7 @@ from typing import Final, LiteralString
 from psycopg import AsyncConnection
 from psycopg.rows import TupleRow
 
-from mnemolog.client.client import MemoryClient
+from mnemolog.client.async_client import AsyncMemoryClient
 from mnemolog.client.commands import CommandReceipt
 from mnemolog.schemas.provenance import Stage
 from tests.bench.environment import Environment
@@ -47,7 +47,7 @@ async def measure_command_latency(
     async with (
         workers(arena.settings, layout, arena.servers.folder),
         connected(arena) as connection,
-        MemoryClient.from_settings(arena.settings) as client,
+        AsyncMemoryClient.from_settings(arena.settings) as client,
     ):
         users = count + WARM_UP_USERS
         await client.add_many(islice(turns(infer=False, users=users), users))
@@ -62,7 +62,7 @@ async def measure_command_latency(
 
 
 async def _issue_commands(
-    client: MemoryClient, connection: AsyncConnection[TupleRow], user_id: str, fact_id: str, prefix: str
+    client: AsyncMemoryClient, connection: AsyncConnection[TupleRow], user_id: str, fact_id: str, prefix: str
 ) -> AsyncIterator[tuple[str, CommandReceipt]]:
     """One command after the other; the next one is published when the one before has its end."""
     update, delete, undo = (f"{prefix}{kind}-{user_id}" for kind in KINDS)

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from mnemolog.client.client import MemoryClient
+from mnemolog.client.async_client import AsyncMemoryClient
 from mnemolog.schemas.provenance import Stage
 from mnemolog.streams.runtime.wiring import ALL_STAGES
 from tests.bench.command_latency import CommandLatency, measure_command_latency
@@ -116,7 +116,10 @@ class _Benchmark:
 
     async def acknowledged(self) -> Percentiles:
         self._tell("publishing, one turn after another")
-        async with environment(self._servers, "publish") as one, MemoryClient.from_settings(one.settings) as client:
+        async with (
+            environment(self._servers, "publish") as one,
+            AsyncMemoryClient.from_settings(one.settings) as client,
+        ):
             await acknowledgements(client, turns(prefix=WARMING), self._plan.acknowledgements // 10)
             return Percentiles.of(await acknowledgements(client, turns(), self._plan.acknowledgements))
 

@@ -10,7 +10,7 @@ from typing import Final
 from psycopg import AsyncConnection
 
 from mnemolog.admin import Source, rebuild
-from mnemolog.client.client import MemoryClient
+from mnemolog.client.async_client import AsyncMemoryClient
 from mnemolog.projections.db.pools import connection_settings, prepare_connection
 from mnemolog.projections.queries.scope_filter import ScopeFilter
 from mnemolog.projections.queries.search import search
@@ -38,7 +38,7 @@ class RebuildFigures:
 class QueryFigures:
     """Figures of one size of tables; times in milliseconds.
 
-    `in_tables` is `projections.search` with a vector at hand, `through_client` is `MemoryClient.search` with the
+    `in_tables` is `projections.search` with a vector at hand, `through_client` is `AsyncMemoryClient.search` with the
     embedding of the question.
     """
 
@@ -94,7 +94,7 @@ async def _search_tables(arena: Environment, users: Sequence[int]) -> Percentile
 
 async def _search_through_client(arena: Environment, users: Sequence[int]) -> Percentiles:
     waits = []
-    async with MemoryClient.from_settings(arena.settings) as client:
+    async with AsyncMemoryClient.from_settings(arena.settings) as client:
         await client.search(_question(0), user_id="user0")
         for user in users:
             started = time.perf_counter()

@@ -11,7 +11,7 @@ from typing import Final, LiteralString
 from psycopg import AsyncConnection
 from psycopg.rows import TupleRow
 
-from mnemolog.client.client import MemoryClient
+from mnemolog.client.async_client import AsyncMemoryClient
 from mnemolog.client.producer import OutgoingRecord, RecordProducer, as_async
 from mnemolog.schemas.provenance import Stage
 from mnemolog.schemas.turn import Turn
@@ -119,7 +119,7 @@ async def latency(
     async with (
         workers(arena.settings, layout, arena.servers.folder) as started,
         connected(arena) as connection,
-        MemoryClient.from_settings(arena.settings) as client,
+        AsyncMemoryClient.from_settings(arena.settings) as client,
     ):
         watch = ProgressReader(connection, arena.servers.pids | pids | started)
         warming, measured = turns
@@ -200,12 +200,14 @@ async def costs(connection: AsyncConnection[TupleRow]) -> Costs:
     )
 
 
-async def acknowledgements(client: MemoryClient, turns: Iterator[Turn], count: int) -> list[float]:
+async def acknowledgements(client: AsyncMemoryClient, turns: Iterator[Turn], count: int) -> list[float]:
     """Milliseconds until the broker has a turn, one after another."""
     return [await _acknowledged(client, turn) for turn in islice(turns, count)]
 
 
-async def _publish_at_rate(client: MemoryClient, turns: Iterator[Turn], rate: float, seconds: float) -> list[float]:
+async def _publish_at_rate(
+    client: AsyncMemoryClient, turns: Iterator[Turn], rate: float, seconds: float
+) -> list[float]:
     """Publish at `rate` whatever comes of it; milliseconds until each was acknowledged."""
     count = round(rate * seconds)
     tasks: list[asyncio.Task[float]] = []
@@ -217,7 +219,7 @@ async def _publish_at_rate(client: MemoryClient, turns: Iterator[Turn], rate: fl
     return await asyncio.gather(*tasks)
 
 
-async def _acknowledged(client: MemoryClient, turn: Turn) -> float:
+async def _acknowledged(client: AsyncMemoryClient, turn: Turn) -> float:
     started = time.perf_counter()
     await client.add_many([turn])
     return (time.perf_counter() - started) * 1000

@@ -14,7 +14,7 @@ from aiokafka import AIOKafkaConsumer  # type: ignore[import-untyped] # aiokafka
 from mnemolog.admin import Source, audit, rebuild
 from mnemolog.cli import admin, results
 from mnemolog.cli.output import ProgressBars, escape, print_result, stdout
-from mnemolog.client.client import MemoryClient
+from mnemolog.client.async_client import AsyncMemoryClient
 from mnemolog.client.commands import CommandReceipt
 from mnemolog.client.discovery import ServerAddresses
 from mnemolog.client.turn_files import PublishedRecord, TurnFilePublisher
@@ -46,7 +46,7 @@ class Demo:
         self._step = 0
 
     async def run(self) -> None:
-        async with MemoryClient.from_settings(self._settings) as client:
+        async with AsyncMemoryClient.from_settings(self._settings) as client:
             self._heading("Kafka, Postgres and all stages run")
             addresses = f"  Kafka {self._servers.kafka}, metrics {self._servers.metrics_url}/metrics"
             self._show(lambda _: stdout().print(addresses, markup=False), self._servers)
@@ -77,7 +77,7 @@ class Demo:
         self._show(lambda _: stdout().print(sent), file.report)
         return turns
 
-    async def _wait_for_facts(self, client: MemoryClient, turns: list[PublishedRecord]) -> list[EventResult]:
+    async def _wait_for_facts(self, client: AsyncMemoryClient, turns: list[PublishedRecord]) -> list[EventResult]:
         self._heading("Turns become facts", "every turn reaches exactly one end")
         memories: list[EventResult] = []
         for turn in turns:
@@ -87,7 +87,7 @@ class Demo:
         _check(bool(memories), "no turn became a fact")
         return memories
 
-    async def _show_replaced(self, client: MemoryClient, memories: list[EventResult]) -> UUID:
+    async def _show_replaced(self, client: AsyncMemoryClient, memories: list[EventResult]) -> UUID:
         replacing = [one.fact_id for one in memories if one.event == "fact_replaced" and one.fact_id]
         _check(bool(replacing), "no fact was replaced")
         history = await client.history(replacing[0])
@@ -95,13 +95,13 @@ class Demo:
         self._show(results.show_history, history)
         return replacing[0]
 
-    async def _search(self, client: MemoryClient) -> None:
+    async def _search(self, client: AsyncMemoryClient) -> None:
         found = await client.search(QUESTION, user_id="mira", limit=3)
         _check(bool(found.hits), f"nothing was found for {QUESTION!r}")
         self._heading(f'A search: "{QUESTION}"', "by meaning and words; the replaced fact is not in it")
         self._show(results.show_search, found)
 
-    async def _confirm_pending(self, client: MemoryClient) -> None:
+    async def _confirm_pending(self, client: AsyncMemoryClient) -> None:
         pending = await client.pending(user_id="priya")
         _check(bool(pending), "no change is pending")
         self._heading("A pending change, confirmed", "one denial does not end a sure fact; then Priya confirms it")
@@ -109,7 +109,7 @@ class Demo:
         command = await client.confirm(pending[0].fact.fact_id, user_id="priya", actor="Priya")
         self._show(show_end, await self._wait_until_done(client, command, "priya"))
 
-    async def _undo_and_reinstate(self, client: MemoryClient, fact_id: UUID) -> None:
+    async def _undo_and_reinstate(self, client: AsyncMemoryClient, fact_id: UUID) -> None:
         explained = await client.explain(fact_id)
         self._heading("A decision explained, undone and reinstated", "each is a commit like any other")
         self._show(results.show_explanation, explained)
@@ -119,12 +119,14 @@ class Demo:
         again = await client.undo(turn_id=undo.command_id, user_id=user_id)
         self._show(show_end, await self._wait_until_done(client, again, user_id))
 
-    async def _wait_until_done(self, client: MemoryClient, command: CommandReceipt, user_id: str | None) -> WriteResult:
+    async def _wait_until_done(
+        self, client: AsyncMemoryClient, command: CommandReceipt, user_id: str | None
+    ) -> WriteResult:
         end = await client.wait(command.command_id, timeout=END_TIMEOUT_SECONDS, user_id=user_id)
         _check(end.status == "done", f"the command failed: {end.error}")
         return end
 
-    async def _diff(self, client: MemoryClient) -> None:
+    async def _diff(self, client: AsyncMemoryClient) -> None:
         today = self._began.replace(hour=0, minute=0, second=0, microsecond=0)
         changes = await client.diff(today, self._began + timedelta(days=1), user_id="jonas")
         self._heading("What changed today in what is known of Jonas")

@@ -5,7 +5,7 @@ from typing import Any, Final
 
 import pytest
 
-from mnemolog.client.client import MemoryClient
+from mnemolog.client.async_client import AsyncMemoryClient
 from mnemolog.projections.queries.results import WriteResult
 from mnemolog.schemas.facts import CAUTIOUS_CONFIDENCE, CONFIDENCE_OF_CERTAINTY
 from mnemolog.schemas.policy import Policy
@@ -248,7 +248,7 @@ async def test_what_ends_is_no_answer_from_that_very_second(harness: PipelineHar
     assert await cid.statuses() == dict.fromkeys((permit, lease, ends), "active")
 
     async def believed(moment: Any) -> list[set[str]]:
-        async with MemoryClient(settings=harness.settings, now=lambda: moment) as memory:
+        async with AsyncMemoryClient(settings=harness.settings, now=lambda: moment) as memory:
             facts = await memory.facts(user_id="cid")
             hits = (await memory.search("Cid flat permit", user_id="cid")).hits
             tasks = (await memory.profile(user_id="cid")).current_tasks

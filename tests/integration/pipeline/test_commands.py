@@ -10,7 +10,7 @@ from uuid import UUID, uuid4
 import pytest
 from pydantic import SecretStr
 
-from mnemolog.client.client import MemoryClient
+from mnemolog.client.async_client import AsyncMemoryClient
 from mnemolog.errors import PublishError
 from mnemolog.projections.db.pools import open_pool
 from mnemolog.projections.queries.audit import audit
@@ -217,7 +217,7 @@ async def test_a_turn_published_at_once_after_a_commands_acknowledgement_is_read
     tenant: TenantHarness,
 ) -> None:
     """Turn, command, turn, each as soon as the one before is acknowledged, for many users at once."""
-    async with MemoryClient.from_settings(client_settings(tenant)) as memory:
+    async with AsyncMemoryClient.from_settings(client_settings(tenant)) as memory:
 
         async def forget_and_tell(user: str) -> None:
             await memory.add("I have a red car.", user_id=user, infer=False)
@@ -238,7 +238,7 @@ async def test_only_a_command_with_the_token_is_carried_out(settings: StreamsSet
     strict = settings.model_copy(update={"command_token": SecretStr("s3cret"), "expiry_interval": 0.2})
     permit = user_turn("t2", "Parking permit.", infer=False, valid_until=MONDAY + timedelta(days=1))
     own = Settings.model_validate(strict.model_dump())
-    async with running_worker(strict), MemoryClient.from_settings(own) as memory:
+    async with running_worker(strict), AsyncMemoryClient.from_settings(own) as memory:
         await publish_records(strict, user_turn("t1", "I live in Berlin."), command("foreign", DeleteAll(), MIRA))
         await publish_records(strict, permit)
         assert sorted((await wait_for_outcomes(database, 4)).values()) == ["done", "facts", "facts", "rejected"]
@@ -270,7 +270,7 @@ async def test_what_has_ended_is_expired_by_the_timer(tenant: TenantHarness) -> 
 
 
 async def test_the_client_sends_commands_and_waits(tenant: TenantHarness) -> None:
-    async with MemoryClient.from_settings(client_settings(tenant)) as memory:
+    async with AsyncMemoryClient.from_settings(client_settings(tenant)) as memory:
         for user, agent in (("mira", None), ("mira", "bot"), ("jonas", None)):
             accepted = await memory.add("I live in Berlin.", user_id=user, agent_id=agent, speaker=user.capitalize())
             await memory.wait(accepted.turn_id)
@@ -300,6 +300,6 @@ async def test_the_client_sends_commands_and_waits(tenant: TenantHarness) -> Non
 
 async def test_a_broker_that_is_away_names_the_command_to_give_again(settings: StreamsSettings) -> None:
     nowhere = Settings(kafka=settings.kafka, topic_prefix="no-such-", postgres=settings.postgres)
-    async with MemoryClient(settings=nowhere, publish_timeout=0.4) as memory:
+    async with AsyncMemoryClient(settings=nowhere, publish_timeout=0.4) as memory:
         with pytest.raises(PublishError, match=r"c1 was not acknowledged .* the same command_id"):
             await memory.delete(UUID(int=1), user_id="mira", command_id="c1")

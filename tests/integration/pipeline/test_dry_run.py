@@ -11,7 +11,7 @@ from aiokafka import AIOKafkaConsumer, TopicPartition  # type: ignore[import-unt
 from psycopg import AsyncConnection, sql
 from psycopg.errors import ReadOnlySqlTransaction
 
-from mnemolog.client.client import MemoryClient
+from mnemolog.client.async_client import AsyncMemoryClient
 from mnemolog.errors import InvalidTurnError
 from mnemolog.projections.queries.results import WriteResult
 from mnemolog.schemas.command import tenant_scope
@@ -29,8 +29,8 @@ pytestmark = [pytest.mark.kafka, pytest.mark.postgres, pytest.mark.asyncio(loop_
 
 
 @pytest_asyncio.fixture(loop_scope="package")
-async def client(settings: StreamsSettings) -> AsyncIterator[MemoryClient]:
-    async with MemoryClient(settings=Settings.model_validate(settings.model_dump())) as client:
+async def client(settings: StreamsSettings) -> AsyncIterator[AsyncMemoryClient]:
+    async with AsyncMemoryClient(settings=Settings.model_validate(settings.model_dump())) as client:
         yield client
 
 
@@ -93,7 +93,7 @@ async def test_tells_what_a_real_store_then_does_and_changes_nothing(
     second = tenant.turn("t2", content, occurred_at=MONDAY + timedelta(days=1), infer=infer)
     await tenant.publish(tenant.turn("t1", "I live in Berlin."))
     await tenant.outcomes(1)
-    async with MemoryClient(settings=own) as client:
+    async with AsyncMemoryClient(settings=own) as client:
         rows, log = await table_digests(database), await log_end_offsets(tenant.settings)
         expected = await client.dry_run(**add_arguments(second))
         assert (await table_digests(database), await log_end_offsets(tenant.settings)) == (rows, log)
@@ -104,12 +104,12 @@ async def test_tells_what_a_real_store_then_does_and_changes_nothing(
     assert expected.trace is not None
 
 
-async def test_a_wrong_turn_is_refused_as_if_it_were_to_be_published(client: MemoryClient) -> None:
+async def test_a_wrong_turn_is_refused_as_if_it_were_to_be_published(client: AsyncMemoryClient) -> None:
     with pytest.raises(InvalidTurnError, match="overrides are duplicate"):
         await client.dry_run("I live in Bern.", user_id="mira", overrides={"duplicat": 0.5})
 
 
-async def test_a_limit_is_foreseen_and_not_used_up(database: str, client: MemoryClient) -> None:
+async def test_a_limit_is_foreseen_and_not_used_up(database: str, client: AsyncMemoryClient) -> None:
     async with ProjectedDatabase.open(database) as stored:
         tenant = policy_set(Policy(limits=Limits(active_facts=2)), level="tenant")
         await stored.apply(commit("p", tenant, scope=tenant_scope("default")), commit("1", added("A.")))

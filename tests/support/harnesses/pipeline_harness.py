@@ -10,7 +10,7 @@ from uuid import UUID
 
 from psycopg.rows import dict_row
 
-from mnemolog.client.client import MemoryClient
+from mnemolog.client.async_client import AsyncMemoryClient
 from mnemolog.projections.db.pools import Pool, open_pool
 from mnemolog.projections.queries.results import WriteResult
 from mnemolog.settings import Settings
@@ -31,7 +31,7 @@ class PipelineHarness:
     """A worker with all stages over real servers, a client of it, and the model behind HTTP that both talk to."""
 
     def __init__(
-        self, settings: Settings, pool: Pool, memory: MemoryClient, server: OpenAiServer, model: ScriptedModel
+        self, settings: Settings, pool: Pool, memory: AsyncMemoryClient, server: OpenAiServer, model: ScriptedModel
     ) -> None:
         self.settings = settings
         self.pool = pool
@@ -49,7 +49,7 @@ class PipelineHarness:
             assert whole.postgres is not None
             async with (
                 running_worker(whole),
-                MemoryClient(settings=whole) as memory,
+                AsyncMemoryClient(settings=whole) as memory,
                 open_pool(whole.postgres, min_size=1, max_size=8, application_name="test") as pool,
             ):
                 yield cls(whole, pool, memory, server, model)
@@ -99,7 +99,7 @@ class Person:
         return result
 
     async def run_command(self, name: str, *arguments: Any, **named: Any) -> WriteResult:
-        """Call a command of `MemoryClient` by its name, and wait for its end."""
+        """Call a command of `AsyncMemoryClient` by its name, and wait for its end."""
         receipt = await getattr(self.harness.memory, name)(*arguments, **self.scope, **named)
         return await self._wait_for_end((receipt[0] if isinstance(receipt, list) else receipt).command_id)
 

@@ -89,7 +89,8 @@ class Refused:
         if name.split(".")[0] in {refused}:
             raise ImportError(name)
 sys.meta_path.insert(0, Refused())
-import mnemolog.admin, mnemolog.client.client, mnemolog.client.sync_client, mnemolog.client.turn_files, mnemolog.cli.app
+import mnemolog.admin, mnemolog.client.async_client, mnemolog.client.sync_client, mnemolog.client.turn_files
+import mnemolog.cli.app
 import mnemolog.streams.runtime.dry_run, mnemolog.streams.llm.factory
 """
 

@@ -17,9 +17,9 @@ GRAMMAR = ROOT / "streams/offline"
 """Rules about the English language. Their words are those of grammar, not of this project."""
 GENERAL = frozenset(
     """
-    account address admin ambiguous answer app arg argument ask background bar base batch batcher body builder cached
-    call change changed chat check child choice cli closed compared comparison completion configuration connected
-    connection consumer context cost count crash created db dead default definition dependent differs
+    account address admin ambiguous answer app arg argument ask async background bar base batch batcher body builder
+    cached call change changed chat check child choice cli closed compared comparison completion configuration
+    connected connection consumer context cost count crash created db dead default definition dependent differs
     downgrade dumper effect embedding ended endpoint enqueue entry env error exceeded exit extraction factory
     failed faust feature fetch file filter folder gap handler hit id in input invalid item kafka large last
     launch list lock log metadata metric migration mismatch missing mixin mnemolog model no normalise

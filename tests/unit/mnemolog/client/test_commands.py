@@ -8,12 +8,12 @@ from uuid import UUID
 
 import pytest
 
+from mnemolog.client.async_client import AsyncMemoryClient
 from mnemolog.client.base import Connections
-from mnemolog.client.client import MemoryClient
 from mnemolog.client.commands import CommandReceipt
 from mnemolog.client.producer import OutgoingRecord
 from mnemolog.client.record_builder import CommandDraft, build_command
-from mnemolog.client.sync_client import SyncMemoryClient
+from mnemolog.client.sync_client import MemoryClient
 from mnemolog.errors import InvalidCommandError
 from mnemolog.schemas.admission import source_kind
 from mnemolog.schemas.command import (
@@ -66,7 +66,7 @@ class OfflineConnections(Connections):
         return self.recorder
 
 
-class OfflineClient(MemoryClient):
+class OfflineClient(AsyncMemoryClient):
     """The client with a producer that records; nothing here queries the tables."""
 
     def __init__(self) -> None:
@@ -220,6 +220,6 @@ async def test_an_unknown_name_is_an_error_of_the_caller() -> None:
 
 
 def test_the_client_without_an_event_loop_has_the_same_methods() -> None:
-    asynchronous = {name for name, method in inspect.getmembers(MemoryClient, inspect.iscoroutinefunction)}
+    asynchronous = {name for name, method in inspect.getmembers(AsyncMemoryClient, inspect.iscoroutinefunction)}
     public = {name for name in asynchronous if not name.startswith("_")}
-    assert public - set(dir(SyncMemoryClient)) == set()
+    assert public - set(dir(MemoryClient)) == set()

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from mnemolog import MnemologError, SyncMemoryClient, UnknownArgumentError
-from mnemolog.client.client import MemoryClient
+from mnemolog import MemoryClient, MnemologError, UnknownArgumentError
+from mnemolog.client.async_client import AsyncMemoryClient
 from mnemolog.client.limit_check import LimitPrecheck
 from mnemolog.projections.queries.errors import QueryError
 from mnemolog.projections.queries.scope_filter import ScopeFilter
@@ -47,7 +47,7 @@ class QueryRecorder(OfflineClient):
         return found
 
 
-SCOPED: dict[str, Callable[[MemoryClient], Callable[..., Awaitable[Any]]]] = {
+SCOPED: dict[str, Callable[[AsyncMemoryClient], Callable[..., Awaitable[Any]]]] = {
     "search": lambda c: lambda **ids: c.search("x", **ids),
     "facts": lambda c: c.facts,
     "facts_as_of": lambda c: lambda **ids: c.facts_as_of(AT, **ids),
@@ -147,7 +147,7 @@ async def test_policies_are_the_tenants_and_on_a_bound_client_those_of_the_scope
     ],
 )
 async def test_questions_about_one_turn_or_fact_take_the_tenant_and_the_user(
-    call: Callable[[MemoryClient], Awaitable[Any]], expected: list[Any]
+    call: Callable[[AsyncMemoryClient], Awaitable[Any]], expected: list[Any]
 ) -> None:
     client = QueryRecorder()
     client.answer = None
@@ -195,7 +195,7 @@ def test_wrong_ids_of_a_bound_client_are_named() -> None:
 
 
 def test_the_blocking_client_is_bound_alike() -> None:
-    with SyncMemoryClient(settings=Settings()) as client:
+    with MemoryClient(settings=Settings()) as client:
         bound = client.scope(user_id="alice")
         assert bound._client._scope == {"user_id": "alice"}
         assert client._client._scope == {}
@@ -211,7 +211,7 @@ def test_a_keyword_that_resembles_none_is_told_what_there_is() -> None:
 
 
 def test_every_public_coroutine_checks_its_keywords() -> None:
-    methods = dict(inspect.getmembers(MemoryClient, inspect.iscoroutinefunction))
+    methods = dict(inspect.getmembers(AsyncMemoryClient, inspect.iscoroutinefunction))
     unchecked = {name for name, one in methods.items() if not name.startswith("_") and not hasattr(one, "__wrapped__")}
     assert unchecked == {"add_many", "close"}
 
@@ -220,8 +220,8 @@ def test_the_end_of_a_bound_blocking_client_leaves_the_other_open(monkeypatch: p
     async def answer(*_: object, **__: object) -> Any:
         return []
 
-    monkeypatch.setattr(MemoryClient, "_query", answer)
-    with SyncMemoryClient(settings=Settings()) as client:
+    monkeypatch.setattr(AsyncMemoryClient, "_query", answer)
+    with MemoryClient(settings=Settings()) as client:
         with client.scope(user_id="alice") as bound:
             bound.close()
         assert client.facts(user_id="alice") == bound.facts() == []
@@ -239,7 +239,7 @@ async def test_the_end_of_a_bound_client_leaves_the_connections_open() -> None:
     for closed in (client, bound):
         with pytest.raises(MnemologError, match="this client is closed: make a new one"):
             await closed.facts(user_id="alice")
-    alone = MemoryClient(settings=Settings())
+    alone = AsyncMemoryClient(settings=Settings())
     await alone.close()
     with pytest.raises(MnemologError, match="this client is closed"):
         await alone.add_many([])

@@ -28,7 +28,7 @@ class TurnReceipt:
     status: Literal["pending"] = "pending"
 
 
-class MemoryClient(QueryMixin, CommandMixin):
+class AsyncMemoryClient(QueryMixin, CommandMixin):
     """Memory for an application.
 
     `kafka` (host:port) is needed to publish, `postgres` (URL) to query; each is connected to at its first use. What is
