@@ -2,11 +2,37 @@
 
 from collections.abc import Mapping, Sequence
 
+from mnemolog.projections.queries.errors import (
+    AmbiguousIdError,
+    AmbiguousTurnError,
+    QueryError,
+    UnknownEventError,
+    UnknownFactError,
+    UnknownTurnError,
+)
+from mnemolog.schemas.errors import MnemologError
 from mnemolog.schemas.policy import LIMIT_ADVICE, LimitHit
 
-
-class MnemologError(Exception):
-    """Base of this package's errors."""
+__all__ = [
+    "AmbiguousIdError",
+    "AmbiguousTurnError",
+    "InvalidCommandError",
+    "InvalidTurnError",
+    "LimitExceededError",
+    "MissingExtraError",
+    "MnemologError",
+    "NotConnectedError",
+    "PartlyPublishedError",
+    "PublishError",
+    "QueryError",
+    "ServerUnavailableError",
+    "SettingsError",
+    "UnknownArgumentError",
+    "UnknownEventError",
+    "UnknownFactError",
+    "UnknownTurnError",
+    "WaitTimeoutError",
+]
 
 
 class SettingsError(MnemologError):

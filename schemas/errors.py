@@ -1,7 +1,11 @@
 """Errors in records; each says what to do."""
 
 
-class SchemaError(ValueError):
+class MnemologError(Exception):
+    """Base of all errors of Mnemolog that a caller meets; each message says what to do."""
+
+
+class SchemaError(MnemologError, ValueError):
     """Base of every error of this package."""
 
 

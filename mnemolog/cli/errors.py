@@ -29,7 +29,7 @@ EXIT_STATUSES: Final[dict[str, ExitStatus]] = {
     "mnemolog.errors.UnknownArgumentError": ExitStatus(USAGE),
     "mnemolog.errors.ServerUnavailableError": ExitStatus(UNAVAILABLE),
     "mnemolog.errors.PublishError": ExitStatus(UNAVAILABLE),
-    "mnemolog.errors.MnemologError": ExitStatus(FAILED),
+    "mnemolog.schemas.errors.MnemologError": ExitStatus(FAILED),
     "mnemolog.errors.MissingExtraError": ExitStatus(USAGE),
     "mnemolog.embedded.errors.ServerFailedError": ExitStatus(UNAVAILABLE),
     "mnemolog.embedded.errors.JarsUnavailableError": ExitStatus(UNAVAILABLE),
