@@ -16,7 +16,7 @@ from mnemolog.cli.runtime import call_client
 
 if TYPE_CHECKING:
     from mnemolog.client.async_client import AsyncMemoryClient
-    from mnemolog.client.commands import CommandReceipt
+    from mnemolog.client.receipts import CommandReceipt
 
 Query = Callable[["AsyncMemoryClient"], Awaitable[Any]]
 Change = Callable[["AsyncMemoryClient"], "Awaitable[CommandReceipt | list[CommandReceipt]]"]

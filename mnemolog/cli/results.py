@@ -9,8 +9,8 @@ if TYPE_CHECKING:
 
     from rich.text import Text
 
-    from mnemolog.client.commands import CommandReceipt
     from mnemolog.client.query_embedder import SearchResult
+    from mnemolog.client.receipts import CommandReceipt
     from mnemolog.projections.queries.diff import Change, Diff
     from mnemolog.projections.queries.explain import Explanation
     from mnemolog.projections.queries.history import History

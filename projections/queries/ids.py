@@ -95,6 +95,11 @@ async def find_turn(conn: AsyncConnection[TupleRow], within: ScopeFilter, given:
     return matches[0]
 
 
+def first_id(given: GivenId) -> UUID:
+    """The first id that begins as `given` does. Raises `QueryError` for what is no id."""
+    return _parsed_id("fact_id", given).low
+
+
 @dataclass(frozen=True, slots=True)
 class _ParsedId:
     given: str

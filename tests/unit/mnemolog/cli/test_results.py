@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 import pytest
 
 from mnemolog.cli.results import show_quality, show_receipts, show_results
-from mnemolog.client.commands import CommandReceipt
+from mnemolog.client.receipts import CommandReceipt
 from mnemolog.projections.queries.quality import DecisionQuality, HeldOverwrites
 
 AT = datetime(2026, 3, 1, tzinfo=UTC)

@@ -10,9 +10,10 @@ import pytest
 
 from mnemolog.client.async_client import AsyncMemoryClient
 from mnemolog.client.base import Connections
-from mnemolog.client.commands import CommandReceipt
+from mnemolog.client.inputs.arguments import ScopeArgs
+from mnemolog.client.inputs.record_builder import CommandDraft, build_command
 from mnemolog.client.producer import OutgoingRecord
-from mnemolog.client.record_builder import CommandDraft, build_command
+from mnemolog.client.receipts import CommandReceipt
 from mnemolog.client.sync_client import MemoryClient
 from mnemolog.errors import InvalidCommandError
 from mnemolog.schemas.admission import source_kind
@@ -127,10 +128,10 @@ async def test_a_call_becomes_one_command_among_the_turns(name: str) -> None:
 
 async def test_scope_and_actor_are_in_the_command() -> None:
     client = OfflineClient()
-    place = {"tenant": "acme", "user_id": "mira", "agent_id": "bot", "app_id": "chat", "run_id": "r1"}
+    place: ScopeArgs = {"tenant": "acme", "user_id": "mira", "agent_id": "bot", "app_id": "chat", "run_id": "r1"}
     await client.delete(F1, **place, actor="support", command_id="own")
     (command,) = client.commands
-    assert command.scope == Scope(**place)
+    assert command.scope == Scope.model_validate(place)
     assert (command.actor, command.command_id) == ("support", "own")
 
 
