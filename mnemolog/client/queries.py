@@ -22,8 +22,9 @@ from mnemolog.projections.queries.ids import resolve_fact_id
 from mnemolog.projections.queries.pending import PendingFact, UnresolvedFact
 from mnemolog.projections.queries.quality import DecisionQuality, decision_quality
 from mnemolog.projections.queries.results import Fact, Profile
-from mnemolog.projections.queries.scope_filter import ScopeFilter
+from mnemolog.projections.queries.scope_filter import ANY_OR_NONE, ScopeFilter
 from mnemolog.projections.queries.why_not import WhyNot
+from mnemolog.schemas.scope import SCOPE_FIELDS
 from mnemolog.texts import explanation_sentences, missing_sentence
 
 
@@ -119,11 +120,10 @@ class QueryMixin(ClientBase):
 
     async def _fact_id(self, given: FactId, scope: ScopeArgs) -> UUID:
         """The whole id, of a fact of the scope where ids are named: the tables are asked only where they are needed."""
-        named = {name: value for name, value in scope.items() if name != "tenant" and value not in (None, "**")}
-        if not named and (whole := whole_id(given)):
+        within = ScopeFilter(**{name: scope_ids(scope)[name] or ANY_OR_NONE for name in SCOPE_FIELDS})
+        if not within.named and (whole := whole_id(given)):
             return whole
-        wide: ScopeArgs = {**WHOLE_TENANT, "tenant": scope.get("tenant")}
-        return await self._query(resolve_fact_id, scope_filter({**wide, **named}), given)  # type: ignore[typeddict-item]
+        return await self._query(resolve_fact_id, within, given)
 
 
 def scope_filter(scope: ScopeArgs) -> ScopeFilter:

@@ -165,6 +165,7 @@ class WriteResult:
     duration_ms: float | None = None
     stages: tuple[StageCost, ...] = ()
     trace: Trace | None = None
-    scope: Scope | None = None
+    tenant: str | None = None
+    user_id: str | None = None
     reused: bool = False
     notes: tuple[str, ...] = ()
