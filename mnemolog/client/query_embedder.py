@@ -1,18 +1,17 @@
 """The vector of a search query, or the reason why there is none: then the search goes by words alone."""
 
 import asyncio
-import logging
 from dataclasses import dataclass
 from typing import Final
 
+from mnemolog.projections.logs import get_logger
 from mnemolog.projections.queries.search import Hit, SearchMode
 from mnemolog.schemas.vector import Vector
 from mnemolog.streams.llm.errors import ProviderConfigurationError, ProviderError
 from mnemolog.streams.llm.ports import Embedder
 from mnemolog.streams.settings import StreamsSettings
 
-# Not structlog: in an application that has not set it up it writes to stdout.
-log = logging.getLogger(__name__)
+log = get_logger(__name__)
 EMBEDDING_TIMEOUT_SECONDS: Final = 5.0
 """Seconds that a query waits for its vector; then it searches by words."""
 
@@ -55,7 +54,7 @@ class QueryEmbedder:
 
     def _without_vector(self, reason: str) -> tuple[None, str]:
         if not self._warned:
-            log.warning("search_without_vectors: %s", reason)
+            log.warning("search_without_vectors", reason=reason)
             self._warned = True
         return None, f"full-text search only: {reason}"
 
