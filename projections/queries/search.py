@@ -48,6 +48,10 @@ class Hit:
     fact: Fact
     score: Score
 
+    def __repr__(self) -> str:
+        near = "" if self.score.similarity is None else f", similarity={self.score.similarity:.2f}"
+        return f"Hit({self.fact.text!r}, status={self.fact.status!r}{near}, fact_id='{self.fact.fact_id}')"
+
 
 async def search(
     conn: AsyncConnection[TupleRow],
