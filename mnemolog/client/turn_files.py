@@ -9,9 +9,11 @@ from typing import IO, Final
 from mnemolog.client.async_client import AsyncMemoryClient
 from mnemolog.client.inputs.record_builder import read_turn
 from mnemolog.client.producer import DeliveryReport, OutgoingRecord, RecordProducer
+from mnemolog.client.receipts import TurnReceipt, turn_receipt
 from mnemolog.errors import InvalidTurnError
 from mnemolog.projections.queries.results import WriteResult
-from mnemolog.schemas.admission import Refusal, parse_turn, source_kind
+from mnemolog.schemas.admission import parse_turn, source_kind
+from mnemolog.schemas.turn import Turn
 from mnemolog.settings import Settings
 
 MAX_CONCURRENT_WAITS: Final = 16
@@ -21,19 +23,12 @@ ProgressCallback = Callable[[str, int, int], None]
 """Called with a step, how much of it is done, and of how much."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PublishedRecord:
-    """By what the end of a published record is found: the turn's id, or the position of what is no turn."""
-
-    turn_id: str
-    position: str
-    tenant: str | None = None
-    user_id: str | None = None
-
-
 @dataclass(slots=True, kw_only=True)
 class PublishReport:
-    """What became of the lines; the faults by line number."""
+    """What became of the lines; the faults by line number.
+
+    `reused` are the ids that an earlier turn with other messages had: that one counts, and its end is counted here.
+    """
 
     read: int = 0
     acknowledged: int = 0
@@ -41,6 +36,7 @@ class PublishReport:
     unacknowledged: dict[int, str] = field(default_factory=dict)
     ends: Counter[str] = field(default_factory=Counter)
     unfinished: list[str] = field(default_factory=list)
+    reused: list[str] = field(default_factory=list)
 
     @property
     def complete(self) -> bool:
@@ -57,7 +53,7 @@ class TurnFilePublisher:
         self._progress = progress
         self._awaiting_delivery: deque[tuple[int, OutgoingRecord]] = deque()
 
-    async def publish(self, stream: IO[bytes]) -> list[PublishedRecord]:
+    async def publish(self, stream: IO[bytes]) -> list[TurnReceipt]:
         """Send every line that is a turn; returns when the broker has answered for all of them."""
         settings = self._settings
         publisher = await RecordProducer.connect(
@@ -69,12 +65,12 @@ class TurnFilePublisher:
         finally:
             await publisher.close()
 
-    async def wait_for_ends(self, records: Sequence[PublishedRecord], *, seconds: float) -> None:
+    async def wait_for_ends(self, records: Sequence[TurnReceipt], *, seconds: float) -> None:
         """Wait until all `records` have their ends, `seconds` at the most, and count the ends."""
         deadline = asyncio.get_running_loop().time() + seconds
         at_once = asyncio.Semaphore(MAX_CONCURRENT_WAITS)
 
-        async def one(client: AsyncMemoryClient, record: PublishedRecord) -> None:
+        async def one(client: AsyncMemoryClient, record: TurnReceipt) -> None:
             try:
                 async with at_once, asyncio.timeout_at(deadline):
                     result = await _end_of_record(client, record, seconds)
@@ -82,6 +78,8 @@ class TurnFilePublisher:
                 self.report.unfinished.append(record.turn_id)
             else:
                 self.report.ends[result.status] += 1
+                if result.reused:
+                    self.report.reused.append(record.turn_id)
             self._progress("finished", self.report.ends.total(), len(records))
 
         async with AsyncMemoryClient.from_settings(self._settings) as client, asyncio.TaskGroup() as group:
@@ -107,7 +105,7 @@ class TurnFilePublisher:
         scope = parse_turn(content, position="").scope
         return OutgoingRecord(name=f"line {number}", key=scope.key if scope else None, value=content)
 
-    def _count_delivery(self, delivery: DeliveryReport) -> PublishedRecord | None:
+    def _count_delivery(self, delivery: DeliveryReport) -> TurnReceipt | None:
         number, record = self._awaiting_delivery.popleft()
         if delivery.position is None:
             self.report.unacknowledged[number] = str(delivery.error)
@@ -115,23 +113,19 @@ class TurnFilePublisher:
         self.report.acknowledged += 1
         self._progress("acknowledged by the broker", self.report.acknowledged, self.report.read)
         judged = parse_turn(record.value, position=delivery.position, max_bytes=self._settings.max_turn_bytes)
-        return PublishedRecord(
-            turn_id=judged.source_id if isinstance(judged, Refusal) else judged.turn_id,
-            position=delivery.position,
-            tenant=judged.scope.tenant if judged.scope else None,
-            user_id=judged.scope.user_id if judged.scope else None,
-        )
+        if isinstance(judged, Turn):
+            return turn_receipt(judged, position=delivery.position)
+        whose = (judged.scope.tenant, judged.scope.user_id) if judged.scope else (None, None)
+        return TurnReceipt(turn_id=judged.source_id, position=delivery.position, tenant=whose[0], user_id=whose[1])
 
 
-async def _end_of_record(client: AsyncMemoryClient, record: PublishedRecord, seconds: float) -> WriteResult:
+async def _end_of_record(client: AsyncMemoryClient, record: TurnReceipt, seconds: float) -> WriteResult:
     """The end of this very record: that of an earlier copy which failed or was rejected for a limit is another one."""
     attempt = 1
     while True:
-        result = await client.wait(
-            record.turn_id, timeout=seconds, user_id=record.user_id, tenant=record.tenant, attempt=attempt
-        )
+        result = await client.wait(record, timeout=seconds, attempt=attempt)
         may_follow = result.status == "failed" or result.limit is not None
-        if not (may_follow and _precedes(result.position, record.position)):
+        if not (may_follow and _precedes(result.position, record.position or "")):
             return result
         attempt = result.attempt + 1
 

@@ -246,10 +246,9 @@ with MemoryClient() as memory:
 with MemoryClient(postgres="postgresql://me@127.0.0.1:9/x") as memory:
     memory.add("I like tea.", user_id="quiet")
 """
-    done = subprocess.run(
-        [sys.executable, "-c", program],
-        env=os.environ | {f"MNEMOLOG_{name}": value for name, value in shell.settings.items()}, capture_output=True, text=True, timeout=200, check=False,
-    )  # fmt: skip
+    environment = os.environ | {f"MNEMOLOG_{name}": value for name, value in shell.settings.items()}
+    call = [sys.executable, "-c", program]
+    done = subprocess.run(call, env=environment, capture_output=True, text=True, timeout=200, check=False)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
