@@ -32,10 +32,11 @@ class JarsUnavailableError(EmbeddedError):
 class ServerFailedError(EmbeddedError):
     """A server ended, or was not ready in time; the message ends with the last lines of its log."""
 
-    def __init__(self, server: str, what: str, *, log: Path, tail: str) -> None:
+    def __init__(self, server: str, what: str, *, log: Path, tail: str, timed_out: bool = False) -> None:
         super().__init__(f"{server} {what}; the last lines of {log}:\n{tail or '(the log is empty)'}")
         self.server = server
         self.tail = tail
+        self.timed_out = timed_out
 
 
 class WrongStateError(EmbeddedError):

@@ -15,7 +15,7 @@ from mnemolog.embedded.child import Child
 from mnemolog.embedded.data_folder import DataFolder, locked_data_folder
 from mnemolog.embedded.errors import DataFolderError, ServerFailedError, WrongStateError
 from mnemolog.embedded.jars import Progress, cache_folder, ensure_jars, read_lock
-from mnemolog.embedded.kafka import KafkaPlan, start_kafka
+from mnemolog.embedded.kafka import KafkaPlan, make_class_archive, start_kafka
 from mnemolog.embedded.postgres import PostgresPlan, start_postgres
 from mnemolog.extras import require_extras
 
@@ -39,6 +39,7 @@ class EmbeddedStack:
         self._progress = progress or (lambda *_: None)
         self._children: dict[str, Child] = {}
         self._addresses: dict[str, str] = {}
+        self._background: asyncio.Task[None] | None = None
 
     @classmethod
     async def start(
@@ -64,7 +65,7 @@ class EmbeddedStack:
             await asyncio.to_thread(data_folder.stop_stale_children)
             async with asyncio.TaskGroup() as starts:
                 if kafka:
-                    starts.create_task(stack._start_kafka(test=test))
+                    starts.create_task(stack._start_kafka())
                 if postgres:
                     starts.create_task(stack._start_postgres(test=test))
         except BaseException as error:  # noqa: BLE001 - stops what runs, and raises again
@@ -100,6 +101,9 @@ class EmbeddedStack:
         self._addresses.clear()
         children, self._children = self._children, {}
         try:
+            if self._background:
+                self._background.cancel()
+                await asyncio.wait({self._background})
             ends = await asyncio.gather(*(child.stop(timeout=STOP_SECONDS) for child in children.values()))
             for server, ended_itself in zip(children, ends, strict=True):
                 self._folder.forget_child(server)
@@ -114,7 +118,7 @@ class EmbeddedStack:
     async def __aexit__(self, *_: object) -> None:
         await self.stop()
 
-    async def _start_kafka(self, *, test: bool) -> None:
+    async def _start_kafka(self) -> None:
         cache = cache_folder(self._folder.path)
         jars = await asyncio.to_thread(ensure_jars, cache, jars=read_lock(), progress=self._progress)
 
@@ -125,10 +129,10 @@ class EmbeddedStack:
                 port=self._folder.port("kafka", self._rng, choose_new=new_ports),
                 controller_port=self._folder.port("controller", self._rng, choose_new=new_ports),
                 log=self._folder.log_file("kafka"),
-                test=test,
             )
             await start_kafka(plan, self._on_started)
             self._addresses["Kafka"] = plan.bootstrap
+            self._background = asyncio.create_task(make_class_archive(plan, self._folder.log_file))
 
         await self._start_on_free_ports("kafka", attempt)
 
