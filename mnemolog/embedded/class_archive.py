@@ -1,4 +1,4 @@
-"""Kafka's classes in one file of the user's cache, as Java keeps them in memory: Kafka starts in less than half the time.
+"""Kafka's classes in one file of the user's cache, as Java keeps them in memory: Kafka starts in half the time.
 
 Java calls it an archive of class data (CDS). It fits one Java and these very jars, so both are in its name. It is made
 in the background of the first start, and a start without it is only slower. One that Java refuses is made anew.

@@ -93,7 +93,7 @@ async def test_an_archive_that_ends_java_does_not_end_the_start(
 
 async def test_an_archive_that_cannot_be_written_is_done_without(data_folder: Path, cache: Path) -> None:
     archive = _archive_of(kafka.java_executable(), cache)
-    archive.with_suffix(".new").mkdir()
+    (archive.with_suffix(".new") / "full").mkdir(parents=True)
     assert not await kafka_uses_archive(data_folder, wait_for_archive=True)
     assert _archives(cache) == []
 
