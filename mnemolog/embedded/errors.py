@@ -29,6 +29,10 @@ class JarsUnavailableError(EmbeddedError):
     """A jar could not be fetched, or what came is not what the lock file names."""
 
 
+# What servers say when somebody took their port between our look and their start.
+PORT_TAKEN = ("Address already in use", "could not bind", "Failed to bind")
+
+
 class ServerFailedError(EmbeddedError):
     """A server ended, or was not ready in time; the message ends with the last lines of its log."""
 
@@ -37,6 +41,10 @@ class ServerFailedError(EmbeddedError):
         self.server = server
         self.tail = tail
         self.timed_out = timed_out
+
+    @property
+    def port_taken(self) -> bool:
+        return any(phrase in self.tail for phrase in PORT_TAKEN)
 
 
 class WrongStateError(EmbeddedError):

@@ -135,7 +135,7 @@ async def start_kafka(plan: KafkaPlan, started: StartedCallback) -> None:
     try:
         await _serve(plan, started)
     except ServerFailedError as error:
-        if error.timed_out or not plan.archive.discard():
+        if error.timed_out or error.port_taken or not plan.archive.discard():
             raise
         await _serve(plan, started)
 

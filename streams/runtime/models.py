@@ -48,6 +48,25 @@ class StageModels:
                 await getattr(self, name).close()
 
 
+def preload_models(settings: StreamsSettings) -> None:
+    """Import the packages of the providers and load the offline model, so that building them later takes no time.
+
+    May be called in any thread. Raises `ProviderConfigurationError` where a package is missing.
+    """
+    # ruff: noqa: PLC0415 -- each provider loads much
+    embedding = settings.embedding_provider or settings.provider
+    if "openai" in (settings.provider, embedding):
+        with needs_extra("openai"):
+            import mnemolog.streams.llm.openai_models
+    if settings.provider == "offline":
+        with needs_extra("offline"):
+            import mnemolog.streams.offline  # noqa: F401
+    if embedding == "offline":
+        with needs_extra("offline"):
+            from mnemolog.streams.llm.minilm_embedder import load_model
+        load_model()
+
+
 def build_chat_model(settings: StreamsSettings) -> ChatModel:
     """The model that extracts and resolves. Raises `ProviderConfigurationError`."""
     if settings.provider == "openai":
