@@ -10,6 +10,11 @@ from mnemolog.projections.queries.results import Fact
 from mnemolog.projections.queries.trace import FactTexts, TracedDecision
 from mnemolog.projections.queries.why_not import MissingReason, MissingStatement
 
+OFFLINE_NOTICE: Final = (
+    "Offline provider: rules stand in for a language model. To name one: docs/offline-provider.md#name-a-model"
+)
+"""Said by what starts stages with it; in one line of most terminals."""
+
 _MAX_QUOTED_CHARACTERS: Final = 300  # characters of a text that is quoted: a raw store keeps messages of any length
 
 

@@ -10,8 +10,9 @@ from typing import Any
 from mnemolog.all_in_one import StopRequested, cancel_on_stop, run_all_in_one
 from mnemolog.cli.demo.steps import Demo
 from mnemolog.cli.errors import INTERRUPTED
-from mnemolog.cli.output import ProgressBars, program_name, stdout
+from mnemolog.cli.output import program_name, stdout
 from mnemolog.cli.runtime import stop_on_signals
+from mnemolog.cli.start_steps import StartSteps
 from mnemolog.client.discovery import ServerAddresses
 from mnemolog.logs import configure_logs
 from mnemolog.settings import Settings, load_settings
@@ -37,7 +38,7 @@ async def _all_in_one(settings: Settings, stop: asyncio.Event) -> AsyncIterator[
     """Everything that `mnemolog up` runs. Raises `StopRequested` when `stop` is set before it is ready."""
     ready: asyncio.Future[ServerAddresses] = asyncio.get_running_loop().create_future()
     ending = asyncio.Event()
-    with ProgressBars() as progress:
+    with StartSteps() as progress:
         running = asyncio.create_task(
             run_all_in_one(settings, stop=ending, announce=ready.set_result, progress=progress)
         )
