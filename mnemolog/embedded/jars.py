@@ -135,3 +135,13 @@ def _fetch_one(jar: Jar, folder: Path, scratch: Path, fetch: Fetch) -> None:
         f"{jar} could not be fetched in {ATTEMPTS} attempts ({reason}): "
         "check the network and free disk space, then start again"
     )
+
+
+def main() -> None:
+    """`python -m mnemolog.embedded.jars`: fetch what is missing into the user's cache."""
+    fetched = ensure_jars(cache_folder(Path.cwd() / ".mnemolog"), jars=read_lock())
+    print(fetched)  # noqa: T201 - its result
+
+
+if __name__ == "__main__":
+    main()

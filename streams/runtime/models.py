@@ -1,6 +1,7 @@
 """The chat model and the embedder of one process; each is built when the first stage needs it."""
 
 from functools import cached_property
+from importlib import import_module
 
 from mnemolog.schemas.provenance import Stage
 from mnemolog.streams.llm.cached_models import CachedChatModel, CachedEmbedder
@@ -53,17 +54,16 @@ def preload_models(settings: StreamsSettings) -> None:
 
     May be called in any thread. Raises `ProviderConfigurationError` where a package is missing.
     """
-    # ruff: noqa: PLC0415 -- each provider loads much
     embedding = settings.embedding_provider or settings.provider
     if "openai" in (settings.provider, embedding):
         with needs_extra("openai"):
-            import mnemolog.streams.llm.openai_models
+            import_module("mnemolog.streams.llm.openai_models")
     if settings.provider == "offline":
         with needs_extra("offline"):
-            import mnemolog.streams.offline  # noqa: F401
+            import_module("mnemolog.streams.offline")
     if embedding == "offline":
         with needs_extra("offline"):
-            from mnemolog.streams.llm.minilm_embedder import load_model
+            from mnemolog.streams.llm.minilm_embedder import load_model  # noqa: PLC0415 -- loads the runtime of the model
         load_model()
 
 
