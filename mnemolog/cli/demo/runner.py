@@ -24,7 +24,7 @@ async def run_demo(keep: Path | None, *, as_json: bool) -> int:
         settings = load_settings(kafka=None, postgres=None, topic_prefix="", data_dir=folder, metrics_port=0)
         configure_logs("error", settings.log_format)
         try:
-            async with stop_on_signals() as stop, _all_in_one(settings, stop) as servers:
+            async with stop_on_signals() as stop, _all_in_one(settings, stop, kept=bool(keep)) as servers:
                 await cancel_on_stop(stop, Demo(settings, servers, as_json=as_json).run())
         except StopRequested:
             return INTERRUPTED
@@ -34,13 +34,16 @@ async def run_demo(keep: Path | None, *, as_json: bool) -> int:
 
 
 @asynccontextmanager
-async def _all_in_one(settings: Settings, stop: asyncio.Event) -> AsyncIterator[ServerAddresses]:
-    """Everything that `mnemolog up` runs. Raises `StopRequested` when `stop` is set before it is ready."""
+async def _all_in_one(settings: Settings, stop: asyncio.Event, *, kept: bool) -> AsyncIterator[ServerAddresses]:
+    """Everything that `mnemolog up` runs. Raises `StopRequested` when `stop` is set before it is ready.
+
+    Data that is not `kept` is not made safe against a loss of power, which takes seconds.
+    """
     ready: asyncio.Future[ServerAddresses] = asyncio.get_running_loop().create_future()
     ending = asyncio.Event()
     with StartSteps() as progress:
         running = asyncio.create_task(
-            run_all_in_one(settings, stop=ending, announce=ready.set_result, progress=progress)
+            run_all_in_one(settings, stop=ending, announce=ready.set_result, progress=progress, test=not kept)
         )
         try:
             first: set[asyncio.Future[Any]] = {ready, running}
