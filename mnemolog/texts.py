@@ -7,6 +7,8 @@ from typing import Final
 from mnemolog.projections.queries.explain import Explanation, FactExtraction, FactSource
 from mnemolog.projections.queries.history import FactEvent, FactRelation
 from mnemolog.projections.queries.results import Fact
+from mnemolog.projections.queries.scope_filter import ANY_OR_NONE
+from mnemolog.projections.queries.search import ScopeCount
 from mnemolog.projections.queries.trace import FactTexts, TracedDecision
 from mnemolog.projections.queries.why_not import MissingReason, MissingStatement
 
@@ -37,6 +39,18 @@ def missing_sentence(missing: MissingStatement) -> str:
     )
 
 
+def no_hit_sentence(missed: ScopeCount) -> str:
+    """Why a search found nothing: nothing is near, nothing is known, or it is known under ids that were left out."""
+    why = "nothing known is near enough to this question" if missed.within else "nothing is known in this scope"
+    if not missed.beside:
+        return why
+    names = " or ".join(_ID_PHRASES[name] for name in missed.ids)
+    wider = ", ".join(f"{name}={ANY_OR_NONE!r}" for name in missed.ids)
+    options = " ".join(f"--{name.removesuffix('_id')} {ANY_OR_NONE!r}" for name in missed.ids)
+    return f"{why}; facts in scopes that also name {names}: {missed.beside}, search with {wider} ({options})"
+
+
+_ID_PHRASES: Final = {"user_id": "a user", "agent_id": "an agent", "app_id": "an app", "run_id": "a run"}
 _MISSING_SENTENCES: Final[Mapping[MissingReason, str]] = {
     "excerpt_not_found": "left out: the excerpt that should prove it does not occur in the turn{near}",
     "invalid_fact": "left out: no reply of the model stated it in a valid form{near}",

@@ -99,6 +99,9 @@ def show_receipts(receipts: "Sequence[CommandReceipt]") -> None:
 
 
 def show_search(found: "SearchResult") -> None:
+    if not found.hits:
+        stdout().print(escape(found.notice or ""))
+        return
     rows = [(hit.score.total, hit.score.similarity, _with_flags(hit.fact), hit.fact.true_from) for hit in found.hits]
     print_table(f"{len(rows)} facts ({found.mode})", ("score", "similarity", "text and fact", "true from"), rows)
     if found.notice:
