@@ -1,5 +1,6 @@
 """Hybrid search: by vector and by words, fused by rank, in one statement."""
 
+import re
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final, Literal
@@ -119,7 +120,10 @@ async def count_facts(conn: AsyncConnection[TupleRow], scope: ScopeFilter, *, at
 
 def _storable_query(text: str) -> str:
     """What Postgres can hold of `text`: no U+0000, no unpaired surrogate, a bounded length."""
-    shown = text[:MAX_QUERY_CHARACTERS].replace("\x00", " ").encode("utf-8", "replace").decode().strip()
+    asked = text[:MAX_QUERY_CHARACTERS]
+    if len(text) > MAX_QUERY_CHARACTERS and not text[MAX_QUERY_CHARACTERS].isspace():
+        asked = re.sub(r"(?<=\s)\S+\Z", "", asked)  # half a word would be another word
+    shown = asked.replace("\x00", " ").encode("utf-8", "replace").decode().strip()
     if not shown:
         raise QueryError("the text to search for is empty: say in a few words what to look for, or list the facts")
     return shown

@@ -151,6 +151,13 @@ async def test_any_text_is_plain_words(db: ProjectedDatabase, text: str) -> None
     await found(db, text)
 
 
+async def test_a_question_that_is_too_long_ends_with_a_whole_word(db: ProjectedDatabase) -> None:
+    await db.apply(commit("1", added("A car.")), commit("2", added("A carpet.")))
+    filler = "word " * 1999
+    assert await found(db, f"{filler}x carpet") == []  # the first 10 000 characters end in "car"
+    assert await found(db, f"{filler}x car pet") == ["A car."]
+
+
 async def test_quotes_and_backslashes_are_found_as_what_they_are(db: ProjectedDatabase) -> None:
     await db.apply(commit("1", added(r"The share is \\server\it's-data here.")))
     assert await found(db, r"\\server\it's-data")
