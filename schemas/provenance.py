@@ -40,7 +40,8 @@ class DroppedStatement(Record):
 class Step(Record):
     """One stage's part in a turn: time in milliseconds, and calls and tokens where a model was asked.
 
-    `complaints` are the complaints about invalid replies, one text for each re-prompt.
+    Rules that answer in a model's place have a `model` and a prompt, and are no calls (logs of earlier versions count
+    them). `complaints` are those about invalid replies, one text for each re-prompt.
     """
 
     stage: Stage
