@@ -32,9 +32,9 @@ def explanation_sentences(explanation: Explanation, texts: FactTexts) -> list[st
 def missing_sentence(missing: MissingStatement) -> str:
     """Why a statement became no fact that is believed."""
     return _MISSING_SENTENCES[missing.reason].format(
-        known=missing.known or missing.fact_id,
-        guard=missing.guard,
-        detail=missing.detail,
+        known=missing.known or missing.fact_id or "a known fact",
+        guard=missing.guard or "of its policy",
+        detail=missing.detail or "no reason is recorded",
         near="" if missing.similarity is None else f" (similarity {missing.similarity:.3f})",
     )
 
@@ -95,7 +95,8 @@ def _status_sentence(fact: Fact) -> str:
 def _source_sentence(source: FactSource, extraction: FactExtraction | None, fact: Fact) -> str:
     if source.kind == "command":
         by = f" by {source.actor}" if source.actor else ""
-        return f"It comes from command {source.source_id} ({source.order}{by}) of {_minute(source.occurred_at)}."
+        order = f"({source.order}{by}) " if source.order else ""
+        return f"It comes from command {source.source_id} {order}of {_minute(source.occurred_at)}."
     excerpt = extraction.excerpt if extraction else fact.excerpt
     turn = f"turn {source.source_id} of {_minute(source.occurred_at)}"
     return f"It comes from {turn}, where {fact.speaker or 'it'} says: {_quoted(excerpt)}."
@@ -109,10 +110,8 @@ def _extraction_sentences(extraction: FactExtraction | None) -> Iterator[str]:
         yield f"It was stored as it was given, without a model ({sure})."
         return
     kind = f", {extraction.importance_category}" if extraction.importance_category else ""
-    yield (
-        f"{extraction.model} read it there with prompt {extraction.prompt_version} "
-        f"({sure}; importance {extraction.importance:.2f}{kind})."
-    )
+    reader = _decider("", extraction.model, extraction.prompt_version)
+    yield f"{reader} read it there ({sure}; importance {extraction.importance:.2f}{kind})."
     for complaint in extraction.complaints:
         yield f"It was asked again, because: {complaint}"
 
@@ -127,8 +126,10 @@ def _candidates_sentence(decision: TracedDecision) -> str:
 def _decision_sentence(decision: TracedDecision, known: FactTexts) -> str:
     who = _decider(decision.by, decision.model, decision.prompt_version)
     words = f"{decision.event}, decided by {who}: {decision.reason}."
-    if decision.guard:
+    if decision.guard and decision.verdict:
         words += f" The verdict was {decision.verdict}; the guard {decision.guard} put this in its place."
+    elif decision.guard:
+        words += f" The guard {decision.guard} applied."
     before = {one.fact_id: one.text for one in decision.before}
     targets = [_quoted(before.get(one) or known.get(one) or str(one)) for one in decision.targets]
     return words + (f" It concerned {', '.join(targets)}." if targets else "")
