@@ -40,8 +40,7 @@ class DroppedStatement(Record):
 class Step(Record):
     """One stage's part in a turn: time in milliseconds, and calls and tokens where a model was asked.
 
-    Rules that answer in a model's place have a `model` and a prompt, and are no calls (logs of earlier versions count
-    them). `complaints` are those about invalid replies, one text for each re-prompt.
+    `complaints` are the complaints about invalid replies, one text for each re-prompt.
     """
 
     stage: Stage
