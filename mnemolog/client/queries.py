@@ -7,6 +7,9 @@ from datetime import datetime, timedelta
 from typing import Final, Unpack
 from uuid import UUID
 
+from psycopg import AsyncConnection
+from psycopg.rows import TupleRow
+
 from mnemolog.client.arguments import WHOLE_TENANT, ScopeArgs, scope_ids
 from mnemolog.client.base import ClientBase, scoped
 from mnemolog.client.query_embedder import SearchResult
@@ -23,10 +26,12 @@ from mnemolog.projections.queries.pending import PendingFact, UnresolvedFact
 from mnemolog.projections.queries.quality import DecisionQuality, decision_quality
 from mnemolog.projections.queries.results import Fact, Profile, WriteResult
 from mnemolog.projections.queries.scope_filter import ScopeFilter
+from mnemolog.projections.queries.search import Hit, ScopeCount
 from mnemolog.projections.queries.why_not import WhyNot
 from mnemolog.projections.retry import growing_delay
 from mnemolog.schemas.scope import SCOPE_FIELDS
-from mnemolog.texts import explanation_sentences, missing_sentence
+from mnemolog.schemas.vector import Vector
+from mnemolog.texts import explanation_sentences, missing_sentence, no_hit_sentence
 
 _PAUSE: Final = growing_delay(0.02, 0.5, factor=1.5)
 
@@ -71,9 +76,13 @@ class QueryMixin(ClientBase):
         )
 
     @scoped
-    async def search(self, query: str, *, limit: int = 10, **scope: Unpack[ScopeArgs]) -> SearchResult:
+    async def search(
+        self, query: str, *, limit: int = 10, threshold: float | None = None, **scope: Unpack[ScopeArgs]
+    ) -> SearchResult:
         """The facts nearest to `query` in meaning and words, best first, each with the reasons for its place.
 
+        A fact that has no word in common with the query is a hit from the cosine similarity `threshold` on: that of
+        the embedding model unless it is given, 0 for none. `notice` of the result says why there is no hit.
         Pending facts are found as well: `status` of the fact says so. The client needs the embedder that the stages
         have (`MNEMOLOG_EMBEDDING_PROVIDER` and `_MODEL`): vectors of another one find nothing by meaning. Without a
         vector the search goes by words; `mode` and `notice` of the result say so.
@@ -81,9 +90,15 @@ class QueryMixin(ClientBase):
         scope_filter = _filter(scope)
         _check_text(query=query)
         check_unicode(query)
-        vector, notice = await self._connections.query_embedder.embed(query)
-        hits = await self._query(searches.search, scope_filter, query, vector, limit=limit, at=self._now())
-        return SearchResult(hits=tuple(hits), mode="hybrid" if vector else "lexical", notice=notice)
+        embedder = self._connections.query_embedder
+        vector, notice = await embedder.embed(query)
+        if threshold is None:
+            threshold = embedder.floor_for(vector) if vector else 0
+        hits, missed = await self._query(
+            _search, scope_filter, query, vector, limit=limit, floor=threshold, at=self._now()
+        )
+        notices = [*([notice] if notice else []), *([no_hit_sentence(missed)] if missed else [])]
+        return SearchResult(hits=tuple(hits), mode="hybrid" if vector else "lexical", notice="; ".join(notices) or None)
 
     @scoped
     async def facts(self, *, all_versions: bool = False, **scope: Unpack[ScopeArgs]) -> list[Fact]:
@@ -157,6 +172,21 @@ class QueryMixin(ClientBase):
         end = until or self._now()
         wide: ScopeArgs = {**WHOLE_TENANT, **scope}
         return await self._query(decision_quality, _filter(wide), since or end - timedelta(days=30), end)
+
+
+async def _search(
+    conn: AsyncConnection[TupleRow],
+    scope: ScopeFilter,
+    text: str,
+    vector: Vector | None,
+    *,
+    limit: int,
+    floor: float,
+    at: datetime,
+) -> tuple[list[Hit], ScopeCount | None]:
+    """The hits; where there is none, how many facts there are."""
+    hits = await searches.search(conn, scope, text, vector, limit=limit, floor=floor, at=at)
+    return hits, None if hits else await searches.count_facts(conn, scope, at=at)
 
 
 def _filter(scope: ScopeArgs) -> ScopeFilter:
