@@ -19,7 +19,10 @@ CommandText = Annotated[Text, Field(min_length=1, max_length=8000, pattern=r"\S"
 
 
 class Edit(Record):
-    """A fact and its new text; key, value and all else stay as they are unless given."""
+    """A fact and its new text; key and all else stay as they are unless given.
+
+    Without `value` the value is read from the new text where that is clear, else the fact has none; "" clears it.
+    """
 
     fact_id: UUID
     text: CommandText
