@@ -1,6 +1,7 @@
 """The value of a fact that a command has edited: in the tables and in the profile it agrees with the text."""
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -14,7 +15,7 @@ from tests.support.harnesses.projected_database import ProjectedDatabase
 pytestmark = pytest.mark.postgres
 
 MINE = ScopeFilter.of_scope(ALICE)
-HOME = {"key": "home_city", "value": "Munich", "category": "identity"}
+HOME: dict[str, Any] = {"key": "home_city", "value": "Munich", "category": "identity"}
 KNOWN = commit("t1", added("Alice lives in Munich.", **HOME))
 LIVES = fact_id_at(KNOWN)
 
