@@ -118,7 +118,10 @@ def show_facts(found: "Sequence[Fact]") -> None:
         (
             fact.user_id or fact.agent_id,
             stacked(fact.text, fact.fact_id),
-            stacked(fact.category, f"{fact.status}, {cell(fact.confidence)}"),
+            stacked(
+                fact.category,
+                f"{'begins later' if fact.begins_later else fact.status}, {cell(fact.confidence)}",
+            ),
             stacked(fact.true_from, fact.true_to),
         )
         for fact in found

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from types import EllipsisType
 from typing import Any, Literal, Unpack, overload
 
 from mnemolog.client.arguments import CommandArgs, ScopeArgs, scope_ids
@@ -43,18 +44,25 @@ class CommandMixin(ClientBase):
         text: str,
         *,
         key: str | None = None,
-        value: str | None = None,
+        value: str | EllipsisType | None = ...,
         **arguments: Unpack[CommandArgs],
     ) -> CommandReceipt:
-        """Replace the text of a fact from now on. A fact that a human corrected is changed by `correct` alone."""
-        return await self.batch_update([{"fact_id": fact_id, "text": text, "key": key, "value": value}], **arguments)
+        """Replace the text of a fact from now on. A fact that a human corrected is changed by `correct` alone.
+
+        Its key stays unless given. Without `value` its value is read from the new text where the two texts differ in
+        the value alone, and cleared where that is not clear; None clears it.
+        """
+        return await self.batch_update([_edit(fact_id, text, key, value)], **arguments)
 
     @scoped
     async def batch_update(
         self, edits: Sequence[Edit | Mapping[str, Any]], **arguments: Unpack[CommandArgs]
     ) -> CommandReceipt:
-        """Update up to 100 facts at once, all or none. An edit has fact_id, text, and perhaps key and value."""
-        return await self._issue("update", arguments, edits=list(edits))
+        """Update up to 100 facts at once, all or none.
+
+        An edit has fact_id, text, and perhaps key and value, as in `update`.
+        """
+        return await self._issue("update", arguments, edits=[_with_cleared_value(edit) for edit in edits])
 
     @scoped
     async def delete(self, fact_id: FactId, **arguments: Unpack[CommandArgs]) -> CommandReceipt:
@@ -94,15 +102,15 @@ class CommandMixin(ClientBase):
         text: str,
         *,
         key: str | None = None,
-        value: str | None = None,
+        value: str | EllipsisType | None = ...,
         ended_at: datetime | None = None,
         **arguments: Unpack[CommandArgs],
     ) -> CommandReceipt:
         """Correct a fact; only a human can change it afterwards.
 
-        The old one never was true, or, where `ended_at` is given, was true until then.
+        The old one never was true, or, where `ended_at` is given, was true until then. Key and value as in `update`.
         """
-        edit = {"fact_id": fact_id, "text": text, "key": key, "value": value}
+        edit = _with_cleared_value(_edit(fact_id, text, key, value))
         return await self._issue("correct", arguments, edit=edit, ended_at=ended_at)
 
     @scoped
@@ -210,6 +218,16 @@ class CommandMixin(ClientBase):
             payload={"kind": kind, **fields},
             actor=arguments.get("actor"),
         )
+
+
+def _edit(fact_id: FactId, text: str, key: str | None, value: str | EllipsisType | None) -> dict[str, Any]:
+    return {"fact_id": fact_id, "text": text, "key": key, **({} if value is ... else {"value": value})}
+
+
+def _with_cleared_value(edit: Edit | Mapping[str, Any]) -> Edit | Mapping[str, Any]:
+    """The edit as a command has it: there a value that is cleared is empty, and none is one that was not given."""
+    given = edit.model_dump(exclude_unset=True) if isinstance(edit, Edit) else edit
+    return {**given, "value": ""} if "value" in given and given["value"] is None else edit
 
 
 def _names_owner(scope_args: ScopeArgs) -> bool:

@@ -60,7 +60,7 @@ async def search(
     floor: float = 0,
     at: datetime,
 ) -> list[Hit]:
-    """The best facts for `text` that hold at `at`, best first.
+    """The best facts for `text` that hold at `at`, or begin later, which is marked; best first.
 
     One that waits for a confirmation is found too, behind an active one of equal rank. `vector` is
     the embedding of `text`; facts embedded by another model are found by their words alone. A fact without a word in
@@ -87,7 +87,7 @@ async def search(
     }
     mode: SearchMode = "hybrid" if vector else "lexical"
     hits: list[Hit] = []
-    for row in await fetch_rows(conn, dict, read_query("search", "hybrid"), parameters):
+    for row in await fetch_rows(conn, dict, read_query("search", "hybrid", at="%(at)s"), parameters):
         score = Score(mode=mode, **{name: row.pop(name) for name in _SCORE_COLUMNS})
         hits.append(Hit(fact=Fact(**row), score=score))
     return hits
