@@ -88,7 +88,7 @@ def check_before_start(settings: Settings) -> None:
             socket.create_server((settings.metrics_host, settings.metrics_port)).close()
         except OSError as error:
             raise SettingsError(
-                f"metrics cannot be served on {settings.metrics_host}:{settings.metrics_port} ({error.strerror}): set "
+                f"metrics cannot be served on {settings.metrics_host}:{settings.metrics_port} ({os.strerror(error.errno or 0)}): set "
                 "MNEMOLOG_METRICS_PORT to another port, or to 0 for a free one; MNEMOLOG_METRICS_HOST is the address"
             ) from error
 

@@ -36,7 +36,7 @@ def search(
     query: Annotated[str, typer.Argument(help="a question, or some words")],
     limit: Annotated[int, typer.Option("--limit", "-n", min=1, max=100, help="hits at the most")] = 10,
 ) -> Query:
-    """Find the facts nearest to a query in meaning and in words."""
+    """Find the facts nearest to a query in meaning and in words; those of a run only when --run names it."""
     return lambda client: client.search(query, limit=limit)
 
 

@@ -39,7 +39,9 @@ def test_people_see_it_in_80_columns_and_what_to_do_next(empty_shell: CommandLin
     assert [int(line.split(".")[0]) for line in headings] == list(range(1, 14))
     following = [lines[lines.index(heading) + 1] for heading in headings if "changed today" not in heading]
     assert all(line.startswith("  ") and line.strip() for line in following)
-    uncertain = re.compile(r"\b1 (record|turn|fact|table|row)s\b|\b0 \w+|nothing is believed|None|[0-9a-f]{8}-[0-9a-f]{4}|\d\.\d{6}")
+    uncertain = re.compile(
+        r"\b1 (record|turn|fact|table|row)s\b|\b0 \w+|nothing is believed|None|[0-9a-f]{8}-[0-9a-f]{4}|\d\.\d{6}"
+    )
     assert [line for line in lines if uncertain.search(line.replace("0 in flight", ""))] == []
     assert " ".join(OFFLINE_NOTICE.split()) in " ".join(done.stdout.split())
     assert lines[-1].endswith("mnemolog demo --keep demo-data")
