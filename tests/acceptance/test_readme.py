@@ -64,9 +64,8 @@ def output(folder: Path, *command: str, stdin: str = "", **variables: str) -> st
 def console_steps(text: str) -> Iterator[tuple[str, str]]:
     """Each command of a console block with what it prints."""
     for step in re.split(r"^\$ ", text, flags=re.MULTILINE)[1:]:
-        match = re.match(r"((?:.*\\\n)*.*\n)(.*)", step, re.DOTALL)
-        assert match, step
-        yield match[1], match[2]
+        command, shown = re.split(r"(?<!\\)\n", step, maxsplit=1)  # a backslash continues the command
+        yield command, shown
 
 
 def comparable(text: str) -> list[str]:
