@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from mnemolog.all_in_one import StopRequested, cancel_on_stop, run_all_in_one
-from mnemolog.cli.demo.show import print_lines
+from mnemolog.cli.demo.results import print_lines
 from mnemolog.cli.demo.steps import Demo
 from mnemolog.cli.errors import INTERRUPTED
 from mnemolog.cli.output import program_name

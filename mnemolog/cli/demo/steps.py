@@ -12,7 +12,7 @@ import orjson
 from aiokafka import AIOKafkaConsumer  # type: ignore[import-untyped] # aiokafka ships no types
 
 from mnemolog.admin import Source, audit, rebuild
-from mnemolog.cli.demo import show
+from mnemolog.cli.demo import results
 from mnemolog.cli.output import ProgressBars, print_json
 from mnemolog.client.async_client import AsyncMemoryClient
 from mnemolog.client.commands import CommandReceipt
@@ -49,7 +49,7 @@ class Demo:
     async def run(self) -> None:
         async with AsyncMemoryClient.from_settings(self._settings) as client:
             self._heading("Kafka, Postgres and all stages run", "as `mnemolog up` runs them")
-            self._show(lambda _: show.print_lines(*self._notices()), self._servers)
+            self._show(lambda _: results.print_lines(*self._notices()), self._servers)
             turns = await self._publish()
             memories = await self._wait_for_facts(client, turns)
             replaced = await self._show_replaced(client, memories)
@@ -59,12 +59,12 @@ class Demo:
             await self._diff(client)
             await self._dead_letter()
             self._heading("The profile of Mira", "made of what is believed of her")
-            self._show(show.show_profile, await client.profile(user_id="mira"))
+            self._show(results.show_profile, await client.profile(user_id="mira"))
         await self._rebuild("kafka")
         await self._rebuild("table")
         report = await audit(self._settings)
         self._heading("Audit", "from the tables alone: no turn is lost, none is counted twice")
-        self._show(show.show_audit, report)
+        self._show(results.show_audit, report)
         _check(report.ok, "the audit found errors")
 
     def _notices(self) -> list[str]:
@@ -76,7 +76,7 @@ class Demo:
         turns = await file.publish(io.BytesIO(b"\n".join(records)))
         _check(len(turns) == len(records), f"{len(turns)} of {len(records)} records were acknowledged")
         self._heading("A week of three people is published", "a turn is safe once the broker has acknowledged it")
-        self._show(show.show_published, file.report)
+        self._show(results.show_published, file.report)
         return turns
 
     async def _wait_for_facts(self, client: AsyncMemoryClient, turns: list[PublishedRecord]) -> list[EventResult]:
@@ -87,7 +87,7 @@ class Demo:
             ends.append((turn.user_id, end))
             self._show(lambda _: None, end)
         if not self._as_json:
-            show.show_ends(ends)
+            results.show_ends(ends)
         memories = [memory for _, end in ends for memory in end.memories]
         _check(bool(memories), "no turn became a fact")
         return memories
@@ -97,34 +97,34 @@ class Demo:
         _check(bool(replacing), "no fact was replaced")
         history = await client.history(replacing[0])
         self._heading("A fact is replaced", "what was true stays known, with its time")
-        self._show(show.show_versions, history)
+        self._show(results.show_versions, history)
         return replacing[0]
 
     async def _search(self, client: AsyncMemoryClient) -> None:
         found = await client.search(QUESTION, user_id="mira", limit=3)
         _check(bool(found.hits), f"nothing was found for {QUESTION!r}")
         self._heading(f'A search: "{QUESTION}"', "by meaning and by words; what is no longer true is not found")
-        self._show(show.show_hits, found)
+        self._show(results.show_hits, found)
 
     async def _confirm_pending(self, client: AsyncMemoryClient) -> None:
         pending = await client.pending(user_id="priya")
         _check(bool(pending), "no change is pending")
         self._heading("A risky change waits, and is confirmed", "one denial does not end a sure fact: Priya is asked")
-        self._show(lambda held: show.show_held(held[0]), pending)
+        self._show(lambda held: results.show_held(held[0]), pending)
         command = await client.confirm(pending[0].fact.fact_id, user_id="priya", actor="Priya")
-        self._show(show.show_command, await self._wait_until_done(client, command, "priya"))
+        self._show(results.show_command, await self._wait_until_done(client, command, "priya"))
 
     async def _undo_and_reinstate(self, client: AsyncMemoryClient, fact_id: UUID) -> None:
         explained = await client.explain(fact_id)
         self._heading("A decision is explained, undone, and the undo undone", "each is a commit in the log")
-        self._show(show.show_explanation, explained)
+        self._show(results.show_explanation, explained)
         user_id = explained.fact.user_id
         source_id = explained.fact.source_id
         for what in ("undone", "undo undone"):
             undo = await client.undo(turn_id=source_id, user_id=user_id)
             self._show(lambda _: None, await self._wait_until_done(client, undo, user_id))
             if not self._as_json:
-                show.show_believed(what, await client.history(fact_id))
+                results.show_believed(what, await client.history(fact_id))
             source_id = undo.command_id
 
     async def _wait_until_done(
@@ -138,7 +138,7 @@ class Demo:
         today = self._began.replace(hour=0, minute=0, second=0, microsecond=0)
         changes = await client.diff(today, self._began + timedelta(days=1), user_id="jonas")
         self._heading("What changed today in what is known of Jonas", "")
-        self._show(show.show_changes, changes)
+        self._show(results.show_changes, changes)
 
     async def _dead_letter(self) -> None:
         topic = topic_name(DEAD_LETTERS, self._settings.topic_prefix)
@@ -151,20 +151,20 @@ class Demo:
         finally:
             await consumer.stop()
         self._heading("A record that is no turn", "it is kept in the topic dead_letters, with its bytes and the reason")
-        self._show(show.show_dead_letter, letter)
+        self._show(results.show_dead_letter, letter)
 
     async def _rebuild(self, source: Source) -> None:
         with ProgressBars() as progress:
             report = await rebuild(self._settings, source, verify_only=False, on_progress=progress)
         origin = "Kafka" if source == "kafka" else "the table of commits"
         self._heading(f"All tables are rebuilt from {origin}", "without a model; then rows are compared by digests")
-        self._show(show.show_rebuild, report)
+        self._show(results.show_rebuild, report)
         _check(report.equal, "the rebuilt tables differ from the live ones")
 
     def _heading(self, what: str, why: str) -> None:
         self._step += 1
         if not self._as_json:
-            show.show_heading(self._step, what, why)
+            results.show_heading(self._step, what, why)
 
     def _show(self, show_result: Callable[[T], None], result: T) -> None:
         """Show a result in a few lines, or as one line of JSON."""
