@@ -84,12 +84,14 @@ def check_before_start(settings: Settings) -> None:
             "MNEMOLOG_BASE_URL"
         )
     if "metrics_port" in settings.model_fields_set and settings.metrics_port:
+        address = (settings.metrics_host, settings.metrics_port)
         try:
-            socket.create_server((settings.metrics_host, settings.metrics_port)).close()
+            socket.create_server(address).close()
         except OSError as error:
+            why = os.strerror(error.errno or 0)
             raise SettingsError(
-                f"metrics cannot be served on {settings.metrics_host}:{settings.metrics_port} ({error.strerror}): set "
-                "MNEMOLOG_METRICS_PORT to another port, or to 0 for a free one; MNEMOLOG_METRICS_HOST is the address"
+                f"metrics cannot be served on {address[0]}:{address[1]} ({why}): set MNEMOLOG_METRICS_PORT to another "
+                "port, or to 0 for a free one; MNEMOLOG_METRICS_HOST is the address"
             ) from error
 
 

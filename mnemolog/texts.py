@@ -13,9 +13,10 @@ from mnemolog.projections.queries.trace import FactTexts, TracedDecision
 from mnemolog.projections.queries.why_not import MissingReason, MissingStatement
 
 OFFLINE_NOTICE: Final = (
-    "Offline provider: rules stand in for a language model. To name one: docs/offline-provider.md#name-a-model"
+    "Facts are read by simple rules (MNEMOLOG_PROVIDER=offline), a stand-in for a language model: "
+    "docs/offline-provider.md says how to name OpenAI or a local server."
 )
-"""Said by what starts stages with it; in one line of most terminals."""
+"""For what runs with the offline provider."""
 
 _MAX_QUOTED_CHARACTERS: Final = 300  # characters of a text that is quoted: a raw store keeps messages of any length
 

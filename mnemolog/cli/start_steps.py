@@ -9,7 +9,7 @@ from mnemolog.cli.output import stderr
 
 
 class StartSteps:
-    """On a terminal, steps under way are shown as they go; elsewhere each has a line when it begins and when it ends."""
+    """On a terminal, running steps are shown as they go; elsewhere each has a line when it begins and when it ends."""
 
     def __init__(self) -> None:
         self._console = stderr()
