@@ -19,17 +19,40 @@ WITH live AS NOT MATERIALIZED (
         AND (f.valid_until IS NULL OR f.valid_until > %(at)s)
         AND (f.true_to IS NULL OR f.true_to > %(at)s)
 ),
-lexemes AS (
-    SELECT lexeme, true AS meaningful
-    FROM unnest(to_tsvector('english', %(text)s))
-    UNION
-    SELECT lexeme, length(to_tsvector('english', lexeme)) > 0
-    FROM unnest(to_tsvector('simple', %(text)s))
+words AS (
+    SELECT lexeme FROM unnest(to_tsvector('simple', %(text)s))
+),
+language AS (
+    -- The one with the most stop words in the question; two at the least, since "hat" and "son" are English too.
+    SELECT known.stemmer
+    FROM (
+        VALUES
+        ('english_stem'::regdictionary, 0),
+        ('german_stem', 2),
+        ('french_stem', 2),
+        ('spanish_stem', 2),
+        ('italian_stem', 2),
+        ('portuguese_stem', 2)
+    ) AS known (stemmer, least)
+    CROSS JOIN LATERAL (
+        SELECT count(*) AS stop_words FROM words WHERE ts_lexize(known.stemmer, words.lexeme) = '{{}}'
+    ) AS found
+    WHERE found.stop_words >= known.least
+    ORDER BY found.stop_words DESC, known.least, known.stemmer
+    LIMIT 1
+),
+meaningful AS (
+    SELECT words.lexeme FROM words, language WHERE ts_lexize(language.stemmer, words.lexeme) <> '{{}}'
+),
+said AS (
+    SELECT lexeme FROM meaningful
+    UNION ALL
+    SELECT lexeme FROM words WHERE NOT EXISTS (SELECT FROM meaningful)
 ),
 chosen AS (
-    SELECT lexeme
-    FROM lexemes
-    WHERE meaningful OR NOT EXISTS (SELECT FROM lexemes WHERE meaningful)
+    SELECT lexeme FROM said
+    UNION
+    SELECT stem FROM said CROSS JOIN LATERAL unnest(ts_lexize('english_stem', said.lexeme)) AS stem
     ORDER BY lexeme
     LIMIT %(max_lexemes)s
 ),

@@ -75,6 +75,33 @@ async def test_stop_words_count_only_where_there_is_nothing_else(db: ProjectedDa
     assert await found(db, "is the") == ["This is the one."]
 
 
+@pytest.mark.parametrize(
+    ("strange", "question", "fact"),
+    [
+        (
+            "Was ist die Quantenchromodynamik?",
+            "Wie heißt der Hund von Jonas?",
+            "Der Hund ist Bello, und die Katze Minka.",
+        ),
+        ("Qu'est-ce que la chromodynamique dans le vide ?", "Où est le chat ?", "Le chat est dans la cuisine, et que."),
+        ("¿Qué es la cromodinámica de los quarks?", "¿De quién es el perro?", "El perro es de la casa de los Ruiz."),
+        ("What is the theory of everything?", "What is the name of her son?", "The son is called Max, of course."),
+    ],
+)
+async def test_the_stop_words_of_a_question_are_those_of_its_language(
+    db: ProjectedDatabase, strange: str, question: str, fact: str
+) -> None:
+    await db.apply(commit("1", added(fact)))
+    assert await found(db, strange) == []
+    assert await found(db, question) == [fact]
+
+
+async def test_a_word_that_is_a_stop_word_elsewhere_counts(db: ProjectedDatabase) -> None:
+    await db.apply(commit("1", added("Ann's son wears a red hat.")))
+    for asked in ("hat size", "son", "her son", "hat"):
+        assert await found(db, asked) == ["Ann's son wears a red hat."]
+
+
 async def test_only_what_is_active_and_holds_at_the_time_is_found(db: ProjectedDatabase) -> None:
     old = commit("1", added("tea one"), added("tea two"), added("tea three"), at=day(1))
     await db.apply(
