@@ -4,7 +4,7 @@ import hashlib
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any, Final
 from uuid import UUID
 
@@ -61,8 +61,8 @@ def validated_turn(turn: Turn, *, max_bytes: int) -> Turn:
 
 
 def read_turn(data: bytes, *, max_bytes: int) -> Turn:
-    """Read one turn document. Raises `InvalidTurnError` with the reason the pipeline would give."""
-    judged = parse_turn(data, position="", max_bytes=max_bytes)
+    """Read one turn document. Raises `InvalidTurnError` with the reason the pipeline would give if it came now."""
+    judged = parse_turn(data, position="", max_bytes=max_bytes, published_at=datetime.now(UTC))
     if isinstance(judged, Refusal):
         raise InvalidTurnError(f"{judged.reason}: {_plain(judged.detail)}")
     return judged

@@ -180,6 +180,9 @@ INSERT INTO profiles (
 )
 SELECT * FROM derived_profiles;
 
+CREATE INDEX facts_names ON facts (tenant, user_id, agent_id, app_id, run_id)
+WHERE key IN ('name', 'full_name', 'first_name', 'nickname');
+
 CREATE FUNCTION user_names(
     tenant text, user_id text, agent_id text, app_id text, run_id text, speaker text, user_words text []
 ) RETURNS text [] LANGUAGE sql STABLE PARALLEL SAFE
@@ -196,7 +199,7 @@ WITH first_speaker AS (
             AND facts.agent_id = user_names.agent_id
             AND facts.app_id = user_names.app_id
             AND facts.run_id = user_names.run_id
-        ORDER BY facts.believed_from, facts.ordinal, facts.fact_id
+        ORDER BY facts.recorded_at -- all facts of a commit have one speaker
         LIMIT 1
     ), user_names.speaker) AS name
 ),

@@ -1,6 +1,6 @@
 """Finds candidates of new facts: similar known facts of the scope, or of the same key; and the status of a source."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
@@ -12,7 +12,6 @@ from mnemolog.schemas.facts import Candidate
 from mnemolog.schemas.policy import NO_POLICIES, StoredPolicies
 from mnemolog.schemas.provenance import Origin
 from mnemolog.schemas.scope import SCOPE_FIELDS, Scope, scope_columns
-from mnemolog.schemas.subjects import USER_WORDS
 from mnemolog.schemas.vector import Vector
 
 MAX_CANDIDATES_OF_KEY: Final = 5
@@ -83,14 +82,20 @@ class CandidateFinder(Store):
         self._limit = limit
 
     async def find(
-        self, scope: Scope, queries: Sequence[CandidateQuery], *, at: datetime, speaker: str | None = None
+        self,
+        scope: Scope,
+        queries: Sequence[CandidateQuery],
+        *,
+        at: datetime,
+        speaker: str | None = None,
+        user_words: Collection[str] = (),
     ) -> CandidateLists:
         """The candidates of exactly `scope` for each of `queries`, at least one, in one round trip.
 
         A candidate is an active or pending fact with a cosine similarity of `min_similarity` or more to a vector of
         the same model, or with equal words, which count as 1, or with the wanted key. One of the latter whose vector
         cannot be compared has similarity 0. Facts that had ended by `at` are left out. `speaker` is who is said to be
-        the user now.
+        the user now, and `user_words` are subjects that say "the user", in small letters.
         """
         parameters = {
             **scope.columns,
@@ -102,7 +107,7 @@ class CandidateFinder(Store):
             "floors": [item.min_similarity for item in queries],
             "at": at,
             "speaker": speaker,
-            "user_words": sorted(USER_WORDS),
+            "user_words": list(user_words),
             "limit": self._limit,
             "limit_of_key": MAX_CANDIDATES_OF_KEY,
         }

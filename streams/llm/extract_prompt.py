@@ -18,7 +18,6 @@ from mnemolog.schemas.facts import (
     Slot,
 )
 from mnemolog.schemas.provenance import DroppedStatement
-from mnemolog.schemas.subjects import is_user_word
 from mnemolog.schemas.turn import Message, Turn
 from mnemolog.streams.llm.ports import ChatMessage, ExtractionTask, Prompt
 from mnemolog.streams.llm.reply_parser import (
@@ -35,6 +34,7 @@ from mnemolog.streams.llm.reply_parser import (
     shortened,
 )
 from mnemolog.streams.text.normalise import comparable_text
+from mnemolog.streams.text.subjects import is_user_word
 
 PROMPT_VERSION = "extract-2"
 MAX_FACTS = 100

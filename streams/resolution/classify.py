@@ -8,9 +8,9 @@ from mnemolog.schemas.facts import Candidate, ExtractedFact, MatchedFact
 from mnemolog.schemas.policy import EffectivePolicy
 from mnemolog.schemas.provenance import Guard, Thresholds
 from mnemolog.schemas.stored import ClosedValue
-from mnemolog.schemas.subjects import compare_subjects
 from mnemolog.streams.resolution.guards import StatementContext, predates
 from mnemolog.streams.text.differences import subjects_differ, texts_equivalent
+from mnemolog.streams.text.subjects import compare_subjects
 
 MAX_ENDED_CANDIDATES: Final = 3
 """How many known facts below the conflict threshold a statement that ends something is compared with."""

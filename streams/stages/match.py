@@ -9,10 +9,10 @@ from mnemolog.schemas.envelopes import EmbeddedFacts, MatchedFacts
 from mnemolog.schemas.facts import EmbeddedFact, ExtractedFact, MatchedFact
 from mnemolog.schemas.policy import EffectivePolicy, is_single_valued
 from mnemolog.schemas.provenance import Step, Thresholds
-from mnemolog.schemas.subjects import subject_in_turn
 from mnemolog.streams.kafka.record import KafkaRecord
 from mnemolog.streams.stages.envelope import ReceivedEnvelope, next_envelope
 from mnemolog.streams.stages.ports import RulesFor, ThresholdsFor
+from mnemolog.streams.text.subjects import USER_WORDS, subject_in_turn
 
 # Bytes that the candidates of one record may take, and about what one takes besides its texts.
 MAX_CANDIDATE_BYTES: Final = 128 * 1024
@@ -60,7 +60,7 @@ class MatchStage:
         thresholds = self._thresholds_for(facts[0].vector.model, overrides)
         wanted = [_candidate_query(fact, thresholds, rules) for fact in facts]
         speaker = envelope.speaker
-        found = await self._finder.find(scope, wanted, at=envelope.occurred_at, speaker=speaker)
+        found = await self._finder.find(scope, wanted, at=envelope.occurred_at, speaker=speaker, user_words=USER_WORDS)
         names = found.user_names
         matched = tuple(
             MatchedFact(fact=_with_speaker(fact.fact, speaker, names), vector=fact.vector, candidates=candidates)

@@ -13,7 +13,7 @@ from typing import Final, Literal
 
 from mnemolog.schemas.base import normalise
 from mnemolog.schemas.facts import Candidate, ExtractedFact
-from mnemolog.schemas.subjects import compare_subjects, is_user_word
+from mnemolog.streams.text.subjects import compare_subjects, is_user_word
 from mnemolog.streams.text.word_lists import (
     AMBIGUOUS_WORDS,
     DATES,

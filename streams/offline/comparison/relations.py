@@ -5,11 +5,11 @@ from typing import Final
 
 from mnemolog.schemas.base import normalise
 from mnemolog.schemas.facts import Candidate, ExtractedFact
-from mnemolog.schemas.subjects import compare_subjects
 from mnemolog.streams.offline.comparison.opposites import ended, opposed
 from mnemolog.streams.offline.comparison.pairs import OF_HAVING, Pair, Relation
 from mnemolog.streams.offline.comparison.senses import sense, stems
 from mnemolog.streams.offline.comparison.values import beside, corrected, counted, richer, same, slot, switched
+from mnemolog.streams.text.subjects import compare_subjects
 
 _READINGS: Final[tuple[Callable[[Pair], Relation | None], ...]] = (
     same,

@@ -1,5 +1,6 @@
 """What `match` asks the tables for, and what it carries on without asking."""
 
+from collections.abc import Collection
 from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID, uuid4
@@ -33,9 +34,15 @@ class FakeTables:
         self.rules_asked = 0
 
     async def find(
-        self, _: Scope, wanted: list[CandidateQuery], *, at: datetime, speaker: str | None
+        self,
+        _: Scope,
+        wanted: list[CandidateQuery],
+        *,
+        at: datetime,
+        speaker: str | None,
+        user_words: Collection[str],
     ) -> CandidateLists:
-        assert at == MOMENT
+        assert (at, "the user" in user_words) == (MOMENT, True)
         self.asked = wanted
         names = ("Mira",) if speaker else ()
         return CandidateLists(scope_version=3, candidates=(self.found,) * len(wanted), user_names=names)
