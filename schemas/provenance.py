@@ -40,7 +40,8 @@ class DroppedStatement(Record):
 class Step(Record):
     """One stage's part in a turn: time in milliseconds, and calls and tokens where a model was asked.
 
-    `complaints` are the complaints about invalid replies, one text for each re-prompt.
+    `complaints` are the complaints about invalid replies, one text for each re-prompt; `notes` say what of the record
+    was changed before it was read.
     """
 
     stage: Stage
@@ -54,6 +55,7 @@ class Step(Record):
     reprompts: Count = 0
     complaints: tuple[Text, ...] = ()
     dropped: tuple[DroppedStatement, ...] = ()
+    notes: tuple[Text, ...] = Field(default=(), exclude_if=lambda notes: not notes)
 
 
 class Thresholds(Record):

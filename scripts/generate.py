@@ -23,7 +23,7 @@ from mnemolog.settings import PREFIX, Settings
 from scripts.cldr_words import cldr_words
 from scripts.client_stub import client_stub
 from scripts.dashboard import dashboard
-from scripts.image_locks import build_lock, runtime_lock
+from scripts.lock_parts import build_lock, jars_lock, runtime_lock, uv_lock
 from scripts.vocabulary import FACT_STATUSES, SETTLEMENTS, TURN_STATUSES, VOCABULARY
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -115,6 +115,8 @@ GENERATED: Mapping[str, Callable[[], str]] = {
     "grafana/dashboards/mnemolog.json": dashboard,
     "deploy/build.lock": build_lock,
     "deploy/runtime.lock": runtime_lock,
+    "scripts/locks/uv.lock": uv_lock,
+    "scripts/locks/jars.lock": jars_lock,
 }
 
 

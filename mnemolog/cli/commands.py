@@ -22,14 +22,16 @@ FactIdArgument = Annotated[UUID, typer.Argument(help="the id of the fact")]
 FactIdsArgument = Annotated[list[UUID], typer.Argument(help="ids of facts: all change, or none")]
 Text = Annotated[str, typer.Argument(help="the new text")]
 Key = Annotated[str | None, typer.Option("--key", help="key of the fact, such as home_city")]
-Value = Annotated[str | None, typer.Option("--value", help="value of the key")]
+Value = Annotated[
+    str | None, typer.Option("--value", help="value of the key; read from the new text unless given; '' clears it")
+]
 Action = Literal["keep_both", "keep_old", "replace", "contradict", "merge"]
 
 
 @change_command()
 def update(*, fact_id: FactIdArgument, text: Text, key: Key = None, value: Value = None) -> Change:
     """Replace the text of a fact from now on."""
-    return lambda client: client.update(fact_id, text, key=key, value=value)
+    return lambda client: client.update(fact_id, text, key=key, value=... if value is None else value)
 
 
 @change_command()
@@ -65,7 +67,8 @@ def correct(
     ended: Annotated[datetime | None, time_option("until when the old text was true; without it, it never was")] = None,
 ) -> Change:
     """Correct a fact; only a human can change it afterwards."""
-    return lambda client: client.correct(fact_id, text, key=key, value=value, ended_at=ended)
+    given = ... if value is None else value
+    return lambda client: client.correct(fact_id, text, key=key, value=given, ended_at=ended)
 
 
 @change_command()
@@ -129,6 +132,10 @@ def undo(
     """
     if sum(aim is not None for aim in (event, turn, model or prompt)) != 1:
         raise typer.BadParameter("give one of --event, --turn, or --model/--prompt-version")
+    if model is None and prompt is None and (since or until):
+        raise typer.BadParameter(
+            "--event and --turn undo it as a whole: leave out --since and --until, or give --model or --prompt-version"
+        )
     if event is not None:
         return lambda client: client.undo(event_id=event, cascade=cascade)
     if turn is not None:

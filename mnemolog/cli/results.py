@@ -99,6 +99,9 @@ def show_receipts(receipts: "Sequence[CommandReceipt]") -> None:
 
 
 def show_search(found: "SearchResult") -> None:
+    if not found.hits:
+        stdout().print(escape(found.notice or ""))
+        return
     rows = [(hit.score.total, hit.score.similarity, _with_flags(hit.fact), hit.fact.true_from) for hit in found.hits]
     print_table(f"{len(rows)} facts ({found.mode})", ("score", "similarity", "text and fact", "true from"), rows)
     if found.notice:
@@ -115,7 +118,10 @@ def show_facts(found: "Sequence[Fact]") -> None:
         (
             fact.user_id or fact.agent_id,
             stacked(fact.text, fact.fact_id),
-            stacked(fact.category, f"{fact.status}, {cell(fact.confidence)}"),
+            stacked(
+                fact.category,
+                f"{'begins later' if fact.begins_later else fact.status}, {cell(fact.confidence)}",
+            ),
             stacked(fact.true_from, fact.true_to),
         )
         for fact in found
@@ -193,10 +199,7 @@ def show_why_not(report: "WhyNot") -> None:
 
 
 def show_diff(changes: "Diff") -> None:
-    from mnemolog.projections.queries.diff import CHANGE_KINDS  # noqa: PLC0415 - its drivers are loaded by now
-
-    found = ((kind, change) for kind in CHANGE_KINDS for change in getattr(changes, kind))
-    rows = [(change.at, kind, stacked(change.text, *_details(change))) for kind, change in found]
+    rows = [(change.at, kind, stacked(change.text, *_details(change))) for kind, change in changes.in_order]
     when = "decided" if changes.axis == "believed" else "true from"
     print_table(f"{len(rows)} changes", (when, "kind", "text, reason"), rows)
     for facts, known, unknown in ((changes.gained, "end", "start"), (changes.lost, "start", "end")):
@@ -209,8 +212,11 @@ def show_diff(changes: "Diff") -> None:
 
 
 def _details(change: "Change") -> "Sequence[str]":
-    to_old = "beside" if change.event in _KEEPS_OLD_FACT else "instead of"
-    notes = ["undone since"] if change.undone else []
+    to_old = "ended" if change.text is None else "beside" if change.event in _KEEPS_OLD_FACT else "instead of"
+    notes = [
+        *([f"{change.status} from then on"] if change.status else []),
+        *(["undone since"] if change.undone else []),
+    ]
     return [*(f"{to_old}: {old.text}" for old in change.old), change.reason, *notes]
 
 

@@ -2,6 +2,7 @@
 
 from asyncio import AbstractEventLoop
 from collections.abc import Iterable, Mapping
+from types import EllipsisType
 from typing import Any, Literal, Self, Unpack, overload
 
 from mnemolog.client.async_client import AsyncMemoryClient
@@ -135,9 +136,13 @@ class MemoryClient:
         Raises `UnknownTurnError`, `AmbiguousIdError` that names the candidates, and `AmbiguousTurnError`.
         """
 
-    def search(self, query: str, *, limit: int = ..., **scope: Unpack[ScopeArgs]) -> SearchResult:
+    def search(
+        self, query: str, *, limit: int = ..., threshold: float | None = ..., **scope: Unpack[ScopeArgs]
+    ) -> SearchResult:
         """The facts nearest to `query` in meaning and words, best first, each with the reasons for its place.
 
+        A fact that has no word in common with the query is a hit from the cosine similarity `threshold` on: that of
+        the embedding model unless it is given, 0 for none. `notice` of the result says why there is no hit.
         Pending facts are found as well: `status` of the fact says so. The client needs the embedder that the stages
         have (`MNEMOLOG_EMBEDDING_PROVIDER` and `_MODEL`): vectors of another one find nothing by meaning. Without a
         vector the search goes by words; `mode` and `notice` of the result say so.
@@ -198,11 +203,15 @@ class MemoryClient:
         text: str,
         *,
         key: str | None = ...,
-        value: str | None = ...,
+        value: str | EllipsisType | None = ...,
         wait: Literal[False] = ...,
         **arguments: Unpack[CommandArgs],
     ) -> CommandReceipt:
-        """Replace the text of a fact from now on. A fact that a human corrected is changed by `correct` alone."""
+        """Replace the text of a fact from now on. A fact that a human corrected is changed by `correct` alone.
+
+        Its key stays unless given. Without `value` its value is read from the new text where the two texts differ in
+        the value alone, and cleared where that is not clear; None clears it.
+        """
 
     @overload
     def update(
@@ -211,7 +220,7 @@ class MemoryClient:
         text: str,
         *,
         key: str | None = ...,
-        value: str | None = ...,
+        value: str | EllipsisType | None = ...,
         wait: float,
         **arguments: Unpack[CommandArgs],
     ) -> WriteResult: ...
@@ -219,7 +228,10 @@ class MemoryClient:
     def batch_update(
         self, edits: Iterable[Edit | Mapping[str, Any]], *, wait: Literal[False] = ..., **arguments: Unpack[CommandArgs]
     ) -> CommandReceipt:
-        """Update up to 100 facts of a scope, all or none. An edit has fact_id, text, and perhaps key and value."""
+        """Update up to 100 facts of a scope, all or none.
+
+        An edit has fact_id, text, and perhaps key and value, as in `update`.
+        """
 
     @overload
     def batch_update(
@@ -264,14 +276,14 @@ class MemoryClient:
         text: str,
         *,
         key: str | None = ...,
-        value: str | None = ...,
+        value: str | EllipsisType | None = ...,
         ended_at: When | None = ...,
         wait: Literal[False] = ...,
         **arguments: Unpack[CommandArgs],
     ) -> CommandReceipt:
         """Correct a fact; only a human can change it afterwards.
 
-        The old one never was true, or, where `ended_at` is given, was true until then.
+        The old one never was true, or, where `ended_at` is given, was true until then. Key and value as in `update`.
         """
 
     @overload
@@ -281,7 +293,7 @@ class MemoryClient:
         text: str,
         *,
         key: str | None = ...,
-        value: str | None = ...,
+        value: str | EllipsisType | None = ...,
         ended_at: When | None = ...,
         wait: float,
         **arguments: Unpack[CommandArgs],

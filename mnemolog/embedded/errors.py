@@ -31,13 +31,22 @@ class JarsUnavailableError(EmbeddedError):
     """A jar could not be fetched, or what came is not what the lock file names."""
 
 
+# What servers say when somebody took their port between our look and their start.
+PORT_TAKEN = ("Address already in use", "could not bind", "Failed to bind")
+
+
 class ServerFailedError(EmbeddedError):
     """A server ended, or was not ready in time; the message ends with the last lines of its log."""
 
-    def __init__(self, server: str, what: str, *, log: Path, tail: str) -> None:
+    def __init__(self, server: str, what: str, *, log: Path, tail: str, timed_out: bool = False) -> None:
         super().__init__(f"{server} {what}; the last lines of {log}:\n{tail or '(the log is empty)'}")
         self.server = server
         self.tail = tail
+        self.timed_out = timed_out
+
+    @property
+    def port_taken(self) -> bool:
+        return any(phrase in self.tail for phrase in PORT_TAKEN)
 
 
 class WrongStateError(EmbeddedError):

@@ -8,7 +8,7 @@ from typing import Any, Self
 from pydantic import ValidationError
 from pydantic_core import to_json
 
-from mnemolog.schemas.base import Timestamp
+from mnemolog.schemas.base import Timestamp, normalise
 from mnemolog.schemas.facts import (
     IMPORTANCE_OF_CATEGORY,
     ActionHint,
@@ -31,8 +31,10 @@ from mnemolog.streams.llm.reply_parser import (
     read_items,
     read_reply,
     reply_schema,
+    shortened,
 )
 from mnemolog.streams.text.normalise import comparable_text
+from mnemolog.streams.text.subjects import is_user_word
 
 PROMPT_VERSION = "extract-2"
 MAX_FACTS = 100
@@ -188,7 +190,7 @@ def _readable_text(item: object) -> str:
     """What an invalid fact seems to say, in characters that can be stored."""
     texts = (item.get(name) for name in ("text", "excerpt")) if isinstance(item, dict) else ()
     said = next((text for text in texts if isinstance(text, str) and text.strip()), to_json(item).decode())
-    return said.replace("\x00", "")[:MAX_LINE]
+    return shortened(said.replace("\x00", ""), MAX_LINE)
 
 
 def _grounded(candidates: Sequence[_Fact], turn: Turn) -> ParsedReply[tuple[ExtractedFact, ...]]:
@@ -200,7 +202,7 @@ def _grounded(candidates: Sequence[_Fact], turn: Turn) -> ParsedReply[tuple[Extr
     for index, fact in enumerate(candidates):
         excerpt = comparable_text(fact.excerpt)
         if evidence.contains(excerpt):
-            facts.append(_extracted(fact))
+            facts.append(_extracted(fact, evidence.other_speaker(excerpt)))
             continue
         complaints.append(
             f'facts.{index}.excerpt: "{one_line(fact.excerpt)[:_MAX_QUOTED]}" {evidence.absence_reason(excerpt)}: '
@@ -212,15 +214,24 @@ def _grounded(candidates: Sequence[_Fact], turn: Turn) -> ParsedReply[tuple[Extr
 
 @dataclass(frozen=True, slots=True)
 class _TurnEvidence:
-    """What the messages say, and what of it is recalled memory that an application has put into them."""
+    """What the messages say and who says it, and what of it is recalled memory that an application has put into them.
+
+    `speakers` has, for each message, the name of a speaker who is not the turn's.
+    """
 
     contents: tuple[str, ...]
+    speakers: tuple[str | None, ...]
     recalled: tuple[str, ...]
 
     @classmethod
     def of(cls, turn: Turn) -> Self:
-        contents = tuple(comparable_text(message.content) for message in evidence_messages(turn))
-        return cls(contents, tuple(filter(None, map(comparable_text, turn.recalled))))
+        messages, speaker = evidence_messages(turn), normalise(turn.speaker or "")
+        contents = tuple(comparable_text(message.content) for message in messages)
+        others = (
+            message.name if message.role == "user" and normalise(message.name or "") not in ("", speaker) else None
+            for message in messages
+        )
+        return cls(contents, tuple(others), tuple(filter(None, map(comparable_text, turn.recalled))))
 
     def contains(self, excerpt: str) -> bool:
         """Whether a message says it, and not only within recalled text."""
@@ -228,6 +239,11 @@ class _TurnEvidence:
             return False
         hiding = [text for text in self.recalled if excerpt in text]
         return any(excerpt in _remove_texts(content, hiding) for content in self.contents)
+
+    def other_speaker(self, excerpt: str) -> str | None:
+        """The name of who says it, if that is one person and not the turn's speaker."""
+        said_by = {speaker for content, speaker in zip(self.contents, self.speakers, strict=True) if excerpt in content}
+        return said_by.pop() if len(said_by) == 1 else None
 
     def absence_reason(self, excerpt: str) -> str:
         found = excerpt and any(excerpt in content for content in self.contents)
@@ -240,14 +256,18 @@ def _remove_texts(content: str, texts: Sequence[str]) -> str:
     return content
 
 
-def _extracted(fact: _Fact) -> ExtractedFact:
+def _extracted(fact: _Fact, other_speaker: str | None) -> ExtractedFact:
+    """The fact of a reply; what `other_speaker` says of "the user" is about that speaker."""
+    subject = fact.subject or None
+    if other_speaker is not None and (subject is None or is_user_word(subject)):
+        subject = other_speaker
     return ExtractedFact.model_validate(
         fact.model_dump()
         | {
             "text": fact.text.strip(),
             "search_text": fact.search_text.strip() or fact.text.strip(),
             "value": fact.value or None,
-            "subject": fact.subject or None,
+            "subject": subject,
             "importance": IMPORTANCE_OF_CATEGORY[fact.importance_category],
             "single_valued": fact.single_valued and fact.key is not None,
         }

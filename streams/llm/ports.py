@@ -62,10 +62,12 @@ class NumberedConflicts:
     """What a resolution prompt is about: all conflicts of one turn. A known fact has one number throughout.
 
     `same_turn_ids` are the ids of candidates that are facts of this very turn, said before the fact they stand beside.
+    `user_names` are the names of the user: `compare_subjects` takes them.
     """
 
     conflicts: tuple[NumberedConflict, ...]
     same_turn_ids: frozenset[UUID] = frozenset()
+    user_names: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

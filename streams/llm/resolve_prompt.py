@@ -15,17 +15,19 @@ from mnemolog.schemas.provenance import Verdict
 from mnemolog.streams.llm.conflict_list import conflicts_text, label_list
 from mnemolog.streams.llm.ports import ChatMessage, NumberedConflict, NumberedConflicts, Prompt
 from mnemolog.streams.llm.reply_parser import (
+    MAX_LINE,
     FilledLine,
     Line,
     ParsedReply,
     ReplyModel,
     first_complaints,
+    one_line,
     read_reply,
     reply_schema,
 )
 from mnemolog.streams.text.differences import missing_details
 
-PROMPT_VERSION = "resolve-2"
+PROMPT_VERSION = "resolve-3"
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 
 _SYSTEM = """\
@@ -49,6 +51,8 @@ beginning. Between REPLACE and RETRACT: REPLACE only if the new fact says what h
 whether they clash: SIMILAR or ADD. What holds for a while, in some cases only, or for another person of the same name \
 ends nothing. Judge the words and not which fact is older: if two cannot hold at once the action is the same for an \
 old statement that comes late, which is then kept as history.
+"about" says whose or what fact it is. "The user is" gives names of the user: facts about these names and about "the \
+user" are about one person. A fact about somebody or something else ends nothing of theirs: ADD, or SIMILAR.
 "pending" facts were said and await confirmation, "unresolved" ones stand beside what they may clash with: judge \
 them like others. "said just now" is a new fact of the same conversation, said before this one.
 
@@ -181,6 +185,9 @@ def _merge_faults(decision: _Decision, conflict: NumberedConflict) -> Iterator[s
         yield f"N{decision.new}: MERGE needs the merged sentence as text"
         return
     parents = [conflict.fact.text, *(known.text for label, known in conflict.candidates if label in decision.known)]
+    if any(len(one_line(parent)) > MAX_LINE for parent in parents):
+        yield f"N{decision.new}: a text ends in … because it is too long to be merged: choose EXTEND or SIMILAR"
+        return
     if gone := missing_details(parents, merged):
         yield (
             f"N{decision.new}: the merged text loses {', '.join(sorted(gone))}: "

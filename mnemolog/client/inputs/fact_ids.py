@@ -40,8 +40,13 @@ def as_edits(given: object) -> list[dict[str, Any]]:
     for number, one in enumerate(given):
         if not isinstance(one, Edit | Mapping):
             raise InvalidCommandError(f"edits.{number} must be an edit with fact_id and text, not {kind_of(one)}")
-        edits.append(dict(one))
+        edits.append(with_cleared_value(one.model_dump(exclude_unset=True) if isinstance(one, Edit) else dict(one)))
     return edits
+
+
+def with_cleared_value(edit: dict[str, Any]) -> dict[str, Any]:
+    """The edit as a command has it: there a value that is cleared is empty, and none is one that was not given."""
+    return {**edit, "value": ""} if edit.get("value", "") is None else edit
 
 
 def ids_in(payload: Mapping[str, Any]) -> Sequence[FactId]:

@@ -1,6 +1,6 @@
 """How one new fact stands to one known fact. In doubt both stay."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
 from mnemolog.schemas.base import normalise
@@ -9,6 +9,7 @@ from mnemolog.streams.offline.comparison.opposites import ended, opposed
 from mnemolog.streams.offline.comparison.pairs import OF_HAVING, Pair, Relation
 from mnemolog.streams.offline.comparison.senses import sense, stems
 from mnemolog.streams.offline.comparison.values import beside, corrected, counted, richer, same, slot, switched
+from mnemolog.streams.text.subjects import compare_subjects
 
 _READINGS: Final[tuple[Callable[[Pair], Relation | None], ...]] = (
     same,
@@ -24,9 +25,9 @@ _READINGS: Final[tuple[Callable[[Pair], Relation | None], ...]] = (
 """The first that has something to say decides."""
 
 
-def relations(fact: ExtractedFact, known: Candidate) -> Iterator[Relation]:
+def relations(fact: ExtractedFact, known: Candidate, user_names: Sequence[str] = ()) -> Iterator[Relation]:
     """What the new fact does to the known one, at most one thing; nothing where they do not concern one another."""
-    if not same_subject(fact, known):
+    if not same_subject(fact, known, user_names):
         if relation := _of_what_is_named(fact, known):
             yield relation
         return
@@ -38,8 +39,10 @@ def relations(fact: ExtractedFact, known: Candidate) -> Iterator[Relation]:
             return
 
 
-def same_subject(fact: ExtractedFact, known: Candidate) -> bool:
+def same_subject(fact: ExtractedFact, known: Candidate, user_names: Sequence[str] = ()) -> bool:
     """Whether both are of one person or thing; "Ana's brother" may be "Ana's brother Tom"."""
+    if known.subject and compare_subjects(fact.subject, known.subject, user_names) == "same":
+        return True
     ours, theirs = normalise(fact.subject or ""), normalise(known.subject or "")
     if not theirs and normalise(known.text).startswith((f"{ours} ", f"{ours}'s ")):
         theirs = ours

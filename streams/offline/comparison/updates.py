@@ -39,7 +39,7 @@ class Judgement:
 
 def judge(conflicts: NumberedConflicts) -> tuple[Judgement, ...]:
     """One judgement for each conflict. A known fact that one of them ends, the first that would, serves no other."""
-    found = [(conflict, _found(conflict)) for conflict in conflicts.conflicts]
+    found = [(conflict, _found(conflict, conflicts.user_names)) for conflict in conflicts.conflicts]
     ended_by: dict[int, int] = {}
     for conflict, relations_to in found:
         judgement = _judge(conflict, relations_to)
@@ -55,8 +55,12 @@ def _is_free(label: int, conflict: NumberedConflict, ended_by: dict[int, int]) -
     return ended_by.get(label, conflict.number) == conflict.number
 
 
-def _found(conflict: NumberedConflict) -> list[tuple[int, Relation]]:
-    return [(label, relation) for label, known in conflict.candidates for relation in relations(conflict.fact, known)]
+def _found(conflict: NumberedConflict, user_names: tuple[str, ...]) -> list[tuple[int, Relation]]:
+    return [
+        (label, relation)
+        for label, known in conflict.candidates
+        for relation in relations(conflict.fact, known, user_names)
+    ]
 
 
 def _judge(conflict: NumberedConflict, found: list[tuple[int, Relation]]) -> Judgement:

@@ -279,3 +279,21 @@ async def test_a_group_that_stands_beyond_the_end_of_a_cut_topic_reads_what_is_w
             return {int(record.value or b"-1") for record in await harness.output()} >= set(range(20, 40))
 
         await wait_until(copied)
+
+
+async def test_a_stage_that_starts_again_does_not_wait_behind_its_own_fetches(harness: CopyStageHarness) -> None:
+    """On one connection Kafka answers in order, and a fetch of an empty topic takes 1.5 s."""
+    loop = asyncio.get_running_loop()
+
+    async def seconds_until_ready() -> float:
+        ready: dict[str, bool] = {}
+        began = loop.time()
+        async with running_apps(harness.builder(harness.copy), ready=ready):
+            await eventually(lambda: ready.get("copy"))
+            return loop.time() - began
+
+    first = await seconds_until_ready()
+    await harness.fill()
+    async with running_apps(harness.builder(harness.copy)):
+        await harness.all_committed()
+    assert await seconds_until_ready() < first + 1.5

@@ -127,6 +127,22 @@ async def test_a_call_becomes_one_command_among_the_turns(name: str) -> None:
     assert source_kind(letter.value) == "command"
 
 
+@pytest.mark.parametrize(
+    ("given", "sent"), [({}, None), ({"value": None}, ""), ({"value": ""}, ""), ({"value": "Bern"}, "Bern")]
+)
+async def test_a_value_that_is_not_given_is_read_from_the_text_and_none_clears_it(
+    given: dict[str, Any], sent: str | None
+) -> None:
+    client = OfflineClient()
+    await client.update(F1, EDIT.text, **given, user_id="mira")
+    await client.batch_update([{"fact_id": F1, "text": EDIT.text, **given}], user_id="mira")
+    await client.batch_update([Edit(fact_id=F1, text=EDIT.text, **given)], user_id="mira")
+    await client.correct(F1, EDIT.text, **given, user_id="mira")
+    edit = Edit(fact_id=F1, text=EDIT.text, value=sent)
+    updates: list[CommandPayload] = [Update(edits=(edit,))] * 3
+    assert [command.order for command in client.commands] == [*updates, Correct(edit=edit)]
+
+
 async def test_scope_and_actor_are_in_the_command() -> None:
     client = OfflineClient()
     place: ScopeArgs = {"tenant": "acme", "user_id": "mira", "agent_id": "bot", "app_id": "chat", "run_id": "r1"}
@@ -206,6 +222,13 @@ async def test_a_text_of_the_caller_that_resembles_inner_words_is_left_as_it_is(
     client: Any = OfflineClient()
     with pytest.raises(InvalidCommandError, match=r"order\.undo"):
         await client.set_policy({"order.undo": 1}, user_id="mira")
+
+
+@pytest.mark.parametrize("aim", [{"turn_id": "t1"}, {"event_id": F1}])
+@pytest.mark.parametrize("interval", [{"since": AT}, {"until": AT}])
+async def test_a_turn_or_an_event_is_undone_as_a_whole(aim: dict[str, Any], interval: dict[str, Any]) -> None:
+    with pytest.raises(InvalidCommandError, match="undone as a whole: leave out since and until"):
+        await OfflineClient().undo(**aim, **interval, user_id="mira")
 
 
 async def test_an_undo_of_nothing_and_of_two_things_is_refused() -> None:

@@ -46,6 +46,30 @@ def test_a_blank_search_text_is_the_text_and_blank_values_are_none() -> None:
 
 
 @pytest.mark.parametrize(
+    ("speaker", "name", "subject", "about"),
+    [
+        ("Alice", None, "the user", "the user"),
+        ("Alice", "alice", None, None),
+        ("Alice", "Bob", None, "Bob"),
+        ("Alice", "Bob", "der Nutzer", "Bob"),
+        (None, "Bob", "the user", "Bob"),
+        ("Alice", "Bob", "Tom", "Tom"),
+    ],
+)
+def test_what_another_speaker_says_of_the_user_is_about_that_speaker(
+    speaker: str | None, name: str | None, subject: str | None, about: str | None
+) -> None:
+    messages = [
+        Message(role="assistant", content="Where?", name="Bot"),
+        Message(role="user", content="I live in Berlin", name=name),
+    ]
+    task = extraction(*messages, speaker=speaker)
+    parsed = parse_extraction(facts_reply(extracted_json(subject=subject)), task)
+    assert parsed.value is not None
+    assert parsed.value[0].subject == about
+
+
+@pytest.mark.parametrize(
     ("key", "said", "taken"), [("gym_day", True, True), ("gym_day", False, False), (None, True, False)]
 )
 def test_only_a_key_can_hold_one_value_at_a_time(key: str | None, said: bool, taken: bool) -> None:
@@ -128,7 +152,7 @@ def test_too_many_facts_are_refused() -> None:
     [
         ([{"text": " "}, {}], ["I live in Berlin"]),
         ([{"text": "Alice has a\x00 cat.", "key": 3}, {}], ["Alice has a cat."]),
-        ([{"category": "weather", "text": "It rains."}, {"text": "x" * 2001}, {}], ["It rains.", "x" * 2000]),
+        ([{"category": "weather", "text": "It rains."}, {"text": "x" * 2001}, {}], ["It rains.", f"{'x' * 1999}…"]),
         (
             [{}, {"excerpt": "I own a yacht.", "text": "A yacht."}, {"mood": "glad"}],
             ["Alice lives in Berlin.", "A yacht."],

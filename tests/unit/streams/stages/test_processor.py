@@ -137,7 +137,7 @@ async def test_what_is_the_stages_trouble_escapes_and_nothing_is_written() -> No
 async def test_a_newer_version_stops_the_stage() -> None:
     broker = MemoryBroker()
     with pytest.raises(UnsupportedVersionError):
-        await processor(broker, passes)(record(envelope().replace(b'"schema_version":2', b'"schema_version":3', 1)))
+        await processor(broker, passes)(record(envelope().replace(b'"schema_version":3', b'"schema_version":4', 1)))
     assert broker.topics == {}
 
 
@@ -190,7 +190,9 @@ async def test_a_turn_that_has_its_end_gets_no_second_output() -> None:
 
 async def test_an_ended_turn_carries_what_was_spent_on_it() -> None:
     async def gives_up(_received: ReceivedEnvelope[ExtractedFacts], _: KafkaRecord) -> EmbeddedFacts:
-        raise SourceEndedError("invalid_reply", "no JSON", step=Step(stage="embed", milliseconds=5, llm_calls=3))
+        raise SourceEndedError(
+            "invalid_reply", "no JSON", step=Step(stage="embed", milliseconds=5, llm_calls=3, reprompts=2)
+        )
 
     broker = MemoryBroker()
     await processor(broker, gives_up)(record(envelope()))

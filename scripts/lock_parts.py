@@ -1,4 +1,4 @@
-"""The parts of requirements.lock that an image needs: its packages and what those require, with their hashes.
+"""Parts of the lock files: some packages and what those require, with their hashes, for an image and for `make`.
 
 What a package requires is read from its installed metadata, so it has to be installed from that lock.
 """
@@ -29,10 +29,20 @@ def build_lock() -> str:
     return lock_subset(build["requires"])
 
 
-def lock_subset(wanted: Iterable[str]) -> str:
-    """The pins of `wanted` and of all they require, word for word as requirements.lock has them."""
+def uv_lock() -> str:
+    """What scripts/install.py installs first."""
+    return lock_subset(["uv"], "requirements-dev.lock")
+
+
+def jars_lock() -> str:
+    """What scripts/install.py needs to fetch Kafka's jars while other packages are installed."""
+    return lock_subset(["jgo", "platformdirs"])
+
+
+def lock_subset(wanted: Iterable[str], file: str = "requirements.lock") -> str:
+    """The pins of `wanted` and of all they require, word for word as `file` has them."""
     needed = required_packages(Requirement(text) for text in wanted)
-    lock = (ROOT / "requirements.lock").read_text(encoding="utf-8")
+    lock = (ROOT / file).read_text(encoding="utf-8")
     return "".join(pin[0] for pin in _PIN.finditer(lock) if canonicalize_name(pin["name"]) in needed)
 
 
