@@ -1,7 +1,7 @@
 """The methods of the client that tell how turns and commands ended: status, wait."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Final, TypeGuard, overload
@@ -161,7 +161,7 @@ class ResultMixin(ClientBase):
 
 def is_list(given: object) -> TypeGuard[Iterable[Published]]:
     """Whether several turns are given."""
-    return isinstance(given, Iterable) and not isinstance(given, str | bytes)
+    return isinstance(given, Iterable) and not isinstance(given, str | bytes | Mapping)
 
 
 class _Progress:

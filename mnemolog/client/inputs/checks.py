@@ -30,7 +30,12 @@ def checks_of(method: Callable[..., object]) -> Mapping[str, Check]:
             (bundle,) = get_args(parameter.annotation)
             hints |= get_type_hints(bundle)
     hints.pop("return", None)
-    found = {name: check_seconds if name == "timeout" else _check_of(hint) for name, hint in hints.items()}
+    return hint_checks(hints)
+
+
+def hint_checks(hints: Mapping[str, Any]) -> Mapping[str, Check]:
+    """The checks of arguments with these annotations, of those that have one."""
+    found = {name: check_seconds if name.endswith("timeout") else _check_of(hint) for name, hint in hints.items()}
     return MappingProxyType({name: check for name, check in found.items() if check})
 
 
