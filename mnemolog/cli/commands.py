@@ -4,22 +4,23 @@ Each publishes one command, or one for each scope, waits for the result and show
 """
 
 import json
-import sys
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
-from uuid import UUID
 
 import typer
 
 from mnemolog.cli.options import ANY_SCOPE, Change, change_command, time_option
+from mnemolog.cli.output import read_input
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 
-FactIdArgument = Annotated[UUID, typer.Argument(help="the id of the fact")]
-FactIdsArgument = Annotated[list[UUID], typer.Argument(help="ids of facts: all change, or none")]
+FactIdArgument = Annotated[str, typer.Argument(help="the id of the fact, or its first characters")]
+FactIdsArgument = Annotated[
+    list[str], typer.Argument(help="ids of facts, or their first characters: all change, or none")
+]
 Text = Annotated[str, typer.Argument(help="the new text")]
 Key = Annotated[str | None, typer.Option("--key", help="key of the fact, such as home_city")]
 Value = Annotated[str | None, typer.Option("--value", help="value of the key")]
@@ -42,7 +43,7 @@ def batch_update(
 
 
 def _edits(file: str) -> "Iterator[dict[str, Any]]":
-    content = sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
+    content = read_input("JSON lines, each with a fact_id and a text") if file == "-" else Path(file).read_bytes()
     for number, line in enumerate(content.splitlines(), start=1):
         if not line.strip():
             continue
@@ -104,7 +105,7 @@ def resolve(
     *,
     fact_id: FactIdArgument,
     action: Annotated[Action, typer.Argument(help="what to do with the conflicting facts")],
-    target: Annotated[list[UUID] | None, typer.Option(help="a conflicting fact; all unless given")] = None,
+    target: Annotated[list[str] | None, typer.Option(help="a conflicting fact; all unless given")] = None,
     text: Annotated[str | None, typer.Option(help="the text of a merge")] = None,
 ) -> Change:
     """Resolve the conflict of an unresolved fact (`mnemolog unresolved` lists them)."""
@@ -114,7 +115,7 @@ def resolve(
 @change_command(ANY_SCOPE)
 def undo(
     *,
-    event: Annotated[UUID | None, typer.Option(help="one event")] = None,
+    event: Annotated[str | None, typer.Option(help="one event (`history` shows their ids)")] = None,
     turn: Annotated[str | None, typer.Option(help="all changes of this turn or command")] = None,
     model: Annotated[str | None, typer.Option(help="what this model decided")] = None,
     prompt: Annotated[str | None, typer.Option("--prompt-version", help="what was decided under it")] = None,

@@ -1,7 +1,7 @@
 """The methods of the client that read: results, facts, history, pending facts, quality."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Final, Unpack
@@ -18,14 +18,17 @@ from mnemolog.projections.queries import why_not as why_nots
 from mnemolog.projections.queries.diff import Axis, Diff
 from mnemolog.projections.queries.errors import QueryError, UnknownTurnError, check_unicode
 from mnemolog.projections.queries.explain import Explanation
+from mnemolog.projections.queries.failed_turns import FailedTurn, failed_turns, received_turn
 from mnemolog.projections.queries.history import History
 from mnemolog.projections.queries.pending import PendingFact, UnresolvedFact
 from mnemolog.projections.queries.quality import DecisionQuality, decision_quality
 from mnemolog.projections.queries.results import Fact, Profile, WriteResult
 from mnemolog.projections.queries.scope_filter import ScopeFilter
+from mnemolog.projections.queries.short_ids import short_ids
 from mnemolog.projections.queries.why_not import WhyNot
 from mnemolog.projections.retry import growing_delay
 from mnemolog.schemas.scope import SCOPE_FIELDS
+from mnemolog.schemas.turn import Turn
 from mnemolog.texts import explanation_sentences, missing_sentence
 
 _PAUSE: Final = growing_delay(0.02, 0.5, factor=1.5)
@@ -157,6 +160,23 @@ class QueryMixin(ClientBase):
         end = until or self._now()
         wide: ScopeArgs = {**WHOLE_TENANT, **scope}
         return await self._query(decision_quality, _filter(wide), since or end - timedelta(days=30), end)
+
+    @scoped
+    async def failed_turns(self, *, limit: int = 100, **scope: Unpack[ScopeArgs]) -> list[FailedTurn]:
+        """The newest turns that ended failed or rejected, of the whole tenant: an id that is not given is "**" here."""
+        wide: ScopeArgs = {**WHOLE_TENANT, **scope}
+        return await self._query(failed_turns, _filter(wide), limit=limit)
+
+    @scoped
+    async def received_turn(
+        self, turn_id: str, *, user_id: str | None = None, tenant: str | None = None
+    ) -> Turn | None:
+        """A turn as it was first received; None where it is not known (yet), or what came was no valid turn."""
+        return await self._query(received_turn, tenant or "", turn_id, user_id)
+
+    async def short_ids(self, ids: Collection[UUID]) -> dict[UUID, str]:
+        """For each id of a fact or event the beginning, of eight characters or more, that stands for no other now."""
+        return await self._query(short_ids, ids)
 
 
 def _filter(scope: ScopeArgs) -> ScopeFilter:

@@ -79,6 +79,9 @@ class MemoryClient:
     set_policy = _blocking(AsyncMemoryClient.set_policy)
     policies = _blocking(AsyncMemoryClient.policies)
     quality = _blocking(AsyncMemoryClient.quality)
+    failed_turns = _blocking(AsyncMemoryClient.failed_turns)
+    received_turn = _blocking(AsyncMemoryClient.received_turn)
+    short_ids = _blocking(AsyncMemoryClient.short_ids)
 
     def close(self) -> None:
         """Send what is still queued, disconnect and end the thread; does nothing on what `scope` gives."""

@@ -1,6 +1,7 @@
 """Publishes lines of JSON turns and waits until they are finished: the work of `mnemolog publish`."""
 
 import asyncio
+import hashlib
 from collections import Counter, deque
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, field
@@ -12,6 +13,7 @@ from mnemolog.client.record_builder import read_turn
 from mnemolog.errors import InvalidTurnError
 from mnemolog.projections.queries.results import WriteResult
 from mnemolog.schemas.admission import Refusal, parse_turn, source_kind
+from mnemolog.schemas.turn import Turn
 from mnemolog.settings import Settings
 
 MAX_CONCURRENT_WAITS: Final = 16
@@ -29,11 +31,16 @@ class PublishedRecord:
     position: str
     tenant: str | None = None
     user_id: str | None = None
+    digest: bytes | None = None
+    """Of the turn; None where the record is no turn."""
 
 
 @dataclass(slots=True, kw_only=True)
 class PublishReport:
-    """What became of the lines; the faults by line number."""
+    """What became of the lines: the faults by line number, and by turn id what failed or was rejected, and why.
+
+    `taken` are turns whose id had been published before with other content: the first one counts, so these did nothing.
+    """
 
     read: int = 0
     acknowledged: int = 0
@@ -41,10 +48,13 @@ class PublishReport:
     unacknowledged: dict[int, str] = field(default_factory=dict)
     ends: Counter[str] = field(default_factory=Counter)
     unfinished: list[str] = field(default_factory=list)
+    unsuccessful: dict[str, str] = field(default_factory=dict)
+    taken: list[str] = field(default_factory=list)
 
     @property
     def complete(self) -> bool:
-        return not (self.refused or self.unacknowledged or self.unfinished)
+        """Whether every line was sent, and every end that was waited for is a success."""
+        return not (self.refused or self.unacknowledged or self.unfinished or self.unsuccessful or self.taken)
 
 
 class TurnFilePublisher:
@@ -81,12 +91,20 @@ class TurnFilePublisher:
             except TimeoutError:
                 self.report.unfinished.append(record.turn_id)
             else:
-                self.report.ends[result.status] += 1
-            self._progress("finished", self.report.ends.total(), len(records))
+                await self._count_end(client, record, result)
+            self._progress("finished", self.report.ends.total() + len(self.report.taken), len(records))
 
         async with AsyncMemoryClient.from_settings(self._settings) as client, asyncio.TaskGroup() as group:
             for record in records:
                 group.create_task(one(client, record))
+
+    async def _count_end(self, client: AsyncMemoryClient, record: PublishedRecord, result: WriteResult) -> None:
+        if _precedes(result.position, record.position) and await _has_other_content(client, record):
+            self.report.taken.append(record.turn_id)
+            return
+        self.report.ends[result.status] += 1
+        if not result.success:
+            self.report.unsuccessful[record.turn_id] = result.error or result.status
 
     async def _records(self, stream: IO[bytes]) -> AsyncIterator[OutgoingRecord]:
         async for number, content in _lines(stream):
@@ -120,6 +138,7 @@ class TurnFilePublisher:
             position=delivery.position,
             tenant=judged.scope.tenant if judged.scope else None,
             user_id=judged.scope.user_id if judged.scope else None,
+            digest=None if isinstance(judged, Refusal) else _digest(judged),
         )
 
 
@@ -134,6 +153,16 @@ async def _end_of_record(client: AsyncMemoryClient, record: PublishedRecord, sec
         if not (may_follow and _precedes(result.position, record.position)):
             return result
         attempt = result.attempt + 1
+
+
+async def _has_other_content(client: AsyncMemoryClient, record: PublishedRecord) -> bool:
+    """Whether the first turn of this id, which is the one that counts, is another one."""
+    first = await client.received_turn(record.turn_id, user_id=record.user_id, tenant=record.tenant)
+    return first is not None and _digest(first) != record.digest
+
+
+def _digest(turn: Turn) -> bytes:
+    return hashlib.sha256(turn.model_dump_json().encode()).digest()
 
 
 def _precedes(position: str | None, later: str) -> bool:

@@ -122,3 +122,26 @@ SELECT
         FROM undone AS u
         WHERE NOT EXISTS (SELECT FROM memory_events AS e WHERE e.event_id = u.undone_by)
     ) AS undone_astray;
+
+-- name: totals
+-- What the tables hold in all: turns that came and those under way, facts, and what waits for a person.
+SELECT
+    (SELECT count(*) FROM turn_journal) AS turns,
+    (
+        SELECT count(*)
+        FROM turn_journal AS j
+        WHERE NOT EXISTS (SELECT FROM commits AS c WHERE c.owner = j.owner AND c.source_id = j.source_id)
+    ) AS in_flight,
+    (SELECT max(published_at) FROM turn_journal) AS last_turn_at,
+    (SELECT count(*) FROM facts WHERE status = 'active') AS active_facts,
+    (SELECT count(*) FROM facts WHERE status = 'pending_confirmation') AS pending_facts,
+    (
+        SELECT count(*)
+        FROM commits AS c
+        WHERE c.source_kind = 'turn'
+            AND c.outcome IN ('failed', 'rejected')
+            AND NOT EXISTS (
+                SELECT FROM commits AS later
+                WHERE later.owner = c.owner AND later.source_id = c.source_id AND later.attempt > c.attempt
+            )
+    ) AS failed_turns;

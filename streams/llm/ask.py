@@ -10,6 +10,8 @@ from mnemolog.streams.llm.ports import ChatMessage, Prompt, Reply, TimedReply
 from mnemolog.streams.llm.reply_parser import ParsedReply
 
 REPROMPTS: Final = 2
+RULES_PREFIX: Final = "rules-"
+"""Of the names of providers that answer by rules: asking one is no call of a language model."""
 _MAX_QUOTED_REPLY: Final = 20_000  # characters of a faulty reply that are shown to the model: tokens cost
 
 T = TypeVar("T")
@@ -73,7 +75,7 @@ def step_of(stage: Stage, prompt_version: str, outcome: Answer[T] | ReplyInvalid
         milliseconds=round(sum(reply.milliseconds for reply in replies), 3),
         model=replies[-1].model,
         prompt_version=prompt_version,
-        llm_calls=len(replies),
+        llm_calls=sum(not reply.model.startswith(RULES_PREFIX) for reply in replies),
         input_tokens=sum(reply.usage.input_tokens for reply in replies),
         output_tokens=sum(reply.usage.output_tokens for reply in replies),
         reprompts=len(replies) - 1,

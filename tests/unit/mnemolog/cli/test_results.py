@@ -4,6 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
+from mnemolog.cli.output import program_name
 from mnemolog.cli.results import show_quality, show_receipts, show_results
 from mnemolog.client.commands import CommandReceipt
 from mnemolog.projections.queries.quality import DecisionQuality, HeldOverwrites
@@ -21,7 +22,10 @@ def test_a_rate_without_a_figure_is_unknown(capsys: pytest.CaptureFixture[str]) 
 
 def test_a_command_that_is_not_waited_for_names_the_next_step(capsys: pytest.CaptureFixture[str]) -> None:
     show_receipts([CommandReceipt(command_id="c1")])
-    assert capsys.readouterr().out == "c1: sent; `mnemolog status c1` shows the result\n"
+    assert capsys.readouterr().out.splitlines() == [
+        "command c1 was sent",
+        f"its result: {program_name()} status c1 --wait",
+    ]
 
 
 def test_a_command_without_a_scope_says_that_none_was_sent(capsys: pytest.CaptureFixture[str]) -> None:

@@ -213,7 +213,7 @@ def test_a_keyword_that_resembles_none_is_told_what_there_is() -> None:
 def test_every_public_coroutine_checks_its_keywords() -> None:
     methods = dict(inspect.getmembers(AsyncMemoryClient, inspect.iscoroutinefunction))
     unchecked = {name for name, one in methods.items() if not name.startswith("_") and not hasattr(one, "__wrapped__")}
-    assert unchecked == {"add_many", "close"}
+    assert unchecked == {"add_many", "close", "short_ids"}
 
 
 def test_the_end_of_a_bound_blocking_client_leaves_the_other_open(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,42 @@
+"""How many workers run each stage, and how many records it has not acknowledged yet."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from mnemolog.streams.kafka.admin import connected_admin, describe_topics
+from mnemolog.streams.kafka.topics import group_id
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StageLag:
+    """One stage: `workers` are the members of its consumer group, `lag` the records of its topic that wait for it."""
+
+    stage: str
+    workers: int
+    lag: int
+
+
+async def stage_lags(bootstrap: str, *, prefix: str = "") -> list[StageLag]:
+    """The lag of every stage in the order of a turn's way. Raises aiokafka's errors where no broker answers."""
+    topics = await describe_topics(bootstrap, prefix=prefix)
+    async with connected_admin(bootstrap) as admin:
+        return [
+            StageLag(
+                stage=stage,
+                workers=await _members(admin, group_id(stage, prefix)),
+                lag=await _lag(admin, group_id(stage, prefix), state.name, state.end_offsets),
+            )
+            for state in topics
+            for stage in state.topic.consumers
+        ]
+
+
+async def _members(admin: Any, group: str) -> int:
+    answers = await admin.describe_consumer_groups([group])
+    return sum(len(found[5]) for answer in answers for found in answer.groups)
+
+
+async def _lag(admin: Any, group: str, topic: str, ends: Any) -> int:
+    committed = await admin.list_consumer_group_offsets(group)
+    done = {place.partition: found.offset for place, found in committed.items() if place.topic == topic}
+    return sum(end - max(0, done.get(partition, 0)) for partition, end in ends.items())
