@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from mnemolog.cli.options import ANY_SCOPE, Change, change_command, time_option
+from mnemolog.cli.options import ANY_SCOPE, Change, change_command, parse_id, time_option
 from mnemolog.cli.output import read_input
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 
-FactIdArgument = Annotated[str, typer.Argument(help="the id of the fact, or its first characters")]
+FactIdArgument = Annotated[str, typer.Argument(parser=parse_id, metavar="ID", help="the id of the fact, or its first characters")]
 FactIdsArgument = Annotated[
-    list[str], typer.Argument(help="ids of facts, or their first characters: all change, or none")
+    list[str], typer.Argument(parser=parse_id, metavar="ID...", help="ids of facts: all change, or none")
 ]
 Text = Annotated[str, typer.Argument(help="the new text")]
 Key = Annotated[str | None, typer.Option("--key", help="key of the fact, such as home_city")]
@@ -105,7 +105,7 @@ def resolve(
     *,
     fact_id: FactIdArgument,
     action: Annotated[Action, typer.Argument(help="what to do with the conflicting facts")],
-    target: Annotated[list[str] | None, typer.Option(help="a conflicting fact; all unless given")] = None,
+    target: Annotated[list[str] | None, typer.Option(parser=parse_id, metavar="ID", help="a conflicting fact; all unless given")] = None,
     text: Annotated[str | None, typer.Option(help="the text of a merge")] = None,
 ) -> Change:
     """Resolve the conflict of an unresolved fact (`mnemolog unresolved` lists them)."""
@@ -115,7 +115,7 @@ def resolve(
 @change_command(ANY_SCOPE)
 def undo(
     *,
-    event: Annotated[str | None, typer.Option(help="one event (`history` shows their ids)")] = None,
+    event: Annotated[str | None, typer.Option(parser=parse_id, metavar="ID", help="one event (`history` shows their ids)")] = None,
     turn: Annotated[str | None, typer.Option(help="all changes of this turn or command")] = None,
     model: Annotated[str | None, typer.Option(help="what this model decided")] = None,
     prompt: Annotated[str | None, typer.Option("--prompt-version", help="what was decided under it")] = None,

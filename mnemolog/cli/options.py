@@ -1,6 +1,7 @@
 """Options that several commands have, and the decorators that add them to a command."""
 
 import inspect
+import re
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import wraps
@@ -98,6 +99,13 @@ def parse_time(text: str) -> datetime:
     except ValueError as error:
         raise typer.BadParameter(f"{text!r} is not a valid time: write 2026-01-31 or 2026-01-31T09:30+01:00") from error
     return time if time.tzinfo else time.replace(tzinfo=UTC)
+
+
+def parse_id(text: str) -> str:
+    """Check what is given as the id of a fact or event, or as its first characters."""
+    if not re.fullmatch(r"[0-9a-fA-F-]{4,36}", text):
+        raise typer.BadParameter(f"{text!r} is not an id: give all of it, or at least its first 4 characters (0-9, a-f)")
+    return text
 
 
 def time_option(meaning: str, *flags: str) -> Any:

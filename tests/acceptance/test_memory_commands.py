@@ -191,7 +191,7 @@ def test_a_turn_that_comes_again_after_a_limit_is_told_its_new_end(shell: Comman
     ends = []
     for most in (1, 1, 2, 2):
         shell.json("policy", "set", "--active-facts", str(most), "--user", "ike")
-        ends.append(shell.json("publish", "-", "--wait", stdin=said)["ends"])
+        ends.append(shell.run("publish", "-", "--wait", "--json", stdin=said).json["ends"])
     assert ends == [{"rejected": 1}, {"rejected": 1}, {"facts": 1}, {"facts": 1}]
     assert shell.json("status", "ike-1", "--user", "ike")["attempt"] == 3
 
@@ -204,7 +204,7 @@ def test_people_are_told_what_was_done_and_why_not(shell: CommandLine) -> None:
     done = shell.run("delete", berlin, "--user", "isa")
     assert (done.code, "closed_fact" in done.stdout) == (1, True)
     done = shell.run("delete-all", "--yes", "--user", "nobody-*", "--wait", "0")
-    assert (done.code, "sent; `mnemolog status" in done.stdout) == (0, True)
+    assert (done.code, "was sent" in done.stdout) == (0, True)
     nobody = shell.run("delete-all", "--yes", "--user", "nobody", "--run", "*")
     assert "no scope matches: no command was sent" in nobody.stdout
 
@@ -218,7 +218,7 @@ def test_a_command_that_is_not_waited_for_is_pending(shell: CommandLine) -> None
 @pytest.mark.parametrize(
     ("order", "words"),
     [
-        (("delete", "not-an-id", "--user", "oda"), "UUID"),
+        (("delete", "not-an-id", "--user", "oda"), "is not an id"),
         (("delete", str(uuid4())), "give a user_id or an agent_id"),
         (("delete", str(uuid4()), "--user", "*"), "one exact scope"),
         (("resolve", str(uuid4()), "merge", "--user", "oda"), "needs the merged text"),

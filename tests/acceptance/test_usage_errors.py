@@ -25,7 +25,7 @@ AWAY = {"KAFKA": NOBODY, "POSTGRES": f"postgresql://mnemolog@{NOBODY}/x"}
         (("facts",), AWAY, 2, "name a user_id or an agent_id"),
         (("facts", "--user", "mira", "--tenant", "*"), AWAY, 2, "tenant: '*' stands for"),
         (("diff", "--since", "yesterday", "--user", "mira"), AWAY, 2, "is not a valid time"),
-        (("history", "no-uuid"), AWAY, 2, "valid UUID"),
+        (("history", "no-uuid"), AWAY, 2, "is not an id"),
         (("worker", "extrct"), AWAY, 2, "extrct is not a stage"),
         (("search", "x", "--user", "mira", "-n", "1000"), AWAY, 2, "less than or equal to 100"),
         (("fact",), {}, 2, "fact"),
