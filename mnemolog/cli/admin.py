@@ -8,7 +8,7 @@ import typer
 
 from mnemolog.cli import options
 from mnemolog.cli.errors import FAILED
-from mnemolog.cli.output import ProgressBars, print_line, print_result, without_password
+from mnemolog.cli.output import ProgressBars, print_result, print_text, without_password
 from mnemolog.cli.runtime import cli_settings, discovered_settings, run_async
 from mnemolog.cli.tables import Entry, print_entries, print_table
 from mnemolog.cli.words import cell, counted
@@ -70,11 +70,11 @@ def show_rebuild(report: "RebuildReport") -> None:
 
 def show_audit(report: "Audit") -> None:
     ended = sum(report.ends.values())
-    print_line(f"{counted(report.accepted, 'turn')} accepted = {ended} ended + {report.in_flight} in flight")
-    print_line("ends: " + (", ".join(f"{count} {end}" for end, count in sorted(report.ends.items())) or "none"))
+    print_text(f"{counted(report.accepted, 'turn')} accepted = {ended} ended + {report.in_flight} in flight")
+    print_text("ends: " + (", ".join(f"{count} {end}" for end, count in sorted(report.ends.items())) or "none"))
     for finding in report.findings:
-        print_line(f"{finding.severity}: {finding.what}: {finding.advice}")
-    print_line("audit passed" if report.ok else "audit failed")
+        print_text(f"{finding.severity}: {finding.what}: {finding.advice}")
+    print_text("audit passed" if report.ok else "audit failed")
 
 
 def migrate(*, as_json: options.AsJson = False) -> None:
@@ -82,7 +82,7 @@ def migrate(*, as_json: options.AsJson = False) -> None:
     from mnemolog.admin import migrate_tables  # noqa: PLC0415 - loads the drivers
 
     run_async(migrate_tables(discovered_settings()))
-    print_result({"migrated": True}, lambda _: print_line("the tables are up to date"), as_json=as_json)
+    print_result({"migrated": True}, lambda _: print_text("the tables are up to date"), as_json=as_json)
 
 
 def topics(

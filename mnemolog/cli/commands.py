@@ -10,17 +10,13 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from mnemolog.cli.options import ANY_SCOPE, Change, change_command, parse_id, time_option
+from mnemolog.cli.options import ANY_SCOPE, Change, FactArgument, FactsArgument, change_command, id_option, time_option
 from mnemolog.cli.output import read_input
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 
-FactIdArgument = Annotated[str, typer.Argument(parser=parse_id, metavar="ID", help="the id of the fact, or its first characters")]
-FactIdsArgument = Annotated[
-    list[str], typer.Argument(parser=parse_id, metavar="ID...", help="ids of facts: all change, or none")
-]
 Text = Annotated[str, typer.Argument(help="the new text")]
 Key = Annotated[str | None, typer.Option("--key", help="key of the fact, such as home_city")]
 Value = Annotated[str | None, typer.Option("--value", help="value of the key")]
@@ -28,7 +24,7 @@ Action = Literal["keep_both", "keep_old", "replace", "contradict", "merge"]
 
 
 @change_command()
-def update(*, fact_id: FactIdArgument, text: Text, key: Key = None, value: Value = None) -> Change:
+def update(*, fact_id: FactArgument, text: Text, key: Key = None, value: Value = None) -> Change:
     """Replace the text of a fact from now on."""
     return lambda client: client.update(fact_id, text, key=key, value=value)
 
@@ -59,7 +55,7 @@ def _edits(file: str) -> "Iterator[dict[str, Any]]":
 @change_command()
 def correct(
     *,
-    fact_id: FactIdArgument,
+    fact_id: FactArgument,
     text: Text,
     key: Key = None,
     value: Value = None,
@@ -70,7 +66,7 @@ def correct(
 
 
 @change_command()
-def delete(*, fact_ids: FactIdsArgument) -> Change:
+def delete(*, fact_ids: FactsArgument) -> Change:
     """Delete facts; the history keeps them and `undo` restores them."""
     return lambda client: client.batch_delete(fact_ids)
 
@@ -89,13 +85,13 @@ def delete_all(
 
 
 @change_command()
-def confirm(*, fact_ids: FactIdsArgument) -> Change:
+def confirm(*, fact_ids: FactsArgument) -> Change:
     """Confirm pending facts and apply the changes they were held back from (`mnemolog pending` lists them)."""
     return lambda client: client.confirm(fact_ids)
 
 
 @change_command()
-def reject(*, fact_ids: FactIdsArgument) -> Change:
+def reject(*, fact_ids: FactsArgument) -> Change:
     """Reject pending facts; the known facts stay active."""
     return lambda client: client.reject(fact_ids)
 
@@ -103,9 +99,9 @@ def reject(*, fact_ids: FactIdsArgument) -> Change:
 @change_command()
 def resolve(
     *,
-    fact_id: FactIdArgument,
+    fact_id: FactArgument,
     action: Annotated[Action, typer.Argument(help="what to do with the conflicting facts")],
-    target: Annotated[list[str] | None, typer.Option(parser=parse_id, metavar="ID", help="a conflicting fact; all unless given")] = None,
+    target: Annotated[list[str] | None, id_option("a conflicting fact; all unless given")] = None,
     text: Annotated[str | None, typer.Option(help="the text of a merge")] = None,
 ) -> Change:
     """Resolve the conflict of an unresolved fact (`mnemolog unresolved` lists them)."""
@@ -115,7 +111,7 @@ def resolve(
 @change_command(ANY_SCOPE)
 def undo(
     *,
-    event: Annotated[str | None, typer.Option(parser=parse_id, metavar="ID", help="one event (`history` shows their ids)")] = None,
+    event: Annotated[str | None, id_option("one event (`history` shows their ids)")] = None,
     turn: Annotated[str | None, typer.Option(help="all changes of this turn or command")] = None,
     model: Annotated[str | None, typer.Option(help="what this model decided")] = None,
     prompt: Annotated[str | None, typer.Option("--prompt-version", help="what was decided under it")] = None,

@@ -11,7 +11,7 @@ from mnemolog.cli import options
 from mnemolog.cli.errors import FAILED
 from mnemolog.cli.ids import ShownIds
 from mnemolog.cli.options import WHOLE_TENANT, Query, exit_for_ends, query_command
-from mnemolog.cli.output import print_line, print_note, print_result, program_name
+from mnemolog.cli.output import print_line, print_note, print_result, print_text, program_name
 from mnemolog.cli.results import show_results, show_turn_receipt
 from mnemolog.cli.runtime import call_client, discovered_settings, run_async
 from mnemolog.cli.tables import Entry, print_entries
@@ -31,7 +31,7 @@ Limit = Annotated[int, typer.Option("--limit", "-n", min=1, max=1000, help="how 
 def show_failed(found: "Sequence[FailedTurn]", _: ShownIds) -> None:
     """The turns, why each failed, and how to publish one again."""
     if not found:
-        print_line("no turn failed or was rejected")
+        print_text("no turn failed or was rejected")
         return
     now = datetime.now(UTC)
     print_entries(
@@ -126,7 +126,7 @@ def dead_letters(
 def show_dead_letters(found: "Sequence[StoredDeadLetter]") -> None:
     """The dead letters, and how to see and mend one."""
     if not found:
-        print_line("no dead letters")
+        print_text("no dead letters")
         return
     now = datetime.now(UTC)
     rows = [

@@ -104,8 +104,21 @@ def parse_time(text: str) -> datetime:
 def parse_id(text: str) -> str:
     """Check what is given as the id of a fact or event, or as its first characters."""
     if not re.fullmatch(r"[0-9a-fA-F-]{4,36}", text):
-        raise typer.BadParameter(f"{text!r} is not an id: give all of it, or at least its first 4 characters (0-9, a-f)")
+        raise typer.BadParameter(f"{text!r} is not an id: give all of it, or its first characters, at least 4")
     return text
+
+
+FactArgument = Annotated[
+    str, typer.Argument(parser=parse_id, metavar="ID", help="the id of the fact, or its first characters")
+]
+FactsArgument = Annotated[
+    list[str], typer.Argument(parser=parse_id, metavar="ID...", help="ids of facts: all change, or none")
+]
+
+
+def id_option(meaning: str) -> Any:
+    """An option that takes the id of a fact or event, or its first characters."""
+    return typer.Option(parser=parse_id, metavar="ID", help=meaning)
 
 
 def time_option(meaning: str, *flags: str) -> Any:

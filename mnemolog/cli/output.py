@@ -71,8 +71,13 @@ def print_result(result: R, show: Callable[[R], object], *, as_json: bool) -> No
     print_json(result) if as_json else show(result)
 
 
+def print_text(text: str) -> None:
+    """Write a sentence, wrapped at its words."""
+    stdout().print(without_control_characters(text), markup=False)
+
+
 def print_line(text: str) -> None:
-    """Write a line as it is: what is longer than the terminal is wide goes on in the next line, nothing is cut."""
+    """Write a line with an id or a command to copy: it is never wrapped, however narrow the terminal is."""
     stdout().print(without_control_characters(text), markup=False, soft_wrap=True)
 
 

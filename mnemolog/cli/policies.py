@@ -6,7 +6,7 @@ import typer
 
 from mnemolog.cli.ids import ShownIds
 from mnemolog.cli.options import EXACT_SCOPE, Change, CliCommand, Query, change_command, query_command
-from mnemolog.cli.output import print_line
+from mnemolog.cli.output import print_text
 from mnemolog.cli.tables import print_table
 from mnemolog.cli.words import cell, counted
 
@@ -61,7 +61,7 @@ def _show_policies(known: "StoredPolicies", _: ShownIds) -> None:
     tenant, scope = _rule_rows(known.tenant), _rule_rows(known.scope)
     rows = [(name, tenant.get(name), scope.get(name)) for name in dict.fromkeys((*tenant, *scope))]
     if not rows:
-        print_line("no rule is set here: what is configured holds (`mnemolog settings`); `policy set` sets some")
+        print_text("no rule is set here: what is configured holds (`mnemolog settings`); `policy set` sets some")
         return
     print_table(f"{counted(len(rows), 'rule')} set", ("rule", "for the tenant", "for the scope"), rows)
 

@@ -7,10 +7,9 @@ from typing import Annotated, Any, Literal
 import typer
 
 from mnemolog.cli import results
-from mnemolog.cli.options import EXACT_SCOPE, NO_SCOPE, WHOLE_TENANT, Query, parse_id, query_command, time_option
+from mnemolog.cli.options import EXACT_SCOPE, NO_SCOPE, WHOLE_TENANT, FactArgument, Query, query_command, time_option
 
 TurnOwner = Annotated[str | None, typer.Option("--user", "-u", help="user id, if several users have this turn id")]
-FactArgument = Annotated[str, typer.Argument(parser=parse_id, metavar="ID", help="the id of the fact, or its first characters")]
 TurnArgument = Annotated[str, typer.Argument(help="the id of the turn, or its first characters")]
 
 

@@ -9,7 +9,7 @@ import typer
 from mnemolog.cli import options
 from mnemolog.cli.errors import UNAVAILABLE
 from mnemolog.cli.ids import ShownIds, shown_ids
-from mnemolog.cli.output import print_line, print_result, program_name, without_password
+from mnemolog.cli.output import print_result, print_text, program_name, without_password
 from mnemolog.cli.results import show_status
 from mnemolog.cli.runtime import call_client, discovered_settings, run_async
 from mnemolog.cli.tables import print_table
@@ -110,21 +110,21 @@ async def _or_error(question: "Coroutine[Any, Any, R]") -> tuple[R | None, str |
 
 def show_stack(state: StackState) -> None:
     """The servers, the stages, and what the tables hold."""
-    print_line(f"Kafka     {state.kafka}: {state.kafka_error or 'reachable'}")
-    print_line(f"Postgres  {state.postgres}: {state.postgres_error or 'reachable'}")
+    print_text(f"Kafka     {state.kafka}: {state.kafka_error or 'reachable'}")
+    print_text(f"Postgres  {state.postgres}: {state.postgres_error or 'reachable'}")
     if state.stages is not None:
         rows = [(one.stage, one.workers or "none", one.lag) for one in state.stages]
         print_table("stages", ("stage", "workers", "records waiting"), rows)
         if not all(one.workers for one in state.stages):
-            print_line(f"some stages do not run, and turns wait for them: `{program_name()} up` or `worker` runs them")
+            print_text(f"some stages do not run, and turns wait for them: `{program_name()} up` or `worker` runs them")
     if state.totals is not None:
         _show_totals(state.totals, datetime.now(UTC))
 
 
 def _show_totals(totals: "Totals", now: datetime) -> None:
-    print_line(f"{counted(totals.turns, 'turn')} received, {totals.in_flight} in flight")
+    print_text(f"{counted(totals.turns, 'turn')} received, {totals.in_flight} in flight")
     if totals.last_turn_at:
-        print_line(f"the last one came {ago(totals.last_turn_at, now)} ({moment(totals.last_turn_at)})")
-    print_line(f"{counted(totals.active_facts, 'active fact')}, {totals.pending_facts} waiting for a confirmation")
+        print_text(f"the last one came {ago(totals.last_turn_at, now)} ({moment(totals.last_turn_at)})")
+    print_text(f"{counted(totals.active_facts, 'active fact')}, {totals.pending_facts} waiting for a confirmation")
     if totals.failed_turns:
-        print_line(f"{counted(totals.failed_turns, 'turn')} failed or rejected: `{program_name()} failed` lists them")
+        print_text(f"{counted(totals.failed_turns, 'turn')} failed or rejected: `{program_name()} failed` lists them")

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from mnemolog.cli.ids import WHOLE_IDS, ShownIds
-from mnemolog.cli.output import escape, print_line, program_name, stdout
+from mnemolog.cli.output import print_line, print_text, program_name
 from mnemolog.cli.results.facts import scope_options, span
 from mnemolog.cli.tables import Entry, print_entries
 from mnemolog.cli.words import counted, moment
@@ -55,7 +55,7 @@ def _related(one: "FactRelation", ids: ShownIds) -> str:
 
 def show_explanation(explanation: "Explanation", ids: ShownIds = WHOLE_IDS) -> None:
     for paragraph in explanation.words:
-        stdout().print(f"* {escape(paragraph)}")
+        print_text(f"* {paragraph}")
     fact, source, program = explanation.fact, explanation.source, program_name()
     scope = scope_options(fact)
     print_line(f"all versions: {program} history {ids(fact.fact_id)}")
@@ -66,7 +66,7 @@ def show_explanation(explanation: "Explanation", ids: ShownIds = WHOLE_IDS) -> N
 def show_why_not(report: "WhyNot", _: ShownIds = WHOLE_IDS) -> None:
     print_line(f"turn {report.turn_id}: {report.status}, {counted(report.facts, 'fact')}")
     if not report.missing:
-        print_line("every statement became a fact")
+        print_text("every statement became a fact")
         return
     rows = [
         Entry("-", one.text or "the turn as a whole", [f"{one.reason.replace('_', ' ')}: {one.because}"])
@@ -92,7 +92,7 @@ def show_diff(changes: "Diff", ids: ShownIds = WHOLE_IDS) -> None:
         if facts:
             print_entries(f"{counted(len(facts), 'fact')} {what}", _spans(facts, ids))
     if changes.skipped:
-        print_line(f"{counted(changes.skipped, 'statement')} only repeated what was known")
+        print_text(f"{counted(changes.skipped, 'statement')} only repeated what was known")
 
 
 def _change_details(change: "Change", when: str, ids: ShownIds) -> Iterator[str]:

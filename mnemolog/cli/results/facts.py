@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from mnemolog.cli.ids import WHOLE_IDS, ShownIds
-from mnemolog.cli.output import print_line, print_note, program_name
+from mnemolog.cli.output import print_line, print_note, print_text, program_name
 from mnemolog.cli.tables import Entry, print_entries
 from mnemolog.cli.words import age, counted, moment
 
@@ -52,7 +52,7 @@ def state_of(fact: "Fact") -> str:
 
 def show_facts(found: "Sequence[Fact]", ids: ShownIds = WHOLE_IDS) -> None:
     if not found:
-        print_line("no facts: check the scope and the tenant; `mnemolog add TEXT --user USER` makes some")
+        print_text("no facts: check the scope and the tenant; `mnemolog add TEXT --user USER` makes some")
         return
     owners = {owner_of(fact) for fact in found}
     title = counted(len(found), "fact") + (f" of {min(owners)}" if len(owners) == 1 else "")
@@ -72,7 +72,7 @@ def _fact_details(fact: "Fact", *, with_owner: bool) -> Iterator[str]:
 
 def show_search(found: "SearchResult", ids: ShownIds = WHOLE_IDS) -> None:
     if not found.hits:
-        print_line("no facts found: ask in other words, or look at all of them with `mnemolog facts`")
+        print_text("no facts found: ask in other words, or look at all of them with `mnemolog facts`")
     else:
         how = "by meaning and words" if found.mode == "hybrid" else "by words alone"
         hits = [
@@ -97,9 +97,9 @@ def show_profile(known: "Profile", ids: ShownIds = WHOLE_IDS) -> None:
 
     sections = {section: found for section in PROFILE_SECTIONS if (found := getattr(known, section))}
     if not sections:
-        print_line("nothing is known of this scope: check it, or tell something with `mnemolog add TEXT --user USER`")
+        print_text("nothing is known of this scope: check it, or tell something with `mnemolog add TEXT --user USER`")
         return
-    print_line(f"profile as of {moment(known.updated_at)}")
+    print_text(f"profile as of {moment(known.updated_at)}")
     for section, found in sections.items():
         print_entries(section.replace("_", " "), [_profile_entry(one, ids) for one in found])
 
@@ -114,7 +114,7 @@ def _profile_entry(entry: dict[str, Any], ids: ShownIds) -> Entry:
 
 def show_pending(found: "Sequence[PendingFact]", ids: ShownIds = WHOLE_IDS) -> None:
     if not found:
-        print_line("nothing is pending: no overwrite waits for a confirmation")
+        print_text("nothing is pending: no overwrite waits for a confirmation")
         return
     print_entries(
         counted(len(found), "pending overwrite"),
@@ -132,7 +132,7 @@ def _pending_details(one: "PendingFact", ids: ShownIds) -> Iterator[str]:
 
 def show_unresolved(found: "Sequence[UnresolvedFact]", ids: ShownIds = WHOLE_IDS) -> None:
     if not found:
-        print_line("nothing is unresolved: every conflict was decided")
+        print_text("nothing is unresolved: every conflict was decided")
         return
     print_entries(
         counted(len(found), "unresolved fact"),

@@ -4,7 +4,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from mnemolog.cli.ids import WHOLE_IDS, ShownIds
-from mnemolog.cli.output import print_line
+from mnemolog.cli.output import print_text
 from mnemolog.cli.tables import print_table
 from mnemolog.cli.words import age, cell, counted, moment
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 def show_quality(figures: "DecisionQuality", _: ShownIds = WHOLE_IDS) -> None:
     rate = cell(figures.wrong_overwrite_rate) or "unknown"
-    print_line(f"decisions from {moment(figures.since)} to {moment(figures.until)}")
+    print_text(f"decisions from {moment(figures.since)} to {moment(figures.until)}")
     if figures.overwrites:
         rows = [
             (one.event, one.overwrites, one.undone, one.rejected, one.corrected, one.model, one.prompt_version)
@@ -23,15 +23,15 @@ def show_quality(figures: "DecisionQuality", _: ShownIds = WHOLE_IDS) -> None:
         columns = ("overwrite", "number", "undone", "rejected", "corrected", "model", "prompt")
         print_table(f"overwrites by models, rate of wrong ones {rate}", columns, rows)
     else:
-        print_line(f"no overwrites by models, rate of wrong ones {rate}")
+        print_text(f"no overwrites by models, rate of wrong ones {rate}")
     held = figures.held
-    print_line(
+    print_text(
         f"{counted(held.held, 'overwrite')} held back: {held.confirmed} confirmed, {held.rejected} rejected, "
         f"{held.overtaken} overtaken (resolution rate {cell(held.resolution_rate) or 'unknown'})"
     )
     if held.open:
-        print_line(f"{held.open} waiting now, the oldest for {age(timedelta(seconds=held.oldest_seconds))}")
-    print_line(
+        print_text(f"{held.open} waiting now, the oldest for {age(timedelta(seconds=held.oldest_seconds))}")
+    print_text(
         f"{counted(figures.unresolved, 'unresolved fact')}; "
         f"{counted(figures.stale, 'decision')} on what had changed meanwhile (stale)"
     )

@@ -4,7 +4,7 @@ import shlex
 from typing import TYPE_CHECKING
 
 from mnemolog.cli.ids import WHOLE_IDS, ShownIds
-from mnemolog.cli.output import print_line, program_name
+from mnemolog.cli.output import print_line, print_text, program_name
 from mnemolog.cli.tables import Entry, print_entries, print_table
 from mnemolog.cli.words import age_of_milliseconds, counted
 
@@ -28,7 +28,7 @@ def show_status(result: "WriteResult", ids: ShownIds = WHOLE_IDS) -> None:
     if result.memories:
         changes = [Entry(ids(one.fact_id), one.text or one.event, list(_reason(one))) for one in result.memories]
         print_entries(_totals(result), changes)
-    print_line(_cost(result))
+    print_text(_cost(result))
     if result.trace is not None:
         _show_trace(result, result.trace, ids)
 
@@ -100,14 +100,14 @@ def _decided(decided: "TracedDecision", ids: ShownIds) -> "Iterator[str]":
 
 def show_results(results: "Sequence[WriteResult]", ids: ShownIds = WHOLE_IDS) -> None:
     if not results:
-        print_line("no scope matches: no command was sent")
+        print_text("no scope matches: no command was sent")
     for result in results:
         show_status(result, ids)
 
 
 def show_receipts(receipts: "Sequence[CommandReceipt]") -> None:
     if not receipts:
-        print_line("no scope matches: no command was sent")
+        print_text("no scope matches: no command was sent")
     for receipt in receipts:
         print_line(f"command {receipt.command_id} was sent")
         print_line(f"its result: {program_name()} status {shlex.quote(receipt.command_id)} --wait")
