@@ -112,7 +112,7 @@ FactArgument = Annotated[
     str, typer.Argument(parser=parse_id, metavar="ID", help="the id of the fact, or its first characters")
 ]
 FactsArgument = Annotated[
-    list[str], typer.Argument(parser=parse_id, metavar="ID...", help="ids of facts: all change, or none")
+    list[str], typer.Argument(parser=parse_id, metavar="ID", help="ids of facts: all change, or none")
 ]
 
 

@@ -13,7 +13,7 @@ AWAY = {"KAFKA": NOBODY, "POSTGRES": f"postgresql://mnemolog@{NOBODY}/x"}
 @pytest.mark.parametrize(
     ("arguments", "settings", "code", "words"),
     [
-        (("facts", "--user", "mira"), {}, 2, "start `mnemolog up` here, or set MNEMOLOG_KAFKA and MNEMOLOG_POSTGRES"),
+        (("facts", "--user", "mira"), {}, 2, ".mnemolog` runs one; MNEMOLOG_DATA_DIR names another folder"),
         (("facts", "--user", "mira"), AWAY, 3, f"Postgres at {NOBODY} cannot be reached"),
         (("audit",), AWAY, 3, "start it, or correct MNEMOLOG_POSTGRES"),
         (("rebuild",), AWAY, 3, "MNEMOLOG_POSTGRES"),
