@@ -12,8 +12,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from mnemolog.client.async_client import AsyncMemoryClient, TurnReceipt
-    from mnemolog.client.commands import CommandReceipt
+    from mnemolog.client.async_client import AsyncMemoryClient
+    from mnemolog.client.receipts import CommandReceipt, TurnReceipt
     from mnemolog.client.sync_client import MemoryClient
     from mnemolog.errors import (
         InvalidCommandError,
@@ -45,10 +45,10 @@ __all__ = [
     "WaitTimeoutError",
 ]
 _MODULES = {
-    "CommandReceipt": "client.commands",
+    "CommandReceipt": "client.receipts",
     "AsyncMemoryClient": "client.async_client",
     "MemoryClient": "client.sync_client",
-    "TurnReceipt": "client.async_client",
+    "TurnReceipt": "client.receipts",
 }
 
 

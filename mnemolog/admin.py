@@ -17,7 +17,7 @@ from mnemolog.extras import require_extras
 from mnemolog.projections.db.pools import open_pool
 from mnemolog.projections.migrations.upgrade import migrate
 from mnemolog.projections.queries import audit as audits
-from mnemolog.projections.queries.totals import Totals, totals
+from mnemolog.projections.queries.audit import Totals, totals
 from mnemolog.projections.rebuild import rebuild as tables
 from mnemolog.projections.rebuild.log_source import TableLogSource
 from mnemolog.projections.rebuild.rebuild import Progress, RebuildReport

@@ -5,6 +5,10 @@ class MnemologError(Exception):
     """Base of all errors of Mnemolog that a caller meets; each message says what to do."""
 
 
+class InvalidArgumentError(MnemologError, ValueError):
+    """An argument of a method is not valid; the message names it and what it should be. Nothing was done."""
+
+
 class SchemaError(MnemologError, ValueError):
     """Base of every error of this package."""
 

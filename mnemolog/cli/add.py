@@ -5,15 +5,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from mnemolog.cli.ids import WHOLE_IDS, ShownIds, shown_ids
 from mnemolog.cli.options import EXACT_SCOPE, OUTPUT_OPTIONS, WAIT_OPTION, exit_for_ends, time_option, with_options
-from mnemolog.cli.output import print_line, print_note, print_result, program_name, read_input
+from mnemolog.cli.output import print_line, print_result, program_name, read_input
 from mnemolog.cli.results import show_status, show_turn_receipt
+from mnemolog.cli.results.ids import WHOLE_IDS, ShownIds, shown_ids
 from mnemolog.cli.runtime import NOTHING_CHANGED, call_client
 
 if TYPE_CHECKING:
-    from mnemolog.client.arguments import TurnArgs
-    from mnemolog.client.async_client import AsyncMemoryClient, TurnReceipt
+    from mnemolog.client.async_client import AsyncMemoryClient
+    from mnemolog.client.inputs.arguments import TurnArgs
+    from mnemolog.client.receipts import TurnReceipt
     from mnemolog.projections.queries.results import WriteResult
 
 
@@ -29,24 +30,12 @@ def publish_text(
         sent.append(await bound.add(text, **arguments))
         if not wait:
             return sent[0], WHOLE_IDS
-        end = await bound.wait(sent[0].turn_id, timeout=wait)
-        if arguments["turn_id"] and await _is_taken(bound, arguments["turn_id"], text):
-            print_note(
-                f"turn {arguments['turn_id']} was published before with other words, and this is the end of that: "
-                "the first turn of an id counts, so give another --turn-id"
-            )
-            raise typer.Exit(1)
+        end = await bound.wait(sent[0], timeout=wait)
         return end, await shown_ids(client, end, whole=as_json or full_ids)
 
     end, shown = call_client(work, tenant=ids["tenant"], interrupted=lambda: _state_of(sent))
     print_result(end, lambda _: _show(end, ids["user_id"], shown), as_json=as_json)
-    exit_for_ends([end.status])
-
-
-async def _is_taken(client: "AsyncMemoryClient", turn_id: str, text: str) -> bool:
-    """Whether the first turn of this id said something else."""
-    first = await client.received_turn(turn_id)
-    return first is not None and [message.content for message in first.messages] != [text]
+    exit_for_ends([end])
 
 
 def _state_of(sent: "list[TurnReceipt]") -> str:
@@ -56,7 +45,7 @@ def _state_of(sent: "list[TurnReceipt]") -> str:
 
 
 def _show(end: "TurnReceipt | WriteResult", user: str | None, ids: ShownIds) -> None:
-    from mnemolog.client.async_client import TurnReceipt  # noqa: PLC0415 - it is loaded by now
+    from mnemolog.client.receipts import TurnReceipt  # noqa: PLC0415 - it is loaded by now
 
     if isinstance(end, TurnReceipt):
         show_turn_receipt(end, user)

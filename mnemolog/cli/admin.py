@@ -9,9 +9,9 @@ import typer
 from mnemolog.cli import options
 from mnemolog.cli.errors import FAILED
 from mnemolog.cli.output import ProgressBars, print_result, print_text, without_password
+from mnemolog.cli.results.tables import Entry, print_entries, print_table
+from mnemolog.cli.results.words import cell, counted
 from mnemolog.cli.runtime import cli_settings, discovered_settings, run_async
-from mnemolog.cli.tables import Entry, print_entries, print_table
-from mnemolog.cli.words import cell, counted
 
 if TYPE_CHECKING:
     from mnemolog.projections.queries.audit import Audit

@@ -10,11 +10,23 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from mnemolog.cli.options import ANY_SCOPE, Change, FactArgument, FactsArgument, change_command, id_option, time_option
+from mnemolog.cli.options import (
+    ANY_SCOPE,
+    Change,
+    FactArgument,
+    FactsArgument,
+    change_command,
+    id_option,
+    time_option,
+    whole_turn_id,
+)
 from mnemolog.cli.output import read_input
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from mnemolog.client.async_client import AsyncMemoryClient
+    from mnemolog.client.receipts import CommandReceipt
 
 
 Text = Annotated[str, typer.Argument(help="the new text")]
@@ -129,8 +141,15 @@ def undo(
     if event is not None:
         return lambda client: client.undo(event_id=event, cascade=cascade)
     if turn is not None:
-        return lambda client: client.undo(turn_id=turn, cascade=cascade)
+        return _undo_of_turn(turn, cascade=cascade)
     if since is None:
         raise typer.BadParameter("--model and --prompt-version need --since: from when their decisions are undone")
     end = until or datetime.now(UTC)
     return lambda client: client.undo(model=model, prompt_version=prompt, since=since, until=end, cascade=cascade)
+
+
+def _undo_of_turn(turn: str, *, cascade: bool) -> Change:
+    async def change(client: "AsyncMemoryClient") -> "CommandReceipt":
+        return await client.undo(turn_id=await whole_turn_id(client, turn), cascade=cascade)
+
+    return change

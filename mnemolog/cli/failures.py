@@ -9,19 +9,20 @@ import typer
 
 from mnemolog.cli import options
 from mnemolog.cli.errors import FAILED
-from mnemolog.cli.ids import ShownIds
-from mnemolog.cli.options import WHOLE_TENANT, Query, exit_for_ends, query_command
+from mnemolog.cli.options import WHOLE_TENANT, Query, exit_for_ends, query_command, whole_turn_id
 from mnemolog.cli.output import print_line, print_note, print_result, print_text, program_name
 from mnemolog.cli.results import show_results, show_turn_receipt
+from mnemolog.cli.results.ids import ShownIds
+from mnemolog.cli.results.tables import Entry, print_entries
+from mnemolog.cli.results.words import ago, counted, moment
 from mnemolog.cli.runtime import call_client, discovered_settings, run_async
-from mnemolog.cli.tables import Entry, print_entries
-from mnemolog.cli.words import ago, counted, moment
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from mnemolog.client.async_client import AsyncMemoryClient, TurnReceipt
-    from mnemolog.projections.queries.failed_turns import FailedTurn
+    from mnemolog.client.async_client import AsyncMemoryClient
+    from mnemolog.client.receipts import TurnReceipt
+    from mnemolog.projections.queries.audit import FailedTurn
     from mnemolog.projections.queries.results import WriteResult
     from mnemolog.streams.kafka.dead_letter_reader import StoredDeadLetter
 
@@ -75,7 +76,7 @@ def retry(
     """Publish a failed turn again as it was received, for another attempt."""
 
     async def work(client: "AsyncMemoryClient") -> "TurnReceipt | WriteResult":
-        before = await client.status(turn_id, user_id=user)
+        before = await client.status(await whole_turn_id(client, turn_id, user=user), user_id=user)
         turn = await client.received_turn(before.turn_id, user_id=user)
         if before.success or before.status == "pending":
             raise _refused(f"turn {before.turn_id} is {before.status}: there is nothing to try again")
@@ -88,7 +89,7 @@ def retry(
 
     end = call_client(work, tenant=tenant)
     print_result(end, partial(_show_attempt, user=user), as_json=as_json)
-    exit_for_ends([end.status])
+    exit_for_ends([end])
 
 
 def _refused(why: str) -> typer.Exit:
@@ -97,7 +98,7 @@ def _refused(why: str) -> typer.Exit:
 
 
 def _show_attempt(end: "TurnReceipt | WriteResult", *, user: str | None) -> None:
-    from mnemolog.client.async_client import TurnReceipt  # noqa: PLC0415 - it is loaded by now
+    from mnemolog.client.receipts import TurnReceipt  # noqa: PLC0415 - it is loaded by now
 
     if isinstance(end, TurnReceipt):
         show_turn_receipt(end, user)

@@ -12,14 +12,15 @@ import typer
 from typer.core import TyperCommand
 
 from mnemolog.cli.errors import FAILED
-from mnemolog.cli.ids import ShownIds, shown_ids
 from mnemolog.cli.output import print_result
 from mnemolog.cli.results import show_receipts, show_results
+from mnemolog.cli.results.ids import ShownIds, shown_ids
 from mnemolog.cli.runtime import NOTHING_CHANGED, call_client
 
 if TYPE_CHECKING:
     from mnemolog.client.async_client import AsyncMemoryClient
-    from mnemolog.client.commands import CommandReceipt
+    from mnemolog.client.receipts import CommandReceipt, TurnReceipt
+    from mnemolog.projections.queries.results import WriteResult
 
 Query = Callable[["AsyncMemoryClient"], Awaitable[Any]]
 Change = Callable[["AsyncMemoryClient"], "Awaitable[CommandReceipt | list[CommandReceipt]]"]
@@ -177,16 +178,26 @@ def change_command(scope: AddedOptions = EXACT_SCOPE) -> Callable[[Callable[...,
         ends, shown = call_client(work, tenant=tenant, interrupted=lambda: state_of_sent(sent))
         document = ends[0] if len(ends) == 1 else ends
         print_result(document, lambda _: show_results(ends, shown) if wait else show_receipts(ends), as_json=as_json)
-        exit_for_ends(end.status for end in ends)
+        exit_for_ends(ends)
 
     own = {"actor": (Actor, None), "wait": (WaitByDefault, WAIT_SECONDS)}
     return with_options(execute, {**scope, **own, **OUTPUT_OPTIONS})
 
 
-def exit_for_ends(statuses: Iterable[str]) -> None:
-    """End the command with exit code 1 where something was rejected or failed."""
-    if any(status in ("rejected", "failed") for status in statuses):
+def exit_for_ends(ends: "Iterable[TurnReceipt | CommandReceipt | WriteResult]") -> None:
+    """End the command with exit code 1 where something was rejected or failed, or is the result of another turn."""
+    if any(end.status in ("rejected", "failed") or getattr(end, "reused", False) for end in ends):
         raise typer.Exit(FAILED)
+
+
+async def whole_turn_id(client: "AsyncMemoryClient", given: str, *, user: str | None = None) -> str:
+    """The id of the turn or command of which only the first characters may be given; one not known yet as it is."""
+    from mnemolog.errors import UnknownTurnError  # noqa: PLC0415 - loads pydantic
+
+    try:
+        return await client.find_turn_id(given, user_id=user)
+    except UnknownTurnError:
+        return given
 
 
 def state_of_sent(sent: "Sequence[CommandReceipt]") -> str:

@@ -4,11 +4,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from mnemolog.cli.ids import ShownIds
 from mnemolog.cli.options import EXACT_SCOPE, Change, CliCommand, Query, change_command, query_command
 from mnemolog.cli.output import print_text
-from mnemolog.cli.tables import print_table
-from mnemolog.cli.words import cell, counted
+from mnemolog.cli.results.ids import ShownIds
+from mnemolog.cli.results.tables import print_table
+from mnemolog.cli.results.words import cell, counted
 
 if TYPE_CHECKING:
     from mnemolog.schemas.policy import Policy, StoredPolicies

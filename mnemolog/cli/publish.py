@@ -11,8 +11,8 @@ import typer
 from mnemolog.cli import options
 from mnemolog.cli.errors import FAILED
 from mnemolog.cli.output import ProgressBars, announce_input, print_line, print_note, print_result, program_name
+from mnemolog.cli.results.words import counted
 from mnemolog.cli.runtime import discovered_settings, run_async
-from mnemolog.cli.words import counted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

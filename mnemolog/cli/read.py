@@ -2,12 +2,25 @@
 
 import json
 from datetime import datetime
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from mnemolog.cli import results
-from mnemolog.cli.options import EXACT_SCOPE, NO_SCOPE, WHOLE_TENANT, FactArgument, Query, query_command, time_option
+from mnemolog.cli.options import (
+    EXACT_SCOPE,
+    NO_SCOPE,
+    WHOLE_TENANT,
+    FactArgument,
+    Query,
+    query_command,
+    time_option,
+    whole_turn_id,
+)
+
+if TYPE_CHECKING:
+    from mnemolog.client.async_client import AsyncMemoryClient
+    from mnemolog.projections.queries.why_not import WhyNot
 
 TurnOwner = Annotated[str | None, typer.Option("--user", "-u", help="user id, if several users have this turn id")]
 TurnArgument = Annotated[str, typer.Argument(help="the id of the turn, or its first characters")]
@@ -84,7 +97,11 @@ def explain(*, fact_id: FactArgument) -> Query:
 @query_command(results.show_why_not, scope=NO_SCOPE)
 def why_not(*, turn_id: TurnArgument, user: TurnOwner = None) -> Query:
     """Show which statements of a turn were not stored, and why."""
-    return lambda client: client.why_not(turn_id, user_id=user)
+
+    async def query(client: "AsyncMemoryClient") -> "WhyNot":
+        return await client.why_not(await whole_turn_id(client, turn_id, user=user), user_id=user)
+
+    return query
 
 
 @query_command(results.show_diff)

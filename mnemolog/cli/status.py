@@ -8,20 +8,20 @@ import typer
 
 from mnemolog.cli import options
 from mnemolog.cli.errors import UNAVAILABLE
-from mnemolog.cli.ids import ShownIds, shown_ids
 from mnemolog.cli.output import print_result, print_text, program_name, without_password
 from mnemolog.cli.results import show_status
+from mnemolog.cli.results.ids import ShownIds, shown_ids
+from mnemolog.cli.results.tables import print_table
+from mnemolog.cli.results.words import ago, counted, moment
 from mnemolog.cli.runtime import call_client, discovered_settings, run_async
-from mnemolog.cli.tables import print_table
-from mnemolog.cli.words import ago, counted, moment
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine
     from typing import Any
 
     from mnemolog.client.async_client import AsyncMemoryClient
+    from mnemolog.projections.queries.audit import Totals
     from mnemolog.projections.queries.results import WriteResult
-    from mnemolog.projections.queries.totals import Totals
     from mnemolog.settings import Settings
     from mnemolog.streams.kafka.stage_lag import StageLag
 
@@ -65,15 +65,16 @@ def status(
         return
 
     async def work(client: "AsyncMemoryClient") -> "tuple[WriteResult, ShownIds]":
+        whole = await options.whole_turn_id(client, turn_id, user=user)
         if wait:
-            end = await client.wait(turn_id, timeout=wait, user_id=user, verbose=verbose, attempt=attempt)
+            end = await client.wait(whole, timeout=wait, user_id=user, verbose=verbose, attempt=attempt)
         else:
-            end = await client.status(turn_id, user_id=user, verbose=verbose)
+            end = await client.status(whole, user_id=user, verbose=verbose)
         return end, await shown_ids(client, end, whole=as_json or full_ids)
 
     end, shown = call_client(work, tenant=tenant)
     print_result(end, lambda _: show_status(end, shown), as_json=as_json)
-    options.exit_for_ends([end.status])
+    options.exit_for_ends([end])
 
 
 def _show_stack(*, as_json: bool) -> None:

@@ -1,19 +1,18 @@
 """Publishes lines of JSON turns and waits until they are finished: the work of `mnemolog publish`."""
 
 import asyncio
-import hashlib
 from collections import Counter, deque
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import IO, Final
 
 from mnemolog.client.async_client import AsyncMemoryClient
+from mnemolog.client.inputs.record_builder import read_turn
 from mnemolog.client.producer import DeliveryReport, OutgoingRecord, RecordProducer
-from mnemolog.client.record_builder import read_turn
+from mnemolog.client.receipts import TurnReceipt, message_hash
 from mnemolog.errors import InvalidTurnError
 from mnemolog.projections.queries.results import WriteResult
 from mnemolog.schemas.admission import Refusal, parse_turn, source_kind
-from mnemolog.schemas.turn import Turn
 from mnemolog.settings import Settings
 
 MAX_CONCURRENT_WAITS: Final = 16
@@ -31,15 +30,22 @@ class PublishedRecord:
     position: str
     tenant: str | None = None
     user_id: str | None = None
-    digest: bytes | None = None
-    """Of the turn; None where the record is no turn."""
+    content_hash: str | None = None
+    """Of the messages of a turn; None where the record is no turn."""
+
+    @property
+    def receipt(self) -> TurnReceipt | str:
+        """What `wait` takes: of a turn its receipt, so that the end of another turn of its id is told apart."""
+        if self.content_hash is None:
+            return self.turn_id
+        return TurnReceipt(turn_id=self.turn_id, position=self.position, content_hash=self.content_hash)
 
 
 @dataclass(slots=True, kw_only=True)
 class PublishReport:
     """What became of the lines: the faults by line number, and by turn id what failed or was rejected, and why.
 
-    `taken` are turns whose id had been published before with other content: the first one counts, so these did nothing.
+    `taken` are turns whose id had been published before with other messages: the first one counts, these did nothing.
     """
 
     read: int = 0
@@ -91,15 +97,15 @@ class TurnFilePublisher:
             except TimeoutError:
                 self.report.unfinished.append(record.turn_id)
             else:
-                await self._count_end(client, record, result)
+                self._count_end(record, result)
             self._progress("finished", self.report.ends.total() + len(self.report.taken), len(records))
 
         async with AsyncMemoryClient.from_settings(self._settings) as client, asyncio.TaskGroup() as group:
             for record in records:
                 group.create_task(one(client, record))
 
-    async def _count_end(self, client: AsyncMemoryClient, record: PublishedRecord, result: WriteResult) -> None:
-        if _precedes(result.position, record.position) and await _has_other_content(client, record):
+    def _count_end(self, record: PublishedRecord, result: WriteResult) -> None:
+        if result.reused:
             self.report.taken.append(record.turn_id)
             return
         self.report.ends[result.status] += 1
@@ -138,7 +144,7 @@ class TurnFilePublisher:
             position=delivery.position,
             tenant=judged.scope.tenant if judged.scope else None,
             user_id=judged.scope.user_id if judged.scope else None,
-            digest=None if isinstance(judged, Refusal) else _digest(judged),
+            content_hash=None if isinstance(judged, Refusal) else message_hash(judged.messages),
         )
 
 
@@ -147,22 +153,12 @@ async def _end_of_record(client: AsyncMemoryClient, record: PublishedRecord, sec
     attempt = 1
     while True:
         result = await client.wait(
-            record.turn_id, timeout=seconds, user_id=record.user_id, tenant=record.tenant, attempt=attempt
+            record.receipt, timeout=seconds, user_id=record.user_id, tenant=record.tenant, attempt=attempt
         )
         may_follow = result.status == "failed" or result.limit is not None
         if not (may_follow and _precedes(result.position, record.position)):
             return result
         attempt = result.attempt + 1
-
-
-async def _has_other_content(client: AsyncMemoryClient, record: PublishedRecord) -> bool:
-    """Whether the first turn of this id, which is the one that counts, is another one."""
-    first = await client.received_turn(record.turn_id, user_id=record.user_id, tenant=record.tenant)
-    return first is not None and _digest(first) != record.digest
-
-
-def _digest(turn: Turn) -> bytes:
-    return hashlib.sha256(turn.model_dump_json().encode()).digest()
 
 
 def _precedes(position: str | None, later: str) -> bool:

@@ -6,12 +6,13 @@ from typing import Final
 from uuid import UUID
 
 from mnemolog.projections.errors import ProjectionError
+from mnemolog.schemas.errors import InvalidArgumentError
 from mnemolog.schemas.scope import Scope
 
 _SHOWN_CANDIDATES: Final = 5
 
 
-class QueryError(ProjectionError, ValueError):
+class QueryError(InvalidArgumentError, ProjectionError):
     """The arguments of a query are not valid."""
 
 

@@ -136,7 +136,8 @@ class WriteResult:
     statements that a model had to weigh against known facts. `duration_ms` is from the broker's acknowledgement to
     the decision, `milliseconds` the work of each stage, `stages` all costs of each. `attempt` counts the ends of a
     turn that was published again; `position` is the topic/partition/offset of the record that
-    came to this one. `trace` is there on request.
+    came to this one. `trace` is there on request. `reused` says that another turn had the id before: that first one
+    counts, and this is its result. `notes` are for people: what else is to be known.
     """
 
     turn_id: str
@@ -164,3 +165,6 @@ class WriteResult:
     duration_ms: float | None = None
     stages: tuple[StageCost, ...] = ()
     trace: Trace | None = None
+    scope: Scope | None = None
+    reused: bool = False
+    notes: tuple[str, ...] = ()

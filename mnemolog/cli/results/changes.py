@@ -3,11 +3,11 @@
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from mnemolog.cli.ids import WHOLE_IDS, ShownIds
 from mnemolog.cli.output import print_line, print_text, program_name
 from mnemolog.cli.results.facts import scope_options, span
-from mnemolog.cli.tables import Entry, print_entries
-from mnemolog.cli.words import counted, moment
+from mnemolog.cli.results.ids import WHOLE_IDS, ShownIds
+from mnemolog.cli.results.tables import Entry, print_entries
+from mnemolog.cli.results.words import counted, moment
 
 if TYPE_CHECKING:
     from mnemolog.projections.queries.diff import Change, Diff

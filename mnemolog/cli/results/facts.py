@@ -7,10 +7,10 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
-from mnemolog.cli.ids import WHOLE_IDS, ShownIds
 from mnemolog.cli.output import print_line, print_note, print_text, program_name
-from mnemolog.cli.tables import Entry, print_entries
-from mnemolog.cli.words import age, counted, moment
+from mnemolog.cli.results.ids import WHOLE_IDS, ShownIds
+from mnemolog.cli.results.tables import Entry, print_entries
+from mnemolog.cli.results.words import age, counted, moment
 
 if TYPE_CHECKING:
     from mnemolog.client.query_embedder import SearchResult

@@ -3,10 +3,10 @@
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from mnemolog.cli.ids import WHOLE_IDS, ShownIds
 from mnemolog.cli.output import print_text
-from mnemolog.cli.tables import print_table
-from mnemolog.cli.words import age, cell, counted, moment
+from mnemolog.cli.results.ids import WHOLE_IDS, ShownIds
+from mnemolog.cli.results.tables import print_table
+from mnemolog.cli.results.words import age, cell, counted, moment
 
 if TYPE_CHECKING:
     from mnemolog.projections.queries.quality import DecisionQuality

@@ -3,16 +3,15 @@
 import shlex
 from typing import TYPE_CHECKING
 
-from mnemolog.cli.ids import WHOLE_IDS, ShownIds
 from mnemolog.cli.output import print_line, print_text, program_name
-from mnemolog.cli.tables import Entry, print_entries, print_table
-from mnemolog.cli.words import age_of_milliseconds, counted
+from mnemolog.cli.results.ids import WHOLE_IDS, ShownIds
+from mnemolog.cli.results.tables import Entry, print_entries, print_table
+from mnemolog.cli.results.words import age_of_milliseconds, counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from mnemolog.client.async_client import TurnReceipt
-    from mnemolog.client.commands import CommandReceipt
+    from mnemolog.client.receipts import CommandReceipt, TurnReceipt
     from mnemolog.projections.queries.results import EventResult, WriteResult
     from mnemolog.projections.queries.trace import Trace, TracedDecision
 
@@ -22,6 +21,8 @@ def show_status(result: "WriteResult", ids: ShownIds = WHOLE_IDS) -> None:
     again = f", attempt {result.attempt}" if result.attempt > 1 else ""
     what = f"command {result.turn_id} ({result.order})" if result.order else f"turn {result.turn_id}"
     print_line(f"{what}: {result.status}{again}{why}")
+    for note in result.notes:
+        print_text(f"note: {note}")
     if result.status == "pending":
         print_line(f"wait for its end: {program_name()} status {shlex.quote(result.turn_id)} --wait")
         return

@@ -6,7 +6,7 @@ import pytest
 
 from mnemolog.cli.output import program_name
 from mnemolog.cli.results import show_quality, show_receipts, show_results
-from mnemolog.client.commands import CommandReceipt
+from mnemolog.client.receipts import CommandReceipt
 from mnemolog.projections.queries.quality import DecisionQuality, HeldOverwrites
 
 AT = datetime(2026, 3, 1, tzinfo=UTC)

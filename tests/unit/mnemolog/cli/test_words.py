@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 
-from mnemolog.cli.words import ago, cell, counted
+from mnemolog.cli.results.words import ago, cell, counted
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 

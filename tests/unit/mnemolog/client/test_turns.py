@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from mnemolog.client.arguments import TurnArgs
-from mnemolog.client.record_builder import build_turn, read_turn, validated_turn
+from mnemolog.client.inputs.arguments import TurnArgs
+from mnemolog.client.inputs.record_builder import build_turn, read_turn, validated_turn
 from mnemolog.errors import InvalidTurnError
 from mnemolog.schemas.admission import Refusal, parse_turn
 from mnemolog.schemas.turn import Message, Overrides, Turn
@@ -62,8 +62,8 @@ def test_everything_given_is_in_the_turn() -> None:
         ({"messages": "nul \x00"}, r"U\+0000"),
         ({"overrides": {"conflict": 2}}, "overrides.conflict"),
         ({"overrides": {"conflct": 0.2}}, "overrides.conflct"),
-        ({"overrides": {"duplicate": "0.9"}}, "overrides.duplicate: Input should be a valid number"),
-        ({"overrides": {"add_only": "yes"}}, "overrides.add_only: Input should be a valid boolean"),
+        ({"overrides": {"duplicate": "0.9"}}, "overrides.duplicate must be a number, not text"),
+        ({"overrides": {"add_only": "yes"}}, "overrides.add_only must be true or false, not text"),
         ({"overrides": {"conflict": 0.9, "duplicate": 0.8}}, r"conflict \(0.9\) is above duplicate \(0.8\): lower it"),
         ({"overrides": {"ending": 0.7, "conflict": 0.6}}, r"ending \(0.7\) is above conflict"),
     ],
@@ -85,7 +85,7 @@ def test_a_document_without_turn_id_is_refused() -> None:
         "messages": [{"role": "user", "content": "x"}],
         "occurred_at": "2026-03-01T09:00:00Z",
     }
-    with pytest.raises(InvalidTurnError, match="turn_id: Field required"):
+    with pytest.raises(InvalidTurnError, match="turn_id is missing"):
         read_turn(json.dumps(document).encode(), max_bytes=LIMIT)
 
 

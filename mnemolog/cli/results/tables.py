@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from mnemolog.cli.output import print_line, stdout, without_control_characters
-from mnemolog.cli.words import cell
+from mnemolog.cli.results.words import cell
 
 _MAX_TEXT_CHARACTERS: Final = 500  # characters of one text: a raw store keeps messages of any length; JSON shows all
 _MAX_ID_COLUMN: Final = 36  # characters of an id beside its text; a longer one is on a line of its own
