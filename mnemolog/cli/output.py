@@ -16,10 +16,12 @@ import orjson
 from rich import markup
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
+from rich.text import Text
 
 R = TypeVar("R")
 _WIDTH: Final = 160  # of output that goes to no terminal, where rich would take 80
 _HIDDEN: Final = "********"
+_MIN_TEXT_WIDTH: Final = 20
 _PLAIN_LOCALES: Final = frozenset({"C", "POSIX"})
 
 
@@ -73,7 +75,7 @@ def print_result(result: R, show: Callable[[R], object], *, as_json: bool) -> No
 
 def print_text(text: str) -> None:
     """Write a sentence, wrapped at its words."""
-    stdout().print(without_control_characters(text), markup=False)
+    _print_wrapped(stdout(), text)
 
 
 def print_line(text: str) -> None:
@@ -82,8 +84,23 @@ def print_line(text: str) -> None:
 
 
 def print_note(text: str) -> None:
-    """Write a hint to stderr, where it does not mix with data."""
-    stderr().print(without_control_characters(text), markup=False, soft_wrap=True)
+    """Write a hint to stderr, where it does not mix with data, wrapped at its words."""
+    _print_wrapped(stderr(), text)
+
+
+def wrapped(console: Console, text: str, *, indent: int = 0, style: str = "") -> list[Text]:
+    """The lines of a text beside an indent, without spaces at their ends; a word longer than a line is broken."""
+    lines = Text(without_control_characters(text), style=style).wrap(
+        console, max(console.width - indent, _MIN_TEXT_WIDTH), overflow="fold"
+    )
+    for line in lines:
+        line.rstrip()
+    return list(lines)
+
+
+def _print_wrapped(console: Console, text: str) -> None:
+    for line in wrapped(console, text):
+        console.print(line, soft_wrap=True)
 
 
 def read_input(what: str) -> bytes:

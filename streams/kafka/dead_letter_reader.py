@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from aiokafka import AIOKafkaConsumer, TopicPartition  # type: ignore[import-untyped] # aiokafka ships no types
 
+from mnemolog.streams.kafka.admin import connected_admin, partition_counts
 from mnemolog.streams.kafka.dead_letters import DeadLetter
 from mnemolog.streams.kafka.record import KafkaRecord
 from mnemolog.streams.kafka.topics import DEAD_LETTERS, topic_name
@@ -26,8 +27,8 @@ class StoredDeadLetter:
 
 async def newest_dead_letters(bootstrap: str, *, prefix: str = "", limit: int) -> list[StoredDeadLetter]:
     """The newest `limit` dead letters, the newest first. Raises aiokafka's errors, and `TimeoutError` after 30 s."""
-    async with _consumer(bootstrap) as consumer, asyncio.timeout(TIMEOUT_SECONDS):
-        places = await _partitions(consumer, topic_name(DEAD_LETTERS, prefix))
+    async with asyncio.timeout(TIMEOUT_SECONDS), _consumer(bootstrap) as consumer:
+        places = await _partitions(bootstrap, topic_name(DEAD_LETTERS, prefix))
         first, ends = await consumer.beginning_offsets(places), await consumer.end_offsets(places)
         starts = {place: max(first[place], ends[place] - limit) for place in places}
         found = [_stored(record) async for record in _records(consumer, starts, ends)]
@@ -36,9 +37,9 @@ async def newest_dead_letters(bootstrap: str, *, prefix: str = "", limit: int) -
 
 async def read_dead_letter(bootstrap: str, partition: int, offset: int, *, prefix: str = "") -> StoredDeadLetter | None:
     """The dead letter at a position; None where the topic has none there. Raises as `newest_dead_letters` does."""
-    async with _consumer(bootstrap) as consumer, asyncio.timeout(TIMEOUT_SECONDS):
+    async with asyncio.timeout(TIMEOUT_SECONDS), _consumer(bootstrap) as consumer:
         place = TopicPartition(topic_name(DEAD_LETTERS, prefix), partition)
-        if place not in await _partitions(consumer, place.topic):
+        if place not in await _partitions(bootstrap, place.topic):
             return None
         first, ends = await consumer.beginning_offsets([place]), await consumer.end_offsets([place])
         if not first[place] <= offset < ends[place]:
@@ -58,10 +59,11 @@ async def _consumer(bootstrap: str) -> AsyncIterator[Any]:
         await consumer.stop()
 
 
-async def _partitions(consumer: Any, topic: str) -> list[TopicPartition]:
+async def _partitions(bootstrap: str, topic: str) -> list[TopicPartition]:
     """The partitions of a topic; none where the broker does not have it."""
-    await consumer.topics()  # fetches what the broker has
-    return [TopicPartition(topic, number) for number in sorted(consumer.partitions_for_topic(topic) or ())]
+    async with connected_admin(bootstrap) as admin:
+        counts = await partition_counts(admin)
+    return [TopicPartition(topic, number) for number in range(counts.get(topic, 0))]
 
 
 async def _records(

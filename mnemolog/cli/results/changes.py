@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from mnemolog.cli.output import print_line, print_text, program_name
 from mnemolog.cli.results.facts import scope_options, span
 from mnemolog.cli.results.ids import WHOLE_IDS, ShownIds
-from mnemolog.cli.results.tables import Entry, print_entries
+from mnemolog.cli.results.tables import Entry, print_entries, print_points
 from mnemolog.cli.results.words import counted, moment
 
 if TYPE_CHECKING:
@@ -54,8 +54,7 @@ def _related(one: "FactRelation", ids: ShownIds) -> str:
 
 
 def show_explanation(explanation: "Explanation", ids: ShownIds = WHOLE_IDS) -> None:
-    for paragraph in explanation.words:
-        print_text(f"* {paragraph}")
+    print_points(explanation.words)
     fact, source, program = explanation.fact, explanation.source, program_name()
     scope = scope_options(fact)
     print_line(f"all versions: {program} history {ids(fact.fact_id)}")

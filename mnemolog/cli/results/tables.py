@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from typing import Final
 
 from rich.box import SIMPLE_HEAD
-from rich.padding import Padding
+from rich.cells import cell_len
 from rich.table import Table
 from rich.text import Text
 
-from mnemolog.cli.output import print_line, stdout, without_control_characters
+from mnemolog.cli.output import stdout, without_control_characters, wrapped
 from mnemolog.cli.results.words import cell
 
 _MAX_TEXT_CHARACTERS: Final = 500  # characters of one text: a raw store keeps messages of any length; JSON shows all
@@ -28,22 +28,36 @@ class Entry:
 
 def print_entries(title: str, entries: Iterable[Entry]) -> None:
     """Write a list: each name whole and in bold, its text beside it, its details dim below the text."""
-    stdout().print(Text(title, style="bold"))
+    console = stdout()
+    console.print(Text(title, style="bold"), soft_wrap=True)
     rows = list(entries)
-    if not rows:
-        return
-    width = max(len(row.name) for row in rows)
-    if width > _MAX_ID_COLUMN:
-        for row in rows:
-            print_line(f"  {row.name}")
-            stdout().print(Padding(_stacked(row.text, *row.details), (0, 0, 0, 2 * _INDENT)))
-        return
-    grid = Table.grid(padding=(0, _INDENT))
-    grid.add_column(no_wrap=True, min_width=width, style="bold")
-    grid.add_column(overflow="fold")
+    width = max((cell_len(row.name) for row in rows), default=0)
+    beside = width <= _MAX_ID_COLUMN
+    indent = _INDENT + (width + _INDENT if beside else _INDENT)
     for row in rows:
-        grid.add_row(Text(row.name), _stacked(row.text, *row.details))
-    stdout().print(Padding(grid, (0, 0, 0, _INDENT)))
+        name = Text(" " * _INDENT + row.name, style="bold")
+        lines = wrapped(console, _shortened(row.text), indent=indent)
+        for detail in filter(None, row.details):
+            lines += wrapped(console, _shortened(detail), indent=indent, style="dim")
+        if beside:
+            name.pad_right(max(0, indent - name.cell_len))
+            console.print(name.append_text(lines.pop(0)), soft_wrap=True)
+        else:
+            console.print(name, soft_wrap=True)
+        for line in lines:
+            line.pad_left(indent)
+            console.print(line, soft_wrap=True)
+
+
+def print_points(points: Iterable[str]) -> None:
+    """Write paragraphs, each with an asterisk before it."""
+    console = stdout()
+    for point in points:
+        first, *others = wrapped(console, point, indent=_INDENT)
+        console.print(Text("* ").append_text(first), soft_wrap=True)
+        for line in others:
+            line.pad_left(_INDENT)
+            console.print(line, soft_wrap=True)
 
 
 def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
@@ -54,11 +68,6 @@ def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[obje
     for row in rows:
         shown.add_row(*(Text(_shortened(value)) for value in row))
     stdout().print(shown)
-
-
-def _stacked(first: object, *below: object) -> Text:
-    lines = [Text(_shortened(first)), *(Text(_shortened(one), style="dim") for one in below if one)]
-    return Text("\n", overflow="fold").join(lines)
 
 
 def _shortened(value: object) -> str:

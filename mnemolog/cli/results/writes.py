@@ -27,11 +27,15 @@ def show_status(result: "WriteResult", ids: ShownIds = WHOLE_IDS) -> None:
         print_line(f"wait for its end: {program_name()} status {shlex.quote(result.turn_id)} --wait")
         return
     if result.memories:
-        changes = [Entry(ids(one.fact_id), one.text or one.event, list(_reason(one))) for one in result.memories]
-        print_entries(_totals(result), changes)
+        print_entries(_totals(result), [_change(one, ids) for one in result.memories])
     print_text(_cost(result))
     if result.trace is not None:
         _show_trace(result, result.trace, ids)
+
+
+def _change(one: "EventResult", ids: ShownIds) -> Entry:
+    about = one.fact_id or next(iter(one.targets), None)  # an undo is about no single fact
+    return Entry(ids(about), one.text or one.event, list(_reason(one)))
 
 
 def _reason(one: "EventResult") -> "Iterator[str]":
