@@ -6,7 +6,6 @@ from contextlib import asynccontextmanager, contextmanager
 from datetime import UTC, datetime
 from typing import Final, Literal
 
-import structlog
 from aiokafka.errors import KafkaError  # type: ignore[import-untyped] # aiokafka ships no types
 from psycopg import AsyncConnection, OperationalError
 from psycopg.rows import TupleRow
@@ -15,6 +14,7 @@ from mnemolog.client.read_pool import ReadPool
 from mnemolog.errors import ServerUnavailableError
 from mnemolog.extras import require_extras
 from mnemolog.projections.db.pools import open_pool
+from mnemolog.projections.logs import get_logger
 from mnemolog.projections.migrations.upgrade import migrate
 from mnemolog.projections.queries import audit as audits
 from mnemolog.projections.queries.audit import Totals, totals
@@ -31,7 +31,7 @@ from mnemolog.streams.kafka.old_commands import drain_old_commands
 from mnemolog.streams.kafka.stage_lag import StageLag, stage_lags
 from mnemolog.streams.kafka.topics import command_headers
 
-log = structlog.get_logger(__name__)
+log = get_logger(__name__)
 
 Source = Literal["kafka", "table"]
 COORDINATOR_SECONDS: Final = 30.0

@@ -9,8 +9,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field, ValidationError
 
-from mnemolog.schemas.errors import InvalidRecordError, UnsupportedVersionError
-from mnemolog.schemas.faults import describe_faults, true_faults
+from mnemolog.schemas.errors import InvalidRecordError, UnsupportedVersionError, describe_faults, true_faults
 
 MAX_TEXT = 1_000_000
 MAX_IDENTIFIER_BYTES = 256

@@ -41,7 +41,10 @@ class CommandBase(OwnerLookup):
             await producer.publish(OutgoingRecord.of(commands[0]))
         else:
             await producer.publish_batch(map(OutgoingRecord.of, commands))
-        receipts = [CommandReceipt(command_id=one.command_id, scope=one.scope) for one in commands]
+        receipts = [
+            CommandReceipt(command_id=one.command_id, tenant=one.scope.tenant, user_id=one.scope.user_id)
+            for one in commands
+        ]
         return await self._wait_for_all(receipts, timeout_seconds=wait) if wait else receipts
 
     def _draft(self, kind: str, arguments: CommandArgs, fields: Mapping[str, Any]) -> CommandDraft:

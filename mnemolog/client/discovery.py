@@ -1,6 +1,7 @@
 """The discovery file, which a running `mnemolog up` keeps in its data folder so that clients find its servers."""
 
 import os
+import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -88,6 +89,8 @@ def _read_discovery_file(path: Path) -> ServerAddresses:
 
 
 def _is_running(pid: int) -> bool:
+    if sys.platform == "win32":  # where signal 0 is Ctrl-C; the file may be of an `up` in WSL
+        return True
     try:
         os.kill(pid, 0)
     except ProcessLookupError:

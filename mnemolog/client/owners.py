@@ -10,6 +10,7 @@ from mnemolog.client.results import ResultMixin
 from mnemolog.errors import (
     InvalidCommandError,
     NotConnectedError,
+    QueryError,
     ServerUnavailableError,
     UnknownTurnError,
 )
@@ -32,7 +33,7 @@ class OwnerLookup(ResultMixin):
         """The draft with whole ids and the exact scope; validated before the tables are asked."""
         if draft.has_wildcard:
             exact_scope(draft.scope_ids)
-        build_command(_with_ids(draft.for_scope(PLACEHOLDER_SCOPE), first_id))
+        build_command(_with_ids(draft.for_scope(PLACEHOLDER_SCOPE), _first_id))
         try:
             return await self._looked_up(draft)
         except (NotConnectedError, ServerUnavailableError, UnknownTurnError):
@@ -73,6 +74,13 @@ def _in_scope_of(matches: list[IdMatch], draft: CommandDraft) -> CommandDraft:
 
 def _with_ids(draft: CommandDraft, change: Any) -> CommandDraft:
     return replace(draft, payload=with_ids(draft.payload, change))
+
+
+def _first_id(given: FactId) -> FactId:
+    try:
+        return first_id(given)
+    except QueryError as error:
+        raise InvalidCommandError(str(error)) from error
 
 
 def _as_whole(given: FactId) -> FactId:

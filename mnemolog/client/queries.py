@@ -20,12 +20,13 @@ from mnemolog.projections.queries.diff import Axis, Diff
 from mnemolog.projections.queries.errors import QueryError, check_unicode
 from mnemolog.projections.queries.explain import Explanation
 from mnemolog.projections.queries.history import History
-from mnemolog.projections.queries.ids import resolve_fact_id, short_ids
+from mnemolog.projections.queries.ids import first_id, resolve_fact_id, short_ids
 from mnemolog.projections.queries.pending import PendingFact, UnresolvedFact
 from mnemolog.projections.queries.quality import DecisionQuality, decision_quality
 from mnemolog.projections.queries.results import Fact, Profile
-from mnemolog.projections.queries.scope_filter import ScopeFilter
+from mnemolog.projections.queries.scope_filter import ANY_OR_NONE, ScopeFilter
 from mnemolog.projections.queries.why_not import WhyNot
+from mnemolog.schemas.scope import SCOPE_FIELDS
 from mnemolog.schemas.turn import Turn
 from mnemolog.texts import explanation_sentences, missing_sentence
 
@@ -43,6 +44,7 @@ class QueryMixin(ClientBase):
         """
         within = scope_filter(scope)
         check_unicode(query)
+        searches.check_query(query, limit)
         vector, notice = await self._connections.query_embedder.embed(query)
         hits = await self._query(searches.search, within, query, vector, limit=limit, at=self._now())
         return SearchResult(hits=tuple(hits), mode="hybrid" if vector else "lexical", notice=notice)
@@ -137,11 +139,11 @@ class QueryMixin(ClientBase):
 
     async def _fact_id(self, given: FactId, scope: ScopeArgs) -> UUID:
         """The whole id, of a fact of the scope where ids are named: the tables are asked only where they are needed."""
-        named = {name: value for name, value in scope.items() if name != "tenant" and value not in (None, "**")}
-        if not named and (whole := whole_id(given)):
+        within = ScopeFilter(**{name: scope_ids(scope)[name] or ANY_OR_NONE for name in SCOPE_FIELDS})
+        first_id(given)  # raises for what is no id, before Postgres is asked
+        if not within.named and (whole := whole_id(given)):
             return whole
-        wide: ScopeArgs = {**WHOLE_TENANT, "tenant": scope.get("tenant")}
-        return await self._query(resolve_fact_id, scope_filter({**wide, **named}), given)  # type: ignore[typeddict-item]
+        return await self._query(resolve_fact_id, within, given)
 
 
 def scope_filter(scope: ScopeArgs) -> ScopeFilter:

@@ -10,7 +10,6 @@ import orjson
 from mnemolog.client.inputs.checks import kind_of
 from mnemolog.projections.queries.errors import QueryError, check_id_text
 from mnemolog.projections.queries.results import WriteResult
-from mnemolog.schemas.scope import Scope
 from mnemolog.schemas.turn import Turn
 
 
@@ -23,7 +22,8 @@ class TurnReceipt:
 
     turn_id: str
     status: Literal["pending"] = "pending"
-    scope: Scope | None = field(default=None, repr=False)
+    tenant: str | None = field(default=None, repr=False)
+    user_id: str | None = field(default=None, repr=False)
     position: str | None = field(default=None, repr=False)
     notes: tuple[str, ...] = ()
     content_hash: str | None = field(default=None, repr=False)
@@ -35,7 +35,8 @@ class CommandReceipt:
 
     command_id: str
     status: Literal["pending"] = "pending"
-    scope: Scope | None = field(default=None, repr=False)
+    tenant: str | None = field(default=None, repr=False)
+    user_id: str | None = field(default=None, repr=False)
 
 
 Published = str | TurnReceipt | CommandReceipt | WriteResult
@@ -46,25 +47,23 @@ SeveralPublished = Iterable[TurnReceipt | CommandReceipt | WriteResult] | list[s
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublishedId:
-    """By what the end of a turn or a command is found; the scope tells turns of one id apart."""
+    """By what the end of a turn or a command is found; the user tells turns of one id apart."""
 
     id: str
-    scope: Scope | None
+    tenant: str | None
+    user_id: str | None
     receipt: TurnReceipt | None
 
     @classmethod
     def of(cls, published: object) -> "PublishedId":
         """Raises `QueryError` for what is neither an id nor what publishing returned."""
         match published:
-            case TurnReceipt():
-                return cls(id=published.turn_id, scope=published.scope, receipt=published)
-            case CommandReceipt():
-                return cls(id=published.command_id, scope=published.scope, receipt=None)
-            case WriteResult():
-                return cls(id=published.turn_id, scope=published.scope, receipt=None)
+            case TurnReceipt(turn_id=one) | CommandReceipt(command_id=one) | WriteResult(turn_id=one):
+                receipt = published if isinstance(published, TurnReceipt) else None
+                return cls(id=one, tenant=published.tenant, user_id=published.user_id, receipt=receipt)
             case str():
                 check_id_text(turn_id=published)
-                return cls(id=published, scope=None, receipt=None)
+                return cls(id=published, tenant=None, user_id=None, receipt=None)
         raise QueryError(
             f"turn_id must be text, or what `add`, a command, `wait` or `status` returned, not {kind_of(published)}"
         )
@@ -80,7 +79,8 @@ def message_hash(messages: Iterable[Any]) -> str:
 def turn_receipt(turn: Turn, *, position: str | None, notes: tuple[str, ...] = ()) -> TurnReceipt:
     return TurnReceipt(
         turn_id=turn.turn_id,
-        scope=turn.scope,
+        tenant=turn.scope.tenant,
+        user_id=turn.scope.user_id,
         position=position,
         notes=notes,
         content_hash=message_hash(turn.messages),

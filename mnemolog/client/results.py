@@ -113,8 +113,7 @@ class ResultMixin(ClientBase):
     async def _status(
         self, published: PublishedId, user_id: str | None, tenant: str | None, *, verbose: bool
     ) -> WriteResult:
-        scope = published.scope
-        named = (scope.tenant, user_id or scope.user_id) if scope else (tenant or "", user_id)
+        named = published.tenant or tenant or "", user_id or published.user_id
         result = await self._query(turn_status, named[0], published.id, named[1], verbose=verbose)
         return await self._with_notes(result, published.receipt, named)
 

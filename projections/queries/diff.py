@@ -116,6 +116,13 @@ class Diff:
     gained: tuple[Fact, ...] = ()
     lost: tuple[Fact, ...] = ()
 
+    def __repr__(self) -> str:
+        """The interval, and the changes by kind, a line for each."""
+        lines = [f"Diff ({self.axis}) from {self.since.isoformat()} to {self.until.isoformat()}:"]
+        for kind in CHANGE_KINDS:
+            lines += [f"  {kind}: {one.text or ', '.join(old.text for old in one.old)}" for one in getattr(self, kind)]
+        return "\n".join(lines) if len(lines) > 1 else f"{lines[0]} no change"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _TurningPoint:

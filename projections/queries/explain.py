@@ -66,6 +66,9 @@ class Explanation:
     relations: list[FactRelation]
     words: list[str] = field(default_factory=list)
 
+    def __repr__(self) -> str:
+        return "\n".join([repr(self.fact), *self.words])
+
 
 async def explain(conn: AsyncConnection[TupleRow], tenant: str, fact_id: UUID) -> tuple[Explanation, dict[UUID, str]]:
     """Everything that is known of how a fact came about, and the texts of all facts that the explanation names.

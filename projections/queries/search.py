@@ -48,6 +48,10 @@ class Hit:
     fact: Fact
     score: Score
 
+    def __repr__(self) -> str:
+        near = "" if self.score.similarity is None else f", similarity={self.score.similarity:.2f}"
+        return f"Hit({self.fact.text!r}, status={self.fact.status!r}{near}, fact_id='{self.fact.fact_id}')"
+
 
 async def search(
     conn: AsyncConnection[TupleRow],
@@ -65,8 +69,7 @@ async def search(
     lexical, which each score says. Any text is taken as plain words; of more than 10 000 characters the first ones
     count. Raises `QueryError` for a text without any character or a limit outside 1..100.
     """
-    if not 1 <= limit <= MAX_LIMIT:
-        raise QueryError(f"limit is {limit}: choose 1 to {MAX_LIMIT}")
+    check_query(text, limit)
     parameters = {
         **scope.parameters,
         "text": _storable_query(text),
@@ -85,6 +88,13 @@ async def search(
         score = Score(mode=mode, **{name: row.pop(name) for name in _SCORE_COLUMNS})
         hits.append(Hit(fact=Fact(**row), score=score))
     return hits
+
+
+def check_query(text: str, limit: int) -> None:
+    """Raise `QueryError` for a text without any character or a limit outside 1..100."""
+    if not 1 <= limit <= MAX_LIMIT:
+        raise QueryError(f"limit is {limit}: choose 1 to {MAX_LIMIT}")
+    _storable_query(text)
 
 
 def _storable_query(text: str) -> str:

@@ -114,7 +114,8 @@ def write_result(commit: Commit, texts: FactTexts | None = None) -> WriteResult:
         duration_ms=(commit.decided_at - commit.published_at).total_seconds() * 1000,
         stages=stages,
         trace=None if texts is None else build_trace(commit, texts),
-        scope=commit.scope,
+        tenant=commit.scope.tenant if commit.scope else None,
+        user_id=commit.scope.user_id if commit.scope else None,
     )
 
 

@@ -29,7 +29,9 @@ def checks_of(method: Callable[..., object]) -> Mapping[str, Check]:
         if parameter.kind is parameter.VAR_KEYWORD:
             (bundle,) = get_args(parameter.annotation)
             hints |= get_type_hints(bundle)
-    return MappingProxyType({name: check for name, hint in hints.items() if (check := _check_of(hint))})
+    return MappingProxyType(
+        {name: check for name, hint in hints.items() if name != "return" and (check := _check_of(hint))}
+    )
 
 
 def check_time(name: str, value: object, error: ErrorType) -> datetime:
@@ -118,7 +120,7 @@ def _or_none(check: Check) -> Check:
 
 def _one_of(words: tuple[str, ...]) -> Check:
     def check(name: str, value: object, error: ErrorType) -> object:
-        if value not in words:
+        if check_text(name, value, error) not in words:
             raise error(f"{name} is {value!r:.60}: choose one of {', '.join(words)}")
         return value
 

@@ -18,7 +18,7 @@ from mnemolog.projections.queries.scope_filter import WILDCARDS
 from mnemolog.schemas.admission import Refusal, parse_command, parse_turn
 from mnemolog.schemas.base import validation_error
 from mnemolog.schemas.command import Command
-from mnemolog.schemas.faults import describe_faults
+from mnemolog.schemas.errors import describe_faults
 from mnemolog.schemas.scope import SCOPE_FIELDS, Scope
 from mnemolog.schemas.turn import Turn
 

@@ -7,7 +7,7 @@ import pytest
 from pydantic import ValidationError
 
 from mnemolog.schemas.admission import Refusal, parse_turn
-from mnemolog.schemas.faults import describe_faults
+from mnemolog.schemas.errors import describe_faults
 from mnemolog.schemas.turn import Turn
 
 TURN = {
