@@ -17,7 +17,7 @@ from mnemolog.projections.db.pools import open_pool
 from mnemolog.projections.logs import get_logger
 from mnemolog.projections.migrations.upgrade import migrate
 from mnemolog.projections.queries import audit as audits
-from mnemolog.projections.queries.audit import Totals, totals
+from mnemolog.projections.queries.audit import TableCounts, table_counts
 from mnemolog.projections.rebuild import rebuild as tables
 from mnemolog.projections.rebuild.log_source import TableLogSource
 from mnemolog.projections.rebuild.rebuild import Progress, RebuildReport
@@ -98,10 +98,10 @@ async def lags(settings: Settings) -> list[StageLag]:
         return await stage_lags(settings.kafka or "", prefix=settings.topic_prefix)
 
 
-async def table_totals(settings: Settings) -> Totals:
+async def count_tables(settings: Settings) -> TableCounts:
     """What the tables hold, over all tenants."""
     async with _connection(settings) as connection:
-        return await totals(connection)
+        return await table_counts(connection)
 
 
 async def migrate_tables(settings: Settings) -> None:

@@ -79,7 +79,11 @@ def page() -> str:
 
 
 def masked(text: str) -> str:
-    """The page without what may differ from machine to machine: fractions that a model's arithmetic gave."""
+    """The page without what may differ from machine to machine.
+
+    That are fractions, which a model's arithmetic gives, and the order of steps that run beside one another.
+    """
+    text = _STEPS.sub(lambda found: "".join(sorted(found[0].splitlines(keepends=True))), text)
     return re.sub(r"\b\d\.\d+", lambda found: re.sub(r"\d", "#", found[0]), text)
 
 
@@ -173,7 +177,7 @@ class _Placeholders:
         text = re.sub(r"(?<=:)\d{4,5}\b(?!-)", partial(self._numbered, "1{:04}"), text)
         text = re.sub(rf"\b{_RANDOM_UUID}", partial(self._numbered, "0195785a-1c00-7000-8000-{:012x}"), text)
         text = re.sub(rf"(?<!-)\b{_DIGEST}\b(?!-)", partial(self._numbered, "{:012x}"), text)
-        text = re.sub(r"\b\d+ ms\b|\b\d+\.\d s\b", "120 ms", text)
+        text = re.sub(r"\b\d+ ms\b", "120 ms", re.sub(r"\b\d+\.\d s\b", "1.2 s", text))
         text = re.sub(r"(?<=process )\d+\b", "1234", text)
         return re.sub(r"\b(less than a second|\d+ (second|minute)s?)\b", "3 seconds", text)
 
@@ -188,6 +192,7 @@ class _Placeholders:
         return self._seen.setdefault(found[0], form.format(len(self._seen) + 1))
 
 
+_STEPS: Final = re.compile(r"(^.*( \.\.\.|: \d\.\d s)\n)+", re.MULTILINE)
 _RANDOM_UUID: Final = "[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}"
 _DIGEST: Final = "(?=[0-9a-f]*[0-9])(?=[0-9a-f]*[a-f])[0-9a-f]{12}"
 

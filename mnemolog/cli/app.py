@@ -5,7 +5,7 @@ from typing import Annotated, Final, NamedTuple
 
 import typer
 
-from mnemolog.cli import add, admin, commands, failures, policies, publish, read, servers, status
+from mnemolog.cli import admin, commands, failed, policies, publish, read, servers, status
 from mnemolog.cli.errors import INTERRUPTED, print_error
 from mnemolog.cli.options import CliCommand
 from mnemolog.cli.output import prepare_streams, print_line
@@ -20,60 +20,60 @@ _EXIT_CODES: Final = (
 _SHORT_IDS: Final = "Ids may be shortened to their first characters where these are unique (four or more)."
 
 
-class Listed(NamedTuple):
+class CommandEntry(NamedTuple):
     """A command, with an example for its help."""
 
     run: Callable[..., None]
     example: str
 
 
-PANELS: Final[dict[str, tuple[Listed, ...]]] = {
+PANELS: Final[dict[str, tuple[CommandEntry, ...]]] = {
     "Start": (
-        Listed(servers.up, "mnemolog up"),
-        Listed(servers.demo, "mnemolog demo"),
-        Listed(status.status, "mnemolog status"),
+        CommandEntry(servers.up, "mnemolog up"),
+        CommandEntry(servers.demo, "mnemolog demo"),
+        CommandEntry(status.status, "mnemolog status"),
     ),
     "Write": (
-        Listed(add.add, 'mnemolog add "I moved to Bern." --user alice --wait'),
-        Listed(publish.publish, "mnemolog publish turns.jsonl --wait"),
-        Listed(read.dry_run, 'mnemolog dry-run "I moved to Ulm." --user alice'),
-        Listed(commands.update, 'mnemolog update 3f2a1b4c "Alice lives in Bonn." --user alice'),
-        Listed(commands.batch_update, "mnemolog batch-update edits.jsonl --user alice"),
-        Listed(commands.delete, "mnemolog delete 3f2a1b4c --user alice"),
-        Listed(commands.delete_all, "mnemolog delete-all --user alice --yes"),
+        CommandEntry(publish.add, 'mnemolog add "I moved to Bern." --user alice --wait'),
+        CommandEntry(publish.publish, "mnemolog publish turns.jsonl --wait"),
+        CommandEntry(read.dry_run, 'mnemolog dry-run "I moved to Ulm." --user alice'),
+        CommandEntry(commands.update, 'mnemolog update 3f2a1b4c "Alice lives in Bonn." --user alice'),
+        CommandEntry(commands.batch_update, "mnemolog batch-update edits.jsonl --user alice"),
+        CommandEntry(commands.delete, "mnemolog delete 3f2a1b4c --user alice"),
+        CommandEntry(commands.delete_all, "mnemolog delete-all --user alice --yes"),
     ),
     "Read": (
-        Listed(read.search, 'mnemolog search "Where does Alice live?" --user alice'),
-        Listed(read.facts, "mnemolog facts --user alice"),
-        Listed(read.profile, "mnemolog profile --user alice"),
-        Listed(read.as_of, "mnemolog as-of --believed 2026-03-01 --user alice"),
-        Listed(read.diff, "mnemolog diff --since 2026-03-01 --user alice"),
+        CommandEntry(read.search, 'mnemolog search "Where does Alice live?" --user alice'),
+        CommandEntry(read.facts, "mnemolog facts --user alice"),
+        CommandEntry(read.profile, "mnemolog profile --user alice"),
+        CommandEntry(read.as_of, "mnemolog as-of --believed 2026-03-01 --user alice"),
+        CommandEntry(read.diff, "mnemolog diff --since 2026-03-01 --user alice"),
     ),
     "Explain and undo": (
-        Listed(read.explain, "mnemolog explain 3f2a1b4c"),
-        Listed(read.history, "mnemolog history 3f2a1b4c"),
-        Listed(read.why_not, "mnemolog why-not t1"),
-        Listed(commands.correct, 'mnemolog correct 3f2a1b4c "Alice lives in Bonn." --user alice'),
-        Listed(commands.undo, "mnemolog undo --turn t1 --user alice"),
+        CommandEntry(read.explain, "mnemolog explain 3f2a1b4c"),
+        CommandEntry(read.history, "mnemolog history 3f2a1b4c"),
+        CommandEntry(read.why_not, "mnemolog why-not t1"),
+        CommandEntry(commands.correct, 'mnemolog correct 3f2a1b4c "Alice lives in Bonn." --user alice'),
+        CommandEntry(commands.undo, "mnemolog undo --turn t1 --user alice"),
     ),
     "Pending and failed": (
-        Listed(read.pending, "mnemolog pending --user alice"),
-        Listed(commands.confirm, "mnemolog confirm 3f2a1b4c --user alice"),
-        Listed(commands.reject, "mnemolog reject 3f2a1b4c --user alice"),
-        Listed(read.unresolved, "mnemolog unresolved --user alice"),
-        Listed(commands.resolve, "mnemolog resolve 3f2a1b4c keep_both --user alice"),
-        Listed(failures.failed, "mnemolog failed"),
-        Listed(failures.retry, "mnemolog retry t1 --user alice --wait"),
-        Listed(failures.dead_letters, "mnemolog dead-letters"),
+        CommandEntry(read.pending, "mnemolog pending --user alice"),
+        CommandEntry(commands.confirm, "mnemolog confirm 3f2a1b4c --user alice"),
+        CommandEntry(commands.reject, "mnemolog reject 3f2a1b4c --user alice"),
+        CommandEntry(read.unresolved, "mnemolog unresolved --user alice"),
+        CommandEntry(commands.resolve, "mnemolog resolve 3f2a1b4c keep_both --user alice"),
+        CommandEntry(failed.failed, "mnemolog failed"),
+        CommandEntry(failed.retry, "mnemolog retry t1 --user alice --wait"),
+        CommandEntry(failed.dead_letters, "mnemolog dead-letters"),
     ),
     "Operate": (
-        Listed(servers.worker, "mnemolog worker extract embed"),
-        Listed(read.quality, "mnemolog quality --since 2026-03-01"),
-        Listed(admin.audit, "mnemolog audit"),
-        Listed(admin.rebuild, "mnemolog rebuild --verify-only"),
-        Listed(admin.migrate, "mnemolog migrate"),
-        Listed(admin.topics, "mnemolog topics"),
-        Listed(admin.settings, "mnemolog settings"),
+        CommandEntry(servers.worker, "mnemolog worker extract embed"),
+        CommandEntry(read.quality, "mnemolog quality --since 2026-03-01"),
+        CommandEntry(admin.audit, "mnemolog audit"),
+        CommandEntry(admin.rebuild, "mnemolog rebuild --verify-only"),
+        CommandEntry(admin.migrate, "mnemolog migrate"),
+        CommandEntry(admin.topics, "mnemolog topics"),
+        CommandEntry(admin.settings, "mnemolog settings"),
     ),
 }
 

@@ -14,7 +14,7 @@ from typer.core import TyperCommand
 from mnemolog.cli.errors import FAILED
 from mnemolog.cli.output import print_result
 from mnemolog.cli.results import show_receipts, show_results
-from mnemolog.cli.results.ids import ShownIds, shown_ids
+from mnemolog.cli.results.ids import ShortIds, shown_ids
 from mnemolog.cli.runtime import NOTHING_CHANGED, call_client
 
 if TYPE_CHECKING:
@@ -128,7 +128,7 @@ def time_option(meaning: str, *flags: str) -> Any:
 
 
 def query_command(
-    show: Callable[[Any, ShownIds], None],
+    show: Callable[[Any, ShortIds], None],
     *,
     scope: AddedOptions = ANY_SCOPE,
     is_failure: Callable[[Any], bool] = lambda _: False,
@@ -139,7 +139,7 @@ def query_command(
     """
 
     def execute(query: Query, *, tenant: str | None, as_json: bool, full_ids: bool, **ids: Any) -> None:
-        async def work(client: "AsyncMemoryClient") -> tuple[Any, ShownIds]:
+        async def work(client: "AsyncMemoryClient") -> tuple[Any, ShortIds]:
             result = await query(client.scope(**ids))
             return result, await shown_ids(client, result, whole=as_json or full_ids)
 
@@ -169,7 +169,7 @@ def change_command(scope: AddedOptions = EXACT_SCOPE) -> Callable[[Callable[...,
     ) -> None:
         sent: list[CommandReceipt] = []
 
-        async def work(client: "AsyncMemoryClient") -> tuple[list[Any], ShownIds]:
+        async def work(client: "AsyncMemoryClient") -> tuple[list[Any], ShortIds]:
             published = await change(client.scope(actor=actor, **ids))
             sent.extend(published if isinstance(published, list) else [published])
             ends = [await client.wait(one.command_id, timeout=wait) for one in sent] if wait else sent

@@ -6,7 +6,7 @@ import typer
 
 from mnemolog.cli.options import EXACT_SCOPE, Change, CliCommand, Query, change_command, query_command
 from mnemolog.cli.output import print_text
-from mnemolog.cli.results.ids import ShownIds
+from mnemolog.cli.results.ids import ShortIds
 from mnemolog.cli.results.tables import print_table
 from mnemolog.cli.results.words import cell, counted
 
@@ -57,7 +57,7 @@ def set_policy(
     return lambda client: client.set_policy(rules)
 
 
-def _show_policies(known: "StoredPolicies", _: ShownIds) -> None:
+def _show_policies(known: "StoredPolicies", _: ShortIds) -> None:
     tenant, scope = _rule_rows(known.tenant), _rule_rows(known.scope)
     rows = [(name, tenant.get(name), scope.get(name)) for name in dict.fromkeys((*tenant, *scope))]
     if not rows:

@@ -10,7 +10,7 @@ from mnemolog.cli import options
 from mnemolog.cli.errors import UNAVAILABLE
 from mnemolog.cli.output import print_result, print_text, program_name, without_password
 from mnemolog.cli.results import show_status
-from mnemolog.cli.results.ids import ShownIds, shown_ids
+from mnemolog.cli.results.ids import ShortIds, shown_ids
 from mnemolog.cli.results.tables import print_table
 from mnemolog.cli.results.words import ago, counted, moment
 from mnemolog.cli.runtime import call_client, discovered_settings, run_async
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from mnemolog.client.async_client import AsyncMemoryClient
-    from mnemolog.projections.queries.audit import Totals
+    from mnemolog.projections.queries.audit import TableCounts
     from mnemolog.projections.queries.results import WriteResult
     from mnemolog.settings import Settings
     from mnemolog.streams.kafka.stage_lag import StageLag
@@ -35,7 +35,7 @@ class StackState:
     kafka: str
     postgres: str
     stages: "list[StageLag] | None" = None
-    totals: "Totals | None" = None
+    totals: "TableCounts | None" = None
     kafka_error: str | None = None
     postgres_error: str | None = None
 
@@ -64,7 +64,7 @@ def status(
         _show_stack(as_json=as_json)
         return
 
-    async def work(client: "AsyncMemoryClient") -> "tuple[WriteResult, ShownIds]":
+    async def work(client: "AsyncMemoryClient") -> "tuple[WriteResult, ShortIds]":
         whole = await options.whole_turn_id(client, turn_id, user=user)
         if wait:
             end = await client.wait(whole, timeout=wait, user_id=user, verbose=verbose, attempt=attempt)
@@ -86,10 +86,10 @@ def _show_stack(*, as_json: bool) -> None:
 
 
 async def _stack_state(settings: "Settings") -> StackState:
-    from mnemolog.admin import lags, table_totals  # noqa: PLC0415 - loads the drivers
+    from mnemolog.admin import count_tables, lags  # noqa: PLC0415 - loads the drivers
 
     stages, kafka_error = await _or_error(lags(settings))
-    totals, postgres_error = await _or_error(table_totals(settings))
+    totals, postgres_error = await _or_error(count_tables(settings))
     return StackState(
         kafka=settings.kafka or "",
         postgres=without_password(settings.postgres or ""),
@@ -122,7 +122,7 @@ def show_stack(state: StackState) -> None:
         _show_totals(state.totals, datetime.now(UTC))
 
 
-def _show_totals(totals: "Totals", now: datetime) -> None:
+def _show_totals(totals: "TableCounts", now: datetime) -> None:
     print_text(f"{counted(totals.turns, 'turn')} received, {totals.in_flight} in flight")
     if totals.last_turn_at:
         print_text(f"the last one came {ago(totals.last_turn_at, now)} ({moment(totals.last_turn_at)})")

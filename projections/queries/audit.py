@@ -70,7 +70,7 @@ class _Accounts:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Totals:
+class TableCounts:
     """Counts of rows: turns that were received, those without an end yet, and those whose end is failed or rejected."""
 
     turns: int
@@ -118,9 +118,9 @@ async def audit(conn: AsyncConnection[TupleRow], *, now: datetime, overdue: time
         await conn.set_isolation_level(before)
 
 
-async def totals(conn: AsyncConnection[TupleRow]) -> Totals:
+async def table_counts(conn: AsyncConnection[TupleRow]) -> TableCounts:
     """Count the rows of all tenants now."""
-    (found,) = await fetch_rows(conn, Totals, queries("audit")["totals"], {})
+    (found,) = await fetch_rows(conn, TableCounts, queries("audit")["table_counts"], {})
     return found
 
 

@@ -123,7 +123,7 @@ SELECT
         WHERE NOT EXISTS (SELECT FROM memory_events AS e WHERE e.event_id = u.undone_by)
     ) AS undone_astray;
 
--- name: totals
+-- name: table_counts
 -- What the tables hold in all: turns that came and those under way, facts, and what waits for a person.
 SELECT
     (SELECT count(*) FROM turn_journal) AS turns,

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from mnemolog.cli.output import print_line, print_text, program_name
 from mnemolog.cli.results.facts import scope_options, span
-from mnemolog.cli.results.ids import WHOLE_IDS, ShownIds
+from mnemolog.cli.results.ids import WHOLE_IDS, ShortIds
 from mnemolog.cli.results.tables import Entry, print_entries, print_points
 from mnemolog.cli.results.words import counted, moment
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _KEEPS_OLD_FACT = frozenset({"fact_extended", "facts_related", "fact_pending", "pending_rejected"})
 
 
-def show_history(history: "History", ids: ShownIds = WHOLE_IDS) -> None:
+def show_history(history: "History", ids: ShortIds = WHOLE_IDS) -> None:
     print_entries(
         counted(len(history.versions), "version"),
         [Entry(ids(fact.fact_id), fact.text, list(_version_details(fact))) for fact in history.versions],
@@ -48,12 +48,12 @@ def _event_details(event: "FactEvent") -> Iterator[str]:
     yield f"turn {event.source_id}"
 
 
-def _related(one: "FactRelation", ids: ShownIds) -> str:
+def _related(one: "FactRelation", ids: ShortIds) -> str:
     ended = "" if one.holds else " (one of them has ended)"
     return f"{one.relation.replace('similar', 'is similar to')} {ids(one.related_id)} {one.related_text}{ended}"
 
 
-def show_explanation(explanation: "Explanation", ids: ShownIds = WHOLE_IDS) -> None:
+def show_explanation(explanation: "Explanation", ids: ShortIds = WHOLE_IDS) -> None:
     print_points(explanation.words)
     fact, source, program = explanation.fact, explanation.source, program_name()
     scope = scope_options(fact)
@@ -62,7 +62,7 @@ def show_explanation(explanation: "Explanation", ids: ShownIds = WHOLE_IDS) -> N
     print_line(f"take back:    {program} undo --turn {source.source_id} {scope}")
 
 
-def show_why_not(report: "WhyNot", _: ShownIds = WHOLE_IDS) -> None:
+def show_why_not(report: "WhyNot", _: ShortIds = WHOLE_IDS) -> None:
     print_line(f"turn {report.turn_id}: {report.status}, {counted(report.facts, 'fact')}")
     if not report.missing:
         print_text("every statement became a fact")
@@ -74,7 +74,7 @@ def show_why_not(report: "WhyNot", _: ShownIds = WHOLE_IDS) -> None:
     print_entries(counted(len(rows), "statement") + " not stored", rows)
 
 
-def show_diff(changes: "Diff", ids: ShownIds = WHOLE_IDS) -> None:
+def show_diff(changes: "Diff", ids: ShortIds = WHOLE_IDS) -> None:
     from mnemolog.projections.queries.diff import CHANGE_KINDS  # noqa: PLC0415 - its drivers are loaded by now
 
     found = sorted(
@@ -94,12 +94,12 @@ def show_diff(changes: "Diff", ids: ShownIds = WHOLE_IDS) -> None:
         print_text(f"{counted(changes.skipped, 'statement')} only repeated what was known")
 
 
-def _change_details(change: "Change", when: str, ids: ShownIds) -> Iterator[str]:
+def _change_details(change: "Change", when: str, ids: ShortIds) -> Iterator[str]:
     to_old = "beside" if change.event in _KEEPS_OLD_FACT else "instead of"
     yield from (f"{to_old} {ids(old.fact_id)} {old.text}" for old in change.old)
     yield change.reason
     yield f"{when} {moment(change.at)}" + (", undone since" if change.undone else "")
 
 
-def _spans(facts: "Sequence[Fact]", ids: ShownIds) -> list[Entry]:
+def _spans(facts: "Sequence[Fact]", ids: ShortIds) -> list[Entry]:
     return [Entry(ids(fact.fact_id), fact.text, [f"true {span(fact.true_from, fact.true_to)}"]) for fact in facts]

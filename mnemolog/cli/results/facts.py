@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from mnemolog.cli.output import print_line, print_note, print_text, program_name
-from mnemolog.cli.results.ids import WHOLE_IDS, ShownIds
+from mnemolog.cli.results.ids import WHOLE_IDS, ShortIds
 from mnemolog.cli.results.tables import Entry, print_entries
 from mnemolog.cli.results.words import age, counted, moment
 
@@ -50,7 +50,7 @@ def state_of(fact: "Fact") -> str:
     return ", ".join(flags)
 
 
-def show_facts(found: "Sequence[Fact]", ids: ShownIds = WHOLE_IDS) -> None:
+def show_facts(found: "Sequence[Fact]", ids: ShortIds = WHOLE_IDS) -> None:
     if not found:
         print_text("no facts: check the scope and the tenant; `mnemolog add TEXT --user USER` makes some")
         return
@@ -70,7 +70,7 @@ def _fact_details(fact: "Fact", *, with_owner: bool) -> Iterator[str]:
     yield ", ".join(filter(None, (named, fact.category, f"confidence {fact.confidence:.2f}")))
 
 
-def show_search(found: "SearchResult", ids: ShownIds = WHOLE_IDS) -> None:
+def show_search(found: "SearchResult", ids: ShortIds = WHOLE_IDS) -> None:
     if not found.hits:
         print_text("no facts found: ask in other words, or look at all of them with `mnemolog facts`")
     else:
@@ -92,7 +92,7 @@ def _when(fact: "Fact") -> str:
     return ", ".join(filter(None, (state_of(fact), f"true {span(fact.true_from, fact.true_to)}")))
 
 
-def show_profile(known: "Profile", ids: ShownIds = WHOLE_IDS) -> None:
+def show_profile(known: "Profile", ids: ShortIds = WHOLE_IDS) -> None:
     from mnemolog.projections.queries.facts import PROFILE_SECTIONS  # noqa: PLC0415 - its drivers are loaded by now
 
     sections = {section: found for section in PROFILE_SECTIONS if (found := getattr(known, section))}
@@ -104,7 +104,7 @@ def show_profile(known: "Profile", ids: ShownIds = WHOLE_IDS) -> None:
         print_entries(section.replace("_", " "), [_profile_entry(one, ids) for one in found])
 
 
-def _profile_entry(entry: dict[str, Any], ids: ShownIds) -> Entry:
+def _profile_entry(entry: dict[str, Any], ids: ShortIds) -> Entry:
     name = ids(UUID(entry["fact_id"])) if entry.get("fact_id") else ""
     since = f"since {moment(datetime.fromisoformat(entry['at']))}" if entry.get("at") else ""
     sure = f"confidence {entry['confidence']:.2f}" if entry.get("confidence") is not None else ""
@@ -112,7 +112,7 @@ def _profile_entry(entry: dict[str, Any], ids: ShownIds) -> Entry:
     return Entry(name, entry.get("text") or "", [words])
 
 
-def show_pending(found: "Sequence[PendingFact]", ids: ShownIds = WHOLE_IDS) -> None:
+def show_pending(found: "Sequence[PendingFact]", ids: ShortIds = WHOLE_IDS) -> None:
     if not found:
         print_text("nothing is pending: no overwrite waits for a confirmation")
         return
@@ -123,14 +123,14 @@ def show_pending(found: "Sequence[PendingFact]", ids: ShownIds = WHOLE_IDS) -> N
     _print_settling("confirm", "reject", found[0].fact, ids)
 
 
-def _pending_details(one: "PendingFact", ids: ShownIds) -> Iterator[str]:
+def _pending_details(one: "PendingFact", ids: ShortIds) -> Iterator[str]:
     yield f'said: "{one.fact.excerpt}"'
     yield from (f"would {one.action} {_known(old, ids)}" for old in one.challenged)
     yield f"held by the guard {one.guard}: {one.reason}"
     yield f"waiting for {age(one.age)}" + ("; only a person can confirm it" if one.needs_human else "")
 
 
-def show_unresolved(found: "Sequence[UnresolvedFact]", ids: ShownIds = WHOLE_IDS) -> None:
+def show_unresolved(found: "Sequence[UnresolvedFact]", ids: ShortIds = WHOLE_IDS) -> None:
     if not found:
         print_text("nothing is unresolved: every conflict was decided")
         return
@@ -142,18 +142,18 @@ def show_unresolved(found: "Sequence[UnresolvedFact]", ids: ShownIds = WHOLE_IDS
     print_line(f"settle one: {program_name()} resolve {ids(fact.fact_id)} keep_both {scope_options(fact)}")
 
 
-def _unresolved_details(one: "UnresolvedFact", ids: ShownIds) -> Iterator[str]:
+def _unresolved_details(one: "UnresolvedFact", ids: ShortIds) -> Iterator[str]:
     yield f'said: "{one.fact.excerpt}"'
     yield from (f"beside {_known(old, ids)}" for old in one.beside)
     yield one.reason
     yield f"unresolved for {age(one.age)}"
 
 
-def _known(old: "ConflictingFact", ids: ShownIds) -> str:
+def _known(old: "ConflictingFact", ids: ShortIds) -> str:
     return f"{ids(old.fact_id)} {old.text} (confidence {old.confidence:.2f})"
 
 
-def _print_settling(yes: str, no: str, fact: "Fact", ids: ShownIds) -> None:
+def _print_settling(yes: str, no: str, fact: "Fact", ids: ShortIds) -> None:
     name, scope = ids(fact.fact_id), scope_options(fact)
     print_line(f"settle one: {program_name()} {yes} {name} {scope}")
     print_line(f"        or: {program_name()} {no} {name} {scope}")

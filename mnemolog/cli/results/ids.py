@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from mnemolog.client.async_client import AsyncMemoryClient
 
 
-class ShownIds:
+class ShortIds:
     """Shows an id by its known short form, and whole where it has none."""
 
     def __init__(self, short: Mapping[UUID, str] | None = None) -> None:
@@ -19,7 +19,7 @@ class ShownIds:
         return "" if fact_or_event is None else self._short.get(fact_or_event, str(fact_or_event))
 
 
-WHOLE_IDS: Final = ShownIds()
+WHOLE_IDS: Final = ShortIds()
 
 
 def ids_in(result: Any) -> Iterator[UUID]:
@@ -37,7 +37,7 @@ def ids_in(result: Any) -> Iterator[UUID]:
             yield from ids_in(value)
 
 
-async def shown_ids(client: "AsyncMemoryClient", result: Any, *, whole: bool) -> ShownIds:
+async def shown_ids(client: "AsyncMemoryClient", result: Any, *, whole: bool) -> ShortIds:
     """How the ids in a result are shown: each by the shortest beginning that is unique now, or `whole`."""
     found = () if whole else tuple(dict.fromkeys(ids_in(result)))
-    return ShownIds(await client.short_ids(found)) if found else WHOLE_IDS
+    return ShortIds(await client.short_ids(found)) if found else WHOLE_IDS

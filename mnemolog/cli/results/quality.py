@@ -4,7 +4,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from mnemolog.cli.output import print_text
-from mnemolog.cli.results.ids import WHOLE_IDS, ShownIds
+from mnemolog.cli.results.ids import WHOLE_IDS, ShortIds
 from mnemolog.cli.results.tables import print_table
 from mnemolog.cli.results.words import age, cell, counted, moment
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from mnemolog.projections.queries.quality import DecisionQuality
 
 
-def show_quality(figures: "DecisionQuality", _: ShownIds = WHOLE_IDS) -> None:
+def show_quality(figures: "DecisionQuality", _: ShortIds = WHOLE_IDS) -> None:
     rate = cell(figures.wrong_overwrite_rate) or "unknown"
     print_text(f"decisions from {moment(figures.since)} to {moment(figures.until)}")
     if figures.overwrites:

@@ -4,7 +4,7 @@ import shlex
 from typing import TYPE_CHECKING
 
 from mnemolog.cli.output import print_line, print_text, program_name
-from mnemolog.cli.results.ids import WHOLE_IDS, ShownIds
+from mnemolog.cli.results.ids import WHOLE_IDS, ShortIds
 from mnemolog.cli.results.tables import Entry, print_entries, print_table
 from mnemolog.cli.results.words import age_of_milliseconds, counted
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from mnemolog.projections.queries.trace import Trace, TracedDecision
 
 
-def show_status(result: "WriteResult", ids: ShownIds = WHOLE_IDS) -> None:
+def show_status(result: "WriteResult", ids: ShortIds = WHOLE_IDS) -> None:
     why = f" ({result.error})" if result.error else ""
     again = f", attempt {result.attempt}" if result.attempt > 1 else ""
     what = f"command {result.turn_id} ({result.order})" if result.order else f"turn {result.turn_id}"
@@ -33,7 +33,7 @@ def show_status(result: "WriteResult", ids: ShownIds = WHOLE_IDS) -> None:
         _show_trace(result, result.trace, ids)
 
 
-def _change(one: "EventResult", ids: ShownIds) -> Entry:
+def _change(one: "EventResult", ids: ShortIds) -> Entry:
     about = one.fact_id or next(iter(one.targets), None)  # an undo is about no single fact
     return Entry(ids(about), one.text or one.event, list(_reason(one)))
 
@@ -66,7 +66,7 @@ def _cost(result: "WriteResult") -> str:
     return "cost: " + ", ".join(parts)
 
 
-def _show_trace(result: "WriteResult", trace: "Trace", ids: ShownIds) -> None:
+def _show_trace(result: "WriteResult", trace: "Trace", ids: ShortIds) -> None:
     costs = [
         (
             stage.stage,
@@ -91,7 +91,7 @@ def _show_trace(result: "WriteResult", trace: "Trace", ids: ShownIds) -> None:
         print_entries("statements left out", omitted)
 
 
-def _decided(decided: "TracedDecision", ids: ShownIds) -> "Iterator[str]":
+def _decided(decided: "TracedDecision", ids: ShortIds) -> "Iterator[str]":
     yield f"decided by {decided.by}: {decided.reason}"
     if decided.verdict:
         yield f"verdict {decided.verdict}" + (f", blocked by guard {decided.guard}" if decided.guard else "")
@@ -103,7 +103,7 @@ def _decided(decided: "TracedDecision", ids: ShownIds) -> "Iterator[str]":
         yield f"before: {one.text}"
 
 
-def show_results(results: "Sequence[WriteResult]", ids: ShownIds = WHOLE_IDS) -> None:
+def show_results(results: "Sequence[WriteResult]", ids: ShortIds = WHOLE_IDS) -> None:
     if not results:
         print_text("no scope matches: no command was sent")
     for result in results:

@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from mnemolog.projections.queries.audit import Audit, audit, failed_turns, received_turn, totals
+from mnemolog.projections.queries.audit import Audit, audit, failed_turns, received_turn, table_counts
 from mnemolog.projections.queries.scope_filter import ScopeFilter
 from mnemolog.schemas.command import DeleteAll, SetPolicy
 from mnemolog.schemas.policy import LimitHit, Policy
@@ -208,6 +208,6 @@ async def test_a_turn_is_given_back_as_it_was_received(db: ProjectedDatabase) ->
 
 async def test_the_totals_count_what_the_tables_hold(db: ProjectedDatabase) -> None:
     await fill(db)
-    found = await totals(db.conn)
+    found = await table_counts(db.conn)
     assert (found.turns, found.in_flight, found.active_facts, found.failed_turns) == (5, 2, 1, 1)
     assert found.last_turn_at is not None

@@ -9,7 +9,7 @@ import pytest
 import typer
 
 from mnemolog.cli.admin import rows_of
-from mnemolog.cli.app import PANELS, Listed, app, run
+from mnemolog.cli.app import PANELS, CommandEntry, app, run
 from mnemolog.cli.demo.steps import LAST_DAY, shifted_records
 from mnemolog.schemas.admission import Refusal, parse_turn
 from mnemolog.settings import Settings
@@ -41,7 +41,7 @@ def test_help_says_plainly_what_it_is(
 
 
 @pytest.mark.parametrize("listed", [one for panel in PANELS.values() for one in panel], ids=lambda one: one.example)
-def test_every_command_has_an_example_that_it_takes(listed: Listed, capsys: pytest.CaptureFixture[str]) -> None:
+def test_every_command_has_an_example_that_it_takes(listed: CommandEntry, capsys: pytest.CaptureFixture[str]) -> None:
     program, name, *arguments = shlex.split(listed.example)
     assert program == "mnemolog"
     command = typer.main.get_command(app).commands[name]  # type: ignore[attr-defined]  # a group, by its commands

@@ -11,7 +11,7 @@ import typer
 
 from mnemolog.cli.errors import INTERRUPTED
 from mnemolog.cli.options import CliCommand, Wait, parse_id, state_of_sent
-from mnemolog.cli.results.ids import ShownIds, ids_in
+from mnemolog.cli.results.ids import ShortIds, ids_in
 from mnemolog.cli.runtime import run_async
 from mnemolog.client.receipts import CommandReceipt
 from mnemolog.projections.queries.results import EventResult, Profile, WriteResult
@@ -73,7 +73,7 @@ def test_every_id_in_a_result_is_found() -> None:
 
 
 def test_an_id_without_a_short_form_is_shown_whole() -> None:
-    shown = ShownIds({ONE: "00000000"})
+    shown = ShortIds({ONE: "00000000"})
     assert (shown(ONE), shown(TWO), shown(None)) == ("00000000", str(TWO), "")
 
 

@@ -12,7 +12,7 @@ from mnemolog.cli.errors import FAILED
 from mnemolog.cli.options import WHOLE_TENANT, Query, exit_for_ends, query_command, whole_turn_id
 from mnemolog.cli.output import print_line, print_note, print_result, print_text, program_name
 from mnemolog.cli.results import show_results, show_turn_receipt
-from mnemolog.cli.results.ids import ShownIds
+from mnemolog.cli.results.ids import ShortIds
 from mnemolog.cli.results.tables import Entry, print_entries
 from mnemolog.cli.results.words import ago, counted, moment
 from mnemolog.cli.runtime import call_client, discovered_settings, run_async
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 Limit = Annotated[int, typer.Option("--limit", "-n", min=1, max=1000, help="how many at the most, the newest")]
 
 
-def show_failed(found: "Sequence[FailedTurn]", _: ShownIds) -> None:
+def show_failed(found: "Sequence[FailedTurn]", _: ShortIds) -> None:
     """The turns, why each failed, and how to publish one again."""
     if not found:
         print_text("no turn failed or was rejected")
