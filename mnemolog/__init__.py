@@ -1,59 +1,204 @@
 """The public names of Mnemolog.
 
 with MemoryClient() as memory:
-    turn = memory.add("I moved to Bern.", user_id="alice")
-    memory.wait(turn.turn_id)
+    result = memory.add("I moved to Bern.", user_id="alice", wait=True)
     found = memory.search("Where does Alice live?", user_id="alice")
 
-`AsyncMemoryClient` has the same methods for asyncio.
+`AsyncMemoryClient` has the same methods for asyncio. docs/client.md is the reference.
 """
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
-    from mnemolog.client.async_client import AsyncMemoryClient, TurnReceipt
-    from mnemolog.client.commands import CommandReceipt
+    from mnemolog.client.async_client import AsyncMemoryClient
+    from mnemolog.client.base import ClientOptions
+    from mnemolog.client.inputs.arguments import BoundArgs, CommandArgs, ScopeArgs, TurnArgs
+    from mnemolog.client.inputs.messages import MessageModel
+    from mnemolog.client.query_embedder import SearchResult
+    from mnemolog.client.receipts import CommandReceipt, TurnReceipt
     from mnemolog.client.sync_client import MemoryClient
     from mnemolog.errors import (
+        AmbiguousIdError,
+        AmbiguousTurnError,
+        InvalidArgumentError,
         InvalidCommandError,
         InvalidTurnError,
         LimitExceededError,
+        MissingExtraError,
         MnemologError,
+        NotConnectedError,
         PartlyPublishedError,
         PublishError,
+        QueryError,
         ServerUnavailableError,
         SettingsError,
         UnknownArgumentError,
+        UnknownEventError,
+        UnknownFactError,
+        UnknownTurnError,
         WaitTimeoutError,
     )
+    from mnemolog.projections.queries.diff import Change, ChangedFact, Diff
+    from mnemolog.projections.queries.explain import Explanation, FactExtraction, FactSource
+    from mnemolog.projections.queries.history import FactEvent, FactRelation, History
+    from mnemolog.projections.queries.pending import ConflictingFact, PendingFact, UnresolvedFact
+    from mnemolog.projections.queries.quality import DecisionQuality, HeldOverwrites, OverwriteCounts
+    from mnemolog.projections.queries.results import EventResult, Fact, Profile, StageCost, Tokens, WriteResult
+    from mnemolog.projections.queries.search import Hit, Score
+    from mnemolog.projections.queries.trace import (
+        OmittedStatement,
+        RetrievedCandidate,
+        Trace,
+        TracedDecision,
+        TracedReprompt,
+    )
+    from mnemolog.projections.queries.why_not import MissingStatement, WhyNot
+    from mnemolog.schemas.command import Edit
+    from mnemolog.schemas.policy import LimitHit, Limits, Policy, StoredPolicies
+    from mnemolog.schemas.provenance import FactSnapshot
+    from mnemolog.schemas.scope import Scope
+    from mnemolog.schemas.turn import Message, Overrides, Turn
+    from mnemolog.settings import Settings
+    from mnemolog.streams.llm.errors import ProviderConfigurationError, ProviderError
 
 __all__ = [
+    "AmbiguousIdError",
+    "AmbiguousTurnError",
     "AsyncMemoryClient",
+    "BoundArgs",
+    "Change",
+    "ChangedFact",
+    "ClientOptions",
+    "CommandArgs",
     "CommandReceipt",
+    "ConflictingFact",
+    "DecisionQuality",
+    "Diff",
+    "Edit",
+    "EventResult",
+    "Explanation",
+    "Fact",
+    "FactEvent",
+    "FactExtraction",
+    "FactRelation",
+    "FactSnapshot",
+    "FactSource",
+    "HeldOverwrites",
+    "History",
+    "Hit",
+    "InvalidArgumentError",
     "InvalidCommandError",
     "InvalidTurnError",
     "LimitExceededError",
+    "LimitHit",
+    "Limits",
     "MemoryClient",
+    "Message",
+    "MessageModel",
+    "MissingExtraError",
+    "MissingStatement",
     "MnemologError",
+    "NotConnectedError",
+    "OmittedStatement",
+    "Overrides",
+    "OverwriteCounts",
     "PartlyPublishedError",
+    "PendingFact",
+    "Policy",
+    "Profile",
+    "ProviderConfigurationError",
+    "ProviderError",
     "PublishError",
+    "QueryError",
+    "RetrievedCandidate",
+    "Scope",
+    "ScopeArgs",
+    "Score",
+    "SearchResult",
     "ServerUnavailableError",
+    "Settings",
     "SettingsError",
+    "StageCost",
+    "StoredPolicies",
+    "Tokens",
+    "Trace",
+    "TracedDecision",
+    "TracedReprompt",
+    "Turn",
+    "TurnArgs",
     "TurnReceipt",
     "UnknownArgumentError",
+    "UnknownEventError",
+    "UnknownFactError",
+    "UnknownTurnError",
+    "UnresolvedFact",
     "WaitTimeoutError",
+    "WhyNot",
+    "WriteResult",
 ]
-_MODULES = {
-    "CommandReceipt": "client.commands",
-    "AsyncMemoryClient": "client.async_client",
-    "MemoryClient": "client.sync_client",
-    "TurnReceipt": "client.async_client",
+_MODULES: Final = {
+    "client.async_client": ("AsyncMemoryClient",),
+    "client.base": ("ClientOptions",),
+    "client.inputs.arguments": ("BoundArgs", "CommandArgs", "ScopeArgs", "TurnArgs"),
+    "client.inputs.messages": ("MessageModel",),
+    "client.query_embedder": ("SearchResult",),
+    "client.receipts": ("CommandReceipt", "TurnReceipt"),
+    "client.sync_client": ("MemoryClient",),
+    "errors": (
+        "AmbiguousIdError",
+        "AmbiguousTurnError",
+        "InvalidArgumentError",
+        "InvalidCommandError",
+        "InvalidTurnError",
+        "LimitExceededError",
+        "MissingExtraError",
+        "MnemologError",
+        "NotConnectedError",
+        "PartlyPublishedError",
+        "PublishError",
+        "QueryError",
+        "ServerUnavailableError",
+        "SettingsError",
+        "UnknownArgumentError",
+        "UnknownEventError",
+        "UnknownFactError",
+        "UnknownTurnError",
+        "WaitTimeoutError",
+    ),
+    "projections.queries.diff": ("Change", "ChangedFact", "Diff"),
+    "projections.queries.explain": ("Explanation", "FactExtraction", "FactSource"),
+    "projections.queries.history": ("FactEvent", "FactRelation", "History"),
+    "projections.queries.pending": ("ConflictingFact", "PendingFact", "UnresolvedFact"),
+    "projections.queries.quality": ("DecisionQuality", "HeldOverwrites", "OverwriteCounts"),
+    "projections.queries.results": ("EventResult", "Fact", "Profile", "StageCost", "Tokens", "WriteResult"),
+    "projections.queries.search": ("Hit", "Score"),
+    "projections.queries.trace": (
+        "OmittedStatement",
+        "RetrievedCandidate",
+        "Trace",
+        "TracedDecision",
+        "TracedReprompt",
+    ),
+    "projections.queries.why_not": ("MissingStatement", "WhyNot"),
+    "schemas.command": ("Edit",),
+    "schemas.policy": ("LimitHit", "Limits", "Policy", "StoredPolicies"),
+    "schemas.provenance": ("FactSnapshot",),
+    "schemas.scope": ("Scope",),
+    "schemas.turn": ("Message", "Overrides", "Turn"),
+    "settings": ("Settings",),
+    "streams.llm.errors": ("ProviderConfigurationError", "ProviderError"),
 }
+"""Where each name is."""
+_MODULE_OF: Final = {name: module for module, names in _MODULES.items() for name in names}
 
 
 def __getattr__(name: str) -> Any:
     """Import a name at its first use: the command line starts without the drivers."""
-    if name not in __all__:
+    if name not in _MODULE_OF:
         raise AttributeError(f"module 'mnemolog' has no attribute {name!r}")
-    return getattr(import_module(f"mnemolog.{_MODULES.get(name, 'errors')}"), name)
+    return getattr(import_module(f"mnemolog.{_MODULE_OF[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

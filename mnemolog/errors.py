@@ -2,11 +2,38 @@
 
 from collections.abc import Mapping, Sequence
 
+from mnemolog.projections.queries.errors import (
+    AmbiguousIdError,
+    AmbiguousTurnError,
+    QueryError,
+    UnknownEventError,
+    UnknownFactError,
+    UnknownTurnError,
+)
+from mnemolog.schemas.errors import InvalidArgumentError, MnemologError
 from mnemolog.schemas.policy import LIMIT_ADVICE, LimitHit
 
-
-class MnemologError(Exception):
-    """Base of this package's errors."""
+__all__ = [
+    "AmbiguousIdError",
+    "AmbiguousTurnError",
+    "InvalidArgumentError",
+    "InvalidCommandError",
+    "InvalidTurnError",
+    "LimitExceededError",
+    "MissingExtraError",
+    "MnemologError",
+    "NotConnectedError",
+    "PartlyPublishedError",
+    "PublishError",
+    "QueryError",
+    "ServerUnavailableError",
+    "SettingsError",
+    "UnknownArgumentError",
+    "UnknownEventError",
+    "UnknownFactError",
+    "UnknownTurnError",
+    "WaitTimeoutError",
+]
 
 
 class SettingsError(MnemologError):
@@ -26,16 +53,16 @@ class NotConnectedError(SettingsError):
     """Neither a setting nor a running `mnemolog up` says where Kafka or Postgres is."""
 
 
-class InvalidTurnError(MnemologError, ValueError):
+class InvalidTurnError(InvalidArgumentError):
     """The arguments are not a valid turn; the message names the field. Nothing was published."""
 
 
-class InvalidCommandError(MnemologError, ValueError):
+class InvalidCommandError(InvalidArgumentError):
     """The arguments are not a valid command; the message names the field. Nothing was published."""
 
 
 class UnknownArgumentError(MnemologError, TypeError):
-    """A method was called with a keyword that it does not have; the message names the nearest."""
+    """A method was called with an argument that it does not have, or without one that it needs."""
 
 
 class ServerUnavailableError(MnemologError):
@@ -80,4 +107,11 @@ class LimitExceededError(MnemologError):
 
 
 class WaitTimeoutError(MnemologError, TimeoutError):
-    """A turn or command did not finish in time; the message says how far it is."""
+    """A turn or command did not finish in time; the message says how far it is. It goes on.
+
+    `turn_ids` are the ids of those that have not finished (of commands their command ids): wait for them again.
+    """
+
+    def __init__(self, message: str, turn_ids: Sequence[str] = ()) -> None:
+        super().__init__(message)
+        self.turn_ids = tuple(turn_ids)

@@ -194,8 +194,8 @@ def _decider(by: str, model: str | None, prompt_version: str | None) -> str:
 
 
 def _quoted(text: str) -> str:
-    return f'"{text if len(text) <= _MAX_QUOTED_CHARACTERS else text[: _MAX_QUOTED_CHARACTERS - 1] + "…"}"'
+    return f'"{text if len(text) <= _MAX_QUOTED_CHARACTERS else text[: _MAX_QUOTED_CHARACTERS - 3] + "..."}"'
 
 
 def _minute(moment: datetime) -> str:
-    return f"{moment.astimezone(UTC):%Y-%m-%d %H:%M}"
+    return f"{moment.astimezone(UTC):%Y-%m-%d %H:%M} UTC"

@@ -1,7 +1,9 @@
 """Errors of the projections; each says what to do."""
 
+from mnemolog.schemas.errors import MnemologError
 
-class ProjectionError(Exception):
+
+class ProjectionError(MnemologError):
     """Base of every error of this package."""
 
 

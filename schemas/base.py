@@ -8,15 +8,12 @@ from datetime import datetime
 from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field, ValidationError
-from pydantic_core import ErrorDetails
 
-from mnemolog.schemas.errors import InvalidRecordError, UnsupportedVersionError
+from mnemolog.schemas.errors import InvalidRecordError, UnsupportedVersionError, describe_faults, true_faults
 
 MAX_TEXT = 1_000_000
 MAX_IDENTIFIER_BYTES = 256
 MAX_DEPTH = 64  # of lists and objects inside metadata
-_MAX_FAULTS = 5
-_MAX_FAULT_CHARACTERS = 300  # characters of one fault in a report
 _INT64 = range(-(2**63), 2**63)
 _YEARS = range(2, 9999)  # a year's margin, so that every zone can show the time
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
@@ -147,19 +144,13 @@ class Versioned(Record):
 def validation_error(model: type[Versioned], error: ValidationError) -> InvalidRecordError | UnsupportedVersionError:
     """Convert Pydantic's report into this package's errors, first fault first."""
     kind = model.__name__
-    faults = error.errors(include_url=False)
+    faults = true_faults(error)
     for fault in faults:
         version = fault["input"]
         if fault["loc"] == ("schema_version",) and isinstance(version, int) and version > model.VERSION:
             return UnsupportedVersionError(kind, version, model.VERSION)
     advice = model.error_advice(fault["loc"] for fault in faults)
-    return InvalidRecordError(kind, "; ".join(map(_describe_fault, faults[:_MAX_FAULTS])) + advice)
-
-
-def _describe_fault(fault: ErrorDetails) -> str:
-    """One fault in words. A field's name comes from the publisher: it is cut, and control characters are shown."""
-    place = ".".join(map(str, fault["loc"])) or "record"
-    return _CONTROL.sub(lambda found: f"\\x{ord(found[0]):02x}", f"{place}: {fault['msg']}"[:_MAX_FAULT_CHARACTERS])
+    return InvalidRecordError(kind, describe_faults(error) + advice)
 
 
 def normalise(text: str) -> str:

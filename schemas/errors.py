@@ -1,7 +1,74 @@
-"""Errors in records; each says what to do."""
+"""Errors in records, each of which says what to do; and the faults of a record in words for the one who wrote it."""
+
+import re
+from collections.abc import Sequence
+from typing import Final
+
+from pydantic import ValidationError
+from pydantic_core import ErrorDetails
+
+MAX_FAULTS: Final = 5
+MAX_FAULT_CHARACTERS: Final = 300
+_CONTROL: Final = re.compile(r"[\x00-\x1f\x7f]")
+_OF_A_BOUND: Final = {
+    "too_short": "must have at least {min_length} items, not {actual_length}",
+    "too_long": "must have at most {max_length} items, not {actual_length}",
+    "string_too_short": "must have at least {min_length} characters",
+    "string_too_long": "must have at most {max_length} characters",
+    "greater_than": "must be more than {gt:g}",
+    "greater_than_equal": "must be at least {ge:g}",
+    "less_than": "must be less than {lt:g}",
+    "less_than_equal": "must be at most {le:g}",
+    "literal_error": "must be {expected}",
+    "enum": "must be {expected}",
+    "union_tag_invalid": "has the unknown {discriminator} {tag!r:.60}: choose one of {expected_tags}",
+    "union_tag_not_found": "has no {discriminator}",
+}
+_OF_A_KIND: Final = {
+    "missing": "is missing",
+    "extra_forbidden": "is not a known field: check its name",
+    "finite_number": "must be a finite number",
+    "string_unicode": "must be text in UTF-8, without half characters",
+    "timezone_aware": "needs a zone, for example 2026-01-31T09:30:00+01:00",
+}
+_WANTED: Final = {
+    "string": "text",
+    "int": "a whole number",
+    "float": "a number",
+    "bool": "true or false",
+    "dict": "an object of names and values",
+    "model": "an object of names and values",
+    "tuple": "a list",
+    "list": "a list",
+    "uuid": "an id such as 0b5f2a44-9a4c-5d27-8c1e-6f1f3a1b7c55",
+    "datetime": "a time such as 2026-01-31T09:30:00+01:00",
+}
+_NAMES_OF_TYPES: Final = {
+    "str": "text",
+    "NoneType": "nothing",
+    "bool": "true or false",
+    "int": "a number",
+    "float": "a number",
+    "dict": "an object",
+    "list": "a list",
+    "tuple": "a list",
+}
+_SHOWN_CHARACTERS: Final = 40
+_VALUES_SHOWN: Final = frozenset(
+    {"greater_than", "greater_than_equal", "less_than", "less_than_equal", "literal_error", "enum"}
+)
+"""Of other faults the value may be what a user said, which no log repeats."""
 
 
-class SchemaError(ValueError):
+class MnemologError(Exception):
+    """Base of all errors of Mnemolog that a caller meets; each message says what to do."""
+
+
+class InvalidArgumentError(MnemologError, ValueError):
+    """An argument of a method is not valid; the message names it and what it should be. Nothing was done."""
+
+
+class SchemaError(MnemologError, ValueError):
     """Base of every error of this package."""
 
 
@@ -25,3 +92,47 @@ class UnsupportedVersionError(SchemaError):
         self.kind = kind
         self.found = found
         self.known = known
+
+
+def describe_faults(error: ValidationError) -> str:
+    """The first faults, each with its place. A field's name comes from the publisher: control characters are shown."""
+    return "; ".join(map(_described, true_faults(error)[:MAX_FAULTS]))
+
+
+def true_faults(error: ValidationError) -> Sequence[ErrorDetails]:
+    """All faults but those that follow from another: a list whose items are wrong is not too short besides."""
+    faults = error.errors(include_url=False)
+    return [fault for fault in faults if not (fault["type"] == "too_short" and _has_fault_inside(fault, faults))]
+
+
+def _has_fault_inside(outer: ErrorDetails, faults: Sequence[ErrorDetails]) -> bool:
+    depth = len(outer["loc"])
+    return any(len(one["loc"]) > depth and one["loc"][:depth] == outer["loc"] for one in faults)
+
+
+def _described(fault: ErrorDetails) -> str:
+    place = ".".join(map(str, fault["loc"])) or "the record"
+    shown = f"{place}{_sentence(fault)}"[:MAX_FAULT_CHARACTERS]
+    return _CONTROL.sub(lambda found: f"\\x{ord(found[0]):02x}", shown)
+
+
+def _sentence(fault: ErrorDetails) -> str:
+    """What is wrong, as it follows the place."""
+    kind, context, given = fault["type"], fault.get("ctx", {}), fault["input"]
+    if kind == "string_pattern_mismatch":
+        return " has no text" if context["pattern"] == r"\S" else f" must match {context['pattern']}"
+    if words := _OF_A_KIND.get(kind):
+        return f" {words}"
+    if words := _OF_A_BOUND.get(f"string_{kind}" if isinstance(given, str) else kind) or _OF_A_BOUND.get(kind):
+        said = re.sub(r"\b1 (item|character)s", r"1 \1", words.format(**context))
+        return f" {said}{_instead(given) if kind in _VALUES_SHOWN else ''}"
+    if wanted := _WANTED.get(kind.partition("_")[0]):
+        shown = f", not {_NAMES_OF_TYPES.get(type(given).__name__, type(given).__name__)}"
+        return f" must be {wanted}{shown}"
+    return f": {fault['msg'].removeprefix('Value error, ')}"
+
+
+def _instead(given: object) -> str:
+    """What was given, where it is short."""
+    shown = ascii(given)
+    return f", not {shown}" if len(shown) <= _SHOWN_CHARACTERS else ""

@@ -21,6 +21,8 @@ from mnemolog.schemas.envelopes import EmbeddedFacts, ExtractedFacts, MatchedFac
 from mnemolog.schemas.turn import Turn
 from mnemolog.settings import PREFIX, Settings
 from scripts.cldr_words import cldr_words
+from scripts.cli_page import cli_page
+from scripts.client_stub import client_stub
 from scripts.dashboard import dashboard
 from scripts.lock_parts import build_lock, jars_lock, runtime_lock, uv_lock
 from scripts.vocabulary import VOCABULARY
@@ -93,7 +95,9 @@ def vocabulary_page() -> str:
 
 GENERATED: Mapping[str, Callable[[], str]] = {
     **{f"schemas/json/{name}.v{model.VERSION}.json": partial(json_schema, model) for name, model in SCHEMAS.items()},
+    "docs/cli.md": cli_page,
     "docs/settings.md": settings_page,
+    "mnemolog/client/sync_client.pyi": client_stub,
     "docs/metrics.md": metrics_page,
     "docs/vocabulary.md": vocabulary_page,
     "streams/text/cldr_words.json": cldr_words,

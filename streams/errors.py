@@ -7,8 +7,10 @@
 
 # ruff: noqa: N818 -- the names say what happened; "Error" would add nothing
 
+from mnemolog.schemas.errors import MnemologError
 
-class StreamsError(Exception):
+
+class StreamsError(MnemologError):
     """Base of every error that this package raises."""
 
 

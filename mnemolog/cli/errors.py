@@ -11,7 +11,7 @@ USAGE: Final = 2
 UNAVAILABLE: Final = 3
 INTERRUPTED: Final = 130
 
-_SERVERS_ADVICE = "`mnemolog up` starts Kafka and Postgres here; MNEMOLOG_KAFKA and MNEMOLOG_POSTGRES name others"
+_SERVERS_ADVICE = "`mnemolog status` shows which servers are asked; MNEMOLOG_KAFKA and MNEMOLOG_POSTGRES name others"
 
 
 class ExitStatus(NamedTuple):
@@ -29,7 +29,7 @@ EXIT_STATUSES: Final[dict[str, ExitStatus]] = {
     "mnemolog.errors.UnknownArgumentError": ExitStatus(USAGE),
     "mnemolog.errors.ServerUnavailableError": ExitStatus(UNAVAILABLE),
     "mnemolog.errors.PublishError": ExitStatus(UNAVAILABLE),
-    "mnemolog.errors.MnemologError": ExitStatus(FAILED),
+    "mnemolog.schemas.errors.MnemologError": ExitStatus(FAILED),
     "mnemolog.errors.MissingExtraError": ExitStatus(USAGE),
     "mnemolog.embedded.errors.ServerFailedError": ExitStatus(UNAVAILABLE),
     "mnemolog.embedded.errors.JarsUnavailableError": ExitStatus(UNAVAILABLE),

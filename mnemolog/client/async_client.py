@@ -1,77 +1,92 @@
 """The asynchronous client: publish turns, send commands, wait for results, query facts."""
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
-from typing import Literal, Unpack
+from dataclasses import replace
+from typing import Literal, Unpack, overload
 
-from mnemolog.client.arguments import TurnArgs
-from mnemolog.client.base import scoped
-from mnemolog.client.commands import CommandMixin
+from mnemolog.client.base import checked
+from mnemolog.client.commands import ScopeCommandMixin
+from mnemolog.client.fact_commands import FactCommandMixin
+from mnemolog.client.inputs.arguments import TurnArgs
+from mnemolog.client.inputs.checks import Wait, kind_of
+from mnemolog.client.inputs.messages import Messages
+from mnemolog.client.inputs.record_builder import validated_turn
 from mnemolog.client.producer import OutgoingRecord
 from mnemolog.client.queries import QueryMixin
-from mnemolog.client.record_builder import Messages, validated_turn
-from mnemolog.errors import NotConnectedError, WaitTimeoutError
+from mnemolog.client.receipts import TurnReceipt, turn_receipt
+from mnemolog.errors import InvalidTurnError, NotConnectedError, WaitTimeoutError
 from mnemolog.projections.queries.results import WriteResult
 from mnemolog.projections.queries.trace import fact_ids_of_commit
-from mnemolog.projections.queries.turn_status import fact_texts
-from mnemolog.projections.queries.write_result import write_result
+from mnemolog.projections.queries.write_result import fact_texts, write_result
 from mnemolog.schemas.turn import Turn
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TurnReceipt:
-    """A turn that the broker has. It will reach exactly one end; `wait` and `status` tell which."""
-
-    turn_id: str
-    status: Literal["pending"] = "pending"
-
-
-class AsyncMemoryClient(QueryMixin, CommandMixin):
+@checked(InvalidTurnError)
+class AsyncMemoryClient(QueryMixin, FactCommandMixin, ScopeCommandMixin):
     """Memory for an application.
 
     `kafka` (host:port) is needed to publish, `postgres` (URL) to query; each is connected to at its first use. What is
     not given is read from the `MNEMOLOG_` variables, and else from a running `mnemolog up` in this folder.
     `publish_timeout` is the seconds an acknowledgement may take. Use it in `async with`, or call `close`.
 
-    Every method can raise `ServerUnavailableError`; queries raise `QueryError` for arguments that are not valid.
+    Every error is a `MnemologError`. Every method can raise `ServerUnavailableError`, and `InvalidArgumentError` or
+    `UnknownArgumentError` for what it is given; queries raise `QueryError`.
     A query names its scope exactly: an id that is not given finds what was stored without it, "*" finds any that is
     set, "**" any or none.
     `memory.scope(user_id="alice")` is a client that has these ids in every call.
     """
 
-    @scoped
-    async def add(self, messages: Messages, **turn: Unpack[TurnArgs]) -> TurnReceipt:
-        """Publish one turn; returns once the broker has it for good.
+    @overload
+    async def add(self, messages: Messages, *, wait: Literal[False] = ..., **turn: Unpack[TurnArgs]) -> TurnReceipt: ...
+    @overload
+    async def add(self, messages: Messages, *, wait: float, **turn: Unpack[TurnArgs]) -> WriteResult: ...
+    async def add(
+        self, messages: Messages, *, wait: Wait = False, **turn: Unpack[TurnArgs]
+    ) -> TurnReceipt | WriteResult:
+        """Publish one turn; returns once the broker has it for good, or with `wait` once it has ended.
 
-        `messages` is a text of the user or a list of `{role, content, name}`. Further arguments: user_id, agent_id,
-        app_id, run_id, tenant, infer, occurred_at, metadata, turn_id, speaker, valid_until, recalled, overrides
-        (`TurnArgs` says what each means).
+        `messages` is a text of the user, or a list of `{role, content, name}`; messages in OpenAI's form are taken as
+        they are. Further arguments: user_id, agent_id, app_id, run_id, tenant, infer, occurred_at, metadata, turn_id,
+        speaker, valid_until, recalled, overrides (`TurnArgs` says what each means).
+
+        Returns a receipt; with `wait` (True for 30, or seconds) the result. A turn that ended `failed` or `rejected`
+        raises nothing: `success` and `error` of the result say so. Raises `WaitTimeoutError` where there is no end in
+        time: the turn is published and goes on, so wait for it again instead of adding it again.
 
         Raises `InvalidTurnError` before anything is sent, `LimitExceededError` where it is known that the turn would be
         refused for a limit, and `PublishError` when no acknowledgement came in time: publish again with the same
         `turn_id`, a second copy does nothing.
         """
-        built = self._build_turn(messages, turn)
+        built, notes = self._build_turn(messages, turn)
+        if wait:
+            self._connections.read_pool()  # raises before anything is published where nothing says where Postgres is
         with suppress(NotConnectedError):  # nothing says where Postgres is: publishing does without
             await self._connections.limit_precheck.check(self._connections.read_pool(), built, self._now())
         producer = await self._connections.producer()
-        await producer.publish(OutgoingRecord.of(built))
-        return TurnReceipt(turn_id=built.turn_id)
+        delivered = await producer.publish(OutgoingRecord.of(built))
+        receipt = turn_receipt(built, position=delivered.position, notes=notes)
+        return (await self._wait_for_all([receipt], timeout_seconds=wait))[0] if wait else receipt
 
-    async def add_many(self, turns: Iterable[Turn]) -> list[TurnReceipt]:
-        """Publish turns in their order, many at a time; returns once the broker has all of them.
+    @overload
+    async def add_many(self, turns: Iterable[Turn], *, wait: Literal[False] = ...) -> list[TurnReceipt]: ...
+    @overload
+    async def add_many(self, turns: Iterable[Turn], *, wait: float) -> list[WriteResult]: ...
+    async def add_many(self, turns: Iterable[Turn], *, wait: Wait = False) -> list[TurnReceipt] | list[WriteResult]:
+        """Publish turns in their order, many at a time; returns once the broker has all of them, or all have ended.
 
         Raises `InvalidTurnError` for the first invalid turn, before anything is sent, and `PartlyPublishedError` that
         names those which were not acknowledged. Limits are not checked here: a turn over one ends as rejected.
         """
-        limit = self._settings.max_turn_bytes
-        records = [OutgoingRecord.of(validated_turn(turn, max_bytes=limit)) for turn in turns]
+        valid = [validated_turn(turn, max_bytes=self._settings.max_turn_bytes) for turn in _as_turns(turns)]
+        if wait:
+            self._connections.read_pool()
         producer = await self._connections.producer()
-        return [TurnReceipt(turn_id=name) for name in await producer.publish_batch(records)]
+        reports = await producer.publish_batch(map(OutgoingRecord.of, valid))
+        receipts = [turn_receipt(one, position=report.position) for one, report in zip(valid, reports, strict=True)]
+        return await self._wait_for_all(receipts, timeout_seconds=wait) if wait else receipts
 
-    @scoped
     async def dry_run(
         self,
         messages: Messages,
@@ -87,10 +102,10 @@ class AsyncMemoryClient(QueryMixin, CommandMixin):
         not Kafka. Raises `InvalidTurnError`, `WaitTimeoutError` after `timeout` seconds, and what building a model
         raises.
         """
-        built = self._build_turn(messages, turn)
+        built, notes = self._build_turn(messages, turn)
         try:
             async with asyncio.timeout(timeout):
-                return await self._run_dry(built, verbose=verbose)
+                return replace(await self._run_dry(built, verbose=verbose), notes=notes)
         except TimeoutError as error:
             raise WaitTimeoutError(
                 f"the dry run did not finish within {timeout:g} s: are the models and Postgres reachable?"
@@ -106,3 +121,12 @@ class AsyncMemoryClient(QueryMixin, CommandMixin):
         fresh = {fact.fact_id: fact.text for event in commit.events if (fact := event.new_fact) is not None}
         known = await self._query(fact_texts, commit.scope, fact_ids_of_commit(commit))
         return write_result(commit, fresh | known)
+
+
+def _as_turns(given: object) -> Iterator[Turn]:
+    if isinstance(given, str | bytes | Mapping | Turn) or not isinstance(given, Iterable):
+        raise InvalidTurnError(f"turns must be a list of Turn, not {kind_of(given)}")
+    for number, one in enumerate(given):
+        if not isinstance(one, Turn):
+            raise InvalidTurnError(f"turns.{number} must be a Turn, not {kind_of(one)}: or call `add` for each")
+        yield one

@@ -2,7 +2,8 @@
 
 import asyncio
 import copy
-from collections.abc import Awaitable, Callable, Coroutine
+import inspect
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Mapping
 from datetime import UTC, datetime
 from functools import wraps
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypedDict, TypeVar, Unpack
@@ -11,14 +12,16 @@ import uuid_utils
 from psycopg import AsyncConnection
 from psycopg.rows import TupleRow
 
-from mnemolog.client.arguments import BoundArgs, TurnArgs, argument_names, refuse_unknown
 from mnemolog.client.discovery import with_discovered_servers
+from mnemolog.client.inputs.arguments import BoundArgs, TurnArgs, argument_names, refuse_unknown
+from mnemolog.client.inputs.checks import ErrorType, check_text, checks_of
+from mnemolog.client.inputs.messages import Messages, as_messages
+from mnemolog.client.inputs.record_builder import build_turn
 from mnemolog.client.limit_check import LimitPrecheck
 from mnemolog.client.producer import RecordProducer
 from mnemolog.client.query_embedder import QueryEmbedder
 from mnemolog.client.read_pool import ReadPool
-from mnemolog.client.record_builder import Messages, build_turn
-from mnemolog.errors import MnemologError
+from mnemolog.errors import MnemologError, QueryError, UnknownArgumentError
 from mnemolog.projections.queries.scope_filter import WILDCARDS
 from mnemolog.schemas.turn import Turn
 from mnemolog.settings import Settings, load_settings
@@ -28,7 +31,7 @@ if TYPE_CHECKING:
 
 P = ParamSpec("P")
 R = TypeVar("R")
-C = TypeVar("C", bound="ClientBase")
+T = TypeVar("T")
 CLOSED = "this client is closed: make a new one"
 
 
@@ -140,10 +143,16 @@ class ClientBase:
         unsets it. Connections are shared: closing the bound client does nothing, close the one it was made of.
         """
         refuse_unknown(ids, BoundArgs.__annotations__, "scope")
+        for name, value in ids.items():
+            if value is not None:
+                check_text(name, value, QueryError)
         bound = copy.copy(self)
         bound._scope = {**self._scope, **ids}  # noqa: SLF001 - its own class
         bound.is_bound = True
         return bound
+
+    def __repr__(self) -> str:
+        return client_repr(type(self).__name__, self._scope)
 
     async def __aenter__(self) -> Self:
         return self
@@ -165,30 +174,68 @@ class ClientBase:
         async with self._connections.read_pool().connection() as connection:
             return await query(connection, *args, **kwargs)
 
-    def _build_turn(self, messages: Messages, arguments: TurnArgs) -> Turn:
+    def _completed(self, given: Mapping[str, Any], known: Collection[str]) -> dict[str, Any]:
+        """What a call gives, with the ids of a bound client and the tenant where the method takes them."""
+        bound = {name: value for name, value in self._scope.items() if name in known}
+        if bound.get("user_id") in WILDCARDS and "agent_id" not in known:
+            del bound["user_id"]  # where a user only tells turns of one id apart, a wildcard names nobody
+        complete: dict[str, Any] = {**bound, **given}
+        if "tenant" in known:
+            complete["tenant"] = complete.get("tenant") or self._settings.tenant
+        return complete
+
+    def _build_turn(self, messages: Messages, arguments: TurnArgs) -> tuple[Turn, tuple[str, ...]]:
+        """The turn, and notes on what was left out of its messages."""
+        read, notes = as_messages(messages)
         complete: TurnArgs = {
             **arguments,
             "turn_id": arguments.get("turn_id") or self._new_id(),
             "occurred_at": arguments.get("occurred_at") or self._now(),
         }
-        return build_turn(messages, complete, max_bytes=self._settings.max_turn_bytes)
+        return build_turn(read, complete, max_bytes=self._settings.max_turn_bytes), notes
 
 
-def scoped(
-    method: Callable[Concatenate[C, P], Coroutine[Any, Any, R]],
-) -> Callable[Concatenate[C, P], Coroutine[Any, Any, R]]:
-    """Complete each call with the ids of a bound client and the tenant; refuse a wrong keyword."""
-    known = argument_names(method)
+def client_repr(name: str, scope: BoundArgs) -> str:
+    """`MemoryClient(user_id='alice')`: what a client is bound to; never where its servers are."""
+    return f"{name}({', '.join(f'{key}={value!r}' for key, value in scope.items())})"
+
+
+def checked(error: ErrorType) -> Callable[[type[T]], type[T]]:
+    """Make the public methods of a client class check what they are given, and take the ids of a bound client.
+
+    What is wrong raises `error` or `UnknownArgumentError`. It decorates the class, so that the methods keep the types
+    and overloads that they are written with.
+    """
+
+    def decorate(cls: type[T]) -> type[T]:
+        for name, method in list(vars(cls).items()):
+            if not name.startswith("_") and inspect.iscoroutinefunction(method):
+                setattr(cls, name, _checked(method, error))
+        return cls
+
+    return decorate
+
+
+def _checked(method: Callable[..., Coroutine[Any, Any, R]], error: ErrorType) -> Callable[..., Coroutine[Any, Any, R]]:
+    known, checks, signature = argument_names(method), checks_of(method), inspect.signature(method)
+
+    def checked_value(name: str, value: object) -> object:
+        check = checks.get(name)
+        return check(name, value, error) if check else value
 
     @wraps(method)
-    async def call(self: C, /, *args: P.args, **kwargs: P.kwargs) -> R:
+    async def call(self: ClientBase, /, *args: Any, **kwargs: Any) -> R:
         refuse_unknown(kwargs, known, method.__name__)
-        bound = {name: value for name, value in self._scope.items() if name in known}
-        if bound.get("user_id") in WILDCARDS and "agent_id" not in known:
-            del bound["user_id"]  # where a user only tells turns of one id apart, a wildcard names nobody
-        complete: dict[str, Any] = {**bound, **kwargs}
-        complete["tenant"] = complete.get("tenant") or self._settings.tenant
-        return await method(self, *args, **complete)
+        try:
+            given = signature.bind(self, *args, **self._completed(kwargs, known))
+        except TypeError as fault:
+            raise UnknownArgumentError(f"{method.__name__}(): {fault}") from fault
+        for name, value in given.arguments.items():
+            if signature.parameters[name].kind is inspect.Parameter.VAR_KEYWORD:
+                value.update({key: checked_value(key, one) for key, one in value.items()})
+            else:
+                given.arguments[name] = checked_value(name, value)
+        return await method(*given.args, **given.kwargs)
 
     return call
 

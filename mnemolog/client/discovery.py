@@ -1,6 +1,7 @@
 """The discovery file, which a running `mnemolog up` keeps in its data folder so that clients find its servers."""
 
 import os
+import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -71,19 +72,25 @@ def discovery_file(folder: Path, servers: ServerAddresses) -> Iterator[None]:
 
 
 def _read_discovery_file(path: Path) -> ServerAddresses:
-    advice = "start `mnemolog up` here, or set MNEMOLOG_KAFKA and MNEMOLOG_POSTGRES"
+    folder = path.parent.resolve()
+    advice = (
+        f"`mnemolog up --data {folder}` runs one; MNEMOLOG_DATA_DIR names another folder, "
+        "MNEMOLOG_KAFKA and MNEMOLOG_POSTGRES other servers"
+    )
     try:
         found = ServerAddresses.model_validate_json(path.read_bytes())
     except FileNotFoundError as error:
-        raise NotConnectedError(f"no running `mnemolog up` in {path.parent}: {advice}") from error
+        raise NotConnectedError(f"no stack runs over {folder}: {advice}") from error
     except (OSError, ValidationError) as error:
         raise NotConnectedError(f"{path} cannot be read ({error}): {advice}") from error
     if not _is_running(found.pid):
-        raise NotConnectedError(f"the `mnemolog up` of {path.parent} (process {found.pid}) has ended: {advice}")
+        raise NotConnectedError(f"the stack over {folder} (process {found.pid}) has ended: {advice}")
     return found
 
 
 def _is_running(pid: int) -> bool:
+    if sys.platform == "win32":  # where signal 0 is Ctrl-C; the file may be of an `up` in WSL
+        return True
     try:
         os.kill(pid, 0)
     except ProcessLookupError:

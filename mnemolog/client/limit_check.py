@@ -4,10 +4,9 @@ import asyncio
 from datetime import datetime, timedelta
 from typing import Final
 
-import structlog
-
 from mnemolog.client.read_pool import ReadPool
 from mnemolog.errors import LimitExceededError, ServerUnavailableError, SettingsError
+from mnemolog.projections.logs import get_logger
 from mnemolog.projections.stores.limits import find_exhausted_limit, is_received
 from mnemolog.projections.stores.policies import fetch_policies, may_have_limits
 from mnemolog.schemas.policy import EffectivePolicy, LimitHit, exceeded_turn_size
@@ -17,7 +16,7 @@ CHECK_TIMEOUT_SECONDS: Final = 1.0
 CACHE_TTL: Final = timedelta(seconds=1)
 MAX_CACHED_TENANTS: Final = 1000
 
-_log = structlog.get_logger(__name__)
+_log = get_logger(__name__)
 
 
 class LimitPrecheck:

@@ -124,13 +124,13 @@ class RecordProducer:
         finally:
             feeder.cancel()
 
-    async def publish_batch(self, records: Iterable[OutgoingRecord]) -> list[str]:
-        """Send records in their order; their names, once all are acknowledged. Raises `PartlyPublishedError`."""
+    async def publish_batch(self, records: Iterable[OutgoingRecord]) -> list[DeliveryReport]:
+        """Send records in their order; returns once all are acknowledged. Raises `PartlyPublishedError`."""
         reports = [report async for report in self.publish_stream(as_async(records))]
         failed = {report.name: str(report.error) for report in reports if report.error}
         if failed:
             raise PartlyPublishedError([report.name for report in reports if not report.error], failed)
-        return [report.name for report in reports]
+        return reports
 
     async def _enqueue(self, record: OutgoingRecord) -> asyncio.Task[DeliveryReport]:
         """Hand the record to the producer, so that the order is kept; the task waits for the report."""

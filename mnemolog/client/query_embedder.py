@@ -1,25 +1,26 @@
 """The vector of a search query, or the reason why there is none: then the search goes by words alone."""
 
 import asyncio
-import logging
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
+from mnemolog.projections.logs import get_logger
+from mnemolog.projections.queries.results import counted
 from mnemolog.projections.queries.search import Hit, SearchMode
 from mnemolog.schemas.vector import Vector
 from mnemolog.streams.llm.errors import ProviderConfigurationError, ProviderError
 from mnemolog.streams.llm.ports import Embedder
 from mnemolog.streams.settings import StreamsSettings
 
-# Not structlog: in an application that has not set it up it writes to stdout.
-log = logging.getLogger(__name__)
+log = get_logger(__name__)
 EMBEDDING_TIMEOUT_SECONDS: Final = 5.0
 """Seconds that a query waits for its vector; then it searches by words."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchResult:
-    """Hits, best first. `mode` is lexical where the query could not be embedded.
+    """Hits, best first; it can be used as a sequence of them. `mode` is lexical where the query could not be embedded.
 
     `notice` says why, and where there is no hit, why there is none and where facts of the same user or agent are.
     """
@@ -27,6 +28,27 @@ class SearchResult:
     hits: tuple[Hit, ...]
     mode: SearchMode
     notice: str | None = None
+
+    def __iter__(self) -> Iterator[Hit]:
+        return iter(self.hits)
+
+    def __len__(self) -> int:
+        return len(self.hits)
+
+    def __getitem__(self, place: int) -> Hit:
+        return self.hits[place]
+
+    def __repr__(self) -> str:
+        """Each hit in a line; the id of a fact is what `explain` and `delete` take."""
+        found = [
+            f"  {number}. {hit.fact.text}{_mark(hit)} ({hit.fact.fact_id})" for number, hit in enumerate(self, start=1)
+        ]
+        notice = [f"  {self.notice}"] if self.notice else []
+        return "\n".join([f"SearchResult, {self.mode}, {counted(len(found), 'hit')}:", *found, *notice])
+
+
+def _mark(hit: Hit) -> str:
+    return "" if hit.fact.status == "active" else f" [{hit.fact.status}]"
 
 
 class QueryEmbedder:
@@ -64,7 +86,7 @@ class QueryEmbedder:
 
     def _without_vector(self, reason: str) -> tuple[None, str]:
         if not self._warned:
-            log.warning("search_without_vectors: %s", reason)
+            log.warning("search_without_vectors", reason=reason)
             self._warned = True
         return None, f"full-text search only: {reason}"
 

@@ -4,12 +4,12 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from psycopg import AsyncConnection, Error, OperationalError
+from psycopg import AsyncConnection, DataError, Error, InterfaceError, OperationalError
 from psycopg.conninfo import conninfo_to_dict
-from psycopg.errors import QueryCanceled, UndefinedTable
+from psycopg.errors import InsufficientPrivilege, QueryCanceled, UndefinedTable
 from psycopg.rows import TupleRow
 
-from mnemolog.errors import ServerUnavailableError, SettingsError
+from mnemolog.errors import QueryError, ServerUnavailableError, SettingsError
 from mnemolog.projections.db.pools import connection_settings, open_pool, prepare_connection
 
 APPLICATION_NAME = "mnemolog-client"
@@ -44,6 +44,14 @@ class ReadPool:
         except UndefinedTable as error:
             what = f"this database has no Mnemolog tables ({_one_line(error)})"
             raise SettingsError(f"{what}: run `mnemolog migrate` first") from error
+        except InsufficientPrivilege as error:
+            advice = "give the account of MNEMOLOG_POSTGRES these rights"
+            raise SettingsError(f"Postgres refuses this account ({_one_line(error)}): {advice}") from error
+        except DataError as error:
+            raise QueryError(f"Postgres cannot take an argument ({_one_line(error)}): correct it") from error
+        except InterfaceError as error:
+            advice = "on Windows, run AsyncMemoryClient in an asyncio.SelectorEventLoop, or use MemoryClient"
+            raise ServerUnavailableError(f"Postgres cannot be used from here ({_one_line(error)}): {advice}") from error
 
     async def close(self) -> None:
         await self._pool.close()

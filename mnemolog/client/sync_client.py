@@ -2,30 +2,35 @@
 
 import asyncio
 import copy
+import inspect
+import sys
 import threading
 from collections.abc import Callable, Coroutine
 from functools import wraps
-from typing import Any, Concatenate, ParamSpec, Self, TypeVar, Unpack
+from typing import Any, Self, TypeVar, Unpack
 
-from mnemolog.client.arguments import BoundArgs
 from mnemolog.client.async_client import AsyncMemoryClient
 from mnemolog.client.base import CLOSED, ClientOptions
+from mnemolog.client.inputs.arguments import BoundArgs
 from mnemolog.errors import MnemologError
 from mnemolog.settings import Settings
 
-P = ParamSpec("P")
 R = TypeVar("R")
-_AsyncMethod = Callable[Concatenate[AsyncMemoryClient, P], Coroutine[Any, Any, R]]
 
 
-def _blocking(method: _AsyncMethod[P, R]) -> "Callable[Concatenate[MemoryClient, P], R]":
+def _blocking(method: Callable[..., Coroutine[Any, Any, R]]) -> "Callable[..., R]":
     @wraps(method)
-    def call(self: "MemoryClient", /, *args: P.args, **kwargs: P.kwargs) -> R:
+    def call(self: "MemoryClient", /, *args: Any, **kwargs: Any) -> R:
         if self._loop.is_closed():
             raise MnemologError(CLOSED)
         return self._run(method(self._client, *args, **kwargs))
 
     return call
+
+
+def new_event_loop() -> asyncio.AbstractEventLoop:
+    """The loop of a client. Psycopg refuses the one that Windows has by default."""
+    return asyncio.SelectorEventLoop() if sys.platform == "win32" else asyncio.new_event_loop()
 
 
 class MemoryClient:
@@ -36,7 +41,7 @@ class MemoryClient:
 
     def __init__(self, **options: Unpack[ClientOptions]) -> None:
         self._client = AsyncMemoryClient(**options)
-        self._loop = asyncio.new_event_loop()
+        self._loop = new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="mnemolog-client", daemon=True)
         self._thread.start()
 
@@ -50,35 +55,8 @@ class MemoryClient:
         bound._client = self._client.scope(**ids)  # noqa: SLF001 - its own class
         return bound
 
-    add = _blocking(AsyncMemoryClient.add)
-    add_many = _blocking(AsyncMemoryClient.add_many)
-    dry_run = _blocking(AsyncMemoryClient.dry_run)
-    status = _blocking(AsyncMemoryClient.status)
-    wait = _blocking(AsyncMemoryClient.wait)
-    search = _blocking(AsyncMemoryClient.search)
-    facts = _blocking(AsyncMemoryClient.facts)
-    facts_as_of = _blocking(AsyncMemoryClient.facts_as_of)
-    profile = _blocking(AsyncMemoryClient.profile)
-    history = _blocking(AsyncMemoryClient.history)
-    explain = _blocking(AsyncMemoryClient.explain)
-    why_not = _blocking(AsyncMemoryClient.why_not)
-    pending = _blocking(AsyncMemoryClient.pending)
-    unresolved = _blocking(AsyncMemoryClient.unresolved)
-    diff = _blocking(AsyncMemoryClient.diff)
-
-    update = _blocking(AsyncMemoryClient.update)
-    batch_update = _blocking(AsyncMemoryClient.batch_update)
-    delete = _blocking(AsyncMemoryClient.delete)
-    batch_delete = _blocking(AsyncMemoryClient.batch_delete)
-    delete_all = _blocking(AsyncMemoryClient.delete_all)
-    confirm = _blocking(AsyncMemoryClient.confirm)
-    reject = _blocking(AsyncMemoryClient.reject)
-    correct = _blocking(AsyncMemoryClient.correct)
-    resolve = _blocking(AsyncMemoryClient.resolve)
-    undo = _blocking(AsyncMemoryClient.undo)
-    set_policy = _blocking(AsyncMemoryClient.set_policy)
-    policies = _blocking(AsyncMemoryClient.policies)
-    quality = _blocking(AsyncMemoryClient.quality)
+    def __repr__(self) -> str:
+        return repr(self._client).removeprefix("Async")
 
     def close(self) -> None:
         """Send what is still queued, disconnect and end the thread; does nothing on what `scope` gives."""
@@ -97,3 +75,9 @@ class MemoryClient:
 
     def _run(self, coroutine: Coroutine[Any, Any, R]) -> R:
         return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result()
+
+
+# Their types and docstrings are in the stub beside this file (`make generate`).
+for _name, _method in inspect.getmembers(AsyncMemoryClient, inspect.iscoroutinefunction):
+    if not _name.startswith("_") and _name not in vars(MemoryClient):
+        setattr(MemoryClient, _name, _blocking(_method))

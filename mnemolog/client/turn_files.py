@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 from typing import IO, Final
 
 from mnemolog.client.async_client import AsyncMemoryClient
+from mnemolog.client.inputs.record_builder import read_turn
 from mnemolog.client.producer import DeliveryReport, OutgoingRecord, RecordProducer
-from mnemolog.client.record_builder import read_turn
+from mnemolog.client.receipts import TurnReceipt, message_hash
 from mnemolog.errors import InvalidTurnError
 from mnemolog.projections.queries.results import WriteResult
 from mnemolog.schemas.admission import Refusal, parse_turn, source_kind
@@ -29,11 +30,23 @@ class PublishedRecord:
     position: str
     tenant: str | None = None
     user_id: str | None = None
+    content_hash: str | None = None
+    """Of the messages of a turn; None where the record is no turn."""
+
+    @property
+    def receipt(self) -> TurnReceipt | str:
+        """What `wait` takes: of a turn its receipt, so that the end of another turn of its id is told apart."""
+        if self.content_hash is None:
+            return self.turn_id
+        return TurnReceipt(turn_id=self.turn_id, position=self.position, content_hash=self.content_hash)
 
 
 @dataclass(slots=True, kw_only=True)
 class PublishReport:
-    """What became of the lines; the faults by line number."""
+    """What became of the lines: the faults by line number, and by turn id what failed or was rejected, and why.
+
+    `taken` are turns whose id had been published before with other messages: the first one counts, these did nothing.
+    """
 
     read: int = 0
     acknowledged: int = 0
@@ -41,10 +54,13 @@ class PublishReport:
     unacknowledged: dict[int, str] = field(default_factory=dict)
     ends: Counter[str] = field(default_factory=Counter)
     unfinished: list[str] = field(default_factory=list)
+    unsuccessful: dict[str, str] = field(default_factory=dict)
+    taken: list[str] = field(default_factory=list)
 
     @property
     def complete(self) -> bool:
-        return not (self.refused or self.unacknowledged or self.unfinished)
+        """Whether every line was sent, and every end that was waited for is a success."""
+        return not (self.refused or self.unacknowledged or self.unfinished or self.unsuccessful or self.taken)
 
 
 class TurnFilePublisher:
@@ -81,12 +97,20 @@ class TurnFilePublisher:
             except TimeoutError:
                 self.report.unfinished.append(record.turn_id)
             else:
-                self.report.ends[result.status] += 1
-            self._progress("finished", self.report.ends.total(), len(records))
+                self._count_end(record, result)
+            self._progress("finished", self.report.ends.total() + len(self.report.taken), len(records))
 
         async with AsyncMemoryClient.from_settings(self._settings) as client, asyncio.TaskGroup() as group:
             for record in records:
                 group.create_task(one(client, record))
+
+    def _count_end(self, record: PublishedRecord, result: WriteResult) -> None:
+        if result.reused:
+            self.report.taken.append(record.turn_id)
+            return
+        self.report.ends[result.status] += 1
+        if not result.success:
+            self.report.unsuccessful[record.turn_id] = result.error or result.status
 
     async def _records(self, stream: IO[bytes]) -> AsyncIterator[OutgoingRecord]:
         async for number, content in _lines(stream):
@@ -120,6 +144,7 @@ class TurnFilePublisher:
             position=delivery.position,
             tenant=judged.scope.tenant if judged.scope else None,
             user_id=judged.scope.user_id if judged.scope else None,
+            content_hash=None if isinstance(judged, Refusal) else message_hash(judged.messages),
         )
 
 
@@ -128,7 +153,7 @@ async def _end_of_record(client: AsyncMemoryClient, record: PublishedRecord, sec
     attempt = 1
     while True:
         result = await client.wait(
-            record.turn_id, timeout=seconds, user_id=record.user_id, tenant=record.tenant, attempt=attempt
+            record.receipt, timeout=seconds, user_id=record.user_id, tenant=record.tenant, attempt=attempt
         )
         may_follow = result.status == "failed" or result.limit is not None
         if not (may_follow and _precedes(result.position, record.position)):

@@ -5,8 +5,10 @@ from __future__ import annotations
 from datetime import datetime
 from pathlib import Path
 
+from mnemolog.schemas.errors import MnemologError
 
-class EmbeddedError(Exception):
+
+class EmbeddedError(MnemologError):
     """Base of every error of the embedded stack."""
 
 

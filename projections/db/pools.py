@@ -6,7 +6,6 @@ from collections.abc import Awaitable, Callable
 from typing import Any, Final, TypeVar
 
 import psycopg
-import structlog
 from psycopg import AsyncConnection
 from psycopg.conninfo import conninfo_to_dict
 from psycopg.rows import TupleRow
@@ -14,6 +13,7 @@ from psycopg_pool import AsyncConnectionPool, PoolClosed
 
 from mnemolog.projections import metrics
 from mnemolog.projections.db.halfvec import register_halfvec
+from mnemolog.projections.logs import get_logger
 from mnemolog.projections.retry import growing_delay, retry_while
 
 T = TypeVar("T")
@@ -29,7 +29,7 @@ FIRST_DELAY_SECONDS: Final = 0.05
 MAX_DELAY_SECONDS: Final = 5.0
 _PROGRAM_LIMIT_CLASS: Final = "54"  # class of SQLSTATE: this very statement is too large or too complex
 
-log = structlog.get_logger(__name__)
+log = get_logger(__name__)
 
 
 def open_pool(

@@ -125,6 +125,13 @@ class Diff:
         changes = [(kind, change) for kind in CHANGE_KINDS for change in getattr(self, kind)]
         return sorted(changes, key=lambda change: change[1].at)
 
+    def __repr__(self) -> str:
+        """The interval, and the changes in the order of time, a line for each."""
+        lines = [f"Diff ({self.axis}) from {self.since.isoformat()} to {self.until.isoformat()}:"]
+        for kind, one in self.in_order:
+            lines.append(f"  {kind}: {one.text or ', '.join(old.text for old in one.old)}")
+        return "\n".join(lines) if len(lines) > 1 else f"{lines[0]} no change"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _TurningPoint:

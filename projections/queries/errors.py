@@ -1,12 +1,18 @@
 """Errors of queries, each of which says what to do, and the checks that raise them."""
 
+from collections.abc import Sequence
 from datetime import datetime
+from typing import Final
 from uuid import UUID
 
 from mnemolog.projections.errors import ProjectionError
+from mnemolog.schemas.errors import InvalidArgumentError
+from mnemolog.schemas.scope import Scope
+
+_SHOWN_CANDIDATES: Final = 5
 
 
-class QueryError(ProjectionError, ValueError):
+class QueryError(InvalidArgumentError, ProjectionError):
     """The arguments of a query are not valid."""
 
 
@@ -34,13 +40,57 @@ class AmbiguousTurnError(QueryError):
         self.owners = owners
 
 
-class UnknownFactError(ProjectionError, LookupError):
-    """No such fact is in this tenant."""
+class AmbiguousIdError(QueryError):
+    """Several ids begin so; `candidates` are some of them, each with what it stands for."""
 
-    def __init__(self, tenant: str, fact_id: UUID) -> None:
-        super().__init__(f"fact {fact_id} is not known in tenant {tenant!r}: check the id and the tenant")
+    def __init__(self, kind: str, given: str, candidates: Sequence[tuple[str, str]]) -> None:
+        named = ", ".join(f"{one} ({text:.40})" for one, text in candidates[:_SHOWN_CANDIDATES])
+        more = ", ..." if len(candidates) > _SHOWN_CANDIDATES else ""
+        super().__init__(
+            f"several {kind} ids begin with {given!r}: give more characters of the one meant: {named}{more}"
+        )
+        self.given = given
+        self.candidates = tuple(candidates)
+
+
+class UnknownFactError(ProjectionError, LookupError):
+    """No such fact is in this tenant, or not in the scope that was named; then `scope` is the one that it is in."""
+
+    def __init__(self, tenant: str, fact_id: UUID | str, *, within: str = "", scope: Scope | None = None) -> None:
+        if scope is None:
+            super().__init__(f"fact {fact_id} is not known in tenant {tenant!r}: check the id and the tenant")
+        else:
+            super().__init__(f"fact {fact_id} is not of {within}, but of {scope_in_words(scope)}: check whose is meant")
         self.tenant = tenant
         self.fact_id = fact_id
+        self.scope = scope
+
+
+class UnknownEventError(ProjectionError, LookupError):
+    """No such event is in this tenant and scope."""
+
+    def __init__(self, tenant: str, event_id: UUID | str) -> None:
+        super().__init__(
+            f"event {event_id} is not known in tenant {tenant!r} and this scope: check the id; "
+            "`history` and `explain` of a fact list its events"
+        )
+        self.tenant = tenant
+        self.event_id = event_id
+
+
+def scope_in_words(scope: Scope) -> str:
+    """The ids that a scope sets, but for the tenant: "user_id 'alice', agent_id 'bot'"."""
+    return ", ".join(f"{name} {value!r}" for name, value in scope.columns.items() if value and name != "tenant")
+
+
+def check_id_text(**ids: object) -> None:
+    """Raise `QueryError` for an id that no stored one can be: not text, empty, with U+0000 or a lone surrogate."""
+    for name, value in ids.items():
+        if not isinstance(value, str):
+            raise QueryError(f"{name} must be text, not {type(value).__name__}")
+        if not value.strip() or "\x00" in value:
+            raise QueryError(f"{name} is empty or holds U+0000, which no stored id does")
+        check_unicode(value)
 
 
 def check_unicode(text: str) -> None:

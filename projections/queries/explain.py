@@ -14,7 +14,7 @@ from mnemolog.projections.queries.fact_rows import read_query
 from mnemolog.projections.queries.history import FactEvent, FactRelation, fact_events
 from mnemolog.projections.queries.results import Fact
 from mnemolog.projections.queries.trace import TracedDecision, fact_ids_of_event, traced_decision
-from mnemolog.projections.queries.turn_status import fact_texts
+from mnemolog.projections.queries.write_result import fact_texts
 from mnemolog.projections.sql import queries
 from mnemolog.schemas.commit import Commit
 from mnemolog.schemas.facts import NewFact
@@ -65,6 +65,9 @@ class Explanation:
     later: list[FactEvent]
     relations: list[FactRelation]
     words: list[str] = field(default_factory=list)
+
+    def __repr__(self) -> str:
+        return "\n".join([repr(self.fact), *self.words])
 
 
 async def explain(conn: AsyncConnection[TupleRow], tenant: str, fact_id: UUID) -> tuple[Explanation, dict[UUID, str]]:

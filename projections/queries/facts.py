@@ -4,12 +4,13 @@ from collections.abc import Mapping
 from datetime import datetime
 from operator import itemgetter
 from typing import Any, Final
+from uuid import UUID
 
 from psycopg import AsyncConnection
 from psycopg.rows import TupleRow
 
 from mnemolog.projections.db.fetch import fetch_rows
-from mnemolog.projections.queries.errors import QueryError, check_zones
+from mnemolog.projections.queries.errors import QueryError, UnknownFactError, check_zones
 from mnemolog.projections.queries.fact_rows import fetch_bounded_rows, read_query
 from mnemolog.projections.queries.results import Fact, Profile
 from mnemolog.projections.queries.scope_filter import ScopeFilter
@@ -40,6 +41,14 @@ async def facts(
     """
     query = read_query("facts", "all_versions" if all_versions else "current_facts", at="%(at)s")
     return await fetch_bounded_rows(conn, Fact, query, {**scope.parameters, "at": at})
+
+
+async def fact(conn: AsyncConnection[TupleRow], tenant: str, fact_id: UUID) -> Fact:
+    """One fact, whatever its status. Raises `UnknownFactError`."""
+    found = await fetch_rows(conn, Fact, read_query("explain", "fact"), {"tenant": tenant, "fact_id": fact_id})
+    if not found:
+        raise UnknownFactError(tenant, fact_id)
+    return found[0]
 
 
 async def facts_as_of(

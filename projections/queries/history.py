@@ -11,7 +11,7 @@ from psycopg.rows import TupleRow
 from mnemolog.projections.db.fetch import fetch_rows
 from mnemolog.projections.queries.errors import UnknownFactError
 from mnemolog.projections.queries.fact_rows import read_query
-from mnemolog.projections.queries.results import Fact
+from mnemolog.projections.queries.results import Fact, counted
 from mnemolog.projections.sql import queries
 
 
@@ -59,6 +59,14 @@ class History:
     versions: list[Fact]
     events: list[FactEvent]
     relations: list[FactRelation]
+
+    def __repr__(self) -> str:
+        """The versions, and the events by name with their reasons, a line for each."""
+        versions = [f"  {one.status}: {one.text} ({one.fact_id})" for one in self.versions]
+        events = [f"  {one.decided_at:%Y-%m-%d %H:%M %Z} {one.event}: {one.reason}" for one in self.events]
+        return "\n".join(
+            [f"History, {counted(len(versions), 'version')}:", *versions, f"{counted(len(events), 'event')}:", *events]
+        )
 
 
 async def history(conn: AsyncConnection[TupleRow], tenant: str, fact_id: UUID) -> History:

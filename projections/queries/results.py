@@ -1,8 +1,8 @@
 """Answers of queries: frozen values, ready to be written as JSON."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from datetime import datetime
-from typing import Any, Literal
+from typing import Any, Final, Literal
 from uuid import UUID
 
 from mnemolog.projections.queries.trace import Trace
@@ -11,7 +11,24 @@ from mnemolog.schemas.envelopes import Outcome
 from mnemolog.schemas.policy import LimitHit
 from mnemolog.schemas.scope import SCOPE_FIELDS, Scope
 
+_SAYS_NOTHING: Final = (None, False, (), "")
 Status = Literal["pending"] | Outcome
+
+
+def brief_repr(value: object, *names: str) -> str:
+    """A representation for people: these fields, as far as they say anything, in the form of the constructor."""
+    shown = ((name, getattr(value, name)) for name in names)
+    told = ", ".join(f"{name}={_brief(one)}" for name, one in shown if one not in _SAYS_NOTHING and one != 1)
+    return f"{type(value).__name__}({told})"
+
+
+def counted(number: int, noun: str, plural: str = "") -> str:
+    """A number with its noun, in the singular or the plural."""
+    return f"{number} {noun if number == 1 else plural or f'{noun}s'}"
+
+
+def _brief(value: object) -> str:
+    return repr(str(value)) if isinstance(value, UUID | datetime) else repr(value)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,6 +78,9 @@ class Fact:
     metadata: dict[str, Any]
     begins_later: bool = False
 
+    def __repr__(self) -> str:
+        return brief_repr(self, "text", "key", "value", "status", "unresolved", "user_id", "fact_id")
+
     @property
     def scope(self) -> Scope:
         """The scope that it lives in."""
@@ -89,6 +109,15 @@ class Profile:
     recent_changes: list[dict[str, Any]] = field(default_factory=list)
     updated_at: datetime | None = None
 
+    def __repr__(self) -> str:
+        """Each section with its texts, a line for each."""
+        found = [(one.name, getattr(self, one.name)) for one in fields(self)]
+        sections = [(name, entries) for name, entries in found if isinstance(entries, list) and entries]
+        lines = [f"Profile, {counted(sum(len(entries) for _, entries in sections), 'entry', 'entries')}:"]
+        for name, entries in sections:
+            lines += [f"{name}:", *(f"  {entry.get('text')}" for entry in entries)]
+        return "\n".join(lines) if sections else "Profile, empty"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EventResult:
@@ -106,6 +135,9 @@ class EventResult:
     action: str | None = None
     unresolved: bool = False
     needs_human: bool = False
+
+    def __repr__(self) -> str:
+        return brief_repr(self, "event", "text", "action", "unresolved", "needs_human", "fact_id")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -144,7 +176,8 @@ class WriteResult:
     statements that a model had to weigh against known facts. `duration_ms` is from the broker's acknowledgement to
     the decision, `milliseconds` the work of each stage, `stages` all costs of each. `attempt` counts the ends of a
     turn that was published again; `position` is the topic/partition/offset of the record that
-    came to this one. `trace` is there on request.
+    came to this one. `trace` is there on request. `reused` says that another turn had the id before: that first one
+    counts, and this is its result. `notes` are for people: what else is to be known.
     """
 
     turn_id: str
@@ -172,3 +205,10 @@ class WriteResult:
     duration_ms: float | None = None
     stages: tuple[StageCost, ...] = ()
     trace: Trace | None = None
+    tenant: str | None = None
+    user_id: str | None = None
+    reused: bool = False
+    notes: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        return brief_repr(self, "turn_id", "status", "order", "error", "attempt", "memories", "reused", "notes")

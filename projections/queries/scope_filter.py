@@ -52,6 +52,12 @@ class ScopeFilter:
         return WILDCARDS.isdisjoint(self.parameters.values())
 
     @property
+    def named(self) -> str:
+        """The ids that are named, in words, but for the tenant and wildcards."""
+        values = ((name, getattr(self, name)) for name in SCOPE_FIELDS if name != "tenant")
+        return ", ".join(f"{name} {value!r}" for name, value in values if value and value not in WILDCARDS)
+
+    @property
     def parameters(self) -> dict[str, str]:
         """The parameters of a query: wildcards as they are, the empty string for 'not set'."""
         return {name: getattr(self, name) or "" for name in SCOPE_FIELDS}

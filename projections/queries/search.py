@@ -49,6 +49,10 @@ class Hit:
     fact: Fact
     score: Score
 
+    def __repr__(self) -> str:
+        near = "" if self.score.similarity is None else f", similarity={self.score.similarity:.2f}"
+        return f"Hit({self.fact.text!r}, status={self.fact.status!r}{near}, fact_id='{self.fact.fact_id}')"
+
 
 async def search(
     conn: AsyncConnection[TupleRow],
@@ -68,10 +72,7 @@ async def search(
     lexical, which each score says. Any text is taken as plain words; of more than 10 000 characters the first ones
     count. Raises `QueryError` for a text without any character, a limit outside 1..100 or a floor outside 0..1.
     """
-    if not 1 <= limit <= MAX_LIMIT:
-        raise QueryError(f"limit is {limit}: choose 1 to {MAX_LIMIT}")
-    if not 0 <= floor <= 1:
-        raise QueryError(f"threshold is {floor}: choose 0 (no threshold) to 1, a cosine similarity")
+    check_query(text, limit, floor)
     parameters = {
         **scope.parameters,
         "text": _storable_query(text),
@@ -116,6 +117,15 @@ async def count_facts(conn: AsyncConnection[TupleRow], scope: ScopeFilter, *, at
         beside=sum(facts for ids, facts in found if ids),
         ids=tuple(name for name in left_out if any(name in ids for ids, _ in found)),
     )
+
+
+def check_query(text: str, limit: int, floor: float = 0) -> None:
+    """Raise `QueryError` for a text without any character, a limit outside 1..100 or a floor outside 0..1."""
+    if not 1 <= limit <= MAX_LIMIT:
+        raise QueryError(f"limit is {limit}: choose 1 to {MAX_LIMIT}")
+    if not 0 <= floor <= 1:
+        raise QueryError(f"threshold is {floor}: choose 0 (no threshold) to 1, a cosine similarity")
+    _storable_query(text)
 
 
 def _storable_query(text: str) -> str:

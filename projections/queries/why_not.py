@@ -9,8 +9,7 @@ from psycopg import AsyncConnection
 from psycopg.rows import TupleRow
 
 from mnemolog.projections.queries.trace import FactTexts, fact_ids_of_commit
-from mnemolog.projections.queries.turn_status import fact_texts, last_commit
-from mnemolog.projections.queries.write_result import end_detail
+from mnemolog.projections.queries.write_result import end_detail, fact_texts, last_commit
 from mnemolog.schemas.commit import Commit
 from mnemolog.schemas.events import FactPending, MemoryEvent
 from mnemolog.schemas.provenance import DropReason

@@ -1,12 +1,17 @@
-"""The result of a write, read from its commit."""
+"""How a turn or a command ended and what it did, read from its last commit."""
 
 from collections.abc import Iterable, Sequence
 from itertools import chain
-from typing import Final
+from typing import Any, Final
 from uuid import UUID
 
+from psycopg import AsyncConnection
+from psycopg.rows import TupleRow
+
+from mnemolog.projections.queries.errors import AmbiguousTurnError, QueryError, UnknownTurnError, check_unicode
 from mnemolog.projections.queries.results import EventResult, StageCost, Tokens, WriteResult
-from mnemolog.projections.queries.trace import FactTexts, build_trace
+from mnemolog.projections.queries.trace import FactTexts, build_trace, fact_ids_of_commit
+from mnemolog.projections.sql import queries
 from mnemolog.schemas.commit import Commit
 from mnemolog.schemas.events import (
     ConflictResolved,
@@ -20,9 +25,61 @@ from mnemolog.schemas.events import (
     PendingRejected,
 )
 from mnemolog.schemas.provenance import Step
+from mnemolog.schemas.scope import Scope
 
 _CONFLICT_DECIDERS: Final = ("model", "fallback")
 _SUCCESS_OUTCOMES: Final = ("facts", "no_facts", "done")
+
+
+async def turn_status(
+    conn: AsyncConnection[TupleRow], tenant: str, turn_id: str, user_id: str | None = None, *, verbose: bool = False
+) -> WriteResult:
+    """How a turn or a command ended, or that it is pending; `verbose` adds its trace.
+
+    Of a turn that was published again the last end counts. A record that was not a valid turn is found by its
+    position, topic/partition/offset. Raises `UnknownTurnError` where neither journal nor log has the turn,
+    `AmbiguousTurnError` where several owners of the tenant have one.
+    """
+    commit = await last_commit(conn, tenant, turn_id, user_id)
+    if commit is None:
+        return WriteResult(turn_id=turn_id, status="pending")
+    return write_result(commit, await fact_texts(conn, commit.scope, fact_ids_of_commit(commit)) if verbose else None)
+
+
+async def last_commit(
+    conn: AsyncConnection[TupleRow], tenant: str, turn_id: str, user_id: str | None = None
+) -> Commit | None:
+    """The last commit of a turn or a command; None while it has none. Raises as `turn_status` does."""
+    for given in (tenant, turn_id, user_id or ""):
+        check_unicode(given)
+    if "\x00" in tenant + turn_id:
+        raise QueryError("an id holds U+0000, which no stored id can")
+    parameters = {"tenant": tenant, "turn_id": turn_id, "user_id": user_id}
+    ends = await (await conn.execute(queries("facts")["turn"], parameters)).fetchall()
+    match ends:
+        case []:
+            raise UnknownTurnError(tenant, turn_id)
+        case [(_, record)]:
+            return None if record is None else Commit.from_bytes(record)
+        case _:
+            raise AmbiguousTurnError(turn_id, [owner for owner, _ in ends])
+
+
+async def first_messages(
+    conn: AsyncConnection[TupleRow], tenant: str, turn_id: str, user_id: str | None = None
+) -> list[dict[str, Any]] | None:
+    """The messages of the first turn that had this id, from the journal; None where it does not have exactly one."""
+    parameters = {"tenant": tenant, "turn_id": turn_id, "user_id": user_id}
+    found = await (await conn.execute(queries("journal")["first_messages"], parameters)).fetchall()
+    return found[0][0] if len(found) == 1 else None
+
+
+async def fact_texts(conn: AsyncConnection[TupleRow], scope: Scope | None, fact_ids: Iterable[UUID]) -> dict[UUID, str]:
+    """What these facts say, as far as they are of exactly `scope`."""
+    if scope is None:
+        return {}
+    named = {**scope.columns, "fact_ids": list(fact_ids)}
+    return dict(await (await conn.execute(queries("facts")["texts"], named)).fetchall())
 
 
 def write_result(commit: Commit, texts: FactTexts | None = None) -> WriteResult:
@@ -57,6 +114,8 @@ def write_result(commit: Commit, texts: FactTexts | None = None) -> WriteResult:
         duration_ms=(commit.decided_at - commit.published_at).total_seconds() * 1000,
         stages=stages,
         trace=None if texts is None else build_trace(commit, texts),
+        tenant=commit.scope.tenant if commit.scope else None,
+        user_id=commit.scope.user_id if commit.scope else None,
     )
 
 

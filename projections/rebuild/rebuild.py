@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from time import perf_counter
 from typing import Final
 
-import structlog
 from psycopg import AsyncConnection, IsolationLevel
 
 from mnemolog.projections.db.pools import LIVE_SCHEMA, connection_settings, prepare_connection
+from mnemolog.projections.logs import get_logger
 from mnemolog.projections.rebuild.digest import TableComparison, compare_schemas
 from mnemolog.projections.rebuild.errors import SwapRefusedError
 from mnemolog.projections.rebuild.log_source import LogSource
@@ -32,7 +32,7 @@ from mnemolog.projections.write.row_writer import Connection, refresh_all_profil
 MAX_CATCH_UPS: Final = 20
 """Live commits go on meanwhile: so often they are caught up with before the projectors are paused for the rest."""
 
-log = structlog.get_logger(__name__)
+log = get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -30,3 +30,13 @@ FROM unnest(
 )
 ORDER BY owner, source_id, topic, partition, log_offset
 ON CONFLICT (owner, source_id) DO NOTHING;
+
+-- name: first_messages
+-- What was said in the first turn of an id, one row per owner.
+SELECT journal.body -> 'messages' AS messages
+FROM turn_journal AS journal
+WHERE
+    journal.tenant = %(tenant)s
+    AND journal.source_id = %(turn_id)s
+    AND (%(user_id)s::text IS NULL OR journal.user_id = %(user_id)s)
+    AND journal.body IS NOT NULL;

@@ -7,7 +7,6 @@ from time import perf_counter
 from typing import Final
 
 import psycopg
-import structlog
 from psycopg import AsyncCursor
 from psycopg.rows import TupleRow
 
@@ -15,6 +14,7 @@ from mnemolog.projections import metrics
 from mnemolog.projections.db.pools import Pool
 from mnemolog.projections.db.store import Store
 from mnemolog.projections.errors import LogChangedError, LogGapError, ProjectionError
+from mnemolog.projections.logs import get_logger
 from mnemolog.projections.sql import queries
 from mnemolog.projections.write.change_counts import count_changes
 from mnemolog.projections.write.fold import fold, reject_record
@@ -42,7 +42,7 @@ UNSTORABLE_ERRORS: Final = (
 MAX_UNSTORABLE_IN_A_ROW: Final = 20
 
 _SQL: Final = queries("projector")
-log = structlog.get_logger(__name__)
+log = get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import faust
-import structlog
 from faust.exceptions import ConsumerNotStarted, NotReady, ProducerSendError
 from faust.types import TP
 
+from mnemolog.projections.logs import get_logger
 from mnemolog.streams import metrics
 from mnemolog.streams.errors import ProducerDead
 from mnemolog.streams.kafka.faust_patches import PatchedTransport
@@ -24,7 +24,7 @@ from mnemolog.streams.kafka.sender import Sender
 from mnemolog.streams.kafka.topics import Headers, Topic, group_id, max_record_bytes, topic_name
 from mnemolog.streams.kafka.window import Delivery, Window
 
-log = structlog.get_logger(__name__)
+log = get_logger(__name__)
 
 COMMIT_SECONDS = 5.0
 BUFFERED_RECORDS = 4096

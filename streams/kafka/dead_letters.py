@@ -5,15 +5,14 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final
 
-import structlog
-
+from mnemolog.projections.logs import get_logger
 from mnemolog.streams import metrics
 from mnemolog.streams.errors import RecordTooLarge
 from mnemolog.streams.kafka.record import KafkaRecord
 from mnemolog.streams.kafka.sender import Sender
 from mnemolog.streams.kafka.topics import DEAD_LETTERS, topic_name
 
-log = structlog.get_logger(__name__)
+log = get_logger(__name__)
 
 DETAIL_CHARACTERS: Final = 2000
 # What is left of a value that does not fit beside its headers.

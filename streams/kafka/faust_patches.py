@@ -4,15 +4,15 @@ import asyncio
 from collections.abc import Collection, Mapping
 from typing import Any, ClassVar, Final
 
-import structlog
 from aiokafka import AIOKafkaConsumer  # type: ignore[import-untyped] # aiokafka ships no types
 from faust.transport.drivers import aiokafka as driver
 from faust.types import TP
 
+from mnemolog.projections.logs import get_logger
 from mnemolog.streams.kafka.offset_fetch import raise_fetch_errors
 from mnemolog.streams.kafka.record import StartOffsetLookup
 
-log = structlog.get_logger(__name__)
+log = get_logger(__name__)
 
 METADATA_BACKOFF_SECONDS: Final = 0.25
 

@@ -2,16 +2,16 @@
 
 from typing import Any, Final
 
-import structlog
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition  # type: ignore[import-untyped] # ships no types
 from aiokafka.errors import KafkaError  # type: ignore[import-untyped] # as above
 
+from mnemolog.projections.logs import get_logger
 from mnemolog.streams.errors import StartRefused, UnreadCommands
 from mnemolog.streams.kafka.admin import connected_admin, partition_counts
 from mnemolog.streams.kafka.offset_fetch import raise_fetch_errors
 from mnemolog.streams.kafka.topics import CONVERSATION_TURNS, Headers, group_id, topic_name
 
-log = structlog.get_logger(__name__)
+log = get_logger(__name__)
 
 OLD_TOPIC: Final = "memory_commands"
 POLL_MILLISECONDS: Final = 1000

@@ -5,7 +5,6 @@ import random
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Final, Protocol
 
-import structlog
 from aiokafka.errors import (  # type: ignore[import-untyped] # aiokafka ships no types
     KafkaError,
     KafkaTimeoutError,
@@ -13,13 +12,14 @@ from aiokafka.errors import (  # type: ignore[import-untyped] # aiokafka ships n
     RecordTooLargeError,
 )
 
+from mnemolog.projections.logs import get_logger
 from mnemolog.projections.retry import growing_delay, retry_while
 from mnemolog.streams import metrics
 from mnemolog.streams.errors import ProducerDead, RecordTooLarge
 from mnemolog.streams.kafka.record import RecordMetadata
 from mnemolog.streams.kafka.topics import Headers
 
-log = structlog.get_logger(__name__)
+log = get_logger(__name__)
 
 # What Kafka adds to key, value and headers: batch header 61 bytes, record header at most 40, and per header a few.
 OVERHEAD_BYTES: Final = 512

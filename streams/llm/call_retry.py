@@ -11,14 +11,13 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Literal, TypeVar
 
-import structlog
-
+from mnemolog.projections.logs import get_logger
 from mnemolog.projections.retry import growing_delay
 from mnemolog.streams.llm.errors import PromptRefusedError
 
 T = TypeVar("T")
 FailureKind = Literal["unavailable", "suspect", "faulty", "refused"]
-_log = structlog.get_logger(__name__)
+_log = get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,10 +1,11 @@
 """Errors of models, grouped by what the stage does about them."""
 
+from mnemolog.schemas.errors import MnemologError
 from mnemolog.streams.errors import StreamsError
 from mnemolog.streams.llm.ports import TimedReply
 
 
-class ProviderError(Exception):
+class ProviderError(MnemologError):
     """Base of the providers' errors."""
 
 

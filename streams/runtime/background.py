@@ -5,7 +5,6 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Final
 
-import structlog
 from aiokafka import AIOKafkaProducer  # type: ignore[import-untyped] # aiokafka ships no types
 from aiokafka.errors import KafkaError  # type: ignore[import-untyped] # as above
 from aiokafka.partitioner import murmur2  # type: ignore[import-untyped] # as above
@@ -14,6 +13,7 @@ from psycopg_pool import PoolTimeout
 
 from mnemolog.projections import metrics as table_metrics
 from mnemolog.projections.db.pools import Pool
+from mnemolog.projections.logs import get_logger
 from mnemolog.projections.queries.quality import decision_quality
 from mnemolog.projections.rebuild.errors import LogUnreadableError
 from mnemolog.projections.stores.replies import ReplyStore
@@ -36,7 +36,7 @@ LAG_SECONDS: Final = 5.0
 QUALITY_SECONDS: Final = 30.0
 QUALITY_PERIOD: Final = timedelta(days=30)
 
-log = structlog.get_logger(__name__)
+log = get_logger(__name__)
 
 
 async def run_expiry_timer(

@@ -6,8 +6,7 @@ A similarity of one embedding model means nothing for another, so each known mod
 from functools import cache
 from typing import Final
 
-import structlog
-
+from mnemolog.projections.logs import get_logger
 from mnemolog.projections.stores.policies import PolicyStore
 from mnemolog.schemas.base import Fraction
 from mnemolog.schemas.policy import EffectivePolicy, StoredPolicies
@@ -16,7 +15,7 @@ from mnemolog.schemas.scope import Scope
 from mnemolog.schemas.turn import Overrides
 from mnemolog.streams.settings import StreamsSettings, default_rules
 
-_log = structlog.get_logger(__name__)
+_log = get_logger(__name__)
 
 
 class ThresholdDefaults(Thresholds):

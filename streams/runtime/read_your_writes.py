@@ -10,11 +10,10 @@ from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from itertools import count
 from typing import Any, Final
 
-import structlog
-
+from mnemolog.projections.logs import get_logger
 from mnemolog.projections.retry import growing_delay
 
-log = structlog.get_logger(__name__)
+log = get_logger(__name__)
 
 MAX_REMEMBERED_OWNERS: Final = 100_000
 MIN_DELAY_SECONDS: Final = 0.1

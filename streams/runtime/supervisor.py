@@ -6,15 +6,15 @@ from collections.abc import Awaitable, Callable, MutableMapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-import structlog
 from faust.contrib.asgi import bind_to_running_loop
 
+from mnemolog.projections.logs import get_logger
 from mnemolog.projections.retry import growing_delay
 from mnemolog.streams import metrics
 from mnemolog.streams.errors import NoProgress, StartRefused
 from mnemolog.streams.kafka.app import StageApp
 
-log = structlog.get_logger(__name__)
+log = get_logger(__name__)
 
 NOISY_LOGGERS: Final = ("faust", "aiokafka", "mode", "kafka", "asyncio")
 

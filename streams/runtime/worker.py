@@ -8,9 +8,8 @@ from datetime import timedelta
 from functools import partial
 from typing import Any
 
-import structlog
-
 from mnemolog.projections.db.pools import Pool, open_pool
+from mnemolog.projections.logs import get_logger
 from mnemolog.projections.rebuild.log_source import TableLogSource
 from mnemolog.projections.stores.candidates import CandidateFinder
 from mnemolog.projections.stores.facts import FactStore
@@ -34,7 +33,7 @@ from mnemolog.streams.runtime.supervisor import SupervisorSettings, run_stages
 from mnemolog.streams.runtime.wiring import ALL_STAGES, SharedResources, StageFactory, utc_now
 from mnemolog.streams.settings import StreamsSettings
 
-log = structlog.get_logger(__name__)
+log = get_logger(__name__)
 
 BackgroundTask = Coroutine[Any, Any, None]
 

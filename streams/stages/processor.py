@@ -11,8 +11,8 @@ from time import perf_counter
 from typing import Generic, Protocol, TypeVar
 
 import psycopg
-import structlog
 
+from mnemolog.projections.logs import get_logger
 from mnemolog.schemas.envelopes import End
 from mnemolog.schemas.provenance import Stage, Step
 from mnemolog.streams import metrics
@@ -24,7 +24,7 @@ from mnemolog.streams.kafka.sender import Sender
 from mnemolog.streams.stages.envelope import StageInput
 from mnemolog.streams.stages.errors import SourceEndedError
 
-log = structlog.get_logger(__name__)
+log = get_logger(__name__)
 
 # What one record's content can cause through a fault of this program; any other error concerns the stage.
 RECORD_ERRORS = (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError, psycopg.DataError)

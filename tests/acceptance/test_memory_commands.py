@@ -88,7 +88,8 @@ def test_delete_takes_all_of_the_facts_or_none_and_undo_brings_them_back(shell: 
     publish_turns(shell, "ben", "I live in Berlin.", "I own a dog.", "I like tea.")
     before = texts(shell, "ben")
     berlin, dog = fact_id_of(facts(shell, "ben"), "Berlin"), fact_id_of(facts(shell, "ben"), "dog")
-    assert_rejected(shell.run("delete", berlin, str(uuid4()), "--user", "ben", "--json"), "unknown_fact")
+    unknown = shell.run("delete", berlin, str(uuid4()), "--user", "ben", "--json")
+    assert (unknown.code, "is not known in tenant" in stderr_text(unknown)) == (1, True)
     assert texts(shell, "ben") == before
     end = shell.json("delete", berlin, dog, "--user", "ben")
     assert end["facts_deleted"] == 2
@@ -112,7 +113,9 @@ def test_nobody_touches_the_memory_of_another(shell: CommandLine) -> None:
         ("confirm", berlin, "--user", "cleo", "--tenant", "other"),
         ("reject", berlin, "--user", "carl"),
     ):
-        assert_rejected(shell.run(*order, "--json"), "foreign_fact")
+        refused = shell.run(*order, "--json")
+        assert refused.code == 1
+        assert "is not of user_id" in stderr_text(refused) or "not known in tenant 'other'" in stderr_text(refused)
     assert_rejected(shell.run("undo", "--turn", "cleo-0", "--user", "carl", "--json"), "nothing_to_undo")
     assert facts(shell, "cleo", "--all") == before
 
@@ -191,7 +194,7 @@ def test_a_turn_that_comes_again_after_a_limit_is_told_its_new_end(shell: Comman
     ends = []
     for most in (1, 1, 2, 2):
         shell.json("policy", "set", "--active-facts", str(most), "--user", "ike")
-        ends.append(shell.json("publish", "-", "--wait", stdin=said)["ends"])
+        ends.append(shell.run("publish", "-", "--wait", "--json", stdin=said).json["ends"])
     assert ends == [{"rejected": 1}, {"rejected": 1}, {"facts": 1}, {"facts": 1}]
     assert shell.json("status", "ike-1", "--user", "ike")["attempt"] == 3
 
@@ -204,7 +207,7 @@ def test_people_are_told_what_was_done_and_why_not(shell: CommandLine) -> None:
     done = shell.run("delete", berlin, "--user", "isa")
     assert (done.code, "closed_fact" in done.stdout) == (1, True)
     done = shell.run("delete-all", "--yes", "--user", "nobody-*", "--wait", "0")
-    assert (done.code, "sent; `mnemolog status" in done.stdout) == (0, True)
+    assert (done.code, "was sent" in done.stdout) == (0, True)
     nobody = shell.run("delete-all", "--yes", "--user", "nobody", "--run", "*")
     assert "no scope matches: no command was sent" in nobody.stdout
 
@@ -218,8 +221,8 @@ def test_a_command_that_is_not_waited_for_is_pending(shell: CommandLine) -> None
 @pytest.mark.parametrize(
     ("order", "words"),
     [
-        (("delete", "not-an-id", "--user", "oda"), "UUID"),
-        (("delete", str(uuid4())), "give a user_id or an agent_id"),
+        (("delete", "not-an-id", "--user", "oda"), "is not an id"),
+        (("delete-all", "--yes"), "give a user_id or an agent_id"),
         (("delete", str(uuid4()), "--user", "*"), "one exact scope"),
         (("resolve", str(uuid4()), "merge", "--user", "oda"), "needs the merged text"),
         (("correct", str(uuid4()), "x", "--ended", "soon", "--user", "oda"), "is not a valid time"),

@@ -5,6 +5,7 @@ import subprocess
 import sys
 import tarfile
 from pathlib import Path
+from stat import S_ISLNK
 from zipfile import ZipFile
 
 import pytest
@@ -51,6 +52,7 @@ def application(tmp_path: Path) -> Path:
 
 def names(wheel: Path) -> set[str]:
     with ZipFile(wheel) as archive:
+        assert not [one.filename for one in archive.infolist() if S_ISLNK(one.external_attr >> 16)]
         return set(archive.namelist())
 
 

@@ -145,7 +145,7 @@ def test_state_survives_a_stop_and_a_kill(home_shell: CommandLine, up: RunningUp
     assert up.command.terminate() == 0
     gone = home_shell.run("facts", "--user", "mira")
     assert gone.code == 2
-    assert "start `mnemolog up` here, or set MNEMOLOG_KAFKA" in gone.stderr
+    assert f"no stack runs over {home_shell.folder / '.mnemolog'}" in gone.stderr
     with home_shell.start("up") as again:
         assert again.ready_message()["kafka"] == up.servers["kafka"]
         assert [fact["text"] for fact in home_shell.json("facts", "--user", "mira")] == ["Mira lives in Bern."]

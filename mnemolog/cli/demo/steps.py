@@ -15,8 +15,8 @@ from mnemolog.admin import Source, audit, rebuild
 from mnemolog.cli.demo import results
 from mnemolog.cli.output import ProgressBars, print_json
 from mnemolog.client.async_client import AsyncMemoryClient
-from mnemolog.client.commands import CommandReceipt
 from mnemolog.client.discovery import ServerAddresses
+from mnemolog.client.receipts import CommandReceipt
 from mnemolog.client.turn_files import PublishedRecord, TurnFilePublisher
 from mnemolog.errors import MnemologError
 from mnemolog.projections.queries.results import EventResult, WriteResult

@@ -10,6 +10,7 @@ from typing import Any, Final, get_args
 import pytest
 import pytest_asyncio
 
+from mnemolog.client.inputs.arguments import ScopeArgs
 from mnemolog.errors import LimitExceededError
 from mnemolog.projections.queries.results import WriteResult
 from mnemolog.schemas.policy import Level, LimitHit, LimitName
@@ -71,15 +72,16 @@ async def publish_at_once(harness: PipelineHarness, turns: Iterable[Turn]) -> No
 async def set_limit(harness: PipelineHarness, case: Case, most: int, tenant: str | None = None) -> None:
     """Set one limit of a tenant, or of its first user."""
     level, name = case
-    whose = {"tenant": tenant or tenant_of(case)} | ({"user_id": "user0"} if level == "scope" else {})
+    whose: ScopeArgs = {"tenant": tenant or tenant_of(case), **({"user_id": "user0"} if level == "scope" else {})}
     issued = await harness.memory.set_policy({"limits": {name: most}}, **whose)
     assert (await harness.memory.wait(issued.command_id, tenant=whose["tenant"])).success
 
 
 async def wait_for_end(harness: PipelineHarness, turn: Turn, attempt: int = 1) -> WriteResult:
     scope = turn.scope
-    whose: dict[str, Any] = {"user_id": scope.user_id, "tenant": scope.tenant}
-    return await harness.memory.wait(turn.turn_id, **whose, attempt=attempt, timeout=OUTCOME_SECONDS)
+    return await harness.memory.wait(
+        turn.turn_id, user_id=scope.user_id, tenant=scope.tenant, attempt=attempt, timeout=OUTCOME_SECONDS
+    )
 
 
 @dataclass(frozen=True, slots=True)

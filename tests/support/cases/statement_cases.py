@@ -139,7 +139,7 @@ async def timer_expiry(ann: Person) -> Change:
     async def by_the_timer() -> WriteResult:
         query = "SELECT source_id FROM memory_events WHERE event = 'fact_expired' AND user_id = %s"
         (event,) = await wait_until(partial(ann.harness.rows, query, ann.name))
-        return await ann.harness.memory.status(event["source_id"], user_id=ann.name)
+        return await ann.harness.memory.status(str(event["source_id"]), user_id=ann.name)
 
     await ann.say(extraction_of(old_text(ann), valid_until=day(2).isoformat()))
     change = await observe_old_and_new(ann, by_the_timer())

@@ -22,7 +22,7 @@ GENERAL = frozenset(
     connected connection consumer context cost count crash created db dead default definition dependent differs
     downgrade dumper effect embedding ended endpoint enqueue entry env error exceeded exit extraction factory
     failed faust feature fetch file filter folder gap handler hit id in input invalid item kafka large last
-    launch list lock log metadata metric migration mismatch missing mixin mnemolog model no normalise
+    launch list lock log logger metadata metric migration mismatch missing mixin mnemolog model no normalise
     not null numbered offset old option outcome output parsed parser partition partly patch patched plan point pool
     port postgres processor producer progress published publisher query raw read reader record refused regression
     report requested resource result retention retrier retrieved retry revision row runner

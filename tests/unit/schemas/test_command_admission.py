@@ -56,15 +56,23 @@ def test_a_command_is_admitted_as_it_is() -> None:
 @pytest.mark.parametrize(
     ("value", "reason", "detail"),
     [
-        (_bytes(order={"kind": "explode"}), "invalid_command", "order: .*'explode'.*'update', 'delete'"),
-        (_bytes(order={"fact_ids": [FACT]}), "invalid_command", "order: Unable to extract tag using .*'kind'"),
-        (_bytes(order={"kind": "delete", "fact_ids": []}), "invalid_command", "order.delete.fact_ids: .*at least 1"),
+        (
+            _bytes(order={"kind": "explode"}),
+            "invalid_command",
+            "order has the unknown 'kind' 'explode': choose one of 'update', 'delete'",
+        ),
+        (_bytes(order={"fact_ids": [FACT]}), "invalid_command", "order has no 'kind'"),
+        (
+            _bytes(order={"kind": "delete", "fact_ids": []}),
+            "invalid_command",
+            "order.delete.fact_ids must have at least 1 item",
+        ),
         (_bytes(order={"kind": "delete", "fact_ids": [FACT] * 101}), "invalid_command", "at most 100"),
-        (_bytes(order={"kind": "delete", "fact_ids": ["x"]}), "invalid_command", "fact_ids.0: .*valid UUID"),
+        (_bytes(order={"kind": "delete", "fact_ids": ["x"]}), "invalid_command", "fact_ids.0 must be an id such as"),
         (_bytes(order={"kind": "undo"}), "invalid_command", "undo one of: an event_id"),
         (_bytes(order={"kind": "undo", "model": "m"}), "invalid_command", "give both, in order"),
-        (_bytes(order={"kind": "delete_all", "user": "x"}), "invalid_command", "user: Extra inputs"),
-        (_bytes(colour="blue"), "invalid_command", "colour: Extra inputs"),
+        (_bytes(order={"kind": "delete_all", "user": "x"}), "invalid_command", "user is not a known field"),
+        (_bytes(colour="blue"), "invalid_command", "colour is not a known field"),
         (_bytes(issued_at=ZONELESS), "missing_zone", "issued_at needs a zone, for example 2026"),
         (
             _bytes(order={"kind": "undo", "model": "m", "since": ZONELESS, "until": ZONELESS}),

@@ -188,7 +188,7 @@ def test_schema_and_model_refuse_the_same_on_the_wire(field: str, value: object)
 
 @pytest.mark.parametrize("record", [b"", b"not json", b"[]", b"null", b"\xff\xfe", None])
 def test_bytes_that_are_no_record_are_an_invalid_record(record: bytes | None) -> None:
-    with pytest.raises(InvalidRecordError, match="not a valid Commit: record: "):
+    with pytest.raises(InvalidRecordError, match="not a valid Commit: the record"):
         Commit.from_bytes(record)
 
 

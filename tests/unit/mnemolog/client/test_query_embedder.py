@@ -25,4 +25,6 @@ async def test_a_wrong_configuration_is_told_each_time_and_tried_and_logged_once
         answers = [await embedder.embed("home") for _ in range(3)]
     assert answers == [(None, "full-text search only: a package is missing")] * 3
     assert len(tried) == 1
-    assert [record.getMessage() for record in caplog.records] == ["search_without_vectors: a package is missing"]
+    assert [record.getMessage() for record in caplog.records] == [
+        "search_without_vectors reason='a package is missing'"
+    ]

@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from mnemolog.client.arguments import TurnArgs
-from mnemolog.client.record_builder import build_turn, read_turn, validated_turn
+from mnemolog.client.inputs.arguments import TurnArgs
+from mnemolog.client.inputs.messages import as_messages
+from mnemolog.client.inputs.record_builder import build_turn, read_turn, validated_turn
 from mnemolog.errors import InvalidTurnError
 from mnemolog.schemas.admission import Refusal, parse_turn
 from mnemolog.schemas.turn import Message, Overrides, Turn
@@ -19,7 +20,7 @@ LIMIT = 4096
 
 def built(*, messages: Any = "I live in Bern.", **changes: Any) -> Turn:
     arguments: TurnArgs = {"turn_id": "t1", "occurred_at": AT, "tenant": "default", "user_id": "alice"}
-    return build_turn(messages, {**arguments, **changes}, max_bytes=LIMIT)  # type: ignore[typeddict-item] # wrong ones too
+    return build_turn(as_messages(messages)[0], {**arguments, **changes}, max_bytes=LIMIT)  # type: ignore[typeddict-item] # wrong ones too
 
 
 def test_a_text_becomes_one_message_of_the_user() -> None:
@@ -52,19 +53,19 @@ def test_everything_given_is_in_the_turn() -> None:
         ({"user_id": None}, "at least a user_id or an agent_id"),
         ({"user_id": "*"}, r"scope\.user_id: '\*' stands for"),
         ({"turn_id": ""}, "turn_id"),
-        ({"messages": []}, "messages"),
+        ({"messages": []}, "at least one message with content"),
         ({"messages": "  "}, "at least one message with content"),
         ({"messages": [{"role": "boss", "content": "x"}]}, "messages.0.role"),
         ({"messages": "x" * LIMIT}, "oversize"),
-        ({"occurred_at": datetime(2026, 3, 1)}, "occurred_at has no zone"),  # noqa: DTZ001 - that is the point
+        ({"occurred_at": datetime(2026, 3, 1)}, "occurred_at needs a zone"),  # noqa: DTZ001 - that is the point
+        ({"valid_until": datetime(2026, 3, 1)}, "valid_until needs a zone"),  # noqa: DTZ001 - that is the point
         ({"occurred_at": datetime.now(UTC) + timedelta(days=2)}, "in_the_future: occurred_at is .* more than 24 hours"),
-        ({"valid_until": datetime(2026, 3, 1)}, "valid_until has no zone"),  # noqa: DTZ001 - that is the point
         ({"metadata": {"thing": object()}}, "metadata"),
         ({"messages": "nul \x00"}, r"U\+0000"),
         ({"overrides": {"conflict": 2}}, "overrides.conflict"),
         ({"overrides": {"conflct": 0.2}}, "overrides.conflct"),
-        ({"overrides": {"duplicate": "0.9"}}, "overrides.duplicate: Input should be a valid number"),
-        ({"overrides": {"add_only": "yes"}}, "overrides.add_only: Input should be a valid boolean"),
+        ({"overrides": {"duplicate": "0.9"}}, "overrides.duplicate must be a number, not text"),
+        ({"overrides": {"add_only": "yes"}}, "overrides.add_only must be true or false, not text"),
         ({"overrides": {"conflict": 0.9, "duplicate": 0.8}}, r"conflict \(0.9\) is above duplicate \(0.8\): lower it"),
         ({"overrides": {"ending": 0.7, "conflict": 0.6}}, r"ending \(0.7\) is above conflict"),
     ],
@@ -86,7 +87,7 @@ def test_a_document_without_turn_id_is_refused() -> None:
         "messages": [{"role": "user", "content": "x"}],
         "occurred_at": "2026-03-01T09:00:00Z",
     }
-    with pytest.raises(InvalidTurnError, match="turn_id: Field required"):
+    with pytest.raises(InvalidTurnError, match="turn_id is missing"):
         read_turn(json.dumps(document).encode(), max_bytes=LIMIT)
 
 

@@ -3,9 +3,9 @@
 import difflib
 import inspect
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from datetime import datetime
 from typing import Any, Final, TypedDict, get_args
 
+from mnemolog.client.inputs.checks import When
 from mnemolog.errors import UnknownArgumentError
 from mnemolog.schemas.scope import SCOPE_FIELDS
 from mnemolog.schemas.turn import Overrides
@@ -24,18 +24,19 @@ class ScopeArgs(TypedDict, total=False):
 class TurnArgs(ScopeArgs, total=False):
     """What a turn may say besides its messages.
 
-    `infer=False` stores the user's messages as they are, without a model. `occurred_at` (with a zone) is now unless
-    given. `speaker` is the name of the user. `valid_until` ends the facts of the turn. `recalled` is memory that was in
-    the prompt: context, never evidence. `overrides` hold for this turn only (`Overrides` names them). An own `turn_id`
-    must be new for the user over all agents, apps and runs: the first turn of an id counts.
+    `infer=False` stores the user's messages as they are, without a model. `occurred_at` is now unless given; a time has
+    a zone, and may be a text (2026-01-31T09:30:00+01:00; 2026-01-31 begins at 00:00 UTC). `speaker` is the name of the
+    user. `valid_until` ends the facts of the turn. `recalled` is memory that was in the prompt: context, never
+    evidence. `overrides` hold for this turn only (`Overrides` names them). An own `turn_id` must be new for the user
+    over all agents, apps and runs: the first turn of an id counts.
     """
 
     infer: bool
-    occurred_at: datetime | None
+    occurred_at: When | None
     metadata: Mapping[str, Any] | None
     turn_id: str | None
     speaker: str | None
-    valid_until: datetime | None
+    valid_until: When | None
     recalled: Sequence[str]
     overrides: Overrides | Mapping[str, Any] | None
 
@@ -56,6 +57,18 @@ class CommandArgs(BoundArgs, total=False):
     command_id: str | None
 
 
+_SYNONYMS: Final = {
+    "top_k": "limit",
+    "k": "limit",
+    "max_results": "limit",
+    "session_id": "run_id",
+    "thread_id": "run_id",
+    "timestamp": "occurred_at",
+    "created_at": "occurred_at",
+    "memory_id": "fact_id",
+    "id": "fact_id",
+}
+"""What other memory layers call an argument."""
 WHOLE_TENANT: Final[ScopeArgs] = {"user_id": "**", "agent_id": "**", "app_id": "**", "run_id": "**"}
 
 
@@ -80,6 +93,6 @@ def refuse_unknown(given: Iterable[str], known: Collection[str], method: str) ->
     """Raise `UnknownArgumentError` for a keyword that a method does not have: a TypedDict lets any through."""
     for name in given:
         if name not in known:
-            near = difflib.get_close_matches(name, known, n=1)
+            near = [_SYNONYMS[name]] if _SYNONYMS.get(name) in known else difflib.get_close_matches(name, known, n=1)
             advice = f"did you mean {near[0]!r}?" if near else f"it takes {', '.join(sorted(known))}"
             raise UnknownArgumentError(f"{method}() has no argument {name!r}: {advice}")

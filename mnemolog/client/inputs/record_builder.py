@@ -6,46 +6,40 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any, Final
-from uuid import UUID
 
 import orjson
 from pydantic import BaseModel, ValidationError
 from pydantic_core import PydanticSerializationError
 
-from mnemolog.client.arguments import TurnArgs, scope_ids
+from mnemolog.client.inputs.arguments import TurnArgs, scope_ids
+from mnemolog.client.inputs.messages import as_messages
 from mnemolog.errors import InvalidCommandError, InvalidTurnError
 from mnemolog.projections.queries.scope_filter import WILDCARDS
 from mnemolog.schemas.admission import Refusal, parse_command, parse_turn
 from mnemolog.schemas.base import validation_error
 from mnemolog.schemas.command import Command
+from mnemolog.schemas.errors import describe_faults
 from mnemolog.schemas.scope import SCOPE_FIELDS, Scope
-from mnemolog.schemas.turn import Message, Turn
-
-Messages = str | Sequence[Message | Mapping[str, str]]
-FactId = UUID | str
-FactIds = FactId | Sequence[FactId]
+from mnemolog.schemas.turn import Turn
 
 _DIGEST_CHARACTERS: Final = 16
 
 
-def build_turn(messages: Messages, arguments: TurnArgs, *, max_bytes: int) -> Turn:
+def build_turn(messages: Sequence[Mapping[str, str]], arguments: TurnArgs, *, max_bytes: int) -> Turn:
     """Make a turn of a caller's arguments, `turn_id`, `occurred_at` and `tenant` among them.
 
     Raises `InvalidTurnError` that names the wrong field and what it should be.
     """
     given = {name: dict(value) if isinstance(value, Mapping) else value for name, value in arguments.items()}
-    for name, value in given.items():
-        if isinstance(value, datetime) and value.tzinfo is None:
-            raise InvalidTurnError(f"{name} has no zone: use datetime.now(UTC), or give it one by .replace(tzinfo=...)")
     document = {
         **{name: value for name, value in given.items() if name not in SCOPE_FIELDS and value is not None},
         "scope": scope_ids(arguments),
-        "messages": [{"role": "user", "content": messages}] if isinstance(messages, str) else messages,
+        "messages": messages,
     }
     try:
         turn = Turn.model_validate(document)
     except ValidationError as error:
-        raise InvalidTurnError(f"{_plain(str(validation_error(Turn, error)))}: nothing was published") from error
+        raise InvalidTurnError(f"{validation_error(Turn, error)}: nothing was published") from error
     return validated_turn(turn, max_bytes=max_bytes)
 
 
@@ -62,10 +56,22 @@ def validated_turn(turn: Turn, *, max_bytes: int) -> Turn:
 
 def read_turn(data: bytes, *, max_bytes: int) -> Turn:
     """Read one turn document. Raises `InvalidTurnError` with the reason the pipeline would give if it came now."""
-    judged = parse_turn(data, position="", max_bytes=max_bytes, published_at=datetime.now(UTC))
+    now = datetime.now(UTC)
+    judged = parse_turn(data, position="", max_bytes=max_bytes, published_at=now)
+    if isinstance(judged, Refusal) and (converted := _with_plain_messages(data)) is not None:
+        judged = parse_turn(converted, position="", max_bytes=max_bytes, published_at=now)
     if isinstance(judged, Refusal):
-        raise InvalidTurnError(f"{judged.reason}: {_plain(judged.detail)}")
+        raise InvalidTurnError(f"{judged.reason}: {judged.detail}")
     return judged
+
+
+def _with_plain_messages(data: bytes) -> bytes | None:
+    """The document with messages of OpenAI's form as a turn has them; None where they are none."""
+    try:
+        document = orjson.loads(data)
+        return orjson.dumps({**document, "messages": as_messages(document["messages"])[0]})
+    except (ValueError, KeyError, TypeError, InvalidTurnError):
+        return None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,22 +123,16 @@ def exact_scope(scope_ids: Mapping[str, str | None]) -> Scope:
             "this command takes one exact scope: give each id or leave it out; '*' and '**' are not allowed"
         )
     if scope_ids["user_id"] is None and scope_ids["agent_id"] is None:
-        raise InvalidCommandError("give a user_id or an agent_id")
+        raise InvalidCommandError("give a user_id or an agent_id, or call it on `memory.scope(user_id=...)`")
     try:
         return Scope.model_validate(scope_ids)
     except ValidationError as error:
-        faults = (f"{fault['loc'][0]}: {_plain(fault['msg'])}" for fault in error.errors(include_url=False))
-        raise InvalidCommandError(f"the scope is not valid: {'; '.join(faults)}") from error
+        raise InvalidCommandError(f"the scope is not valid: {describe_faults(error)}") from error
 
 
 def _plain(faults: str) -> str:
-    """Faults without Pydantic's prefix of messages and the field of the record that holds a command's own fields."""
-    return re.sub(r"(^|; )order\.", r"\1", re.sub(r"(^|: )Value error, ", r"\1", faults))
-
-
-def as_list(ids: FactIds) -> list[FactId]:
-    """One id or several as a list."""
-    return [ids] if isinstance(ids, UUID | str) else list(ids)
+    """Faults without the field of the record that holds a command's own fields."""
+    return re.sub(r"(^|; )order\.", r"\1", faults)
 
 
 def _json_default(value: object) -> object:

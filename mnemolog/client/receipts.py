@@ -1,0 +1,87 @@
+"""What publishing returns, and by what `status` and `wait` find it again."""
+
+import hashlib
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import orjson
+
+from mnemolog.client.inputs.checks import kind_of
+from mnemolog.projections.queries.errors import QueryError, check_id_text
+from mnemolog.projections.queries.results import WriteResult
+from mnemolog.schemas.turn import Turn
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnReceipt:
+    """A turn that the broker has. It will reach exactly one end; `wait` and `status` take the receipt and tell which.
+
+    `position` is its topic/partition/offset. `notes` say in words what was left out of its messages.
+    """
+
+    turn_id: str
+    status: Literal["pending"] = "pending"
+    tenant: str | None = field(default=None, repr=False)
+    user_id: str | None = field(default=None, repr=False)
+    position: str | None = field(default=None, repr=False)
+    notes: tuple[str, ...] = ()
+    content_hash: str | None = field(default=None, repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommandReceipt:
+    """A command that the broker has. It will reach exactly one end; `wait` and `status` take the receipt."""
+
+    command_id: str
+    status: Literal["pending"] = "pending"
+    tenant: str | None = field(default=None, repr=False)
+    user_id: str | None = field(default=None, repr=False)
+
+
+Published = str | TurnReceipt | CommandReceipt | WriteResult
+"""A turn or a command: its id, its receipt or its result."""
+SeveralPublished = Iterable[TurnReceipt | CommandReceipt | WriteResult] | list[str] | tuple[str, ...]
+"""Several turns or commands. Not any iterable of texts: a text is one itself."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PublishedId:
+    """By what the end of a turn or a command is found; the user tells turns of one id apart."""
+
+    id: str
+    tenant: str | None
+    user_id: str | None
+    receipt: TurnReceipt | None
+
+    @classmethod
+    def of(cls, published: object) -> "PublishedId":
+        """Raises `QueryError` for what is neither an id nor what publishing returned."""
+        match published:
+            case TurnReceipt(turn_id=one) | CommandReceipt(command_id=one) | WriteResult(turn_id=one):
+                receipt = published if isinstance(published, TurnReceipt) else None
+                return cls(id=one, tenant=published.tenant, user_id=published.user_id, receipt=receipt)
+            case str():
+                check_id_text(turn_id=published)
+                return cls(id=published, tenant=None, user_id=None, receipt=None)
+        raise QueryError(
+            f"turn_id must be text, or what `add`, a command, `wait` or `status` returned, not {kind_of(published)}"
+        )
+
+
+def message_hash(messages: Iterable[Any]) -> str:
+    """Equal for equal messages, given as records or as the journal has them."""
+    plain = [one if isinstance(one, dict) else one.model_dump() for one in messages]
+    said = [[one["role"], one["content"], one.get("name")] for one in plain]
+    return hashlib.sha256(orjson.dumps(said)).hexdigest()
+
+
+def turn_receipt(turn: Turn, *, position: str | None, notes: tuple[str, ...] = ()) -> TurnReceipt:
+    return TurnReceipt(
+        turn_id=turn.turn_id,
+        tenant=turn.scope.tenant,
+        user_id=turn.scope.user_id,
+        position=position,
+        notes=notes,
+        content_hash=message_hash(turn.messages),
+    )

@@ -1,0 +1,206 @@
+"""The methods of the client that tell how turns and commands ended: status, wait."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Final, TypeGuard, overload
+
+from mnemolog.client.base import ClientBase, checked
+from mnemolog.client.inputs.arguments import WHOLE_TENANT, ScopeArgs
+from mnemolog.client.inputs.checks import DEFAULT_WAIT_SECONDS
+from mnemolog.client.queries import scope_filter
+from mnemolog.client.receipts import Published, PublishedId, SeveralPublished, TurnReceipt, message_hash
+from mnemolog.errors import ServerUnavailableError, WaitTimeoutError
+from mnemolog.projections.queries.errors import QueryError, UnknownTurnError
+from mnemolog.projections.queries.ids import find_turn
+from mnemolog.projections.queries.results import WriteResult
+from mnemolog.projections.queries.write_result import first_messages, turn_status
+from mnemolog.projections.retry import growing_delay
+
+REUSED_NOTE: Final = (
+    "this turn_id was used before, by a turn with other messages: the first turn of an id counts, and this is its "
+    "result; publish the new messages with an id of their own"
+)
+_PAUSE: Final = growing_delay(0.02, 0.5, factor=1.5)
+
+
+@checked(QueryError)
+class ResultMixin(ClientBase):
+    """Queries of the ends of turns and commands. None needs Kafka."""
+
+    @overload
+    async def status(
+        self, turn_id: Published, *, user_id: str | None = ..., tenant: str | None = ..., verbose: bool = ...
+    ) -> WriteResult: ...
+    @overload
+    async def status(
+        self, turn_id: SeveralPublished, *, user_id: str | None = ..., tenant: str | None = ..., verbose: bool = ...
+    ) -> list[WriteResult]: ...
+    async def status(
+        self,
+        turn_id: Published | SeveralPublished,
+        *,
+        user_id: str | None = None,
+        tenant: str | None = None,
+        verbose: bool = False,
+    ) -> WriteResult | list[WriteResult]:
+        """How a turn or a command ended and what it did, or that it is pending; `verbose` adds the trace.
+
+        `turn_id` is an id, or what `add` or a command returned, or a list of these. The trace tells what was retrieved,
+        each decision with its reason, re-prompts and what was left out. Raises `UnknownTurnError` for one that is not
+        in the tables (yet), `AmbiguousTurnError` where several users have a turn of this id: give `user_id`.
+        """
+        if is_list(turn_id):
+            return [await self._status(PublishedId.of(one), user_id, tenant, verbose=verbose) for one in turn_id]
+        return await self._status(PublishedId.of(turn_id), user_id, tenant, verbose=verbose)
+
+    @overload
+    async def wait(
+        self,
+        turn_id: Published,
+        *,
+        timeout: float = ...,  # noqa: ASYNC109 - see below
+        user_id: str | None = ...,
+        tenant: str | None = ...,
+        verbose: bool = ...,
+        attempt: int = ...,
+    ) -> WriteResult: ...
+    @overload
+    async def wait(
+        self,
+        turn_id: SeveralPublished,
+        *,
+        timeout: float = ...,  # noqa: ASYNC109 - see below
+        user_id: str | None = ...,
+        tenant: str | None = ...,
+        verbose: bool = ...,
+        attempt: int = ...,
+    ) -> list[WriteResult]: ...
+    async def wait(
+        self,
+        turn_id: Published | SeveralPublished,
+        *,
+        timeout: float = DEFAULT_WAIT_SECONDS,  # noqa: ASYNC109 - the error says how far the turn is
+        user_id: str | None = None,
+        tenant: str | None = None,
+        verbose: bool = False,
+        attempt: int = 1,
+    ) -> WriteResult | list[WriteResult]:
+        """Wait until a turn or a command has ended, or several have, `timeout` seconds at the most.
+
+        `turn_id` is what `status` takes. An end may be `failed` or `rejected`: `success` of the result says so, nothing
+        is raised. A turn that failed, or was rejected for a limit, and is published again has another end: wait for
+        `attempt` 2. Raises `WaitTimeoutError` that says how far the turn is; the stages go on with it.
+        """
+        published = [PublishedId.of(one) for one in turn_id] if is_list(turn_id) else [PublishedId.of(turn_id)]
+        ends = await self._wait_for_each(
+            published,
+            timeout_seconds=timeout,
+            attempt=attempt,
+            status=lambda one: self._status(one, user_id, tenant, verbose=verbose),
+        )
+        return ends if is_list(turn_id) else ends[0]
+
+    async def find_turn_id(self, beginning: str, *, user_id: str | None = None, tenant: str | None = None) -> str:
+        """The whole id of the only turn or command whose id begins so (four characters or more), or is just this.
+
+        Raises `UnknownTurnError`, `AmbiguousIdError` that names the candidates, and `AmbiguousTurnError`.
+        """
+        ids: ScopeArgs = {**WHOLE_TENANT, "tenant": tenant}
+        return (await self._query(find_turn, scope_filter({**ids, "user_id": user_id or "**"}), beginning)).id
+
+    async def _status(
+        self, published: PublishedId, user_id: str | None, tenant: str | None, *, verbose: bool
+    ) -> WriteResult:
+        named = published.tenant or tenant or "", user_id or published.user_id
+        result = await self._query(turn_status, named[0], published.id, named[1], verbose=verbose)
+        return await self._with_notes(result, published.receipt, named)
+
+    async def _with_notes(
+        self, result: WriteResult, receipt: TurnReceipt | None, named: tuple[str, str | None]
+    ) -> WriteResult:
+        """The result, with what its receipt knows: what was left out, and whether another turn had the id before."""
+        if receipt is None:
+            return result
+        notes = (*receipt.notes, *result.notes)
+        if result.status == "pending" or receipt.position is None or result.position == receipt.position:
+            return replace(result, notes=notes)
+        first = await self._query(first_messages, named[0], receipt.turn_id, named[1])
+        if first is None or message_hash(first) == receipt.content_hash:
+            return replace(result, notes=notes)
+        return replace(result, notes=(*notes, REUSED_NOTE), reused=True)
+
+    async def _wait_for_each(
+        self,
+        published: Sequence[PublishedId],
+        *,
+        timeout_seconds: float,
+        attempt: int = 1,
+        status: Callable[[PublishedId], Awaitable[WriteResult]],
+    ) -> list[WriteResult]:
+        """Their ends, in their order, within one time for all."""
+        ends: list[WriteResult] = []
+        progress = _Progress()
+        try:
+            async with asyncio.timeout(timeout_seconds):
+                for one in published:
+                    ends += [await _end(partial(status, one), attempt, progress)]
+        except TimeoutError as error:
+            raise _not_in_time(
+                [later.id for later in published[len(ends) :]], timeout_seconds, progress.words
+            ) from error
+        return ends
+
+    async def _wait_for_all(self, receipts: Iterable[Published], *, timeout_seconds: float) -> list[WriteResult]:
+        """The ends of what this client has published."""
+        published = [PublishedId.of(one) for one in receipts]
+        return await self._wait_for_each(
+            published, timeout_seconds=timeout_seconds, status=lambda one: self._status(one, None, None, verbose=False)
+        )
+
+
+def is_list(given: object) -> TypeGuard[Iterable[Published]]:
+    """Whether several turns are given."""
+    return isinstance(given, Iterable) and not isinstance(given, str | bytes)
+
+
+class _Progress:
+    """How far the turn that is waited for has come, in words."""
+
+    words = "it is not known yet"
+
+
+async def _end(status: Callable[[], Awaitable[WriteResult]], attempt: int, progress: _Progress) -> WriteResult:
+    """The result of a turn once it has ended.
+
+    A turn that is not known yet, an end of an earlier `attempt`, and a Postgres that is away are waited for as well.
+    """
+    polls = 0
+    while True:
+        result, progress.words = await _poll(status)
+        if result and result.status != "pending" and result.attempt >= attempt:
+            return result
+        polls += 1
+        await asyncio.sleep(_PAUSE(polls))
+
+
+async def _poll(status: Callable[[], Awaitable[WriteResult]]) -> tuple[WriteResult | None, str]:
+    """The status of a turn, and how far it is."""
+    try:
+        result = await status()
+    except UnknownTurnError:
+        return None, "not in the tables yet: check the tenant, and that a worker runs"
+    except ServerUnavailableError as error:
+        return None, str(error)
+    if result.status != "pending":
+        return result, f"its attempt {result.attempt} ended {result.status}, a later one has not finished"
+    return result, "it is being processed; look at the worker's log, or wait longer"
+
+
+def _not_in_time(turn_ids: Sequence[str], seconds: float, so_far: str) -> WaitTimeoutError:
+    others = f" (and {len(turn_ids) - 1} after it)" if len(turn_ids) > 1 else ""
+    return WaitTimeoutError(
+        f"turn {turn_ids[0]}{others} did not finish within {seconds:g} s: {so_far}. It goes on: `wait` for it again",
+        turn_ids,
+    )

@@ -1,0 +1,419 @@
+"""The blocking client, for programs without an event loop. This file is written by `make generate`."""
+
+from asyncio import AbstractEventLoop
+from collections.abc import Collection, Iterable, Mapping
+from types import EllipsisType
+from typing import Any, Literal, Self, Unpack, overload
+from uuid import UUID
+
+from mnemolog.client.async_client import AsyncMemoryClient
+from mnemolog.client.base import ClientOptions
+from mnemolog.client.inputs.arguments import BoundArgs, CommandArgs, ScopeArgs, TurnArgs
+from mnemolog.client.inputs.checks import When
+from mnemolog.client.inputs.fact_ids import FactId, FactIds
+from mnemolog.client.inputs.messages import Messages
+from mnemolog.client.query_embedder import SearchResult
+from mnemolog.client.receipts import CommandReceipt, Published, SeveralPublished, TurnReceipt
+from mnemolog.projections.queries.audit import FailedTurn
+from mnemolog.projections.queries.diff import Axis, Diff
+from mnemolog.projections.queries.explain import Explanation
+from mnemolog.projections.queries.history import History
+from mnemolog.projections.queries.pending import PendingFact, UnresolvedFact
+from mnemolog.projections.queries.quality import DecisionQuality
+from mnemolog.projections.queries.results import Fact, Profile, WriteResult
+from mnemolog.projections.queries.why_not import WhyNot
+from mnemolog.schemas.command import Edit, ResolveAction
+from mnemolog.schemas.policy import Policy, StoredPolicies
+from mnemolog.schemas.turn import Turn
+from mnemolog.settings import Settings
+
+def new_event_loop() -> AbstractEventLoop: ...
+
+class MemoryClient:
+    """`AsyncMemoryClient` without `await`: same arguments, results and errors.
+
+    One thread runs its event loop until `close`; several threads may call it at once.
+    """
+
+    _client: AsyncMemoryClient
+
+    def __init__(self, **options: Unpack[ClientOptions]) -> None: ...
+    @classmethod
+    def from_settings(cls, settings: Settings) -> Self: ...
+    def scope(self, **ids: Unpack[BoundArgs]) -> Self:
+        """The same client bound to a scope: its methods take these ids where a call does not give them."""
+
+    def close(self) -> None:
+        """Send what is still queued, disconnect and end the thread; does nothing on what `scope` gives."""
+
+    def __enter__(self) -> Self: ...
+    def __exit__(self, *_: object) -> None: ...
+    @overload
+    def add(self, messages: Messages, *, wait: Literal[False] = ..., **turn: Unpack[TurnArgs]) -> TurnReceipt:
+        """Publish one turn; returns once the broker has it for good, or with `wait` once it has ended.
+
+        `messages` is a text of the user, or a list of `{role, content, name}`; messages in OpenAI's form are taken as
+        they are. Further arguments: user_id, agent_id, app_id, run_id, tenant, infer, occurred_at, metadata, turn_id,
+        speaker, valid_until, recalled, overrides (`TurnArgs` says what each means).
+
+        Returns a receipt; with `wait` (True for 30, or seconds) the result. A turn that ended `failed` or `rejected`
+        raises nothing: `success` and `error` of the result say so. Raises `WaitTimeoutError` where there is no end in
+        time: the turn is published and goes on, so wait for it again instead of adding it again.
+
+        Raises `InvalidTurnError` before anything is sent, `LimitExceededError` where it is known that the turn would be
+        refused for a limit, and `PublishError` when no acknowledgement came in time: publish again with the same
+        `turn_id`, a second copy does nothing.
+        """
+
+    @overload
+    def add(self, messages: Messages, *, wait: float, **turn: Unpack[TurnArgs]) -> WriteResult: ...
+    @overload
+    def add_many(self, turns: Iterable[Turn], *, wait: Literal[False] = ...) -> list[TurnReceipt]:
+        """Publish turns in their order, many at a time; returns once the broker has all of them, or all have ended.
+
+        Raises `InvalidTurnError` for the first invalid turn, before anything is sent, and `PartlyPublishedError` that
+        names those which were not acknowledged. Limits are not checked here: a turn over one ends as rejected.
+        """
+
+    @overload
+    def add_many(self, turns: Iterable[Turn], *, wait: float) -> list[WriteResult]: ...
+    def dry_run(
+        self, messages: Messages, *, verbose: bool = ..., timeout: float = ..., **turn: Unpack[TurnArgs]
+    ) -> WriteResult:
+        """What `add` of the same arguments would do now and what it would cost; nothing is stored or published.
+
+        The very stages run here, with the models and settings of this process, on what the tables hold at the moment:
+        turns that are still being processed are not waited for. Model calls are real, and not recorded. Needs Postgres,
+        not Kafka. Raises `InvalidTurnError`, `WaitTimeoutError` after `timeout` seconds, and what building a model
+        raises.
+        """
+
+    @overload
+    def status(
+        self, turn_id: Published, *, user_id: str | None = ..., tenant: str | None = ..., verbose: bool = ...
+    ) -> WriteResult:
+        """How a turn or a command ended and what it did, or that it is pending; `verbose` adds the trace.
+
+        `turn_id` is an id, or what `add` or a command returned, or a list of these. The trace tells what was retrieved,
+        each decision with its reason, re-prompts and what was left out. Raises `UnknownTurnError` for one that is not
+        in the tables (yet), `AmbiguousTurnError` where several users have a turn of this id: give `user_id`.
+        """
+
+    @overload
+    def status(
+        self, turn_id: SeveralPublished, *, user_id: str | None = ..., tenant: str | None = ..., verbose: bool = ...
+    ) -> list[WriteResult]: ...
+    @overload
+    def wait(
+        self,
+        turn_id: Published,
+        *,
+        timeout: float = ...,
+        user_id: str | None = ...,
+        tenant: str | None = ...,
+        verbose: bool = ...,
+        attempt: int = ...,
+    ) -> WriteResult:
+        """Wait until a turn or a command has ended, or several have, `timeout` seconds at the most.
+
+        `turn_id` is what `status` takes. An end may be `failed` or `rejected`: `success` of the result says so, nothing
+        is raised. A turn that failed, or was rejected for a limit, and is published again has another end: wait for
+        `attempt` 2. Raises `WaitTimeoutError` that says how far the turn is; the stages go on with it.
+        """
+
+    @overload
+    def wait(
+        self,
+        turn_id: SeveralPublished,
+        *,
+        timeout: float = ...,
+        user_id: str | None = ...,
+        tenant: str | None = ...,
+        verbose: bool = ...,
+        attempt: int = ...,
+    ) -> list[WriteResult]: ...
+    def find_turn_id(self, beginning: str, *, user_id: str | None = ..., tenant: str | None = ...) -> str:
+        """The whole id of the only turn or command whose id begins so (four characters or more), or is just this.
+
+        Raises `UnknownTurnError`, `AmbiguousIdError` that names the candidates, and `AmbiguousTurnError`.
+        """
+
+    def search(
+        self, query: str, *, limit: int = ..., threshold: float | None = ..., **scope: Unpack[ScopeArgs]
+    ) -> SearchResult:
+        """The facts nearest to `query` in meaning and words, best first, each with the reasons for its place.
+
+        A fact that has no word in common with the query is a hit from the cosine similarity `threshold` on: that of
+        the embedding model unless it is given, 0 for none. `notice` of the result says why there is no hit.
+        Pending facts are found as well: `status` of the fact says so. The client needs the embedder that the stages
+        have (`MNEMOLOG_EMBEDDING_PROVIDER` and `_MODEL`): vectors of another one find nothing by meaning. Without a
+        vector the search goes by words; `mode` and `notice` of the result say so.
+        """
+
+    def get(self, fact_id: FactId, **scope: Unpack[ScopeArgs]) -> Fact:
+        """One fact, whatever its status. `fact_id` may be the beginning of the id, if only one fact has it.
+
+        Raises `UnknownFactError`, also for a fact that is not of the ids that are named, and `AmbiguousIdError`.
+        """
+
+    def facts(self, *, all_versions: bool = ..., **scope: Unpack[ScopeArgs]) -> list[Fact]:
+        """The current facts, in the order in which they were learned; or all versions."""
+
+    def facts_as_of(self, believed_at: When, true_at: When | None = ..., **scope: Unpack[ScopeArgs]) -> list[Fact]:
+        """What was known at `believed_at` to be true at `true_at` (the same unless given), each fact as it was then."""
+
+    def profile(self, **scope: Unpack[ScopeArgs]) -> Profile:
+        """What is known of exactly one scope, by section; empty where nothing is."""
+
+    def history(self, fact_id: FactId, **scope: Unpack[ScopeArgs]) -> History:
+        """A fact's versions, and every event that made or touched them. Takes ids and raises as `get` does."""
+
+    def explain(self, fact_id: FactId, **scope: Unpack[ScopeArgs]) -> Explanation:
+        """Where a fact comes from: its turn and excerpt, how it was extracted and decided, what happened to it since.
+
+        `words` of the result says it in sentences. Takes ids and raises as `get` does.
+        """
+
+    def why_not(self, turn_id: str, *, user_id: str | None = ..., tenant: str | None = ...) -> WhyNot:
+        """The statements of a turn that were not stored as facts, and why. Raises as `status` does."""
+
+    def pending(self, **scope: Unpack[ScopeArgs]) -> list[PendingFact]:
+        """Changes that wait for a confirmation, the oldest first: what would replace what, and which guard holds it."""
+
+    def unresolved(self, **scope: Unpack[ScopeArgs]) -> list[UnresolvedFact]:
+        """Facts that were added beside others because their conflict could not be decided, the oldest first."""
+
+    def diff(self, since: When, until: When | None = ..., *, axis: Axis = ..., **scope: Unpack[ScopeArgs]) -> Diff:
+        """What changed from `since` up to `until` (now unless given), by kind.
+
+        On the axis `believed` what was decided then; on the axis `true` what became or ceased to be true then, as it
+        is known now. Either way the result also compares what was known at both ends.
+        """
+
+    def quality(
+        self, since: When | None = ..., until: When | None = ..., **scope: Unpack[ScopeArgs]
+    ) -> DecisionQuality:
+        """How often memory was overwritten, how often wrongly, and what is pending.
+
+        Of the last 30 days unless told otherwise, and of the whole tenant: an id that is not given is "**" here.
+        """
+
+    def failed_turns(self, *, limit: int = ..., **scope: Unpack[ScopeArgs]) -> list[FailedTurn]:
+        """The newest turns that ended failed or rejected, of the whole tenant: an id that is not given is "**" here."""
+
+    def received_turn(self, turn_id: str, *, user_id: str | None = ..., tenant: str | None = ...) -> Turn | None:
+        """A turn as it was first received; None where it is not known (yet), or what came was no valid turn."""
+
+    def short_ids(self, ids: Collection[UUID]) -> dict[UUID, str]:
+        """For each id of a fact or event the beginning, of eight characters or more, that stands for no other now."""
+
+    @overload
+    def update(
+        self,
+        fact_id: FactId,
+        text: str,
+        *,
+        key: str | None = ...,
+        value: str | EllipsisType | None = ...,
+        wait: Literal[False] = ...,
+        **arguments: Unpack[CommandArgs],
+    ) -> CommandReceipt:
+        """Replace the text of a fact from now on. A fact that a human corrected is changed by `correct` alone.
+
+        Its key stays unless given. Without `value` its value is read from the new text where the two texts differ in
+        the value alone, and cleared where that is not clear; None clears it.
+        """
+
+    @overload
+    def update(
+        self,
+        fact_id: FactId,
+        text: str,
+        *,
+        key: str | None = ...,
+        value: str | EllipsisType | None = ...,
+        wait: float,
+        **arguments: Unpack[CommandArgs],
+    ) -> WriteResult: ...
+    @overload
+    def batch_update(
+        self, edits: Iterable[Edit | Mapping[str, Any]], *, wait: Literal[False] = ..., **arguments: Unpack[CommandArgs]
+    ) -> CommandReceipt:
+        """Update up to 100 facts of a scope, all or none.
+
+        An edit has fact_id, text, and perhaps key and value, as in `update`.
+        """
+
+    @overload
+    def batch_update(
+        self, edits: Iterable[Edit | Mapping[str, Any]], *, wait: float, **arguments: Unpack[CommandArgs]
+    ) -> WriteResult: ...
+    @overload
+    def delete(
+        self, fact_id: FactId, *, wait: Literal[False] = ..., **arguments: Unpack[CommandArgs]
+    ) -> CommandReceipt:
+        """Delete a fact. The history keeps it, and `undo` restores it."""
+
+    @overload
+    def delete(self, fact_id: FactId, *, wait: float, **arguments: Unpack[CommandArgs]) -> WriteResult: ...
+    @overload
+    def batch_delete(
+        self, fact_ids: FactIds, *, wait: Literal[False] = ..., **arguments: Unpack[CommandArgs]
+    ) -> CommandReceipt:
+        """Delete up to 100 facts of a scope, all or none."""
+
+    @overload
+    def batch_delete(self, fact_ids: FactIds, *, wait: float, **arguments: Unpack[CommandArgs]) -> WriteResult: ...
+    @overload
+    def confirm(
+        self, fact_ids: FactIds, *, wait: Literal[False] = ..., **arguments: Unpack[CommandArgs]
+    ) -> CommandReceipt:
+        """Confirm pending facts and apply the changes they were held back from."""
+
+    @overload
+    def confirm(self, fact_ids: FactIds, *, wait: float, **arguments: Unpack[CommandArgs]) -> WriteResult: ...
+    @overload
+    def reject(
+        self, fact_ids: FactIds, *, wait: Literal[False] = ..., **arguments: Unpack[CommandArgs]
+    ) -> CommandReceipt:
+        """Reject pending facts; the known facts stay active."""
+
+    @overload
+    def reject(self, fact_ids: FactIds, *, wait: float, **arguments: Unpack[CommandArgs]) -> WriteResult: ...
+    @overload
+    def correct(
+        self,
+        fact_id: FactId,
+        text: str,
+        *,
+        key: str | None = ...,
+        value: str | EllipsisType | None = ...,
+        ended_at: When | None = ...,
+        wait: Literal[False] = ...,
+        **arguments: Unpack[CommandArgs],
+    ) -> CommandReceipt:
+        """Correct a fact; only a human can change it afterwards.
+
+        The old one never was true, or, where `ended_at` is given, was true until then. Key and value as in `update`.
+        """
+
+    @overload
+    def correct(
+        self,
+        fact_id: FactId,
+        text: str,
+        *,
+        key: str | None = ...,
+        value: str | EllipsisType | None = ...,
+        ended_at: When | None = ...,
+        wait: float,
+        **arguments: Unpack[CommandArgs],
+    ) -> WriteResult: ...
+    @overload
+    def resolve(
+        self,
+        fact_id: FactId,
+        action: ResolveAction,
+        *,
+        targets: FactIds = ...,
+        text: str | None = ...,
+        wait: Literal[False] = ...,
+        **arguments: Unpack[CommandArgs],
+    ) -> CommandReceipt:
+        """Resolve the conflict of an unresolved fact with `targets`, by default all that it was added beside.
+
+        `text` is the merged text of a `merge`, and of nothing else.
+        """
+
+    @overload
+    def resolve(
+        self,
+        fact_id: FactId,
+        action: ResolveAction,
+        *,
+        targets: FactIds = ...,
+        text: str | None = ...,
+        wait: float,
+        **arguments: Unpack[CommandArgs],
+    ) -> WriteResult: ...
+    @overload
+    def delete_all(
+        self,
+        *,
+        key: str | None = ...,
+        category: str | None = ...,
+        wait: Literal[False] = ...,
+        **arguments: Unpack[CommandArgs],
+    ) -> list[CommandReceipt]:
+        """Delete every active or pending fact of a scope, or those of a key or category.
+
+        "*" stands for any value of an id, "**" also for none: then there is one command for each scope that the tables
+        know now, in the list that is returned; with an exact scope it has one.
+        """
+
+    @overload
+    def delete_all(
+        self, *, key: str | None = ..., category: str | None = ..., wait: float, **arguments: Unpack[CommandArgs]
+    ) -> list[WriteResult]: ...
+    @overload
+    def undo(
+        self, *, event_id: FactId, cascade: bool = ..., wait: Literal[False] = ..., **arguments: Unpack[CommandArgs]
+    ) -> CommandReceipt:
+        """Undo an event, a turn (or a command, by its command_id), or all that a model or prompt version decided.
+
+        The latter from `since` up to `until`; there "*" and "**" are allowed, as in `delete_all`, and a list
+        is returned. Where later decisions build on it the undo is rejected with their list, or with `cascade` undoes
+        those too. An undo is undone by the id of its command. Whose event or turn it is need not be named.
+        """
+
+    @overload
+    def undo(
+        self, *, event_id: FactId, cascade: bool = ..., wait: float, **arguments: Unpack[CommandArgs]
+    ) -> WriteResult: ...
+    @overload
+    def undo(
+        self, *, turn_id: str, cascade: bool = ..., wait: Literal[False] = ..., **arguments: Unpack[CommandArgs]
+    ) -> CommandReceipt: ...
+    @overload
+    def undo(
+        self, *, turn_id: str, cascade: bool = ..., wait: float, **arguments: Unpack[CommandArgs]
+    ) -> WriteResult: ...
+    @overload
+    def undo(
+        self,
+        *,
+        model: str | None = ...,
+        prompt_version: str | None = ...,
+        since: When,
+        until: When,
+        cascade: bool = ...,
+        wait: Literal[False] = ...,
+        **arguments: Unpack[CommandArgs],
+    ) -> list[CommandReceipt]: ...
+    @overload
+    def undo(
+        self,
+        *,
+        model: str | None = ...,
+        prompt_version: str | None = ...,
+        since: When,
+        until: When,
+        cascade: bool = ...,
+        wait: float,
+        **arguments: Unpack[CommandArgs],
+    ) -> list[WriteResult]: ...
+    @overload
+    def set_policy(
+        self, policy: Policy | Mapping[str, Any], *, wait: Literal[False] = ..., **arguments: Unpack[CommandArgs]
+    ) -> CommandReceipt:
+        """Set the policy of a scope, or of the whole tenant where neither user nor agent is named.
+
+        It replaces the policy of this level: rules that are not given are unset, and the level above decides.
+        """
+
+    @overload
+    def set_policy(
+        self, policy: Policy | Mapping[str, Any], *, wait: float, **arguments: Unpack[CommandArgs]
+    ) -> WriteResult: ...
+    def policies(self, **scope_args: Unpack[ScopeArgs]) -> StoredPolicies:
+        """What has been set for a tenant, and for a scope where a user or an agent is named."""

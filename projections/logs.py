@@ -1,0 +1,62 @@
+"""Loggers of all packages: structlog where the process has set it up, else the logging of the standard library.
+
+Structlog by itself writes everything to stdout, in the midst of what an application prints. A worker sets it up; in an
+application the level and the form are those of its own logging: nothing below warning unless it asks.
+"""
+
+import logging
+from typing import Any, Protocol
+
+import structlog
+
+
+class Logger(Protocol):
+    """What the packages call: a static name of the event, and fields."""
+
+    def debug(self, event: str, **fields: Any) -> None: ...
+    def info(self, event: str, **fields: Any) -> None: ...
+    def warning(self, event: str, **fields: Any) -> None: ...
+    def error(self, event: str, **fields: Any) -> None: ...
+    def exception(self, event: str, **fields: Any) -> None: ...
+
+
+def get_logger(name: str) -> Logger:
+    """The logger of a module."""
+    return _Logger(name)
+
+
+class _Logger:
+    """Chooses at each event, because a process may set structlog up after the import."""
+
+    def __init__(self, name: str) -> None:
+        self._structlog: Logger = structlog.get_logger(name)
+        self._standard = logging.getLogger(name)
+
+    def debug(self, event: str, **fields: Any) -> None:
+        self._log(logging.DEBUG, event, fields)
+
+    def info(self, event: str, **fields: Any) -> None:
+        self._log(logging.INFO, event, fields)
+
+    def warning(self, event: str, **fields: Any) -> None:
+        self._log(logging.WARNING, event, fields)
+
+    def error(self, event: str, **fields: Any) -> None:
+        self._log(logging.ERROR, event, fields)
+
+    def exception(self, event: str, **fields: Any) -> None:
+        if structlog.is_configured():
+            self._structlog.exception(event, **fields)
+        else:
+            self._standard.exception(_in_words(event, fields))
+
+    def _log(self, level: int, event: str, fields: dict[str, Any]) -> None:
+        if structlog.is_configured():
+            getattr(self._structlog, logging.getLevelName(level).lower())(event, **fields)
+        elif self._standard.isEnabledFor(level):
+            self._standard.log(level, _in_words(event, fields))
+
+
+def _in_words(event: str, fields: dict[str, Any]) -> str:
+    """The event and its fields in one line."""
+    return " ".join([event, *(f"{name}={value!r}" for name, value in fields.items())])

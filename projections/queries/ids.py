@@ -1,0 +1,178 @@
+"""Finds facts, events and turns by their ids, or by the beginning of an id where only one has it."""
+
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import groupby
+from typing import Any, Final
+from uuid import UUID
+
+from psycopg import AsyncConnection
+from psycopg.rows import TupleRow
+
+from mnemolog.projections.db.fetch import fetch_rows
+from mnemolog.projections.queries.errors import (
+    AmbiguousIdError,
+    AmbiguousTurnError,
+    QueryError,
+    UnknownEventError,
+    UnknownFactError,
+    UnknownTurnError,
+    check_id_text,
+)
+from mnemolog.projections.queries.fact_rows import read_query
+from mnemolog.projections.queries.scope_filter import ANY_OR_NONE, ScopeFilter
+from mnemolog.projections.sql import queries
+from mnemolog.schemas.scope import SCOPE_FIELDS, Scope
+
+MIN_ID_CHARACTERS: Final = 4
+"""Of the beginning of an id; hyphens are not counted."""
+SHORT_ID_CHARACTERS: Final = 8
+"""The fewest characters of a short id."""
+MAX_CANDIDATES: Final = 6
+_HEX_CHARACTERS: Final = 32
+_HEX: Final = re.compile(r"[0-9a-f]+")
+
+GivenId = UUID | str
+"""An id, or the beginning of one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IdMatch:
+    """What an id stands for: the whole id, what it says (a fact's text, an event's name), and its scope."""
+
+    id: str
+    text: str
+    scope: Scope
+
+
+async def resolve_fact_id(conn: AsyncConnection[TupleRow], within: ScopeFilter, given: GivenId) -> UUID:
+    """The id of the only fact of `within` whose id is `given` or begins so. Raises as `find_facts` does."""
+    (found,) = await find_facts(conn, within, [given])
+    return UUID(found.id)
+
+
+async def find_facts(conn: AsyncConnection[TupleRow], within: ScopeFilter, given: Iterable[GivenId]) -> list[IdMatch]:
+    """The fact of each id, in the order given.
+
+    An id may be cut after four or more characters where only one fact of `within` has it. Raises `QueryError` for what
+    is no id, `AmbiguousIdError` that names the candidates, and `UnknownFactError`, which says so where the fact is of
+    another scope of the tenant.
+    """
+    asked = [_parsed_id("fact_id", one) for one in given]
+    found = await _find(conn, "facts", within, asked)
+    for number, one in enumerate(asked):
+        if number not in found:
+            elsewhere = await _find(conn, "facts", _whole_tenant(within), [one])
+            scopes = [match.scope for match in elsewhere.get(0, [])]
+            raise UnknownFactError(within.tenant, one.given, within=within.named, scope=scopes[0] if scopes else None)
+    return [_only("fact", one.given, found[number]) for number, one in enumerate(asked)]
+
+
+async def find_event(conn: AsyncConnection[TupleRow], within: ScopeFilter, given: GivenId) -> IdMatch:
+    """The event of an id, as `find_facts` finds a fact. Raises `UnknownEventError`, and else as that does."""
+    asked = _parsed_id("event_id", given)
+    found = await _find(conn, "events", within, [asked])
+    if not found:
+        raise UnknownEventError(within.tenant, asked.given)
+    return _only("event", asked.given, found[0])
+
+
+async def find_turn(conn: AsyncConnection[TupleRow], within: ScopeFilter, given: str) -> IdMatch:
+    """The turn or command of an id; where there is none, the only one whose id begins so (four or more characters).
+
+    Raises `UnknownTurnError`, `AmbiguousIdError` for a beginning of several ids, and `AmbiguousTurnError` where several
+    owners have a turn of this id.
+    """
+    check_id_text(turn_id=given)
+    named = {**within.parameters, "beginning": given, "bound": MAX_CANDIDATES}
+    matches = _matches(await fetch_rows(conn, dict, read_query("ids", "turns", row="t"), named)).get(0, [])
+    exact = [one for one in matches if one.id == given]
+    if not matches or not (exact or len(given) >= MIN_ID_CHARACTERS):
+        raise UnknownTurnError(within.tenant, given)
+    if len({one.id for one in exact or matches}) > 1:
+        raise AmbiguousIdError("turn", given, [(one.id, one.text) for one in matches])
+    owners = list(dict.fromkeys(one.scope.owner for one in exact or matches))
+    if len(owners) > 1:
+        raise AmbiguousTurnError(given, owners)
+    return matches[0]
+
+
+def first_id(given: GivenId) -> UUID:
+    """The first id that begins as `given` does. Raises `QueryError` for what is no id."""
+    return _parsed_id("fact_id", given).low
+
+
+async def short_ids(conn: AsyncConnection[TupleRow], ids: Collection[UUID]) -> dict[UUID, str]:
+    """The shortest beginning of each id, of eight characters or more, that no other fact or event of any tenant has.
+
+    All of them get the same length. They are unique now: a later fact may begin as one of
+    them does, and then the longer id has to be given.
+    """
+    if not ids:
+        return {}
+    found = await (await conn.execute(queries("ids")["neighbours"], {"ids": list(ids)})).fetchall()
+    lengths = (_shared(str(one), str(other)) + 1 for one, others in found for other in others if other is not None)
+    length = max(lengths, default=0)
+    return {one: str(one)[: max(length, SHORT_ID_CHARACTERS)] for one in ids}
+
+
+@dataclass(frozen=True, slots=True)
+class _ParsedId:
+    given: str
+    low: UUID
+    high: UUID
+
+
+def _parsed_id(name: str, given: object) -> _ParsedId:
+    """From the first to the last id that begins as `given` does."""
+    if isinstance(given, UUID):
+        return _ParsedId(str(given), given, given)
+    check_id_text(**{name: given})
+    shown = str(given).strip()
+    digits = shown.lower().replace("-", "")
+    if not _HEX.fullmatch(digits) or not MIN_ID_CHARACTERS <= len(digits) <= _HEX_CHARACTERS:
+        raise QueryError(
+            f"{name} {shown!r:.80} is not an id: give all of it, or at least its first {MIN_ID_CHARACTERS} characters "
+            "(digits and a to f)"
+        )
+    return _ParsedId(shown, UUID(digits.ljust(_HEX_CHARACTERS, "0")), UUID(digits.ljust(_HEX_CHARACTERS, "f")))
+
+
+async def _find(
+    conn: AsyncConnection[TupleRow], name: str, within: ScopeFilter, asked: Sequence[_ParsedId]
+) -> dict[int, list[IdMatch]]:
+    """A few matches of each range that has any, by its place in `asked`."""
+    named = {
+        **within.parameters,
+        "low": [one.low for one in asked],
+        "high": [one.high for one in asked],
+        "bound": MAX_CANDIDATES,
+    }
+    query = read_query("ids", name, row="f" if name == "facts" else "e")
+    return _matches(await fetch_rows(conn, dict, query, named))
+
+
+def _matches(rows: Iterable[Mapping[str, Any]]) -> dict[int, list[IdMatch]]:
+    return {
+        number - 1: [
+            IdMatch(id=row["id"], text=row["text"], scope=Scope.from_columns(row[name] for name in SCOPE_FIELDS))
+            for row in same
+        ]
+        for number, same in groupby(rows, key=lambda row: row["number"])
+    }
+
+
+def _only(kind: str, given: str, matches: Sequence[IdMatch]) -> IdMatch:
+    if len(matches) > 1:
+        raise AmbiguousIdError(kind, given, [(one.id, one.text) for one in matches])
+    return matches[0]
+
+
+def _whole_tenant(within: ScopeFilter) -> ScopeFilter:
+    return replace(within, **{name: ANY_OR_NONE for name in SCOPE_FIELDS if name != "tenant"})
+
+
+def _shared(one: str, other: str) -> int:
+    """How many characters two ids begin with in common."""
+    return next((place for place, (a, b) in enumerate(zip(one, other, strict=True)) if a != b), len(one))

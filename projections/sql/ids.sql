@@ -1,0 +1,54 @@
+-- name: facts
+-- The facts of some scopes whose ids lie in each of several ranges, a few of each.
+SELECT asked.number, found.*
+FROM unnest(%(low)s::uuid [], %(high)s::uuid []) WITH ORDINALITY AS asked (low, high, number)
+CROSS JOIN LATERAL (
+    SELECT f.fact_id::text AS id, f.text, f.tenant, f.user_id, f.agent_id, f.app_id, f.run_id
+    FROM facts AS f
+    WHERE f.fact_id BETWEEN asked.low AND asked.high AND {scope}
+    ORDER BY f.fact_id
+    LIMIT %(bound)s
+) AS found
+ORDER BY asked.number, found.id;
+
+-- name: events
+-- The same for events.
+SELECT asked.number, found.*
+FROM unnest(%(low)s::uuid [], %(high)s::uuid []) WITH ORDINALITY AS asked (low, high, number)
+CROSS JOIN LATERAL (
+    SELECT e.event_id::text AS id, e.event AS text, e.tenant, e.user_id, e.agent_id, e.app_id, e.run_id
+    FROM memory_events AS e
+    WHERE e.event_id BETWEEN asked.low AND asked.high AND {scope}
+    ORDER BY e.event_id
+    LIMIT %(bound)s
+) AS found
+ORDER BY asked.number, found.id;
+
+-- name: turns
+-- The turns and commands of some scopes with this id, or, where there is none, with ids that begin so.
+WITH mine AS (
+    SELECT c.source_id, c.source_kind, c.tenant, c.user_id, c.agent_id, c.app_id, c.run_id
+    FROM commits AS c
+    WHERE c.tenant = %(tenant)s AND c.source_id ^@ %(beginning)s
+    UNION
+    SELECT j.source_id, 'turn', j.tenant, j.user_id, j.agent_id, j.app_id, j.run_id
+    FROM turn_journal AS j
+    WHERE j.tenant = %(tenant)s AND j.source_id ^@ %(beginning)s
+)
+SELECT 1 AS number, t.source_id AS id, t.source_kind AS text, t.tenant, t.user_id, t.agent_id, t.app_id, t.run_id
+FROM mine AS t
+WHERE {scope}
+ORDER BY t.source_id <> %(beginning)s, t.source_id, t.user_id, t.agent_id, t.app_id, t.run_id
+LIMIT %(bound)s;
+
+-- name: neighbours
+-- The facts and events whose ids are the next ones before and after each id: those that share the most characters.
+SELECT
+    asked.id,
+    ARRAY[
+        (SELECT f.fact_id FROM facts AS f WHERE f.fact_id < asked.id ORDER BY f.fact_id DESC LIMIT 1),
+        (SELECT f.fact_id FROM facts AS f WHERE f.fact_id > asked.id ORDER BY f.fact_id LIMIT 1),
+        (SELECT e.event_id FROM memory_events AS e WHERE e.event_id < asked.id ORDER BY e.event_id DESC LIMIT 1),
+        (SELECT e.event_id FROM memory_events AS e WHERE e.event_id > asked.id ORDER BY e.event_id LIMIT 1)
+    ] AS others
+FROM unnest(%(ids)s::uuid []) AS asked (id);

@@ -1,0 +1,120 @@
+"""What a person sees at a prompt: short, with the whole ids, and results that are sequences."""
+
+from datetime import UTC, datetime, timedelta
+from uuid import UUID
+
+from mnemolog import (
+    AsyncMemoryClient,
+    CommandReceipt,
+    Diff,
+    EventResult,
+    Fact,
+    History,
+    Hit,
+    MemoryClient,
+    Profile,
+    Score,
+    SearchResult,
+    Settings,
+    TurnReceipt,
+    WriteResult,
+)
+from mnemolog.projections.queries.diff import Change
+from mnemolog.projections.queries.history import FactEvent
+
+AT = datetime(2026, 3, 1, 9, tzinfo=UTC)
+ID = UUID("0b5f2a44-9a4c-5d27-8c1e-6f1f3a1b7c55")
+
+
+def a_fact(text: str = "Alice lives in Bern.", status: str = "active") -> Fact:
+    return Fact(
+        fact_id=ID, tenant="default", user_id="alice", agent_id=None, app_id=None, run_id=None, text=text,
+        key="home_city", value="Bern", category="identity", importance=0.5, certainty="explicit", confidence=0.95,
+        subject="Alice", speaker="Alice", excerpt=text, status=status, unresolved=False, stale=False, event_time=None,
+        valid_until=None, true_from=AT, true_to=None, closed_at=None, believed_from=AT, believed_to=None,
+        recorded_at=AT, state_since=AT, authority="extracted", mention_count=1, last_confirmed_at=None, supersedes=[],
+        superseded_by=None, source_id="t1", embedding_model="m", metadata={},
+    )  # fmt: skip
+
+
+def a_hit(status: str = "active") -> Hit:
+    score = Score(
+        mode="hybrid", total=0.1, vector_rank=1, similarity=0.834, vector_part=0.1, text_rank=None, text_score=None,
+        text_part=0,
+    )  # fmt: skip
+    return Hit(fact=a_fact(status=status), score=score)
+
+
+def test_a_fact_is_its_text_its_slot_its_status_and_its_id() -> None:
+    assert repr(a_fact()) == (
+        "Fact(text='Alice lives in Bern.', key='home_city', value='Bern', status='active', user_id='alice', "
+        f"fact_id='{ID}')"
+    )
+
+
+def test_a_result_says_what_became_of_the_turn() -> None:
+    memory = EventResult(fact_id=ID, text="Alice lives in Bern.", event="fact_added")
+    assert repr(WriteResult(turn_id="t1", status="facts", success=True, memories=(memory,))) == (
+        f"WriteResult(turn_id='t1', status='facts', memories=(EventResult(event='fact_added', "
+        f"text='Alice lives in Bern.', fact_id='{ID}'),))"
+    )
+    failed = WriteResult(turn_id="t1", status="failed", error="invalid_reply", attempt=2)
+    assert repr(failed) == "WriteResult(turn_id='t1', status='failed', error='invalid_reply', attempt=2)"
+
+
+def test_receipts_are_short() -> None:
+    turn = TurnReceipt(turn_id="t1", tenant="default", user_id="alice", position="t/0/1", content_hash="x")
+    assert repr(turn) == "TurnReceipt(turn_id='t1', status='pending', notes=())"
+    assert repr(CommandReceipt(command_id="c1")) == "CommandReceipt(command_id='c1', status='pending')"
+
+
+def test_found_facts_are_a_sequence_and_a_list_for_people() -> None:
+    found = SearchResult(hits=(a_hit(), a_hit("pending_confirmation")), mode="hybrid")
+    assert [hit.fact.status for hit in found] == ["active", "pending_confirmation"]
+    assert (len(found), bool(found), found[0]) == (2, True, a_hit())
+    assert str(found).splitlines() == [
+        "SearchResult, hybrid, 2 hits:",
+        f"  1. Alice lives in Bern. ({ID})",
+        f"  2. Alice lives in Bern. [pending_confirmation] ({ID})",
+    ]
+    assert repr(a_hit()) == f"Hit('Alice lives in Bern.', status='active', similarity=0.83, fact_id='{ID}')"
+    nothing = SearchResult(hits=(), mode="lexical", notice="full-text search only: no key")
+    assert (bool(nothing), str(nothing)) == (
+        False,
+        "SearchResult, lexical, 0 hits:\n  full-text search only: no key",
+    )
+
+
+def test_a_profile_is_its_sections() -> None:
+    profile = Profile(identity=[{"text": "Alice lives in Bern."}, {"text": "Alice is a nurse."}], updated_at=AT)
+    assert str(profile).splitlines() == [
+        "Profile, 2 entries:", "identity:", "  Alice lives in Bern.", "  Alice is a nurse.",
+    ]  # fmt: skip
+    assert str(Profile()) == "Profile, empty"
+
+
+def test_a_history_and_a_diff_are_lines() -> None:
+    event = FactEvent(
+        event_id=ID, event="fact_added", fact_id=ID, targets=[], source_id="t1", occurred_at=AT, decided_at=AT,
+        decided_by="threshold", reason="nothing like it was known", model=None, prompt_version=None, guard=None,
+        stale=False, undone=False, candidates=[],
+    )  # fmt: skip
+    assert str(History(versions=[a_fact()], events=[event], relations=[])).splitlines() == [
+        "History, 1 version:", f"  active: Alice lives in Bern. ({ID})", "1 event:",
+        "  2026-03-01 09:00 UTC fact_added: nothing like it was known",
+    ]  # fmt: skip
+    change = Change(
+        at=AT, event="fact_added", fact_id=ID, text="Alice lives in Bern.", old=(), reason="", decided_by=""
+    )
+    changes = Diff(since=AT, until=AT + timedelta(days=1), axis="believed", added=(change,))
+    assert str(changes).splitlines()[1:] == ["  added: Alice lives in Bern."]
+    assert str(Diff(since=AT, until=AT, axis="true")).endswith("no change")
+
+
+def test_a_client_says_what_it_is_bound_to_and_no_password() -> None:
+    settings = Settings(postgres="postgresql://me:secret@host/db")
+    bound = AsyncMemoryClient(settings=settings).scope(user_id="alice", run_id="r1")
+    assert repr(bound) == "AsyncMemoryClient(user_id='alice', run_id='r1')"
+    with MemoryClient(settings=settings) as memory:
+        assert repr(memory) == "MemoryClient()"
+        assert repr(memory.scope(user_id="alice")) == "MemoryClient(user_id='alice')"

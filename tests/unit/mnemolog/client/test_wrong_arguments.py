@@ -1,0 +1,232 @@
+"""Whatever is wrong in a call, and whichever server is away: our own sentence, of one family of errors."""
+
+import inspect
+import re
+from collections.abc import Callable
+from datetime import UTC, date, datetime
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from mnemolog import (
+    AsyncMemoryClient,
+    InvalidArgumentError,
+    MemoryClient,
+    Message,
+    MnemologError,
+    NotConnectedError,
+    Scope,
+    ServerUnavailableError,
+    Settings,
+    Turn,
+    UnknownArgumentError,
+    WaitTimeoutError,
+    WriteResult,
+)
+from mnemolog.client.inputs.checks import checks_of
+
+AT = datetime(2026, 3, 1, 9, tzinfo=UTC)
+ID = "0b5f2a44-9a4c-5d27-8c1e-6f1f3a1b7c55"
+MESSAGE = Message(role="user", content="Hi.")
+TURN = Turn(turn_id="t1", scope=Scope(user_id="alice"), messages=(MESSAGE,), occurred_at=AT)
+FOREIGN = re.compile(r"psycopg|aiokafka|pydantic|openai|[Ii]nput should|object at 0x|Traceback")
+VALID: dict[str, dict[str, Any]] = {
+    "add": {"messages": "Hi."},
+    "add_many": {"turns": [TURN]},
+    "dry_run": {"messages": "Hi."},
+    "status": {"turn_id": "t1"},
+    "wait": {"turn_id": "t1", "timeout": 0.05},
+    "find_turn_id": {"beginning": "abcd"},
+    "get": {"fact_id": ID},
+    "history": {"fact_id": ID},
+    "explain": {"fact_id": ID},
+    "why_not": {"turn_id": "t1"},
+    "search": {"query": "x"},
+    "facts": {},
+    "facts_as_of": {"believed_at": "2026-01-31"},
+    "profile": {},
+    "pending": {},
+    "unresolved": {},
+    "diff": {"since": "2026-01-31"},
+    "quality": {},
+    "policies": {},
+    "failed_turns": {},
+    "received_turn": {"turn_id": "t1"},
+    "short_ids": {"ids": [UUID(ID)]},
+    "update": {"fact_id": ID, "text": "x"},
+    "batch_update": {"edits": [{"fact_id": ID, "text": "x"}]},
+    "delete": {"fact_id": ID},
+    "batch_delete": {"fact_ids": [ID]},
+    "delete_all": {},
+    "confirm": {"fact_ids": ID},
+    "reject": {"fact_ids": ID},
+    "correct": {"fact_id": ID, "text": "x"},
+    "resolve": {"fact_id": ID, "action": "keep_old"},
+    "undo": {"turn_id": "t1"},
+    "set_policy": {"policy": {"add_only": True}},
+}
+METHODS = {
+    name: method
+    for name, method in inspect.getmembers(AsyncMemoryClient, inspect.iscoroutinefunction)
+    if not name.startswith("_") and name != "close"
+}
+CHECKED = [(name, argument) for name, method in METHODS.items() for argument in checks_of(inspect.unwrap(method))]
+
+
+@pytest.fixture
+def client(tmp_path: Path) -> AsyncMemoryClient:
+    """A client without servers, bound to a user."""
+    return AsyncMemoryClient(settings=Settings(data_dir=tmp_path)).scope(user_id="alice")
+
+
+def test_the_table_has_every_method() -> None:
+    assert set(VALID) == set(METHODS)
+
+
+@pytest.mark.parametrize(("name", "argument"), CHECKED)
+async def test_a_value_of_a_wrong_kind_is_named(client: AsyncMemoryClient, name: str, argument: str) -> None:
+    with pytest.raises(InvalidArgumentError, match=rf"^{argument} (must be|is) ") as caught:
+        await getattr(client, name)(**VALID[name] | {argument: object()})
+    assert not FOREIGN.search(str(caught.value))
+
+
+@pytest.mark.parametrize("name", VALID)
+async def test_a_wrong_number_of_arguments_is_told(client: AsyncMemoryClient, name: str) -> None:
+    for positional, named in ((range(9), {}), ((), {"nonsense": 1}), *([((), {})] if VALID[name] else [])):
+        if name in ("undo", "resolve") and not positional and not named:
+            continue
+        with pytest.raises(UnknownArgumentError, match=rf"^{name}\(\)"):
+            await getattr(client, name)(*positional, **named)
+
+
+@pytest.mark.parametrize("name", VALID)
+async def test_without_servers_each_method_says_what_to_start(client: AsyncMemoryClient, name: str) -> None:
+    with pytest.raises(NotConnectedError, match=r"`mnemolog up --data .*` runs one"):
+        await getattr(client, name)(**VALID[name])
+
+
+@pytest.mark.parametrize("name", VALID)
+async def test_a_server_that_is_away_is_named(name: str) -> None:
+    settings = Settings(kafka="127.0.0.1:9", postgres="postgresql://me:secret@127.0.0.1:9/x")
+    async with AsyncMemoryClient(settings=settings) as client:
+        with pytest.raises((ServerUnavailableError, WaitTimeoutError), match=r"at 127\.0\.0\.1:9") as caught:
+            await getattr(client.scope(user_id="alice"), name)(**VALID[name])
+    assert "secret" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "name", [name for name, method in METHODS.items() if "wait" in checks_of(inspect.unwrap(method))]
+)
+async def test_nothing_is_published_where_the_end_could_not_be_asked_for(tmp_path: Path, name: str) -> None:
+    client = AsyncMemoryClient(settings=Settings(data_dir=tmp_path, kafka="127.0.0.1:9"))
+    with pytest.raises(NotConnectedError):
+        await getattr(client.scope(user_id="alice"), name)(**VALID[name], wait=True)
+
+
+Call = Callable[[Any], Any]
+SENTENCES: dict[str, tuple[Call, str]] = {
+    "a text that is empty": (lambda c: c.add(""), "no message has any text: publish at least one message"),
+    "a text of spaces": (lambda c: c.add(" \n"), "no message has any text"),
+    "no messages": (lambda c: c.add([]), "no message has any text"),
+    "a number": (lambda c: c.add(5), "messages must be a text, or a list of messages with role and content, not int"),
+    "nothing": (lambda c: c.add(None), "messages must be a text, or a list .* not None"),
+    "bytes": (lambda c: c.add(b"Hi."), "messages must be a text, or a list .* not bytes"),
+    "texts": (lambda c: c.add(["Hi."]), r'messages\.0 must be a message such as {"role": "user", "content": '),
+    "a wrong role": (
+        lambda c: c.add([{"role": "boss", "content": "x"}]),
+        r"messages\.0\.role is 'boss': choose one of",
+    ),
+    "no role": (lambda c: c.add([{"content": "x"}]), r"messages\.0\.role is missing: give one of system, developer"),
+    "no content": (lambda c: c.add([{"role": "user"}]), r"messages\.0\.content is missing: give the text"),
+    "a number as content": (
+        lambda c: c.add([{"role": "user", "content": 5}]),
+        "content must be text, or a list of parts",
+    ),
+    "a day without sense": (
+        lambda c: c.add("Hi.", occurred_at="soon"),
+        "occurred_at is not a time .'soon'.: write 2026",
+    ),
+    "a time without zone": (
+        lambda c: c.add("Hi.", occurred_at="2026-01-01T10:00"),
+        r"occurred_at has no zone .* write 2026-01-01T10:00:00\+00:00",
+    ),
+    "a number as time": (lambda c: c.diff(1767225600), "since must be a datetime with a zone, or a text .* not int"),
+    "a query of a number": (lambda c: c.search(5), "query must be text, not int"),
+    "an empty query": (lambda c: c.search(" "), "the text to search for is empty"),
+    "a negative limit": (lambda c: c.search("x", limit=-1), "limit is -1: choose 1 to 100"),
+    "a large limit": (lambda c: c.search("x", limit=1000), "limit is 1000: choose 1 to 100"),
+    "top_k": (lambda c: c.search("x", top_k=5), r"search\(\) has no argument 'top_k': did you mean 'limit'"),
+    "another axis": (lambda c: c.diff(AT, axis="real"), "axis is 'real': choose one of believed, true"),
+    "an unknown action": (lambda c: c.resolve(ID, "keep"), "action is 'keep': choose one of keep_both, keep_old"),
+    "a negative wait": (lambda c: c.add("Hi.", wait=-1), "wait is -1: give the seconds, 0 or more"),
+    "a wait in words": (lambda c: c.delete(ID, wait="yes"), "wait must be a number of seconds, not text"),
+    "a timeout of nan": (lambda c: c.wait("t1", timeout=float("nan")), "timeout is nan: give the seconds"),
+    "a wait for a number": (
+        lambda c: c.wait(7),
+        "turn_id must be text, or what `add`, a command, .* returned, not int",
+    ),
+    "a wait for nothing": (lambda c: c.wait(""), "turn_id is empty"),
+    "a status of numbers": (lambda c: c.status([7]), "turn_id must be text, or what"),
+    "no fact id": (
+        lambda c: c.get("the first"),
+        "fact_id 'the first' is not an id: give all of it, or at least its first 4",
+    ),
+    "a number as fact id": (lambda c: c.get(7), "fact_id must be text, not int"),
+    "a short fact id": (lambda c: c.delete("ab"), "fact_id 'ab' is not an id"),
+    "no fact ids": (lambda c: c.confirm(7), "fact_ids must be an id or a list of ids, not int"),
+    "fact ids of numbers": (lambda c: c.batch_delete([7]), r"fact_ids\.0 must be the id of a fact, not int"),
+    "edits of texts": (lambda c: c.batch_update(["x"]), r"edits\.0 must be an edit with fact_id and text, not text"),
+    "one edit": (lambda c: c.batch_update({"fact_id": ID}), "edits must be a list of edits .* not a dict"),
+    "turns of dicts": (lambda c: c.add_many([{}]), r"turns\.0 must be a Turn, not a dict"),
+    "one turn": (lambda c: c.add_many(TURN), "turns must be a list of Turn"),
+    "a policy of text": (lambda c: c.set_policy("strict"), "policy must be an object of names and values, not text"),
+    "infer in words": (lambda c: c.add("Hi.", infer="no"), "infer must be True or False, not text"),
+    "metadata of text": (lambda c: c.add("Hi.", metadata="x"), "metadata must be an object of names and values"),
+    "recalled of text": (lambda c: c.add("Hi.", recalled="x"), "recalled must be a list, not text"),
+    "a wildcard": (lambda c: c.delete(ID, user_id="*"), "one exact scope"),
+    "a query of nobody": (lambda c: c.facts(user_id=None), "name a user_id or an agent_id"),
+    "half an emoji": (lambda c: c.search("\ud83d"), "unpaired surrogate"),
+    "half an emoji to keep": (lambda c: c.add("\ud83d"), "unpaired surrogate|half characters"),
+    "a scope of numbers": (lambda c: c.scope(user_id=7), "user_id must be text, not int"),
+}
+
+
+@pytest.mark.parametrize("name", SENTENCES)
+async def test_a_wrong_argument_has_our_sentence(client: AsyncMemoryClient, name: str) -> None:
+    call, words = SENTENCES[name]
+    with pytest.raises(MnemologError, match=words) as caught:
+        await call(client)
+    assert isinstance(caught.value, ValueError | TypeError)
+    assert not FOREIGN.search(str(caught.value))
+
+
+@pytest.mark.parametrize("name", ["a number", "a wait for a number", "top_k", "another axis"])
+def test_the_blocking_client_says_the_same(tmp_path: Path, name: str) -> None:
+    call, words = SENTENCES[name]
+    with MemoryClient(settings=Settings(data_dir=tmp_path)) as memory, pytest.raises(MnemologError, match=words):
+        call(memory.scope(user_id="alice"))
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ("2026-01-31", datetime(2026, 1, 31, tzinfo=UTC)),
+        (date(2026, 1, 31), datetime(2026, 1, 31, tzinfo=UTC)),
+        ("2026-01-31T10:00:00Z", datetime(2026, 1, 31, 10, tzinfo=UTC)),
+        (" 2026-01-31T10:00+02:00 ", datetime(2026, 1, 31, 8, tzinfo=UTC)),
+        (AT, AT),
+    ],
+)
+async def test_a_time_may_be_a_text_or_a_day(given: Any, expected: datetime, monkeypatch: pytest.MonkeyPatch) -> None:
+    built: list[Turn] = []
+
+    async def run_dry(_: object, turn: Turn, *, verbose: bool) -> WriteResult:  # noqa: ARG001 - as the method it replaces
+        built.append(turn)
+        return WriteResult(turn_id=turn.turn_id, status="facts")
+
+    monkeypatch.setattr(AsyncMemoryClient, "_run_dry", run_dry)
+    memory = AsyncMemoryClient(settings=Settings())
+    await memory.dry_run("Hi.", user_id="alice", occurred_at=given, valid_until=given)
+    assert (built[0].occurred_at, built[0].valid_until) == (expected, expected)

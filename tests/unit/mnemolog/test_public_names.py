@@ -1,0 +1,104 @@
+"""Everything that a public method takes, gives or raises can be imported from `mnemolog`, and nothing loads early."""
+
+import dataclasses
+import inspect
+import subprocess
+import sys
+import typing
+from collections.abc import Callable, Iterator
+from typing import Any, get_args, get_origin, get_type_hints
+
+from pydantic import BaseModel
+
+import mnemolog
+import mnemolog.errors
+from mnemolog import AsyncMemoryClient, MemoryClient, MnemologError
+from mnemolog.client.base import ClientOptions
+from mnemolog.settings import Settings
+from tests.support.imports import packages_loaded_by
+
+INNER = {
+    "ClientBase",
+    "ResultMixin",
+    "QueryMixin",
+    "OwnerLookup",
+    "CommandBase",
+    "FactCommandMixin",
+    "ScopeCommandMixin",
+}
+
+
+def methods(owner: type) -> Iterator[Callable[..., Any]]:
+    for name, method in inspect.getmembers(owner, callable):
+        if not name.startswith("_"):
+            yield method
+            yield from typing.get_overloads(inspect.unwrap(method))
+
+
+def named_types(hint: Any, seen: set[type]) -> None:
+    """Add our own classes in an annotation to `seen`, and those of their fields."""
+    for part in get_args(hint):
+        named_types(part, seen)
+    kind = get_origin(hint) or hint
+    if not inspect.isclass(kind) or not kind.__module__.startswith("mnemolog") or kind in seen:
+        return
+    seen.add(kind)
+    if kind is Settings:
+        return
+    if dataclasses.is_dataclass(kind) or issubclass(kind, BaseModel) or typing.is_typeddict(kind):
+        for field in get_type_hints(kind).values():
+            named_types(field, seen)
+
+
+def public_types() -> set[str]:
+    seen: set[type] = set()
+    for owner in (AsyncMemoryClient, MemoryClient):
+        for method in methods(owner):
+            for hint in get_type_hints(inspect.unwrap(method)).values():
+                named_types(hint, seen)
+    named_types(ClientOptions, seen)
+    return {one.__name__ for one in seen} - INNER
+
+
+def test_the_types_of_all_signatures_are_exported() -> None:
+    assert public_types() - set(mnemolog.__all__) == set()
+
+
+def test_all_errors_are_exported_and_have_one_base() -> None:
+    assert set(mnemolog.errors.__all__) - set(mnemolog.__all__) == set()
+    for name in mnemolog.errors.__all__:
+        error = getattr(mnemolog, name)
+        assert issubclass(error, MnemologError), name
+        assert error.__doc__, name
+
+
+def test_every_public_name_can_be_imported_and_is_what_it_says() -> None:
+    for name in mnemolog.__all__:
+        assert getattr(mnemolog, name).__name__ == name
+    assert sorted(mnemolog.__all__) == mnemolog.__all__
+    assert set(mnemolog.__all__) <= set(dir(mnemolog))
+
+
+def test_what_does_not_exist_is_an_attribute_error() -> None:
+    assert not hasattr(mnemolog, "NoSuchName")
+
+
+def test_the_import_loads_no_driver() -> None:
+    assert packages_loaded_by("mnemolog", "aiokafka", "psycopg", "pydantic", "structlog") == []
+
+
+def test_help_shows_arguments_and_meaning_of_every_method() -> None:
+    for owner in (AsyncMemoryClient, MemoryClient):
+        for name, method in inspect.getmembers(owner, inspect.isroutine):
+            if not name.startswith("_") and name != "from_settings":
+                assert inspect.getdoc(method), f"{owner.__name__}.{name}"
+    shown = subprocess.run(
+        [sys.executable, "-c", "import mnemolog; help(mnemolog.MemoryClient.add)"],
+        check=True,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    ).stdout
+    assert "wait" in shown
+    assert "Publish one turn" in shown
+    assert "TurnReceipt" in shown
