@@ -16,8 +16,8 @@ from mnemolog.cli.demo import results
 from mnemolog.cli.output import ProgressBars, print_json
 from mnemolog.client.async_client import AsyncMemoryClient
 from mnemolog.client.discovery import ServerAddresses
-from mnemolog.client.receipts import CommandReceipt
-from mnemolog.client.turn_files import PublishedRecord, TurnFilePublisher
+from mnemolog.client.receipts import CommandReceipt, TurnReceipt
+from mnemolog.client.turn_files import TurnFilePublisher
 from mnemolog.errors import MnemologError
 from mnemolog.projections.queries.results import EventResult, WriteResult
 from mnemolog.settings import Settings
@@ -70,7 +70,7 @@ class Demo:
     def _notices(self) -> list[str]:
         return [OFFLINE_NOTICE] if self._settings.provider == "offline" else []
 
-    async def _publish(self) -> list[PublishedRecord]:
+    async def _publish(self) -> list[TurnReceipt]:
         records = list(shifted_records(self._began.date() - timedelta(days=1)))
         file = TurnFilePublisher(self._settings, raw=True, progress=lambda *_: None)
         turns = await file.publish(io.BytesIO(b"\n".join(records)))
@@ -79,7 +79,7 @@ class Demo:
         self._show(results.show_published, file.report)
         return turns
 
-    async def _wait_for_facts(self, client: AsyncMemoryClient, turns: list[PublishedRecord]) -> list[EventResult]:
+    async def _wait_for_facts(self, client: AsyncMemoryClient, turns: list[TurnReceipt]) -> list[EventResult]:
         self._heading("Turns become facts", "each turn has exactly one end")
         ends: list[tuple[str | None, WriteResult]] = []
         for turn in turns:
