@@ -17,7 +17,8 @@ _SPOKEN_LINE: Final = re.compile(
 
 def other_speaker(turn: Turn, excerpt: str) -> str | None:
     """Who says `excerpt`, a comparable text, if that is one named person and not the turn's speaker."""
-    names = {name for message in turn.messages for text, name in _spoken(message) if excerpt in text}
+    evidence = (message for message in turn.messages if message.role != "system")
+    names = {name for message in evidence for text, name in _spoken(message) if excerpt in text}
     name = names.pop() if len(names) == 1 else None
     return name if name and normalise(name) != normalise(turn.speaker or "") else None
 
