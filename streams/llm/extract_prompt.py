@@ -8,7 +8,7 @@ from typing import Any, Self
 from pydantic import ValidationError
 from pydantic_core import to_json
 
-from mnemolog.schemas.base import Timestamp, normalise
+from mnemolog.schemas.base import Timestamp
 from mnemolog.schemas.facts import (
     IMPORTANCE_OF_CATEGORY,
     ActionHint,
@@ -33,6 +33,7 @@ from mnemolog.streams.llm.reply_parser import (
     reply_schema,
     shortened,
 )
+from mnemolog.streams.llm.turn_speakers import other_speaker
 from mnemolog.streams.text.normalise import comparable_text
 from mnemolog.streams.text.subjects import is_user_word
 
@@ -202,7 +203,7 @@ def _grounded(candidates: Sequence[_Fact], turn: Turn) -> ParsedReply[tuple[Extr
     for index, fact in enumerate(candidates):
         excerpt = comparable_text(fact.excerpt)
         if evidence.contains(excerpt):
-            facts.append(_extracted(fact, evidence.other_speaker(excerpt)))
+            facts.append(_extracted(fact, other_speaker(turn, excerpt)))
             continue
         complaints.append(
             f'facts.{index}.excerpt: "{one_line(fact.excerpt)[:_MAX_QUOTED]}" {evidence.absence_reason(excerpt)}: '
@@ -214,24 +215,15 @@ def _grounded(candidates: Sequence[_Fact], turn: Turn) -> ParsedReply[tuple[Extr
 
 @dataclass(frozen=True, slots=True)
 class _TurnEvidence:
-    """What the messages say and who says it, and what of it is recalled memory that an application has put into them.
-
-    `speakers` has, for each message, the name of a speaker who is not the turn's.
-    """
+    """What the messages say, and what of it is recalled memory that an application has put into them."""
 
     contents: tuple[str, ...]
-    speakers: tuple[str | None, ...]
     recalled: tuple[str, ...]
 
     @classmethod
     def of(cls, turn: Turn) -> Self:
-        messages, speaker = evidence_messages(turn), normalise(turn.speaker or "")
-        contents = tuple(comparable_text(message.content) for message in messages)
-        others = (
-            message.name if message.role == "user" and normalise(message.name or "") not in ("", speaker) else None
-            for message in messages
-        )
-        return cls(contents, tuple(others), tuple(filter(None, map(comparable_text, turn.recalled))))
+        contents = tuple(comparable_text(message.content) for message in evidence_messages(turn))
+        return cls(contents, tuple(filter(None, map(comparable_text, turn.recalled))))
 
     def contains(self, excerpt: str) -> bool:
         """Whether a message says it, and not only within recalled text."""
@@ -239,11 +231,6 @@ class _TurnEvidence:
             return False
         hiding = [text for text in self.recalled if excerpt in text]
         return any(excerpt in _remove_texts(content, hiding) for content in self.contents)
-
-    def other_speaker(self, excerpt: str) -> str | None:
-        """The name of who says it, if that is one person and not the turn's speaker."""
-        said_by = {speaker for content, speaker in zip(self.contents, self.speakers, strict=True) if excerpt in content}
-        return said_by.pop() if len(said_by) == 1 else None
 
     def absence_reason(self, excerpt: str) -> str:
         found = excerpt and any(excerpt in content for content in self.contents)
@@ -256,11 +243,11 @@ def _remove_texts(content: str, texts: Sequence[str]) -> str:
     return content
 
 
-def _extracted(fact: _Fact, other_speaker: str | None) -> ExtractedFact:
-    """The fact of a reply; what `other_speaker` says of "the user" is about that speaker."""
+def _extracted(fact: _Fact, speaker: str | None) -> ExtractedFact:
+    """The fact of a reply; what another `speaker` says of "the user" is about that speaker."""
     subject = fact.subject or None
-    if other_speaker is not None and (subject is None or is_user_word(subject)):
-        subject = other_speaker
+    if speaker is not None and (subject is None or is_user_word(subject)):
+        subject = speaker
     return ExtractedFact.model_validate(
         fact.model_dump()
         | {
