@@ -1,7 +1,7 @@
 """The extraction prompt: its text, the schema of the reply, and which facts of a reply are accepted."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any, Self
 
@@ -17,9 +17,9 @@ from mnemolog.schemas.facts import (
     ImportanceCategory,
     Slot,
 )
-from mnemolog.schemas.provenance import DroppedStatement
+from mnemolog.schemas.provenance import DroppedStatement, OmissionReason
 from mnemolog.schemas.turn import Message, Turn
-from mnemolog.streams.llm.ports import ChatMessage, ExtractionTask, Prompt
+from mnemolog.streams.llm.ports import ChatMessage, ExtractionTask, TaskPrompt
 from mnemolog.streams.llm.reply_parser import (
     MAX_LINE,
     FilledLine,
@@ -101,9 +101,20 @@ class _Facts(ReplyModel):
     facts: tuple[_Fact, ...]
 
 
-def extraction_prompt(subject: ExtractionTask) -> Prompt:
+class _LeftOut(ReplyModel):
+    text: FilledLine
+    reason: OmissionReason
+
+
+class _FactsAndRest(_Facts):
+    """A reply that may also say what it left out, and why. A language model is not asked for that."""
+
+    left_out: tuple[_LeftOut, ...] = ()
+
+
+def extraction_prompt(subject: ExtractionTask) -> TaskPrompt:
     """Ask for the facts of one turn. The system text depends on the categories alone, so servers can cache it."""
-    return Prompt(
+    return TaskPrompt(
         purpose="extract",
         version=PROMPT_VERSION,
         messages=(
@@ -147,10 +158,12 @@ def parse_extraction(text: str, subject: ExtractionTask) -> ParsedReply[tuple[Ex
 
     The valid facts of an invalid reply make an incomplete one; without a single valid fact it has no value.
     """
-    reply = read_reply(_Facts, text)
+    reply = read_reply(_FactsAndRest, text)
     faults = _reply_faults(reply, subject.categories) if isinstance(reply, _Facts) else reply
-    if isinstance(reply, _Facts) and not faults:
-        return _grounded(reply.facts, subject.turn)
+    if isinstance(reply, _FactsAndRest) and not faults:
+        rest = _grounded(reply.facts, subject.turn)
+        left_out = (DroppedStatement(text=one.text, reason=one.reason) for one in reply.left_out)
+        return replace(rest, dropped=(*rest.dropped, *left_out))
     valid, invalid = _valid_facts(text, subject.categories)
     rest = _grounded(valid, subject.turn)
     return ParsedReply(
