@@ -117,8 +117,8 @@ class Versioned(Record):
     """A record that travels on a topic and says which version of its schema it follows.
 
     On the wire types are exact, as the JSON Schema says: "yes" is not a boolean and a number is not a time.
-    Version 2 added fields that have defaults, so what version 1 wrote is read as it is. Version 3 added reasons why
-    sentences became no facts (`OmissionReason`), and to turns and commands the field `kind`.
+    Version 2 added fields that have defaults, so what version 1 wrote is read as it is. Version 3 added why and of what
+    words a statement became no fact (`OmissionReason`, `excerpt`), and to turns and commands the field `kind`.
     """
 
     VERSION: ClassVar[int] = 3

@@ -30,3 +30,13 @@ FROM unnest(
 )
 ORDER BY owner, source_id, topic, partition, log_offset
 ON CONFLICT (owner, source_id) DO NOTHING;
+
+-- name: user_messages
+-- What the user said in a turn, message by message; nothing of a raw turn, whose messages are its facts.
+SELECT message ->> 'content' AS content
+FROM mnemolog_journal.turn_journal AS journal
+CROSS JOIN LATERAL jsonb_array_elements(journal.body -> 'messages') WITH ORDINALITY AS said (message, place)
+WHERE
+    journal.owner = %(owner)s AND journal.source_id = %(source_id)s AND journal.infer
+    AND message ->> 'role' = 'user'
+ORDER BY place;

@@ -219,7 +219,7 @@ def _grounded(candidates: Sequence[_Fact], turn: Turn) -> ParsedReply[tuple[Extr
             f'facts.{index}.excerpt: "{one_line(fact.excerpt)[:_MAX_QUOTED]}" {evidence.absence_reason(excerpt)}: '
             "copy the words from one message, or leave the fact out"
         )
-        dropped.append(DroppedStatement(text=fact.text, reason="excerpt_not_found"))
+        dropped.append(DroppedStatement(text=fact.text, reason="excerpt_not_found", excerpt=fact.excerpt))
     return ParsedReply(value=tuple(facts), complaints=first_complaints(complaints), dropped=tuple(dropped))
 
 

@@ -112,7 +112,9 @@ class ParsedDecision:
     ended_at: datetime | None = None
 
 
-def resolution_prompt(subject: NumberedConflicts, *, model: str | None = None, timeout: float | None = None) -> TaskPrompt:
+def resolution_prompt(
+    subject: NumberedConflicts, *, model: str | None = None, timeout: float | None = None
+) -> TaskPrompt:
     """Ask what each new fact means for its known facts; `model` and `timeout` as in `Prompt`."""
     return TaskPrompt(
         purpose="resolve",

@@ -1,7 +1,5 @@
 """A chat model without a model: answers the two prompts by rules, in the format that a language model must keep."""
 
-from collections.abc import Mapping
-from dataclasses import asdict
 from typing import Any
 
 import orjson
@@ -26,24 +24,19 @@ class RuleModel:
             detail = f"the offline provider has no model but {self.model}: leave chat_model out, or name a provider"
             raise PromptRefusedError("unknown_model", detail)
         if not isinstance(prompt, TaskPrompt):
-            raise PromptRefusedError("no_task", "the offline provider answers prompts of Mnemolog only")
+            raise PromptRefusedError("no_task", "the offline provider answers only the prompts of Mnemolog's stages")
         task = prompt.task
-        reply = _extraction(task) if isinstance(task, ExtractionTask) else {"decisions": [_NO_MERGE | asdict(one) for one in judge(task)]}
+        reply = _extraction(task) if isinstance(task, ExtractionTask) else {"decisions": list(judge(task))}
         return Reply(text=orjson.dumps(reply).decode(), model=self.model)
 
     async def close(self) -> None:
         return None
 
 
-_NO_MERGE: Mapping[str, Any] = {"text": None, "search_text": None, "ended_at": None}
-
-
 def _extraction(task: ExtractionTask) -> dict[str, Any]:
-    reading = read_turn(task.turn)
-    return {
-        "facts": [_stated(fact, task.categories) for fact in reading.facts.values()],
-        "left_out": [one.model_dump(mode="json", include={"text", "reason"}) for one in reading.omitted],
-    }
+    facts, omitted = read_turn(task.turn)
+    left_out = [{"text": sentence.text, "reason": sentence.omitted} for sentence in omitted]
+    return {"facts": [_stated(fact, task.categories) for fact in facts], "left_out": left_out}
 
 
 def _stated(fact: ExtractedFact, categories: tuple[str, ...]) -> dict[str, Any]:
