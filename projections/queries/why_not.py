@@ -17,7 +17,7 @@ from mnemolog.schemas.commit import Commit
 from mnemolog.schemas.events import FactPending, MemoryEvent
 from mnemolog.schemas.provenance import DropReason, OmissionReason
 
-_SENTENCE: Final = re.compile(r"[^.!?。！？\n]+(?:[.!?。！？]+(?!\s)[^.!?。！？\n]+)*[.!?。！？]*")  # noqa: RUF001
+_SENTENCE: Final = re.compile(r"(?:[^.!?\u3002\uff01\uff1f\n]|[.!?](?=[^\s.!?]))+[.!?\u3002\uff01\uff1f]*")
 _OMISSIONS: Final = frozenset(get_args(OmissionReason))
 MissingReason = (
     DropReason

@@ -101,15 +101,15 @@ class _Facts(ReplyModel):
     facts: tuple[_Fact, ...]
 
 
-class _LeftOut(ReplyModel):
+class _OmittedSentence(ReplyModel):
     text: FilledLine
     reason: OmissionReason
 
 
-class _FactsAndRest(_Facts):
-    """A reply that may also say what it left out, and why. A language model is not asked for that."""
+class _FactsReply(_Facts):
+    """A reply that also lists what it left out, and why. A language model is not asked for that."""
 
-    left_out: tuple[_LeftOut, ...] = ()
+    omitted: tuple[_OmittedSentence, ...] = ()
 
 
 def extraction_prompt(subject: ExtractionTask) -> TaskPrompt:
@@ -158,12 +158,12 @@ def parse_extraction(text: str, subject: ExtractionTask) -> ParsedReply[tuple[Ex
 
     The valid facts of an invalid reply make an incomplete one; without a single valid fact it has no value.
     """
-    reply = read_reply(_FactsAndRest, text)
+    reply = read_reply(_FactsReply, text)
     faults = _reply_faults(reply, subject.categories) if isinstance(reply, _Facts) else reply
-    if isinstance(reply, _FactsAndRest) and not faults:
+    if isinstance(reply, _FactsReply) and not faults:
         rest = _grounded(reply.facts, subject.turn)
-        left_out = (DroppedStatement(text=one.text, reason=one.reason) for one in reply.left_out)
-        return replace(rest, dropped=(*rest.dropped, *left_out))
+        omitted = (DroppedStatement(text=one.text, reason=one.reason) for one in reply.omitted)
+        return replace(rest, dropped=(*rest.dropped, *omitted))
     valid, invalid = _valid_facts(text, subject.categories)
     rest = _grounded(valid, subject.turn)
     return ParsedReply(

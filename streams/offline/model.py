@@ -34,9 +34,9 @@ class RuleModel:
 
 
 def _extraction(task: ExtractionTask) -> dict[str, Any]:
-    facts, omitted = read_turn(task.turn)
-    left_out = [{"text": sentence.text, "reason": sentence.omitted} for sentence in omitted]
-    return {"facts": [_stated(fact, task.categories) for fact in facts], "left_out": left_out}
+    facts, left_out = read_turn(task.turn)
+    omitted = [{"text": sentence.text, "reason": sentence.omitted} for sentence in left_out]
+    return {"facts": [_stated(fact, task.categories) for fact in facts], "omitted": omitted}
 
 
 def _stated(fact: ExtractedFact, categories: tuple[str, ...]) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterator
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from mnemolog.schemas.event import OVERWRITE_OF_VERDICT
 from mnemolog.schemas.facts import Candidate, ExtractedFact
@@ -20,11 +20,8 @@ _ORDER: Final[tuple[Verdict, ...]] = ("KEEP", *OVERWRITE_OF_VERDICT, "SIMILAR")
 _FOR_LIFE: Final = frozenset({"name", "birthday"})
 
 
-class Finding(NamedTuple):
-    """What a new fact means for a known one, and why."""
-
-    action: Verdict
-    reason: str
+_Finding = tuple[Verdict, str]
+"""What a new fact means for a known one, and why."""
 
 
 def judge(conflicts: NumberedConflicts) -> Iterator[dict[str, Any]]:
@@ -33,17 +30,17 @@ def judge(conflicts: NumberedConflicts) -> Iterator[dict[str, Any]]:
     taken: dict[int, int] = {}
     for number, findings in found.items():
         for label, finding in findings.items():
-            if finding.action in OVERWRITE_OF_VERDICT:
+            if finding[0] in OVERWRITE_OF_VERDICT:
                 taken.setdefault(label, number)
     for number, findings in found.items():
         free = {label: one for label, one in findings.items() if taken.get(label, number) == number}
-        best = min(free.values(), key=lambda one: _ORDER.index(one.action), default=Finding("ADD", "says something else"))
-        known = [label for label, one in free.items() if one.action == best.action]
-        decision = {"new": number, "action": best.action, "known": known, "reason": best.reason}
+        best = min(free.values(), key=lambda one: _ORDER.index(one[0]), default=("ADD", "says something else"))
+        known = [label for label, one in free.items() if one[0] == best[0]]
+        decision = {"new": number, "action": best[0], "known": known, "reason": best[1]}
         yield decision | {"text": None, "search_text": None, "ended_at": None}
 
 
-def _findings(conflict: NumberedConflict) -> Iterator[tuple[int, Finding]]:
+def _findings(conflict: NumberedConflict) -> Iterator[tuple[int, _Finding]]:
     fact = conflict.fact
     statements = slot_statements(fact.excerpt, conflict.valid_from)
     if fact.key:
@@ -56,34 +53,34 @@ def _findings(conflict: NumberedConflict) -> Iterator[tuple[int, Finding]]:
                 yield label, finding
 
 
-def _of_slot(statement: SlotStatement, fact: ExtractedFact, known: Candidate) -> Finding | None:
+def _of_slot(statement: SlotStatement, fact: ExtractedFact, known: Candidate) -> _Finding | None:
     is_same = same_value(statement.value, known.value)
     match statement.act:
         case "corrects" if same_value(statement.old, known.value):
-            return Finding("CONTRADICT", "the new statement says that this was wrong")
+            return ("CONTRADICT", "the new statement says that this was wrong")
         case "denies" if is_same:
-            return Finding("CONTRADICT", "the new statement says that this never was so")
+            return ("CONTRADICT", "the new statement says that this never was so")
         case "ends" if is_same:
-            return Finding("RETRACT", "the new statement says that this has ended")
+            return ("RETRACT", "the new statement says that this has ended")
         case "moves" if not is_same:
-            return Finding("REPLACE", "the new statement may be about a new home")
+            return ("REPLACE", "the new statement may be about a new home")
         case "states" | "changes" if fact.key == known.key:
-            return Finding("KEEP", "the same value is known") if is_same else _of_value(statement, fact, known)
+            return ("KEEP", "the same value is known") if is_same else _of_value(statement, fact, known)
     return None
 
 
-def _of_value(statement: SlotStatement, fact: ExtractedFact, known: Candidate) -> Finding | None:
+def _of_value(statement: SlotStatement, fact: ExtractedFact, known: Candidate) -> _Finding | None:
     """Another value of a key. A home may be a part of the known one unless it has changed: then a guard holds it."""
     is_third = statement.old is not None and not same_value(statement.old, known.value)
     if not is_single_valued(known.key) or known.key in _FOR_LIFE or is_third:
         return None
     if statement.act == "changes" or fact.certainty == "strong":
-        return Finding("REPLACE", f"the new statement has another {(known.key or '').replace('_', ' ')}")
+        return ("REPLACE", f"the new statement has another {(known.key or '').replace('_', ' ')}")
     return None
 
 
-def _of_words(fact: ExtractedFact, known: Candidate) -> Finding | None:
-    """Two sentences that fill no slot: one that denies the very words of the other ends it, and one that may, does not."""
+def _of_words(fact: ExtractedFact, known: Candidate) -> _Finding | None:
+    """Two sentences that fill no slot: one that denies the very words of the other ends it; one that may, does not."""
     if fact.key or known.key:
         return None
     before = without_fillers(known.excerpt)
@@ -95,12 +92,14 @@ def _of_words(fact: ExtractedFact, known: Candidate) -> Finding | None:
         if not (new and new == old and certain):
             continue
         if is_denied and (is_whole or WORDS["ended"].search(clause)):
-            return Finding("RETRACT" if WORDS["ended"].search(clause) else "REPLACE", "the same words, denied")
+            return ("RETRACT" if WORDS["ended"].search(clause) else "REPLACE", "the same words, denied")
         if is_whole and not differences(clause, before):
-            return Finding("KEEP", "the same words")
+            return ("KEEP", "the same words")
     shared = sum(any(one.startswith(other) or other.startswith(one) for other in old) for one in _content(fact.excerpt))
     denied = len(WORDS["negation"].findall(fact.excerpt)) != denials
-    return Finding("SIMILAR", "may end this: both are kept" if denied else "is about the same") if shared > (not denied) else None
+    if shared <= (not denied):
+        return None
+    return ("SIMILAR", "may end this: both are kept" if denied else "is about the same")
 
 
 def _content(said: str) -> frozenset[str]:

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Final
 
-import sentencex
+import sentencex  # type: ignore[import-untyped]  # ships no types
 
 from mnemolog.schemas.provenance import OmissionReason
 from mnemolog.streams.offline.phrases import OMITTED, WORDS

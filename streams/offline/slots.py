@@ -1,9 +1,10 @@
-"""The registry of slots. A clause fills a slot, or ends, denies or corrects its value, only if it says so as a whole."""
+"""The registry of slots. A clause fills one, or ends, denies or corrects its value, only if it says so as a whole."""
 
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import pairwise
 from typing import Final, NamedTuple
 
 from mnemolog.schemas.facts import ImportanceCategory
@@ -34,7 +35,7 @@ SLOTS: Final = {
     "diet": Slot("{s} is {v}.", "hard_preference", "stable_preference", "diet"),
     "birthday": Slot("{s}'s birthday is {v}.", "identity", "biographical_milestone", "date of birth"),
     **{key: Slot(f"{{s}} has a {key} called {{v}}.", "other", "stable_preference", "pet") for key in PETS},
-    **{kin: Slot(f"{{s}}'s {kin} is called {{v}}.", "relationship", "relationship_change", "family") for kin in RELATIVES},
+    **{k: Slot(f"{{s}}'s {k} is called {{v}}.", "relationship", "relationship_change", "family") for k in RELATIVES},
 }
 
 
@@ -82,7 +83,7 @@ def read_clauses(sentence: str, at: datetime) -> list[tuple[str, tuple[SlotState
 
 def clauses(sentence: str) -> list[str]:
     joints = [(0, 0), *(match.span() for match in WORDS["joint"].finditer(plain(sentence))), (None, None)]
-    parts = [sentence[start:end].strip() for (_, start), (end, _) in zip(joints, joints[1:], strict=False)]
+    parts = [sentence[start:end].strip() for (_, start), (end, _) in pairwise(joints)]
     return [part for part in parts if without_fillers(f"{part} ")] or [sentence]
 
 

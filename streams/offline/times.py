@@ -13,12 +13,12 @@ from mnemolog.streams.offline.phrases import WORDS
 from mnemolog.streams.text.word_lists import NUMBERS
 
 _LANGUAGES: Final = ["en", "de", "fr", "es", "pt", "it"]
-_FIXED: Final = {"TIMEZONE": "UTC", "PREFER_DAY_OF_MONTH": "first", "DATE_ORDER": "DMY", "RETURN_AS_TIMEZONE_AWARE": False}
+_FIXED: Final = {"TIMEZONE": "UTC", "PREFER_DAY_OF_MONTH": "first", "DATE_ORDER": "DMY"}
 _WORD = re.compile(r"[^\W\d_]+")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class When:
+class NamedTime:
     """The days from `first` to `last`, the place of their words, and whether what is said begins or ends with them."""
 
     first: date
@@ -33,7 +33,7 @@ class When:
         return datetime.combine(self.last + timedelta(days=1), time(), at.tzinfo)
 
 
-def find_times(text: str, at: datetime) -> tuple[When, ...]:
+def find_times(text: str, at: datetime) -> tuple[NamedTime, ...]:
     """The times that `text` names, in their order; none where it tells of what happens again and again.
 
     A weekday, or a month without a year, is a time only where the text shows whether it is past or ahead.
@@ -41,7 +41,7 @@ def find_times(text: str, at: datetime) -> tuple[When, ...]:
     return () if WORDS["repeated"].search(text) else tuple(_found(text, at))
 
 
-def noted(text: str, times: tuple[When, ...]) -> str:
+def noted(text: str, times: tuple[NamedTime, ...]) -> str:
     """`text` with the dates that its times mean in brackets."""
     for when in reversed(times):
         days = str(when.first) if when.first == when.last else f"{when.first} to {when.last}"
@@ -49,7 +49,7 @@ def noted(text: str, times: tuple[When, ...]) -> str:
     return text
 
 
-def _found(text: str, at: datetime) -> Iterator[When]:
+def _found(text: str, at: datetime) -> Iterator[NamedTime]:
     is_ahead, is_past = bool(WORDS["ahead"].search(text)), bool(WORDS["behind"].search(text))
     for match in WORDS["time"].finditer(text):
         before = text[: match.start()]
@@ -60,7 +60,7 @@ def _found(text: str, at: datetime) -> Iterator[When]:
         elif WORDS["from_time"].search(before):
             role, direction = "from", -1 if WORDS["since_time"].search(before) else 1
         if days := _days(match, at, direction):
-            yield When(first=days[0], last=days[1], span=match.span(), role=role)
+            yield NamedTime(first=days[0], last=days[1], span=match.span(), role=role)
 
 
 def _days(match: re.Match[str], at: datetime, direction: int) -> tuple[date, date] | None:

@@ -1,4 +1,4 @@
-"""Words for numbers, dates, units and negations, and names of places, in English, German, French, Spanish, Portuguese and Italian.
+"""Words for numbers, dates, units, negations and places in English, German, French, Spanish, Portuguese and Italian.
 
 Negations are Dutch, Scandinavian and Polish as well. `cldr_words.json` is written by `make generate` from the Unicode
 CLDR, and so is `cldr_places.json`; `words.toml` is kept by hand.

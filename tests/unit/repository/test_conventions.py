@@ -220,7 +220,7 @@ def test_the_check_of_generated_files_names_and_shows_what_differs(tmp_path: Pat
     assert "--- docs/settings.md" in check.stdout
     assert "-# Knobs\n+# Settings" in check.stdout
     assert "--- schemas/json/turn.v3.json" in check.stdout
-    assert "commit.v2.json" not in check.stdout
+    assert "commit.v3.json" not in check.stdout
 
 
 def test_the_architecture_opens_with_one_turn_in_at_most_eight_files() -> None:
