@@ -44,7 +44,7 @@ MINILM_DEFAULTS: Final = ThresholdDefaults(
     conflict=0.58,
     near_duplicate=0.98,
     ending=0.35,
-    source="measured by python -m tests.quality.thresholds on 518 pairs of search texts of the offline provider"
+    source="measured by python -m tests.quality.thresholds on 758 pairs of search texts of the offline provider"
     " (`raw_duplicate`: on 445 pairs of plain texts)",
 )
 """MiniLM puts two dates of one appointment at .9985, nearer than most repetitions in other words: only texts that are
