@@ -193,13 +193,14 @@ def _valid_facts(text: str, categories: tuple[str, ...]) -> tuple[list[_Fact], l
         if fact is not None and fact.category in categories and len(valid) < MAX_FACTS:
             valid.append(fact)
         else:
-            invalid.append(DroppedStatement(text=_readable_text(item), reason="invalid_fact"))
+            text, excerpt = _readable_text(item, "text", "excerpt"), _readable_text(item, "excerpt", "text")
+            invalid.append(DroppedStatement(text=text, reason="invalid_fact", excerpt=excerpt))
     return valid, invalid[:MAX_FACTS]
 
 
-def _readable_text(item: object) -> str:
-    """What an invalid fact seems to say, in characters that can be stored."""
-    texts = (item.get(name) for name in ("text", "excerpt")) if isinstance(item, dict) else ()
+def _readable_text(item: object, *fields: str) -> str:
+    """What the first of the `fields` of an invalid fact seems to say, in characters that can be stored."""
+    texts = (item.get(name) for name in fields) if isinstance(item, dict) else ()
     said = next((text for text in texts if isinstance(text, str) and text.strip()), to_json(item).decode())
     return said.replace("\x00", "")[:MAX_LINE]
 

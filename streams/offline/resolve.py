@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from datetime import datetime
 from typing import Any, Final
 
 from mnemolog.schemas.event import OVERWRITE_OF_VERDICT
@@ -22,6 +23,7 @@ _FOR_LIFE: Final = frozenset({"name", "birthday"})
 
 _Finding = tuple[Verdict, str]
 """What a new fact means for a known one, and why."""
+_Fact = ExtractedFact | Candidate
 
 
 def judge(conflicts: NumberedConflicts) -> Iterator[dict[str, Any]]:
@@ -41,65 +43,69 @@ def judge(conflicts: NumberedConflicts) -> Iterator[dict[str, Any]]:
 
 
 def _findings(conflict: NumberedConflict) -> Iterator[tuple[int, _Finding]]:
+    """What is known later is judged as if it were said later too: what it ends in the new fact makes that history."""
     fact = conflict.fact
-    statements = slot_statements(fact.excerpt, conflict.valid_from)
-    if fact.key:
-        statements = tuple(one for one in statements if same_value(one.value, fact.value))
     for label, known in conflict.candidates:
-        if subjects_compatible(fact.subject, known.subject):
-            of_slot = (_of_slot(one, fact, known) for one in statements if known.key in one.keys)
-            finding = next(filter(None, of_slot), None) or _of_words(fact, known)
-            if finding:
-                yield label, finding
-
-
-def _of_slot(statement: SlotStatement, fact: ExtractedFact, known: Candidate) -> _Finding | None:
-    is_same = same_value(statement.value, known.value)
-    match statement.act:
-        case "corrects" if same_value(statement.old, known.value):
-            return ("CONTRADICT", "the new statement says that this was wrong")
-        case "denies" if is_same:
-            return ("CONTRADICT", "the new statement says that this never was so")
-        case "ends" if is_same:
-            return ("RETRACT", "the new statement says that this has ended")
-        case "moves" if not is_same:
-            return ("REPLACE", "the new statement may be about a new home")
-        case "states" | "changes" if fact.key == known.key:
-            return ("KEEP", "the same value is known") if is_same else _of_value(statement, fact, known)
-    return None
-
-
-def _of_value(statement: SlotStatement, fact: ExtractedFact, known: Candidate) -> _Finding | None:
-    """Another value of a key. A home may be a part of the known one unless it has changed: then a guard holds it."""
-    is_third = statement.old is not None and not same_value(statement.old, known.value)
-    if not is_single_valued(known.key) or known.key in _FOR_LIFE or is_third:
-        return None
-    if statement.act == "changes" or fact.certainty == "strong":
-        return ("REPLACE", f"the new statement has another {(known.key or '').replace('_', ' ')}")
-    return None
-
-
-def _of_words(fact: ExtractedFact, known: Candidate) -> _Finding | None:
-    """Two sentences that fill no slot: one that denies the very words of the other ends it; one that may, does not."""
-    if fact.key or known.key:
-        return None
-    before = without_fillers(known.excerpt)
-    old, denials = _content(before), len(WORDS["negation"].findall(before))
-    certain = fact.certainty == "explicit" and not WORDS["temporary"].search(fact.excerpt)
-    for clause in dict.fromkeys((without_fillers(fact.excerpt), *map(without_fillers, clauses(fact.excerpt)))):
-        new, is_whole = _content(clause), clause == without_fillers(fact.excerpt)
-        is_denied = {denials, len(WORDS["negation"].findall(clause))} == {0, 1}
-        if not (new and new == old and certain):
+        if not subjects_compatible(fact.subject, known.subject):
             continue
-        if is_denied and (is_whole or WORDS["ended"].search(clause)):
-            return ("RETRACT" if WORDS["ended"].search(clause) else "REPLACE", "the same words, denied")
-        if is_whole and not differences(clause, before):
-            return ("KEEP", "the same words")
-    shared = sum(any(one.startswith(other) or other.startswith(one) for other in old) for one in _content(fact.excerpt))
-    denied = len(WORDS["negation"].findall(fact.excerpt)) != denials
-    if shared <= (not denied):
+        if finding := _finding(fact, known, conflict.valid_from):
+            yield label, finding
+        elif conflict.valid_from < known.true_from and (later := _finding(known, fact, known.true_from)):
+            yield label, ("REPLACE" if later[0] in OVERWRITE_OF_VERDICT else later[0], later[1])
+
+
+def _finding(new: _Fact, old: _Fact, at: datetime) -> _Finding | None:
+    for one in slot_statements(new.excerpt, at):
+        is_its_own = new.key is None or same_value(one.value, new.value)
+        if is_its_own and old.key in one.keys and (finding := _of_slot(one, new, old)):
+            return finding
+    return None if new.key or old.key else _of_words(new.excerpt, old.excerpt)
+
+
+def _of_slot(statement: SlotStatement, new: _Fact, old: _Fact) -> _Finding | None:
+    is_same = same_value(statement.value, old.value)
+    match statement.act:
+        case "corrects" if same_value(statement.old, old.value):
+            return ("CONTRADICT", "the later statement says that this was wrong")
+        case "denies" if is_same:
+            return ("CONTRADICT", "the later statement says that this never was so")
+        case "ends" if is_same:
+            return ("RETRACT", "the later statement says that this has ended")
+        case "moves" if not is_same:
+            return ("REPLACE", "the later statement may be about a new home")
+        case "states" | "changes" if new.key == old.key:
+            return ("KEEP", "the same value is known") if is_same else _of_value(statement, old)
+    return None
+
+
+def _of_value(statement: SlotStatement, old: _Fact) -> _Finding | None:
+    """Another value of a key. A home may be a part of the known one unless it has changed: then a guard holds it."""
+    is_third = statement.old is not None and not same_value(statement.old, old.value)
+    if not is_single_valued(old.key) or old.key in _FOR_LIFE or is_third:
         return None
-    return ("SIMILAR", "may end this: both are kept" if denied else "is about the same")
+    if statement.act == "changes" or old.key == "home_city":
+        return ("REPLACE", f"the later statement has another {(old.key or '').replace('_', ' ')}")
+    return None
+
+
+def _of_words(said: str, known: str) -> _Finding | None:
+    """Two sentences that fill no slot: one that denies the very words of the other ends it; one that may, does not."""
+    whole, before = without_fillers(said), without_fillers(known)
+    old, denials = _content(before), len(WORDS["negation"].findall(before))
+    is_certain = not (WORDS["temporary"].search(said) or WORDS["doubt"].search(said))
+    for clause in dict.fromkeys((whole, *map(without_fillers, clauses(said)))) if is_certain else ():
+        ended = WORDS["ended"].search(clause)
+        is_denied = {denials, len(WORDS["negation"].findall(clause))} == {0, 1} and (clause == whole or ended)
+        if _content(clause) == old and old:
+            if is_denied:
+                return ("RETRACT" if ended else "REPLACE", "the same words, denied")
+            if clause == whole and not differences(clause, before):
+                return ("KEEP", "the same words")
+    shared = sum(any(one.startswith(other) or other.startswith(one) for other in old) for one in _content(whole))
+    is_denied = len(WORDS["negation"].findall(whole)) != denials
+    if shared <= (not is_denied):
+        return None
+    return ("SIMILAR", "may end this: both are kept" if is_denied else "is about the same")
 
 
 def _content(said: str) -> frozenset[str]:
