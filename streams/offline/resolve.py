@@ -10,7 +10,7 @@ from mnemolog.schemas.facts import Candidate, ExtractedFact
 from mnemolog.schemas.policy import is_single_valued
 from mnemolog.schemas.provenance import Verdict
 from mnemolog.streams.llm.ports import NumberedConflict, NumberedConflicts
-from mnemolog.streams.offline.phrases import WORDS
+from mnemolog.streams.offline.phrases import PETS, WORDS
 from mnemolog.streams.offline.slots import SlotStatement, clauses, same_value, slot_statements, without_fillers
 from mnemolog.streams.text.differences import differences, subjects_compatible
 from mnemolog.streams.text.word_lists import NUMBERS, SENTENCE_STARTERS
@@ -59,7 +59,11 @@ def _finding(new: _Fact, old: _Fact, at: datetime) -> _Finding | None:
         is_its_own = new.key is None or same_value(one.value, new.value)
         if is_its_own and old.key in one.keys and (finding := _of_slot(one, new, old)):
             return finding
-    return None if new.key or old.key else _of_words(new.excerpt, old.excerpt)
+    if new.key is None:
+        return None if old.key else _of_words(new.excerpt, old.excerpt)
+    ends = (one for one in slot_statements(old.excerpt, at) if one.act == "ends" and new.key in {*one.keys} - {*PETS})
+    is_again = old.key is None and any(same_value(one.value, new.value) for one in ends)
+    return ("REPLACE", "what had ended is so again") if is_again else None
 
 
 def _of_slot(statement: SlotStatement, new: _Fact, old: _Fact) -> _Finding | None:
