@@ -20,7 +20,7 @@ from mnemolog.schemas.commit import Commit
 from mnemolog.schemas.envelopes import EmbeddedFacts, ExtractedFacts, MatchedFacts
 from mnemolog.schemas.turn import Turn
 from mnemolog.settings import PREFIX, Settings
-from scripts.cldr_words import cldr_words
+from scripts.cldr_words import cldr_places, cldr_words
 from scripts.cli_page import cli_page
 from scripts.client_stub import client_stub
 from scripts.dashboard import dashboard
@@ -113,6 +113,7 @@ GENERATED: Mapping[str, Callable[[], str]] = {
     "mnemolog/client/sync_client.pyi": client_stub,
     "docs/metrics.md": metrics_page,
     "docs/vocabulary.md": vocabulary_page,
+    "streams/text/cldr_places.json": cldr_places,
     "streams/text/cldr_words.json": cldr_words,
     "grafana/dashboards/mnemolog.json": dashboard,
     "deploy/build.lock": build_lock,
