@@ -179,7 +179,10 @@ BAD: dict[str, tuple[Call, str]] = {
     "no id": (lambda c: c.delete("the first", user_id="mira"), "fact_id 'the first' is not an id"),
     "too many": (lambda c: c.batch_delete([F1] * 101, user_id="mira"), "at most 100"),
     "no text": (lambda c: c.update(F1, "", user_id="mira"), "text must have at least 1 character"),
-    "a wrong key": (lambda c: c.update(F1, "x", key="Home City", user_id="mira"), "key must match"),
+    "a wrong key": (
+        lambda c: c.update(F1, "x", key="Home City", user_id="mira"),
+        "key must be a name of small letters",
+    ),
     "a stray field": (
         lambda c: c.batch_update([{"id": F1, "text": "x"}], user_id="mira"),
         "fact_id is missing",
