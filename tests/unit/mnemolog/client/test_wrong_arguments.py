@@ -103,7 +103,7 @@ async def test_a_wrong_number_of_arguments_is_told(client: AsyncMemoryClient, na
 
 @pytest.mark.parametrize("name", VALID)
 async def test_without_servers_each_method_says_what_to_start(client: AsyncMemoryClient, name: str) -> None:
-    with pytest.raises(NotConnectedError, match="`mnemolog up --data .*` runs one"):
+    with pytest.raises(NotConnectedError, match=r"`mnemolog up --data .*` runs one"):
         await getattr(client, name)(**VALID[name])
 
 
