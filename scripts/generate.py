@@ -25,7 +25,7 @@ from scripts.cli_page import cli_page
 from scripts.client_stub import client_stub
 from scripts.dashboard import dashboard
 from scripts.image_locks import build_lock, runtime_lock
-from scripts.vocabulary import VOCABULARY
+from scripts.vocabulary import FACT_STATUSES, SETTLEMENTS, TURN_STATUSES, VOCABULARY
 
 ROOT = Path(__file__).resolve().parent.parent
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
@@ -88,8 +88,21 @@ def vocabulary_page() -> str:
     words = _table(("event", *OTHER_SYSTEMS.values()), rows)
     return _page(
         "Vocabulary",
-        "Which words other memory layers have for each event, and what it does to rows.",
-        f"{words}\n## Effect on rows\n\n{_table(('event', 'rows of `facts`'), effects)}",
+        "Which words other memory layers have for each event, what it does to rows, and what each status means.",
+        f"{words}\n## Effect on rows\n\n{_table(('event', 'rows of `facts`'), effects)}\n{_statuses()}",
+    )
+
+
+def _statuses() -> str:
+    """Each status with its meaning; the words are the same in Python, on the command line, in JSON and in SQL."""
+    subjects: Mapping[str, tuple[str, Mapping[Any, str]]] = {
+        "Status of a turn or a command": ("status", TURN_STATUSES),
+        "Status of a fact": ("status", FACT_STATUSES),
+        "Settlement of a pending fact": ("settlement", SETTLEMENTS),
+    }
+    return "\n".join(
+        f"## {title}\n\n{_table((word, 'meaning'), [(f'`{name}`', meaning) for name, meaning in meanings.items()])}"
+        for title, (word, meanings) in subjects.items()
     )
 
 

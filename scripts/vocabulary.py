@@ -1,4 +1,4 @@
-"""What each event does to rows, and what other memory layers call it.
+"""What each event does to rows, what other memory layers call it, and what each status means.
 
 The other vocabularies are: the resolutions of a smart store (ADD, MERGE, REPLACE, KEEP,
 CONTRADICT), the actions of an arbitration (insert, update, supersede, expire, noop, mark_pending_confirmation), the
@@ -6,12 +6,17 @@ operations of a reconciliation (ADD, UPDATE, NOOP, DELETE) and the relations of 
 similar, noop). `docs/vocabulary.md` is written from here.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, Literal
+
+from mnemolog.projections.queries.results import Status
+from mnemolog.schemas.facts import FactStatus
 
 Resolution = Literal["ADD", "MERGE", "REPLACE", "KEEP", "CONTRADICT"]
 Arbitration = Literal["insert", "update", "supersede", "expire", "noop", "mark_pending_confirmation"]
 Reconciliation = Literal["ADD", "UPDATE", "NOOP", "DELETE"]
+Settlement = Literal["confirmed", "rejected", "overtaken", "deleted", "undone"]
 Classification = Literal["update", "extend", "similar", "noop"]
 
 
@@ -152,3 +157,28 @@ VOCABULARY: Final[tuple[VocabularyEntry, ...]] = (
     ),
     VocabularyEntry(event="policy_set", effect="no row of facts; a row of policies"),
 )
+
+TURN_STATUSES: Final[Mapping[Status, str]] = {
+    "pending": "it is being processed, or its end is not in the tables yet",
+    "facts": "a turn: it said something that is kept, or repeated or changed what was known",
+    "no_facts": "a turn: nothing in it is to be remembered",
+    "done": "a command: it was carried out as a whole",
+    "rejected": "understood and not wanted, nothing was changed: over a limit, empty, or a command that does not apply",
+    "failed": "not understood, nothing was changed: no turn, or no valid reply of the model",
+}
+FACT_STATUSES: Final[Mapping[FactStatus, str]] = {
+    "active": "it is believed",
+    "pending_confirmation": "its overwrite waits for a confirmation; it is found and flagged, and is not believed",
+    "superseded": "another fact took its place, by a replacement, a merge or a correction; or it came as late news",
+    "archived": "it was contradicted or rejected, or lost its conflict",
+    "expired": "its end has come",
+    "retracted": "it ended with nothing in its place, or was deleted",
+    "undone": "the decision that brought it was undone",
+}
+SETTLEMENTS: Final[Mapping[Settlement, str]] = {
+    "confirmed": "the overwrite took effect",
+    "rejected": "the known facts stay",
+    "overtaken": "something newer ended it",
+    "deleted": "it was deleted",
+    "undone": "the decision that held it was undone",
+}

@@ -24,6 +24,7 @@ class ExitStatus(NamedTuple):
 # By qualified name, so that a command need not import every driver to tell their errors apart.
 EXIT_STATUSES: Final[dict[str, ExitStatus]] = {
     "mnemolog.errors.SettingsError": ExitStatus(USAGE),
+    "mnemolog.schemas.errors.InvalidArgumentError": ExitStatus(USAGE),
     "mnemolog.errors.InvalidTurnError": ExitStatus(USAGE),
     "mnemolog.errors.InvalidCommandError": ExitStatus(USAGE),
     "mnemolog.errors.UnknownArgumentError": ExitStatus(USAGE),

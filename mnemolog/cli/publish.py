@@ -92,7 +92,7 @@ def _show_report(report: "PublishReport", *, waited: bool) -> None:
         _show_first([f"line {number} {what}: {text}" for number, text in errors.items()], f"lines {what}")
     _show_first([f"turn {turn_id}: {why}" for turn_id, why in report.unsuccessful.items()], "turns without an effect")
     taken = "was published before with other content; the first one counts: give it a new turn_id"
-    _show_first([f"turn {turn_id} {taken}" for turn_id in report.taken], "turns with an id that is taken")
+    _show_first([f"turn {turn_id} {taken}" for turn_id in report.reused], "turns with an id that is taken")
     _show_first([f"turn {turn_id} did not finish in time" for turn_id in report.unfinished], "turns did not finish")
     if report.unfinished:
         print_note(f"`{program_name()} status` shows whether all stages run, with a turn's id how far it is")

@@ -1,6 +1,6 @@
 """Finds whose memory a command is about, by the facts, the event or the turn that it names."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -72,11 +72,15 @@ def _in_scope_of(matches: list[IdMatch], draft: CommandDraft) -> CommandDraft:
     return replace(draft, scope_ids=scopes[0].model_dump())
 
 
-def _with_ids(draft: CommandDraft, change: Any) -> CommandDraft:
-    return replace(draft, payload=with_ids(draft.payload, change))
+def _with_ids(draft: CommandDraft, change: Callable[[FactId], FactId]) -> CommandDraft:
+    payload = with_ids(draft.payload, change)
+    if payload.get("event_id") is not None:
+        payload["event_id"] = change(payload["event_id"])
+    return replace(draft, payload=payload)
 
 
 def _first_id(given: FactId) -> FactId:
+    """Any id that `given` may stand for, to validate the rest of a command before the tables are asked."""
     try:
         return first_id(given)
     except QueryError as error:

@@ -124,7 +124,8 @@ class ResultMixin(ClientBase):
         if receipt is None:
             return result
         notes = (*receipt.notes, *result.notes)
-        if result.status == "pending" or receipt.position is None or result.position == receipt.position:
+        own = receipt.content_hash is None or receipt.position in (None, result.position)
+        if result.status == "pending" or own:
             return replace(result, notes=notes)
         first = await self._query(first_messages, named[0], receipt.turn_id, named[1])
         if first is None or message_hash(first) == receipt.content_hash:

@@ -9,10 +9,11 @@ from typing import IO, Final
 from mnemolog.client.async_client import AsyncMemoryClient
 from mnemolog.client.inputs.record_builder import read_turn
 from mnemolog.client.producer import DeliveryReport, OutgoingRecord, RecordProducer
-from mnemolog.client.receipts import TurnReceipt, message_hash
+from mnemolog.client.receipts import TurnReceipt, turn_receipt
 from mnemolog.errors import InvalidTurnError
 from mnemolog.projections.queries.results import WriteResult
-from mnemolog.schemas.admission import Refusal, parse_turn, source_kind
+from mnemolog.schemas.admission import parse_turn, source_kind
+from mnemolog.schemas.turn import Turn
 from mnemolog.settings import Settings
 
 MAX_CONCURRENT_WAITS: Final = 16
@@ -22,30 +23,11 @@ ProgressCallback = Callable[[str, int, int], None]
 """Called with a step, how much of it is done, and of how much."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PublishedRecord:
-    """By what the end of a published record is found: the turn's id, or the position of what is no turn."""
-
-    turn_id: str
-    position: str
-    tenant: str | None = None
-    user_id: str | None = None
-    content_hash: str | None = None
-    """Of the messages of a turn; None where the record is no turn."""
-
-    @property
-    def receipt(self) -> TurnReceipt | str:
-        """What `wait` takes: of a turn its receipt, so that the end of another turn of its id is told apart."""
-        if self.content_hash is None:
-            return self.turn_id
-        return TurnReceipt(turn_id=self.turn_id, position=self.position, content_hash=self.content_hash)
-
-
 @dataclass(slots=True, kw_only=True)
 class PublishReport:
     """What became of the lines: the faults by line number, and by turn id what failed or was rejected, and why.
 
-    `taken` are turns whose id had been published before with other messages: the first one counts, these did nothing.
+    `reused` are the ids that an earlier turn with other messages had: that one counts, and these have no end here.
     """
 
     read: int = 0
@@ -55,12 +37,12 @@ class PublishReport:
     ends: Counter[str] = field(default_factory=Counter)
     unfinished: list[str] = field(default_factory=list)
     unsuccessful: dict[str, str] = field(default_factory=dict)
-    taken: list[str] = field(default_factory=list)
+    reused: list[str] = field(default_factory=list)
 
     @property
     def complete(self) -> bool:
         """Whether every line was sent, and every end that was waited for is a success."""
-        return not (self.refused or self.unacknowledged or self.unfinished or self.unsuccessful or self.taken)
+        return not (self.refused or self.unacknowledged or self.unfinished or self.unsuccessful or self.reused)
 
 
 class TurnFilePublisher:
@@ -73,7 +55,7 @@ class TurnFilePublisher:
         self._progress = progress
         self._awaiting_delivery: deque[tuple[int, OutgoingRecord]] = deque()
 
-    async def publish(self, stream: IO[bytes]) -> list[PublishedRecord]:
+    async def publish(self, stream: IO[bytes]) -> list[TurnReceipt]:
         """Send every line that is a turn; returns when the broker has answered for all of them."""
         settings = self._settings
         publisher = await RecordProducer.connect(
@@ -85,32 +67,32 @@ class TurnFilePublisher:
         finally:
             await publisher.close()
 
-    async def wait_for_ends(self, records: Sequence[PublishedRecord], *, seconds: float) -> None:
+    async def wait_for_ends(self, records: Sequence[TurnReceipt], *, seconds: float) -> None:
         """Wait until all `records` have their ends, `seconds` at the most, and count the ends."""
         deadline = asyncio.get_running_loop().time() + seconds
         at_once = asyncio.Semaphore(MAX_CONCURRENT_WAITS)
 
-        async def one(client: AsyncMemoryClient, record: PublishedRecord) -> None:
+        async def one(client: AsyncMemoryClient, record: TurnReceipt) -> None:
             try:
                 async with at_once, asyncio.timeout_at(deadline):
                     result = await _end_of_record(client, record, seconds)
             except TimeoutError:
                 self.report.unfinished.append(record.turn_id)
             else:
-                self._count_end(record, result)
-            self._progress("finished", self.report.ends.total() + len(self.report.taken), len(records))
+                self._count_end(record.turn_id, result)
+            self._progress("finished", self.report.ends.total() + len(self.report.reused), len(records))
 
         async with AsyncMemoryClient.from_settings(self._settings) as client, asyncio.TaskGroup() as group:
             for record in records:
                 group.create_task(one(client, record))
 
-    def _count_end(self, record: PublishedRecord, result: WriteResult) -> None:
+    def _count_end(self, turn_id: str, result: WriteResult) -> None:
         if result.reused:
-            self.report.taken.append(record.turn_id)
+            self.report.reused.append(turn_id)
             return
         self.report.ends[result.status] += 1
         if not result.success:
-            self.report.unsuccessful[record.turn_id] = result.error or result.status
+            self.report.unsuccessful[turn_id] = result.error or result.status
 
     async def _records(self, stream: IO[bytes]) -> AsyncIterator[OutgoingRecord]:
         async for number, content in _lines(stream):
@@ -131,7 +113,7 @@ class TurnFilePublisher:
         scope = parse_turn(content, position="").scope
         return OutgoingRecord(name=f"line {number}", key=scope.key if scope else None, value=content)
 
-    def _count_delivery(self, delivery: DeliveryReport) -> PublishedRecord | None:
+    def _count_delivery(self, delivery: DeliveryReport) -> TurnReceipt | None:
         number, record = self._awaiting_delivery.popleft()
         if delivery.position is None:
             self.report.unacknowledged[number] = str(delivery.error)
@@ -139,24 +121,19 @@ class TurnFilePublisher:
         self.report.acknowledged += 1
         self._progress("acknowledged by the broker", self.report.acknowledged, self.report.read)
         judged = parse_turn(record.value, position=delivery.position, max_bytes=self._settings.max_turn_bytes)
-        return PublishedRecord(
-            turn_id=judged.source_id if isinstance(judged, Refusal) else judged.turn_id,
-            position=delivery.position,
-            tenant=judged.scope.tenant if judged.scope else None,
-            user_id=judged.scope.user_id if judged.scope else None,
-            content_hash=None if isinstance(judged, Refusal) else message_hash(judged.messages),
-        )
+        if isinstance(judged, Turn):
+            return turn_receipt(judged, position=delivery.position)
+        whose = (judged.scope.tenant, judged.scope.user_id) if judged.scope else (None, None)
+        return TurnReceipt(turn_id=judged.source_id, position=delivery.position, tenant=whose[0], user_id=whose[1])
 
 
-async def _end_of_record(client: AsyncMemoryClient, record: PublishedRecord, seconds: float) -> WriteResult:
+async def _end_of_record(client: AsyncMemoryClient, record: TurnReceipt, seconds: float) -> WriteResult:
     """The end of this very record: that of an earlier copy which failed or was rejected for a limit is another one."""
     attempt = 1
     while True:
-        result = await client.wait(
-            record.receipt, timeout=seconds, user_id=record.user_id, tenant=record.tenant, attempt=attempt
-        )
+        result = await client.wait(record, timeout=seconds, attempt=attempt)
         may_follow = result.status == "failed" or result.limit is not None
-        if not (may_follow and _precedes(result.position, record.position)):
+        if not (may_follow and _precedes(result.position, record.position or "")):
             return result
         attempt = result.attempt + 1
 

@@ -12,6 +12,7 @@ from psycopg.sql import Composed
 from mnemolog.projections.queries.fact_rows import fetch_bounded_rows, read_query
 from mnemolog.projections.queries.results import Fact
 from mnemolog.projections.queries.scope_filter import ScopeFilter
+from mnemolog.schemas.facts import FactStatus
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,7 +21,7 @@ class ConflictingFact:
 
     fact_id: UUID
     text: str
-    status: str
+    status: FactStatus
     confidence: float
     authority: str
     excerpt: str

@@ -8,6 +8,7 @@ from uuid import UUID
 from mnemolog.projections.queries.trace import Trace
 from mnemolog.schemas.base import SourceKind
 from mnemolog.schemas.envelopes import Outcome
+from mnemolog.schemas.facts import FactStatus
 from mnemolog.schemas.policy import LimitHit
 from mnemolog.schemas.scope import SCOPE_FIELDS, Scope
 
@@ -55,7 +56,7 @@ class Fact:
     subject: str | None
     speaker: str | None
     excerpt: str
-    status: str
+    status: FactStatus
     unresolved: bool
     stale: bool
     event_time: datetime | None

@@ -8,6 +8,7 @@ from uuid import UUID
 from psycopg import AsyncConnection
 from psycopg.rows import TupleRow
 
+from mnemolog.projections.queries.results import Status
 from mnemolog.projections.queries.trace import FactTexts, fact_ids_of_commit
 from mnemolog.projections.queries.write_result import end_detail, fact_texts, last_commit
 from mnemolog.schemas.commit import Commit
@@ -56,7 +57,7 @@ class WhyNot:
     """The statements of a turn that were not stored; `facts` counts those that were."""
 
     turn_id: str
-    status: str
+    status: Status
     facts: int
     missing: tuple[MissingStatement, ...]
 

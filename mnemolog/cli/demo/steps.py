@@ -16,8 +16,8 @@ from mnemolog.cli import admin, results
 from mnemolog.cli.output import ProgressBars, escape, print_result, stdout
 from mnemolog.client.async_client import AsyncMemoryClient
 from mnemolog.client.discovery import ServerAddresses
-from mnemolog.client.receipts import CommandReceipt
-from mnemolog.client.turn_files import PublishedRecord, TurnFilePublisher
+from mnemolog.client.receipts import CommandReceipt, TurnReceipt
+from mnemolog.client.turn_files import TurnFilePublisher
 from mnemolog.errors import MnemologError
 from mnemolog.projections.queries.results import EventResult, WriteResult
 from mnemolog.settings import Settings
@@ -67,7 +67,7 @@ class Demo:
         self._show(admin.show_audit, report)
         _check(report.ok, "the audit found errors")
 
-    async def _publish(self) -> list[PublishedRecord]:
+    async def _publish(self) -> list[TurnReceipt]:
         records = list(shifted_records(self._began.date() - timedelta(days=1)))
         file = TurnFilePublisher(self._settings, raw=True, progress=lambda *_: None)
         turns = await file.publish(io.BytesIO(b"\n".join(records)))
@@ -77,7 +77,7 @@ class Demo:
         self._show(lambda _: stdout().print(sent), file.report)
         return turns
 
-    async def _wait_for_facts(self, client: AsyncMemoryClient, turns: list[PublishedRecord]) -> list[EventResult]:
+    async def _wait_for_facts(self, client: AsyncMemoryClient, turns: list[TurnReceipt]) -> list[EventResult]:
         self._heading("Turns become facts", "every turn reaches exactly one end")
         memories: list[EventResult] = []
         for turn in turns:

@@ -1,17 +1,39 @@
 """One table of words: it knows every event, and every word of the vocabularies it maps."""
 
+import re
+from collections.abc import Mapping
 from typing import get_args
 
 import pytest
 
+from mnemolog.schemas.envelopes import Outcome
 from mnemolog.schemas.events import EVENT_CLASSES
+from mnemolog.schemas.facts import FactStatus
 from scripts.vocabulary import (
+    FACT_STATUSES,
+    SETTLEMENTS,
+    TURN_STATUSES,
     VOCABULARY,
     Arbitration,
     Classification,
     Reconciliation,
     Resolution,
 )
+from tests.support.paths import ROOT
+
+
+@pytest.mark.parametrize(
+    ("meanings", "words"), [(TURN_STATUSES, (*get_args(Outcome), "pending")), (FACT_STATUSES, get_args(FactStatus))]
+)
+def test_every_status_has_a_meaning(meanings: Mapping[str, str], words: tuple[str, ...]) -> None:
+    assert set(meanings) == set(words)
+
+
+def test_the_settlements_are_those_of_the_table() -> None:
+    migration = (ROOT / "projections/migrations/0003_projections_decisions.sql").read_text(encoding="utf-8")
+    allowed = re.search(r"settlement text CHECK \(settlement IN \((.*?)\)\)", migration)
+    assert allowed is not None
+    assert re.findall(r"'(\w+)'", allowed[1]) == list(SETTLEMENTS)
 
 
 def test_every_event_has_an_entry_and_an_effect() -> None:

@@ -21,12 +21,13 @@ from mnemolog import (
 )
 from mnemolog.projections.queries.diff import Change
 from mnemolog.projections.queries.history import FactEvent
+from mnemolog.schemas.facts import FactStatus
 
 AT = datetime(2026, 3, 1, 9, tzinfo=UTC)
 ID = UUID("0b5f2a44-9a4c-5d27-8c1e-6f1f3a1b7c55")
 
 
-def a_fact(text: str = "Alice lives in Bern.", status: str = "active") -> Fact:
+def a_fact(text: str = "Alice lives in Bern.", status: FactStatus = "active") -> Fact:
     return Fact(
         fact_id=ID, tenant="default", user_id="alice", agent_id=None, app_id=None, run_id=None, text=text,
         key="home_city", value="Bern", category="identity", importance=0.5, certainty="explicit", confidence=0.95,
@@ -37,7 +38,7 @@ def a_fact(text: str = "Alice lives in Bern.", status: str = "active") -> Fact:
     )  # fmt: skip
 
 
-def a_hit(status: str = "active") -> Hit:
+def a_hit(status: FactStatus = "active") -> Hit:
     score = Score(
         mode="hybrid", total=0.1, vector_rank=1, similarity=0.834, vector_part=0.1, text_rank=None, text_score=None,
         text_part=0,

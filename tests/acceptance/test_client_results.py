@@ -1,0 +1,257 @@
+"""Writing and its results with the client: waiting, receipts, ids without their user, messages of other libraries."""
+
+import os
+import subprocess
+import sys
+from datetime import UTC, datetime
+from typing import Any, assert_type
+from uuid import UUID, uuid4
+
+import pytest
+from openai.types.chat import ChatCompletionMessage
+
+from mnemolog import (
+    AmbiguousTurnError,
+    AsyncMemoryClient,
+    CommandReceipt,
+    Fact,
+    InvalidCommandError,
+    InvalidTurnError,
+    LimitExceededError,
+    MemoryClient,
+    QueryError,
+    Scope,
+    Settings,
+    Turn,
+    TurnReceipt,
+    UnknownEventError,
+    UnknownFactError,
+    UnknownTurnError,
+    WaitTimeoutError,
+    WriteResult,
+)
+from mnemolog.client.receipts import message_hash
+from tests.acceptance.test_client import NOW, turn
+from tests.support.harnesses.command_line import CommandLine
+
+pytestmark = [pytest.mark.kafka, pytest.mark.postgres]
+
+
+@pytest.fixture
+def settings(shell: CommandLine) -> Settings:
+    """The settings of the running installation, as an application would have them."""
+    return Settings.model_validate({name.lower(): value for name, value in shell.settings.items()})
+
+
+async def raw(client: AsyncMemoryClient, text: str, **whose: Any) -> Fact:
+    """A fact of these words."""
+    result: WriteResult = await client.add(text, infer=False, wait=True, **whose)
+    assert result.memories[0].fact_id is not None
+    return await client.get(result.memories[0].fact_id)
+
+
+async def test_adding_and_commands_wait_for_the_end_on_request(settings: Settings) -> None:
+    async with AsyncMemoryClient.from_settings(settings) as memory:
+        receipt = await memory.add("I live in Bern.", user_id="wait1", speaker="Ada")
+        assert_type(receipt, TurnReceipt)
+        assert (receipt.status, receipt.notes) == ("pending", ())
+        result = await memory.add("I like tea.", user_id="wait1", speaker="Ada", wait=True)
+        assert_type(result, WriteResult)
+        assert (result.status, result.success, result.user_id) == ("facts", True, "wait1")
+        fact_id = result.memories[0].fact_id
+        assert fact_id is not None
+        issued = await memory.delete(fact_id)
+        assert_type(issued, CommandReceipt)
+        assert (await memory.wait(issued)).status == "done"
+        undone = await memory.undo(turn_id=issued.command_id, wait=20)
+        assert_type(undone, WriteResult)
+        assert undone.success
+        (deleted,) = await memory.delete_all(user_id="wait1", wait=True)
+        assert deleted.facts_deleted == 2
+
+
+async def test_an_end_without_success_raises_nothing_and_says_why(settings: Settings) -> None:
+    async with AsyncMemoryClient.from_settings(settings) as memory:
+        await memory.set_policy({"limits": {"bytes_per_turn": 2000}}, user_id="wait2", wait=True)
+        with pytest.raises(LimitExceededError):
+            await memory.add("x" * 3000, user_id="wait2", wait=True)
+        one = turn("wait2-1", "y" * 3000, "wait2")
+        (rejected,) = await memory.add_many([one], wait=True)
+        assert (rejected.status, rejected.success) == ("rejected", False)
+        assert rejected.error
+        fact = await raw(memory, "Prefers e-mail.", user_id="wait2")
+        refused = await memory.confirm(fact.fact_id, wait=True) if fact.status != "active" else None
+        assert refused is None
+        twice = [await memory.delete(fact.fact_id, wait=True) for _ in range(2)]
+        assert [one.status for one in twice] == ["done", "rejected"]
+        assert "closed_fact" in (twice[1].error or "")
+
+
+async def test_a_wait_in_vain_names_the_turn_and_says_that_it_goes_on(settings: Settings) -> None:
+    async with AsyncMemoryClient.from_settings(settings) as memory:
+        with pytest.raises(WaitTimeoutError, match=r"turn slow-1 did not finish within 0.001 s.* It goes on") as caught:
+            await memory.add("I live in Bern.", user_id="wait3", turn_id="slow-1", wait=0.001)
+        assert caught.value.turn_ids == ("slow-1",)
+        assert (await memory.wait("slow-1")).status == "facts"
+        receipts = await memory.add_many([turn(f"slow-{number}", "I like tea.", "wait3") for number in (2, 3)])
+        with pytest.raises(WaitTimeoutError, match="and 1 after it"):
+            await memory.wait(receipts, timeout=0.0)
+        ends = await memory.wait(receipts)
+        assert_type(ends, list[WriteResult])
+        assert [one.turn_id for one in ends] == ["slow-2", "slow-3"]
+        assert [one.turn_id for one in await memory.status(["slow-1", "slow-2"])] == ["slow-1", "slow-2"]
+        assert await memory.status(ends[0]) == ends[0]
+
+
+async def test_a_receipt_knows_whose_turn_it_is(settings: Settings) -> None:
+    async with AsyncMemoryClient.from_settings(settings) as memory:
+        both = [await memory.add("I like tea.", user_id=user, turn_id="whose") for user in ("wait4", "wait5")]
+        assert [one.user_id for one in await memory.wait(both)] == ["wait4", "wait5"]
+        with pytest.raises(AmbiguousTurnError):
+            await memory.status("whose")
+
+
+async def test_a_reused_id_is_told(settings: Settings) -> None:
+    async with AsyncMemoryClient.from_settings(settings) as memory:
+        whose: Any = {"user_id": "wait6", "speaker": "Eve", "turn_id": "eve-1", "occurred_at": NOW}
+        first = await memory.add("I live in Rome.", wait=True, **whose)
+        again = await memory.add("I live in Rome.", wait=True, **whose)
+        other = await memory.add("I live in Oslo.", wait=True, **whose)
+        assert [one.reused for one in (first, again, other)] == [False, False, True]
+        assert "the first turn of an id counts" in other.notes[0]
+        assert [one.text for one in other.memories] == ["Eve lives in Rome."]
+
+
+async def test_a_fact_is_found_by_its_id_or_its_beginning_whatever_its_status(settings: Settings) -> None:
+    async with AsyncMemoryClient.from_settings(settings) as memory:
+        fact = await raw(memory, "Prefers e-mail.", user_id="get1", agent_id="bot")
+        shown = str(fact.fact_id)
+        for given in (fact.fact_id, shown, shown[:13], shown.replace("-", "")[:10].upper()):
+            assert (await memory.get(given)).text == "Prefers e-mail."
+        mine = memory.scope(user_id="get1")
+        assert (await mine.get(shown[:13])).fact_id == fact.fact_id
+        assert (await mine.history(shown[:13])).versions[0].fact_id == fact.fact_id
+        assert (await mine.explain(shown[:13])).fact.fact_id == fact.fact_id
+        for ask in (memory.scope(user_id="get2").get, memory.scope(user_id="get2").explain):
+            with pytest.raises(
+                UnknownFactError, match="is not of user_id 'get2', but of user_id 'get1', agent_id 'bot'"
+            ):
+                await ask(shown)
+        with pytest.raises(UnknownFactError, match="not known in tenant 'other'"):
+            await memory.get(shown, tenant="other")
+        with pytest.raises(UnknownFactError):
+            await memory.get(uuid4())
+        await memory.delete(shown[:13], wait=True)
+        assert (await memory.get(shown)).status == "retracted"
+
+
+async def test_commands_find_whose_fact_it_is(settings: Settings) -> None:
+    async with AsyncMemoryClient.from_settings(settings) as memory:
+        fact = await raw(memory, "Prefers e-mail.", user_id="own1", agent_id="bot", run_id="r1")
+        other = await raw(memory, "Prefers letters.", user_id="own2")
+        with pytest.raises(UnknownFactError, match="is not of user_id 'own2', but of user_id 'own1'"):
+            await memory.delete(fact.fact_id, user_id="own2")
+        with pytest.raises(UnknownFactError):
+            await memory.scope(user_id="own1", run_id="r2").update(fact.fact_id, "x")
+        with pytest.raises(InvalidCommandError, match=r"these facts are of 2 scopes .*: send a command for each"):
+            await memory.batch_delete([fact.fact_id, other.fact_id])
+        updated = await memory.scope(user_id="own1").update(str(fact.fact_id)[:13], "Prefers phone calls.", wait=True)
+        assert (updated.status, updated.facts_updated) == ("done", 1)
+        new_id = updated.memories[0].fact_id
+        assert new_id is not None
+        corrected = await memory.correct(new_id, "Prefers chat.", wait=True)
+        event_id = (await memory.history(corrected.memories[0].fact_id or "")).events[-1].event_id
+        assert (await memory.undo(event_id=str(event_id)[:13], wait=True)).status == "done"
+        assert (await memory.get(new_id)).status == "active"
+        assert (await memory.undo(turn_id=updated.turn_id, cascade=True, wait=True)).status == "done"
+        assert (await memory.get(fact.fact_id)).status == "active"
+
+
+async def test_what_a_command_is_about_has_to_exist(settings: Settings) -> None:
+    async with AsyncMemoryClient.from_settings(settings) as memory:
+        with pytest.raises(UnknownEventError):
+            await memory.undo(event_id=uuid4())
+        with pytest.raises(UnknownTurnError):
+            await memory.undo(turn_id="never-published")
+        await memory.add("I like tea.", user_id="own3", turn_id="own3-10", wait=True)
+        with pytest.raises(UnknownTurnError):  # an id of a program is never taken for the beginning of another one
+            await memory.undo(turn_id="own3-1")
+        assert await memory.find_turn_id("own3-1") == "own3-10"
+        with pytest.raises(UnknownTurnError):
+            await memory.find_turn_id("own3-2")
+
+
+async def test_without_postgres_a_command_with_its_user_is_published_as_it_stands(settings: Settings) -> None:
+    async with AsyncMemoryClient.from_settings(settings) as memory:
+        fact = await raw(memory, "Prefers e-mail.", user_id="own4")
+        away = settings.model_copy(update={"postgres": "postgresql://mnemolog@127.0.0.1:9/x"})
+        async with AsyncMemoryClient.from_settings(away) as blind:
+            issued = await blind.delete(fact.fact_id, user_id="own4")
+            with pytest.raises(InvalidCommandError, match="beginning of an id, and Postgres cannot be asked"):
+                await blind.delete(str(fact.fact_id)[:8], user_id="own4")
+        assert (await memory.wait(issued)).status == "done"
+
+
+async def test_messages_of_openai_are_taken_as_they_are(settings: Settings) -> None:
+    conversation: list[Any] = [
+        {"role": "developer", "content": "Be brief."},
+        {
+            "role": "user",
+            "content": [
+                {"type": "text", "text": "I live in Graz."},
+                {"type": "image_url", "image_url": {"url": "data:,"}},
+            ],
+        },
+        {"role": "assistant", "content": None, "tool_calls": [{"id": "c1", "type": "function", "function": {}}]},
+        {"role": "tool", "tool_call_id": "c1", "content": "Sunny."},
+        ChatCompletionMessage(role="assistant", content="Nice."),
+    ]
+    async with AsyncMemoryClient.from_settings(settings) as memory:
+        receipt = await memory.add(conversation, user_id="form1", speaker="Ida")
+        note = "left out, because it is not text: image_url (messages.1), tool_calls (messages.2)"
+        assert receipt.notes == (note,)
+        result = await memory.wait(receipt)
+        assert ([one.text for one in result.memories], result.notes) == (["Ida lives in Graz."], (note,))
+        explained = await memory.explain(result.memories[0].fact_id or "")
+        assert [one["role"] for one in explained.source.messages or []] == ["system", "user", "tool", "assistant"]
+        with pytest.raises(InvalidTurnError, match="no message has any text besides image_url"):
+            await memory.add([{"role": "user", "content": [{"type": "image_url"}]}], user_id="form1")
+
+
+def test_a_bound_client_has_every_method(settings: Settings) -> None:
+    with MemoryClient.from_settings(settings) as memory:
+        ida = memory.scope(user_id="bound1")
+        result = ida.add("I live in Graz.", speaker="Ida", wait=True)
+        assert_type(result, WriteResult)
+        assert_type(ida.add("I like tea.", speaker="Ida"), TurnReceipt)
+        assert_type(ida.wait(result), WriteResult)
+        fact_id = result.memories[0].fact_id
+        assert isinstance(fact_id, UUID)
+        assert ida.search("Where does Ida live?")[0].fact.text == "Ida lives in Graz."
+        assert "Ida lives in Graz." in str(ida.profile())
+        assert ida.get(fact_id).text == "Ida lives in Graz."
+        assert ida.diff(datetime.now(UTC).date()).added
+        assert_type(ida.delete(fact_id, wait=True), WriteResult)
+        with pytest.raises(QueryError):
+            memory.facts()
+
+
+def test_an_application_that_uses_the_client_prints_nothing(shell: CommandLine) -> None:
+    program = """
+from mnemolog import MemoryClient
+with MemoryClient() as memory:
+    ada = memory.scope(user_id="quiet")
+    ada.add("I live in Bern.", speaker="Ada", wait=True)
+    ada.search("home"), ada.facts(), ada.profile(), ada.dry_run("I moved to Ulm.", speaker="Ada")
+with MemoryClient(postgres="postgresql://me@127.0.0.1:9/x") as memory:
+    memory.add("I like tea.", user_id="quiet")
+"""
+    environment = os.environ | {f"MNEMOLOG_{name}": value for name, value in shell.settings.items()}
+    call = [sys.executable, "-c", program]
+    done = subprocess.run(call, env=environment, capture_output=True, text=True, timeout=200, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+def test_the_hash_of_messages_does_not_depend_on_their_form() -> None:
+    one = Turn(turn_id="t", scope=Scope(user_id="a"), messages=turn("t", "Hi.", "a").messages, occurred_at=NOW)
+    assert message_hash(one.messages) == message_hash([{"role": "user", "content": "Hi.", "name": "A"}])
