@@ -1,8 +1,9 @@
 """Operators' work on topics and tables; errors of the drivers become this package's."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Final, Literal
 
@@ -17,7 +18,7 @@ from mnemolog.projections.db.pools import open_pool
 from mnemolog.projections.logs import get_logger
 from mnemolog.projections.migrations.upgrade import migrate
 from mnemolog.projections.queries import audit as audits
-from mnemolog.projections.queries.audit import TableCounts, table_counts
+from mnemolog.projections.queries.audit import Finding, TableCounts, table_counts
 from mnemolog.projections.rebuild import rebuild as tables
 from mnemolog.projections.rebuild.log_source import TableLogSource
 from mnemolog.projections.rebuild.rebuild import Progress, RebuildReport
@@ -29,11 +30,12 @@ from mnemolog.streams.kafka.dead_letter_reader import StoredDeadLetter, newest_d
 from mnemolog.streams.kafka.log_reader import KafkaLogReader
 from mnemolog.streams.kafka.old_commands import drain_old_commands
 from mnemolog.streams.kafka.stage_lag import StageLag, stage_lags
-from mnemolog.streams.kafka.topics import command_headers
+from mnemolog.streams.kafka.topics import CONVERSATION_TURNS, command_headers
 
 log = get_logger(__name__)
 
 Source = Literal["kafka", "table"]
+AUDIT_KAFKA_SECONDS: Final = 20.0
 COORDINATOR_SECONDS: Final = 30.0
 COORDINATOR_POLL_SECONDS: Final = 0.1
 
@@ -125,9 +127,38 @@ async def require_tables(settings: Settings) -> None:
 
 
 async def audit(settings: Settings) -> audits.Audit:
-    """Compare what was accepted with what has ended, over all tenants."""
+    """Compare what was accepted with what has ended, over all tenants, and look at what the topic still holds.
+
+    The latter is a warning: those turns are not accepted yet. Without Kafka it is left out, and a warning says so.
+    """
     async with _connection(settings) as connection:
-        return await audits.audit(connection, now=datetime.now(UTC))
+        books = await audits.audit(connection, now=datetime.now(UTC))
+    try:
+        unread = await _unread_records(settings)
+    except ServerUnavailableError as error:
+        blind = Finding(severity="warning", what="what the topic still holds was not looked at", advice=str(error))
+        return replace(books, findings=(*books.findings, blind))
+    return replace(books, unread=unread, findings=(*books.findings, *_unread_findings(unread)))
+
+
+async def _unread_records(settings: Settings) -> dict[str, int]:
+    """By stage, how many records of `conversation_turns` it has not acknowledged."""
+    with _translated_kafka_errors(settings):
+        async with asyncio.timeout(AUDIT_KAFKA_SECONDS):
+            await _wait_for_coordinator(settings)
+            lags = await stage_lags(settings.kafka or "", prefix=settings.topic_prefix)
+    return {one.stage: one.lag for one in lags if one.stage in CONVERSATION_TURNS.consumers}
+
+
+def _unread_findings(unread: Mapping[str, int]) -> Iterator[Finding]:
+    for stage, count in unread.items():
+        if count:
+            records = "1 record" if count == 1 else f"{count} records"
+            yield Finding(
+                severity="warning",
+                what=f"{records} of conversation_turns not read yet by {stage}, or not acknowledged",
+                advice=f"look again in a while; if the number stays, check that the stage {stage} runs",
+            )
 
 
 @asynccontextmanager

@@ -7,6 +7,8 @@ from typing import Final
 from mnemolog.projections.queries.explain import Explanation, FactExtraction, FactSource
 from mnemolog.projections.queries.history import FactEvent, FactRelation
 from mnemolog.projections.queries.results import Fact
+from mnemolog.projections.queries.scope_filter import ANY_OR_NONE
+from mnemolog.projections.queries.search import ScopeCount
 from mnemolog.projections.queries.trace import FactTexts, TracedDecision
 from mnemolog.projections.queries.why_not import MissingReason, MissingStatement
 
@@ -30,13 +32,25 @@ def explanation_sentences(explanation: Explanation, texts: FactTexts) -> list[st
 def missing_sentence(missing: MissingStatement) -> str:
     """Why a statement became no fact that is believed."""
     return _MISSING_SENTENCES[missing.reason].format(
-        known=missing.known or missing.fact_id,
-        guard=missing.guard,
-        detail=missing.detail,
+        known=missing.known or missing.fact_id or "a known fact",
+        guard=missing.guard or "of its policy",
+        detail=missing.detail or "no reason is recorded",
         near="" if missing.similarity is None else f" (similarity {missing.similarity:.3f})",
     )
 
 
+def no_hit_sentence(missed: ScopeCount) -> str:
+    """Why a search found nothing: nothing is near, nothing is known, or it is known under ids that were left out."""
+    why = "nothing known is near enough to this question" if missed.within else "nothing is known in this scope"
+    if not missed.beside:
+        return why
+    names = " or ".join(_ID_PHRASES[name] for name in missed.ids)
+    wider = ", ".join(f"{name}={ANY_OR_NONE!r}" for name in missed.ids)
+    options = " ".join(f"--{name.removesuffix('_id')} {ANY_OR_NONE!r}" for name in missed.ids)
+    return f"{why}; facts in scopes that also name {names}: {missed.beside}, search with {wider} ({options})"
+
+
+_ID_PHRASES: Final = {"user_id": "a user", "agent_id": "an agent", "app_id": "an app", "run_id": "a run"}
 _MISSING_SENTENCES: Final[Mapping[MissingReason, str]] = {
     "excerpt_not_found": "left out: the excerpt that should prove it does not occur in the turn{near}",
     "invalid_fact": "left out: no reply of the model stated it in a valid form{near}",
@@ -81,7 +95,8 @@ def _status_sentence(fact: Fact) -> str:
 def _source_sentence(source: FactSource, extraction: FactExtraction | None, fact: Fact) -> str:
     if source.kind == "command":
         by = f" by {source.actor}" if source.actor else ""
-        return f"It comes from command {source.source_id} ({source.order}{by}) of {_minute(source.occurred_at)}."
+        order = f"({source.order}{by}) " if source.order else ""
+        return f"It comes from command {source.source_id} {order}of {_minute(source.occurred_at)}."
     excerpt = extraction.excerpt if extraction else fact.excerpt
     turn = f"turn {source.source_id} of {_minute(source.occurred_at)}"
     return f"It comes from {turn}, where {fact.speaker or 'it'} says: {_quoted(excerpt)}."
@@ -95,10 +110,8 @@ def _extraction_sentences(extraction: FactExtraction | None) -> Iterator[str]:
         yield f"It was stored as it was given, without a model ({sure})."
         return
     kind = f", {extraction.importance_category}" if extraction.importance_category else ""
-    yield (
-        f"{extraction.model} read it there with prompt {extraction.prompt_version} "
-        f"({sure}; importance {extraction.importance:.2f}{kind})."
-    )
+    reader = _decider("", extraction.model, extraction.prompt_version)
+    yield f"{reader} read it there ({sure}; importance {extraction.importance:.2f}{kind})."
     for complaint in extraction.complaints:
         yield f"It was asked again, because: {complaint}"
 
@@ -113,8 +126,10 @@ def _candidates_sentence(decision: TracedDecision) -> str:
 def _decision_sentence(decision: TracedDecision, known: FactTexts) -> str:
     who = _decider(decision.by, decision.model, decision.prompt_version)
     words = f"{decision.event}, decided by {who}: {decision.reason}."
-    if decision.guard:
+    if decision.guard and decision.verdict:
         words += f" The verdict was {decision.verdict}; the guard {decision.guard} put this in its place."
+    elif decision.guard:
+        words += f" The guard {decision.guard} applied."
     before = {one.fact_id: one.text for one in decision.before}
     targets = [_quoted(before.get(one) or known.get(one) or str(one)) for one in decision.targets]
     return words + (f" It concerned {', '.join(targets)}." if targets else "")

@@ -112,7 +112,10 @@ class Undo(Record):
                 "what a model or prompt version decided is undone from since to until: give both, in order"
             )
         if not by_author and (self.since or self.until):
-            raise ValueError("since and until go with a model or prompt_version")
+            raise ValueError(
+                "an event or a source is undone as a whole: leave out since and until, "
+                "or name a model or prompt_version instead"
+            )
         return self
 
 

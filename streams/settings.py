@@ -93,6 +93,11 @@ class StreamsSettings(PostgresSettings):
     ending_threshold: Fraction | None = Field(
         default=None, description="cosine similarity from which a known fact may be the one that a statement ends"
     )
+    search_threshold: Fraction | None = Field(
+        default=None,
+        description="cosine similarity from which a search shows a fact that has no word in common with the question, "
+        "0 for all; by embedding model if unset",
+    )
     candidates: int = Field(default=10, ge=1, le=100, description="known facts compared with a new one at the most")
 
     add_only: bool = Field(

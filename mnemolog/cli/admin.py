@@ -27,7 +27,10 @@ _REBUILD_STOPPED = (
 
 
 def audit(*, as_json: options.AsJson = False) -> None:
-    """Check from the tables that no turn was lost: accepted = ended + in flight. Exit code 1 if that does not hold."""
+    """Check from the tables that no turn was lost: accepted = ended + in flight. Exit code 1 if that does not hold.
+
+    What Kafka still holds unread is not accepted yet: it is counted as a warning.
+    """
     from mnemolog.admin import audit as audit_tables  # noqa: PLC0415 - loads the drivers
 
     report = run_async(audit_tables(discovered_settings()))

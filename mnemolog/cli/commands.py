@@ -138,6 +138,10 @@ def undo(
     """
     if sum(aim is not None for aim in (event, turn, model or prompt)) != 1:
         raise typer.BadParameter("give one of --event, --turn, or --model/--prompt-version")
+    if model is None and prompt is None and (since or until):
+        raise typer.BadParameter(
+            "--event and --turn undo it as a whole: leave out --since and --until, or give --model or --prompt-version"
+        )
     if event is not None:
         return lambda client: client.undo(event_id=event, cascade=cascade)
     if turn is not None:

@@ -31,9 +31,15 @@ def search(
     *,
     query: Annotated[str, typer.Argument(help="a question, or some words")],
     limit: Annotated[int, typer.Option("--limit", "-n", min=1, max=100, help="hits at the most")] = 10,
+    threshold: Annotated[
+        float | None,
+        typer.Option(
+            min=0, max=1, help="cosine similarity that a fact without a word in common needs; 0 for none; by model"
+        ),
+    ] = None,
 ) -> Query:
     """Find the facts nearest to a query in meaning and in words."""
-    return lambda client: client.search(query, limit=limit)
+    return lambda client: client.search(query, limit=limit, threshold=threshold)
 
 
 @query_command(results.show_facts)

@@ -6,6 +6,9 @@ from datetime import datetime, timedelta
 from typing import Unpack, cast
 from uuid import UUID
 
+from psycopg import AsyncConnection
+from psycopg.rows import TupleRow
+
 from mnemolog.client.base import ClientBase, checked
 from mnemolog.client.inputs.arguments import WHOLE_TENANT, ScopeArgs, scope_ids
 from mnemolog.client.inputs.checks import When
@@ -25,29 +28,39 @@ from mnemolog.projections.queries.pending import PendingFact, UnresolvedFact
 from mnemolog.projections.queries.quality import DecisionQuality, decision_quality
 from mnemolog.projections.queries.results import Fact, Profile
 from mnemolog.projections.queries.scope_filter import ANY_OR_NONE, ScopeFilter
+from mnemolog.projections.queries.search import Hit, ScopeCount
 from mnemolog.projections.queries.why_not import WhyNot
 from mnemolog.schemas.scope import SCOPE_FIELDS
 from mnemolog.schemas.turn import Turn
-from mnemolog.texts import explanation_sentences, missing_sentence
+from mnemolog.schemas.vector import Vector
+from mnemolog.texts import explanation_sentences, missing_sentence, no_hit_sentence
 
 
 @checked(QueryError)
 class QueryMixin(ClientBase):
     """Queries of the tables. None needs Kafka."""
 
-    async def search(self, query: str, *, limit: int = 10, **scope: Unpack[ScopeArgs]) -> SearchResult:
+    async def search(
+        self, query: str, *, limit: int = 10, threshold: float | None = None, **scope: Unpack[ScopeArgs]
+    ) -> SearchResult:
         """The facts nearest to `query` in meaning and words, best first, each with the reasons for its place.
 
+        A fact that has no word in common with the query is a hit from the cosine similarity `threshold` on: that of
+        the embedding model unless it is given, 0 for none. `notice` of the result says why there is no hit.
         Pending facts are found as well: `status` of the fact says so. The client needs the embedder that the stages
         have (`MNEMOLOG_EMBEDDING_PROVIDER` and `_MODEL`): vectors of another one find nothing by meaning. Without a
         vector the search goes by words; `mode` and `notice` of the result say so.
         """
         within = scope_filter(scope)
         check_unicode(query)
-        searches.check_query(query, limit)
-        vector, notice = await self._connections.query_embedder.embed(query)
-        hits = await self._query(searches.search, within, query, vector, limit=limit, at=self._now())
-        return SearchResult(hits=tuple(hits), mode="hybrid" if vector else "lexical", notice=notice)
+        searches.check_query(query, limit, threshold or 0.0)
+        embedder = self._connections.query_embedder
+        vector, notice = await embedder.embed(query)
+        if threshold is None:
+            threshold = embedder.floor_for(vector) if vector else 0
+        hits, missed = await self._query(_search, within, query, vector, limit=limit, floor=threshold, at=self._now())
+        notices = [*([notice] if notice else []), *([no_hit_sentence(missed)] if missed else [])]
+        return SearchResult(hits=tuple(hits), mode="hybrid" if vector else "lexical", notice="; ".join(notices) or None)
 
     async def get(self, fact_id: FactId, **scope: Unpack[ScopeArgs]) -> Fact:
         """One fact, whatever its status. `fact_id` may be the beginning of the id, if only one fact has it.
@@ -144,6 +157,21 @@ class QueryMixin(ClientBase):
         if not within.named and (whole := whole_id(given)):
             return whole
         return await self._query(resolve_fact_id, within, given)
+
+
+async def _search(
+    conn: AsyncConnection[TupleRow],
+    scope: ScopeFilter,
+    text: str,
+    vector: Vector | None,
+    *,
+    limit: int,
+    floor: float,
+    at: datetime,
+) -> tuple[list[Hit], ScopeCount | None]:
+    """The hits; where there is none, how many facts there are."""
+    hits = await searches.search(conn, scope, text, vector, limit=limit, floor=floor, at=at)
+    return hits, None if hits else await searches.count_facts(conn, scope, at=at)
 
 
 def scope_filter(scope: ScopeArgs) -> ScopeFilter:

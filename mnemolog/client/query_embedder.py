@@ -20,8 +20,9 @@ EMBEDDING_TIMEOUT_SECONDS: Final = 5.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchResult:
-    """Hits, best first. `mode` is lexical where the query could not be embedded; `notice` says why.
+    """Hits, best first. `mode` is lexical where the query could not be embedded.
 
+    `notice` says why, and where there is no hit, why there is none and where facts of the same user or agent are.
     It can be used as a sequence of its hits.
     """
 
@@ -73,6 +74,12 @@ class QueryEmbedder:
         except ProviderError as error:
             return self._without_vector(str(error))
         return embeddings.vectors[0], None
+
+    def floor_for(self, vector: Vector) -> float:
+        """The similarity from which a search shows facts that have no word in common with the query."""
+        from mnemolog.streams.runtime.effective_settings import search_floor  # noqa: PLC0415 - only a search loads it
+
+        return search_floor(vector.model, self._settings.search_threshold)
 
     async def close(self) -> None:
         if self._embedder is not None:

@@ -45,7 +45,11 @@ class PartitionAudit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Audit:
-    """The counts at one instant: `accepted` = the sum of `ends` + `in_flight`. `ok` means no error was found."""
+    """The counts at one instant: `accepted` = the sum of `ends` + `in_flight`. `ok` means no error was found.
+
+    `unread` are, by stage, the records of `conversation_turns` that wait for it: they are not accepted yet. It is None
+    where Kafka was not asked.
+    """
 
     accepted: int
     ends: dict[str, int]
@@ -53,6 +57,7 @@ class Audit:
     oldest_in_flight: timedelta | None
     partitions: tuple[PartitionAudit, ...]
     findings: tuple[Finding, ...]
+    unread: dict[str, int] | None = None
 
     @property
     def ok(self) -> bool:

@@ -1,6 +1,6 @@
 """What changed between two times: in what was believed, or in what was true as it is known now."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final, Literal, get_args
@@ -15,6 +15,7 @@ from mnemolog.projections.queries.fact_rows import fetch_bounded_rows, read_quer
 from mnemolog.projections.queries.facts import facts_as_of
 from mnemolog.projections.queries.results import Fact
 from mnemolog.projections.queries.scope_filter import ScopeFilter
+from mnemolog.schemas.facts import OPEN_STATUSES, FactStatus
 
 Axis = Literal["believed", "true"]
 ChangeKind = Literal[
@@ -73,7 +74,8 @@ class Change:
 
     `at` is when it was decided, or on the axis of truth when it became true. `event` is the event behind it. `stale`
     says that a target was no longer as the decision saw it and was left as it was, `undone` that the decision has
-    been undone since.
+    been undone since. An undo is a change for each fact that holds again, where none does for each that was taken
+    back; `status` is what that fact is from then on, and None where a change is no undo.
     """
 
     at: datetime
@@ -85,6 +87,7 @@ class Change:
     decided_by: str
     stale: bool = False
     undone: bool = False
+    status: FactStatus | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,6 +118,12 @@ class Diff:
     skipped: int = 0
     gained: tuple[Fact, ...] = ()
     lost: tuple[Fact, ...] = ()
+
+    @property
+    def in_order(self) -> list[tuple[ChangeKind, Change]]:
+        """All changes with their kinds, in the order of time."""
+        changes = [(kind, change) for kind in CHANGE_KINDS for change in getattr(self, kind)]
+        return sorted(changes, key=lambda change: change[1].at)
 
     def __repr__(self) -> str:
         """The interval, and the changes by kind, a line for each."""
@@ -163,7 +172,7 @@ async def diff(
         changes, skipped = _truth_changes(turning, since, until), 0
     else:
         events = await fetch_bounded_rows(conn, dict, read_query("history", "changes", row="e"), parameters)
-        changes = [(_kind(row["event"], row.pop("action")), _belief_change(row)) for row in events]
+        changes = [change for row in events for change in _belief_changes(row)]
         skipped = await fetch_value(conn, read_query("history", "count_skipped", row="e"), parameters)
     return Diff(
         since=since,
@@ -180,9 +189,21 @@ def _kind(event: str, action: str | None) -> ChangeKind:
     return _KIND_OF_EVENT.get(event) or _KIND_OF_ACTION.get(action or "", "resolved")
 
 
-def _belief_change(row: dict[str, Any]) -> Change:
-    old = (ChangedFact(fact_id=UUID(one["fact_id"]), text=one["text"]) for one in row["old"])
-    return Change(**row | {"old": tuple(old)})
+def _belief_changes(row: dict[str, Any]) -> Iterator[tuple[ChangeKind, Change]]:
+    """The change of one event, or those of an undo."""
+    kind, reverted = _kind(row["event"], row.pop("action")), row.pop("reverted")
+    if not reverted:
+        yield kind, Change(**row | {"old": _changed(row["old"])})
+        return
+    held = [one for one in reverted if one["status"] in OPEN_STATUSES]
+    ended = [one for one in reverted if one["status"] not in OPEN_STATUSES]
+    for one in held or ended:
+        about = {"fact_id": UUID(one["fact_id"]), "text": one["text"], "status": one["status"]}
+        yield kind, Change(**row | about | {"old": _changed(ended) if held else ()})
+
+
+def _changed(facts: Iterable[dict[str, Any]]) -> tuple[ChangedFact, ...]:
+    return tuple(ChangedFact(fact_id=UUID(one["fact_id"]), text=one["text"]) for one in facts)
 
 
 def _truth_changes(rows: Sequence[_TurningPoint], since: datetime, until: datetime) -> _Changes:
@@ -196,10 +217,14 @@ def _truth_changes(rows: Sequence[_TurningPoint], since: datetime, until: dateti
 
 
 def _kind_of_end(row: _TurningPoint) -> ChangeKind:
-    """Without an event of its own the end is that of late news, replaced by the newer fact, or of a term."""
+    """Without an event of its own the end is that of late news, replaced by the newer fact, or of a term.
+
+    What was replaced by a fact that is no longer believed has ended with nothing in its place.
+    """
     if row.told_by is None:
         return "replaced" if row.newer_id else "expired"
-    return _kind(row.told_by, row.action)
+    kind = _kind(row.told_by, row.action)
+    return "retracted" if kind == "replaced" and row.newer_id is None else kind
 
 
 def _truth_end(row: _TurningPoint, at: datetime) -> Change:

@@ -1,5 +1,6 @@
 """Hybrid search: by vector and by words, fused by rank, in one statement."""
 
+import re
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final, Literal
@@ -11,7 +12,7 @@ from mnemolog.projections.db.fetch import fetch_rows
 from mnemolog.projections.queries.errors import QueryError
 from mnemolog.projections.queries.fact_rows import read_query
 from mnemolog.projections.queries.results import Fact
-from mnemolog.projections.queries.scope_filter import ScopeFilter
+from mnemolog.projections.queries.scope_filter import ANY_OR_NONE, ScopeFilter
 from mnemolog.schemas.vector import Vector
 
 RRF_K: Final = 10
@@ -60,16 +61,18 @@ async def search(
     vector: Vector | None,
     *,
     limit: int = 10,
+    floor: float = 0,
     at: datetime,
 ) -> list[Hit]:
     """The best facts for `text` that hold at `at`, best first.
 
     One that waits for a confirmation is found too, behind an active one of equal rank. `vector` is
-    the embedding of `text`; facts embedded by another model are found by their words alone. Without it the search is
+    the embedding of `text`; facts embedded by another model are found by their words alone. A fact without a word in
+    common is a hit from the similarity `floor` on, at 0 whatever it is. Without a vector the search is
     lexical, which each score says. Any text is taken as plain words; of more than 10 000 characters the first ones
-    count. Raises `QueryError` for a text without any character or a limit outside 1..100.
+    count. Raises `QueryError` for a text without any character, a limit outside 1..100 or a floor outside 0..1.
     """
-    check_query(text, limit)
+    check_query(text, limit, floor)
     parameters = {
         **scope.parameters,
         "text": _storable_query(text),
@@ -77,6 +80,7 @@ async def search(
         "vector": f"[{','.join(map(str, vector.values))}]" if vector else None,
         "model": vector.model if vector else None,
         "dimensions": vector.dimensions if vector else None,
+        "floor": floor,
         "k": RRF_K,
         "candidates": max(CANDIDATES_PER_RANKING, limit),
         "max_lexemes": MAX_QUERY_LEXEMES,
@@ -90,16 +94,46 @@ async def search(
     return hits
 
 
-def check_query(text: str, limit: int) -> None:
-    """Raise `QueryError` for a text without any character or a limit outside 1..100."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScopeCount:
+    """How many facts a scope holds, and how many stand beside it: in scopes that name its ids and one more.
+
+    `ids` are the ids that those beside it name.
+    """
+
+    within: int
+    beside: int
+    ids: tuple[str, ...]
+
+
+async def count_facts(conn: AsyncConnection[TupleRow], scope: ScopeFilter, *, at: datetime) -> ScopeCount:
+    """Count the facts that hold at `at` in `scope`, and those that it misses because it leaves out an id."""
+    left_out = [name for name, value in scope.parameters.items() if not value]
+    parameters = {**scope.parameters, **dict.fromkeys(left_out, ANY_OR_NONE), "at": at}
+    rows = await fetch_rows(conn, dict, read_query("search", "count_by_ids"), parameters)
+    found = [([name for name in left_out if name in row["ids"]], row["facts"]) for row in rows]
+    return ScopeCount(
+        within=sum(facts for ids, facts in found if not ids),
+        beside=sum(facts for ids, facts in found if ids),
+        ids=tuple(name for name in left_out if any(name in ids for ids, _ in found)),
+    )
+
+
+def check_query(text: str, limit: int, floor: float = 0.0) -> None:
+    """Raise `QueryError` for a text without any character a limit outside 1..100 or a floor outside 0..1."""
     if not 1 <= limit <= MAX_LIMIT:
         raise QueryError(f"limit is {limit}: choose 1 to {MAX_LIMIT}")
+    if not 0 <= floor <= 1:
+        raise QueryError(f"threshold is {floor}: choose 0 (no threshold) to 1, a cosine similarity")
     _storable_query(text)
 
 
 def _storable_query(text: str) -> str:
     """What Postgres can hold of `text`: no U+0000, no unpaired surrogate, a bounded length."""
-    shown = text[:MAX_QUERY_CHARACTERS].replace("\x00", " ").encode("utf-8", "replace").decode().strip()
+    asked = text[:MAX_QUERY_CHARACTERS]
+    if len(text) > MAX_QUERY_CHARACTERS and not text[MAX_QUERY_CHARACTERS].isspace():
+        asked = re.sub(r"(?<=\s)\S+\Z", "", asked)  # half a word would be another word
+    shown = asked.replace("\x00", " ").encode("utf-8", "replace").decode().strip()
     if not shown:
         raise QueryError("the text to search for is empty: say in a few words what to look for, or list the facts")
     return shown

@@ -79,7 +79,8 @@ WHERE relation.fact_id = ANY(%(fact_ids)s) OR relation.related_id = ANY(%(fact_i
 ORDER BY relation.since, fresh.ordinal, relation.fact_id, known.recorded_at, known.ordinal, relation.related_id;
 
 -- name: changes
--- The events of a scope decided in a half-open interval, each with the new text and the texts it ended or touched.
+-- The events of a scope decided in a half-open interval, each with the new text and the texts it ended or touched; of
+-- an undo every fact with the status that it has from then on.
 SELECT
     e.event,
     e.payload ->> 'action' AS action,
@@ -90,7 +91,8 @@ SELECT
     e.decided_by,
     e.stale,
     EXISTS (SELECT FROM undone WHERE undone.event_id = e.event_id) AS undone,
-    coalesce(old.facts, '[]'::jsonb) AS old
+    coalesce(old.facts, '[]'::jsonb) AS old,
+    coalesce(reverted.facts, '[]'::jsonb) AS reverted
 FROM memory_events AS e
 LEFT JOIN facts AS f ON e.fact_id = f.fact_id
 LEFT JOIN LATERAL (
@@ -103,7 +105,21 @@ LEFT JOIN LATERAL (
     WHERE t.fact_id IS DISTINCT FROM e.fact_id
         AND (t.tenant, t.user_id, t.agent_id, t.app_id, t.run_id)
         = (e.tenant, e.user_id, e.agent_id, e.app_id, e.run_id)
-) AS old ON true
+) AS old ON e.event <> 'decision_undone'
+LEFT JOIN LATERAL (
+    SELECT
+        jsonb_agg(
+            jsonb_build_object(
+                'fact_id', t.fact_id,
+                'text', t.text,
+                'status', coalesce(reversal -> 'before' ->> 'status', 'undone')
+            ) ORDER BY t.recorded_at, t.ordinal, t.fact_id
+        ) AS facts
+    FROM jsonb_array_elements(e.payload -> 'reversals') AS reversal
+    INNER JOIN facts AS t ON (reversal ->> 'fact_id')::uuid = t.fact_id
+    WHERE (t.tenant, t.user_id, t.agent_id, t.app_id, t.run_id)
+        = (e.tenant, e.user_id, e.agent_id, e.app_id, e.run_id)
+) AS reverted ON e.event = 'decision_undone'
 WHERE {scope}
     AND e.event NOT IN ('fact_skipped', 'policy_set')
     AND e.decided_at >= %(since)s
@@ -121,7 +137,8 @@ WHERE {scope}
     AND e.decided_at < %(until)s;
 
 -- name: turning_points
--- What became true, or ceased to be, in a half-open interval, as it is known now; with the event that told of an end.
+-- What became true, or ceased to be, in a half-open interval, as it is known now; with the event that told of an end,
+-- and the fact in its place: the first of its successors that is believed.
 SELECT
     f.fact_id,
     f.text,
@@ -153,7 +170,21 @@ LEFT JOIN LATERAL (
     WHERE fact_id = f.fact_id AND payload -> 'fact' ->> 'fact_id' = f.fact_id::text
     LIMIT 1
 ) AS begun ON true
-LEFT JOIN facts AS newer ON f.superseded_by = newer.fact_id AND f.true_to IS NOT NULL
+LEFT JOIN LATERAL (
+    WITH RECURSIVE successors AS (
+        SELECT g.fact_id, g.text, g.superseded_by, g.believed_from IS NOT NULL AND g.believed_to IS NULL AS believed
+        FROM facts AS g
+        WHERE g.fact_id = f.superseded_by
+        UNION
+        SELECT g.fact_id, g.text, g.superseded_by, g.believed_from IS NOT NULL AND g.believed_to IS NULL
+        FROM successors
+        INNER JOIN facts AS g ON successors.superseded_by = g.fact_id
+        WHERE NOT successors.believed
+    )
+    SELECT fact_id, text
+    FROM successors
+    WHERE believed
+) AS newer ON f.true_to IS NOT NULL
 WHERE {scope}
     AND f.believed_from IS NOT NULL
     AND f.believed_to IS NULL

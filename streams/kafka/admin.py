@@ -18,18 +18,22 @@ from mnemolog.streams.kafka.topics import TOPICS, Topic, topic_name
 APPEAR_SECONDS: Final = 30.0
 POLL_SECONDS: Final = 0.1
 
+Offsets = Mapping[TopicPartition, int]
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicState:
     """A declared topic and what the broker has of it; `partitions` is 0 where it is missing.
 
-    `retention` None means for ever; `end_offsets` gives the next offset per partition.
+    `retention` None means for ever; `start_offsets` and `end_offsets` give the first offset that is kept and the next
+    one, per partition.
     """
 
     topic: Topic
     name: str
     partitions: int
     retention: timedelta | None
+    start_offsets: Mapping[int, int]
     end_offsets: Mapping[int, int]
 
 
@@ -55,7 +59,7 @@ async def describe_topics(bootstrap: str, *, prefix: str = "") -> list[TopicStat
         counts = await partition_counts(admin)
         present = [topic for topic in TOPICS if topic_name(topic, prefix) in counts]
         configs = await _configs(admin, [topic_name(topic, prefix) for topic in present])
-    ends = await _end_offsets(bootstrap, {name: counts[name] for name in configs})
+    starts, ends = await _bounds(bootstrap, {name: counts[name] for name in configs})
 
     def state(topic: Topic) -> TopicState:
         name = topic_name(topic, prefix)
@@ -65,7 +69,8 @@ async def describe_topics(bootstrap: str, *, prefix: str = "") -> list[TopicStat
             name=name,
             partitions=counts.get(name, 0),
             retention=None if milliseconds < 0 else timedelta(milliseconds=milliseconds),
-            end_offsets={place.partition: offset for place, offset in ends.items() if place.topic == name},
+            start_offsets=_of_topic(starts, name),
+            end_offsets=_of_topic(ends, name),
         )
 
     return [state(topic) for topic in TOPICS]
@@ -154,14 +159,18 @@ async def _configs(admin: Any, names: Sequence[str]) -> dict[str, dict[str, str]
     }
 
 
-async def _end_offsets(bootstrap: str, counts: Mapping[str, int]) -> Mapping[TopicPartition, int]:
+async def _bounds(bootstrap: str, counts: Mapping[str, int]) -> tuple[Offsets, Offsets]:
+    """The first and the next offset of every partition."""
     if not counts:
-        return {}  # a consumer that is stopped right after its start raises CancelledError
+        return {}, {}  # a consumer that is stopped right after its start raises CancelledError
     consumer = AIOKafkaConsumer(bootstrap_servers=bootstrap)
     try:
         await consumer.start()
         wanted = [TopicPartition(name, number) for name, count in counts.items() for number in range(count)]
-        ends: Mapping[TopicPartition, int] = await consumer.end_offsets(wanted)
-        return ends
+        return await consumer.beginning_offsets(wanted), await consumer.end_offsets(wanted)
     finally:
         await consumer.stop()
+
+
+def _of_topic(offsets: Offsets, name: str) -> dict[int, int]:
+    return {place.partition: offset for place, offset in offsets.items() if place.topic == name}

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-from mnemolog.streams.kafka.admin import connected_admin, describe_topics
+from mnemolog.streams.kafka.admin import TopicState, connected_admin, describe_topics
 from mnemolog.streams.kafka.topics import group_id
 
 
@@ -24,7 +24,7 @@ async def stage_lags(bootstrap: str, *, prefix: str = "") -> list[StageLag]:
             StageLag(
                 stage=stage,
                 workers=await _members(admin, group_id(stage, prefix)),
-                lag=await _lag(admin, group_id(stage, prefix), state.name, state.end_offsets),
+                lag=await _lag(admin, group_id(stage, prefix), state),
             )
             for state in topics
             for stage in state.topic.consumers
@@ -36,7 +36,11 @@ async def _members(admin: Any, group: str) -> int:
     return sum(len(found[5]) for answer in answers for found in answer.groups)
 
 
-async def _lag(admin: Any, group: str, topic: str, ends: Any) -> int:
+async def _lag(admin: Any, group: str, state: TopicState) -> int:
+    """Records that retention has deleted wait for nobody."""
     committed = await admin.list_consumer_group_offsets(group)
-    done = {place.partition: found.offset for place, found in committed.items() if place.topic == topic}
-    return sum(end - max(0, done.get(partition, 0)) for partition, end in ends.items())
+    done = {place.partition: found.offset for place, found in committed.items() if place.topic == state.name}
+    return sum(
+        max(0, end - max(done.get(partition, 0), state.start_offsets[partition]))
+        for partition, end in state.end_offsets.items()
+    )

@@ -7,7 +7,7 @@ from uuid import UUID
 
 from mnemolog.schemas.facts import Candidate, ExtractedFact
 from mnemolog.streams.llm.ports import NumberedConflict, NumberedConflicts
-from mnemolog.streams.llm.reply_parser import one_line
+from mnemolog.streams.llm.reply_parser import one_line, shortened
 
 MAX_CANDIDATES: Final = 8
 MAX_CHARACTERS: Final = 48_000
@@ -106,7 +106,7 @@ def _known_line(label: int, known: Candidate, just_said: frozenset[UUID]) -> str
     notes += ["pending"] * (known.status == "pending_confirmation")
     notes += ["unresolved"] * known.unresolved
     notes += ["said just now"] * (known.fact_id in just_said)
-    return f"K{label} ({', '.join(notes)}): {one_line(known.text)[:_MAX_FACT_CHARACTERS]}"
+    return f"K{label} ({', '.join(notes)}): {shortened(one_line(known.text), _MAX_FACT_CHARACTERS)}"
 
 
 def _conflict_lines(conflict: NumberedConflict, labels: dict[UUID, int]) -> list[str]:
@@ -117,8 +117,8 @@ def _conflict_lines(conflict: NumberedConflict, labels: dict[UUID, int]) -> list
         shown = labels.get(conflict.reconsidered_fact_id)
         notes.append(f"is K{shown}, unresolved" if shown else "known, unresolved")
     return [
-        f"N{conflict.number} ({', '.join(notes)}): {one_line(fact.text)[:_MAX_FACT_CHARACTERS]}",
-        f"  said: {one_line(fact.excerpt)[:_MAX_EXCERPT_CHARACTERS]}",
+        f"N{conflict.number} ({', '.join(notes)}): {shortened(one_line(fact.text), _MAX_FACT_CHARACTERS)}",
+        f"  said: {shortened(one_line(fact.excerpt), _MAX_EXCERPT_CHARACTERS)}",
         f"  may concern: {label_list(label for label, _ in conflict.candidates)}",
     ]
 

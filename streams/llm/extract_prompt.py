@@ -31,6 +31,7 @@ from mnemolog.streams.llm.reply_parser import (
     read_items,
     read_reply,
     reply_schema,
+    shortened,
 )
 from mnemolog.streams.text.normalise import comparable_text
 
@@ -188,7 +189,7 @@ def _readable_text(item: object) -> str:
     """What an invalid fact seems to say, in characters that can be stored."""
     texts = (item.get(name) for name in ("text", "excerpt")) if isinstance(item, dict) else ()
     said = next((text for text in texts if isinstance(text, str) and text.strip()), to_json(item).decode())
-    return said.replace("\x00", "")[:MAX_LINE]
+    return shortened(said.replace("\x00", ""), MAX_LINE)
 
 
 def _grounded(candidates: Sequence[_Fact], turn: Turn) -> ParsedReply[tuple[ExtractedFact, ...]]:

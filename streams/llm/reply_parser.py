@@ -12,6 +12,7 @@ from mnemolog.schemas.provenance import DroppedStatement
 
 MAX_LINE = 2000
 MAX_COMPLAINTS = 10
+_LONGEST_WORD = 50  # characters; where no word begins so near to the end, as in Chinese, a text is cut anywhere
 _NOT_FOR_MODELS = frozenset({"title", "maxLength"})  # OpenAI's strict schemas refuse maxLength; titles are tokens
 
 T = TypeVar("T")
@@ -97,6 +98,15 @@ def _pruned(node: Any) -> Any:
             return [_pruned(item) for item in node]
         case _:
             return node
+
+
+def shortened(text: str, limit: int) -> str:
+    """`text`, or where it has more than `limit` characters its first words and an ellipsis."""
+    if len(text) <= limit:
+        return text
+    cut = text[: limit - 1]
+    end = cut.rfind(" ")
+    return f"{cut[:end] if end >= len(cut) - _LONGEST_WORD else cut}…"
 
 
 def one_line(text: str) -> str:

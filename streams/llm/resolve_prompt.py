@@ -15,11 +15,13 @@ from mnemolog.schemas.provenance import Verdict
 from mnemolog.streams.llm.conflict_list import conflicts_text, label_list
 from mnemolog.streams.llm.ports import ChatMessage, NumberedConflict, NumberedConflicts, Prompt
 from mnemolog.streams.llm.reply_parser import (
+    MAX_LINE,
     FilledLine,
     Line,
     ParsedReply,
     ReplyModel,
     first_complaints,
+    one_line,
     read_reply,
     reply_schema,
 )
@@ -181,6 +183,9 @@ def _merge_faults(decision: _Decision, conflict: NumberedConflict) -> Iterator[s
         yield f"N{decision.new}: MERGE needs the merged sentence as text"
         return
     parents = [conflict.fact.text, *(known.text for label, known in conflict.candidates if label in decision.known)]
+    if any(len(one_line(parent)) > MAX_LINE for parent in parents):
+        yield f"N{decision.new}: a text ends in … because it is too long to be merged: choose EXTEND or SIMILAR"
+        return
     if gone := missing_details(parents, merged):
         yield (
             f"N{decision.new}: the merged text loses {', '.join(sorted(gone))}: "

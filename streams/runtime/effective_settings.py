@@ -8,6 +8,7 @@ from typing import Final
 
 from mnemolog.projections.logs import get_logger
 from mnemolog.projections.stores.policies import PolicyStore
+from mnemolog.schemas.base import Fraction
 from mnemolog.schemas.policy import EffectivePolicy, StoredPolicies
 from mnemolog.schemas.provenance import Thresholds
 from mnemolog.schemas.scope import Scope
@@ -21,10 +22,13 @@ class ThresholdDefaults(Thresholds):
     """The thresholds of a known model; `source` says where the numbers come from.
 
     Above `raw_duplicate` a fact of a raw store is skipped, above `near_duplicate` two facts of one turn are one. The
-    similarities are those of search texts; in raw stores these are the plain texts.
+    similarities are those of search texts; in raw stores these are the plain texts. A search shows a fact that has no
+    word in common with the question from the similarity `search` on; `search_source` says where that one comes from.
     """
 
     source: str
+    search: Fraction
+    search_source: str
 
 
 MEMLIB_DEFAULTS: Final = ThresholdDefaults(
@@ -35,6 +39,8 @@ MEMLIB_DEFAULTS: Final = ThresholdDefaults(
     near_duplicate=0.85,
     ending=0.40,
     source="MemLib, smart store pipeline, made for text-embedding-3-small with 1536 dimensions (`ending` is ours)",
+    search=0.10,
+    search_source="mem0's default for this model; not measured here",
 )
 MINILM_DEFAULTS: Final = ThresholdDefaults(
     embedding_model="all-MiniLM-L6-v2-int8",
@@ -45,6 +51,8 @@ MINILM_DEFAULTS: Final = ThresholdDefaults(
     ending=0.35,
     source="measured by python -m tests.quality.thresholds on 518 pairs of search texts of the offline provider"
     " (`raw_duplicate`: on 445 pairs of plain texts)",
+    search=0.17,
+    search_source="measured by python -m tests.quality.search_floor on 164 questions with their answers",
 )
 """MiniLM puts two dates of one appointment at .9985, nearer than most repetitions in other words: only texts that are
 nearly equal may be skipped without a question."""
@@ -59,9 +67,20 @@ def thresholds_for(model: str, overrides: Overrides) -> Thresholds:
     """
     if model not in DEFAULTS_BY_MODEL:
         _warn_unknown_model(model)
-    known = DEFAULTS_BY_MODEL.get(model, MEMLIB_DEFAULTS).model_dump(exclude={"source"})
+    known = DEFAULTS_BY_MODEL.get(model, MEMLIB_DEFAULTS).model_dump(include=set(Thresholds.model_fields))
     chosen = overrides.model_dump(include=set(known), exclude_none=True)
     return Thresholds(**known | chosen | {"embedding_model": model})
+
+
+def search_floor(model: str, configured: float | None = None) -> float:
+    """The similarity from which a search shows facts by their vectors of `model` alone; 0 shows all.
+
+    An unknown model gets the lowest known one: it hides little, and may let more through than it should.
+    """
+    if configured is not None:
+        return configured
+    known = DEFAULTS_BY_MODEL.get(model)
+    return known.search if known else min(one.search for one in DEFAULTS_BY_MODEL.values())
 
 
 @cache  # once a model

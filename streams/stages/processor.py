@@ -112,7 +112,7 @@ class StageProcessor(Generic[I, O]):
             stage=self._definition.stage,
             reason=error.reason,
             detail=error.detail,
-            tries=max(1, error.step.llm_calls if error.step else 1),
+            tries=1 + (error.step.reprompts if error.step else 0),
             source_id=stage_input.envelope.source_id,
         )
         return self._definition.finish(stage_input, error.end, error.step)

@@ -124,6 +124,20 @@ async def test_wrong_questions_are_told_so(settings: Settings) -> None:
             await client.add("I live in Bern.")
 
 
+async def test_a_search_finds_nothing_where_nothing_is_near_and_says_so(settings: Settings) -> None:
+    async with AsyncMemoryClient.from_settings(settings) as client:
+        await client.wait((await client.add("Likes the opera.", user_id="kay", infer=False)).turn_id)
+        await client.wait((await client.add("Likes tea.", user_id="kay", run_id="r1", infer=False)).turn_id)
+        found = await client.search("quantum chromodynamics", user_id="kay")
+        assert (found.hits, found.mode) == ((), "hybrid")
+        assert found.notice is not None
+        assert found.notice.startswith("nothing known is near enough to this question; facts in scopes that also name")
+        everything = await client.search("quantum chromodynamics", user_id="kay", threshold=0)
+        assert [hit.fact.text for hit in everything.hits] == ["Likes the opera."]
+        stranger = await client.search("tea", user_id="nobody-knows")
+        assert stranger.notice == "nothing is known in this scope"
+
+
 async def test_a_search_without_embedder_uses_the_words_and_says_so(
     settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:

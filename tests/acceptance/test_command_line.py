@@ -52,6 +52,12 @@ def test_search_finds_by_meaning_and_says_how(populated: CommandLine) -> None:
     assert "Mira lives in Munich." in texts([hit["fact"] for hit in found["hits"]])
 
 
+def test_search_has_a_floor_and_says_that_nothing_is_near(populated: CommandLine) -> None:
+    asked = ("search", "quantum chromodynamics", "--user", "mira", "--threshold")
+    assert populated.run(*asked, "0.9").stdout == "nothing known is near enough to this question\n"
+    assert populated.json(*asked, "0")["hits"]
+
+
 def test_another_user_and_another_tenant_find_nothing(populated: CommandLine) -> None:
     assert populated.json("search", "Munich", "--user", "jonas")["hits"] == []
     assert populated.json("facts", "--user", "mira", "--tenant", "other") == []

@@ -28,6 +28,12 @@ AWAY = {"KAFKA": NOBODY, "POSTGRES": f"postgresql://mnemolog@{NOBODY}/x"}
         (("history", "no-uuid"), AWAY, 2, "is not an id"),
         (("worker", "extrct"), AWAY, 2, "extrct is not a stage"),
         (("search", "x", "--user", "mira", "-n", "1000"), AWAY, 2, "less than or equal to 100"),
+        (
+            ("undo", "--turn", "t1", "--since", "2026-03-01", "--user", "mira"),
+            AWAY,
+            2,
+            "--event and --turn undo it as a whole: leave out --since and --until",
+        ),
         (("fact",), {}, 2, "fact"),
         (("settings",), {"PARTITIONS": "many"}, 2, "MNEMOLOG_PARTITIONS"),
         (

@@ -75,16 +75,15 @@ def show_why_not(report: "WhyNot", _: ShortIds = WHOLE_IDS) -> None:
 
 
 def show_diff(changes: "Diff", ids: ShortIds = WHOLE_IDS) -> None:
-    from mnemolog.projections.queries.diff import CHANGE_KINDS  # noqa: PLC0415 - its drivers are loaded by now
-
-    found = sorted(
-        ((kind, change) for kind in CHANGE_KINDS for change in getattr(changes, kind)), key=lambda one: one[1].at
-    )
     when = "decided" if changes.axis == "believed" else "so since"
     interval = f"from {moment(changes.since)} to {moment(changes.until)}"
     rows = [
-        Entry(ids(change.fact_id), f"{kind}: {change.text or change.event}", list(_change_details(change, when, ids)))
-        for kind, change in found
+        Entry(
+            ids(change.fact_id),
+            f"{kind}: {change.text or _old_texts(change)}",
+            list(_change_details(change, when, ids)),
+        )
+        for kind, change in changes.in_order
     ]
     print_entries(f"{counted(len(rows), 'change')} {interval}", rows)
     for facts, what in ((changes.gained, "known at its end and not at its start"), (changes.lost, "no longer known")):
@@ -95,10 +94,15 @@ def show_diff(changes: "Diff", ids: ShortIds = WHOLE_IDS) -> None:
 
 
 def _change_details(change: "Change", when: str, ids: ShortIds) -> Iterator[str]:
-    to_old = "beside" if change.event in _KEEPS_OLD_FACT else "instead of"
+    to_old = "ended" if change.text is None else "beside" if change.event in _KEEPS_OLD_FACT else "instead of"
     yield from (f"{to_old} {ids(old.fact_id)} {old.text}" for old in change.old)
     yield change.reason
-    yield f"{when} {moment(change.at)}" + (", undone since" if change.undone else "")
+    status = f", {change.status.replace('_', ' ')} from then on" if change.status else ""
+    yield f"{when} {moment(change.at)}{status}" + (", undone since" if change.undone else "")
+
+
+def _what(change: "Change") -> str:
+    return change.text or " ".join(old.text for old in change.old) or change.event
 
 
 def _spans(facts: "Sequence[Fact]", ids: ShortIds) -> list[Entry]:

@@ -72,14 +72,14 @@ def _fact_details(fact: "Fact", *, with_owner: bool) -> Iterator[str]:
 
 def show_search(found: "SearchResult", ids: ShortIds = WHOLE_IDS) -> None:
     if not found.hits:
-        print_text("no facts found: ask in other words, or look at all of them with `mnemolog facts`")
-    else:
-        how = "by meaning and words" if found.mode == "hybrid" else "by words alone"
-        hits = [
-            Entry(ids(hit.fact.fact_id), hit.fact.text, [_rank(hit.score.total, hit.score.similarity), _when(hit.fact)])
-            for hit in found.hits
-        ]
-        print_entries(f"{counted(len(hits), 'fact')}, found {how}", hits)
+        print_text(f"no facts found: {found.notice or 'look at all of them with `mnemolog facts`'}")
+        return
+    how = "by meaning and words" if found.mode == "hybrid" else "by words alone"
+    hits = [
+        Entry(ids(hit.fact.fact_id), hit.fact.text, [_rank(hit.score.total, hit.score.similarity), _when(hit.fact)])
+        for hit in found.hits
+    ]
+    print_entries(f"{counted(len(hits), 'fact')}, found {how}", hits)
     if found.notice:
         print_note(f"note: {found.notice}")
 

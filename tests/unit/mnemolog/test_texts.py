@@ -1,12 +1,24 @@
-"""The sentence that says where a fact came from names who said it."""
+"""Sentences about facts: where one came from, and why a search found none."""
 
 from datetime import UTC, datetime
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, get_args
+from uuid import uuid4
 
 import pytest
 
-from mnemolog.texts import _source_sentence
+from mnemolog.projections.queries.explain import FactExtraction
+from mnemolog.projections.queries.search import ScopeCount
+from mnemolog.projections.queries.trace import TracedDecision
+from mnemolog.projections.queries.why_not import MissingReason, MissingStatement
+from mnemolog.schemas.provenance import DropReason
+from mnemolog.texts import (
+    _decision_sentence,
+    _extraction_sentences,
+    _source_sentence,
+    missing_sentence,
+    no_hit_sentence,
+)
 
 
 @pytest.mark.parametrize(("speaker", "who"), [("Alice", "Alice says"), (None, "it says")])
@@ -16,3 +28,82 @@ def test_the_speaker_of_an_excerpt_is_named(speaker: str | None, who: str) -> No
     fact: Any = SimpleNamespace(speaker=speaker, excerpt="I moved to Bern.")
     expected = f'It comes from turn t1 of 2026-03-01 09:00 UTC, where {who}: "I moved to Bern.".'
     assert _source_sentence(source, None, fact) == expected
+
+
+@pytest.mark.parametrize(
+    ("missed", "sentence"),
+    [
+        (ScopeCount(within=3, beside=0, ids=()), "nothing known is near enough to this question"),
+        (ScopeCount(within=0, beside=0, ids=()), "nothing is known in this scope"),
+        (
+            ScopeCount(within=0, beside=12, ids=("run_id",)),
+            (
+                "nothing is known in this scope; facts in scopes that also name a run: 12, "
+                "search with run_id='**' (--run '**')"
+            ),
+        ),
+        (
+            ScopeCount(within=1, beside=1, ids=("agent_id", "app_id")),
+            (
+                "nothing known is near enough to this question; facts in scopes that also name an agent or an app: 1, "
+                "search with agent_id='**', app_id='**' (--agent '**' --app '**')"
+            ),
+        ),
+    ],
+)
+def test_a_search_without_a_hit_says_why_and_where_else_to_look(missed: ScopeCount, sentence: str) -> None:
+    assert no_hit_sentence(missed) == sentence
+
+
+def decided(**fields: Any) -> TracedDecision:
+    empty: dict[str, Any] = dict.fromkeys(("statement", "excerpt", "verdict", "guard", "model", "prompt_version"))
+    known: dict[str, Any] = {
+        "event": "fact_added",
+        "fact_id": uuid4(),
+        "targets": (),
+        "by": "policy",
+        "reason": "told so",
+    }
+    return TracedDecision(**empty | known | {"retrieved": (), "before": ()} | fields)
+
+
+@pytest.mark.parametrize(
+    ("fields", "sentence"),
+    [
+        (
+            {"guard": "add_only"},
+            "fact_added, decided by policy: told so. The guard add_only applied.",
+        ),
+        (
+            {"guard": "high_risk", "verdict": "REPLACE", "model": "judge"},
+            (
+                "fact_added, decided by judge: told so. "
+                "The verdict was REPLACE; the guard high_risk put this in its place."
+            ),
+        ),
+    ],
+)
+def test_a_guard_is_told_with_its_verdict_where_there_was_one(fields: dict[str, Any], sentence: str) -> None:
+    assert _decision_sentence(decided(**fields), {}) == sentence
+
+
+def test_a_reader_without_a_prompt_is_named_alone() -> None:
+    extraction = FactExtraction(
+        excerpt="I ski.",
+        certainty="explicit",
+        confidence=0.95,
+        importance=0.5,
+        importance_category=None,
+        model="reader",
+        prompt_version=None,
+        complaints=(),
+    )
+    assert list(_extraction_sentences(extraction)) == [
+        "reader read it there (explicit, confidence 0.95; importance 0.50)."
+    ]
+
+
+@pytest.mark.parametrize("reason", get_args(DropReason) + get_args(get_args(MissingReason)[1]))
+def test_no_sentence_says_none(reason: Any) -> None:
+    said = missing_sentence(MissingStatement(text=None, reason=reason))
+    assert "None" not in said

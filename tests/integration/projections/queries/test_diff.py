@@ -197,3 +197,24 @@ async def test_an_axis_that_is_none_is_refused(db: ProjectedDatabase) -> None:
     axis: Any = "wished"
     with pytest.raises(QueryError, match="choose one of believed, true"):
         await diff(db.conn, MINE, day(1), day(2), axis=axis)
+
+
+async def test_on_the_axis_of_truth_the_successor_is_one_that_is_believed(db: ProjectedDatabase) -> None:
+    """Rome replaced Bern and was not right: it was Milan. Rome's successor is named; where none is believed, nobody."""
+    known = commit("1", added("Lives in Bern."), added("Works at Acme."))
+    moved = commit(
+        "2",
+        replaced("Lives in Rome.", fact_id_at(known), ended_at=day(2), true_from=day(2)),
+        replaced("Works at Bosch.", fact_id_at(known, 1), ended_at=day(3), true_from=day(3)),
+        at=day(4),
+    )
+    await db.apply(
+        known,
+        moved,
+        commit("3", contradicted("Lives in Milan.", fact_id_at(moved), true_from=day(2)), at=day(5)),
+        commit("4", retracted(fact_id_at(moved, 1)), at=day(5)),
+    )
+    turned = await diff(db.conn, MINE, day(1), day(5), axis="true")
+    assert shown(turned.replaced) == [(["Lives in Bern."], "Lives in Milan.")]
+    assert shown(turned.retracted) == [(["Works at Acme."], None)]
+    assert shown(turned.added) == []

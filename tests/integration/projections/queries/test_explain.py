@@ -89,7 +89,7 @@ async def test_tells_turn_excerpt_extraction_candidates_decision_and_what_follow
             "(true from 2026-01-02 09:00 to 2026-01-05 09:00; confidence 0.85, 2 mentions)."
         ),
         'It comes from turn 2 of 2026-01-02 09:00, where it says: "moved to Rome".',
-        "reader read it there with prompt extract-2 (strong, confidence 0.80; importance 0.50).",
+        "reader with prompt extract-2 read it there (strong, confidence 0.80; importance 0.50).",
         "It was asked again, because: no JSON",
         'It was held against "Lives in Bern." (similarity 0.810), "Likes Rome." (similarity 0.700).',
         'fact_replaced, decided by judge with prompt resolve-2: she moved. It concerned "Lives in Bern.".',

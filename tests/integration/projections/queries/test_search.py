@@ -6,7 +6,7 @@ import pytest
 
 from mnemolog.projections.queries.errors import QueryError
 from mnemolog.projections.queries.scope_filter import ANY_OR_NONE, ANY_VALUE, ScopeFilter
-from mnemolog.projections.queries.search import RRF_K, search
+from mnemolog.projections.queries.search import RRF_K, ScopeCount, count_facts, search
 from mnemolog.schemas.scope import Scope
 from mnemolog.schemas.vector import Vector
 from tests.support.builders.commits import (
@@ -73,6 +73,33 @@ async def test_stop_words_count_only_where_there_is_nothing_else(db: ProjectedDa
     await db.apply(commit("1", added("This is the one.")), commit("2", added("Tea.")))
     assert await found(db, "is the tea") == ["Tea."]
     assert await found(db, "is the") == ["This is the one."]
+
+
+@pytest.mark.parametrize(
+    ("strange", "question", "fact"),
+    [
+        (
+            "Was ist die Quantenchromodynamik?",
+            "Wie heißt der Hund von Jonas?",
+            "Der Hund ist Bello, und die Katze Minka.",
+        ),
+        ("Qu'est-ce que la chromodynamique dans le vide ?", "Où est le chat ?", "Le chat est dans la cuisine, et que."),
+        ("¿Qué es la cromodinámica de los quarks?", "¿De quién es el perro?", "El perro es de la casa de los Ruiz."),
+        ("What is the theory of everything?", "What is the name of her son?", "The son is called Max, of course."),
+    ],
+)
+async def test_the_stop_words_of_a_question_are_those_of_its_language(
+    db: ProjectedDatabase, strange: str, question: str, fact: str
+) -> None:
+    await db.apply(commit("1", added(fact)))
+    assert await found(db, strange) == []
+    assert await found(db, question) == [fact]
+
+
+async def test_a_word_that_is_a_stop_word_elsewhere_counts(db: ProjectedDatabase) -> None:
+    await db.apply(commit("1", added("Ann's son wears a red hat.")))
+    for asked in ("hat size", "son", "her son", "hat"):
+        assert await found(db, asked) == ["Ann's son wears a red hat."]
 
 
 async def test_only_what_is_active_and_holds_at_the_time_is_found(db: ProjectedDatabase) -> None:
@@ -151,6 +178,13 @@ async def test_any_text_is_plain_words(db: ProjectedDatabase, text: str) -> None
     await found(db, text)
 
 
+async def test_a_question_that_is_too_long_ends_with_a_whole_word(db: ProjectedDatabase) -> None:
+    await db.apply(commit("1", added("A car.")), commit("2", added("A carpet.")))
+    filler = "word " * 1999
+    assert await found(db, f"{filler}x carpet") == []  # the first 10 000 characters end in "car"
+    assert await found(db, f"{filler}x car pet") == ["A car."]
+
+
 async def test_quotes_and_backslashes_are_found_as_what_they_are(db: ProjectedDatabase) -> None:
     await db.apply(commit("1", added(r"The share is \\server\it's-data here.")))
     assert await found(db, r"\\server\it's-data")
@@ -200,3 +234,42 @@ async def test_what_has_ended_is_not_found_from_that_very_second(db: ProjectedDa
     }
     assert set(await found(db, "flat boat", at=day(5))) == {"She rents a flat.", "She owns no boat."}
     assert await found(db, "flat boat", at=day(7)) == []
+
+
+async def test_what_has_no_word_in_common_needs_the_floor(db: ProjectedDatabase) -> None:
+    await db.apply(
+        commit("1", added("Music makes her happy.", vector=vector_with_similarity(0.5))),
+        commit("2", added("She drinks tea.", vector=vector_with_similarity(0.1))),
+        commit("3", added("She plays the violin.", vector=vector_with_similarity(-0.2))),
+    )
+
+    async def texts(floor: float) -> list[str]:
+        return [hit.fact.text for hit in await search(db.conn, MINE, "the violin", ASKED, floor=floor, at=NOW)]
+
+    assert await texts(0.3) == ["She plays the violin.", "Music makes her happy."]
+    assert await texts(0.6) == ["She plays the violin."]
+    assert sorted(await texts(0)) == ["Music makes her happy.", "She drinks tea.", "She plays the violin."]
+    assert await search(db.conn, MINE, "quantum chromodynamics", ASKED, floor=0.6, at=NOW) == []
+
+
+@pytest.mark.parametrize("floor", [-0.1, 1.1, float("nan")])
+async def test_a_floor_that_is_no_similarity_is_refused(db: ProjectedDatabase, floor: float) -> None:
+    with pytest.raises(QueryError, match="choose 0"):
+        await search(db.conn, MINE, "tea", None, floor=floor, at=NOW)
+
+
+async def test_facts_of_a_run_stand_beside_those_of_its_user(db: ProjectedDatabase) -> None:
+    run = Scope(user_id="alice", run_id="r")
+    await db.apply(
+        commit("1", added("In a run."), added("Ended.", valid_until=day(50)), scope=run),
+        commit("2", added("In another."), scope=Scope(user_id="alice", run_id="s", app_id="app")),
+        commit("3", added("Of an agent."), scope=Scope(user_id="alice", agent_id="bot")),
+        commit("4", added("Of Bob's run."), scope=Scope(user_id="bob", run_id="r")),
+        commit("5", added("Elsewhere."), scope=Scope(tenant="other", user_id="alice", run_id="r")),
+    )
+    assert await count_facts(db.conn, MINE, at=NOW) == ScopeCount(
+        within=0, beside=3, ids=("agent_id", "app_id", "run_id")
+    )
+    assert await count_facts(db.conn, ScopeFilter.of_scope(run), at=NOW) == ScopeCount(within=1, beside=0, ids=())
+    any_run = ScopeFilter(user_id="alice", run_id=ANY_OR_NONE)
+    assert await count_facts(db.conn, any_run, at=day(10)) == ScopeCount(within=2, beside=2, ids=("agent_id", "app_id"))

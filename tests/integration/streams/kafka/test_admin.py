@@ -5,10 +5,14 @@ import time
 from datetime import timedelta
 
 import pytest
-from aiokafka.admin import AIOKafkaAdminClient, NewTopic  # type: ignore[import-untyped] # aiokafka ships no types
+from aiokafka import TopicPartition  # type: ignore[import-untyped] # aiokafka ships no types
+from aiokafka.admin import AIOKafkaAdminClient, NewTopic, RecordsToDelete  # type: ignore[import-untyped] # as above
+from aiokafka.errors import KafkaError  # type: ignore[import-untyped] # as above
 
+from mnemolog.projections.retry import retry_while
 from mnemolog.streams.errors import PartitionCountDiffers, RetentionTooShort, TopicNotCreated
-from mnemolog.streams.kafka.admin import describe_topics, ensure_topics
+from mnemolog.streams.kafka.admin import connected_admin, describe_topics, ensure_topics
+from mnemolog.streams.kafka.stage_lag import stage_lags
 from mnemolog.streams.kafka.topics import CONVERSATION_TURNS, DEAD_LETTERS, MEMORY_EVENTS, TOPICS, topic_name
 from tests.support.servers.kafka_client import PARTITIONS, producer, publish, read_all
 
@@ -98,3 +102,21 @@ async def test_a_publishers_clock_decides_neither_when_a_record_is_deleted_nor_w
     stamped = [record.timestamp for record in await read_all(bootstrap, name)]
     assert len(stamped) == 2
     assert all(before - 1 <= moment <= after + 1 for moment in stamped)
+
+
+async def test_records_that_were_deleted_wait_for_no_stage(bootstrap: str, prefix: str) -> None:
+    await ensure_topics(bootstrap, partitions=PARTITIONS, prefix=prefix)
+    name = topic_name(CONVERSATION_TURNS, prefix)
+    (first, *_) = await publish(bootstrap, name, [(b"default/mira", b"{}")] * 3)
+    place = TopicPartition(name, int(first.split("/")[1]))
+    async with connected_admin(bootstrap) as admin:
+        await admin.delete_records({place: RecordsToDelete(before_offset=2)})
+        await retry_while(
+            lambda error: isinstance(error, KafkaError) and error.retriable,
+            lambda: admin.find_coordinator("mnemolog"),
+            delay=lambda _: 0.1,
+        )
+    (state, *_) = await describe_topics(bootstrap, prefix=prefix)
+    assert (state.start_offsets[place.partition], state.end_offsets[place.partition]) == (2, 3)
+    lags = {one.stage: (one.lag, one.workers) for one in await stage_lags(bootstrap, prefix=prefix)}
+    assert (lags["journal"], lags["extract"], lags["project"]) == ((1, 0), (1, 0), (0, 0))

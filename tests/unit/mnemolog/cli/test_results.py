@@ -1,12 +1,15 @@
 """What people are shown: rates without a figure are unknown, and a command that reached nobody says so."""
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from uuid import uuid4
 
 import pytest
 
 from mnemolog.cli.output import program_name
-from mnemolog.cli.results import show_quality, show_receipts, show_results
+from mnemolog.cli.results import show_diff, show_quality, show_receipts, show_results
 from mnemolog.client.receipts import CommandReceipt
+from mnemolog.projections.queries.diff import Change, ChangedFact, Diff
 from mnemolog.projections.queries.quality import DecisionQuality, HeldOverwrites
 
 AT = datetime(2026, 3, 1, tzinfo=UTC)
@@ -32,3 +35,29 @@ def test_a_command_without_a_scope_says_that_none_was_sent(capsys: pytest.Captur
     show_receipts([])
     show_results([])
     assert capsys.readouterr().out.count("no scope matches: no command was sent") == 2
+
+
+def test_changes_are_shown_in_the_order_of_time_and_an_undo_with_its_fact(capsys: pytest.CaptureFixture[str]) -> None:
+    fact_id, old_id = uuid4(), uuid4()
+
+    def change(event: str, text: str | None, days: int, **fields: Any) -> Change:
+        common = {"old": (), "reason": "told so", "decided_by": "human"} | fields
+        return Change(at=AT + timedelta(days=days), event=event, fact_id=fact_id, text=text, **common)
+
+    rome = ChangedFact(fact_id=old_id, text="Lives in Rome.")
+    show_diff(
+        Diff(
+            since=AT,
+            until=AT + timedelta(days=9),
+            axis="believed",
+            added=(change("fact_added", "Lives in Rome.", 1), change("fact_added", "Skis.", 3)),
+            expired=(change("fact_expired", None, 4, old=(rome,)),),
+            undone=(change("decision_undone", "Lives in Bern.", 2, old=(rome,), status="active"),),
+        )
+    )
+    shown = capsys.readouterr().out
+    shown_in_order = ("added: Lives in Rome.", "undone: Lives in Bern.", "added: Skis.", "expired: Lives in Rome.")
+    places = [shown.index(text) for text in shown_in_order]
+    assert places == sorted(places)
+    assert f"instead of {old_id} Lives in Rome." in " ".join(shown.split())
+    assert "active from then on" in shown

@@ -208,6 +208,13 @@ async def test_a_text_of_the_caller_that_resembles_inner_words_is_left_as_it_is(
         await client.set_policy({"order.undo": 1}, user_id="mira")
 
 
+@pytest.mark.parametrize("aim", [{"turn_id": "t1"}, {"event_id": F1}])
+@pytest.mark.parametrize("interval", [{"since": AT}, {"until": AT}])
+async def test_a_turn_or_an_event_is_undone_as_a_whole(aim: dict[str, Any], interval: dict[str, Any]) -> None:
+    with pytest.raises(InvalidCommandError, match="undone as a whole: leave out since and until"):
+        await OfflineClient().undo(**aim, **interval, user_id="mira")
+
+
 async def test_an_undo_of_nothing_and_of_two_things_is_refused() -> None:
     client: Any = OfflineClient()
     for aims in ({}, {"event_id": F1, "turn_id": "t1"}, {"model": "m"}):

@@ -4,11 +4,13 @@ from dataclasses import dataclass, field
 import pytest
 
 from mnemolog.schemas.provenance import DroppedStatement
-from mnemolog.streams.llm.ask import Answer, ask
+from mnemolog.streams.llm.ask import RULES_PREFIX, Answer, ask, step_of
 from mnemolog.streams.llm.errors import ReplyInvalidError
 from mnemolog.streams.llm.extract_prompt import extraction_prompt
 from mnemolog.streams.llm.ports import Prompt, TimedReply
 from mnemolog.streams.llm.reply_parser import ParsedReply
+from mnemolog.streams.runtime.models import build_chat_model
+from mnemolog.streams.settings import StreamsSettings
 from tests.support.builders.prompts import extraction, user
 
 PROMPT = extraction_prompt(extraction(user("hello")))
@@ -118,3 +120,17 @@ async def test_no_re_prompt_is_made_where_none_is_allowed() -> None:
     with pytest.raises(ReplyInvalidError):
         await ask(model, PROMPT, parse_verdict, reprompts=0)
     assert len(model.prompts) == 1
+
+
+@pytest.mark.parametrize(("model", "calls"), [("rules-7", 0), ("gpt-4.1-mini", 2)])
+def test_an_answer_by_rules_is_no_call_of_a_language_model(model: str, calls: int) -> None:
+    replies = (
+        TimedReply(text="bad", model=model, milliseconds=1.0),
+        TimedReply(text="good", model=model, milliseconds=2.0),
+    )
+    step = step_of("extract", "extract-1", Answer(value="good", dropped=(), replies=replies, complaints=("bad",)))
+    assert (step.llm_calls, step.reprompts, step.milliseconds, step.model) == (calls, 1, 3.0, model)
+
+
+def test_the_offline_provider_answers_by_rules() -> None:
+    assert build_chat_model(StreamsSettings(provider="offline")).model.startswith(RULES_PREFIX)

@@ -121,6 +121,15 @@ def test_a_resolution_prompt_is_bounded_and_keeps_the_first_candidates(
     assert len(resolution_prompt(conflicts).messages[1].content) <= MAX_CHARACTERS
 
 
+def test_a_long_fact_is_cut_between_words_and_says_so() -> None:
+    long = fact("Alice writes a diary. " + "And so on. " * 400)
+    shown = resolution_prompt(number_conflicts([(long, (known_fact(1, "漢" * 3000),))], said_at=MONDAY))
+    known, _, new, said, _ = shown.messages[1].content.splitlines()[1:]
+    assert known.endswith(f"{'漢' * 1999}…")
+    for line in (new, said):
+        assert line.endswith(("And so on.…", "And so…", "And…"))
+
+
 def _objects(schema: Any) -> list[dict[str, Any]]:
     match schema:
         case dict():

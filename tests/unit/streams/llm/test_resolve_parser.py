@@ -98,6 +98,16 @@ def test_a_merge_may_not_drop_a_denial() -> None:
     assert parse_resolution(decisions_reply(kept), subject).value is not None
 
 
+def test_what_is_too_long_to_be_shown_whole_is_not_merged() -> None:
+    """A merge would be all that is kept of it."""
+    diary = known_fact(1, "Alice writes a diary. " + "And so on. " * 200)
+    subject = number_conflicts([(fact("Alice writes every day."), (diary,))], said_at=MONDAY)
+    merge = decision_json(1, "MERGE", 1, text="Alice writes a diary every day.")
+    (complaint,) = parse_resolution(decisions_reply(merge), subject).complaints
+    assert "too long to be merged" in complaint
+    assert parse_resolution(decisions_reply(decision_json(1, "EXTEND", 1)), subject).value is not None
+
+
 @pytest.mark.parametrize(
     ("action", "ended_at", "expected"),
     [

@@ -13,6 +13,7 @@ from mnemolog.streams.runtime.effective_settings import (
     DEFAULTS_BY_MODEL,
     MEMLIB_DEFAULTS,
     MINILM_DEFAULTS,
+    search_floor,
     thresholds_for,
 )
 from tests.quality.similarities import LABELS, Label, Pair, extracted_pairs, plain_pairs
@@ -102,12 +103,27 @@ def test_an_unknown_model_is_warned_about_once() -> None:
 def test_every_default_names_its_source_and_is_in_order() -> None:
     for defaults in DEFAULTS_BY_MODEL.values():
         assert defaults.source
+        assert defaults.search_source
+        assert 0 < defaults.search < defaults.ending
         assert 0 < defaults.ending <= defaults.conflict < defaults.near_duplicate <= defaults.duplicate <= 1
 
 
 def test_the_documentation_has_the_numbers_of_every_known_model() -> None:
     page = (ROOT / "docs" / "discussions.md").read_text()
     for model, known in DEFAULTS_BY_MODEL.items():
-        numbers = (known.conflict, known.ending, known.duplicate, known.raw_duplicate, known.near_duplicate)
+        numbers = (
+            known.conflict,
+            known.ending,
+            known.duplicate,
+            known.raw_duplicate,
+            known.near_duplicate,
+            known.search,
+        )
         row = " | ".join(f"{number:.2f}"[1:] if number < 0.99 else f"{number:.3f}"[1:] for number in numbers)
         assert f"| `{model}` | {row} |" in page
+
+
+def test_a_search_takes_the_floor_of_its_model_unless_one_is_configured() -> None:
+    assert search_floor(MODEL_NAME) == MINILM_DEFAULTS.search
+    assert search_floor("never-heard-of-it") == MEMLIB_DEFAULTS.search
+    assert search_floor(MODEL_NAME, 0.0) == 0

@@ -174,6 +174,12 @@ def test_a_raw_store_keeps_user_messages_and_ignores_the_assistant() -> None:
     assert [each.text for each in raw_facts(turn(infer=False, messages=messages))] == [" exactly  so "]
 
 
+def test_a_raw_store_keeps_a_long_message_whole() -> None:
+    document = "A sentence of a long document. " * 3000
+    (fact,) = raw_facts(turn(infer=False, messages=(Message(role="user", content=document),)))
+    assert fact.text == fact.search_text == document
+
+
 async def test_facts_end_with_the_turn_unless_they_say_otherwise() -> None:
     until = NOON + timedelta(days=3)
     output = await extracted(ScriptedModel(replied("Mira lives in Berlin.")), turn(valid_until=until).to_bytes())

@@ -190,7 +190,9 @@ async def test_a_turn_that_has_its_end_gets_no_second_output() -> None:
 
 async def test_an_ended_turn_carries_what_was_spent_on_it() -> None:
     async def gives_up(_received: ReceivedEnvelope[ExtractedFacts], _: KafkaRecord) -> EmbeddedFacts:
-        raise SourceEndedError("invalid_reply", "no JSON", step=Step(stage="embed", milliseconds=5, llm_calls=3))
+        raise SourceEndedError(
+            "invalid_reply", "no JSON", step=Step(stage="embed", milliseconds=5, llm_calls=3, reprompts=2)
+        )
 
     broker = MemoryBroker()
     await processor(broker, gives_up)(record(envelope()))
