@@ -80,7 +80,7 @@ def show_diff(changes: "Diff", ids: ShortIds = WHOLE_IDS) -> None:
     rows = [
         Entry(
             ids(change.fact_id),
-            f"{kind}: {change.text or _old_texts(change)}",
+            f"{kind}: {change.text or _what(change)}",
             list(_change_details(change, when, ids)),
         )
         for kind, change in changes.in_order
