@@ -173,10 +173,11 @@ class _Placeholders:
         text = text.replace(str(self._folder.resolve()), HOME).replace(str(self._folder), HOME)
         text = re.sub(r"(?<=mnemolog-demo-)\w+", "0a1b2c3d", text)
         text = re.sub(r"(?<=mnemolog:)[\w-]{20,}(?=@)", lambda found: "x" * len(found[0]), text)
-        text = re.sub(r"\b(\d{4}-\d\d-\d\d)( \d\d:\d\d UTC)?", self._time, text)
+        text = re.sub(r"\b(\d{4}-\d\d-\d\d)( \d\d:\d\d)?", self._time, text)
         text = re.sub(r"(?<=:)\d{4,5}\b(?!-)", partial(self._numbered, "1{:04}"), text)
         text = re.sub(rf"\b{_RANDOM_UUID}", partial(self._numbered, "0195785a-1c00-7000-8000-{:012x}"), text)
         text = re.sub(rf"(?<!-)\b{_DIGEST}\b(?!-)", partial(self._numbered, "{:012x}"), text)
+        text = re.sub(r"(_turns|letters)/\d+/\d+\b", r"\1/0/0", text)  # a record without a key is in any partition
         text = re.sub(r"\b\d+ ms\b", "120 ms", re.sub(r"\b\d+\.\d s\b", "1.2 s", text))
         text = re.sub(r"(?<=process )\d+\b", "1234", text)
         return re.sub(r"\b(less than a second|\d+ (second|minute)s?)\b", "3 seconds", text)
@@ -184,7 +185,7 @@ class _Placeholders:
     def _time(self, found: re.Match[str]) -> str:
         day = date.fromisoformat(found[1])
         if day >= self._today:
-            return f"{SHOWN_DAY} 10:00 UTC" if found[2] else str(SHOWN_DAY)
+            return f"{SHOWN_DAY} 10:00" if found[2] else str(SHOWN_DAY)
         return f"{day + (SHOWN_DAY - self._today)}{found[2] or ''}"
 
     def _numbered(self, form: str, found: re.Match[str]) -> str:

@@ -56,7 +56,7 @@ def test_an_id_that_is_taken_is_no_success(shell: CommandLine) -> None:
     assert (other.code, "used before" in " ".join(other.stdout.split())) == (1, True), other
     lines = turn_json("dora-1", "I live in Cologne.", user="add-dora")
     published = shell.run("publish", "-", "--wait", "--json", stdin=lines)
-    assert (published.code, published.json["taken"], published.json["ends"]) == (1, ["dora-1"], {})
+    assert (published.code, published.json["reused"], published.json["ends"]) == (1, ["dora-1"], {})
 
 
 def test_a_turn_that_was_rejected_is_listed_and_tried_again(shell: CommandLine) -> None:

@@ -11,4 +11,5 @@ pytestmark = [pytest.mark.kafka, pytest.mark.postgres, pytest.mark.timeout(400)]
 
 def test_the_page_is_what_the_commands_print() -> None:
     expected, found = (masked(text).splitlines() for text in (page(), PAGE.read_text(encoding="utf-8")))
-    assert "\n".join(difflib.unified_diff(found, expected, "docs/screens.md", "printed now", lineterm="")) == ""
+    difference = list(difflib.unified_diff(found, expected, "docs/screens.md", "printed now", lineterm=""))
+    assert not difference, "\n".join(difference)
