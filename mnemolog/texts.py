@@ -119,6 +119,8 @@ def _source_sentence(source: FactSource, extraction: FactExtraction | None, fact
 def _extraction_sentences(extraction: FactExtraction | None) -> Iterator[str]:
     if extraction is None:
         return
+    for note in extraction.notes:
+        yield f"Note: {note}."
     sure = f"{extraction.certainty}, confidence {extraction.confidence:.2f}"
     if extraction.model is None:
         yield f"It was stored as it was given, without a model ({sure})."
