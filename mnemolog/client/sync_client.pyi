@@ -204,7 +204,7 @@ class MemoryClient:
     def received_turn(self, turn_id: str, *, user_id: str | None = ..., tenant: str | None = ...) -> Turn | None:
         """A turn as it was first received; None where it is not known (yet), or what came was no valid turn."""
 
-    def short_ids(self, ids: Collection[UUID]) -> dict[UUID, str]:
+    def short_ids(self, whole_ids: Collection[UUID]) -> dict[UUID, str]:
         """For each id of a fact or event the beginning, of eight characters or more, that stands for no other now."""
 
     @overload
