@@ -6,7 +6,7 @@ STAMP  := $(VENV)/.installed
 RUN_STAMP := $(VENV)/.installed-to-run
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo up test chaos bench quality lint format generate lock clean
+.PHONY: help setup demo up test chaos bench quality screens lint format generate lock clean
 
 help: ## print this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-9s %s\n", $$1, $$2}'
@@ -52,6 +52,9 @@ bench: $(STAMP) ## measure, and write docs/performance.md
 quality: $(STAMP) ## decide labelled conflicts; PROVIDER=openai SPLIT=dev|test RECORD=dir REPLAY=dir ARGS=...
 	@$(BIN)/python -m tests.quality --provider $(or $(PROVIDER),offline) --split $(or $(SPLIT),all) \
 	  $(if $(RECORD),--record $(RECORD)) $(if $(REPLAY),--replay $(REPLAY)) $(ARGS)
+
+screens: $(STAMP) ## write docs/screens.md: what commands print at 80 columns
+	@$(BIN)/python -m scripts.screens
 
 lint: $(STAMP) ## ruff, mypy, import contract, dependencies, generated files
 	@$(BIN)/ruff check .

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
         UnknownTurnError,
         WaitTimeoutError,
     )
+    from mnemolog.projections.queries.audit import FailedTurn
     from mnemolog.projections.queries.diff import Change, ChangedFact, Diff
     from mnemolog.projections.queries.explain import Explanation, FactExtraction, FactSource
     from mnemolog.projections.queries.history import FactEvent, FactRelation, History
@@ -84,6 +85,7 @@ __all__ = [
     "FactRelation",
     "FactSnapshot",
     "FactSource",
+    "FailedTurn",
     "HeldOverwrites",
     "History",
     "Hit",
@@ -166,6 +168,7 @@ _MODULES: Final = {
         "UnknownTurnError",
         "WaitTimeoutError",
     ),
+    "projections.queries.audit": ("FailedTurn",),
     "projections.queries.diff": ("Change", "ChangedFact", "Diff"),
     "projections.queries.explain": ("Explanation", "FactExtraction", "FactSource"),
     "projections.queries.history": ("FactEvent", "FactRelation", "History"),

@@ -18,7 +18,7 @@ from mnemolog.projections.db.pools import open_pool
 from mnemolog.projections.logs import get_logger
 from mnemolog.projections.migrations.upgrade import migrate
 from mnemolog.projections.queries import audit as audits
-from mnemolog.projections.queries.audit import Finding
+from mnemolog.projections.queries.audit import Finding, TableCounts, table_counts
 from mnemolog.projections.rebuild import rebuild as tables
 from mnemolog.projections.rebuild.log_source import TableLogSource
 from mnemolog.projections.rebuild.rebuild import Progress, RebuildReport
@@ -26,9 +26,10 @@ from mnemolog.projections.retry import retry_while
 from mnemolog.projections.sql import queries
 from mnemolog.settings import Settings
 from mnemolog.streams.kafka.admin import TopicState, connected_admin, describe_topics, ensure_topics
+from mnemolog.streams.kafka.dead_letter_reader import StoredDeadLetter, newest_dead_letters, read_dead_letter
 from mnemolog.streams.kafka.log_reader import KafkaLogReader
 from mnemolog.streams.kafka.old_commands import drain_old_commands
-from mnemolog.streams.kafka.stage_lag import stage_lags
+from mnemolog.streams.kafka.stage_lag import StageLag, stage_lags
 from mnemolog.streams.kafka.topics import CONVERSATION_TURNS, command_headers
 
 log = get_logger(__name__)
@@ -79,6 +80,30 @@ async def _wait_for_coordinator(settings: Settings) -> None:
 async def topic_states(settings: Settings) -> list[TopicState]:
     with _translated_kafka_errors(settings):
         return await describe_topics(settings.kafka or "", prefix=settings.topic_prefix)
+
+
+async def dead_letters(settings: Settings, *, limit: int) -> list[StoredDeadLetter]:
+    """The newest dead letters, of all tenants."""
+    with _translated_kafka_errors(settings):
+        return await newest_dead_letters(settings.kafka or "", prefix=settings.topic_prefix, limit=limit)
+
+
+async def dead_letter(settings: Settings, partition: int, offset: int) -> StoredDeadLetter | None:
+    """The dead letter at a position of its topic; None where there is none."""
+    with _translated_kafka_errors(settings):
+        return await read_dead_letter(settings.kafka or "", partition, offset, prefix=settings.topic_prefix)
+
+
+async def lags(settings: Settings) -> list[StageLag]:
+    """The workers and the lag of every stage."""
+    with _translated_kafka_errors(settings):
+        return await stage_lags(settings.kafka or "", prefix=settings.topic_prefix)
+
+
+async def count_tables(settings: Settings) -> TableCounts:
+    """What the tables hold, over all tenants."""
+    async with _connection(settings) as connection:
+        return await table_counts(connection)
 
 
 async def migrate_tables(settings: Settings) -> None:

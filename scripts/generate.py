@@ -20,7 +20,8 @@ from mnemolog.schemas.commit import Commit
 from mnemolog.schemas.envelopes import EmbeddedFacts, ExtractedFacts, MatchedFacts
 from mnemolog.schemas.turn import Turn
 from mnemolog.settings import PREFIX, Settings
-from scripts.cldr_words import cldr_words
+from scripts.cldr_words import cldr_places, cldr_words
+from scripts.cli_page import cli_page
 from scripts.client_stub import client_stub
 from scripts.dashboard import dashboard
 from scripts.lock_parts import build_lock, jars_lock, runtime_lock, uv_lock
@@ -107,10 +108,12 @@ def _statuses() -> str:
 
 GENERATED: Mapping[str, Callable[[], str]] = {
     **{f"schemas/json/{name}.v{model.VERSION}.json": partial(json_schema, model) for name, model in SCHEMAS.items()},
+    "docs/cli.md": cli_page,
     "docs/settings.md": settings_page,
     "mnemolog/client/sync_client.pyi": client_stub,
     "docs/metrics.md": metrics_page,
     "docs/vocabulary.md": vocabulary_page,
+    "streams/text/cldr_places.json": cldr_places,
     "streams/text/cldr_words.json": cldr_words,
     "grafana/dashboards/mnemolog.json": dashboard,
     "deploy/build.lock": build_lock,

@@ -61,7 +61,7 @@ class StreamsSettings(PostgresSettings):
 
     provider: ProviderName = Field(
         default="offline",
-        description="provider that extracts and resolves: `offline` (rules for English) or an OpenAI-compatible server",
+        description="provider that extracts and resolves: `offline` (simple rules) or an OpenAI-compatible server",
     )
     embedding_provider: ProviderName | None = Field(
         default=None, description="provider that embeds; as `provider` unless set"

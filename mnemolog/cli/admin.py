@@ -3,13 +3,14 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, Literal
-from urllib.parse import urlsplit
 
 import typer
 
 from mnemolog.cli import options
 from mnemolog.cli.errors import FAILED
-from mnemolog.cli.output import ProgressBars, cell, escape, print_result, print_table, stdout
+from mnemolog.cli.output import ProgressBars, print_result, print_text, without_password
+from mnemolog.cli.results.tables import Entry, print_entries, print_table
+from mnemolog.cli.results.words import cell, counted
 from mnemolog.cli.runtime import cli_settings, discovered_settings, run_async
 
 if TYPE_CHECKING:
@@ -19,7 +20,10 @@ if TYPE_CHECKING:
     from mnemolog.streams.kafka.admin import TopicState
 
 _DIGEST_CHARACTERS = 12
-_HIDDEN = "********"
+_REBUILD_STOPPED = (
+    "the live tables are as they were, unless all had been compared already and they were being swapped: "
+    "`mnemolog audit` tells, and the next rebuild removes what this one left"
+)
 
 
 def audit(*, as_json: options.AsJson = False) -> None:
@@ -50,7 +54,8 @@ def rebuild(
     from mnemolog.admin import rebuild as rebuild_tables  # noqa: PLC0415 - loads the drivers
 
     with ProgressBars() as progress:
-        report = run_async(rebuild_tables(discovered_settings(), source, verify_only=verify_only, on_progress=progress))
+        work = rebuild_tables(discovered_settings(), source, verify_only=verify_only, on_progress=progress)
+        report = run_async(work, interrupted=lambda: _REBUILD_STOPPED)
     print_result({"equal": report.equal, "report": report}, lambda _: show_rebuild(report), as_json=as_json)
     if not report.equal:
         raise typer.Exit(FAILED)
@@ -61,18 +66,18 @@ def show_rebuild(report: "RebuildReport") -> None:
     rows = []
     for one in report.tables:
         live, rebuilt = (digest[:_DIGEST_CHARACTERS] for digest in (one.live_digest, one.rebuilt_digest))
-        found = "equal" if one.equal else f"{one.differing} rows differ"
+        found = "equal" if one.equal else f"{counted(one.differing, 'row')} differ"
         rows.append((one.table, one.live_rows, live, one.rebuilt_rows, rebuilt, found))
     print_table("live and rebuilt", ("table", "rows", "live", "rows", "rebuilt", ""), rows)
 
 
 def show_audit(report: "Audit") -> None:
-    show = stdout().print
-    show(f"{report.accepted} turns accepted = {sum(report.ends.values())} ended + {report.in_flight} in flight")
-    show("ends: " + (", ".join(f"{count} {end}" for end, count in sorted(report.ends.items())) or "none"))
+    ended = sum(report.ends.values())
+    print_text(f"{counted(report.accepted, 'turn')} accepted = {ended} ended + {report.in_flight} in flight")
+    print_text("ends: " + (", ".join(f"{count} {end}" for end, count in sorted(report.ends.items())) or "none"))
     for finding in report.findings:
-        show(f"[red]{finding.severity}:[/] {escape(finding.what)}: {escape(finding.advice)}")
-    show("[green]audit passed[/]" if report.ok else "[red]audit failed[/]")
+        print_text(f"{finding.severity}: {finding.what}: {finding.advice}")
+    print_text("audit passed" if report.ok else "audit failed")
 
 
 def migrate(*, as_json: options.AsJson = False) -> None:
@@ -80,7 +85,7 @@ def migrate(*, as_json: options.AsJson = False) -> None:
     from mnemolog.admin import migrate_tables  # noqa: PLC0415 - loads the drivers
 
     run_async(migrate_tables(discovered_settings()))
-    print_result({"migrated": True}, lambda _: stdout().print("the tables are up to date"), as_json=as_json)
+    print_result({"migrated": True}, lambda _: print_text("the tables are up to date"), as_json=as_json)
 
 
 def topics(
@@ -104,27 +109,27 @@ def topics(
 
 
 def _show_topics(states: "list[TopicState]") -> None:
-    rows = [
-        (
+    entries = [
+        Entry(
             state.name,
-            state.partitions or "missing",
-            sum(state.end_offsets.values()),
-            cell(state.topic.retention) or "for ever",
-            ", ".join(state.topic.producers),
-            ", ".join(state.topic.consumers),
+            f"{counted(sum(state.end_offsets.values()), 'record')} in {counted(state.partitions, 'partition')}"
+            if state.partitions
+            else "missing: create it with `mnemolog topics --create`",
+            [
+                f"kept {cell(state.retention) or 'for ever'}",
+                f"from {', '.join(state.topic.producers)} to {', '.join(state.topic.consumers) or 'people'}",
+            ],
         )
         for state in states
     ]
-    columns = ("topic", "partitions", "records", "retention", "producers", "consumers")
-    print_table(f"{len(rows)} topics", columns, rows)
+    print_entries(counted(len(entries), "topic"), entries)
 
 
 def settings(*, as_json: options.AsJson = False) -> None:
     """List every setting with its value, its default and its meaning. A wrong one is named (exit code 2)."""
     rows = list(rows_of(cli_settings()))
-    cells = [(row.variable, row.value, row.default, row.meaning) for row in rows]
-    columns = ("variable", "value", "default", "meaning")
-    print_result(rows, lambda _: print_table(f"{len(rows)} settings", columns, cells), as_json=as_json)
+    entries = [Entry(row.variable, row.meaning, list(_values(row))) for row in rows]
+    print_result(rows, lambda _: print_entries(counted(len(rows), "setting"), entries), as_json=as_json)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,6 +141,12 @@ class SettingRow:
     default: str | None
     is_set: bool
     meaning: str
+
+
+def _values(row: SettingRow) -> Iterator[str]:
+    yield f"{row.value or 'not set'}" + ("" if row.is_set else " (default)")
+    if row.is_set and row.value != row.default:
+        yield f"default: {row.default or 'not set'}"
 
 
 def rows_of(known: "Settings") -> Iterator[SettingRow]:
@@ -156,8 +167,8 @@ def _shown(value: Any) -> str | None:
     match value:
         case None | "":
             return None
-        case str() if "://" in value and (password := urlsplit(value).password):
-            return value.replace(f":{password}@", f":{_HIDDEN}@")
+        case str():
+            return without_password(value)
         case tuple():
             return ", ".join(map(str, value))
         case _:

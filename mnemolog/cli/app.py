@@ -1,63 +1,123 @@
 """All commands, and the one place where errors become messages and exit codes."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Annotated, Final, NamedTuple
 
 import typer
 
-from mnemolog.cli import admin, commands, policies, publish, read, servers
-from mnemolog.cli.errors import print_error
+from mnemolog.cli import admin, commands, failed, policies, publish, read, servers, status
+from mnemolog.cli.errors import INTERRUPTED, print_error
+from mnemolog.cli.options import CliCommand
+from mnemolog.cli.output import prepare_streams, print_line
+
+_HELP: Final = (
+    "Memory for assistants: extracts facts from conversations, and explains, undoes and rebuilds every decision."
+)
+_EXIT_CODES: Final = (
+    "Exit codes: 0 done; 1 failed, rejected, unknown, not in time, or differences found; 2 wrong usage or settings; "
+    "3 a server is unavailable; 130 interrupted."
+)
+_SHORT_IDS: Final = "Ids may be shortened to their first characters where these are unique (four or more)."
+
+
+class CommandEntry(NamedTuple):
+    """A command, with an example for its help."""
+
+    run: Callable[..., None]
+    example: str
+
+
+PANELS: Final[dict[str, tuple[CommandEntry, ...]]] = {
+    "Start": (
+        CommandEntry(servers.up, "mnemolog up"),
+        CommandEntry(servers.demo, "mnemolog demo"),
+        CommandEntry(status.status, "mnemolog status"),
+    ),
+    "Write": (
+        CommandEntry(publish.add, 'mnemolog add "I moved to Bern." --user alice --wait'),
+        CommandEntry(publish.publish, "mnemolog publish turns.jsonl --wait"),
+        CommandEntry(read.dry_run, 'mnemolog dry-run "I moved to Ulm." --user alice'),
+        CommandEntry(commands.update, 'mnemolog update 3f2a1b4c "Alice lives in Bonn." --user alice'),
+        CommandEntry(commands.batch_update, "mnemolog batch-update edits.jsonl --user alice"),
+        CommandEntry(commands.delete, "mnemolog delete 3f2a1b4c --user alice"),
+        CommandEntry(commands.delete_all, "mnemolog delete-all --user alice --yes"),
+    ),
+    "Read": (
+        CommandEntry(read.search, 'mnemolog search "Where does Alice live?" --user alice'),
+        CommandEntry(read.facts, "mnemolog facts --user alice"),
+        CommandEntry(read.profile, "mnemolog profile --user alice"),
+        CommandEntry(read.as_of, "mnemolog as-of --believed 2026-03-01 --user alice"),
+        CommandEntry(read.diff, "mnemolog diff --since 2026-03-01 --user alice"),
+    ),
+    "Explain and undo": (
+        CommandEntry(read.explain, "mnemolog explain 3f2a1b4c"),
+        CommandEntry(read.history, "mnemolog history 3f2a1b4c"),
+        CommandEntry(read.why_not, "mnemolog why-not t1"),
+        CommandEntry(commands.correct, 'mnemolog correct 3f2a1b4c "Alice lives in Bonn." --user alice'),
+        CommandEntry(commands.undo, "mnemolog undo --turn t1 --user alice"),
+    ),
+    "Pending and failed": (
+        CommandEntry(read.pending, "mnemolog pending --user alice"),
+        CommandEntry(commands.confirm, "mnemolog confirm 3f2a1b4c --user alice"),
+        CommandEntry(commands.reject, "mnemolog reject 3f2a1b4c --user alice"),
+        CommandEntry(read.unresolved, "mnemolog unresolved --user alice"),
+        CommandEntry(commands.resolve, "mnemolog resolve 3f2a1b4c keep_both --user alice"),
+        CommandEntry(failed.failed, "mnemolog failed"),
+        CommandEntry(failed.retry, "mnemolog retry t1 --user alice --wait"),
+        CommandEntry(failed.dead_letters, "mnemolog dead-letters"),
+    ),
+    "Operate": (
+        CommandEntry(servers.worker, "mnemolog worker extract embed"),
+        CommandEntry(read.quality, "mnemolog quality --since 2026-03-01"),
+        CommandEntry(admin.audit, "mnemolog audit"),
+        CommandEntry(admin.rebuild, "mnemolog rebuild --verify-only"),
+        CommandEntry(admin.migrate, "mnemolog migrate"),
+        CommandEntry(admin.topics, "mnemolog topics"),
+        CommandEntry(admin.settings, "mnemolog settings"),
+    ),
+}
 
 app = typer.Typer(
     name="mnemolog",
-    help="Memory for assistants: extracts facts from conversations, and explains, undoes and rebuilds every decision.",
-    epilog="Exit codes: 0 done; 1 failed or found differences; 2 wrong usage or settings; 3 a server is unavailable.",
+    help=_HELP,
+    epilog=f"{_EXIT_CODES} {_SHORT_IDS}",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["--help", "-h"]},
 )
-for command in (
-    servers.up,
-    servers.demo,
-    servers.worker,
-    publish.publish,
-    read.dry_run,
-    read.status,
-    read.search,
-    read.facts,
-    read.as_of,
-    read.profile,
-    read.history,
-    read.explain,
-    read.why_not,
-    read.diff,
-    read.pending,
-    read.unresolved,
-    read.quality,
-    commands.update,
-    commands.batch_update,
-    commands.correct,
-    commands.delete,
-    commands.delete_all,
-    commands.confirm,
-    commands.reject,
-    commands.resolve,
-    commands.undo,
-    admin.rebuild,
-    admin.audit,
-    admin.migrate,
-    admin.topics,
-    admin.settings,
-):
-    app.command()(command)
-app.add_typer(policies.policy, name="policy")
+for panel, listed in PANELS.items():
+    for run_command, example in listed:
+        app.command(cls=CliCommand, rich_help_panel=panel, epilog=f"Example: {example}")(run_command)
+app.add_typer(policies.policy, name="policy", rich_help_panel="Operate")
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import version  # noqa: PLC0415 - no other command needs it
+
+        print_line(f"mnemolog {version('mnemolog')}")
+        raise typer.Exit
+
+
+@app.callback()
+def main(
+    *,
+    version: Annotated[
+        bool, typer.Option("--version", help="Show the version.", callback=_print_version, is_eager=True)
+    ] = False,
+) -> None:
+    """See the help of the app."""
 
 
 def run(arguments: Sequence[str] | None) -> int:
     """Run one command; its exit code."""
+    prepare_streams()
     try:
         app(arguments, prog_name="mnemolog")
     except SystemExit as end:
         return end.code if isinstance(end.code, int) else 0
+    except KeyboardInterrupt:
+        return INTERRUPTED
     # Every failure becomes a message with advice; a traceback is for log level debug.
     except Exception as error:  # noqa: BLE001
         return print_error(error)

@@ -4,22 +4,31 @@ Each publishes one command, or one for each scope, waits for the result and show
 """
 
 import json
-import sys
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
-from uuid import UUID
 
 import typer
 
-from mnemolog.cli.options import ANY_SCOPE, Change, change_command, time_option
+from mnemolog.cli.options import (
+    ANY_SCOPE,
+    Change,
+    FactArgument,
+    FactsArgument,
+    change_command,
+    id_option,
+    time_option,
+    whole_turn_id,
+)
+from mnemolog.cli.output import read_input
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from mnemolog.client.async_client import AsyncMemoryClient
+    from mnemolog.client.receipts import CommandReceipt
 
-FactIdArgument = Annotated[UUID, typer.Argument(help="the id of the fact")]
-FactIdsArgument = Annotated[list[UUID], typer.Argument(help="ids of facts: all change, or none")]
+
 Text = Annotated[str, typer.Argument(help="the new text")]
 Key = Annotated[str | None, typer.Option("--key", help="key of the fact, such as home_city")]
 Value = Annotated[
@@ -29,7 +38,7 @@ Action = Literal["keep_both", "keep_old", "replace", "contradict", "merge"]
 
 
 @change_command()
-def update(*, fact_id: FactIdArgument, text: Text, key: Key = None, value: Value = None) -> Change:
+def update(*, fact_id: FactArgument, text: Text, key: Key = None, value: Value = None) -> Change:
     """Replace the text of a fact from now on."""
     return lambda client: client.update(fact_id, text, key=key, value=... if value is None else value)
 
@@ -44,7 +53,7 @@ def batch_update(
 
 
 def _edits(file: str) -> "Iterator[dict[str, Any]]":
-    content = sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
+    content = read_input("JSON lines, each with a fact_id and a text") if file == "-" else Path(file).read_bytes()
     for number, line in enumerate(content.splitlines(), start=1):
         if not line.strip():
             continue
@@ -60,7 +69,7 @@ def _edits(file: str) -> "Iterator[dict[str, Any]]":
 @change_command()
 def correct(
     *,
-    fact_id: FactIdArgument,
+    fact_id: FactArgument,
     text: Text,
     key: Key = None,
     value: Value = None,
@@ -72,7 +81,7 @@ def correct(
 
 
 @change_command()
-def delete(*, fact_ids: FactIdsArgument) -> Change:
+def delete(*, fact_ids: FactsArgument) -> Change:
     """Delete facts; the history keeps them and `undo` restores them."""
     return lambda client: client.batch_delete(fact_ids)
 
@@ -91,13 +100,13 @@ def delete_all(
 
 
 @change_command()
-def confirm(*, fact_ids: FactIdsArgument) -> Change:
+def confirm(*, fact_ids: FactsArgument) -> Change:
     """Confirm pending facts and apply the changes they were held back from (`mnemolog pending` lists them)."""
     return lambda client: client.confirm(fact_ids)
 
 
 @change_command()
-def reject(*, fact_ids: FactIdsArgument) -> Change:
+def reject(*, fact_ids: FactsArgument) -> Change:
     """Reject pending facts; the known facts stay active."""
     return lambda client: client.reject(fact_ids)
 
@@ -105,9 +114,9 @@ def reject(*, fact_ids: FactIdsArgument) -> Change:
 @change_command()
 def resolve(
     *,
-    fact_id: FactIdArgument,
+    fact_id: FactArgument,
     action: Annotated[Action, typer.Argument(help="what to do with the conflicting facts")],
-    target: Annotated[list[UUID] | None, typer.Option(help="a conflicting fact; all unless given")] = None,
+    target: Annotated[list[str] | None, id_option("a conflicting fact; all unless given")] = None,
     text: Annotated[str | None, typer.Option(help="the text of a merge")] = None,
 ) -> Change:
     """Resolve the conflict of an unresolved fact (`mnemolog unresolved` lists them)."""
@@ -117,7 +126,7 @@ def resolve(
 @change_command(ANY_SCOPE)
 def undo(
     *,
-    event: Annotated[UUID | None, typer.Option(help="one event")] = None,
+    event: Annotated[str | None, id_option("one event (`history` shows their ids)")] = None,
     turn: Annotated[str | None, typer.Option(help="all changes of this turn or command")] = None,
     model: Annotated[str | None, typer.Option(help="what this model decided")] = None,
     prompt: Annotated[str | None, typer.Option("--prompt-version", help="what was decided under it")] = None,
@@ -139,8 +148,15 @@ def undo(
     if event is not None:
         return lambda client: client.undo(event_id=event, cascade=cascade)
     if turn is not None:
-        return lambda client: client.undo(turn_id=turn, cascade=cascade)
+        return _undo_of_turn(turn, cascade=cascade)
     if since is None:
         raise typer.BadParameter("--model and --prompt-version need --since: from when their decisions are undone")
     end = until or datetime.now(UTC)
     return lambda client: client.undo(model=model, prompt_version=prompt, since=since, until=end, cascade=cascade)
+
+
+def _undo_of_turn(turn: str, *, cascade: bool) -> Change:
+    async def change(client: "AsyncMemoryClient") -> "CommandReceipt":
+        return await client.undo(turn_id=await whole_turn_id(client, turn), cascade=cascade)
+
+    return change

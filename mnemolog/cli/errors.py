@@ -11,7 +11,7 @@ USAGE: Final = 2
 UNAVAILABLE: Final = 3
 INTERRUPTED: Final = 130
 
-_SERVERS_ADVICE = "`mnemolog up` starts Kafka and Postgres here; MNEMOLOG_KAFKA and MNEMOLOG_POSTGRES name others"
+_SERVERS_ADVICE = "`mnemolog status` shows which servers are asked; MNEMOLOG_KAFKA and MNEMOLOG_POSTGRES name others"
 
 
 class ExitStatus(NamedTuple):

@@ -1,42 +1,96 @@
 """Options that several commands have, and the decorators that add them to a command."""
 
 import inspect
-from collections.abc import Awaitable, Callable, Mapping
+import re
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import wraps
 from inspect import Parameter
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
+from typer.core import TyperCommand
 
 from mnemolog.cli.errors import FAILED
 from mnemolog.cli.output import print_result
 from mnemolog.cli.results import show_receipts, show_results
-from mnemolog.cli.runtime import call_client
+from mnemolog.cli.results.ids import ShortIds, shown_ids
+from mnemolog.cli.runtime import NOTHING_CHANGED, call_client
 
 if TYPE_CHECKING:
     from mnemolog.client.async_client import AsyncMemoryClient
-    from mnemolog.client.receipts import CommandReceipt
+    from mnemolog.client.receipts import CommandReceipt, TurnReceipt
+    from mnemolog.projections.queries.results import WriteResult
 
 Query = Callable[["AsyncMemoryClient"], Awaitable[Any]]
 Change = Callable[["AsyncMemoryClient"], "Awaitable[CommandReceipt | list[CommandReceipt]]"]
 
-AsJson = Annotated[bool, typer.Option("--json", help="write JSON instead of tables")]
+WAIT_SECONDS: Final = 60.0
+"""How long `--wait` without a number waits."""
+_WAIT: Final = f"wait for the end, at most SECONDS ({WAIT_SECONDS:g} unless given)"
+
+AsJson = Annotated[bool, typer.Option("--json", help="write JSON instead of text for people")]
+FullIds = Annotated[bool, typer.Option("--full-ids", help="show ids of facts and events whole")]
 Tenant = Annotated[str | None, typer.Option("--tenant", help="MNEMOLOG_TENANT unless given")]
-Wait = Annotated[float, typer.Option("--wait", min=0, help="seconds to wait for the result; 0: do not wait")]
+Wait = Annotated[float | None, typer.Option("--wait", metavar="[SECONDS]", min=0, help=_WAIT)]
+WaitByDefault = Annotated[
+    float, typer.Option("--wait", metavar="[SECONDS]", min=0, show_default=False, help=f"{_WAIT}; 0: do not wait")
+]
 Actor = Annotated[str | None, typer.Option("--actor", help="who sends the command (free text, stored)")]
+_WILDCARDS: Final = "; '*' for any, '**' for any or none"
 _FLAGS: Final = {"user_id": ("--user", "-u"), "agent_id": ("--agent",), "app_id": ("--app",), "run_id": ("--run",)}
 
 
-def _id_options(suffix: str) -> dict[str, Any]:
+class CliCommand(TyperCommand):
+    """A command whose `--wait` may stand alone, wherever it stands."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        return super().parse_args(ctx, list(_with_seconds(args)))
+
+
+def _with_seconds(arguments: Sequence[str]) -> Iterator[str]:
+    """Give a `--wait` that no number follows its default."""
+    for place, argument in enumerate(arguments):
+        if argument == "--":
+            yield from arguments[place:]
+            return
+        alone = argument == "--wait" and not any(map(_is_number, arguments[place + 1 : place + 2]))
+        yield f"--wait={WAIT_SECONDS:g}" if alone else argument
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+AddedOptions = Mapping[str, tuple[Any, Any]]
+"""Options by the names of their parameters, each with its default."""
+
+
+def scope_options(suffix: str = "", default: str | None = None) -> AddedOptions:
+    """The options that name a scope."""
     return {
-        name: Annotated[str | None, typer.Option(*flags, help=f"{flags[0].strip('-')} id{suffix}", show_default=False)]
+        name: (
+            Annotated[str | None, typer.Option(*flags, help=f"{flags[0].strip('-')} id{suffix}", show_default=False)],
+            default,
+        )
         for name, flags in _FLAGS.items()
     }
 
 
-EXACT_SCOPE: Final = _id_options("")
-ANY_SCOPE: Final = _id_options("; '*' for any, '**' for any or none")
+EXACT_SCOPE: Final = scope_options()
+ANY_SCOPE: Final = scope_options(_WILDCARDS)
+WHOLE_TENANT: Final = scope_options(_WILDCARDS, "**")
+NO_SCOPE: Final[AddedOptions] = {}
+WAIT_OPTION: Final[AddedOptions] = {"wait": (Wait, None)}
+OUTPUT_OPTIONS: Final[AddedOptions] = {
+    "tenant": (Tenant, None),
+    "full_ids": (FullIds, False),
+    "as_json": (AsJson, False),
+}
 
 
 def parse_time(text: str) -> datetime:
@@ -48,70 +102,132 @@ def parse_time(text: str) -> datetime:
     return time if time.tzinfo else time.replace(tzinfo=UTC)
 
 
+def parse_id(text: str) -> str:
+    """Check what is given as the id of a fact or event, or as its first characters."""
+    if not re.fullmatch(r"[0-9a-fA-F-]{4,36}", text):
+        raise typer.BadParameter(f"{text!r} is not an id: give all of it, or its first characters, at least 4")
+    return text
+
+
+FactArgument = Annotated[
+    str, typer.Argument(parser=parse_id, metavar="ID", help="the id of the fact, or its first characters")
+]
+FactsArgument = Annotated[
+    list[str], typer.Argument(parser=parse_id, metavar="ID", help="ids of facts: all change, or none")
+]
+
+
+def id_option(meaning: str) -> Any:
+    """An option that takes the id of a fact or event, or its first characters."""
+    return typer.Option(parser=parse_id, metavar="ID", help=meaning)
+
+
 def time_option(meaning: str, *flags: str) -> Any:
     """An option that takes a day or a time."""
     return typer.Option(*flags, parser=parse_time, metavar="TIME", help=meaning)
 
 
 def query_command(
-    show: Callable[[Any], None], *, scope: Mapping[str, Any] = ANY_SCOPE, default_id: str | None = None
+    show: Callable[[Any, ShortIds], None],
+    *,
+    scope: AddedOptions = ANY_SCOPE,
+    is_failure: Callable[[Any], bool] = lambda _: False,
 ) -> Callable[[Callable[..., Query]], Callable[..., None]]:
     """Make a command of a function that returns a query; `show` writes its result for people.
 
-    The query gets a client that is bound to the scope of the options.
+    The query gets a client that is bound to the scope of the options. The exit code is 1 where `is_failure`.
     """
 
-    def execute(query: Query, *, tenant: str | None, as_json: bool, **ids: Any) -> None:
-        result = call_client(lambda client: query(client.scope(**ids)), tenant=tenant)
-        print_result(result, show, as_json=as_json)
+    def execute(query: Query, *, tenant: str | None, as_json: bool, full_ids: bool, **ids: Any) -> None:
+        async def work(client: "AsyncMemoryClient") -> tuple[Any, ShortIds]:
+            result = await query(client.scope(**ids))
+            return result, await shown_ids(client, result, whole=as_json or full_ids)
 
-    ids = {name: (option, default_id) for name, option in scope.items()}
-    return lambda build: _command(build, execute, {**ids, "tenant": (Tenant, None), "as_json": (AsJson, False)})
+        result, shown = call_client(work, tenant=tenant)
+        print_result(result, lambda _: show(result, shown), as_json=as_json)
+        if is_failure(result):
+            raise typer.Exit(FAILED)
+
+    return with_options(execute, {**scope, **OUTPUT_OPTIONS})
 
 
-def change_command(scope: Mapping[str, Any] = EXACT_SCOPE) -> Callable[[Callable[..., Change]], Callable[..., None]]:
+def change_command(scope: AddedOptions = EXACT_SCOPE) -> Callable[[Callable[..., Change]], Callable[..., None]]:
     """Make a command of a function that returns a change of memory: publish it, wait for its end and show that.
 
     The exit code is 1 where the change was rejected or failed.
     """
 
     def execute(
-        change: Change, *, tenant: str | None, actor: str | None, wait: float, as_json: bool, **ids: Any
+        change: Change,
+        *,
+        tenant: str | None,
+        actor: str | None,
+        wait: float,
+        as_json: bool,
+        full_ids: bool,
+        **ids: Any,
     ) -> None:
-        async def work(client: "AsyncMemoryClient") -> list[Any]:
+        sent: list[CommandReceipt] = []
+
+        async def work(client: "AsyncMemoryClient") -> tuple[list[Any], ShortIds]:
             published = await change(client.scope(actor=actor, **ids))
-            receipts = published if isinstance(published, list) else [published]
-            return [await client.wait(one.command_id, timeout=wait) for one in receipts] if wait else receipts
+            sent.extend(published if isinstance(published, list) else [published])
+            ends = [await client.wait(one.command_id, timeout=wait) for one in sent] if wait else sent
+            return list(ends), await shown_ids(client, ends, whole=as_json or full_ids)
 
-        ends = call_client(work, tenant=tenant)
+        ends, shown = call_client(work, tenant=tenant, interrupted=lambda: state_of_sent(sent))
         document = ends[0] if len(ends) == 1 else ends
-        print_result(document, lambda _: show_results(ends) if wait else show_receipts(ends), as_json=as_json)
-        if any(end.status in ("rejected", "failed") for end in ends):
-            raise typer.Exit(FAILED)
+        print_result(document, lambda _: show_results(ends, shown) if wait else show_receipts(ends), as_json=as_json)
+        exit_for_ends(ends)
 
-    ids = {name: (option, None) for name, option in scope.items()}
-    own = {"tenant": (Tenant, None), "actor": (Actor, None), "wait": (Wait, 30.0), "as_json": (AsJson, False)}
-    return lambda build: _command(build, execute, {**ids, **own})
+    own = {"actor": (Actor, None), "wait": (WaitByDefault, WAIT_SECONDS)}
+    return with_options(execute, {**scope, **own, **OUTPUT_OPTIONS})
 
 
-def _command(
-    build: Callable[..., Any], execute: Callable[..., None], added: Mapping[str, tuple[Any, Any]]
-) -> Callable[..., None]:
-    """A command with the options of `build` and the `added` ones; `execute` gets the result of the former."""
+def exit_for_ends(ends: "Iterable[TurnReceipt | CommandReceipt | WriteResult]") -> None:
+    """End the command with exit code 1 where something was rejected or failed, or is the result of another turn."""
+    if any(end.status in ("rejected", "failed") or getattr(end, "reused", False) for end in ends):
+        raise typer.Exit(FAILED)
 
-    @wraps(build)
-    def command(**given: Any) -> None:
-        shared = {name: given.pop(name) for name in added}
-        execute(build(**given), **shared)
 
-    parameters = [
-        *inspect.signature(build).parameters.values(),
-        *(
-            Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=option)
-            for name, (option, default) in added.items()
-        ),
-    ]
-    # typer reads both.
-    command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]  # as `inspect` documents it
-    command.__annotations__ = {one.name: one.annotation for one in parameters}
-    return command
+async def whole_turn_id(client: "AsyncMemoryClient", given: str, *, user: str | None = None) -> str:
+    """The id of the turn or command of which only the first characters may be given; one not known yet as it is."""
+    from mnemolog.errors import UnknownTurnError  # noqa: PLC0415 - loads pydantic
+
+    try:
+        return await client.find_turn_id(given, user_id=user)
+    except UnknownTurnError:
+        return given
+
+
+def state_of_sent(sent: "Sequence[CommandReceipt]") -> str:
+    """What an interrupted command leaves behind."""
+    if not sent:
+        return NOTHING_CHANGED
+    return f"it was sent and will be carried out; its result: mnemolog status {sent[-1].command_id} --wait"
+
+
+def with_options(
+    execute: Callable[..., None], added: AddedOptions
+) -> Callable[[Callable[..., Any]], Callable[..., None]]:
+    """Make a command of a function: `added` options go to `execute`, with what the function returns for its own."""
+
+    def make(build: Callable[..., Any]) -> Callable[..., None]:
+        @wraps(build)
+        def command(**given: Any) -> None:
+            shared = {name: given.pop(name) for name in added}
+            execute(build(**given), **shared)
+
+        parameters = [
+            *inspect.signature(build).parameters.values(),
+            *(
+                Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=option)
+                for name, (option, default) in added.items()
+            ),
+        ]
+        # typer reads both.
+        command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]  # as `inspect` documents it
+        command.__annotations__ = {one.name: one.annotation for one in parameters}
+        return command
+
+    return make

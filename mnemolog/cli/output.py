@@ -1,30 +1,56 @@
-"""What commands write: data on stdout, as tables or JSON; everything else on stderr."""
+"""What commands write: data on stdout, as text or JSON; everything else on stderr."""
 
 import dataclasses
+import json
+import os
 import shutil
 import sys
-from collections.abc import Callable, Iterable, Sequence
-from datetime import UTC, datetime, timedelta
+from collections.abc import Callable
+from datetime import timedelta
 from functools import partial
 from pathlib import Path
-from typing import Any, Self, TypeVar
+from typing import Any, Final, Self, TextIO, TypeVar
+from urllib.parse import urlsplit
 
 import orjson
 from rich import markup
-from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
-from rich.table import Table
 from rich.text import Text
 
 R = TypeVar("R")
-_WIDTH = 160  # of output that goes to no terminal, where rich would take 80
-_MAX_CELL_CHARACTERS = 500  # characters of a cell: a raw store keeps messages of any length; JSON shows all of them
+_WIDTH: Final = 160  # of output that goes to no terminal, where rich would take 80
+_HIDDEN: Final = "********"
+_MIN_TEXT_WIDTH: Final = 20
+_PLAIN_LOCALES: Final = frozenset({"C", "POSIX"})
+
+
+def prepare_streams() -> None:
+    """Let stdout and stderr show a character that they cannot encode as its escape, instead of failing.
+
+    Where the locale is C or POSIX by its variables, they are ASCII: Python takes UTF-8 there, the terminal may not.
+    """
+    encoding = "ascii" if _is_plain_locale() else None
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(encoding=encoding, errors="backslashreplace")
+
+
+def _is_plain_locale() -> bool:
+    if "PYTHONIOENCODING" in os.environ or "PYTHONUTF8" in os.environ:
+        return False
+    if everything := os.environ.get("LC_ALL"):
+        return everything in _PLAIN_LOCALES
+    # Python itself sets LC_CTYPE to C.UTF-8 where LANG is C.
+    characters = os.environ.get("LC_CTYPE", "C.UTF-8")
+    return os.environ.get("LANG") in _PLAIN_LOCALES and characters in {*_PLAIN_LOCALES, "C.UTF-8"}
 
 
 def _console(*, stderr: bool) -> Console:
-    console = Console(stderr=stderr, highlight=False)
-    return console if console.is_terminal else Console(stderr=stderr, highlight=False, width=_WIDTH)
+    console = Console(stderr=stderr, highlight=False, emoji=False)
+    if console.is_terminal or os.environ.get("COLUMNS", "").isdecimal():
+        return console
+    return Console(stderr=stderr, highlight=False, emoji=False, width=_WIDTH)
 
 
 stdout = partial(_console, stderr=False)
@@ -32,9 +58,14 @@ stderr = partial(_console, stderr=True)
 
 
 def print_json(document: object) -> None:
-    """Write one JSON document on one line."""
+    """Write one JSON document on one line; in ASCII where the stream takes no UTF-8."""
+    text = orjson.dumps(document, default=_json_default, option=orjson.OPT_NON_STR_KEYS).decode()
     # Not through rich, which would wrap it.
-    print(orjson.dumps(document, default=_json_default, option=orjson.OPT_NON_STR_KEYS).decode(), flush=True)  # noqa: T201
+    print(text if _takes_utf8(sys.stdout) else json.dumps(orjson.loads(text)), flush=True)  # noqa: T201
+
+
+def _takes_utf8(stream: TextIO) -> bool:
+    return (stream.encoding or "").lower().replace("-", "") == "utf8"
 
 
 def print_result(result: R, show: Callable[[R], object], *, as_json: bool) -> None:
@@ -42,37 +73,46 @@ def print_result(result: R, show: Callable[[R], object], *, as_json: bool) -> No
     print_json(result) if as_json else show(result)
 
 
-def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
-    """Write a table; None is an empty cell."""
-    shown = Table(*columns, title=title, title_justify="left", header_style="bold", box=SIMPLE_HEAD, pad_edge=False)
-    for row in rows:
-        shown.add_row(*(value if isinstance(value, Text) else _truncated(value) for value in row))
-    stdout().print(shown, markup=False)
+def print_text(text: str) -> None:
+    """Write a sentence, wrapped at its words."""
+    _print_wrapped(stdout(), text)
 
 
-def stacked(first: object, *below: object) -> Text:
-    """A cell of several lines, the first one bright: so that tables fit into 80 columns."""
-    return Text("\n").join([Text(_truncated(first)), *(Text(_truncated(one), style="dim") for one in below)])
+def print_line(text: str) -> None:
+    """Write a line with an id or a command to copy: it is never wrapped, however narrow the terminal is."""
+    stdout().print(without_control_characters(text), markup=False, soft_wrap=True)
 
 
-def cell(value: object) -> str:
-    """A value as people read it: times to the minute in UTC, fractions to two places."""
-    match value:
-        case None:
-            return ""
-        case datetime():
-            return f"{value.astimezone(UTC):%Y-%m-%d %H:%M}"
-        case timedelta():
-            return f"{value.days} days" if value.days else str(timedelta(seconds=value.seconds))
-        case float():
-            return f"{value:.2f}"
-        case _:
-            return str(value)
+def print_note(text: str) -> None:
+    """Write a hint to stderr, where it does not mix with data, wrapped at its words."""
+    _print_wrapped(stderr(), text)
 
 
-def _truncated(value: object) -> str:
-    text = without_control_characters(cell(value))
-    return text if len(text) <= _MAX_CELL_CHARACTERS else f"{text[: _MAX_CELL_CHARACTERS - 1]}…"
+def wrapped(console: Console, text: str, *, indent: int = 0, style: str = "") -> list[Text]:
+    """The lines of a text beside an indent, without spaces at their ends; a word longer than a line is broken."""
+    lines = Text(without_control_characters(text), style=style).wrap(
+        console, max(console.width - indent, _MIN_TEXT_WIDTH), overflow="fold"
+    )
+    for line in lines:
+        line.rstrip()
+    return list(lines)
+
+
+def _print_wrapped(console: Console, text: str) -> None:
+    for line in wrapped(console, text):
+        console.print(line, soft_wrap=True)
+
+
+def read_input(what: str) -> bytes:
+    """All of stdin; at a terminal it first says that it waits for `what`, and how to end."""
+    announce_input(what)
+    return sys.stdin.buffer.read()
+
+
+def announce_input(what: str) -> None:
+    """At a terminal, say that stdin is read, and how to end it."""
+    if sys.stdin.isatty():
+        print_note(f"reading {what} from the terminal; Ctrl-D on an empty line ends it, Ctrl-C gives up")
 
 
 def program_name() -> str:
@@ -86,7 +126,13 @@ def program_name() -> str:
 
 def without_control_characters(text: str) -> str:
     """Text of users without control sequences, which a terminal would obey."""
-    return "".join(sign for sign in text if sign.isprintable() or sign == "\n")
+    return "".join(sign for sign in text if sign.isprintable() or sign == "\n" or "\ud800" <= sign <= "\udfff")
+
+
+def without_password(url: str) -> str:
+    """A URL with its password hidden; any other text as it is."""
+    password = urlsplit(url).password if "://" in url else None
+    return url.replace(f":{password}@", f":{_HIDDEN}@") if password else url
 
 
 def escape(text: str) -> str:

@@ -4,8 +4,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from mnemolog.cli.options import EXACT_SCOPE, Change, Query, change_command, query_command
-from mnemolog.cli.output import cell, print_table
+from mnemolog.cli.options import EXACT_SCOPE, Change, CliCommand, Query, change_command, query_command
+from mnemolog.cli.output import print_text
+from mnemolog.cli.results.ids import ShortIds
+from mnemolog.cli.results.tables import print_table
+from mnemolog.cli.results.words import cell, counted
 
 if TYPE_CHECKING:
     from mnemolog.schemas.policy import Policy, StoredPolicies
@@ -17,7 +20,7 @@ def _option(meaning: str, *, low: float | None = None, high: float | None = None
     return typer.Option(help=meaning, min=low, max=high)
 
 
-@policy.command("set")
+@policy.command("set", cls=CliCommand, epilog="Example: mnemolog policy set --add-only --user alice")
 @change_command()
 def set_policy(
     *,
@@ -54,13 +57,16 @@ def set_policy(
     return lambda client: client.set_policy(rules)
 
 
-def _show_policies(known: "StoredPolicies") -> None:
+def _show_policies(known: "StoredPolicies", _: ShortIds) -> None:
     tenant, scope = _rule_rows(known.tenant), _rule_rows(known.scope)
     rows = [(name, tenant.get(name), scope.get(name)) for name in dict.fromkeys((*tenant, *scope))]
-    print_table(f"{len(rows)} rules are set", ("rule", "for the tenant", "for the scope"), rows)
+    if not rows:
+        print_text("no rule is set here: what is configured holds (`mnemolog settings`); `policy set` sets some")
+        return
+    print_table(f"{counted(len(rows), 'rule')} set", ("rule", "for the tenant", "for the scope"), rows)
 
 
-@policy.command("show")
+@policy.command("show", cls=CliCommand, epilog="Example: mnemolog policy show --user alice")
 @query_command(_show_policies, scope=EXACT_SCOPE)
 def show_policy() -> Query:
     """Show what has been set for a tenant, and for a scope where one is given; the rest is as configured."""

@@ -1,20 +1,39 @@
-"""`mnemolog publish`: publish a file of turns, and on request wait until they are finished."""
+"""`mnemolog add` and `mnemolog publish`: publish a text or a file of turns, and on request wait for their ends."""
 
 import sys
 from contextlib import nullcontext
+from datetime import datetime
 from functools import partial
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Annotated
+from typing import IO, TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from mnemolog.cli import options
 from mnemolog.cli.errors import FAILED
-from mnemolog.cli.output import ProgressBars, escape, print_result, stderr, stdout
-from mnemolog.cli.runtime import discovered_settings, run_async
+from mnemolog.cli.options import EXACT_SCOPE, OUTPUT_OPTIONS, WAIT_OPTION, exit_for_ends, time_option, with_options
+from mnemolog.cli.output import (
+    ProgressBars,
+    announce_input,
+    print_line,
+    print_note,
+    print_result,
+    program_name,
+    read_input,
+)
+from mnemolog.cli.results import show_status, show_turn_receipt
+from mnemolog.cli.results.ids import WHOLE_IDS, ShortIds, shown_ids
+from mnemolog.cli.results.words import counted
+from mnemolog.cli.runtime import NOTHING_CHANGED, call_client, discovered_settings, run_async
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from mnemolog.client.async_client import AsyncMemoryClient
+    from mnemolog.client.inputs.arguments import TurnArgs
+    from mnemolog.client.receipts import TurnReceipt
     from mnemolog.client.turn_files import PublishReport
+    from mnemolog.projections.queries.results import WriteResult
 
 _MAX_ERRORS_SHOWN = 10
 _RAW = "send each line without validating it; commands are refused: send them with their own subcommand"
@@ -24,44 +43,118 @@ def publish(
     *,
     file: Annotated[str, typer.Argument(help="JSON lines, each a turn; - reads stdin")],
     raw: Annotated[bool, typer.Option("--raw", help=_RAW)] = False,
-    wait: Annotated[bool, typer.Option("--wait", help="wait until all turns are finished, and count results")] = False,
-    timeout: Annotated[float, typer.Option(min=0, help="seconds to wait after the last line")] = 120,
+    wait: options.Wait = None,
     as_json: options.AsJson = False,
 ) -> None:
-    """Publish turns. An invalid line is reported with its line number, the others are sent.
+    """Publish a file of turns. An invalid line is reported with its line number, the others are sent.
 
-    Every turn names its turn_id: publishing a file again is harmless, a second copy of a turn does nothing.
+    Every turn names its turn_id: publishing a file again is harmless, a second copy of a turn does nothing. The exit
+    code is 1 where a line was refused, and with --wait where a turn failed, was rejected or has no end in time.
     """
+    report: PublishReport | None = None
 
     async def work(stream: IO[bytes]) -> "PublishReport":
         from mnemolog.client.turn_files import TurnFilePublisher  # noqa: PLC0415 - loads the drivers
 
+        nonlocal report
         with ProgressBars() as progress:
             turns = TurnFilePublisher(discovered_settings(), raw=raw, progress=progress)
+            report = turns.report
             published = await turns.publish(stream)
             if wait:
-                await turns.wait_for_ends(published, seconds=timeout)
+                await turns.wait_for_ends(published, seconds=wait)
         return turns.report
 
+    if file == "-":
+        announce_input("JSON lines, each a turn,")
     with nullcontext(sys.stdin.buffer) if file == "-" else Path(file).open("rb") as stream:
-        report = run_async(work(stream))
-    print_result(report, partial(_show_report, waited=wait), as_json=as_json)
+        report = run_async(work(stream), interrupted=lambda: _state_of(report))
+    print_result(report, partial(_show_report, waited=bool(wait)), as_json=as_json)
     if not report.complete:
         raise typer.Exit(FAILED)
 
 
+def _state_of(report: "PublishReport | None") -> str:
+    """What an interrupted command leaves behind."""
+    if report is None or not report.acknowledged:
+        return "no line was acknowledged by the broker; publishing the file again is harmless"
+    return (
+        f"{counted(report.acknowledged, 'line')} acknowledged by the broker, and will be processed; "
+        "publishing the file again is harmless"
+    )
+
+
 def _show_report(report: "PublishReport", *, waited: bool) -> None:
-    show = stdout().print
-    show(f"{report.read} lines read, {report.acknowledged} acknowledged by the broker")
+    print_line(f"{counted(report.read, 'line')} read, {report.acknowledged} acknowledged by the broker")
     if waited and report.acknowledged:
-        show("finished: " + (", ".join(f"{count} {end}" for end, count in sorted(report.ends.items())) or "none"))
+        print_line("finished: " + (", ".join(f"{count} {end}" for end, count in sorted(report.ends.items())) or "none"))
     for what, errors in (("refused", report.refused), ("not acknowledged", report.unacknowledged)):
-        for number, text in list(errors.items())[:_MAX_ERRORS_SHOWN]:
-            stderr().print(f"[red]line {number} {what}:[/] {escape(text)}")
-        if len(errors) > _MAX_ERRORS_SHOWN:
-            stderr().print(f"[red]... and {len(errors) - _MAX_ERRORS_SHOWN} more lines {what}[/]")
+        _show_first([f"line {number} {what}: {text}" for number, text in errors.items()], f"lines {what}")
+    _show_first([f"turn {turn_id}: {why}" for turn_id, why in report.unsuccessful.items()], "turns without an effect")
+    taken = "was published before with other content; the first one counts: give it a new turn_id"
+    _show_first([f"turn {turn_id} {taken}" for turn_id in report.reused], "turns with an id that is taken")
+    _show_first([f"turn {turn_id} did not finish in time" for turn_id in report.unfinished], "turns did not finish")
     if report.unfinished:
-        stderr().print(
-            f"[red]{len(report.unfinished)} turns did not finish in time[/], the first is "
-            f"{escape(report.unfinished[0])}: `mnemolog status` shows each; check that all stages run"
-        )
+        print_note(f"`{program_name()} status` shows whether all stages run, with a turn's id how far it is")
+    if report.unsuccessful:
+        print_note(f"`{program_name()} failed` lists what failed, and how to publish it again")
+
+
+def _show_first(lines: "Sequence[str]", what: str) -> None:
+    for line in lines[:_MAX_ERRORS_SHOWN]:
+        print_note(line)
+    if len(lines) > _MAX_ERRORS_SHOWN:
+        print_note(f"... and {len(lines) - _MAX_ERRORS_SHOWN} more {what}")
+
+
+def publish_text(
+    turn: "tuple[str, TurnArgs]", *, wait: float | None, as_json: bool, full_ids: bool, **ids: Any
+) -> None:
+    """Publish a text with its arguments, and show its receipt or its end."""
+    text, arguments = turn
+    sent: list[TurnReceipt] = []
+
+    async def work(client: "AsyncMemoryClient") -> "tuple[TurnReceipt | WriteResult, ShortIds]":
+        bound = client.scope(**ids)
+        sent.append(await bound.add(text, **arguments))
+        if not wait:
+            return sent[0], WHOLE_IDS
+        end = await bound.wait(sent[0], timeout=wait)
+        return end, await shown_ids(client, end, whole=as_json or full_ids)
+
+    end, shown = call_client(work, tenant=ids["tenant"], interrupted=lambda: _state_of_turn(sent))
+    print_result(end, lambda _: _show_added(end, ids["user_id"], shown), as_json=as_json)
+    exit_for_ends([end])
+
+
+def _state_of_turn(sent: "list[TurnReceipt]") -> str:
+    if not sent:
+        return NOTHING_CHANGED
+    return f"turn {sent[0].turn_id} was published and will be processed; `mnemolog status {sent[0].turn_id}` tells"
+
+
+def _show_added(end: "TurnReceipt | WriteResult", user: str | None, ids: ShortIds) -> None:
+    from mnemolog.client.receipts import TurnReceipt  # noqa: PLC0415 - it is loaded by now
+
+    if isinstance(end, TurnReceipt):
+        show_turn_receipt(end, user)
+        return
+    show_status(end, ids)
+    if (changed := next((one.fact_id for one in end.memories if one.fact_id), None)) is not None:
+        print_line(f"why: {program_name()} explain {ids(changed)}")
+    elif end.success:
+        print_line(f"why: {program_name()} why-not {end.turn_id}")
+
+
+@with_options(publish_text, {**EXACT_SCOPE, **WAIT_OPTION, **OUTPUT_OPTIONS})
+def add(
+    *,
+    text: Annotated[str, typer.Argument(help="what the user says; - reads stdin")],
+    speaker: Annotated[str | None, typer.Option(help="the user's name")] = None,
+    at: Annotated[datetime | None, time_option("when it was said: a day, or ISO 8601; now unless given")] = None,
+    turn_id: Annotated[str | None, typer.Option(help="an id of your own; the same one again does nothing")] = None,
+    infer: Annotated[bool, typer.Option("--infer/--no-infer", help="extract facts, or store the text as it is")] = True,
+) -> "tuple[str, TurnArgs]":
+    """Publish what a user says, as one turn. With --wait, show the facts that came of it."""
+    said = read_input("the text").decode(errors="surrogateescape").strip() if text == "-" else text
+    return said, {"speaker": speaker, "occurred_at": at, "turn_id": turn_id, "infer": infer}

@@ -2,32 +2,28 @@
 
 import json
 from datetime import datetime
-from typing import Annotated, Any, Literal
-from uuid import UUID
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from mnemolog.cli import results
-from mnemolog.cli.options import EXACT_SCOPE, Query, query_command, time_option
+from mnemolog.cli.options import (
+    EXACT_SCOPE,
+    NO_SCOPE,
+    WHOLE_TENANT,
+    FactArgument,
+    Query,
+    query_command,
+    time_option,
+    whole_turn_id,
+)
+
+if TYPE_CHECKING:
+    from mnemolog.client.async_client import AsyncMemoryClient
+    from mnemolog.projections.queries.why_not import WhyNot
 
 TurnOwner = Annotated[str | None, typer.Option("--user", "-u", help="user id, if several users have this turn id")]
-
-
-@query_command(results.show_status, scope={})
-def status(
-    *,
-    turn_id: Annotated[str, typer.Argument(help="the turn or command, or topic/partition/offset of an invalid record")],
-    user: TurnOwner = None,
-    wait: Annotated[float, typer.Option(min=0, help="seconds to wait for the result")] = 0,
-    attempt: Annotated[int, typer.Option(min=1, help="which attempt, for a turn that was published again")] = 1,
-    verbose: Annotated[
-        bool, typer.Option("--verbose", "-v", help="also show the trace and the cost of each stage")
-    ] = False,
-) -> Query:
-    """Show the status of a turn or command and what it changed."""
-    if wait:
-        return lambda client: client.wait(turn_id, timeout=wait, user_id=user, verbose=verbose, attempt=attempt)
-    return lambda client: client.status(turn_id, user_id=user, verbose=verbose)
+TurnArgument = Annotated[str, typer.Argument(help="the id of the turn, or its first characters")]
 
 
 @query_command(results.show_search)
@@ -42,7 +38,7 @@ def search(
         ),
     ] = None,
 ) -> Query:
-    """Find the facts nearest to a query in meaning and in words."""
+    """Find the facts nearest to a query in meaning and in words; those of a run only when --run names it."""
     return lambda client: client.search(query, limit=limit, threshold=threshold)
 
 
@@ -82,7 +78,7 @@ def unresolved() -> Query:
     return lambda client: client.unresolved()
 
 
-@query_command(results.show_quality, default_id="**")
+@query_command(results.show_quality, scope=WHOLE_TENANT)
 def quality(
     *,
     since: Annotated[datetime | None, time_option("a day, or ISO 8601; 30 days ago unless given")] = None,
@@ -92,22 +88,26 @@ def quality(
     return lambda client: client.quality(since, until)
 
 
-@query_command(results.show_history, scope={})
-def history(*, fact_id: Annotated[UUID, typer.Argument(help="any version of the fact")]) -> Query:
+@query_command(results.show_history, scope=NO_SCOPE)
+def history(*, fact_id: FactArgument) -> Query:
     """Show a fact's versions, and every event that made or touched them, with the reasons."""
     return lambda client: client.history(fact_id)
 
 
-@query_command(results.show_explanation, scope={})
-def explain(*, fact_id: Annotated[UUID, typer.Argument(help="the fact")]) -> Query:
+@query_command(results.show_explanation, scope=NO_SCOPE)
+def explain(*, fact_id: FactArgument) -> Query:
     """Explain a fact: where it comes from, how it was extracted and decided, and what happened to it since."""
     return lambda client: client.explain(fact_id)
 
 
-@query_command(results.show_why_not, scope={})
-def why_not(*, turn_id: Annotated[str, typer.Argument(help="the turn")], user: TurnOwner = None) -> Query:
+@query_command(results.show_why_not, scope=NO_SCOPE)
+def why_not(*, turn_id: TurnArgument, user: TurnOwner = None) -> Query:
     """Show which statements of a turn were not stored, and why."""
-    return lambda client: client.why_not(turn_id, user_id=user)
+
+    async def query(client: "AsyncMemoryClient") -> "WhyNot":
+        return await client.why_not(await whole_turn_id(client, turn_id, user=user), user_id=user)
+
+    return query
 
 
 @query_command(results.show_diff)

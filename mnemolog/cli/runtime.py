@@ -7,16 +7,19 @@ import signal
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeVar
+
+import typer
 
 from mnemolog.cli.errors import INTERRUPTED, print_error
-from mnemolog.cli.output import stderr
+from mnemolog.cli.output import print_note, stderr
 
 if TYPE_CHECKING:
     from mnemolog.client.async_client import AsyncMemoryClient
     from mnemolog.settings import Settings
 
 R = TypeVar("R")
+NOTHING_CHANGED: Final = "nothing was changed"
 
 
 def cli_settings(**given: Any) -> "Settings":
@@ -33,8 +36,13 @@ def discovered_settings(**given: Any) -> "Settings":
     return with_discovered_servers(cli_settings(**given))
 
 
-def call_client(call: Callable[["AsyncMemoryClient"], Awaitable[R]], *, tenant: str | None = None) -> R:
-    """Call a client that is made for this command."""
+def call_client(
+    call: Callable[["AsyncMemoryClient"], Awaitable[R]],
+    *,
+    tenant: str | None = None,
+    interrupted: Callable[[], str] = lambda: NOTHING_CHANGED,
+) -> R:
+    """Call a client that is made for this command; `interrupted` says after Ctrl-C what state things are in."""
 
     async def work() -> R:
         from mnemolog.client.async_client import AsyncMemoryClient  # noqa: PLC0415 - see above
@@ -42,14 +50,21 @@ def call_client(call: Callable[["AsyncMemoryClient"], Awaitable[R]], *, tenant: 
         async with AsyncMemoryClient.from_settings(discovered_settings(tenant=tenant)) as client:
             return await call(client)
 
-    return run_async(work())
+    return run_async(work(), interrupted=interrupted)
 
 
-def run_async(coroutine: Coroutine[Any, Any, R]) -> R:
-    """Run a command's work to its end; libraries log nothing, because errors and notes are shown once."""
+def run_async(coroutine: Coroutine[Any, Any, R], *, interrupted: Callable[[], str] = lambda: NOTHING_CHANGED) -> R:
+    """Run a command's work to its end; libraries log nothing, because errors and notes are shown once.
+
+    After Ctrl-C it writes what `interrupted` says and ends the command with exit code 130.
+    """
     for library in ("aiokafka", "psycopg", "mnemolog"):
         logging.getLogger(library).setLevel(logging.CRITICAL)
-    return asyncio.run(coroutine)
+    try:
+        return asyncio.run(coroutine)
+    except KeyboardInterrupt:
+        print_note(f"stopped: {interrupted()}")
+        raise typer.Exit(INTERRUPTED) from None
 
 
 def run_and_exit(coroutine: Coroutine[Any, Any, int]) -> NoReturn:

@@ -72,15 +72,19 @@ def discovery_file(folder: Path, servers: ServerAddresses) -> Iterator[None]:
 
 
 def _read_discovery_file(path: Path) -> ServerAddresses:
-    advice = "start `mnemolog up` here, or set MNEMOLOG_KAFKA and MNEMOLOG_POSTGRES"
+    folder = path.parent.resolve()
+    advice = (
+        f"`mnemolog up --data {folder}` runs one; MNEMOLOG_DATA_DIR names another folder, "
+        "MNEMOLOG_KAFKA and MNEMOLOG_POSTGRES other servers"
+    )
     try:
         found = ServerAddresses.model_validate_json(path.read_bytes())
     except FileNotFoundError as error:
-        raise NotConnectedError(f"no running `mnemolog up` in {path.parent}: {advice}") from error
+        raise NotConnectedError(f"no stack runs over {folder}: {advice}") from error
     except (OSError, ValidationError) as error:
         raise NotConnectedError(f"{path} cannot be read ({error}): {advice}") from error
     if not _is_running(found.pid):
-        raise NotConnectedError(f"the `mnemolog up` of {path.parent} (process {found.pid}) has ended: {advice}")
+        raise NotConnectedError(f"the stack over {folder} (process {found.pid}) has ended: {advice}")
     return found
 
 

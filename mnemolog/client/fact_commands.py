@@ -8,7 +8,7 @@ from mnemolog.client.base import checked
 from mnemolog.client.commands import CommandBase
 from mnemolog.client.inputs.arguments import CommandArgs
 from mnemolog.client.inputs.checks import Wait, When
-from mnemolog.client.inputs.fact_ids import FactId, FactIds, as_edits, as_ids, with_cleared_value
+from mnemolog.client.inputs.fact_ids import FactId, FactIds, as_edit, as_edits, as_ids
 from mnemolog.client.receipts import CommandReceipt
 from mnemolog.errors import InvalidCommandError
 from mnemolog.projections.queries.results import WriteResult
@@ -63,8 +63,7 @@ class FactCommandMixin(CommandBase):
         Its key stays unless given. Without `value` its value is read from the new text where the two texts differ in
         the value alone, and cleared where that is not clear; None clears it.
         """
-        edit = _edit(fact_id, text, key, value)
-        return await self._issue("update", arguments, wait, edits=[edit])
+        return await self._issue("update", arguments, wait, edits=[as_edit(fact_id, text, key, value)])
 
     @overload
     async def batch_update(
@@ -172,7 +171,7 @@ class FactCommandMixin(CommandBase):
 
         The old one never was true, or, where `ended_at` is given, was true until then. Key and value as in `update`.
         """
-        edit = _edit(fact_id, text, key, value)
+        edit = as_edit(fact_id, text, key, value)
         return await self._issue("correct", arguments, wait, edit=edit, ended_at=ended_at)
 
     @overload
@@ -213,9 +212,3 @@ class FactCommandMixin(CommandBase):
         """
         beside = as_ids("targets", targets)
         return await self._issue("resolve", arguments, wait, fact_id=fact_id, action=action, targets=beside, text=text)
-
-
-def _edit(fact_id: FactId, text: str, key: str | None, value: str | EllipsisType | None) -> dict[str, Any]:
-    return with_cleared_value(
-        {"fact_id": fact_id, "text": text, "key": key, **({} if value is ... else {"value": value})}
-    )

@@ -1,5 +1,6 @@
 """The methods of the client that read facts: search, history, pending facts, quality."""
 
+from collections.abc import Collection
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Unpack, cast
@@ -17,11 +18,12 @@ from mnemolog.projections.queries import diff, explain, facts, pending
 from mnemolog.projections.queries import history as histories
 from mnemolog.projections.queries import search as searches
 from mnemolog.projections.queries import why_not as why_nots
+from mnemolog.projections.queries.audit import FailedTurn, failed_turns, received_turn
 from mnemolog.projections.queries.diff import Axis, Diff
 from mnemolog.projections.queries.errors import QueryError, check_unicode
 from mnemolog.projections.queries.explain import Explanation
 from mnemolog.projections.queries.history import History
-from mnemolog.projections.queries.ids import first_id, resolve_fact_id
+from mnemolog.projections.queries.ids import first_id, resolve_fact_id, short_ids
 from mnemolog.projections.queries.pending import PendingFact, UnresolvedFact
 from mnemolog.projections.queries.quality import DecisionQuality, decision_quality
 from mnemolog.projections.queries.results import Fact, Profile
@@ -29,6 +31,7 @@ from mnemolog.projections.queries.scope_filter import ANY_OR_NONE, ScopeFilter
 from mnemolog.projections.queries.search import Hit, ScopeCount
 from mnemolog.projections.queries.why_not import WhyNot
 from mnemolog.schemas.scope import SCOPE_FIELDS
+from mnemolog.schemas.turn import Turn
 from mnemolog.schemas.vector import Vector
 from mnemolog.texts import explanation_sentences, missing_sentence, no_hit_sentence
 
@@ -132,6 +135,21 @@ class QueryMixin(ClientBase):
         wide: ScopeArgs = {**WHOLE_TENANT, **scope}
         return await self._query(decision_quality, scope_filter(wide), _time(since or end - timedelta(days=30)), end)
 
+    async def failed_turns(self, *, limit: int = 100, **scope: Unpack[ScopeArgs]) -> list[FailedTurn]:
+        """The newest turns that ended failed or rejected, of the whole tenant: an id that is not given is "**" here."""
+        wide: ScopeArgs = {**WHOLE_TENANT, **scope}
+        return await self._query(failed_turns, scope_filter(wide), limit=limit)
+
+    async def received_turn(
+        self, turn_id: str, *, user_id: str | None = None, tenant: str | None = None
+    ) -> Turn | None:
+        """A turn as it was first received; None where it is not known (yet), or what came was no valid turn."""
+        return await self._query(received_turn, tenant or "", turn_id, user_id)
+
+    async def short_ids(self, whole_ids: Collection[UUID]) -> dict[UUID, str]:
+        """For each id of a fact or event the beginning, of eight characters or more, that stands for no other now."""
+        return await self._query(short_ids, whole_ids)
+
     async def _fact_id(self, given: FactId, scope: ScopeArgs) -> UUID:
         """The whole id, of a fact of the scope where ids are named: the tables are asked only where they are needed."""
         within = ScopeFilter(**{name: scope_ids(scope)[name] or ANY_OR_NONE for name in SCOPE_FIELDS})
@@ -139,15 +157,6 @@ class QueryMixin(ClientBase):
         if not within.named and (whole := whole_id(given)):
             return whole
         return await self._query(resolve_fact_id, within, given)
-
-
-def scope_filter(scope: ScopeArgs) -> ScopeFilter:
-    return ScopeFilter(**scope_ids(scope))
-
-
-def _time(given: When) -> datetime:
-    """A time that was checked and converted at the call."""
-    return cast("datetime", given)
 
 
 async def _search(
@@ -163,3 +172,12 @@ async def _search(
     """The hits; where there is none, how many facts there are."""
     hits = await searches.search(conn, scope, text, vector, limit=limit, floor=floor, at=at)
     return hits, None if hits else await searches.count_facts(conn, scope, at=at)
+
+
+def scope_filter(scope: ScopeArgs) -> ScopeFilter:
+    return ScopeFilter(**scope_ids(scope))
+
+
+def _time(given: When) -> datetime:
+    """A time that was checked and converted at the call."""
+    return cast("datetime", given)

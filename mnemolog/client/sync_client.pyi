@@ -1,9 +1,10 @@
 """The blocking client, for programs without an event loop. This file is written by `make generate`."""
 
 from asyncio import AbstractEventLoop
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from types import EllipsisType
 from typing import Any, Literal, Self, Unpack, overload
+from uuid import UUID
 
 from mnemolog.client.async_client import AsyncMemoryClient
 from mnemolog.client.base import ClientOptions
@@ -13,6 +14,7 @@ from mnemolog.client.inputs.fact_ids import FactId, FactIds
 from mnemolog.client.inputs.messages import Messages
 from mnemolog.client.query_embedder import SearchResult
 from mnemolog.client.receipts import CommandReceipt, Published, SeveralPublished, TurnReceipt
+from mnemolog.projections.queries.audit import FailedTurn
 from mnemolog.projections.queries.diff import Axis, Diff
 from mnemolog.projections.queries.explain import Explanation
 from mnemolog.projections.queries.history import History
@@ -195,6 +197,15 @@ class MemoryClient:
 
         Of the last 30 days unless told otherwise, and of the whole tenant: an id that is not given is "**" here.
         """
+
+    def failed_turns(self, *, limit: int = ..., **scope: Unpack[ScopeArgs]) -> list[FailedTurn]:
+        """The newest turns that ended failed or rejected, of the whole tenant: an id that is not given is "**" here."""
+
+    def received_turn(self, turn_id: str, *, user_id: str | None = ..., tenant: str | None = ...) -> Turn | None:
+        """A turn as it was first received; None where it is not known (yet), or what came was no valid turn."""
+
+    def short_ids(self, whole_ids: Collection[UUID]) -> dict[UUID, str]:
+        """For each id of a fact or event the beginning, of eight characters or more, that stands for no other now."""
 
     @overload
     def update(

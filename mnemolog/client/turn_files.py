@@ -25,9 +25,9 @@ ProgressCallback = Callable[[str, int, int], None]
 
 @dataclass(slots=True, kw_only=True)
 class PublishReport:
-    """What became of the lines; the faults by line number.
+    """What became of the lines: the faults by line number, and by turn id what failed or was rejected, and why.
 
-    `reused` are the ids that an earlier turn with other messages had: that one counts, and its end is counted here.
+    `reused` are ids that an earlier turn with other messages had: that one counts, and these did nothing.
     """
 
     read: int = 0
@@ -36,11 +36,13 @@ class PublishReport:
     unacknowledged: dict[int, str] = field(default_factory=dict)
     ends: Counter[str] = field(default_factory=Counter)
     unfinished: list[str] = field(default_factory=list)
+    unsuccessful: dict[str, str] = field(default_factory=dict)
     reused: list[str] = field(default_factory=list)
 
     @property
     def complete(self) -> bool:
-        return not (self.refused or self.unacknowledged or self.unfinished)
+        """Whether every line was sent, and every end that was waited for is a success."""
+        return not (self.refused or self.unacknowledged or self.unfinished or self.unsuccessful or self.reused)
 
 
 class TurnFilePublisher:
@@ -77,14 +79,20 @@ class TurnFilePublisher:
             except TimeoutError:
                 self.report.unfinished.append(record.turn_id)
             else:
-                self.report.ends[result.status] += 1
-                if result.reused:
-                    self.report.reused.append(record.turn_id)
-            self._progress("finished", self.report.ends.total(), len(records))
+                self._count_end(record, result)
+            self._progress("finished", self.report.ends.total() + len(self.report.reused), len(records))
 
         async with AsyncMemoryClient.from_settings(self._settings) as client, asyncio.TaskGroup() as group:
             for record in records:
                 group.create_task(one(client, record))
+
+    def _count_end(self, record: TurnReceipt, result: WriteResult) -> None:
+        if result.reused:
+            self.report.reused.append(record.turn_id)
+            return
+        self.report.ends[result.status] += 1
+        if not result.success:
+            self.report.unsuccessful[record.turn_id] = result.error or result.status
 
     async def _records(self, stream: IO[bytes]) -> AsyncIterator[OutgoingRecord]:
         async for number, content in _lines(stream):

@@ -16,12 +16,25 @@ class DataFolderError(EmbeddedError):
     """The data folder cannot be used: not writable, full, or with a state that cannot be read."""
 
 
+class UnusableFolderError(DataFolderError):
+    """The data folder cannot be made or written."""
+
+    def __init__(self, folder: Path, error: OSError) -> None:
+        why = error.strerror or str(error)
+        where = f", at {error.filename}" if error.filename and Path(str(error.filename)) != folder else ""
+        super().__init__(
+            f"{folder} cannot be used as a data folder ({why}{where}): choose another by --data or MNEMOLOG_DATA_DIR"
+        )
+
+
 class DataFolderInUse(DataFolderError):  # noqa: N818 - the name states the fact that the caller handles
     """Another process works on the data folder."""
 
     def __init__(self, folder: Path, pid: int | None, since: datetime | None) -> None:
         holder = f"process {pid} since {since:%Y-%m-%d %H:%M:%S %Z}" if pid and since else "another process"
-        super().__init__(f"{folder} is in use by {holder}: stop it first, or choose another folder")
+        super().__init__(
+            f"{folder} is in use by {holder}: stop it first, or choose another by --data or MNEMOLOG_DATA_DIR"
+        )
         self.folder = folder
         self.pid = pid
         self.since = since

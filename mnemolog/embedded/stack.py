@@ -13,7 +13,7 @@ import structlog
 
 from mnemolog.embedded.child import Child
 from mnemolog.embedded.data_folder import DataFolder, locked_data_folder
-from mnemolog.embedded.errors import DataFolderError, ServerFailedError, WrongStateError
+from mnemolog.embedded.errors import ServerFailedError, UnusableFolderError, WrongStateError
 from mnemolog.embedded.jars import Progress, cache_folder, ensure_jars, read_lock
 from mnemolog.embedded.kafka import KafkaPlan, make_class_archive, start_kafka
 from mnemolog.embedded.postgres import PostgresPlan, start_postgres
@@ -188,5 +188,5 @@ def _raise_first_cause(error: BaseException, folder: Path) -> NoReturn:
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     if isinstance(error, OSError):
-        raise DataFolderError(f"{folder} cannot be used as a data folder: {error}") from error
+        raise UnusableFolderError(folder.resolve(), error) from error
     raise error

@@ -209,11 +209,11 @@ known AS (
     FROM first_speaker
     WHERE first_speaker.name IS NOT NULL
     UNION
-    SELECT facts.value
+    (SELECT facts.value
     FROM facts
     WHERE
         facts.key IN ('name', 'full_name', 'first_name', 'nickname')
-        AND facts.value <> ''
+        AND length(facts.value) BETWEEN 1 AND 100
         AND facts.status IN ('active', 'superseded', 'expired', 'retracted')
         AND facts.believed_to IS NULL
         AND facts.tenant = user_names.tenant
@@ -226,6 +226,8 @@ known AS (
             OR lower(facts.subject) = ANY(user_names.user_words)
             OR lower(facts.subject) = (SELECT lower(first_speaker.name) FROM first_speaker)
         )
+    ORDER BY facts.recorded_at DESC, facts.fact_id
+    LIMIT 20)
 )
 
 SELECT coalesce(array_agg(known.name ORDER BY known.name), '{}')
@@ -234,5 +236,5 @@ WHERE user_names.user_id <> '';
 END;
 COMMENT ON FUNCTION user_names IS
 'The names of the user of one scope: its first speaker, or else the given one, and the values of facts about the user '
-'that are a name, also of those that have ended; none for a scope without a user. user_words are subjects that say "the '
-'user", in small letters.';
+'that are a name, the last 20, also of those that have ended; none for a scope without a user. user_words are subjects '
+'that say "the user", in small letters.';

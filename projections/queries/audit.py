@@ -1,15 +1,23 @@
-"""Checks the tables for lost turns: accepted = ended + in flight, and every log record is accounted for."""
+"""Checks the tables for lost turns: accepted = ended + in flight, and every log record is accounted for.
+
+Lists turns that ended without an effect, too, and counts what the tables hold.
+"""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
+import orjson
 from psycopg import AsyncConnection, IsolationLevel
 from psycopg.rows import TupleRow
 
 from mnemolog.projections.db.fetch import fetch_rows
+from mnemolog.projections.queries.errors import AmbiguousTurnError, check_id_text
+from mnemolog.projections.queries.fact_rows import read_query
+from mnemolog.projections.queries.scope_filter import ScopeFilter
 from mnemolog.projections.sql import queries
+from mnemolog.schemas.turn import Turn
 
 OVERDUE_AFTER: Final = timedelta(minutes=15)
 _REBUILD_ADVICE: Final = "rebuild the projections from the log"
@@ -66,6 +74,41 @@ class _Accounts:
     oldest: datetime | None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableCounts:
+    """Counts of rows: turns that were received, those without an end yet, and those whose end is failed or rejected."""
+
+    turns: int
+    in_flight: int
+    last_turn_at: datetime | None
+    active_facts: int
+    pending_facts: int
+    failed_turns: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FailedTurn:
+    """A turn whose last end is failed or rejected. A record that named no scope has its position as `turn_id`.
+
+    `can_retry` says that the same turn may have another end if it is published again, and that the journal has it.
+    """
+
+    turn_id: str
+    status: Literal["failed", "rejected"]
+    reason: str | None
+    detail: str
+    tenant: str
+    user_id: str | None
+    agent_id: str | None
+    app_id: str | None
+    run_id: str | None
+    attempt: int
+    published_at: datetime
+    decided_at: datetime
+    position: str
+    can_retry: bool
+
+
 async def audit(conn: AsyncConnection[TupleRow], *, now: datetime, overdue: timedelta = OVERDUE_AFTER) -> Audit:
     """Compare the counts of all tenants in one snapshot. Reads whole tables; `conn` is in no transaction.
 
@@ -78,6 +121,33 @@ async def audit(conn: AsyncConnection[TupleRow], *, now: datetime, overdue: time
             return await _audit_snapshot(conn, now, overdue)
     finally:
         await conn.set_isolation_level(before)
+
+
+async def table_counts(conn: AsyncConnection[TupleRow]) -> TableCounts:
+    """Count the rows of all tenants now."""
+    (found,) = await fetch_rows(conn, TableCounts, queries("audit")["table_counts"], {})
+    return found
+
+
+async def failed_turns(conn: AsyncConnection[TupleRow], scope: ScopeFilter, *, limit: int) -> list[FailedTurn]:
+    """The newest `limit` turns of a scope that ended failed or rejected, the newest first."""
+    query = read_query("audit", "failed_turns", row="c")
+    return await fetch_rows(conn, FailedTurn, query, {**scope.parameters, "limit": limit})
+
+
+async def received_turn(
+    conn: AsyncConnection[TupleRow], tenant: str, turn_id: str, user_id: str | None = None
+) -> Turn | None:
+    """A turn as it was first received; None where the journal has none, or what came was no valid turn.
+
+    Raises `AmbiguousTurnError` where several owners of the tenant have one.
+    """
+    check_id_text(turn_id=turn_id)
+    named: dict[str, Any] = {"tenant": tenant, "turn_id": turn_id, "user_id": user_id}
+    found = await (await conn.execute(queries("audit")["received_turn"], named)).fetchall()
+    if len(found) > 1:
+        raise AmbiguousTurnError(turn_id, [owner for owner, _ in found])
+    return Turn.model_validate_json(orjson.dumps(found[0][1])) if found else None
 
 
 async def _audit_snapshot(conn: AsyncConnection[TupleRow], now: datetime, overdue: timedelta) -> Audit:

@@ -1,7 +1,7 @@
 """Finds facts, events and turns by their ids, or by the beginning of an id where only one has it."""
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Any, Final
@@ -22,10 +22,13 @@ from mnemolog.projections.queries.errors import (
 )
 from mnemolog.projections.queries.fact_rows import read_query
 from mnemolog.projections.queries.scope_filter import ANY_OR_NONE, ScopeFilter
+from mnemolog.projections.sql import queries
 from mnemolog.schemas.scope import SCOPE_FIELDS, Scope
 
 MIN_ID_CHARACTERS: Final = 4
 """Of the beginning of an id; hyphens are not counted."""
+SHORT_ID_CHARACTERS: Final = 8
+"""The fewest characters of a short id."""
 MAX_CANDIDATES: Final = 6
 _HEX_CHARACTERS: Final = 32
 _HEX: Final = re.compile(r"[0-9a-f]+")
@@ -100,6 +103,20 @@ def first_id(given: GivenId) -> UUID:
     return _parsed_id("fact_id", given).low
 
 
+async def short_ids(conn: AsyncConnection[TupleRow], ids: Collection[UUID]) -> dict[UUID, str]:
+    """The shortest beginning of each id, of eight characters or more, that no other fact or event of any tenant has.
+
+    All of them get the same length. They are unique now: a later fact may begin as one of
+    them does, and then the longer id has to be given.
+    """
+    if not ids:
+        return {}
+    found = await (await conn.execute(queries("ids")["neighbours"], {"ids": list(ids)})).fetchall()
+    lengths = (_shared(str(one), str(other)) + 1 for one, others in found for other in others if other is not None)
+    length = max(lengths, default=0)
+    return {one: str(one)[: max(length, SHORT_ID_CHARACTERS)] for one in ids}
+
+
 @dataclass(frozen=True, slots=True)
 class _ParsedId:
     given: str
@@ -154,3 +171,8 @@ def _only(kind: str, given: str, matches: Sequence[IdMatch]) -> IdMatch:
 
 def _whole_tenant(within: ScopeFilter) -> ScopeFilter:
     return replace(within, **{name: ANY_OR_NONE for name in SCOPE_FIELDS if name != "tenant"})
+
+
+def _shared(one: str, other: str) -> int:
+    """How many characters two ids begin with in common."""
+    return next((place for place, (a, b) in enumerate(zip(one, other, strict=True)) if a != b), len(one))

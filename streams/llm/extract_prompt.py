@@ -1,14 +1,14 @@
 """The extraction prompt: its text, the schema of the reply, and which facts of a reply are accepted."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any, Self
 
 from pydantic import ValidationError
 from pydantic_core import to_json
 
-from mnemolog.schemas.base import Timestamp, normalise
+from mnemolog.schemas.base import Timestamp
 from mnemolog.schemas.facts import (
     IMPORTANCE_OF_CATEGORY,
     ActionHint,
@@ -17,9 +17,9 @@ from mnemolog.schemas.facts import (
     ImportanceCategory,
     Slot,
 )
-from mnemolog.schemas.provenance import DroppedStatement
+from mnemolog.schemas.provenance import DroppedStatement, OmissionReason
 from mnemolog.schemas.turn import Message, Turn
-from mnemolog.streams.llm.ports import ChatMessage, ExtractionTask, Prompt
+from mnemolog.streams.llm.ports import ChatMessage, ExtractionTask, TaskPrompt
 from mnemolog.streams.llm.reply_parser import (
     MAX_LINE,
     FilledLine,
@@ -33,6 +33,7 @@ from mnemolog.streams.llm.reply_parser import (
     reply_schema,
     shortened,
 )
+from mnemolog.streams.llm.turn_speakers import other_speaker
 from mnemolog.streams.text.normalise import comparable_text
 from mnemolog.streams.text.subjects import is_user_word
 
@@ -103,9 +104,20 @@ class _Facts(ReplyModel):
     facts: tuple[_Fact, ...]
 
 
-def extraction_prompt(subject: ExtractionTask) -> Prompt:
+class _OmittedSentence(ReplyModel):
+    text: FilledLine
+    reason: OmissionReason
+
+
+class _FactsReply(_Facts):
+    """A reply that also lists what it left out, and why. A language model is not asked for that."""
+
+    omitted: tuple[_OmittedSentence, ...] = ()
+
+
+def extraction_prompt(subject: ExtractionTask) -> TaskPrompt:
     """Ask for the facts of one turn. The system text depends on the categories alone, so servers can cache it."""
-    return Prompt(
+    return TaskPrompt(
         purpose="extract",
         version=PROMPT_VERSION,
         messages=(
@@ -149,10 +161,12 @@ def parse_extraction(text: str, subject: ExtractionTask) -> ParsedReply[tuple[Ex
 
     The valid facts of an invalid reply make an incomplete one; without a single valid fact it has no value.
     """
-    reply = read_reply(_Facts, text)
+    reply = read_reply(_FactsReply, text)
     faults = _reply_faults(reply, subject.categories) if isinstance(reply, _Facts) else reply
-    if isinstance(reply, _Facts) and not faults:
-        return _grounded(reply.facts, subject.turn)
+    if isinstance(reply, _FactsReply) and not faults:
+        rest = _grounded(reply.facts, subject.turn)
+        omitted = (DroppedStatement(text=one.text, reason=one.reason) for one in reply.omitted)
+        return replace(rest, dropped=(*rest.dropped, *omitted))
     valid, invalid = _valid_facts(text, subject.categories)
     rest = _grounded(valid, subject.turn)
     return ParsedReply(
@@ -182,13 +196,14 @@ def _valid_facts(text: str, categories: tuple[str, ...]) -> tuple[list[_Fact], l
         if fact is not None and fact.category in categories and len(valid) < MAX_FACTS:
             valid.append(fact)
         else:
-            invalid.append(DroppedStatement(text=_readable_text(item), reason="invalid_fact"))
+            text, excerpt = _readable_text(item, "text", "excerpt"), _readable_text(item, "excerpt", "text")
+            invalid.append(DroppedStatement(text=text, reason="invalid_fact", excerpt=excerpt))
     return valid, invalid[:MAX_FACTS]
 
 
-def _readable_text(item: object) -> str:
-    """What an invalid fact seems to say, in characters that can be stored."""
-    texts = (item.get(name) for name in ("text", "excerpt")) if isinstance(item, dict) else ()
+def _readable_text(item: object, *fields: str) -> str:
+    """What the first of the `fields` of an invalid fact seems to say, in characters that can be stored."""
+    texts = (item.get(name) for name in fields) if isinstance(item, dict) else ()
     said = next((text for text in texts if isinstance(text, str) and text.strip()), to_json(item).decode())
     return shortened(said.replace("\x00", ""), MAX_LINE)
 
@@ -202,36 +217,27 @@ def _grounded(candidates: Sequence[_Fact], turn: Turn) -> ParsedReply[tuple[Extr
     for index, fact in enumerate(candidates):
         excerpt = comparable_text(fact.excerpt)
         if evidence.contains(excerpt):
-            facts.append(_extracted(fact, evidence.other_speaker(excerpt)))
+            facts.append(_extracted(fact, other_speaker(turn, excerpt)))
             continue
         complaints.append(
             f'facts.{index}.excerpt: "{one_line(fact.excerpt)[:_MAX_QUOTED]}" {evidence.absence_reason(excerpt)}: '
             "copy the words from one message, or leave the fact out"
         )
-        dropped.append(DroppedStatement(text=fact.text, reason="excerpt_not_found"))
+        dropped.append(DroppedStatement(text=fact.text, reason="excerpt_not_found", excerpt=fact.excerpt))
     return ParsedReply(value=tuple(facts), complaints=first_complaints(complaints), dropped=tuple(dropped))
 
 
 @dataclass(frozen=True, slots=True)
 class _TurnEvidence:
-    """What the messages say and who says it, and what of it is recalled memory that an application has put into them.
-
-    `speakers` has, for each message, the name of a speaker who is not the turn's.
-    """
+    """What the messages say, and what of it is recalled memory that an application has put into them."""
 
     contents: tuple[str, ...]
-    speakers: tuple[str | None, ...]
     recalled: tuple[str, ...]
 
     @classmethod
     def of(cls, turn: Turn) -> Self:
-        messages, speaker = evidence_messages(turn), normalise(turn.speaker or "")
-        contents = tuple(comparable_text(message.content) for message in messages)
-        others = (
-            message.name if message.role == "user" and normalise(message.name or "") not in ("", speaker) else None
-            for message in messages
-        )
-        return cls(contents, tuple(others), tuple(filter(None, map(comparable_text, turn.recalled))))
+        contents = tuple(comparable_text(message.content) for message in evidence_messages(turn))
+        return cls(contents, tuple(filter(None, map(comparable_text, turn.recalled))))
 
     def contains(self, excerpt: str) -> bool:
         """Whether a message says it, and not only within recalled text."""
@@ -239,11 +245,6 @@ class _TurnEvidence:
             return False
         hiding = [text for text in self.recalled if excerpt in text]
         return any(excerpt in _remove_texts(content, hiding) for content in self.contents)
-
-    def other_speaker(self, excerpt: str) -> str | None:
-        """The name of who says it, if that is one person and not the turn's speaker."""
-        said_by = {speaker for content, speaker in zip(self.contents, self.speakers, strict=True) if excerpt in content}
-        return said_by.pop() if len(said_by) == 1 else None
 
     def absence_reason(self, excerpt: str) -> str:
         found = excerpt and any(excerpt in content for content in self.contents)
@@ -256,11 +257,11 @@ def _remove_texts(content: str, texts: Sequence[str]) -> str:
     return content
 
 
-def _extracted(fact: _Fact, other_speaker: str | None) -> ExtractedFact:
-    """The fact of a reply; what `other_speaker` says of "the user" is about that speaker."""
+def _extracted(fact: _Fact, speaker: str | None) -> ExtractedFact:
+    """The fact of a reply; what another `speaker` says of "the user" is about that speaker."""
     subject = fact.subject or None
-    if other_speaker is not None and (subject is None or is_user_word(subject)):
-        subject = other_speaker
+    if speaker is not None and (subject is None or is_user_word(subject)):
+        subject = speaker
     return ExtractedFact.model_validate(
         fact.model_dump()
         | {

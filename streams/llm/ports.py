@@ -72,7 +72,7 @@ class NumberedConflicts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prompt:
-    """One question. A language model reads `messages` and `schema`; a rule-based provider reads `task`.
+    """One question to a language model.
 
     `model` is the one to ask instead of the configured one, `timeout` the seconds that a call may take.
     """
@@ -81,9 +81,15 @@ class Prompt:
     version: str
     messages: tuple[ChatMessage, ...]
     schema: Mapping[str, Any]
-    task: ExtractionTask | NumberedConflicts
     model: str | None = None
     timeout: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskPrompt(Prompt):
+    """A question with what it is about as data, for a provider that has rules in the place of a language model."""
+
+    task: ExtractionTask | NumberedConflicts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,7 +13,7 @@ from mnemolog.schemas.base import Timestamp
 from mnemolog.schemas.event import OVERWRITE_OF_VERDICT, VERDICTS_WITH_END_TIME
 from mnemolog.schemas.provenance import Verdict
 from mnemolog.streams.llm.conflict_list import conflicts_text, label_list
-from mnemolog.streams.llm.ports import ChatMessage, NumberedConflict, NumberedConflicts, Prompt
+from mnemolog.streams.llm.ports import ChatMessage, NumberedConflict, NumberedConflicts, TaskPrompt
 from mnemolog.streams.llm.reply_parser import (
     MAX_LINE,
     FilledLine,
@@ -116,9 +116,11 @@ class ParsedDecision:
     ended_at: datetime | None = None
 
 
-def resolution_prompt(subject: NumberedConflicts, *, model: str | None = None, timeout: float | None = None) -> Prompt:
+def resolution_prompt(
+    subject: NumberedConflicts, *, model: str | None = None, timeout: float | None = None
+) -> TaskPrompt:
     """Ask what each new fact means for its known facts; `model` and `timeout` as in `Prompt`."""
-    return Prompt(
+    return TaskPrompt(
         purpose="resolve",
         version=PROMPT_VERSION,
         messages=(

@@ -42,7 +42,9 @@ class TurnDecider:
             kept = [matched for matched in envelope.facts if matched.fact.importance >= rules.min_importance]
             turn = envelope.model_copy(update={"facts": tuple(kept)})
             low = (matched.fact for matched in envelope.facts if matched.fact.importance < rules.min_importance)
-            dropped = tuple(DroppedStatement(text=fact.text, reason="below_importance") for fact in low)
+            dropped = tuple(
+                DroppedStatement(text=fact.text, reason="below_importance", excerpt=fact.excerpt) for fact in low
+            )
         uses_llm = envelope.infer and not rules.add_only
         context = await self._context(turn, rules, thresholds, uses_llm=uses_llm)
         closed_values = await self._closed_values(turn, rules) if uses_llm and is_late else ()

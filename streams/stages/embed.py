@@ -80,7 +80,8 @@ def drop_near_duplicates(
         )
         nearest = max(alike, default=-1.0)
         if nearest > threshold:
-            dropped.append(DroppedStatement(text=fact.fact.text, reason="near_duplicate", similarity=round(nearest, 4)))
+            said = {"text": fact.fact.text, "excerpt": fact.fact.excerpt}
+            dropped.append(DroppedStatement(**said, reason="near_duplicate", similarity=round(nearest, 4)))
         else:
             kept.append((fact, values))
     return tuple(fact for fact, _ in kept), tuple(dropped)

@@ -13,7 +13,7 @@ TURNS = [
     turn_json("cl-1", "I live in Berlin. I work as a nurse."),
     turn_json("cl-2", "I'm allergic to peanuts."),
     turn_json("cl-3", "I'm allergic to peanuts.", at="2026-03-03T09:00:00+01:00"),
-    turn_json("cl-4", "I moved to Munich!", at="2026-03-04T09:00:00+01:00"),
+    turn_json("cl-4", "I moved from Berlin to Munich!", at="2026-03-04T09:00:00+01:00"),
     turn_json("cl-5", "Contract until 2027.", infer=False),
     turn_json("cl-6", "Thank you!"),
 ]
@@ -124,7 +124,7 @@ def test_topics_and_settings_are_shown_without_secrets(populated: CommandLine) -
         (("status", "cl-4"), "fact_replaced"),
         (("search", "Munich", "--user", "mira"), "Mira lives in Munich."),
         (("facts", "--user", "mira"), "allergic"),
-        (("profile", "--user", "mira"), "sensitive_topics"),
+        (("profile", "--user", "mira"), "sensitive topics"),
         (("diff", "--since", "2020-01-01", "--user", "mira"), "replaced"),
         (("audit",), "audit passed"),
         (("rebuild", "--verify-only"), "equal"),
@@ -158,8 +158,8 @@ def test_a_broken_line_is_refused_by_its_number_and_the_rest_is_sent(populated: 
 
 
 def test_a_raw_broken_line_reaches_its_end_and_the_dead_letters(populated: CommandLine) -> None:
-    tally = populated.json("publish", "-", "--raw", "--wait", stdin='{"turn_id": "cl-9", "messa')
-    assert (tally["acknowledged"], tally["ends"]) == (1, {"failed": 1})
+    done = populated.run("publish", "-", "--raw", "--wait", "--json", stdin='{"turn_id": "cl-9", "messa')
+    assert (done.code, done.json["acknowledged"], done.json["ends"]) == (1, 1, {"failed": 1})
     dead = {topic["topic"]["name"]: topic for topic in populated.json("topics")}["dead_letters"]
     assert sum(dead["end_offsets"].values()) >= 1
 

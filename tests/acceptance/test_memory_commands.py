@@ -151,7 +151,7 @@ def test_what_was_held_back_is_confirmed(shell: CommandLine) -> None:
 
 
 def test_undo_refuses_where_later_decisions_build_on_it_unless_they_go_too(shell: CommandLine) -> None:
-    publish_turns(shell, "finn", "I live in Berlin.", "I moved to Munich!")
+    publish_turns(shell, "finn", "I live in Berlin.", "I moved from Berlin to Munich!")
     done = shell.run("undo", "--turn", "finn-0", "--user", "finn", "--json")
     assert_rejected(done, "built_upon")
     assert "finn-1" in done.json["error"]
@@ -161,7 +161,7 @@ def test_undo_refuses_where_later_decisions_build_on_it_unless_they_go_too(shell
 
 def test_what_a_model_decided_in_some_time_is_undone_for_everybody(shell: CommandLine) -> None:
     for user in ("gil", "gus"):
-        publish_turns(shell, user, "I live in Berlin.", "I moved to Munich!", tenant="trial")
+        publish_turns(shell, user, "I live in Berlin.", "I moved from Berlin to Munich!", tenant="trial")
     trial = ("--user", "*", "--tenant", "trial")
     end = shell.json("status", "gil-1trial", "--tenant", "trial", "--verbose")
     (decision,) = end["trace"]["decisions"]
@@ -178,7 +178,7 @@ def test_what_a_model_decided_in_some_time_is_undone_for_everybody(shell: Comman
 def test_policies_are_set_and_shown(shell: CommandLine) -> None:
     end = shell.json("policy", "set", "--add-only", "--turns-per-minute", "100", "--note", "trial", "--user", "hans")
     assert end["status"] == "done"
-    publish_turns(shell, "hans", "I live in Berlin.", "I moved to Munich!")
+    publish_turns(shell, "hans", "I live in Berlin.", "I moved from Berlin to Munich!")
     assert len(texts(shell, "hans")) == 2
     shown = shell.json("policy", "show", "--user", "hans")
     assert shown["tenant"] is None
@@ -194,7 +194,7 @@ def test_a_turn_that_comes_again_after_a_limit_is_told_its_new_end(shell: Comman
     ends = []
     for most in (1, 1, 2, 2):
         shell.json("policy", "set", "--active-facts", str(most), "--user", "ike")
-        ends.append(shell.json("publish", "-", "--wait", stdin=said)["ends"])
+        ends.append(shell.run("publish", "-", "--wait", "--json", stdin=said).json["ends"])
     assert ends == [{"rejected": 1}, {"rejected": 1}, {"facts": 1}, {"facts": 1}]
     assert shell.json("status", "ike-1", "--user", "ike")["attempt"] == 3
 
@@ -207,7 +207,7 @@ def test_people_are_told_what_was_done_and_why_not(shell: CommandLine) -> None:
     done = shell.run("delete", berlin, "--user", "isa")
     assert (done.code, "closed_fact" in done.stdout) == (1, True)
     done = shell.run("delete-all", "--yes", "--user", "nobody-*", "--wait", "0")
-    assert (done.code, "sent; `mnemolog status" in done.stdout) == (0, True)
+    assert (done.code, "was sent" in done.stdout) == (0, True)
     nobody = shell.run("delete-all", "--yes", "--user", "nobody", "--run", "*")
     assert "no scope matches: no command was sent" in nobody.stdout
 
@@ -221,7 +221,7 @@ def test_a_command_that_is_not_waited_for_is_pending(shell: CommandLine) -> None
 @pytest.mark.parametrize(
     ("order", "words"),
     [
-        (("delete", "not-an-id", "--user", "oda"), "UUID"),
+        (("delete", "not-an-id", "--user", "oda"), "is not an id"),
         (("delete-all", "--yes"), "give a user_id or an agent_id"),
         (("delete", str(uuid4()), "--user", "*"), "one exact scope"),
         (("resolve", str(uuid4()), "merge", "--user", "oda"), "needs the merged text"),

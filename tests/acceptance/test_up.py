@@ -145,7 +145,7 @@ def test_state_survives_a_stop_and_a_kill(home_shell: CommandLine, up: RunningUp
     assert up.command.terminate() == 0
     gone = home_shell.run("facts", "--user", "mira")
     assert gone.code == 2
-    assert "start `mnemolog up` here, or set MNEMOLOG_KAFKA" in gone.stderr
+    assert f"no stack runs over {home_shell.folder / '.mnemolog'}" in gone.stderr
     with home_shell.start("up") as again:
         assert again.ready_message()["kafka"] == up.servers["kafka"]
         assert [fact["text"] for fact in home_shell.json("facts", "--user", "mira")] == ["Mira lives in Bern."]
@@ -159,7 +159,7 @@ def test_state_survives_a_stop_and_a_kill(home_shell: CommandLine, up: RunningUp
     assert "has ended" in stale.stderr
     with home_shell.start("up") as after_kill:
         after_kill.ready_message()
-        tally = home_shell.json("publish", "-", "--wait", stdin=turn_json("up-2", "I moved to Graz."))
+        tally = home_shell.json("publish", "-", "--wait", stdin=turn_json("up-2", "I relocated to Graz."))
         assert tally["ends"] == {"facts": 1}
         assert [fact["text"] for fact in home_shell.json("facts", "--user", "mira")] == ["Mira lives in Graz."]
         assert home_shell.json("audit")["ok"]

@@ -15,7 +15,7 @@ AWAY = {"KAFKA": NOBODY, "POSTGRES": f"postgresql://mnemolog@{NOBODY}/x"}
 @pytest.mark.parametrize(
     ("arguments", "settings", "code", "words"),
     [
-        (("facts", "--user", "mira"), {}, 2, "start `mnemolog up` here, or set MNEMOLOG_KAFKA and MNEMOLOG_POSTGRES"),
+        (("facts", "--user", "mira"), {}, 2, ".mnemolog` runs one; MNEMOLOG_DATA_DIR names another folder"),
         (("facts", "--user", "mira"), AWAY, 3, f"Postgres at {NOBODY} cannot be reached"),
         (("audit",), AWAY, 3, "start it, or correct MNEMOLOG_POSTGRES"),
         (("rebuild",), AWAY, 3, "MNEMOLOG_POSTGRES"),
@@ -27,7 +27,7 @@ AWAY = {"KAFKA": NOBODY, "POSTGRES": f"postgresql://mnemolog@{NOBODY}/x"}
         (("facts",), AWAY, 2, "name a user_id or an agent_id"),
         (("facts", "--user", "mira", "--tenant", "*"), AWAY, 2, "tenant: '*' stands for"),
         (("diff", "--since", "yesterday", "--user", "mira"), AWAY, 2, "is not a valid time"),
-        (("history", "no-uuid"), AWAY, 2, "valid UUID"),
+        (("history", "no-uuid"), AWAY, 2, "is not an id"),
         (("worker", "extrct"), AWAY, 2, "extrct is not a stage"),
         (("search", "x", "--user", "mira", "-n", "1000"), AWAY, 2, "less than or equal to 100"),
         (

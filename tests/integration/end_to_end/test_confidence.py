@@ -83,7 +83,10 @@ async def test_what_was_recalled_confirms_nothing(harness: PipelineHarness) -> N
         assert (result.status, result.memories) == ("no_facts", ())
     assert await ben.facts() == before
     missing = (await harness.memory.why_not(result.turn_id, user_id=ben.name)).missing
-    assert [one.reason for one in missing] == ["recalled"]
+    assert [(one.reason, one.text) for one in missing] == [
+        ("recalled", "Ben eats no meat."),
+        ("not_taken", "What shall I cook?"),
+    ]
 
 
 async def contradicted(ben: Person, **second: Any) -> WriteResult:

@@ -166,7 +166,9 @@ async def test_turns_commands_and_what_is_neither_survive_a_rebuild_and_the_audi
     """In a database of its own: it is rebuilt and audited as a whole."""
     assert settings.kafka is not None
     async with running_worker(settings):
-        await publish_records(settings, user_turn("t1", "I live in Berlin."), user_turn("t2", "I moved to Munich."))
+        await publish_records(
+            settings, user_turn("t1", "I live in Berlin."), user_turn("t2", "I moved from Berlin to Munich.")
+        )
         await wait_for_outcomes(database, 2)
         undos = [command("c1", Undo(source_id="t2"), MIRA), command("c2", Undo(source_id="c1"), MIRA)]
         await publish_records(settings, *undos)
@@ -200,7 +202,7 @@ async def test_a_policy_holds_for_the_turns_after_it(tenant: TenantHarness) -> N
     await tenant.outcomes(2)
     await tenant.publish(
         tenant.turn("t1", "I live in Berlin."),
-        tenant.turn("t2", "I moved to Munich."),
+        tenant.turn("t2", "I moved from Berlin to Munich."),
         tenant.turn("t3", "I like tea. " * 200, user="jonas"),
     )
     assert (await tenant.outcomes(5))["t3"] == "rejected"

@@ -4,10 +4,12 @@ from datetime import timedelta
 
 import pytest
 
-from mnemolog.projections.queries.audit import Audit, audit
+from mnemolog.projections.queries.audit import Audit, audit, failed_turns, received_turn, table_counts
+from mnemolog.projections.queries.scope_filter import ScopeFilter
 from mnemolog.schemas.command import DeleteAll, SetPolicy
 from mnemolog.schemas.policy import LimitHit, Policy
 from tests.support.builders.commits import (
+    BOB,
     START_TIME,
     added,
     command_commit,
@@ -24,6 +26,7 @@ from tests.support.builders.commits import (
 from tests.support.harnesses.projected_database import ProjectedDatabase
 
 pytestmark = pytest.mark.postgres
+TENANT = ScopeFilter(user_id="**", agent_id="**", app_id="**", run_id="**")
 NOW = START_TIME + timedelta(minutes=5)
 
 
@@ -171,3 +174,40 @@ async def test_a_turn_that_was_refused_for_a_limit_has_the_end_of_its_last_attem
     books = await audit(db.conn, now=NOW)
     assert (books.ok, failed_checks(books)) == (True, [])
     assert (books.accepted, books.in_flight, books.ends) == (5, 1, {"facts": 2, "failed": 1, "no_facts": 1})
+
+
+async def test_turns_that_failed_or_were_rejected_are_listed_until_another_attempt_succeeds(
+    db: ProjectedDatabase,
+) -> None:
+    hit = LimitHit(name="active_facts", level="scope", count=2, limit=1)
+    await db.journal_turns("1", "2", "3")
+    await db.apply(
+        commit("1", added("A.")),
+        commit("2", outcome="failed", reason="no_reply", detail="the model gave none"),
+        commit("3", outcome="rejected", reason="limit", limit=hit),
+        commit("4", outcome="rejected", reason="other", scope=BOB),
+    )
+    found = {one.turn_id: one for one in await failed_turns(db.conn, TENANT, limit=10)}
+    assert set(found) == {"2", "3", "4"}
+    assert (found["2"].status, found["2"].reason, found["2"].detail) == ("failed", "no_reply", "the model gave none")
+    assert [found[name].can_retry for name in ("2", "3", "4")] == [True, True, False]
+    assert [one.turn_id for one in await failed_turns(db.conn, ScopeFilter.of_scope(BOB), limit=10)] == ["4"]
+    assert len(await failed_turns(db.conn, TENANT, limit=1)) == 1
+    await db.apply(commit("2", added("B."), attempt=2))
+    assert {one.turn_id for one in await failed_turns(db.conn, TENANT, limit=10)} == {"3", "4"}
+
+
+async def test_a_turn_is_given_back_as_it_was_received(db: ProjectedDatabase) -> None:
+    await db.journal_turns("1")
+    turn = await received_turn(db.conn, "default", "1", "alice")
+    assert turn is not None
+    assert turn.turn_id == "1"
+    assert await received_turn(db.conn, "default", "2") is None
+    assert await received_turn(db.conn, "other", "1") is None
+
+
+async def test_the_totals_count_what_the_tables_hold(db: ProjectedDatabase) -> None:
+    await fill(db)
+    found = await table_counts(db.conn)
+    assert (found.turns, found.in_flight, found.active_facts, found.failed_turns) == (5, 2, 1, 1)
+    assert found.last_turn_at is not None

@@ -12,7 +12,7 @@ from mnemolog.projections.queries.errors import (
     UnknownFactError,
     UnknownTurnError,
 )
-from mnemolog.projections.queries.ids import find_event, find_facts, find_turn, resolve_fact_id
+from mnemolog.projections.queries.ids import find_event, find_facts, find_turn, resolve_fact_id, short_ids
 from mnemolog.projections.queries.scope_filter import ScopeFilter
 from mnemolog.schemas.scope import Scope
 from tests.support.builders.commits import ALICE, BOB, added, commit, event_id_at, fact_id_at
@@ -121,3 +121,26 @@ async def test_a_turn_of_several_users_asks_whose(db: ProjectedDatabase) -> None
     with pytest.raises(AmbiguousTurnError, match="give the user_id"):
         await find_turn(db.conn, TENANT, "chat-1")
     assert (await find_turn(db.conn, MINE, "chat-1")).scope == ALICE
+
+
+async def test_a_short_id_is_as_long_as_it_has_to_be(db: ProjectedDatabase) -> None:
+    first, second = with_equal_beginnings(5)
+    known = [commit(first, added("One thing.")), commit(second, added("Another.")), commit("1", added("A third."))]
+    await db.apply(known[2])
+    third = fact_id_at(known[2])
+    assert await short_ids(db.conn, [third, event_id_at(known[2])]) == {
+        third: str(third)[:8],
+        event_id_at(known[2]): str(event_id_at(known[2]))[:8],
+    }
+    assert await short_ids(db.conn, []) == {}
+
+
+async def test_ids_that_begin_alike_are_shown_longer_and_found_again(db: ProjectedDatabase) -> None:
+    one = commit("1", added("Lives in Bern."), added("Has a cat."))
+    await db.apply(one)
+    shown = {UUID(f"aaaaaaaa-bbbb-{tail}-8000-000000000000"): f"aaaaaaaa-bbbb-{tail}" for tail in ("5ccc", "5ccd")}
+    for number, alike in enumerate(shown):
+        await db.conn.execute("UPDATE facts SET fact_id = %s WHERE fact_id = %s", (alike, fact_id_at(one, number)))
+    assert await short_ids(db.conn, list(shown)) == shown
+    for fact_id, short in shown.items():
+        assert await resolve_fact_id(db.conn, TENANT, short) == fact_id

@@ -77,6 +77,15 @@ async def test_facts_about_the_user_name_the_user_also_by_a_former_name(db: Proj
     assert (await looked_up(db)).user_names == ("Ali", "Alice", "Alice Kovac", "Alice Meyer")
 
 
+async def test_the_names_are_bounded(db: ProjectedDatabase) -> None:
+    names = [added(f"Is called N{number:02}.", value=f"N{number:02}", **NAMED) for number in range(25)]
+    too_long = added("Is called something long.", value="x" * 101, **NAMED)
+    await db.apply(commit("1", *names, too_long))
+    found = (await looked_up(db, speaker="Alice")).user_names
+    assert len(found) == 21
+    assert found[0] == "Alice"
+
+
 async def test_a_scope_without_a_user_has_no_user_names(db: ProjectedDatabase) -> None:
     agent = Scope(agent_id="helper")
     await db.apply(speaks("1", "Alice", 1, agent))

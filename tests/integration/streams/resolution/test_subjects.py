@@ -15,7 +15,15 @@ from hypothesis import strategies as st
 from mnemolog.schemas.facts import content_hash
 from mnemolog.schemas.scope import Scope
 from mnemolog.schemas.turn import Message, Turn
-from mnemolog.streams.llm.ports import Embeddings, ExtractionTask, NumberedConflict, NumberedConflicts, Prompt, Reply
+from mnemolog.streams.llm.ports import (
+    Embeddings,
+    ExtractionTask,
+    NumberedConflict,
+    NumberedConflicts,
+    Prompt,
+    Reply,
+    TaskPrompt,
+)
 from mnemolog.streams.settings import StreamsSettings
 from tests.quality.model_sources import chosen_models
 from tests.support.builders.commits import MODEL, vector
@@ -54,6 +62,7 @@ class PeopleModel:
     model: str = "reader-1"
 
     async def complete(self, prompt: Prompt) -> Reply:
+        assert isinstance(prompt, TaskPrompt)
         match prompt.task:
             case ExtractionTask(turn=turn):
                 said = self.said[turn.turn_id]

@@ -1,12 +1,15 @@
 """The command line starts quickly and hides secrets; the demonstration's records are what it says they are."""
 
+import shlex
 from collections import Counter
 from datetime import date
+from importlib.metadata import version
 
 import pytest
+import typer
 
 from mnemolog.cli.admin import rows_of
-from mnemolog.cli.app import run
+from mnemolog.cli.app import PANELS, CommandEntry, app, run
 from mnemolog.cli.demo.steps import LAST_DAY, shifted_records
 from mnemolog.schemas.admission import Refusal, parse_turn
 from mnemolog.settings import Settings
@@ -35,6 +38,50 @@ def test_help_says_plainly_what_it_is(
     monkeypatch.setenv("COLUMNS", "200")
     assert run([*command, "--help"]) == 0
     assert words in " ".join(capsys.readouterr().out.split())
+
+
+@pytest.mark.parametrize("listed", [one for panel in PANELS.values() for one in panel], ids=lambda one: one.example)
+def test_every_command_has_an_example_that_it_takes(listed: CommandEntry, capsys: pytest.CaptureFixture[str]) -> None:
+    program, name, *arguments = shlex.split(listed.example)
+    assert program == "mnemolog"
+    command = typer.main.get_command(app).commands[name]  # type: ignore[attr-defined]  # a group, by its commands
+    assert command.callback.__wrapped__ is listed.run or name == listed.run.__name__.replace("_", "-")
+    assert command.make_context(name, arguments).params
+    assert run([name, "--help"]) == 0
+    assert listed.example.split()[-1] in capsys.readouterr().out
+
+
+def test_the_help_has_a_panel_for_each_theme_and_says_the_exit_codes(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    assert run(["--help"]) == 0
+    shown = capsys.readouterr().out
+    assert [panel for panel in PANELS if f" {panel} " not in shown] == []
+    assert "Exit codes: 0 done; 1 failed" in shown
+    assert max(map(len, shown.splitlines())) <= 80
+
+
+def test_the_version_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["--version"]) == 0
+    assert capsys.readouterr().out == f"mnemolog {version('mnemolog')}\n"
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_a_shell_completes_commands_and_options(
+    shell: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("_MNEMOLOG_COMPLETE", f"source_{shell}")
+    run([])
+    assert "_MNEMOLOG_COMPLETE=complete_" in capsys.readouterr().out
+    monkeypatch.setenv("_MNEMOLOG_COMPLETE", f"complete_{shell}")
+    for typed, completed in (("mnemolog dead", "dead-letters"), ("mnemolog facts --us", "--user")):
+        monkeypatch.setenv("COMP_WORDS", typed)
+        monkeypatch.setenv("COMP_CWORD", str(len(typed.split()) - 1))
+        monkeypatch.setenv("_TYPER_COMPLETE_ARGS", typed)
+        monkeypatch.setenv("_TYPER_COMPLETE_FISH_ACTION", "get-args")
+        run([])
+        assert completed in capsys.readouterr().out
 
 
 def test_every_setting_is_listed_and_secrets_are_hidden(monkeypatch: pytest.MonkeyPatch) -> None:

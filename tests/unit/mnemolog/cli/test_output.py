@@ -1,16 +1,20 @@
-"""What commands write: JSON with every kind of value, and tables that obey nobody's control sequences."""
+"""What commands write: JSON with every kind of value, and text for terminals of every kind."""
 
+import io
 import json
 import sys
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta, timezone
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from types import SimpleNamespace
 from uuid import UUID
 
 import pytest
 from pydantic import BaseModel
 
-from mnemolog.cli.output import cell, print_json, print_table, program_name, stacked
+from mnemolog.cli.errors import print_error
+from mnemolog.cli.output import prepare_streams, print_json, print_line, program_name, read_input
+from mnemolog.cli.results.tables import Entry, print_entries, print_table
 
 
 class Model(BaseModel):
@@ -42,36 +46,74 @@ def test_every_kind_of_value_has_its_json(capsys: pytest.CaptureFixture[str]) ->
     }
 
 
+def test_json_is_ascii_where_the_stream_takes_no_utf8(monkeypatch: pytest.MonkeyPatch) -> None:
+    out = ascii_stream(monkeypatch)
+    print_json({"text": "Zürich \U0001f600"})
+    assert json.loads(out.getvalue().decode("ascii")) == {"text": "Zürich \U0001f600"}
+
+
+def test_text_of_users_is_escaped_where_the_stream_takes_no_utf8(monkeypatch: pytest.MonkeyPatch) -> None:
+    out = ascii_stream(monkeypatch)
+    prepare_streams()
+    print_line("Zürich \U0001f600 \udcff")
+    print_entries("1 fact", [Entry("3f2a1b4c", "Łódź")])
+    print_table("a table", ("a", "b"), [("é", 1)])
+    shown = out.getvalue().decode("ascii")
+    assert "Z\\xfcrich \\U0001f600 \\udcff\n" in shown
+    assert "3f2a1b4c  \\u0141\\xf3d\\u017a" in shown
+
+
 @pytest.mark.parametrize(
-    ("value", "shown"),
+    ("environment", "encoding"),
     [
-        (None, ""),
-        (0.956, "0.96"),
-        (datetime(2026, 3, 1, 1, 30, tzinfo=timezone(timedelta(hours=2))), "2026-02-28 23:30"),
-        (timedelta(days=7), "7 days"),
-        (timedelta(minutes=5), "0:05:00"),
-        (timedelta(microseconds=694093), "0:00:00"),
-        (3, "3"),
+        ({}, "utf-8"),
+        ({"LANG": "C.UTF-8"}, "utf-8"),
+        ({"LANG": "C"}, "ascii"),
+        ({"LANG": "C", "LC_CTYPE": "C.UTF-8"}, "ascii"),  # what Python makes of the one before
+        ({"LANG": "C", "LC_CTYPE": "de_DE.UTF-8"}, "utf-8"),
+        ({"LC_ALL": "POSIX", "LANG": "de_DE.UTF-8"}, "ascii"),
+        ({"LC_ALL": "C", "PYTHONUTF8": "1"}, "utf-8"),
     ],
 )
-def test_values_are_shown_as_people_read_them(value: object, shown: str) -> None:
-    assert cell(value) == shown
+def test_a_plain_locale_gets_ascii(environment: dict[str, str], encoding: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("LANG", "LC_ALL", "LC_CTYPE", "PYTHONUTF8", "PYTHONIOENCODING"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(io.BytesIO(), encoding="utf-8"))
+    monkeypatch.setattr(sys, "stderr", io.TextIOWrapper(io.BytesIO(), encoding="utf-8"))
+    prepare_streams()
+    assert sys.stdout.encoding.lower() == encoding
 
 
-def test_a_table_shows_text_as_it_is(capsys: pytest.CaptureFixture[str]) -> None:
-    print_table("2 rows", ("a", "b"), [("[red]x[/]", "\x1b[31mred"), (stacked("[b]first", None), 2)])
-    out = capsys.readouterr().out
-    assert "[red]x[/]" in out
-    assert "[b]first" in out
-    assert "\x1b" not in out
+def test_output_that_goes_to_no_terminal_has_no_colour(capsys: pytest.CaptureFixture[str]) -> None:
+    print_entries("1 fact", [Entry("3f2a1b4c", "text", ["below"])])
+    print_error(ValueError("wrong"))
+    shown = capsys.readouterr()
+    assert "\x1b" not in shown.out + shown.err
 
 
-def test_a_very_long_text_is_cut_in_a_table(capsys: pytest.CaptureFixture[str]) -> None:
-    print_table("1 rows", ("a", "b"), [(stacked("word " * 50_000, "below"), "x" * 100_000)])
-    out = capsys.readouterr().out
-    assert "below" in out
-    assert "…" in out
-    assert len(out) < 10_000
+def test_a_line_is_not_cut_however_narrow_the_terminal(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "40")
+    print_line("x" * 100)
+    assert "x" * 100 in capsys.readouterr().out
+
+
+def test_at_a_terminal_it_is_said_that_stdin_is_read(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "stdin", SimpleNamespace(isatty=lambda: True, buffer=io.BytesIO(b"said")))
+    assert read_input("the text") == b"said"
+    assert "reading the text from the terminal; Ctrl-D" in capsys.readouterr().err
+
+
+def ascii_stream(monkeypatch: pytest.MonkeyPatch) -> io.BytesIO:
+    """Make stdout a stream that takes ASCII alone, and give its bytes."""
+    written = io.BytesIO()
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(written, encoding="ascii", write_through=True))
+    return written
 
 
 def test_the_program_is_named_as_it_can_be_typed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ from uuid import uuid4
 
 import pytest
 
+from mnemolog.cli.output import program_name
 from mnemolog.cli.results import show_diff, show_quality, show_receipts, show_results
 from mnemolog.client.receipts import CommandReceipt
 from mnemolog.projections.queries.diff import Change, ChangedFact, Diff
@@ -17,14 +18,17 @@ AT = datetime(2026, 3, 1, tzinfo=UTC)
 def test_a_rate_without_a_figure_is_unknown(capsys: pytest.CaptureFixture[str]) -> None:
     held = HeldOverwrites(held=0, confirmed=0, rejected=0, overtaken=0, open=0, oldest_seconds=0.0, median_seconds=0.0)
     show_quality(DecisionQuality(since=AT, until=AT, overwrites=(), held=held, unresolved=0, stale=0))
-    shown = capsys.readouterr().out
+    shown = " ".join(capsys.readouterr().out.split())
     assert "rate of wrong ones unknown" in shown
     assert "resolution rate unknown" in shown
 
 
 def test_a_command_that_is_not_waited_for_names_the_next_step(capsys: pytest.CaptureFixture[str]) -> None:
     show_receipts([CommandReceipt(command_id="c1")])
-    assert capsys.readouterr().out == "c1: sent; `mnemolog status c1` shows the result\n"
+    assert capsys.readouterr().out.splitlines() == [
+        "command c1 was sent",
+        f"its result: {program_name()} status c1 --wait",
+    ]
 
 
 def test_a_command_without_a_scope_says_that_none_was_sent(capsys: pytest.CaptureFixture[str]) -> None:
@@ -51,8 +55,11 @@ def test_changes_are_shown_in_the_order_of_time_and_an_undo_with_its_fact(capsys
             undone=(change("decision_undone", "Lives in Bern.", 2, old=(rome,), status="active"),),
         )
     )
-    shown = capsys.readouterr().out
-    places = [shown.index(text) for text in ("Lives in Rome.", "Lives in Bern.", "Skis.", "ended: Lives in Rome.")]
+    shown = " ".join(capsys.readouterr().out.split())
+    places = [
+        shown.index(text)
+        for text in ("added: Lives in Rome.", "undone: Lives in Bern.", "added: Skis.", "expired: Lives in Rome.")
+    ]
     assert places == sorted(places)
-    assert "instead of: Lives in Rome." in shown
+    assert f"instead of {old_id} Lives in Rome." in shown
     assert "active from then on" in shown

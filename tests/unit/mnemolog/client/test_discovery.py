@@ -58,7 +58,9 @@ def test_a_file_without_partitions_is_read(tmp_path: Path) -> None:
 
 
 def test_nothing_running_says_what_to_do(tmp_path: Path) -> None:
-    with pytest.raises(NotConnectedError, match="start `mnemolog up` here, or set MNEMOLOG_KAFKA"):
+    with pytest.raises(
+        NotConnectedError, match=f"no stack runs over {tmp_path}: `mnemolog up --data {tmp_path}` runs one"
+    ):
         with_discovered_servers(Settings(data_dir=tmp_path))
 
 

@@ -58,8 +58,8 @@ def test_everything_given_is_in_the_turn() -> None:
         ({"messages": [{"role": "boss", "content": "x"}]}, "messages.0.role"),
         ({"messages": "x" * LIMIT}, "oversize"),
         ({"occurred_at": datetime(2026, 3, 1)}, "occurred_at needs a zone"),  # noqa: DTZ001 - that is the point
-        ({"occurred_at": datetime.now(UTC) + timedelta(days=2)}, "in_the_future: occurred_at is .* more than 24 hours"),
         ({"valid_until": datetime(2026, 3, 1)}, "valid_until needs a zone"),  # noqa: DTZ001 - that is the point
+        ({"occurred_at": datetime.now(UTC) + timedelta(days=2)}, "in_the_future: occurred_at is .* more than 24 hours"),
         ({"metadata": {"thing": object()}}, "metadata"),
         ({"messages": "nul \x00"}, r"U\+0000"),
         ({"overrides": {"conflict": 2}}, "overrides.conflict"),

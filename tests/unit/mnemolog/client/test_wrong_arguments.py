@@ -6,6 +6,7 @@ from collections.abc import Callable
 from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import pytest
 
@@ -51,6 +52,9 @@ VALID: dict[str, dict[str, Any]] = {
     "diff": {"since": "2026-01-31"},
     "quality": {},
     "policies": {},
+    "failed_turns": {},
+    "received_turn": {"turn_id": "t1"},
+    "short_ids": {"ids": [UUID(ID)]},
     "update": {"fact_id": ID, "text": "x"},
     "batch_update": {"edits": [{"fact_id": ID, "text": "x"}]},
     "delete": {"fact_id": ID},
@@ -99,7 +103,7 @@ async def test_a_wrong_number_of_arguments_is_told(client: AsyncMemoryClient, na
 
 @pytest.mark.parametrize("name", VALID)
 async def test_without_servers_each_method_says_what_to_start(client: AsyncMemoryClient, name: str) -> None:
-    with pytest.raises(NotConnectedError, match="start `mnemolog up`"):
+    with pytest.raises(NotConnectedError, match=r"`mnemolog up --data .*` runs one"):
         await getattr(client, name)(**VALID[name])
 
 

@@ -1,0 +1,159 @@
+"""How facts are shown: lists, hits, profiles, and what waits for a decision of a person."""
+
+import os
+import shlex
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+from mnemolog.cli.output import print_line, print_note, print_text, program_name
+from mnemolog.cli.results.ids import WHOLE_IDS, ShortIds
+from mnemolog.cli.results.tables import Entry, print_entries
+from mnemolog.cli.results.words import age, counted, moment
+
+if TYPE_CHECKING:
+    from mnemolog.client.query_embedder import SearchResult
+    from mnemolog.projections.queries.pending import ConflictingFact, PendingFact, UnresolvedFact
+    from mnemolog.projections.queries.results import Fact, Profile
+
+
+def span(start: datetime | None, end: datetime | None) -> str:
+    """From when to when."""
+    return f"from {moment(start)}" + (f" to {moment(end)}" if end else "") if start else "never"
+
+
+def owner_of(fact: "Fact") -> str:
+    """Whose fact it is, in the words of the options that name a scope."""
+    return ", ".join(f"{name} {value}" for name, value in _scope_parts(fact))
+
+
+def scope_options(fact: "Fact") -> str:
+    """The options that name the scope of a fact, as a shell takes them."""
+    parts = list(_scope_parts(fact))
+    if fact.tenant != os.environ.get("MNEMOLOG_TENANT", "default"):
+        parts.append(("tenant", fact.tenant))
+    return " ".join(f"--{name} {shlex.quote(value)}" for name, value in parts)
+
+
+def _scope_parts(fact: "Fact") -> Iterator[tuple[str, str]]:
+    for name in ("user", "agent", "app", "run"):
+        if value := getattr(fact, f"{name}_id"):
+            yield name, value
+
+
+def state_of(fact: "Fact") -> str:
+    """Its status where it is not simply active, and the other flags that warn of it."""
+    flags = [fact.status.replace("_", " ")] if fact.status != "active" else []
+    flags += ["begins later"] if fact.begins_later else []
+    flags += ["conflict unresolved"] if fact.unresolved else []
+    return ", ".join(flags)
+
+
+def show_facts(found: "Sequence[Fact]", ids: ShortIds = WHOLE_IDS) -> None:
+    if not found:
+        print_text("no facts: check the scope and the tenant; `mnemolog add TEXT --user USER` makes some")
+        return
+    owners = {owner_of(fact) for fact in found}
+    title = counted(len(found), "fact") + (f" of {min(owners)}" if len(owners) == 1 else "")
+    print_entries(
+        title,
+        [Entry(ids(fact.fact_id), fact.text, list(_fact_details(fact, with_owner=len(owners) > 1))) for fact in found],
+    )
+
+
+def _fact_details(fact: "Fact", *, with_owner: bool) -> Iterator[str]:
+    if with_owner:
+        yield owner_of(fact)
+    yield ", ".join(filter(None, (state_of(fact), f"true {span(fact.true_from, fact.true_to)}")))
+    named = f"{fact.key} = {fact.value}" if fact.key and fact.value else fact.key
+    yield ", ".join(filter(None, (named, fact.category, f"confidence {fact.confidence:.2f}")))
+
+
+def show_search(found: "SearchResult", ids: ShortIds = WHOLE_IDS) -> None:
+    if not found.hits:
+        print_text(f"no facts found: {found.notice}; `mnemolog facts` lists what is known")
+        return
+    how = "by meaning and words" if found.mode == "hybrid" else "by words alone"
+    hits = [
+        Entry(ids(hit.fact.fact_id), hit.fact.text, [_rank(hit.score.total, hit.score.similarity), _when(hit.fact)])
+        for hit in found.hits
+    ]
+    print_entries(f"{counted(len(hits), 'fact')}, found {how}", hits)
+    if found.notice:
+        print_note(f"note: {found.notice}")
+
+
+def _rank(total: float, similarity: float | None) -> str:
+    return f"score {total:.3f}" + (f", similarity {similarity:.2f}" if similarity is not None else "")
+
+
+def _when(fact: "Fact") -> str:
+    return ", ".join(filter(None, (state_of(fact), f"true {span(fact.true_from, fact.true_to)}")))
+
+
+def show_profile(known: "Profile", ids: ShortIds = WHOLE_IDS) -> None:
+    from mnemolog.projections.queries.facts import PROFILE_SECTIONS  # noqa: PLC0415 - its drivers are loaded by now
+
+    sections = {section: found for section in PROFILE_SECTIONS if (found := getattr(known, section))}
+    if not sections:
+        print_text("nothing is known of this scope: check it, or tell something with `mnemolog add TEXT --user USER`")
+        return
+    print_text(f"profile as of {moment(known.updated_at)}")
+    for section, found in sections.items():
+        print_entries(section.replace("_", " "), [_profile_entry(one, ids) for one in found])
+
+
+def _profile_entry(entry: dict[str, Any], ids: ShortIds) -> Entry:
+    name = ids(UUID(entry["fact_id"])) if entry.get("fact_id") else ""
+    since = f"since {moment(datetime.fromisoformat(entry['at']))}" if entry.get("at") else ""
+    sure = f"confidence {entry['confidence']:.2f}" if entry.get("confidence") is not None else ""
+    words = ", ".join(filter(None, (entry.get("event"), since, sure)))
+    return Entry(name, entry.get("text") or "", [words])
+
+
+def show_pending(found: "Sequence[PendingFact]", ids: ShortIds = WHOLE_IDS) -> None:
+    if not found:
+        print_text("nothing is pending: no overwrite waits for a confirmation")
+        return
+    print_entries(
+        counted(len(found), "pending overwrite"),
+        [Entry(ids(one.fact.fact_id), one.fact.text, list(_pending_details(one, ids))) for one in found],
+    )
+    _print_settling("confirm", "reject", found[0].fact, ids)
+
+
+def _pending_details(one: "PendingFact", ids: ShortIds) -> Iterator[str]:
+    yield f'said: "{one.fact.excerpt}"'
+    yield from (f"would {one.action} {_known(old, ids)}" for old in one.challenged)
+    yield f"held by the guard {one.guard}: {one.reason}"
+    yield f"waiting for {age(one.age)}" + ("; only a person can confirm it" if one.needs_human else "")
+
+
+def show_unresolved(found: "Sequence[UnresolvedFact]", ids: ShortIds = WHOLE_IDS) -> None:
+    if not found:
+        print_text("nothing is unresolved: every conflict was decided")
+        return
+    print_entries(
+        counted(len(found), "unresolved fact"),
+        [Entry(ids(one.fact.fact_id), one.fact.text, list(_unresolved_details(one, ids))) for one in found],
+    )
+    fact = found[0].fact
+    print_line(f"settle one: {program_name()} resolve {ids(fact.fact_id)} keep_both {scope_options(fact)}")
+
+
+def _unresolved_details(one: "UnresolvedFact", ids: ShortIds) -> Iterator[str]:
+    yield f'said: "{one.fact.excerpt}"'
+    yield from (f"beside {_known(old, ids)}" for old in one.beside)
+    yield one.reason
+    yield f"unresolved for {age(one.age)}"
+
+
+def _known(old: "ConflictingFact", ids: ShortIds) -> str:
+    return f"{ids(old.fact_id)} {old.text} (confidence {old.confidence:.2f})"
+
+
+def _print_settling(yes: str, no: str, fact: "Fact", ids: ShortIds) -> None:
+    name, scope = ids(fact.fact_id), scope_options(fact)
+    print_line(f"settle one: {program_name()} {yes} {name} {scope}")
+    print_line(f"        or: {program_name()} {no} {name} {scope}")

@@ -1,0 +1,202 @@
+"""Writes docs/screens.md: what commands print at 80 columns, from a run on a stack of its own.
+
+    python -m scripts.screens
+
+It starts `mnemolog up` in a temporary folder and takes a minute or two. What differs from run to run (ports, times,
+random ids) is replaced by values of the same length; `masked` hides what may differ from machine to machine as well.
+"""
+
+import json
+import os
+import re
+import shlex
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+from tests.support.databases import temporary_folder
+
+PAGE: Final = Path(__file__).resolve().parent.parent / "docs" / "screens.md"
+EXECUTABLE: Final = Path(sys.executable).with_name("mnemolog")
+TIMEOUT_SECONDS: Final = 300
+SHOWN_DAY: Final = date(2026, 3, 9)
+"""The day that stands for today on the page."""
+HOME: Final = "/home/alice"
+BROKEN: Final = '{"turn_id": "t4", "scope": {"user_id": "alice"}, "messages": "I am cut o\n'
+
+INTRO: Final = """\
+# Screens
+
+What commands print at 80 columns. This page is written by `make screens` from a run with the offline provider, and a
+test compares it with what they print now. [The command line](cli.md) has the list of all commands.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Screen:
+    """A command with its words on the page; `{since}` and `{fact}` in it are filled in, `stdin` is typed."""
+
+    title: str
+    command: str
+    stdin: str = ""
+
+
+SCREENS: Final = (
+    Screen("Tell something", 'add "I live in Bern. I am allergic to nuts." {alice} --turn-id t1 --at {first} --wait'),
+    Screen("Tell something that changes it", 'add "I moved to Munich." {alice} --turn-id t2 --at {second} --wait'),
+    Screen("Something that is no fact", 'add "Thank you!" {alice} --turn-id t3 --at {second} --wait'),
+    Screen("What is known", "facts --user alice"),
+    Screen("What was known, too", "facts --user alice --all"),
+    Screen("A search", 'search "Where does Alice live?" --user alice'),
+    Screen("The profile", "profile --user alice"),
+    Screen("Why a fact is known", "explain {fact}"),
+    Screen("What happened to it", "history {fact}"),
+    Screen("Why a turn gave no fact", "why-not t3"),
+    Screen("What changed", "diff --since {first} --user alice"),
+    Screen("What waits for a confirmation", "pending --user alice"),
+    Screen("A change taken back", "undo --turn t2 --user alice"),
+    Screen("A turn that cannot be read", "publish - --raw --wait", BROKEN),
+    Screen("What failed", "failed"),
+    Screen("The record itself", "dead-letters"),
+    Screen("The stack", "status"),
+    Screen("No tenant has lost a turn", "audit"),
+)
+
+
+def page() -> str:
+    """The whole page, from a run that is made now."""
+    with temporary_folder() as folder:
+        shown = [_section(title, command, output) for title, command, output in _screens(folder)]
+    return "\n".join((INTRO, *shown))
+
+
+def masked(text: str) -> str:
+    """The page without what may differ from machine to machine.
+
+    That are fractions, which a model's arithmetic gives, and the order of steps that run beside one another.
+    """
+    text = _STEPS.sub(lambda found: "".join(sorted(found[0].splitlines(keepends=True))), text)
+    return re.sub(r"\b\d\.\d+", lambda found: re.sub(r"\d", "#", found[0]), text)
+
+
+def _section(title: str, command: str, output: str) -> str:
+    prompt = f"$ mnemolog {command}\n"
+    return f"## {title}\n\n```text\n{prompt}{output.rstrip()}\n```\n"
+
+
+def _screens(folder: Path) -> Iterator[tuple[str, str, str]]:
+    """Each title, command and output, as they are shown."""
+    today = datetime.now(UTC).date()
+    named = {
+        "alice": "--user alice --speaker Alice",
+        "first": str(today - timedelta(days=7)),
+        "second": str(today - timedelta(days=2)),
+    }
+    started, texts = "", []
+    with _running_up(folder) as log:
+        for screen in SCREENS:
+            if "{fact}" in screen.command:
+                (memory, *_) = json.loads(_run(folder, "status", "t2", "--json"))["memories"]
+                named["fact"] = memory["fact_id"][:8]
+            command = screen.command.format(**named)
+            texts.append((screen.title, command, _run(folder, *shlex.split(command), stdin=screen.stdin)))
+            started = started or log.read_text()
+    demo = ("The demonstration", "demo", _run(folder, "demo"))
+    values = _Placeholders(folder, today)
+    for title, command, output in (("The stack started", "up", started), *texts, demo):
+        yield title, values.shown(command), values.shown(output)
+
+
+@contextmanager
+def _running_up(folder: Path) -> Iterator[Path]:
+    """A running `up`: the file of what it prints."""
+    log = folder / "up.txt"
+    with log.open("wb") as output:
+        process = subprocess.Popen(  # noqa: S603 - our own program
+            [EXECUTABLE, "up"], cwd=folder, env=_environ(), stdout=output, stderr=subprocess.STDOUT
+        )
+    try:
+        deadline = time.monotonic() + TIMEOUT_SECONDS
+        while not (folder / ".mnemolog" / "connection.json").exists():
+            if process.poll() is not None or time.monotonic() > deadline:
+                raise SystemExit(f"`mnemolog up` did not start:\n{log.read_text()}")
+            time.sleep(0.1)
+        yield log
+        process.send_signal(signal.SIGTERM)
+        process.wait(TIMEOUT_SECONDS)
+    finally:
+        process.kill()
+        process.wait()
+
+
+def _run(folder: Path, *arguments: str, stdin: str = "") -> str:
+    """What a command prints, on stdout and stderr."""
+    done = subprocess.run(  # noqa: S603 - our own program
+        [EXECUTABLE, *arguments],
+        cwd=folder,
+        env=_environ(),
+        input=stdin,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=TIMEOUT_SECONDS,
+        check=False,
+    )
+    return done.stdout
+
+
+def _environ() -> dict[str, str]:
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("MNEMOLOG_")}
+    path = f"{EXECUTABLE.parent}{os.pathsep}{os.environ.get('PATH', '')}"
+    own = {"COLUMNS": "80", "PATH": path, "LANG": "C.UTF-8", "NO_COLOR": "1", "MNEMOLOG_METRICS_PORT": "0"}
+    return {**kept, **own}
+
+
+class _Placeholders:
+    """Puts in the place of what varies from run to run a value of the same length that does not."""
+
+    def __init__(self, folder: Path, today: date) -> None:
+        self._folder = folder
+        self._today = today
+        self._seen: dict[str, str] = {}
+
+    def shown(self, text: str) -> str:
+        text = "\n".join(line.rstrip() for line in text.splitlines())
+        text = text.replace(str(self._folder.resolve()), HOME).replace(str(self._folder), HOME)
+        text = re.sub(r"(?<=mnemolog-demo-)\w+", "0a1b2c3d", text)
+        text = re.sub(r"(?<=mnemolog:)[\w-]{20,}(?=@)", lambda found: "x" * len(found[0]), text)
+        text = re.sub(r"\b(\d{4}-\d\d-\d\d)( \d\d:\d\d)?", self._time, text)
+        text = re.sub(r"(?<=:)\d{4,5}\b(?!-)", partial(self._numbered, "1{:04}"), text)
+        text = re.sub(rf"\b{_RANDOM_UUID}", partial(self._numbered, "0195785a-1c00-7000-8000-{:012x}"), text)
+        text = re.sub(rf"(?<!-)\b{_DIGEST}\b(?!-)", partial(self._numbered, "{:012x}"), text)
+        text = re.sub(r"(_turns|letters)/\d+/\d+\b", r"\1/0/0", text)  # a record without a key is in any partition
+        text = re.sub(r"\b\d+ ms\b", "120 ms", re.sub(r"\b\d+\.\d s\b", "1.2 s", text))
+        text = re.sub(r"(?<=process )\d+\b", "1234", text)
+        return re.sub(r"\b(less than a second|\d+ (second|minute)s?)\b", "3 seconds", text)
+
+    def _time(self, found: re.Match[str]) -> str:
+        day = date.fromisoformat(found[1])
+        if day >= self._today:
+            return f"{SHOWN_DAY} 10:00" if found[2] else str(SHOWN_DAY)
+        return f"{day + (SHOWN_DAY - self._today)}{found[2] or ''}"
+
+    def _numbered(self, form: str, found: re.Match[str]) -> str:
+        """The same value for the same text, another one for another."""
+        return self._seen.setdefault(found[0], form.format(len(self._seen) + 1))
+
+
+_STEPS: Final = re.compile(r"(^.*( \.\.\.|: \d\.\d s)\n)+", re.MULTILINE)
+_RANDOM_UUID: Final = "[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}"
+_DIGEST: Final = "(?=[0-9a-f]*[0-9])(?=[0-9a-f]*[a-f])[0-9a-f]{12}"
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page(), encoding="utf-8")

@@ -1,0 +1,151 @@
+"""`add`, and the commands about what failed, on one running installation."""
+
+import asyncio
+import json
+import shlex
+import signal
+import subprocess
+from typing import Any
+
+import psycopg
+import pytest
+
+from tests.support.harnesses.command_line import EXECUTABLE, CommandLine, turn_json
+from tests.support.polling import eventually
+
+pytestmark = [pytest.mark.kafka, pytest.mark.postgres]
+
+
+def next_command(shown: str, after: str) -> list[str]:
+    """The arguments of the command that a line shows after these words."""
+    (line,) = [line for line in shown.splitlines() if line.strip().startswith(after)]
+    return shlex.split(line.partition("mnemolog ")[2])
+
+
+def test_a_text_is_added_and_its_facts_are_shown(shell: CommandLine) -> None:
+    done = shell.run("add", "I live in Bern.", "--user", "add-alice", "--speaker", "Alice", "--wait")
+    assert done.code == 0, done
+    assert done.stdout.startswith("turn ")
+    assert "1 added" in done.stdout
+    assert "no LLM calls" in done.stdout
+    explained = shell.run(*next_command(done.stdout, "why:"))
+    assert (explained.code, '"I live in Bern."' in explained.stdout) == (0, True)
+
+
+def test_without_waiting_the_command_that_tells_the_end_is_shown(shell: CommandLine) -> None:
+    done = shell.run("add", "I own a dog.", "--user", "add-bob", "--speaker", "Bob")
+    assert done.code == 0
+    told = shell.run(*next_command(done.stdout, "its result:"))
+    assert (told.code, "1 added" in told.stdout) == (0, True), told
+
+
+def test_a_text_may_come_from_stdin_with_every_option(shell: CommandLine) -> None:
+    options = ("--user", "add-carl", "--agent", "bot", "--app", "chat", "--run", "r1", "--turn-id", "carl-1")
+    more = ("--at", "2026-03-02", "--no-infer", "--wait", "30")
+    end = shell.json("add", "-", *options, *more, stdin="Contract until 2027.\n")
+    assert (end["turn_id"], end["status"]) == ("carl-1", "facts")
+    (fact,) = shell.json("facts", *options[:8])
+    assert (fact["text"], fact["true_from"]) == ("Contract until 2027.", "2026-03-02T00:00:00+00:00")
+
+
+def test_an_id_that_is_taken_is_no_success(shell: CommandLine) -> None:
+    first = ("add", "I live in Ulm.", "--user", "add-dora", "--turn-id", "dora-1", "--wait")
+    assert shell.run(*first).code == 0
+    assert shell.run(*first).code == 0
+    other = shell.run("add", "I live in Bonn.", "--user", "add-dora", "--turn-id", "dora-1", "--wait")
+    assert (other.code, "used before" in " ".join(other.stdout.split())) == (1, True), other
+    lines = turn_json("dora-1", "I live in Cologne.", user="add-dora")
+    published = shell.run("publish", "-", "--wait", "--json", stdin=lines)
+    assert (published.code, published.json["reused"], published.json["ends"]) == (1, ["dora-1"], {})
+
+
+def test_a_turn_that_was_rejected_is_listed_and_tried_again(shell: CommandLine) -> None:
+    whose = ("--user", "add-emma")
+    shell.json("policy", "set", "--active-facts", "1", *whose)
+    said = turn_json("emma-1", "I live in Bern. I own a dog.", user="add-emma")
+    published = shell.run("publish", "-", "--wait", stdin=said)
+    assert (published.code, "finished: 1 rejected" in published.stdout) == (1, True), published
+    assert "turn emma-1: " in published.stderr
+    assert "mnemolog failed" in published.stderr
+    listed = shell.run("failed", *whose)
+    assert (listed.code, "emma-1  rejected: " in listed.stdout) == (0, True), listed
+    retry = next_command(listed.stdout, "publish one again:")
+    again = shell.run(*retry, "--json")
+    assert (again.code, again.json["status"], again.json["attempt"]) == (1, "rejected", 2)
+    shell.json("policy", "set", "--active-facts", "5", *whose)
+    assert shell.run(*retry).code == 0
+    assert shell.run("failed", *whose).stdout == "no turn failed or was rejected\n"
+    settled = shell.run(*retry)
+    assert (settled.code, "nothing to try again" in settled.stderr) == (1, True)
+
+
+def test_a_dead_letter_is_listed_and_its_bytes_are_shown(shell: CommandLine) -> None:
+    broken = '{"turn_id": "add-broken", "messa'
+    published = shell.run("publish", "-", "--raw", "--wait", stdin=broken)
+    assert (published.code, "finished: 1 failed" in published.stdout) == (1, True)
+    listed = shell.run("dead-letters", "-n", "1")
+    assert "extract: not_a_record" in listed.stdout
+    (newest,) = shell.json("dead-letters", "-n", "1")
+    assert newest["position"] in listed.stdout
+    assert shell.run("dead-letters", "--show", newest["position"]).stdout == f"{broken}\n"
+    gone = shell.run("dead-letters", "--show", "dead_letters/0/100000")
+    assert (gone.code, "no dead letter is at" in gone.stderr) == (1, True)
+    assert shell.run("dead-letters", "--show", "somewhere").code == 2
+    failed = shell.json("failed")
+    assert newest["letter"]["source_id"] in [one["turn_id"] for one in failed]
+    assert not any(one["can_retry"] for one in failed if one["turn_id"] == newest["letter"]["source_id"])
+    again = shell.run("retry", newest["letter"]["source_id"])
+    assert (again.code, "mend it" in again.stderr) == (1, True), again
+
+
+def test_the_state_of_the_stack_is_told(shell: CommandLine) -> None:
+    state: dict[str, Any] = shell.json("status")
+    assert [one["stage"] for one in state["stages"]] == ["journal", "extract", "embed", "match", "resolve", "project"]
+    assert {one["workers"] for one in state["stages"]} == {1}
+    assert state["totals"]["turns"] > 0
+    assert "********" in state["postgres"]
+    shown = shell.run("status").stdout
+    assert "reachable" in shown
+    assert "the last one came" in shown
+
+
+def test_an_ambiguous_or_unknown_id_names_what_is_meant(shell: CommandLine) -> None:
+    shell.json("add", "I like tea.", "--user", "add-finn", "--turn-id", "finn-1/a", "--wait")
+    shell.json("add", "I like rum.", "--user", "add-finn", "--turn-id", "finn-1/b", "--wait")
+    several = shell.run("status", "finn-1")
+    assert several.code == 2
+    assert "finn-1/a" in several.stderr
+    assert "finn-1/b" in several.stderr
+    assert shell.run("status", "finn-1/a"[:8]).code == 0
+    unknown = shell.run("explain", "ffffffff")
+    assert (unknown.code, "is not known" in unknown.stderr) == (1, True), unknown
+
+
+def test_an_interrupted_rebuild_says_what_state_things_are_in(shell: CommandLine) -> None:
+    with psycopg.connect(shell.settings["POSTGRES"]) as other:
+        other.execute("LOCK TABLE facts IN ACCESS EXCLUSIVE MODE")
+        process = subprocess.Popen(
+            [EXECUTABLE, "rebuild"],
+            cwd=shell.folder,
+            env=shell.environ,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        waiting = (
+            "SELECT count(*) FROM pg_stat_activity "
+            "WHERE application_name LIKE 'mnemolog-rebuild%' AND wait_event_type = 'Lock'"
+        )
+        with psycopg.connect(shell.settings["POSTGRES"], autocommit=True) as watcher:
+            asyncio.run(eventually(lambda: watcher.execute(waiting).fetchone() != (0,), timeout=60))
+        process.send_signal(signal.SIGINT)
+        _, stderr = process.communicate(timeout=60)
+    assert process.returncode == 130, stderr
+    assert "stopped: the live tables are as they were" in stderr
+    assert "Traceback" not in stderr
+    assert shell.run("rebuild", "--verify-only").code == 0
+
+
+def test_json_is_one_document_whatever_is_asked(shell: CommandLine) -> None:
+    for command in (("failed",), ("dead-letters",), ("status",), ("facts", "--user", "add-alice")):
+        json.loads(shell.run(*command, "--json").stdout)

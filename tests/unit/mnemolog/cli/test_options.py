@@ -1,0 +1,93 @@
+"""`--wait` has one meaning wherever it stands, an id may be shortened, and an interrupted command says what it left."""
+
+import asyncio
+import os
+import signal
+from collections.abc import Sequence
+from uuid import UUID
+
+import pytest
+import typer
+
+from mnemolog.cli.errors import INTERRUPTED
+from mnemolog.cli.options import CliCommand, Wait, parse_id, state_of_sent
+from mnemolog.cli.results.ids import ShortIds, ids_in
+from mnemolog.cli.runtime import run_async
+from mnemolog.client.receipts import CommandReceipt
+from mnemolog.projections.queries.results import EventResult, Profile, WriteResult
+
+ONE, TWO, THREE = UUID(int=1), UUID(int=2), UUID(int=3)
+
+
+def parsed(arguments: Sequence[str]) -> tuple[str, float | None]:
+    """What a command with a text and `--wait` gets."""
+    got: list[tuple[str, float | None]] = []
+    app = typer.Typer()
+
+    @app.command(cls=CliCommand)
+    def say(text: str, wait: Wait = None) -> None:
+        got.append((text, wait))
+
+    with pytest.raises(SystemExit) as end:
+        app(list(arguments))
+    assert end.value.code == 0, arguments
+    return got[0]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "seconds"),
+    [
+        (["hello"], None),
+        (["hello", "--wait"], 60),
+        (["--wait", "hello"], 60),
+        (["hello", "--wait", "5"], 5),
+        (["--wait", "0.5", "hello"], 0.5),
+        (["--wait=7", "hello"], 7),
+        (["hello", "--wait", "0"], 0),
+    ],
+)
+def test_wait_may_stand_alone_anywhere(arguments: list[str], seconds: float | None) -> None:
+    assert parsed(arguments) == ("hello", seconds)
+
+
+def test_what_follows_two_hyphens_is_no_option() -> None:
+    assert parsed(["--", "--wait"]) == ("--wait", None)
+
+
+@pytest.mark.parametrize("text", ["3f2a", "3F2A1B4C", "3f2a1b4c-", str(ONE)])
+def test_an_id_may_be_its_first_characters(text: str) -> None:
+    assert parse_id(text) == text
+
+
+@pytest.mark.parametrize("text", ["", "3f2", "no-id-at-all", f"{ONE}0"])
+def test_what_is_no_id_is_refused(text: str) -> None:
+    with pytest.raises(typer.BadParameter, match="is not an id"):
+        parse_id(text)
+
+
+def test_every_id_in_a_result_is_found() -> None:
+    result = WriteResult(
+        turn_id="t", status="facts", memories=(EventResult(fact_id=ONE, text="x", event="e", targets=(TWO,)),)
+    )
+    assert set(ids_in([result, Profile(identity=[{"fact_id": str(THREE), "text": "y"}])])) == {ONE, TWO, THREE}
+
+
+def test_an_id_without_a_short_form_is_shown_whole() -> None:
+    shown = ShortIds({ONE: "00000000"})
+    assert (shown(ONE), shown(TWO), shown(None)) == ("00000000", str(TWO), "")
+
+
+def test_an_interrupted_command_says_what_it_left(capsys: pytest.CaptureFixture[str]) -> None:
+    async def interrupted() -> None:
+        os.kill(os.getpid(), signal.SIGINT)
+        await asyncio.Event().wait()
+
+    with pytest.raises(typer.Exit) as end:
+        run_async(interrupted(), interrupted=lambda: "the tables are as they were")
+    assert end.value.exit_code == INTERRUPTED
+    assert capsys.readouterr().err == "stopped: the tables are as they were\n"
+
+
+def test_a_sent_command_is_named_when_it_is_not_waited_for_any_longer() -> None:
+    assert state_of_sent([]) == "nothing was changed"
+    assert "mnemolog status c1 --wait" in state_of_sent([CommandReceipt(command_id="c1")])
