@@ -78,11 +78,7 @@ def show_diff(changes: "Diff", ids: ShortIds = WHOLE_IDS) -> None:
     when = "decided" if changes.axis == "believed" else "so since"
     interval = f"from {moment(changes.since)} to {moment(changes.until)}"
     rows = [
-        Entry(
-            ids(change.fact_id),
-            f"{kind}: {change.text or _what(change)}",
-            list(_change_details(change, when, ids)),
-        )
+        Entry(ids(change.fact_id), f"{kind}: {_what(change)}", list(_change_details(change, when, ids)))
         for kind, change in changes.in_order
     ]
     print_entries(f"{counted(len(rows), 'change')} {interval}", rows)

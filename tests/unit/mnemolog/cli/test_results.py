@@ -60,4 +60,4 @@ def test_changes_are_shown_in_the_order_of_time_and_an_undo_with_its_fact(capsys
     places = [shown.index(text) for text in shown_in_order]
     assert places == sorted(places)
     assert f"instead of {old_id} Lives in Rome." in " ".join(shown.split())
-    assert "active from then on" in shown
+    assert "active from then on" in " ".join(shown.split())
