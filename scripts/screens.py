@@ -81,8 +81,10 @@ def page() -> str:
 def masked(text: str) -> str:
     """The page without what may differ from machine to machine.
 
-    That are fractions, which a model's arithmetic gives, and the order of steps that run beside one another.
+    That are fractions, which a model's arithmetic gives, the order of steps that run beside one another, and spaces
+    that line up what is beside something of another length.
     """
+    text = re.sub(r"(?<=\S) {2,}", " ", text)
     text = _STEPS.sub(lambda found: "".join(sorted(found[0].splitlines(keepends=True))), text)
     return re.sub(r"\b\d\.\d+", lambda found: re.sub(r"\d", "#", found[0]), text)
 

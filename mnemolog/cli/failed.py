@@ -1,8 +1,8 @@
 """Commands about what went wrong: failed turns, another attempt for them, and dead letters."""
 
+import shlex
 import sys
 from datetime import UTC, datetime
-from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -14,7 +14,7 @@ from mnemolog.cli.output import print_line, print_note, print_result, print_text
 from mnemolog.cli.results import show_results, show_turn_receipt
 from mnemolog.cli.results.ids import ShortIds
 from mnemolog.cli.results.tables import Entry, print_entries
-from mnemolog.cli.results.words import ago, counted, moment
+from mnemolog.cli.results.words import ago, counted, moment, owner_of, turn_options
 from mnemolog.cli.runtime import call_client, discovered_settings, run_async
 
 if TYPE_CHECKING:
@@ -41,8 +41,9 @@ def show_failed(found: "Sequence[FailedTurn]", _: ShortIds) -> None:
     )
     again = next((one for one in found if one.can_retry), None)
     if again is not None:
-        whose = f" --user {again.user_id}" if again.user_id else ""
-        print_line(f"publish one again: {program_name()} retry {again.turn_id}{whose} --wait")
+        print_line(
+            f"publish one again: {program_name()} retry {shlex.quote(again.turn_id)}{turn_options(again)} --wait"
+        )
 
 
 def _why(turn: "FailedTurn") -> str:
@@ -51,8 +52,7 @@ def _why(turn: "FailedTurn") -> str:
 
 def _failed_details(turn: "FailedTurn", now: datetime) -> "Iterator[str]":
     yield turn.detail
-    ids = {"user": turn.user_id, "agent": turn.agent_id, "app": turn.app_id, "run": turn.run_id}
-    yield ", ".join(f"{name} {value}" for name, value in ids.items() if value) or "of no scope"
+    yield owner_of(turn) or "of no scope"
     attempts = f", attempt {turn.attempt}" if turn.attempt > 1 else ""
     yield f"{ago(turn.decided_at, now)} ({moment(turn.decided_at)}){attempts}"
     if not turn.can_retry:
@@ -88,7 +88,7 @@ def retry(
         return await client.wait(turn.turn_id, timeout=wait, user_id=user, attempt=before.attempt + 1)
 
     end = call_client(work, tenant=tenant)
-    print_result(end, partial(_show_attempt, user=user), as_json=as_json)
+    print_result(end, _show_attempt, as_json=as_json)
     exit_for_ends([end])
 
 
@@ -97,11 +97,11 @@ def _refused(why: str) -> typer.Exit:
     return typer.Exit(FAILED)
 
 
-def _show_attempt(end: "TurnReceipt | WriteResult", *, user: str | None) -> None:
+def _show_attempt(end: "TurnReceipt | WriteResult") -> None:
     from mnemolog.client.receipts import TurnReceipt  # noqa: PLC0415 - it is loaded by now
 
     if isinstance(end, TurnReceipt):
-        show_turn_receipt(end, user)
+        show_turn_receipt(end)
     else:
         show_results([end])
 

@@ -1,5 +1,6 @@
 """`mnemolog add` and `mnemolog publish`: publish a text or a file of turns, and on request wait for their ends."""
 
+import shlex
 import sys
 from contextlib import nullcontext
 from datetime import datetime
@@ -23,7 +24,7 @@ from mnemolog.cli.output import (
 )
 from mnemolog.cli.results import show_status, show_turn_receipt
 from mnemolog.cli.results.ids import WHOLE_IDS, ShortIds, shown_ids
-from mnemolog.cli.results.words import counted
+from mnemolog.cli.results.words import counted, turn_options
 from mnemolog.cli.runtime import NOTHING_CHANGED, call_client, discovered_settings, run_async
 
 if TYPE_CHECKING:
@@ -123,7 +124,7 @@ def publish_text(
         return end, await shown_ids(client, end, whole=as_json or full_ids)
 
     end, shown = call_client(work, tenant=ids["tenant"], interrupted=lambda: _state_of_turn(sent))
-    print_result(end, lambda _: _show_added(end, ids["user_id"], shown), as_json=as_json)
+    print_result(end, lambda _: _show_added(end, shown), as_json=as_json)
     exit_for_ends([end])
 
 
@@ -133,17 +134,17 @@ def _state_of_turn(sent: "list[TurnReceipt]") -> str:
     return f"turn {sent[0].turn_id} was published and will be processed; `mnemolog status {sent[0].turn_id}` tells"
 
 
-def _show_added(end: "TurnReceipt | WriteResult", user: str | None, ids: ShortIds) -> None:
+def _show_added(end: "TurnReceipt | WriteResult", ids: ShortIds) -> None:
     from mnemolog.client.receipts import TurnReceipt  # noqa: PLC0415 - it is loaded by now
 
     if isinstance(end, TurnReceipt):
-        show_turn_receipt(end, user)
+        show_turn_receipt(end)
         return
     show_status(end, ids)
     if (changed := next((one.fact_id for one in end.memories if one.fact_id), None)) is not None:
         print_line(f"why: {program_name()} explain {ids(changed)}")
     elif end.success:
-        print_line(f"why: {program_name()} why-not {end.turn_id}")
+        print_line(f"why: {program_name()} why-not {shlex.quote(end.turn_id)}{turn_options(end)}")
 
 
 @with_options(publish_text, {**EXACT_SCOPE, **WAIT_OPTION, **OUTPUT_OPTIONS})

@@ -121,6 +121,20 @@ def test_an_ambiguous_or_unknown_id_names_what_is_meant(shell: CommandLine) -> N
     assert (unknown.code, "is not known" in unknown.stderr) == (1, True), unknown
 
 
+def test_a_short_id_is_enough_to_change_a_fact(shell: CommandLine) -> None:
+    shell.json("add", "I live in Bern.", "--user", "add-gus", "--turn-id", "gus-conversation-1", "--wait")
+    (fact,) = shell.json("facts", "--user", "add-gus")
+    short = fact["fact_id"][:8]
+    assert shell.run("correct", short, "Gus lives in Bonn.").code == 0
+    (corrected,) = shell.json("facts", "--user", "add-gus")
+    (event,) = [one for one in shell.json("history", short)["events"] if one["event"] == "fact_corrected"]
+    assert shell.run("undo", "--event", event["event_id"][:8]).code == 0
+    assert shell.run("delete", short, "--user", "add-gus").code == 0
+    assert shell.json("facts", "--user", "add-gus") == []
+    assert shell.run("undo", "--turn", "gus-conv", "--cascade", "--user", "add-gus").code == 0
+    assert shell.run("delete", corrected["fact_id"][:8]).code == 1
+
+
 def test_an_interrupted_rebuild_says_what_state_things_are_in(shell: CommandLine) -> None:
     with psycopg.connect(shell.settings["POSTGRES"]) as other:
         other.execute("LOCK TABLE facts IN ACCESS EXCLUSIVE MODE")

@@ -1,13 +1,14 @@
 """How what happened is shown: the history of a fact, its explanation, what became nothing, and what changed."""
 
+import shlex
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from mnemolog.cli.output import print_line, print_text, program_name
-from mnemolog.cli.results.facts import scope_options, span
+from mnemolog.cli.results.facts import span
 from mnemolog.cli.results.ids import WHOLE_IDS, ShortIds
 from mnemolog.cli.results.tables import Entry, print_entries, print_points
-from mnemolog.cli.results.words import counted, moment
+from mnemolog.cli.results.words import counted, moment, scope_options
 
 if TYPE_CHECKING:
     from uuid import UUID
@@ -61,7 +62,7 @@ def show_explanation(explanation: "Explanation", ids: ShortIds = WHOLE_IDS) -> N
     scope = scope_options(fact)
     print_line(f"all versions: {program} history {ids(fact.fact_id)}")
     print_line(f"wrong:        {program} correct {ids(fact.fact_id)} TEXT {scope}")
-    print_line(f"take back:    {program} undo --turn {source.source_id} {scope}")
+    print_line(f"take back:    {program} undo --turn {shlex.quote(source.source_id)} {scope}")
 
 
 def show_why_not(report: "WhyNot", _: ShortIds = WHOLE_IDS) -> None:

@@ -1,7 +1,5 @@
 """How facts are shown: lists, hits, profiles, and what waits for a decision of a person."""
 
-import os
-import shlex
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
@@ -10,7 +8,7 @@ from uuid import UUID
 from mnemolog.cli.output import print_line, print_note, print_text, program_name
 from mnemolog.cli.results.ids import WHOLE_IDS, ShortIds
 from mnemolog.cli.results.tables import Entry, print_entries
-from mnemolog.cli.results.words import age, counted, moment
+from mnemolog.cli.results.words import age, counted, moment, owner_of, scope_options
 
 if TYPE_CHECKING:
     from mnemolog.client.query_embedder import SearchResult
@@ -21,25 +19,6 @@ if TYPE_CHECKING:
 def span(start: datetime | None, end: datetime | None) -> str:
     """From when to when."""
     return f"from {moment(start)}" + (f" to {moment(end)}" if end else "") if start else "never"
-
-
-def owner_of(fact: "Fact") -> str:
-    """Whose fact it is, in the words of the options that name a scope."""
-    return ", ".join(f"{name} {value}" for name, value in _scope_parts(fact))
-
-
-def scope_options(fact: "Fact") -> str:
-    """The options that name the scope of a fact, as a shell takes them."""
-    parts = list(_scope_parts(fact))
-    if fact.tenant != os.environ.get("MNEMOLOG_TENANT", "default"):
-        parts.append(("tenant", fact.tenant))
-    return " ".join(f"--{name} {shlex.quote(value)}" for name, value in parts)
-
-
-def _scope_parts(fact: "Fact") -> Iterator[tuple[str, str]]:
-    for name in ("user", "agent", "app", "run"):
-        if value := getattr(fact, f"{name}_id"):
-            yield name, value
 
 
 def state_of(fact: "Fact") -> str:
@@ -72,7 +51,7 @@ def _fact_details(fact: "Fact", *, with_owner: bool) -> Iterator[str]:
 
 def show_search(found: "SearchResult", ids: ShortIds = WHOLE_IDS) -> None:
     if not found.hits:
-        print_text(f"no facts found: {found.notice}; `mnemolog facts` lists what is known")
+        print_text(found.notice or "no facts found: `mnemolog facts` lists all of them")
         return
     how = "by meaning and words" if found.mode == "hybrid" else "by words alone"
     hits = [

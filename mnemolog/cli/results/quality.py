@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from mnemolog.cli.output import print_text
 from mnemolog.cli.results.ids import WHOLE_IDS, ShortIds
-from mnemolog.cli.results.tables import print_table
+from mnemolog.cli.results.tables import Entry, print_entries
 from mnemolog.cli.results.words import age, cell, counted, moment
 
 if TYPE_CHECKING:
@@ -16,12 +16,16 @@ def show_quality(figures: "DecisionQuality", _: ShortIds = WHOLE_IDS) -> None:
     rate = cell(figures.wrong_overwrite_rate) or "unknown"
     print_text(f"decisions from {moment(figures.since)} to {moment(figures.until)}")
     if figures.overwrites:
-        rows = [
-            (one.event, one.overwrites, one.undone, one.rejected, one.corrected, one.model, one.prompt_version)
+        entries = [
+            Entry(
+                one.event,
+                f"{counted(one.overwrites, 'overwrite')}: {one.undone} undone, {one.rejected} rejected, "
+                f"{one.corrected} corrected",
+                [", ".join(filter(None, (one.model, one.prompt_version)))],
+            )
             for one in figures.overwrites
         ]
-        columns = ("overwrite", "number", "undone", "rejected", "corrected", "model", "prompt")
-        print_table(f"overwrites by models, rate of wrong ones {rate}", columns, rows)
+        print_entries(f"overwrites by models, rate of wrong ones {rate}", entries)
     else:
         print_text(f"no overwrites by models, rate of wrong ones {rate}")
     held = figures.held

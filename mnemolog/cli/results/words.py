@@ -1,5 +1,8 @@
-"""Counts, times and ages as people read them."""
+"""Counts, times, ages and scopes as people read them."""
 
+import os
+import shlex
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
@@ -54,3 +57,30 @@ def cell(value: object) -> str:
 def age_of_milliseconds(milliseconds: float) -> str:
     """A short span: `120 ms`, `1.2 s`."""
     return f"{milliseconds:.0f} ms" if milliseconds < 1000 else f"{milliseconds / 1000:.1f} s"  # noqa: PLR2004 - of 1 s
+
+
+def owner_of(owned: object) -> str:
+    """Whose a fact or a turn is, in the words of the options that name a scope."""
+    return ", ".join(f"{name} {value}" for name, value in _scope_parts(owned, "user", "agent", "app", "run"))
+
+
+def scope_options(owned: object) -> str:
+    """The options that name the scope of a fact, as a shell takes them."""
+    return _options(_scope_parts(owned, "user", "agent", "app", "run", "tenant"))
+
+
+def turn_options(turn: object) -> str:
+    """The options that tell a turn from others of its id, as a shell takes them; with a space before them."""
+    options = _options(_scope_parts(turn, "user", "tenant"))
+    return f" {options}" if options else ""
+
+
+def _options(parts: Iterator[tuple[str, str]]) -> str:
+    default = os.environ.get("MNEMOLOG_TENANT", "default")
+    return " ".join(f"--{name} {shlex.quote(value)}" for name, value in parts if (name, value) != ("tenant", default))
+
+
+def _scope_parts(owned: object, *names: str) -> Iterator[tuple[str, str]]:
+    for name in names:
+        if value := getattr(owned, "tenant" if name == "tenant" else f"{name}_id", None):
+            yield name, value

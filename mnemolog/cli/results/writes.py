@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from mnemolog.cli.output import print_line, print_text, program_name
 from mnemolog.cli.results.ids import WHOLE_IDS, ShortIds
 from mnemolog.cli.results.tables import Entry, print_entries, print_table
-from mnemolog.cli.results.words import age_of_milliseconds, counted
+from mnemolog.cli.results.words import age_of_milliseconds, counted, turn_options
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -115,11 +115,16 @@ def show_receipts(receipts: "Sequence[CommandReceipt]") -> None:
         print_text("no scope matches: no command was sent")
     for receipt in receipts:
         print_line(f"command {receipt.command_id} was sent")
-        print_line(f"its result: {program_name()} status {shlex.quote(receipt.command_id)} --wait")
+        _print_status_command(receipt.command_id, receipt)
 
 
-def show_turn_receipt(receipt: "TurnReceipt", user: str | None) -> None:
+def show_turn_receipt(receipt: "TurnReceipt") -> None:
     """A turn that was published, and the command that tells what became of it."""
     print_line(f"turn {receipt.turn_id} was published")
-    whose = f" --user {shlex.quote(user)}" if user else ""
-    print_line(f"its result: {program_name()} status {shlex.quote(receipt.turn_id)}{whose} --wait")
+    for note in receipt.notes:
+        print_text(f"note: {note}")
+    _print_status_command(receipt.turn_id, receipt)
+
+
+def _print_status_command(published_id: str, receipt: "CommandReceipt | TurnReceipt") -> None:
+    print_line(f"its result: {program_name()} status {shlex.quote(published_id)}{turn_options(receipt)} --wait")
