@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo up test chaos bench quality lint format generate lock clean
+.PHONY: help setup demo up test chaos bench quality natural lint format generate lock clean
 
 help: ## print this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-9s %s\n", $$1, $$2}'
@@ -46,6 +46,9 @@ bench: $(STAMP) ## measure, and write docs/performance.md
 quality: $(STAMP) ## decide labelled conflicts; PROVIDER=openai SPLIT=dev|test RECORD=dir REPLAY=dir ARGS=...
 	@$(BIN)/python -m tests.quality --provider $(or $(PROVIDER),offline) --split $(or $(SPLIT),all) \
 	  $(if $(RECORD),--record $(RECORD)) $(if $(REPLAY),--replay $(REPLAY)) $(ARGS)
+
+natural: $(STAMP) ## how much of natural sentences the offline provider keeps, and how truly
+	@$(BIN)/python -m tests.quality.natural_sentences
 
 lint: $(STAMP) ## ruff, mypy, import contract, dependencies, generated files
 	@$(BIN)/ruff check .

@@ -100,7 +100,14 @@ def test_a_dry_run_tells_what_would_happen_and_stores_nothing(populated: Command
     assert [memory["event"] for memory in foreseen["memories"]] == ["fact_replaced"]
     assert foreseen["trace"]["decisions"][0]["reason"]
     alone = populated.json(
-        "dry-run", "I moved from Munich to Hamburg.", "--user", "lena", "--speaker", "Lena", "--override", "add_only=true"
+        "dry-run",
+        "I moved from Munich to Hamburg.",
+        "--user",
+        "lena",
+        "--speaker",
+        "Lena",
+        "--override",
+        "add_only=true",
     )
     assert [memory["event"] for memory in alone["memories"]] == ["fact_added"]
     refused = populated.run("dry-run", "I moved.", "--user", "lena", "--override", "conflct=0.5")
