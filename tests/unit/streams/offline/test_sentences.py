@@ -1,5 +1,7 @@
 """Which sentences state something, and why the others do not."""
 
+# ruff: noqa: RUF001 -- words of many languages
+
 import pytest
 
 from mnemolog.schemas.provenance import OmissionReason
