@@ -26,8 +26,8 @@ GENERAL = frozenset(
     report requested resource result retention retrier retrieved retry revision row runner
     running runtime schema score server setting shared short skipped sql stack start state stop storable store
     stored stream sync table text thread timed timeout token too topic traced transport tuning turning
-    unavailable undeliverable unknown unusable unread unreadable unsupported upgrade usage use version versioned view wait
-    wiring word write writer wrong
+    unavailable undeliverable unknown unusable unread unreadable unsupported upgrade usage use version versioned view
+    wait wiring word write writer wrong
     """.split()
 )
 """Words of programming, or English with no meaning of its own here."""
