@@ -148,6 +148,9 @@ class QueryMixin(ClientBase):
 
     async def short_ids(self, whole_ids: Collection[UUID]) -> dict[UUID, str]:
         """For each id of a fact or event the beginning, of eight characters or more, that stands for no other now."""
+        given: object = whole_ids
+        if not (isinstance(given, Collection) and all(isinstance(one, UUID) for one in given)):
+            raise QueryError("whole_ids must be a list of UUIDs: those of the facts or events to be shown")
         return await self._query(short_ids, whole_ids)
 
     async def _fact_id(self, given: FactId, scope: ScopeArgs) -> UUID:

@@ -76,7 +76,7 @@ async def test_many_turns_are_published_in_their_order(settings: Settings) -> No
         accepted = await client.add_many(turns)
         assert [one.turn_id for one in accepted] == ["cy-0", "cy-1", "cy-2"]
         await client.wait("cy-2")
-        assert [fact.text for fact in await client.facts(user_id="cy")] == ["Cy lives in Bonn."]
+        assert [fact.text for fact in await client.facts(user_id="cy")] == said
 
 
 async def test_a_raw_store_keeps_the_words(settings: Settings) -> None:

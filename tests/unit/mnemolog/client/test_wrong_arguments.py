@@ -176,6 +176,8 @@ SENTENCES: dict[str, tuple[Call, str]] = {
     "a number as fact id": (lambda c: c.get(7), "fact_id must be text, not int"),
     "a short fact id": (lambda c: c.delete("ab"), "fact_id 'ab' is not an id"),
     "no fact ids": (lambda c: c.confirm(7), "fact_ids must be an id or a list of ids, not int"),
+    "ids to shorten that are no ids": (lambda c: c.short_ids([ID]), "whole_ids must be a list of UUIDs"),
+    "a number to shorten": (lambda c: c.short_ids(5), "whole_ids must be a list of UUIDs"),
     "fact ids of numbers": (lambda c: c.batch_delete([7]), r"fact_ids\.0 must be the id of a fact, not int"),
     "edits of texts": (lambda c: c.batch_update(["x"]), r"edits\.0 must be an edit with fact_id and text, not text"),
     "one edit": (lambda c: c.batch_update({"fact_id": ID}), "edits must be a list of edits .* not a dict"),
