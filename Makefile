@@ -3,6 +3,7 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
+RUN_STAMP := $(VENV)/.installed-to-run
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo up test chaos bench quality screens lint format generate lock clean
@@ -10,20 +11,25 @@ STAMP  := $(VENV)/.installed
 help: ## print this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-9s %s\n", $$1, $$2}'
 
-$(STAMP): requirements.lock pyproject.toml
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Mnemolog needs Python 3.11 or newer: make PYTHON=python3.12 ..."; exit 2; }
-	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV) || { echo "python3 -m venv failed; on Debian: apt-get install python3-venv"; exit 2; }
-	@echo "installing locked packages into $(VENV) ..."
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
-	@touch $(STAMP)
+# What the two stamps stand for: all packages, and those that `mnemolog` needs to run.
+$(STAMP): requirements-dev.lock pyproject.toml
+	@$(call install,dev)
+$(RUN_STAMP): requirements.lock pyproject.toml
+	@$(call install,run)
+INSTALLED := $(if $(wildcard $(STAMP)),$(STAMP),$(RUN_STAMP))
+
+define install
+$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Mnemolog needs Python 3.11 or newer: make PYTHON=python3.12 ..."; exit 2; }; \
+test -x $(BIN)/python || $(PYTHON) -m venv $(VENV) || { echo "python3 -m venv failed; on Debian: apt-get install python3-venv"; exit 2; }; \
+$(BIN)/python scripts/install.py $(1) && touch $@
+endef
 
 setup: $(STAMP) ## create .venv with every locked package
 
-demo: $(STAMP) ## the whole stack, a real conversation, the result on the screen
+demo: $(INSTALLED) ## the whole stack, a real conversation, the result on the screen
 	@$(BIN)/mnemolog demo
 
-up: $(STAMP) ## Kafka, Postgres and all stages over ./.mnemolog until Ctrl-C
+up: $(INSTALLED) ## Kafka, Postgres and all stages over ./.mnemolog until Ctrl-C
 	@$(BIN)/mnemolog up
 
 test: $(STAMP) ## every test but the long ones; PROCESSES=2 side by side, ARGS=...
@@ -65,9 +71,14 @@ format: $(STAMP) ## format and fix with ruff
 generate: $(STAMP) ## write JSON Schemas, settings and metrics tables anew
 	@$(BIN)/python scripts/generate.py
 
-lock: $(STAMP) ## resolve requirements.lock anew from pyproject.toml
-	@printf 'hatchling\neditables\n' | $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --all-extras \
-	  --generate-hashes --no-emit-index-url --no-header --no-annotate --upgrade pyproject.toml - -o requirements.lock
+RESOLVE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
+  --no-header --no-annotate
+lock: $(STAMP) ## resolve all locks anew from pyproject.toml
+	@printf 'hatchling\neditables\n' | $(RESOLVE) --upgrade --extra all pyproject.toml - -o requirements.lock
+	@printf 'hatchling\neditables\n' | $(RESOLVE) --upgrade --all-extras --constraint requirements.lock pyproject.toml - -o requirements-dev.lock
+	@$(BIN)/python scripts/install.py dev
+	@$(BIN)/python scripts/generate.py
+	@touch $(STAMP)
 
 clean: ## remove what the commands above have made
 	rm -rf $(VENV) .mnemolog .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache *.egg-info

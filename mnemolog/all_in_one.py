@@ -1,23 +1,30 @@
-"""`mnemolog up`: embedded servers where none are set, topics, tables and all stages in one process."""
+"""`mnemolog up`: embedded servers where none are set, topics, tables and all stages in one process.
+
+The servers start while the packages of the stages are imported: both take long.
+"""
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Callable, Coroutine
-from contextlib import AsyncExitStack, asynccontextmanager
-from typing import Any, Final, TypeVar
+import socket
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from mnemolog.admin import create_topics, migrate_tables
 from mnemolog.client.discovery import ServerAddresses, check_addresses, discovery_file
 from mnemolog.embedded.data_folder import is_free
 from mnemolog.embedded.jars import Progress
 from mnemolog.embedded.stack import EmbeddedStack
+from mnemolog.errors import SettingsError
 from mnemolog.settings import Settings
-from mnemolog.streams.runtime.wiring import ALL_STAGES
-from mnemolog.streams.runtime.worker import WorkerReport, run_worker
+
+if TYPE_CHECKING:
+    from mnemolog.streams.runtime.worker import WorkerReport
 
 EMBEDDED_PARTITIONS: Final = 4
 DRAIN_SECONDS_WITHOUT_SERVER: Final = 15.0
 """Seconds the stages get to end after a server has ended by itself."""
+STAGES_STEP: Final = "starting the stages"
 
 R = TypeVar("R")
 
@@ -37,15 +44,18 @@ async def run_all_in_one(
     """Run everything until `stop` is set; then drain the stages and stop the servers, in this order.
 
     Kafka and Postgres are started only where `settings` name none. `announce` is called once all stages run.
-    Raises `SettingsError`, `EmbeddedError`, `StartRefused`, `ServerUnavailableError`; nothing is left running then.
+    Raises `SettingsError` before anything starts, and later `EmbeddedError`, `StartRefused` and
+    `ServerUnavailableError`; nothing is left running then.
     """
-    check_addresses(settings)
+    check_before_start(settings)
+    start = _Start(settings, progress or (lambda *_: None))
     try:
         async with AsyncExitStack() as held:
-            running, stack = await held.enter_async_context(_servers(settings, stop, progress, test=test))
-            await cancel_on_stop(stop, create_topics_and_tables(running))
+            running, stack = await held.enter_async_context(start.servers(stop, test=test))
+            await cancel_on_stop(stop, start.load_stages())
 
-            def on_ready(report: WorkerReport) -> None:
+            def on_ready(report: "WorkerReport") -> None:
+                start.progress(STAGES_STEP, 1, 1)
                 addresses = ServerAddresses(
                     kafka=running.kafka or "",
                     postgres=running.postgres or "",
@@ -58,47 +68,126 @@ async def run_all_in_one(
                     held.enter_context(discovery_file(running.data_dir, addresses))
                 announce(addresses)
 
+            start.progress(STAGES_STEP, 0, 1)
             await _run_stages(running, stack, stop, on_ready)
     except StopRequested:
         return
 
 
-async def create_topics_and_tables(settings: Settings) -> None:
-    """Create what is missing: topics and tables. Raises `StartRefused` and `ServerUnavailableError`."""
-    await create_topics(settings, forward_commands=True)
-    await migrate_tables(settings)
+def check_before_start(settings: Settings) -> None:
+    """Raise `SettingsError` for what would stop the start later: an address, a missing key, a taken port."""
+    check_addresses(settings)
+    asks_openai = "openai" in (settings.provider, settings.embedding_provider)
+    if asks_openai and not (settings.base_url or settings.api_key or os.environ.get("OPENAI_API_KEY")):
+        raise SettingsError(
+            "the provider openai needs a key: set MNEMOLOG_API_KEY or OPENAI_API_KEY; a server of your own is named by "
+            "MNEMOLOG_BASE_URL"
+        )
+    if "metrics_port" in settings.model_fields_set and settings.metrics_port:
+        address = (settings.metrics_host, settings.metrics_port)
+        try:
+            socket.create_server(address).close()
+        except OSError as error:
+            why = os.strerror(error.errno or 0)
+            raise SettingsError(
+                f"metrics cannot be served on {address[0]}:{address[1]} ({why}): set MNEMOLOG_METRICS_PORT to another "
+                "port, or to 0 for a free one; MNEMOLOG_METRICS_HOST is the address"
+            ) from error
 
 
-@asynccontextmanager
-async def _servers(
-    settings: Settings, stop: asyncio.Event, progress: Progress | None, *, test: bool
-) -> AsyncIterator[tuple[Settings, EmbeddedStack | None]]:
-    if settings.kafka and settings.postgres:
-        yield settings, None
-        return
-    start = EmbeddedStack.start(
-        settings.data_dir, kafka=not settings.kafka, postgres=not settings.postgres, test=test, progress=progress
-    )
-    async with await cancel_on_stop(stop, start) as stack:
-        yield _embedded_settings(settings, stack), stack
+class _Start:
+    """The steps up to the stages, each reported to `progress` when it begins and when it is done."""
+
+    def __init__(self, settings: Settings, progress: Progress) -> None:
+        self.progress = progress
+        self._settings = settings
+        self._admin = asyncio.create_task(asyncio.to_thread(import_module, "mnemolog.admin"))
+        self._loading = asyncio.create_task(self._load())
+
+    @asynccontextmanager
+    async def servers(self, stop: asyncio.Event, *, test: bool) -> AsyncIterator[tuple[Settings, EmbeddedStack | None]]:
+        """The settings with the addresses of all servers, which have topics and tables."""
+        settings = self._settings
+        if settings.kafka:
+            await cancel_on_stop(stop, self._create_topics(settings.kafka))
+        if settings.postgres:
+            await cancel_on_stop(stop, self._migrate_tables(settings.postgres))
+        if settings.kafka and settings.postgres:
+            yield settings, None
+            return
+        stack = EmbeddedStack.start(
+            settings.data_dir,
+            kafka=not settings.kafka,
+            postgres=not settings.postgres,
+            test=test,
+            progress=self.progress,
+            prepare_kafka=self._create_topics,
+            prepare_postgres=self._migrate_tables,
+        )
+        async with await cancel_on_stop(stop, stack) as running:
+            yield _embedded_settings(settings, running), running
+
+    async def load_stages(self) -> None:
+        """Wait until all packages are imported and the model is loaded."""
+        await self._loading
+
+    async def _load(self) -> None:
+        with self._step("loading the model"):
+            await self._admin
+            await asyncio.to_thread(import_module, "mnemolog.streams.runtime.worker")
+            from mnemolog.streams.runtime.models import preload_models  # noqa: PLC0415 - now it takes no time
+
+            await asyncio.to_thread(preload_models, self._settings)
+
+    async def _create_topics(self, kafka: str) -> None:
+        await self._admin
+        from mnemolog.admin import create_topics  # noqa: PLC0415 - as above
+
+        with self._step("creating topics"):
+            partitions = _partitions(self._settings)
+            settings = self._settings.model_copy(update={"kafka": kafka, "partitions": partitions})
+            await create_topics(settings, forward_commands=True)
+
+    async def _migrate_tables(self, postgres: str) -> None:
+        await self._admin
+        from mnemolog.admin import migrate_tables  # noqa: PLC0415 - as above
+
+        with self._step("migrating tables"):
+            await migrate_tables(self._settings.model_copy(update={"postgres": postgres}))
+
+    @contextmanager
+    def _step(self, name: str) -> Iterator[None]:
+        self.progress(name, 0, 1)
+        yield
+        self.progress(name, 1, 1)
+
+
+def _partitions(settings: Settings) -> int:
+    """Few for an embedded Kafka, unless a number is set."""
+    if settings.kafka or "partitions" in settings.model_fields_set:
+        return settings.partitions
+    return EMBEDDED_PARTITIONS
 
 
 def _embedded_settings(settings: Settings, stack: EmbeddedStack) -> Settings:
-    """The settings with embedded servers: few partitions, and any free port where the usual one is taken."""
-    update: dict[str, Any] = {"postgres": settings.postgres or stack.postgres_url}
-    if not settings.kafka:
-        update["kafka"] = stack.bootstrap
-        if "partitions" not in settings.model_fields_set:
-            update["partitions"] = EMBEDDED_PARTITIONS
+    """The settings with embedded servers, and any free port for metrics where the usual one is taken."""
+    update: dict[str, Any] = {
+        "kafka": settings.kafka or stack.bootstrap,
+        "postgres": settings.postgres or stack.postgres_url,
+        "partitions": _partitions(settings),
+    }
     if "metrics_port" not in settings.model_fields_set and not is_free(settings.metrics_port):
         update["metrics_port"] = 0
     return settings.model_copy(update=update)
 
 
 async def _run_stages(
-    settings: Settings, stack: EmbeddedStack | None, stop: asyncio.Event, on_ready: Callable[[WorkerReport], None]
+    settings: Settings, stack: EmbeddedStack | None, stop: asyncio.Event, on_ready: "Callable[[WorkerReport], None]"
 ) -> None:
     """Run the stages until `stop`, or until a server ends by itself, which is raised."""
+    from mnemolog.streams.runtime.wiring import ALL_STAGES  # noqa: PLC0415 - imported while the servers start
+    from mnemolog.streams.runtime.worker import run_worker  # noqa: PLC0415 - as above
+
     ending = asyncio.Event()
     worker = asyncio.create_task(run_worker(settings, ALL_STAGES, ending, on_ready=on_ready))
     watch = asyncio.create_task(stack.watch() if stack else asyncio.Event().wait())

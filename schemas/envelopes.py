@@ -68,7 +68,11 @@ class EmbeddedFacts(Envelope):
 
 
 class MatchedFacts(Envelope):
-    """`scope_version` is the version of the scope that the candidates were looked up in."""
+    """`scope_version` is the version of the scope that the candidates were looked up in.
+
+    `user_names` are the names of the user that were known then.
+    """
 
     facts: tuple[MatchedFact, ...] = ()
     scope_version: Count = 0
+    user_names: tuple[Text, ...] = ()

@@ -31,6 +31,10 @@ _OF_A_KIND: Final = {
     "string_unicode": "must be text in UTF-8, without half characters",
     "timezone_aware": "needs a zone, for example 2026-01-31T09:30:00+01:00",
 }
+_OF_A_PATTERN: Final = {
+    r"\S": "has no text",
+    r"^[a-z][a-z0-9_]{0,63}$": "must be a name of small letters, digits and underscores, such as home_city",
+}
 _WANTED: Final = {
     "string": "text",
     "int": "a whole number",
@@ -120,7 +124,8 @@ def _sentence(fault: ErrorDetails) -> str:
     """What is wrong, as it follows the place."""
     kind, context, given = fault["type"], fault.get("ctx", {}), fault["input"]
     if kind == "string_pattern_mismatch":
-        return " has no text" if context["pattern"] == r"\S" else f" must match {context['pattern']}"
+        pattern = context["pattern"]
+        return f" {_OF_A_PATTERN.get(pattern, f'must match {pattern}')}"
     if words := _OF_A_KIND.get(kind):
         return f" {words}"
     if words := _OF_A_BOUND.get(f"string_{kind}" if isinstance(given, str) else kind) or _OF_A_BOUND.get(kind):

@@ -10,7 +10,13 @@ from mnemolog.schemas.base import PART_OF_ANSWERS, Count, Fraction, Record, Text
 from mnemolog.schemas.facts import Slot
 
 Stage = Literal["journal", "extract", "embed", "match", "resolve", "project"]
-DropReason = Literal["excerpt_not_found", "invalid_fact", "near_duplicate", "recalled", "below_importance"]
+OmissionReason = Literal[
+    "question", "greeting", "supposition", "joke", "quotation", "request", "taken_back", "too_long"
+]
+"""Why an extraction leaves out a sentence that it has read: what the sentence is, or that there is too much of it."""
+DropReason = (
+    OmissionReason | Literal["excerpt_not_found", "invalid_fact", "near_duplicate", "recalled", "below_importance"]
+)
 Verdict = Literal["ADD", "KEEP", "MERGE", "REPLACE", "CONTRADICT", "EXTEND", "SIMILAR", "RETRACT", "EXPIRE"]
 """What a reader of two statements can say of them."""
 Guard = Literal["high_risk", "high_confidence", "low_confidence", "human_word", "late_news", "add_only"]
@@ -30,17 +36,19 @@ class Origin(Record):
 
 
 class DroppedStatement(Record):
-    """A statement that became no fact, and why; `similarity` where another one was too near."""
+    """A statement that became no fact, and why; `excerpt` is how it was said, `similarity` where one was too near."""
 
     text: Text
     reason: DropReason
     similarity: float | None = None
+    excerpt: Text = ""
 
 
 class Step(Record):
     """One stage's part in a turn: time in milliseconds, and calls and tokens where a model was asked.
 
-    `complaints` are the complaints about invalid replies, one text for each re-prompt.
+    `complaints` are the complaints about invalid replies, one text for each re-prompt; `notes` say what of the record
+    was changed before it was read.
     """
 
     stage: Stage
@@ -54,6 +62,7 @@ class Step(Record):
     reprompts: Count = 0
     complaints: tuple[Text, ...] = ()
     dropped: tuple[DroppedStatement, ...] = ()
+    notes: tuple[Text, ...] = Field(default=(), exclude_if=lambda notes: not notes)
 
 
 class Thresholds(Record):

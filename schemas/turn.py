@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from functools import cache
-from typing import Annotated, Any, ClassVar, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import ConfigDict, Field, model_validator
 
@@ -56,8 +56,6 @@ class Turn(Versioned):
     Version 3 added `kind`: a record of `conversation_turns` without it is a turn.
     """
 
-    VERSION: ClassVar[int] = 3
-    schema_version: Literal[1, 2, 3] = 3  # type: ignore[assignment] # wider than the base's
     kind: Literal["turn"] = "turn"
     turn_id: Identifier
     scope: Scope

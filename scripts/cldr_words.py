@@ -1,4 +1,4 @@
-"""Words for numbers, months, weekdays and units in six languages, from the Unicode CLDR.
+"""Words for numbers, months, weekdays and units, and names of places, in six languages, from the Unicode CLDR.
 
 Each word is in small letters and without spaces, because texts are compared word by word. What CLDR does not have, or
 has in phrases only, is in `streams/text/words.toml`.
@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Literal
 
 from babel import Locale
+from babel.core import get_global
 from babel.units import format_unit
 from unicode_rbnf import RbnfEngine
 
@@ -65,6 +66,19 @@ def cldr_words() -> str:
     sections = {"numbers": _numbers(), "dates": _dates(), "units": _units()}
     words = {name: _grouped(pairs) for name, pairs in sections.items()}
     return json.dumps(words, indent=1, ensure_ascii=False, sort_keys=True) + "\n"
+
+
+def cldr_places() -> str:
+    """The names of countries, and those cities that give a time zone its name, as JSON."""
+    countries: set[str] = set()
+    cities = {zone.rpartition("/")[2].replace("_", " ") for zone in get_global("zone_territories")}
+    for language in LANGUAGES:
+        locale = Locale.parse(language)
+        countries |= {name for code, name in locale.territories.items() if code.isalpha()}
+        cities |= {zone["city"] for zone in locale.time_zones.values() if "city" in zone}
+    names = {"cities": cities - countries, "countries": countries}
+    places = {kind: sorted({name.casefold() for name in found if name.isprintable()}) for kind, found in names.items()}
+    return json.dumps(places, indent=0, ensure_ascii=False, sort_keys=True) + "\n"
 
 
 def _grouped(pairs: Iterable[tuple[str, str]]) -> dict[str, str]:

@@ -20,11 +20,11 @@ from mnemolog.schemas.commit import Commit
 from mnemolog.schemas.envelopes import EmbeddedFacts, ExtractedFacts, MatchedFacts
 from mnemolog.schemas.turn import Turn
 from mnemolog.settings import PREFIX, Settings
-from scripts.cldr_words import cldr_words
+from scripts.cldr_words import cldr_places, cldr_words
 from scripts.cli_page import cli_page
 from scripts.client_stub import client_stub
 from scripts.dashboard import dashboard
-from scripts.image_locks import build_lock, runtime_lock
+from scripts.lock_parts import build_lock, jars_lock, runtime_lock, uv_lock
 from scripts.vocabulary import FACT_STATUSES, SETTLEMENTS, TURN_STATUSES, VOCABULARY
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -113,10 +113,13 @@ GENERATED: Mapping[str, Callable[[], str]] = {
     "mnemolog/client/sync_client.pyi": client_stub,
     "docs/metrics.md": metrics_page,
     "docs/vocabulary.md": vocabulary_page,
+    "streams/text/cldr_places.json": cldr_places,
     "streams/text/cldr_words.json": cldr_words,
     "grafana/dashboards/mnemolog.json": dashboard,
     "deploy/build.lock": build_lock,
     "deploy/runtime.lock": runtime_lock,
+    "scripts/locks/uv.lock": uv_lock,
+    "scripts/locks/jars.lock": jars_lock,
 }
 
 

@@ -1,6 +1,7 @@
 """Settings of Kafka, the stages and the models; each is an environment variable, too."""
 
 from typing import Annotated, Literal, Self
+from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, Field, SecretStr, model_validator
 
@@ -16,6 +17,13 @@ ProviderName = Literal["offline", "openai"]
 def _with_known_categories(categories: tuple[str, ...]) -> tuple[str, ...]:
     """The profile is built from the known categories, so configured ones are added to them."""
     return tuple(dict.fromkeys((*CATEGORIES, *categories)))
+
+
+def _http_url(text: str) -> str:
+    parts = urlsplit(text)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise ValueError(f"{text!r} is no URL of a server: write it like http://localhost:11434/v1")
+    return text
 
 
 class StreamsSettings(PostgresSettings):
@@ -53,12 +61,14 @@ class StreamsSettings(PostgresSettings):
 
     provider: ProviderName = Field(
         default="offline",
-        description="provider that extracts and resolves: `offline` (rules for English) or an OpenAI-compatible server",
+        description="provider that extracts and resolves: `offline` (simple rules) or an OpenAI-compatible server",
     )
     embedding_provider: ProviderName | None = Field(
         default=None, description="provider that embeds; as `provider` unless set"
     )
-    base_url: str | None = Field(default=None, description="URL of the OpenAI-compatible server, if it is not OpenAI")
+    base_url: Annotated[str, AfterValidator(_http_url)] | None = Field(
+        default=None, description="URL of the OpenAI-compatible server, if it is not OpenAI"
+    )
     api_key: SecretStr | None = Field(default=None, description="its key; OPENAI_API_KEY is read if unset")
     chat_model: str = Field(default="gpt-4.1-mini", description="model that extracts and resolves")
     embedding_model: str = Field(default="text-embedding-3-small", description="model that embeds")

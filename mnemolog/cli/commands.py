@@ -31,14 +31,16 @@ if TYPE_CHECKING:
 
 Text = Annotated[str, typer.Argument(help="the new text")]
 Key = Annotated[str | None, typer.Option("--key", help="key of the fact, such as home_city")]
-Value = Annotated[str | None, typer.Option("--value", help="value of the key")]
+Value = Annotated[
+    str | None, typer.Option("--value", help="value of the key; read from the new text unless given; '' clears it")
+]
 Action = Literal["keep_both", "keep_old", "replace", "contradict", "merge"]
 
 
 @change_command()
 def update(*, fact_id: FactArgument, text: Text, key: Key = None, value: Value = None) -> Change:
     """Replace the text of a fact from now on."""
-    return lambda client: client.update(fact_id, text, key=key, value=value)
+    return lambda client: client.update(fact_id, text, key=key, value=... if value is None else value)
 
 
 @change_command()
@@ -74,7 +76,8 @@ def correct(
     ended: Annotated[datetime | None, time_option("until when the old text was true; without it, it never was")] = None,
 ) -> Change:
     """Correct a fact; only a human can change it afterwards."""
-    return lambda client: client.correct(fact_id, text, key=key, value=value, ended_at=ended)
+    given = ... if value is None else value
+    return lambda client: client.correct(fact_id, text, key=key, value=given, ended_at=ended)
 
 
 @change_command()

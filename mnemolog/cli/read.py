@@ -38,7 +38,7 @@ def search(
         ),
     ] = None,
 ) -> Query:
-    """Find the facts nearest to a query in meaning and in words."""
+    """Find the facts nearest to a query in meaning and in words; those of a run only when --run names it."""
     return lambda client: client.search(query, limit=limit, threshold=threshold)
 
 

@@ -1,13 +1,17 @@
 """Commands that run servers and stages: up, worker, demo."""
 
+import os
+import shlex
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from mnemolog.cli import options
-from mnemolog.cli.output import ProgressBars, print_result, program_name, stderr, stdout
+from mnemolog.cli.output import print_result, program_name, stderr, stdout
 from mnemolog.cli.runtime import cli_settings, discovered_settings, run_and_exit, stop_on_signals
+from mnemolog.cli.start_steps import StartSteps
 from mnemolog.extras import Extra, require_extras
 
 if TYPE_CHECKING:
@@ -28,14 +32,14 @@ def up(
         from mnemolog.all_in_one import run_all_in_one  # noqa: PLC0415 - loads every driver
 
         _configure_logs(settings, quiet=True)
-        with ProgressBars() as progress:
+        with StartSteps() as steps:
 
-            def announce(connection: "ServerAddresses") -> None:
-                progress.close()  # from here on the terminal shows the log
-                print_result(connection, lambda _: _show_addresses(connection, settings.data_dir), as_json=as_json)
+            def announce(servers: "ServerAddresses") -> None:
+                steps.close()  # from here on the terminal shows the log
+                print_result(servers, lambda _: _show_addresses(servers, settings), as_json=as_json)
 
             async with stop_on_signals() as stop:
-                await run_all_in_one(settings, stop=stop, announce=announce, progress=progress)
+                await run_all_in_one(settings, stop=stop, announce=announce, progress=steps)
         stderr().print("stopped")
         return 0
 
@@ -104,15 +108,28 @@ def _configure_logs(settings: "Settings", *, quiet: bool = False) -> None:
     configure_logs(level, settings.log_format)
 
 
-def _show_addresses(servers: "ServerAddresses", folder: Path) -> None:
+def _show_addresses(servers: "ServerAddresses", settings: "Settings") -> None:
+    from mnemolog.texts import OFFLINE_NOTICE  # noqa: PLC0415 - loads the results of queries
+
     show = stdout().print
-    show("[bold green]Mnemolog is up.[/] Ctrl-C stops it.\n")
-    show(f"  Kafka      {servers.kafka}   topic {servers.topic_prefix}conversation_turns", markup=False)
-    show(f"  Postgres   {servers.postgres}", markup=False, soft_wrap=True)
-    show(f"  Metrics    {servers.metrics_url}/metrics\n", markup=False)
-    show(
-        f"In a second terminal (MNEMOLOG_DATA_DIR={folder.resolve()} in another folder):", markup=False, soft_wrap=True
-    )
-    show(f"  {program_name()} publish turns.jsonl --wait", markup=False)
-    show(f"  {program_name()} search 'where does Mira live' --user mira", markup=False)
-    show(f"  psql {servers.postgres} -c 'TABLE facts'", markup=False, soft_wrap=True)
+    show("\n[bold green]Mnemolog is up.[/] Ctrl-C stops it.\n")
+    show(f"  Kafka     {servers.kafka}   topic {servers.topic_prefix}conversation_turns", markup=False)
+    show(f"  Postgres  {servers.postgres}", markup=False, soft_wrap=True)
+    show(f"  Metrics   {servers.metrics_url}/metrics", markup=False)
+    show(f"  Data      {settings.data_dir.resolve()}\n", markup=False, soft_wrap=True)
+    if settings.provider == "offline":
+        show(f"{OFFLINE_NOTICE}\n", markup=False, soft_wrap=True)
+    same = " with the same MNEMOLOG_ variables" if any(name.startswith("MNEMOLOG_") for name in os.environ) else ""
+    show(f"Try it in a second terminal{same}, in this folder:", markup=False)
+    for command in next_commands(settings.data_dir):
+        show(f"  {command}", markup=False, soft_wrap=True)
+
+
+def next_commands(data: Path) -> Iterator[str]:
+    """What to type in a second terminal in the same folder; each command works as it stands."""
+    if data.resolve() != Path(".mnemolog").resolve():
+        yield f"export MNEMOLOG_DATA_DIR={shlex.quote(str(data.resolve()))}"
+    mnemolog = shlex.quote(program_name())
+    yield f'{mnemolog} add "I live in Bern." --user alice --speaker Alice --wait'
+    yield f'{mnemolog} search "Where does Alice live?" --user alice'
+    yield f"{mnemolog} facts --user alice"

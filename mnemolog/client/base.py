@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Awaitable, Callable, Collection, Coroutine, Mapping
 from datetime import UTC, datetime
 from functools import wraps
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypedDict, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypedDict, TypeVar, Unpack, get_type_hints
 
 import uuid_utils
 from psycopg import AsyncConnection
@@ -14,14 +14,14 @@ from psycopg.rows import TupleRow
 
 from mnemolog.client.discovery import with_discovered_servers
 from mnemolog.client.inputs.arguments import BoundArgs, TurnArgs, argument_names, refuse_unknown
-from mnemolog.client.inputs.checks import ErrorType, check_text, checks_of
+from mnemolog.client.inputs.checks import ErrorType, check_text, checks_of, hint_checks, kind_of
 from mnemolog.client.inputs.messages import Messages, as_messages
 from mnemolog.client.inputs.record_builder import build_turn
 from mnemolog.client.limit_check import LimitPrecheck
 from mnemolog.client.producer import RecordProducer
 from mnemolog.client.query_embedder import QueryEmbedder
 from mnemolog.client.read_pool import ReadPool
-from mnemolog.errors import MnemologError, QueryError, UnknownArgumentError
+from mnemolog.errors import InvalidArgumentError, MnemologError, QueryError, UnknownArgumentError
 from mnemolog.projections.queries.scope_filter import WILDCARDS
 from mnemolog.schemas.turn import Turn
 from mnemolog.settings import Settings, load_settings
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 P = ParamSpec("P")
 R = TypeVar("R")
 T = TypeVar("T")
+DEFAULT_PUBLISH_TIMEOUT = 30.0
 CLOSED = "this client is closed: make a new one"
 
 
@@ -112,23 +113,15 @@ class Connections:
 class ClientBase:
     """Settings and connections, and by `scope` a copy that is bound to a user, an agent, an app or a run."""
 
-    def __init__(
-        self,
-        *,
-        kafka: str | None = None,
-        postgres: str | None = None,
-        tenant: str | None = None,
-        settings: Settings | None = None,
-        publish_timeout: float = 30.0,
-        now: Callable[[], datetime] = lambda: datetime.now(UTC),
-        new_id: Callable[[], str] = lambda: str(uuid_utils.uuid7()),
-    ) -> None:
-        given = {"kafka": kafka, "postgres": postgres, "tenant": tenant}
-        given = {name: value for name, value in given.items() if value is not None}
-        self._settings = settings.model_copy(update=given) if settings else load_settings(**given)
-        self._now = now
-        self._new_id = new_id
-        self._connections = Connections(self._settings, publish_timeout=publish_timeout, now=now)
+    def __init__(self, **options: Unpack[ClientOptions]) -> None:
+        given = _checked_options(options)
+        servers = {name: given[name] for name in ("kafka", "postgres", "tenant") if given.get(name) is not None}
+        settings: Settings | None = given.get("settings")
+        self._settings = settings.model_copy(update=servers) if settings else load_settings(**servers)
+        self._now: Callable[[], datetime] = given.get("now", lambda: datetime.now(UTC))
+        self._new_id: Callable[[], str] = given.get("new_id", lambda: str(uuid_utils.uuid7()))
+        timeout = given.get("publish_timeout", DEFAULT_PUBLISH_TIMEOUT)
+        self._connections = Connections(self._settings, publish_timeout=timeout, now=self._now)
         self._scope: BoundArgs = {}
         self.is_bound = False
 
@@ -193,6 +186,19 @@ class ClientBase:
             "occurred_at": arguments.get("occurred_at") or self._now(),
         }
         return build_turn(read, complete, max_bytes=self._settings.max_turn_bytes), notes
+
+
+def _checked_options(options: ClientOptions) -> dict[str, Any]:
+    """The options of a new client. Raises `UnknownArgumentError` or `InvalidArgumentError` that names the wrong one."""
+    refuse_unknown(options, ClientOptions.__annotations__, "MemoryClient")
+    checks = hint_checks(get_type_hints(ClientOptions))
+    given: dict[str, Any] = {
+        name: checks[name](name, value, InvalidArgumentError) if name in checks else value
+        for name, value in options.items()
+    }
+    if not isinstance(given.get("settings"), Settings | None):
+        raise InvalidArgumentError(f"settings must be Settings, not {kind_of(given['settings'])}")
+    return given
 
 
 def client_repr(name: str, scope: BoundArgs) -> str:

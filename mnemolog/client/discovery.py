@@ -35,7 +35,7 @@ def with_discovered_servers(settings: Settings, *, needed: Sequence[str] = ("kaf
     check_addresses(settings)
     if all(getattr(settings, name) for name in needed):
         return settings
-    found = _read_discovery_file(settings.data_dir / DISCOVERY_FILE)
+    found = _read_discovery_file(settings.data_dir.resolve() / DISCOVERY_FILE)
     counted = not settings.kafka and "partitions" not in settings.model_fields_set and found.partitions
     return settings.model_copy(
         update={

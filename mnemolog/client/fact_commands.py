@@ -1,13 +1,14 @@
 """The methods of the client that change facts: update, delete, confirm, reject, correct, resolve."""
 
 from collections.abc import Iterable, Mapping
+from types import EllipsisType
 from typing import Any, Literal, Unpack, overload
 
 from mnemolog.client.base import checked
 from mnemolog.client.commands import CommandBase
 from mnemolog.client.inputs.arguments import CommandArgs
 from mnemolog.client.inputs.checks import Wait, When
-from mnemolog.client.inputs.fact_ids import FactId, FactIds, as_edits, as_ids
+from mnemolog.client.inputs.fact_ids import FactId, FactIds, as_edit, as_edits, as_ids
 from mnemolog.client.receipts import CommandReceipt
 from mnemolog.errors import InvalidCommandError
 from mnemolog.projections.queries.results import WriteResult
@@ -32,7 +33,7 @@ class FactCommandMixin(CommandBase):
         text: str,
         *,
         key: str | None = ...,
-        value: str | None = ...,
+        value: str | EllipsisType | None = ...,
         wait: Literal[False] = ...,
         **arguments: Unpack[CommandArgs],
     ) -> CommandReceipt: ...
@@ -43,7 +44,7 @@ class FactCommandMixin(CommandBase):
         text: str,
         *,
         key: str | None = ...,
-        value: str | None = ...,
+        value: str | EllipsisType | None = ...,
         wait: float,
         **arguments: Unpack[CommandArgs],
     ) -> WriteResult: ...
@@ -53,13 +54,16 @@ class FactCommandMixin(CommandBase):
         text: str,
         *,
         key: str | None = None,
-        value: str | None = None,
+        value: str | EllipsisType | None = ...,
         wait: Wait = False,
         **arguments: Unpack[CommandArgs],
     ) -> CommandReceipt | WriteResult:
-        """Replace the text of a fact from now on. A fact that a human corrected is changed by `correct` alone."""
-        edit = {"fact_id": fact_id, "text": text, "key": key, "value": value}
-        return await self._issue("update", arguments, wait, edits=[edit])
+        """Replace the text of a fact from now on. A fact that a human corrected is changed by `correct` alone.
+
+        Its key stays unless given. Without `value` its value is read from the new text where the two texts differ in
+        the value alone, and cleared where that is not clear; None clears it.
+        """
+        return await self._issue("update", arguments, wait, edits=[as_edit(fact_id, text, key, value)])
 
     @overload
     async def batch_update(
@@ -72,7 +76,10 @@ class FactCommandMixin(CommandBase):
     async def batch_update(
         self, edits: Iterable[Edit | Mapping[str, Any]], *, wait: Wait = False, **arguments: Unpack[CommandArgs]
     ) -> CommandReceipt | WriteResult:
-        """Update up to 100 facts of a scope, all or none. An edit has fact_id, text, and perhaps key and value."""
+        """Update up to 100 facts of a scope, all or none.
+
+        An edit has fact_id, text, and perhaps key and value, as in `update`.
+        """
         return await self._issue("update", arguments, wait, edits=as_edits(edits))
 
     @overload
@@ -132,7 +139,7 @@ class FactCommandMixin(CommandBase):
         text: str,
         *,
         key: str | None = ...,
-        value: str | None = ...,
+        value: str | EllipsisType | None = ...,
         ended_at: When | None = ...,
         wait: Literal[False] = ...,
         **arguments: Unpack[CommandArgs],
@@ -144,7 +151,7 @@ class FactCommandMixin(CommandBase):
         text: str,
         *,
         key: str | None = ...,
-        value: str | None = ...,
+        value: str | EllipsisType | None = ...,
         ended_at: When | None = ...,
         wait: float,
         **arguments: Unpack[CommandArgs],
@@ -155,16 +162,16 @@ class FactCommandMixin(CommandBase):
         text: str,
         *,
         key: str | None = None,
-        value: str | None = None,
+        value: str | EllipsisType | None = ...,
         ended_at: When | None = None,
         wait: Wait = False,
         **arguments: Unpack[CommandArgs],
     ) -> CommandReceipt | WriteResult:
         """Correct a fact; only a human can change it afterwards.
 
-        The old one never was true, or, where `ended_at` is given, was true until then.
+        The old one never was true, or, where `ended_at` is given, was true until then. Key and value as in `update`.
         """
-        edit = {"fact_id": fact_id, "text": text, "key": key, "value": value}
+        edit = as_edit(fact_id, text, key, value)
         return await self._issue("correct", arguments, wait, edit=edit, ended_at=ended_at)
 
     @overload

@@ -53,7 +53,7 @@ class QueryMixin(ClientBase):
         """
         within = scope_filter(scope)
         check_unicode(query)
-        searches.check_query(query, limit, threshold or 0.0)
+        searches.check_query(query, limit, threshold or 0)
         embedder = self._connections.query_embedder
         vector, notice = await embedder.embed(query)
         if threshold is None:
@@ -146,9 +146,9 @@ class QueryMixin(ClientBase):
         """A turn as it was first received; None where it is not known (yet), or what came was no valid turn."""
         return await self._query(received_turn, tenant or "", turn_id, user_id)
 
-    async def short_ids(self, ids: Collection[UUID]) -> dict[UUID, str]:
+    async def short_ids(self, whole_ids: Collection[UUID]) -> dict[UUID, str]:
         """For each id of a fact or event the beginning, of eight characters or more, that stands for no other now."""
-        return await self._query(short_ids, ids)
+        return await self._query(short_ids, whole_ids)
 
     async def _fact_id(self, given: FactId, scope: ScopeArgs) -> UUID:
         """The whole id, of a fact of the scope where ids are named: the tables are asked only where they are needed."""

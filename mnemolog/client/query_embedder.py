@@ -20,10 +20,9 @@ EMBEDDING_TIMEOUT_SECONDS: Final = 5.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchResult:
-    """Hits, best first. `mode` is lexical where the query could not be embedded.
+    """Hits, best first; it can be used as a sequence of them. `mode` is lexical where the query could not be embedded.
 
     `notice` says why, and where there is no hit, why there is none and where facts of the same user or agent are.
-    It can be used as a sequence of its hits.
     """
 
     hits: tuple[Hit, ...]

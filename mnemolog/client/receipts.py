@@ -10,6 +10,7 @@ import orjson
 from mnemolog.client.inputs.checks import kind_of
 from mnemolog.projections.queries.errors import QueryError, check_id_text
 from mnemolog.projections.queries.results import WriteResult
+from mnemolog.schemas.base import SourceKind
 from mnemolog.schemas.turn import Turn
 
 
@@ -50,20 +51,24 @@ class PublishedId:
     """By what the end of a turn or a command is found; the user tells turns of one id apart."""
 
     id: str
-    tenant: str | None
-    user_id: str | None
-    receipt: TurnReceipt | None
+    kind: SourceKind = "turn"
+    tenant: str | None = None
+    user_id: str | None = None
+    receipt: TurnReceipt | None = None
 
     @classmethod
     def of(cls, published: object) -> "PublishedId":
         """Raises `QueryError` for what is neither an id nor what publishing returned."""
         match published:
-            case TurnReceipt(turn_id=one) | CommandReceipt(command_id=one) | WriteResult(turn_id=one):
-                receipt = published if isinstance(published, TurnReceipt) else None
-                return cls(id=one, tenant=published.tenant, user_id=published.user_id, receipt=receipt)
+            case TurnReceipt(tenant=tenant, user_id=user_id):
+                return cls(id=published.turn_id, tenant=tenant, user_id=user_id, receipt=published)
+            case CommandReceipt(tenant=tenant, user_id=user_id):
+                return cls(id=published.command_id, kind="command", tenant=tenant, user_id=user_id)
+            case WriteResult(tenant=tenant, user_id=user_id):
+                return cls(id=published.turn_id, kind=published.source_kind, tenant=tenant, user_id=user_id)
             case str():
                 check_id_text(turn_id=published)
-                return cls(id=published, tenant=None, user_id=None, receipt=None)
+                return cls(id=published)
         raise QueryError(
             f"turn_id must be text, or what `add`, a command, `wait` or `status` returned, not {kind_of(published)}"
         )

@@ -1,7 +1,7 @@
 """The methods of the client that tell how turns and commands ended: status, wait."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Final, TypeGuard, overload
@@ -148,9 +148,7 @@ class ResultMixin(ClientBase):
                 for one in published:
                     ends += [await _end(partial(status, one), attempt, progress)]
         except TimeoutError as error:
-            raise _not_in_time(
-                [later.id for later in published[len(ends) :]], timeout_seconds, progress.words
-            ) from error
+            raise _not_in_time(published[len(ends) :], timeout_seconds, progress.words) from error
         return ends
 
     async def _wait_for_all(self, receipts: Iterable[Published], *, timeout_seconds: float) -> list[WriteResult]:
@@ -163,7 +161,7 @@ class ResultMixin(ClientBase):
 
 def is_list(given: object) -> TypeGuard[Iterable[Published]]:
     """Whether several turns are given."""
-    return isinstance(given, Iterable) and not isinstance(given, str | bytes)
+    return isinstance(given, Iterable) and not isinstance(given, str | bytes | Mapping)
 
 
 class _Progress:
@@ -199,9 +197,11 @@ async def _poll(status: Callable[[], Awaitable[WriteResult]]) -> tuple[WriteResu
     return result, "it is being processed; look at the worker's log, or wait longer"
 
 
-def _not_in_time(turn_ids: Sequence[str], seconds: float, so_far: str) -> WaitTimeoutError:
-    others = f" (and {len(turn_ids) - 1} after it)" if len(turn_ids) > 1 else ""
+def _not_in_time(unfinished: Sequence[PublishedId], seconds: float, so_far: str) -> WaitTimeoutError:
+    first = unfinished[0]
+    others = f" (and {len(unfinished) - 1} after it)" if len(unfinished) > 1 else ""
     return WaitTimeoutError(
-        f"turn {turn_ids[0]}{others} did not finish within {seconds:g} s: {so_far}. It goes on: `wait` for it again",
-        turn_ids,
+        f"{first.kind} {first.id}{others} did not finish within {seconds:g} s: {so_far}. "
+        "It goes on: `wait` for it again",
+        [one.id for one in unfinished],
     )

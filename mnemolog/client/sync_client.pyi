@@ -2,6 +2,7 @@
 
 from asyncio import AbstractEventLoop
 from collections.abc import Collection, Iterable, Mapping
+from types import EllipsisType
 from typing import Any, Literal, Self, Unpack, overload
 from uuid import UUID
 
@@ -203,7 +204,7 @@ class MemoryClient:
     def received_turn(self, turn_id: str, *, user_id: str | None = ..., tenant: str | None = ...) -> Turn | None:
         """A turn as it was first received; None where it is not known (yet), or what came was no valid turn."""
 
-    def short_ids(self, ids: Collection[UUID]) -> dict[UUID, str]:
+    def short_ids(self, whole_ids: Collection[UUID]) -> dict[UUID, str]:
         """For each id of a fact or event the beginning, of eight characters or more, that stands for no other now."""
 
     @overload
@@ -213,11 +214,15 @@ class MemoryClient:
         text: str,
         *,
         key: str | None = ...,
-        value: str | None = ...,
+        value: str | EllipsisType | None = ...,
         wait: Literal[False] = ...,
         **arguments: Unpack[CommandArgs],
     ) -> CommandReceipt:
-        """Replace the text of a fact from now on. A fact that a human corrected is changed by `correct` alone."""
+        """Replace the text of a fact from now on. A fact that a human corrected is changed by `correct` alone.
+
+        Its key stays unless given. Without `value` its value is read from the new text where the two texts differ in
+        the value alone, and cleared where that is not clear; None clears it.
+        """
 
     @overload
     def update(
@@ -226,7 +231,7 @@ class MemoryClient:
         text: str,
         *,
         key: str | None = ...,
-        value: str | None = ...,
+        value: str | EllipsisType | None = ...,
         wait: float,
         **arguments: Unpack[CommandArgs],
     ) -> WriteResult: ...
@@ -234,7 +239,10 @@ class MemoryClient:
     def batch_update(
         self, edits: Iterable[Edit | Mapping[str, Any]], *, wait: Literal[False] = ..., **arguments: Unpack[CommandArgs]
     ) -> CommandReceipt:
-        """Update up to 100 facts of a scope, all or none. An edit has fact_id, text, and perhaps key and value."""
+        """Update up to 100 facts of a scope, all or none.
+
+        An edit has fact_id, text, and perhaps key and value, as in `update`.
+        """
 
     @overload
     def batch_update(
@@ -279,14 +287,14 @@ class MemoryClient:
         text: str,
         *,
         key: str | None = ...,
-        value: str | None = ...,
+        value: str | EllipsisType | None = ...,
         ended_at: When | None = ...,
         wait: Literal[False] = ...,
         **arguments: Unpack[CommandArgs],
     ) -> CommandReceipt:
         """Correct a fact; only a human can change it afterwards.
 
-        The old one never was true, or, where `ended_at` is given, was true until then.
+        The old one never was true, or, where `ended_at` is given, was true until then. Key and value as in `update`.
         """
 
     @overload
@@ -296,7 +304,7 @@ class MemoryClient:
         text: str,
         *,
         key: str | None = ...,
-        value: str | None = ...,
+        value: str | EllipsisType | None = ...,
         ended_at: When | None = ...,
         wait: float,
         **arguments: Unpack[CommandArgs],

@@ -27,7 +27,7 @@ ProgressCallback = Callable[[str, int, int], None]
 class PublishReport:
     """What became of the lines: the faults by line number, and by turn id what failed or was rejected, and why.
 
-    `reused` are the ids that an earlier turn with other messages had: that one counts, and these have no end here.
+    `reused` are ids that an earlier turn with other messages had: that one counts, and these did nothing.
     """
 
     read: int = 0
@@ -79,20 +79,20 @@ class TurnFilePublisher:
             except TimeoutError:
                 self.report.unfinished.append(record.turn_id)
             else:
-                self._count_end(record.turn_id, result)
+                self._count_end(record, result)
             self._progress("finished", self.report.ends.total() + len(self.report.reused), len(records))
 
         async with AsyncMemoryClient.from_settings(self._settings) as client, asyncio.TaskGroup() as group:
             for record in records:
                 group.create_task(one(client, record))
 
-    def _count_end(self, turn_id: str, result: WriteResult) -> None:
+    def _count_end(self, record: TurnReceipt, result: WriteResult) -> None:
         if result.reused:
-            self.report.reused.append(turn_id)
+            self.report.reused.append(record.turn_id)
             return
         self.report.ends[result.status] += 1
         if not result.success:
-            self.report.unsuccessful[turn_id] = result.error or result.status
+            self.report.unsuccessful[record.turn_id] = result.error or result.status
 
     async def _records(self, stream: IO[bytes]) -> AsyncIterator[OutgoingRecord]:
         async for number, content in _lines(stream):

@@ -36,7 +36,10 @@ class Account:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerCommand:
-    """What to run and how it ends: `on_owner_death` is sent by Linux when the owner dies, however it dies."""
+    """What to run and how it ends: `on_owner_death` is sent by Linux when the owner dies, however it dies.
+
+    `niceness` is added to the owner's own: 19 has a process run when no other wants to.
+    """
 
     server: str
     arguments: Sequence[str]
@@ -46,6 +49,7 @@ class ServerCommand:
     stop_signal: signal.Signals
     on_owner_death: signal.Signals
     environment: Mapping[str, str]
+    niceness: int = 0
 
 
 class Child:
@@ -53,7 +57,7 @@ class Child:
 
     def __init__(self, command: ServerCommand) -> None:
         self.command = command
-        numbers = (os.getpid(), int(command.on_owner_death), command.account.uid, command.account.gid)
+        numbers = (os.getpid(), int(command.on_owner_death), command.account.uid, command.account.gid, command.niceness)
         launcher = [sys.executable, "-I", "-S", str(LAUNCHER), *map(str, numbers)]
         with command.log.open("ab") as log:
             self._process = subprocess.Popen(  # noqa: S603 - our own launcher and a server from a package
@@ -74,14 +78,16 @@ class Child:
     def running(self) -> bool:
         return self._process.poll() is None
 
-    def failure(self, what: str) -> ServerFailedError:
+    def failure(self, what: str, *, timed_out: bool = False) -> ServerFailedError:
         """An error with the last lines of the log."""
         log = self.command.log
         lines: list[str] = []
         with suppress(FileNotFoundError), log.open("rb") as file:  # somebody may have removed the folder
             file.seek(max(0, log.stat().st_size - TAIL_BYTES))
             lines = file.read().decode(errors="replace").splitlines()
-        return ServerFailedError(self.command.server, what, log=log, tail="\n".join(lines[-TAIL_LINES:]))
+        return ServerFailedError(
+            self.command.server, what, log=log, tail="\n".join(lines[-TAIL_LINES:]), timed_out=timed_out
+        )
 
     async def wait_until_finished(self, *, timeout: float) -> None:  # noqa: ASYNC109 - seconds, and what to say when they are over
         """Wait for a command that ends by itself; ServerFailedError when it fails or takes too long."""
@@ -97,7 +103,7 @@ class Child:
             if not self.running:
                 raise self.failure(f"ended with status {self._process.returncode} before it was ready")
             if asyncio.get_running_loop().time() > deadline:
-                raise self.failure(f"was not ready within {timeout:.0f} s")
+                raise self.failure(f"was not ready within {timeout:.0f} s", timed_out=True)
             await asyncio.sleep(POLL_SECONDS)
 
     async def stop(self, *, timeout: float) -> bool:  # noqa: ASYNC109 - as above

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, TextIO
 import structlog
 from pydantic import BaseModel, ValidationError
 
-from mnemolog.embedded.errors import DataFolderError, DataFolderInUse
+from mnemolog.embedded.errors import DataFolderError, DataFolderInUse, UnusableFolderError
 
 LOOPBACK = "127.0.0.1"
 # Below Linux's range for outgoing connections (32768 and up), so that a port is still free after a restart.
@@ -132,7 +132,7 @@ def locked_data_folder(path: Path, *, now: datetime | None = None) -> Iterator[D
         path.mkdir(mode=0o711, parents=True, exist_ok=True)
         lock = (path / "lock").open("a+")
     except OSError as error:
-        raise DataFolderError(f"{path} cannot be used as a data folder: {error}") from error
+        raise UnusableFolderError(path, error) from error
     with lock:
         _acquire_lock(lock, path, now or datetime.now(UTC))
         if (free := shutil.disk_usage(path).free) < MIN_FREE_BYTES:

@@ -15,6 +15,7 @@ from pathlib import Path
 from mnemolog.embedded.errors import JarsUnavailableError
 
 LOCK_FILE = Path(__file__).with_name("kafka.jars.lock")
+FETCH_STEP = "fetching Kafka"
 FETCH_THREADS = 8
 ATTEMPTS = 3
 FETCH_TIMEOUT_SECONDS = 20
@@ -104,12 +105,14 @@ def _fetch_all(wanted: list[Jar], folder: Path, *, fetch: Fetch, progress: Progr
         tempfile.TemporaryDirectory(prefix="fetching-", dir=folder) as scratch,
         ThreadPoolExecutor(FETCH_THREADS) as pool,
     ):
+        if progress:
+            progress(FETCH_STEP, 0, len(wanted))
         tasks = [pool.submit(_fetch_one, jar, folder, Path(scratch), fetch) for jar in wanted]
         try:
             for done, task in enumerate(as_completed(tasks), start=1):
                 task.result()
                 if progress:
-                    progress("fetching kafka", done, len(wanted))
+                    progress(FETCH_STEP, done, len(wanted))
         finally:
             pool.shutdown(cancel_futures=True)
 
@@ -132,3 +135,13 @@ def _fetch_one(jar: Jar, folder: Path, scratch: Path, fetch: Fetch) -> None:
         f"{jar} could not be fetched in {ATTEMPTS} attempts ({reason}): "
         "check the network and free disk space, then start again"
     )
+
+
+def main() -> None:
+    """`python -m mnemolog.embedded.jars`: fetch what is missing into the user's cache."""
+    fetched = ensure_jars(cache_folder(Path.cwd() / ".mnemolog"), jars=read_lock())
+    print(fetched)  # noqa: T201 - its result
+
+
+if __name__ == "__main__":
+    main()

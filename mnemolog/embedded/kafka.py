@@ -7,17 +7,18 @@ import shutil
 import signal
 import socket
 import uuid
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from aiokafka.admin import AIOKafkaAdminClient  # type: ignore[import-untyped] # aiokafka ships no types
-from aiokafka.errors import KafkaError  # type: ignore[import-untyped] # as above
-
 from mnemolog.embedded.child import Account, Child, ServerCommand, StartedCallback
+from mnemolog.embedded.class_archive import ClassArchive
 from mnemolog.embedded.data_folder import LOOPBACK
+from mnemolog.embedded.errors import ServerFailedError
 
 SERVER = "kafka"
 DATA_FOLDER = "data"
+PROPERTIES = "server.properties"
 START_SECONDS = 90
 FORMAT_SECONDS = 60
 REQUEST_MILLISECONDS = 5_000
@@ -35,13 +36,14 @@ JAVA_OPTIONS = (
     f"-Xmx{HEAP_MAX_MIB}m",
     "-XX:+UseSerialGC",
     "-XX:-UsePerfData",
+    # The optimising compiler pays after minutes, and takes the cores from everything else until then.
+    "-XX:TieredStopAtLevel=1",
     "-Djava.awt.headless=true",
     "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",
     "-Dorg.slf4j.simpleLogger.showDateTime=true",
     "-Dorg.slf4j.simpleLogger.dateTimeFormat=yyyy-MM-dd'T'HH:mm:ss.SSSXXX",
 )
-# The optimising compiler pays after minutes, and takes the cores from the tests until then.
-TEST_JAVA_OPTIONS = ("-XX:TieredStopAtLevel=1",)
+ARCHIVE_NICENESS = 19  # the archive is for the next start; this one goes first
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,7 +55,14 @@ class KafkaPlan:
     port: int
     controller_port: int
     log: Path
-    test: bool = False
+
+    @property
+    def class_path(self) -> list[Path]:
+        return sorted(self.jars.glob("*.jar"))
+
+    @property
+    def archive(self) -> ClassArchive:
+        return ClassArchive.of(java_executable(), self.class_path)
 
     @property
     def meta(self) -> Path:
@@ -112,27 +121,49 @@ QUICK_RESTART = {
 async def start_kafka(plan: KafkaPlan, started: StartedCallback) -> None:
     """Start Kafka and return once it answers as a broker; formats its folder on the first start.
 
-    Raises ServerFailedError with the end of the log.
+    A start that fails with an archive of classes is repeated without. Raises ServerFailedError with the end of the log.
     """
     plan.folder.mkdir(mode=0o700, exist_ok=True)
     shutil.rmtree(plan.temporary, ignore_errors=True)  # Kafka's native libraries stay there when it is killed
     plan.temporary.mkdir()
-    properties = plan.folder / "server.properties"
+    properties = plan.folder / PROPERTIES
     properties.write_text("".join(f"{name}={value}\n" for name, value in server_properties(plan).items()))
     if not plan.meta.exists():
         cluster_id = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")  # it may begin with a dash
-        format_storage = ("kafka.tools.StorageTool", "format", f"--cluster-id={cluster_id}", "-c", properties.name)
-        await Child(_command(plan, *format_storage)).wait_until_finished(timeout=FORMAT_SECONDS)
-    child = Child(_command(plan, "kafka.Kafka", properties.name))
+        format_storage = ("kafka.tools.StorageTool", "format", f"--cluster-id={cluster_id}", "-c", PROPERTIES)
+        await Child(_command(plan, format_storage)).wait_until_finished(timeout=FORMAT_SECONDS)
+    try:
+        await _serve(plan, started)
+    except ServerFailedError as error:
+        if error.timed_out or error.port_taken or not plan.archive.discard():
+            raise
+        await _serve(plan, started)
+
+
+async def _serve(plan: KafkaPlan, started: StartedCallback) -> None:
+    options = plan.archive.start_options(plan.temporary)
+    child = Child(_command(plan, ("kafka.Kafka", PROPERTIES), options))
     started(child)
     await child.wait_until_ready(lambda: _is_ready(plan), timeout=START_SECONDS)
 
 
-def _command(plan: KafkaPlan, main_class: str, *arguments: str) -> ServerCommand:
-    options = (*JAVA_OPTIONS, *(TEST_JAVA_OPTIONS if plan.test else ()), f"-Djava.io.tmpdir={plan.temporary}")
+async def make_class_archive(plan: KafkaPlan, log_file: Callable[[str], Path]) -> None:
+    """Make the archive of classes for the next start, if there is none; Kafka has to run. A failure is only logged."""
+    if plan.archive.path.exists():
+        return
+
+    def command(options: Sequence[str]) -> ServerCommand:
+        return replace(_command(plan, (), options), log=log_file("class-archive"), niceness=ARCHIVE_NICENESS)
+
+    await plan.archive.make(plan.temporary, command)
+
+
+def _command(plan: KafkaPlan, program: Sequence[str], options: Sequence[str] = ()) -> ServerCommand:
+    java = [str(java_executable()), *JAVA_OPTIONS, f"-Djava.io.tmpdir={plan.temporary}", *options]
     return ServerCommand(
         server=SERVER,
-        arguments=[str(java_executable()), *options, "-cp", f"{plan.jars}/*", main_class, *arguments],
+        # In this order: an archive of classes fits the same class path alone.
+        arguments=[*java, "-cp", ":".join(map(str, plan.class_path)), *program],
         folder=plan.folder,
         log=plan.log,
         account=Account.current(),
@@ -161,6 +192,10 @@ async def _is_ready(plan: KafkaPlan) -> bool:
     with socket.socket() as probe:
         if probe.connect_ex((LOOPBACK, plan.port)) != 0:
             return False
+    # Not before: while Java starts, there is time to import.
+    from aiokafka.admin import AIOKafkaAdminClient  # type: ignore[import-untyped] # noqa: PLC0415 - ships no types
+    from aiokafka.errors import KafkaError  # type: ignore[import-untyped] # noqa: PLC0415 - as above
+
     admin = AIOKafkaAdminClient(bootstrap_servers=plan.bootstrap, request_timeout_ms=REQUEST_MILLISECONDS)
     try:
         await admin.start()

@@ -1,4 +1,4 @@
-"""Starts a server that ends with its owner: `python -I -S launch.py OWNER_PID SIGNAL UID GID command ...`.
+"""Starts a server that ends with its owner: `python -I -S launch.py OWNER_PID SIGNAL UID GID NICENESS command ...`.
 
 A script of its own because what it does must happen between fork and exec, where a process with threads
 may not run Python. The order matters: Linux forgets the parent-death signal when the user changes.
@@ -32,10 +32,11 @@ def set_parent_death_signal(owner: int, signal: int) -> None:
 
 
 def main() -> None:
-    owner, signal, uid, gid = (int(text) for text in sys.argv[1:5])
+    owner, signal, uid, gid, niceness = (int(text) for text in sys.argv[1:6])
+    os.nice(niceness)
     drop_privileges(uid, gid)
     set_parent_death_signal(owner, signal)
-    os.execv(sys.argv[5], sys.argv[5:])  # noqa: S606 - the command comes from the embedded stack itself
+    os.execv(sys.argv[6], sys.argv[6:])  # noqa: S606 - the command comes from the embedded stack itself
 
 
 if __name__ == "__main__":

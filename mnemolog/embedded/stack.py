@@ -13,20 +13,21 @@ import structlog
 
 from mnemolog.embedded.child import Child
 from mnemolog.embedded.data_folder import DataFolder, locked_data_folder
-from mnemolog.embedded.errors import DataFolderError, ServerFailedError, WrongStateError
+from mnemolog.embedded.errors import ServerFailedError, UnusableFolderError, WrongStateError
 from mnemolog.embedded.jars import Progress, cache_folder, ensure_jars, read_lock
-from mnemolog.embedded.kafka import KafkaPlan, start_kafka
+from mnemolog.embedded.kafka import KafkaPlan, make_class_archive, start_kafka
 from mnemolog.embedded.postgres import PostgresPlan, start_postgres
 from mnemolog.extras import require_extras
 
 START_ATTEMPTS = 3
 STOP_SECONDS = 30
 WATCH_SECONDS = 0.5
-# What servers say when a port was taken between our look and their start.
-PORT_TAKEN = ("Address already in use", "could not bind", "Failed to bind")
 
 
 log = structlog.get_logger(__name__)
+
+Prepare = Callable[[str], Awaitable[None]]
+"""Given the address of a server that takes requests."""
 
 
 class EmbeddedStack:
@@ -39,6 +40,7 @@ class EmbeddedStack:
         self._progress = progress or (lambda *_: None)
         self._children: dict[str, Child] = {}
         self._addresses: dict[str, str] = {}
+        self._background: asyncio.Task[None] | None = None
 
     @classmethod
     async def start(
@@ -49,10 +51,13 @@ class EmbeddedStack:
         postgres: bool = True,
         test: bool = False,
         progress: Progress | None = None,
+        prepare_kafka: Prepare | None = None,
+        prepare_postgres: Prepare | None = None,
         rng: Random | None = None,
     ) -> Self:
         """Start the chosen servers over `folder` and return when they take requests.
 
+        Each server is given to its `prepare` as soon as it runs, while the other one may still start.
         `test` trades safety against power loss for speed. The first start on a machine fetches Kafka (44 MB).
         The calling thread has to live as long as the stack. Raises an EmbeddedError; nothing is left running then.
         """
@@ -64,9 +69,9 @@ class EmbeddedStack:
             await asyncio.to_thread(data_folder.stop_stale_children)
             async with asyncio.TaskGroup() as starts:
                 if kafka:
-                    starts.create_task(stack._start_kafka(test=test))
+                    starts.create_task(stack._start_kafka(prepare_kafka))
                 if postgres:
-                    starts.create_task(stack._start_postgres(test=test))
+                    starts.create_task(stack._start_postgres(prepare_postgres, test=test))
         except BaseException as error:  # noqa: BLE001 - stops what runs, and raises again
             await stack.stop()
             _raise_first_cause(error, folder)
@@ -100,6 +105,9 @@ class EmbeddedStack:
         self._addresses.clear()
         children, self._children = self._children, {}
         try:
+            if self._background:
+                self._background.cancel()
+                await asyncio.wait({self._background})
             ends = await asyncio.gather(*(child.stop(timeout=STOP_SECONDS) for child in children.values()))
             for server, ended_itself in zip(children, ends, strict=True):
                 self._folder.forget_child(server)
@@ -114,7 +122,7 @@ class EmbeddedStack:
     async def __aexit__(self, *_: object) -> None:
         await self.stop()
 
-    async def _start_kafka(self, *, test: bool) -> None:
+    async def _start_kafka(self, prepare: Prepare | None) -> None:
         cache = cache_folder(self._folder.path)
         jars = await asyncio.to_thread(ensure_jars, cache, jars=read_lock(), progress=self._progress)
 
@@ -125,14 +133,16 @@ class EmbeddedStack:
                 port=self._folder.port("kafka", self._rng, choose_new=new_ports),
                 controller_port=self._folder.port("controller", self._rng, choose_new=new_ports),
                 log=self._folder.log_file("kafka"),
-                test=test,
             )
             await start_kafka(plan, self._on_started)
             self._addresses["Kafka"] = plan.bootstrap
+            self._background = asyncio.create_task(make_class_archive(plan, self._folder.log_file))
 
         await self._start_on_free_ports("kafka", attempt)
+        if prepare:
+            await prepare(self.bootstrap)
 
-    async def _start_postgres(self, *, test: bool) -> None:
+    async def _start_postgres(self, prepare: Prepare | None, *, test: bool) -> None:
         async def attempt(new_ports: bool) -> None:
             plan = PostgresPlan(
                 folder=self._folder.path / "postgres",
@@ -145,10 +155,13 @@ class EmbeddedStack:
             self._addresses["Postgres"] = plan.url()
 
         await self._start_on_free_ports("postgres", attempt)
+        if prepare:
+            await prepare(self.postgres_url)
 
     async def _start_on_free_ports(self, server: str, attempt: Callable[[bool], Awaitable[None]]) -> None:
         """Try again with other ports when somebody took ours between our look and the server's start."""
-        self._progress(f"starting {server}", 0, 1)
+        step = f"starting {server.capitalize()}"
+        self._progress(step, 0, 1)
         for number in range(START_ATTEMPTS):
             try:
                 await attempt(number > 0)
@@ -156,9 +169,9 @@ class EmbeddedStack:
             except ServerFailedError as error:
                 if child := self._children.pop(server, None):
                     await child.stop(timeout=STOP_SECONDS)
-                if number + 1 == START_ATTEMPTS or not any(phrase in error.tail for phrase in PORT_TAKEN):
+                if number + 1 == START_ATTEMPTS or not error.port_taken:
                     raise
-        self._progress(f"starting {server}", 1, 1)
+        self._progress(step, 1, 1)
 
     def _on_started(self, child: Child) -> None:
         self._children[child.command.server] = child
@@ -175,5 +188,5 @@ def _raise_first_cause(error: BaseException, folder: Path) -> NoReturn:
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     if isinstance(error, OSError):
-        raise DataFolderError(f"{folder} cannot be used as a data folder: {error}") from error
+        raise UnusableFolderError(folder.resolve(), error) from error
     raise error

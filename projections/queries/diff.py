@@ -126,10 +126,10 @@ class Diff:
         return sorted(changes, key=lambda change: change[1].at)
 
     def __repr__(self) -> str:
-        """The interval, and the changes by kind, a line for each."""
+        """The interval, and the changes in the order of time, a line for each."""
         lines = [f"Diff ({self.axis}) from {self.since.isoformat()} to {self.until.isoformat()}:"]
-        for kind in CHANGE_KINDS:
-            lines += [f"  {kind}: {one.text or ', '.join(old.text for old in one.old)}" for one in getattr(self, kind)]
+        for kind, one in self.in_order:
+            lines.append(f"  {kind}: {one.text or ', '.join(old.text for old in one.old)}")
         return "\n".join(lines) if len(lines) > 1 else f"{lines[0]} no change"
 
 

@@ -37,7 +37,10 @@ class FactSource:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FactExtraction:
-    """How a statement was extracted from a turn; without `model` it was stored as it was given."""
+    """How a statement was extracted from a turn; without `model` it was stored as it was given.
+
+    `notes` say what of the turn was changed before.
+    """
 
     excerpt: str
     certainty: str
@@ -47,6 +50,7 @@ class FactExtraction:
     model: str | None
     prompt_version: str | None
     complaints: tuple[str, ...]
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,4 +134,5 @@ def _extraction(commit: Commit, fact: NewFact | None) -> FactExtraction | None:
         model=last.model if last else None,
         prompt_version=last.prompt_version if last else None,
         complaints=tuple(complaint for step in steps for complaint in step.complaints),
+        notes=tuple(note for step in steps for note in step.notes),
     )

@@ -2,11 +2,11 @@
 
 from collections.abc import Mapping
 from functools import cache
-from typing import Any, Final
+from typing import Any, Final, LiteralString
 
 from psycopg import AsyncConnection
 from psycopg.rows import TupleRow
-from psycopg.sql import Composed, Identifier
+from psycopg.sql import SQL, Composed, Identifier
 
 from mnemolog.projections.db.fetch import Query, Row, fetch_rows
 from mnemolog.projections.queries.errors import QueryError
@@ -16,13 +16,14 @@ MAX_ROWS: Final = 10_000
 
 
 @cache
-def read_query(file: str, name: str, *, row: str = "f", state: str = "f") -> Composed:
+def read_query(file: str, name: str, *, row: str = "f", state: str = "f", at: LiteralString = "now()") -> Composed:
     """A query with the columns of `Fact` at `{fact}`, and the condition of a `ScopeFilter` on `row` at `{scope}`.
 
-    What events can change of a fact is read from `state`: the facts themselves, or their former states.
+    What events can change of a fact is read from `state`: the facts themselves, or their former states. `at` is an SQL
+    expression: what begins after it is marked as beginning later.
     """
     return queries(file)[name].format(
-        fact=queries("facts")["fact_columns"].format(state=Identifier(state)),
+        fact=queries("facts")["fact_columns"].format(state=Identifier(state), at=SQL(at)),
         scope=queries("scopes")["filter"].format(row=Identifier(row)),
     )
 

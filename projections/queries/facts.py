@@ -1,6 +1,9 @@
 """The facts and the profile of a scope, now or as of a time."""
 
+from collections.abc import Mapping
 from datetime import datetime
+from operator import itemgetter
+from typing import Any, Final
 from uuid import UUID
 
 from psycopg import AsyncConnection
@@ -13,14 +16,19 @@ from mnemolog.projections.queries.results import Fact, Profile
 from mnemolog.projections.queries.scope_filter import ScopeFilter
 from mnemolog.projections.sql import queries
 
-PROFILE_SECTIONS = (
+FACT_SECTIONS: Final = (
     "identity",
+    "work",
+    "relationships",
+    "sensitive_topics",
     "hard_preferences",
     "soft_preferences",
     "current_tasks",
-    "recent_changes",
-    "sensitive_topics",
+    "other",
 )
+"""The sections that hold facts, by their categories."""
+PROFILE_SECTIONS: Final = (*FACT_SECTIONS, "upcoming", "recent_changes")
+"""All sections; `upcoming` has what begins later of all categories."""
 
 
 async def facts(
@@ -28,10 +36,10 @@ async def facts(
 ) -> list[Fact]:
     """The facts of a scope in the order in which they were learned.
 
-    Those that are active and hold at `at`; with `all_versions` every version that ever was. Raises `QueryError`
-    for more than 10 000 of them.
+    Those that are active and hold at `at`, or begin later, which is marked; with `all_versions` every version that
+    ever was. Raises `QueryError` for more than 10 000 of them.
     """
-    query = read_query("facts", "all_versions" if all_versions else "current_facts")
+    query = read_query("facts", "all_versions" if all_versions else "current_facts", at="%(at)s")
     return await fetch_bounded_rows(conn, Fact, query, {**scope.parameters, "at": at})
 
 
@@ -53,11 +61,15 @@ async def facts_as_of(
     """
     check_zones(believed_at=believed_at, true_at=true_at)
     parameters = {**scope.parameters, "believed_at": believed_at, "true_at": true_at}
-    return await fetch_bounded_rows(conn, Fact, read_query("facts", "facts_as_of", state="s"), parameters)
+    return await fetch_bounded_rows(
+        conn, Fact, read_query("facts", "facts_as_of", state="s", at="%(true_at)s"), parameters
+    )
 
 
 async def profile(conn: AsyncConnection[TupleRow], scope: ScopeFilter, at: datetime) -> Profile:
     """The profile of exactly one scope, as far as it is valid at `at`; empty where nothing is known.
+
+    What begins after `at` is in `upcoming`, the earliest first.
 
     Raises `QueryError` for a wider scope.
     """
@@ -66,10 +78,19 @@ async def profile(conn: AsyncConnection[TupleRow], scope: ScopeFilter, at: datet
     found = await fetch_rows(conn, Profile, queries("facts")["profile"], scope.parameters)
     if not found:
         return Profile()
-    sections = {name: [one for one in getattr(found[0], name) if _has_not_ended(one, at)] for name in PROFILE_SECTIONS}
-    return Profile(**sections, updated_at=found[0].updated_at)
+    valid = {name: [one for one in getattr(found[0], name) if _has_not_ended(one, at)] for name in FACT_SECTIONS}
+    upcoming = [one for entries in valid.values() for one in entries if _begins_later(one, at)]
+    return Profile(
+        **{name: [one for one in entries if not _begins_later(one, at)] for name, entries in valid.items()},
+        upcoming=sorted(upcoming, key=itemgetter("at", "fact_id")),
+        recent_changes=found[0].recent_changes,
+        updated_at=found[0].updated_at,
+    )
 
 
-def _has_not_ended(entry: dict[str, object], at: datetime) -> bool:
-    ends = (entry.get(name) for name in ("valid_until", "true_to"))
-    return all(not isinstance(end, str) or datetime.fromisoformat(end) > at for end in ends)
+def _has_not_ended(entry: Mapping[str, Any], at: datetime) -> bool:
+    return entry["valid_until"] is None or datetime.fromisoformat(entry["valid_until"]) > at
+
+
+def _begins_later(entry: Mapping[str, Any], at: datetime) -> bool:
+    return datetime.fromisoformat(entry["at"]) > at

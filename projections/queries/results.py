@@ -38,6 +38,7 @@ class Fact:
 
     `true_from`/`true_to` say when it was true, `believed_from`/`believed_to` when it was believed: a pending fact has
     no `believed_from`. `recorded_at` is when it was added, `state_since` since when it has its present state.
+    `begins_later` says that it is known and not yet so: `true_from` is after the time that was asked about.
     """
 
     fact_id: UUID
@@ -76,6 +77,7 @@ class Fact:
     source_id: str
     embedding_model: str
     metadata: dict[str, Any]
+    begins_later: bool = False
 
     def __repr__(self) -> str:
         return brief_repr(self, "text", "key", "value", "status", "unresolved", "user_id", "fact_id")
@@ -90,16 +92,22 @@ class Fact:
 class Profile:
     """What is known of one scope, by section; `updated_at` is None where nothing is.
 
+    Every active fact is in one section: that of its category, `other` where the category has none, or `upcoming` where
+    it begins later. `sensitive_topics` are health and finance. A section has the 50 surest; `facts` lists all.
     An entry has key, value, text, category, confidence, at, valid_until and fact_id; a recent change has event,
     text, fact_id, at and the old facts.
     """
 
     identity: list[dict[str, Any]] = field(default_factory=list)
+    work: list[dict[str, Any]] = field(default_factory=list)
+    relationships: list[dict[str, Any]] = field(default_factory=list)
+    sensitive_topics: list[dict[str, Any]] = field(default_factory=list)
     hard_preferences: list[dict[str, Any]] = field(default_factory=list)
     soft_preferences: list[dict[str, Any]] = field(default_factory=list)
     current_tasks: list[dict[str, Any]] = field(default_factory=list)
+    other: list[dict[str, Any]] = field(default_factory=list)
+    upcoming: list[dict[str, Any]] = field(default_factory=list)
     recent_changes: list[dict[str, Any]] = field(default_factory=list)
-    sensitive_topics: list[dict[str, Any]] = field(default_factory=list)
     updated_at: datetime | None = None
 
     def __repr__(self) -> str:

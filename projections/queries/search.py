@@ -64,7 +64,7 @@ async def search(
     floor: float = 0,
     at: datetime,
 ) -> list[Hit]:
-    """The best facts for `text` that hold at `at`, best first.
+    """The best facts for `text` that hold at `at`, or begin later, which is marked; best first.
 
     One that waits for a confirmation is found too, behind an active one of equal rank. `vector` is
     the embedding of `text`; facts embedded by another model are found by their words alone. A fact without a word in
@@ -88,7 +88,7 @@ async def search(
     }
     mode: SearchMode = "hybrid" if vector else "lexical"
     hits: list[Hit] = []
-    for row in await fetch_rows(conn, dict, read_query("search", "hybrid"), parameters):
+    for row in await fetch_rows(conn, dict, read_query("search", "hybrid", at="%(at)s"), parameters):
         score = Score(mode=mode, **{name: row.pop(name) for name in _SCORE_COLUMNS})
         hits.append(Hit(fact=Fact(**row), score=score))
     return hits
@@ -119,8 +119,8 @@ async def count_facts(conn: AsyncConnection[TupleRow], scope: ScopeFilter, *, at
     )
 
 
-def check_query(text: str, limit: int, floor: float = 0.0) -> None:
-    """Raise `QueryError` for a text without any character a limit outside 1..100 or a floor outside 0..1."""
+def check_query(text: str, limit: int, floor: float = 0) -> None:
+    """Raise `QueryError` for a text without any character, a limit outside 1..100 or a floor outside 0..1."""
     if not 1 <= limit <= MAX_LIMIT:
         raise QueryError(f"limit is {limit}: choose 1 to {MAX_LIMIT}")
     if not 0 <= floor <= 1:

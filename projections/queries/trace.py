@@ -54,12 +54,16 @@ class TracedReprompt:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OmittedStatement:
-    """A statement that became no fact before it was compared with any; `similarity` where another was too near."""
+    """A statement that became no fact before it was compared with any; `similarity` where another was too near.
+
+    `excerpt` is how it was said.
+    """
 
     stage: str
     text: str
     reason: str
     similarity: float | None = None
+    excerpt: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

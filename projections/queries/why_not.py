@@ -1,8 +1,9 @@
 """Why statements of a turn were not stored as facts, read from its commit."""
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Final, Literal, get_args
 from uuid import UUID
 
 from psycopg import AsyncConnection
@@ -11,10 +12,13 @@ from psycopg.rows import TupleRow
 from mnemolog.projections.queries.results import Status
 from mnemolog.projections.queries.trace import FactTexts, fact_ids_of_commit
 from mnemolog.projections.queries.write_result import end_detail, fact_texts, last_commit
+from mnemolog.projections.sql import queries
 from mnemolog.schemas.commit import Commit
 from mnemolog.schemas.events import FactPending, MemoryEvent
-from mnemolog.schemas.provenance import DropReason
+from mnemolog.schemas.provenance import DropReason, OmissionReason
 
+_SENTENCE: Final = re.compile(r"(?:[^.!?\u3002\uff01\uff1f\n]|[.!?](?=[^\s.!?]))+[.!?\u3002\uff01\uff1f]*")
+_OMISSIONS: Final = frozenset(get_args(OmissionReason))
 MissingReason = (
     DropReason
     | Literal[
@@ -23,6 +27,7 @@ MissingReason = (
         "confirmed_pending",
         "rejected_pending",
         "pending_confirmation",
+        "not_taken",
         "nothing_to_remember",
         "limit",
         "rejected",
@@ -68,12 +73,14 @@ async def why_not(conn: AsyncConnection[TupleRow], tenant: str, turn_id: str, us
     if commit is None:
         waiting = MissingStatement(text=None, reason="not_decided_yet")
         return WhyNot(turn_id=turn_id, status="pending", facts=0, missing=(waiting,))
-    return missing_statements(commit, await fact_texts(conn, commit.scope, fact_ids_of_commit(commit)))
+    found = await conn.execute(queries("journal")["user_messages"], {"owner": commit.owner, "source_id": turn_id})
+    said = [content for (content,) in await found.fetchall()]
+    return missing_statements(commit, await fact_texts(conn, commit.scope, fact_ids_of_commit(commit)), said)
 
 
-def missing_statements(commit: Commit, known: FactTexts) -> WhyNot:
-    """Read the statements from a commit. Pure."""
-    missing = tuple(_missing_parts(commit, known))
+def missing_statements(commit: Commit, known: FactTexts, said: Sequence[str] = ()) -> WhyNot:
+    """Read the statements from a commit, and those of the sentences that the user `said` that it took nothing from."""
+    missing = (*_missing_parts(commit, known), *_not_taken(commit, said))
     brought = sum(event.new_fact is not None and not isinstance(event, FactPending) for event in commit.events)
     if commit.source_kind == "turn" and not (missing or brought):
         missing = (MissingStatement(text=None, reason="nothing_to_remember"),)
@@ -93,6 +100,24 @@ def _missing_parts(commit: Commit, known: FactTexts) -> Iterator[MissingStatemen
     for event in commit.events:
         if (one := _decided_statement(event, known)) is not None:
             yield one
+
+
+def _not_taken(commit: Commit, said: Sequence[str]) -> Iterator[MissingStatement]:
+    """The user's sentences that nothing quotes, unless the extraction itself has listed what it left out."""
+    dropped = [one for step in commit.provenance.steps for one in step.dropped]
+    if commit.outcome not in ("facts", "no_facts") or any(one.reason in _OMISSIONS for one in dropped):
+        return
+    excerpts = [one.excerpt for one in dropped] + [event.words.excerpt for event in commit.events if event.words]
+    read = [letters for text in excerpts if (letters := _letters(text))]
+    for sentence in (found for content in said for found in _SENTENCE.findall(content)):
+        letters = _letters(sentence)
+        if letters and not any(letters in one or one in letters for one in read):
+            yield MissingStatement(text=sentence.strip(), reason="not_taken", stage="extract")
+
+
+def _letters(text: str) -> str:
+    """What two texts are compared by: quotes, spaces and signs differ between a message and what is quoted of it."""
+    return "".join(sign for sign in text.casefold() if sign.isalnum())
 
 
 def _decided_statement(event: MemoryEvent, known: FactTexts) -> MissingStatement | None:

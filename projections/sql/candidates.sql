@@ -1,22 +1,32 @@
 -- name: find_candidates
 -- Per new fact, in one round trip and in exactly its scope: the nearest active or pending facts from its floor on,
 -- those of equal words, and those of an equal key however far they are.
--- The scan is exact: an index with a filter on the scope would return too few of its facts. Active and pending facts
+-- The scan is exact: an index with a filter on the scope would return too few of its f. Active and pending facts
 -- are scanned one after the other, because each have an index of their own.
+-- Of those of an equal key the ones about the same subject come first, under whichever name.
 -- A model's vectors compare with its own only; CASE keeps Postgres from comparing others. A vector without a direction
 -- has the distance NaN to all.
 WITH held_back AS MATERIALIZED (
     SELECT
-        pending_confirmations.fact_id,
-        pending_confirmations.targets
-    FROM pending_confirmations
+        p.fact_id,
+        p.targets
+    FROM pending_confirmations AS p
     WHERE
-        pending_confirmations.settled_at IS NULL
-        AND pending_confirmations.tenant = %(tenant)s
-        AND pending_confirmations.user_id = %(user_id)s
-        AND pending_confirmations.agent_id = %(agent_id)s
-        AND pending_confirmations.app_id = %(app_id)s
-        AND pending_confirmations.run_id = %(run_id)s
+        p.settled_at IS NULL
+        AND p.tenant = %(tenant)s
+        AND p.user_id = %(user_id)s
+        AND p.agent_id = %(agent_id)s
+        AND p.app_id = %(app_id)s
+        AND p.run_id = %(run_id)s
+),
+
+named AS MATERIALIZED (
+    SELECT
+        names,
+        %(user_words)s::text [] || lower(names::text)::text [] AS aliases
+    FROM user_names(
+        %(tenant)s, %(user_id)s, %(agent_id)s, %(app_id)s, %(run_id)s, %(speaker)s, %(user_words)s
+    ) AS names
 )
 
 SELECT
@@ -29,6 +39,7 @@ SELECT
             AND app_id = %(app_id)s
             AND run_id = %(run_id)s
     ), 0) AS scope_version,
+    named.names,
     asked.place,
     found.fact_id,
     found.similarity,
@@ -62,18 +73,23 @@ FROM unnest(
     %(subjects)s::text [],
     %(floors)s::double precision []
 ) WITH ORDINALITY AS asked (embedding, model, content_hash, key, subject, floor, place)
+CROSS JOIN named
 LEFT JOIN LATERAL (
     SELECT
         near.*,
         row_number() OVER (ORDER BY near.is_near DESC, near.similarity DESC, near.fact_id) AS rank,
         row_number() OVER (
-            ORDER BY
-                near.is_of_key DESC, near.subject IS DISTINCT FROM asked.subject, near.similarity DESC, near.fact_id
+            ORDER BY near.is_of_key DESC, near.is_of_subject DESC, near.similarity DESC, near.fact_id
         ) AS rank_of_key
     FROM (
         SELECT
             known.*,
             coalesce(known.key = asked.key, false) AS is_of_key,
+            (lower(known.subject) = lower(asked.subject)) IS TRUE
+            OR (
+                lower(coalesce(known.subject, 'user')) = ANY(named.aliases)
+                AND lower(coalesce(asked.subject, 'user')) = ANY(named.aliases)
+            ) AS is_of_subject,
             coalesce(
                 known.content_hash = asked.content_hash OR compared.distance <= 1 - asked.floor, false
             ) AS is_near,
@@ -84,68 +100,68 @@ LEFT JOIN LATERAL (
             END AS similarity
         FROM (
             SELECT
-                facts.fact_id,
-                facts.text,
-                facts.content_hash,
-                facts.key,
-                facts.value,
-                facts.confidence,
-                facts.true_from,
-                facts.true_to,
-                facts.valid_until,
-                facts.category,
-                facts.subject,
-                facts.excerpt,
-                facts.status,
-                facts.authority,
-                facts.unresolved,
-                facts.single_valued,
-                facts.event_time,
-                greatest(facts.said_at, facts.last_confirmed_at) AS said_at,
-                facts.embedding,
-                facts.embedding_model
-            FROM facts
+                f.fact_id,
+                f.text,
+                f.content_hash,
+                f.key,
+                f.value,
+                f.confidence,
+                f.true_from,
+                f.true_to,
+                f.valid_until,
+                f.category,
+                f.subject,
+                f.excerpt,
+                f.status,
+                f.authority,
+                f.unresolved,
+                f.single_valued,
+                f.event_time,
+                greatest(f.said_at, f.last_confirmed_at) AS said_at,
+                f.embedding,
+                f.embedding_model
+            FROM facts AS f
             WHERE
-                facts.status = 'active'
-                AND facts.tenant = %(tenant)s
-                AND facts.user_id = %(user_id)s
-                AND facts.agent_id = %(agent_id)s
-                AND facts.app_id = %(app_id)s
-                AND facts.run_id = %(run_id)s
-                AND (facts.valid_until IS NULL OR facts.valid_until > %(at)s)
-                AND (facts.true_to IS NULL OR facts.true_to > %(at)s)
+                f.status = 'active'
+                AND f.tenant = %(tenant)s
+                AND f.user_id = %(user_id)s
+                AND f.agent_id = %(agent_id)s
+                AND f.app_id = %(app_id)s
+                AND f.run_id = %(run_id)s
+                AND (f.valid_until IS NULL OR f.valid_until > %(at)s)
+                AND (f.true_to IS NULL OR f.true_to > %(at)s)
             UNION ALL
             SELECT
-                facts.fact_id,
-                facts.text,
-                facts.content_hash,
-                facts.key,
-                facts.value,
-                facts.confidence,
-                facts.true_from,
-                facts.true_to,
-                facts.valid_until,
-                facts.category,
-                facts.subject,
-                facts.excerpt,
-                facts.status,
-                facts.authority,
-                facts.unresolved,
-                facts.single_valued,
-                facts.event_time,
-                greatest(facts.said_at, facts.last_confirmed_at) AS said_at,
-                facts.embedding,
-                facts.embedding_model
-            FROM facts
+                f.fact_id,
+                f.text,
+                f.content_hash,
+                f.key,
+                f.value,
+                f.confidence,
+                f.true_from,
+                f.true_to,
+                f.valid_until,
+                f.category,
+                f.subject,
+                f.excerpt,
+                f.status,
+                f.authority,
+                f.unresolved,
+                f.single_valued,
+                f.event_time,
+                greatest(f.said_at, f.last_confirmed_at) AS said_at,
+                f.embedding,
+                f.embedding_model
+            FROM facts AS f
             WHERE
-                facts.status = 'pending_confirmation'
-                AND facts.tenant = %(tenant)s
-                AND facts.user_id = %(user_id)s
-                AND facts.agent_id = %(agent_id)s
-                AND facts.app_id = %(app_id)s
-                AND facts.run_id = %(run_id)s
-                AND (facts.valid_until IS NULL OR facts.valid_until > %(at)s)
-                AND (facts.true_to IS NULL OR facts.true_to > %(at)s)
+                f.status = 'pending_confirmation'
+                AND f.tenant = %(tenant)s
+                AND f.user_id = %(user_id)s
+                AND f.agent_id = %(agent_id)s
+                AND f.app_id = %(app_id)s
+                AND f.run_id = %(run_id)s
+                AND (f.valid_until IS NULL OR f.valid_until > %(at)s)
+                AND (f.true_to IS NULL OR f.true_to > %(at)s)
         ) AS known
         CROSS JOIN LATERAL (
             SELECT

@@ -1,6 +1,7 @@
 -- name: fact_columns
 -- The columns of one version of a fact as readers see it: everything but its vector.
--- What events can change comes from {state}: the facts as they are now, or as they were.
+-- What events can change comes from {state}: the facts as they are now, or as they were. What begins after {at}, and is
+-- not ended, begins later.
 f.fact_id,
 f.tenant,
 nullif(f.user_id, '') AS user_id,
@@ -36,10 +37,11 @@ f.supersedes,
 {state}.superseded_by,
 f.source_id,
 f.embedding_model,
-f.metadata
+f.metadata,
+{state}.status IN ('active', 'pending_confirmation') AND f.true_from > {at} AS begins_later
 
 -- name: current_facts
--- The active facts of a scope that hold at an instant, in the order in which they were learned.
+-- The active facts of a scope that hold at an instant or begin later, in the order in which they were learned.
 SELECT {fact}
 FROM facts AS f
 WHERE f.status = 'active'
@@ -95,7 +97,9 @@ LIMIT %(bound)s;
 
 -- name: profile
 -- The profile of exactly one scope.
-SELECT identity, hard_preferences, soft_preferences, current_tasks, recent_changes, sensitive_topics, updated_at
+SELECT
+    identity, work, relationships, sensitive_topics, hard_preferences, soft_preferences, current_tasks, other,
+    recent_changes, updated_at
 FROM profiles
 WHERE (tenant, user_id, agent_id, app_id, run_id)
     = (%(tenant)s, %(user_id)s, %(agent_id)s, %(app_id)s, %(run_id)s);

@@ -40,3 +40,13 @@ WHERE
     AND journal.source_id = %(turn_id)s
     AND (%(user_id)s::text IS NULL OR journal.user_id = %(user_id)s)
     AND journal.body IS NOT NULL;
+
+-- name: user_messages
+-- What the user said in a turn, message by message; nothing of a raw turn, whose messages are its facts.
+SELECT message ->> 'content' AS content
+FROM mnemolog_journal.turn_journal AS journal
+CROSS JOIN LATERAL jsonb_array_elements(journal.body -> 'messages') WITH ORDINALITY AS said (message, place)
+WHERE
+    journal.owner = %(owner)s AND journal.source_id = %(source_id)s AND journal.infer
+    AND message ->> 'role' = 'user'
+ORDER BY place;

@@ -213,7 +213,7 @@ ORDER BY tenant, user_id, agent_id, app_id, run_id;
 -- Derive the profiles of these scopes anew.
 INSERT INTO profiles (
     tenant, user_id, agent_id, app_id, run_id, owner, identity, hard_preferences, soft_preferences, current_tasks,
-    recent_changes, sensitive_topics, updated_at
+    recent_changes, sensitive_topics, updated_at, work, relationships, other
 )
 SELECT derived.*
 FROM unnest(
@@ -234,4 +234,7 @@ ON CONFLICT (tenant, user_id, agent_id, app_id, run_id) DO UPDATE SET
     current_tasks = excluded.current_tasks,
     recent_changes = excluded.recent_changes,
     sensitive_topics = excluded.sensitive_topics,
-    updated_at = excluded.updated_at;
+    updated_at = excluded.updated_at,
+    work = excluded.work,
+    relationships = excluded.relationships,
+    other = excluded.other;

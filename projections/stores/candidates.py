@@ -1,6 +1,6 @@
 """Finds candidates of new facts: similar known facts of the scope, or of the same key; and the status of a source."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
@@ -41,10 +41,14 @@ class CandidateQuery:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CandidateLists:
-    """Per wanted fact its candidates, the nearest first, and the version of the scope they were found in."""
+    """Per wanted fact its candidates, the nearest first, and the version of the scope they were found in.
+
+    `user_names` are the names of the user that the scope knows, the speaker's among them where they are the first.
+    """
 
     scope_version: int
     candidates: tuple[tuple[Candidate, ...], ...]
+    user_names: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,12 +81,21 @@ class CandidateFinder(Store):
         super().__init__(pool)
         self._limit = limit
 
-    async def find(self, scope: Scope, queries: Sequence[CandidateQuery], *, at: datetime) -> CandidateLists:
+    async def find(
+        self,
+        scope: Scope,
+        queries: Sequence[CandidateQuery],
+        *,
+        at: datetime,
+        speaker: str | None = None,
+        user_words: Collection[str] = (),
+    ) -> CandidateLists:
         """The candidates of exactly `scope` for each of `queries`, at least one, in one round trip.
 
         A candidate is an active or pending fact with a cosine similarity of `min_similarity` or more to a vector of
         the same model, or with equal words, which count as 1, or with the wanted key. One of the latter whose vector
-        cannot be compared has similarity 0. Facts that had ended by `at` are left out.
+        cannot be compared has similarity 0. Facts that had ended by `at` are left out. `speaker` is who is said to be
+        the user now, and `user_words` are subjects that say "the user", in small letters.
         """
         parameters = {
             **scope.columns,
@@ -93,15 +106,20 @@ class CandidateFinder(Store):
             "subjects": [item.subject for item in queries],
             "floors": [item.min_similarity for item in queries],
             "at": at,
+            "speaker": speaker,
+            "user_words": list(user_words),
             "limit": self._limit,
             "limit_of_key": MAX_CANDIDATES_OF_KEY,
         }
         rows = await self._rows("find_candidates", parameters)
         candidates: list[list[Candidate]] = [[] for _ in queries]
-        for _, place, *fields in rows:
+        for _, _, place, *fields in rows:
             if fields[0] is not None:
                 candidates[place - 1].append(Candidate(**dict(zip(_CANDIDATE_COLUMNS, fields, strict=True))))
-        return CandidateLists(scope_version=rows[0][0], candidates=tuple(map(tuple, candidates)))
+        version, user_names, *_ = rows[0]
+        return CandidateLists(
+            scope_version=version, candidates=tuple(map(tuple, candidates)), user_names=tuple(user_names)
+        )
 
     async def source_status(self, owner: str, source_id: str, scope: Scope | None) -> SourceStatus:
         """The status of a source and of its scope, in one round trip."""

@@ -18,6 +18,7 @@ from mnemolog.streams.commands.refusals import (
     raise_for_faults,
     unresolved_fault,
 )
+from mnemolog.streams.commands.values import value_after_edit
 
 
 def update(
@@ -113,7 +114,7 @@ def _new_version(
     edit, text = edit_with_text
     stated = {name: getattr(old.fact, name) for name in ExtractedFact.model_fields}
     changed = {"text": edit.text, "excerpt": edit.text, "search_text": text.fact.search_text}
-    slot = {name: value for name, value in (("key", edit.key), ("value", edit.value)) if value is not None}
+    slot = {"key": edit.key or old.fact.key, "value": _new_value(edit, old.fact)}
     until = old.ends_at if old.ends_at is None or since is None or since < old.ends_at else None
     timed = {"valid_until": until} | ({} if since is None else {"event_time": None})
     return NewFact(
@@ -127,12 +128,17 @@ def _new_version(
     )
 
 
+def _new_value(edit: Edit, old: ExtractedFact) -> str | None:
+    """The given value, none where that is empty; without one the value that the new text shows."""
+    return value_after_edit(old.text, old.value, edit.text) if edit.value is None else edit.value or None
+
+
 def _facts_merged(
     context: CommandContext, stored: StoredFact, targets: tuple[StoredFact, ...], embedded_text: EmbeddedFact
 ) -> FactsMerged:
     """One fact of all: true since the first of them was, as certain as the most certain, human if one of them is."""
     parents = (stored, *targets)
-    edit = Edit(fact_id=stored.fact_id, text=embedded_text.fact.text)
+    edit = Edit(fact_id=stored.fact_id, text=embedded_text.fact.text, value=stored.fact.value or "")
     fact = _new_version(context, 0, stored, (edit, embedded_text))
     common = {
         "true_from": min(parent.true_from for parent in parents),

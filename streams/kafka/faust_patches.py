@@ -1,9 +1,10 @@
 """Faust's consumer and producer with corrections: where reading starts, repeated sends, metadata requests."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, ClassVar, Final
 
+from aiokafka import AIOKafkaConsumer  # type: ignore[import-untyped] # aiokafka ships no types
 from faust.transport.drivers import aiokafka as driver
 from faust.types import TP
 
@@ -47,7 +48,7 @@ class _PatchedConsumer(driver.Consumer):
         committed: dict[TP, Any] = dict(await super().seek_to_committed())  # None where the group has none yet
         if not committed:
             return {}
-        first, end = await self.earliest_offsets(*committed), await self.highwaters(*committed)
+        first, end = await self._offset_bounds(committed)
         known = {tp: offset for tp, offset in committed.items() if offset is not None}
         for tp, offset in known.items():
             if offset < first[tp]:
@@ -64,6 +65,19 @@ class _PatchedConsumer(driver.Consumer):
             )
         await self._thread.seek_wait(cut)
         return {**committed, **cut}
+
+    async def _offset_bounds(self, partitions: Collection[TP]) -> tuple[Mapping[TP, int], Mapping[TP, int]]:
+        """The first and the next offset of each partition.
+
+        Asked on a connection of its own: on that of the stage, each answer waits behind a fetch, for up to 1.5 s.
+        """
+        transport: Any = self.transport
+        consumer = AIOKafkaConsumer(bootstrap_servers=driver.server_list(transport.url, transport.default_port))
+        try:
+            await consumer.start()
+            return await consumer.beginning_offsets(partitions), await consumer.end_offsets(partitions)
+        finally:
+            await consumer.stop()
 
 
 class _PatchedProducer(driver.Producer):

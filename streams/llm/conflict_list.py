@@ -15,6 +15,8 @@ MAX_CHARACTERS: Final = 48_000
 _CANDIDATE_LIMITS: Final = (MAX_CANDIDATES, 4, 2, 1)
 _MAX_EXCERPT_CHARACTERS: Final = 300  # characters of an excerpt
 _MAX_FACT_CHARACTERS: Final = 2_000  # characters of a fact
+_MAX_SUBJECT_CHARACTERS: Final = 100  # characters of a subject, or of a name of the user
+_MAX_USER_NAMES: Final = 10
 _LINE_OVERHEAD: Final = 100  # characters around a fact: its number, times and list
 _Draft = tuple[ExtractedFact, datetime, tuple[Candidate, ...], UUID | None]
 """A conflict without numbers: a fact, since when it holds, the known facts, and its id where it is one of them."""
@@ -26,6 +28,7 @@ def number_conflicts(
     said_at: datetime,
     retries: Sequence[tuple[Candidate, tuple[Candidate, ...]]] = (),
     just_said: frozenset[UUID] = frozenset(),
+    user_names: tuple[str, ...] = (),
 ) -> NumberedConflicts:
     """Number new facts from 1 in their order, then the `retries`; known facts from 1 as they first appear.
 
@@ -46,7 +49,7 @@ def number_conflicts(
         )
         for number, (fact, valid_from, candidates, reconsidered) in enumerate(_within_budget(drafts), start=1)
     ]
-    return NumberedConflicts(conflicts=tuple(conflicts), same_turn_ids=just_said)
+    return NumberedConflicts(conflicts=tuple(conflicts), same_turn_ids=just_said, user_names=user_names)
 
 
 def as_extracted_fact(known: Candidate) -> ExtractedFact:
@@ -78,21 +81,21 @@ def _within_budget(drafts: Sequence[_Draft]) -> Sequence[_Draft]:
 
 def _characters(drafts: Sequence[_Draft]) -> int:
     """What the facts take in the prompt at the most; a known fact is shown once."""
-    new = sum(
-        min(len(fact.text), _MAX_FACT_CHARACTERS) + min(len(fact.excerpt), _MAX_EXCERPT_CHARACTERS)
-        for fact, *_ in drafts
-    )
-    known = {
-        one.fact_id: min(len(one.text), _MAX_FACT_CHARACTERS) for _, _, candidates, _ in drafts for one in candidates
-    }
+    new = sum(_fact_characters(fact) + min(len(fact.excerpt), _MAX_EXCERPT_CHARACTERS) for fact, *_ in drafts)
+    known = {one.fact_id: _fact_characters(one) for _, _, candidates, _ in drafts for one in candidates}
     return new + sum(known.values()) + _LINE_OVERHEAD * (len(drafts) + len(known))
+
+
+def _fact_characters(fact: ExtractedFact | Candidate) -> int:
+    return min(len(fact.text), _MAX_FACT_CHARACTERS) + min(len(fact.subject or ""), _MAX_SUBJECT_CHARACTERS)
 
 
 def conflicts_text(subject: NumberedConflicts) -> str:
     """The facts as lines; white space is collapsed, so that no text can forge another line."""
     known = {label: candidate for conflict in subject.conflicts for label, candidate in conflict.candidates}
     labels = {candidate.fact_id: label for label, candidate in known.items()}
-    lines = ["Known facts:"]
+    names = ", ".join(one_line(name)[:_MAX_SUBJECT_CHARACTERS] for name in subject.user_names[:_MAX_USER_NAMES])
+    lines = [*([f"The user is: {names}"] if names else []), "Known facts:"]
     lines += [_known_line(label, candidate, subject.same_turn_ids) for label, candidate in sorted(known.items())]
     lines.append("New facts:")
     for conflict in subject.conflicts:
@@ -101,7 +104,7 @@ def conflicts_text(subject: NumberedConflicts) -> str:
 
 
 def _known_line(label: int, known: Candidate, just_said: frozenset[UUID]) -> str:
-    notes = [f"since {_day(known.true_from)}"]
+    notes = [*_about(known), f"since {_day(known.true_from)}"]
     notes += [f"until {_day(end)}" for end in (known.true_to or known.valid_until,) if end]
     notes += ["pending"] * (known.status == "pending_confirmation")
     notes += ["unresolved"] * known.unresolved
@@ -111,7 +114,7 @@ def _known_line(label: int, known: Candidate, just_said: frozenset[UUID]) -> str
 
 def _conflict_lines(conflict: NumberedConflict, labels: dict[UUID, int]) -> list[str]:
     fact = conflict.fact
-    notes = [f"since {_day(conflict.valid_from)}"]
+    notes = [*_about(fact), f"since {_day(conflict.valid_from)}"]
     notes += [f"until {_day(end)}" for end in (fact.valid_until,) if end]
     if conflict.reconsidered_fact_id is not None:
         shown = labels.get(conflict.reconsidered_fact_id)
@@ -121,6 +124,10 @@ def _conflict_lines(conflict: NumberedConflict, labels: dict[UUID, int]) -> list
         f"  said: {shortened(one_line(fact.excerpt), _MAX_EXCERPT_CHARACTERS)}",
         f"  may concern: {label_list(label for label, _ in conflict.candidates)}",
     ]
+
+
+def _about(fact: ExtractedFact | Candidate) -> list[str]:
+    return [f"about {one_line(fact.subject)[:_MAX_SUBJECT_CHARACTERS]}"] if fact.subject else []
 
 
 def label_list(labels: Iterable[int]) -> str:

@@ -1,7 +1,7 @@
 """The extraction prompt: its text, the schema of the reply, and which facts of a reply are accepted."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any, Self
 
@@ -17,9 +17,9 @@ from mnemolog.schemas.facts import (
     ImportanceCategory,
     Slot,
 )
-from mnemolog.schemas.provenance import DroppedStatement
+from mnemolog.schemas.provenance import DroppedStatement, OmissionReason
 from mnemolog.schemas.turn import Message, Turn
-from mnemolog.streams.llm.ports import ChatMessage, ExtractionTask, Prompt
+from mnemolog.streams.llm.ports import ChatMessage, ExtractionTask, TaskPrompt
 from mnemolog.streams.llm.reply_parser import (
     MAX_LINE,
     FilledLine,
@@ -33,7 +33,9 @@ from mnemolog.streams.llm.reply_parser import (
     reply_schema,
     shortened,
 )
+from mnemolog.streams.llm.turn_speakers import other_speaker
 from mnemolog.streams.text.normalise import comparable_text
+from mnemolog.streams.text.subjects import is_user_word
 
 PROMPT_VERSION = "extract-2"
 MAX_FACTS = 100
@@ -102,9 +104,20 @@ class _Facts(ReplyModel):
     facts: tuple[_Fact, ...]
 
 
-def extraction_prompt(subject: ExtractionTask) -> Prompt:
+class _OmittedSentence(ReplyModel):
+    text: FilledLine
+    reason: OmissionReason
+
+
+class _FactsReply(_Facts):
+    """A reply that also lists what it left out, and why. A language model is not asked for that."""
+
+    omitted: tuple[_OmittedSentence, ...] = ()
+
+
+def extraction_prompt(subject: ExtractionTask) -> TaskPrompt:
     """Ask for the facts of one turn. The system text depends on the categories alone, so servers can cache it."""
-    return Prompt(
+    return TaskPrompt(
         purpose="extract",
         version=PROMPT_VERSION,
         messages=(
@@ -148,10 +161,12 @@ def parse_extraction(text: str, subject: ExtractionTask) -> ParsedReply[tuple[Ex
 
     The valid facts of an invalid reply make an incomplete one; without a single valid fact it has no value.
     """
-    reply = read_reply(_Facts, text)
+    reply = read_reply(_FactsReply, text)
     faults = _reply_faults(reply, subject.categories) if isinstance(reply, _Facts) else reply
-    if isinstance(reply, _Facts) and not faults:
-        return _grounded(reply.facts, subject.turn)
+    if isinstance(reply, _FactsReply) and not faults:
+        rest = _grounded(reply.facts, subject.turn)
+        omitted = (DroppedStatement(text=one.text, reason=one.reason) for one in reply.omitted)
+        return replace(rest, dropped=(*rest.dropped, *omitted))
     valid, invalid = _valid_facts(text, subject.categories)
     rest = _grounded(valid, subject.turn)
     return ParsedReply(
@@ -181,13 +196,14 @@ def _valid_facts(text: str, categories: tuple[str, ...]) -> tuple[list[_Fact], l
         if fact is not None and fact.category in categories and len(valid) < MAX_FACTS:
             valid.append(fact)
         else:
-            invalid.append(DroppedStatement(text=_readable_text(item), reason="invalid_fact"))
+            text, excerpt = _readable_text(item, "text", "excerpt"), _readable_text(item, "excerpt", "text")
+            invalid.append(DroppedStatement(text=text, reason="invalid_fact", excerpt=excerpt))
     return valid, invalid[:MAX_FACTS]
 
 
-def _readable_text(item: object) -> str:
-    """What an invalid fact seems to say, in characters that can be stored."""
-    texts = (item.get(name) for name in ("text", "excerpt")) if isinstance(item, dict) else ()
+def _readable_text(item: object, *fields: str) -> str:
+    """What the first of the `fields` of an invalid fact seems to say, in characters that can be stored."""
+    texts = (item.get(name) for name in fields) if isinstance(item, dict) else ()
     said = next((text for text in texts if isinstance(text, str) and text.strip()), to_json(item).decode())
     return shortened(said.replace("\x00", ""), MAX_LINE)
 
@@ -201,13 +217,13 @@ def _grounded(candidates: Sequence[_Fact], turn: Turn) -> ParsedReply[tuple[Extr
     for index, fact in enumerate(candidates):
         excerpt = comparable_text(fact.excerpt)
         if evidence.contains(excerpt):
-            facts.append(_extracted(fact))
+            facts.append(_extracted(fact, other_speaker(turn, excerpt)))
             continue
         complaints.append(
             f'facts.{index}.excerpt: "{one_line(fact.excerpt)[:_MAX_QUOTED]}" {evidence.absence_reason(excerpt)}: '
             "copy the words from one message, or leave the fact out"
         )
-        dropped.append(DroppedStatement(text=fact.text, reason="excerpt_not_found"))
+        dropped.append(DroppedStatement(text=fact.text, reason="excerpt_not_found", excerpt=fact.excerpt))
     return ParsedReply(value=tuple(facts), complaints=first_complaints(complaints), dropped=tuple(dropped))
 
 
@@ -241,14 +257,18 @@ def _remove_texts(content: str, texts: Sequence[str]) -> str:
     return content
 
 
-def _extracted(fact: _Fact) -> ExtractedFact:
+def _extracted(fact: _Fact, speaker: str | None) -> ExtractedFact:
+    """The fact of a reply; what another `speaker` says of "the user" is about that speaker."""
+    subject = fact.subject or None
+    if speaker is not None and (subject is None or is_user_word(subject)):
+        subject = speaker
     return ExtractedFact.model_validate(
         fact.model_dump()
         | {
             "text": fact.text.strip(),
             "search_text": fact.search_text.strip() or fact.text.strip(),
             "value": fact.value or None,
-            "subject": fact.subject or None,
+            "subject": subject,
             "importance": IMPORTANCE_OF_CATEGORY[fact.importance_category],
             "single_valued": fact.single_valued and fact.key is not None,
         }

@@ -62,15 +62,17 @@ class NumberedConflicts:
     """What a resolution prompt is about: all conflicts of one turn. A known fact has one number throughout.
 
     `same_turn_ids` are the ids of candidates that are facts of this very turn, said before the fact they stand beside.
+    `user_names` are the names of the user: `compare_subjects` takes them.
     """
 
     conflicts: tuple[NumberedConflict, ...]
     same_turn_ids: frozenset[UUID] = frozenset()
+    user_names: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prompt:
-    """One question. A language model reads `messages` and `schema`; a rule-based provider reads `task`.
+    """One question to a language model.
 
     `model` is the one to ask instead of the configured one, `timeout` the seconds that a call may take.
     """
@@ -79,9 +81,15 @@ class Prompt:
     version: str
     messages: tuple[ChatMessage, ...]
     schema: Mapping[str, Any]
-    task: ExtractionTask | NumberedConflicts
     model: str | None = None
     timeout: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskPrompt(Prompt):
+    """A question with what it is about as data, for a provider that has rules in the place of a language model."""
+
+    task: ExtractionTask | NumberedConflicts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,7 +13,7 @@ from mnemolog.schemas.base import Timestamp
 from mnemolog.schemas.event import OVERWRITE_OF_VERDICT, VERDICTS_WITH_END_TIME
 from mnemolog.schemas.provenance import Verdict
 from mnemolog.streams.llm.conflict_list import conflicts_text, label_list
-from mnemolog.streams.llm.ports import ChatMessage, NumberedConflict, NumberedConflicts, Prompt
+from mnemolog.streams.llm.ports import ChatMessage, NumberedConflict, NumberedConflicts, TaskPrompt
 from mnemolog.streams.llm.reply_parser import (
     MAX_LINE,
     FilledLine,
@@ -27,7 +27,7 @@ from mnemolog.streams.llm.reply_parser import (
 )
 from mnemolog.streams.text.differences import missing_details
 
-PROMPT_VERSION = "resolve-2"
+PROMPT_VERSION = "resolve-3"
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 
 _SYSTEM = """\
@@ -51,6 +51,8 @@ beginning. Between REPLACE and RETRACT: REPLACE only if the new fact says what h
 whether they clash: SIMILAR or ADD. What holds for a while, in some cases only, or for another person of the same name \
 ends nothing. Judge the words and not which fact is older: if two cannot hold at once the action is the same for an \
 old statement that comes late, which is then kept as history.
+"about" says whose or what fact it is. "The user is" gives names of the user: facts about these names and about "the \
+user" are about one person. A fact about somebody or something else ends nothing of theirs: ADD, or SIMILAR.
 "pending" facts were said and await confirmation, "unresolved" ones stand beside what they may clash with: judge \
 them like others. "said just now" is a new fact of the same conversation, said before this one.
 
@@ -114,9 +116,11 @@ class ParsedDecision:
     ended_at: datetime | None = None
 
 
-def resolution_prompt(subject: NumberedConflicts, *, model: str | None = None, timeout: float | None = None) -> Prompt:
+def resolution_prompt(
+    subject: NumberedConflicts, *, model: str | None = None, timeout: float | None = None
+) -> TaskPrompt:
     """Ask what each new fact means for its known facts; `model` and `timeout` as in `Prompt`."""
-    return Prompt(
+    return TaskPrompt(
         purpose="resolve",
         version=PROMPT_VERSION,
         messages=(

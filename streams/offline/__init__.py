@@ -1,4 +1,4 @@
-"""The offline provider: deterministic rules in the place of a language model."""
+"""The offline provider: a few rules in the place of a language model. It keeps what was said."""
 
 from mnemolog.streams.offline.model import RuleModel
 

@@ -9,7 +9,8 @@ from mnemolog.schemas.policy import EffectivePolicy
 from mnemolog.schemas.provenance import Guard, Thresholds
 from mnemolog.schemas.stored import ClosedValue
 from mnemolog.streams.resolution.guards import StatementContext, predates
-from mnemolog.streams.text.differences import subjects_compatible, subjects_differ, texts_equivalent
+from mnemolog.streams.text.differences import subjects_differ, texts_equivalent
+from mnemolog.streams.text.subjects import compare_subjects
 
 MAX_ENDED_CANDIDATES: Final = 3
 """How many known facts below the conflict threshold a statement that ends something is compared with."""
@@ -51,10 +52,17 @@ class Obsolete:
 Classification = New | Duplicate | Conflict | Obsolete
 
 
-def classify(matched: MatchedFact, thresholds: Thresholds, rules: EffectivePolicy, *, infer: bool) -> Classification:
+def classify(
+    matched: MatchedFact,
+    thresholds: Thresholds,
+    rules: EffectivePolicy,
+    *,
+    infer: bool,
+    user_names: Sequence[str] = (),
+) -> Classification:
     """Without `infer` there are only duplicates and new facts; under `add_only` only equal words are duplicates."""
     fact = matched.fact
-    known_of_it = [known for known in matched.candidates if not subjects_differ(fact, known)]
+    known_of_it = [known for known in matched.candidates if not subjects_differ(fact, known, user_names)]
     equal = [known for known in known_of_it if known.content_hash == fact.content_hash]
     same = min(equal, key=lambda known: known.status, default=None)  # active before pending
     if same is not None:
@@ -66,7 +74,7 @@ def classify(matched: MatchedFact, thresholds: Thresholds, rules: EffectivePolic
     nearest = max(alike, key=lambda known: known.similarity, default=None)
     if nearest is not None:
         return Duplicate(matched, nearest, "threshold")
-    near = conflicting_facts(matched, thresholds, rules) if infer else ()
+    near = conflicting_facts(matched, thresholds, rules, user_names) if infer else ()
     return Conflict(matched, near) if near else New(matched)
 
 
@@ -75,14 +83,18 @@ def classify_obsolete(
     statement_context: StatementContext,
     closed_values: Sequence[ClosedValue],
     rules: EffectivePolicy,
+    user_names: Sequence[str] = (),
 ) -> Obsolete | None:
-    """The classification of a fact older than a value that its key held when, or after, it was said; else None."""
+    """The classification of a fact older than a value that its key held when, or after, it was said; else None.
+
+    Only values of certainly the same subject count: a doubtful one is left to the model.
+    """
     fact = matched.fact
     newer = tuple(
         closed
         for closed in closed_values
         if fact.key == closed.key
-        and subjects_compatible(fact.subject, closed.subject)
+        and compare_subjects(fact.subject, closed.subject, user_names) == "same"
         and statement_context.said_at < closed.true_to  # what had ended before is no newer value
         and predates(statement_context.true_from, statement_context, closed)
     )
@@ -94,10 +106,12 @@ def fills_slot(fact: ExtractedFact, rules: EffectivePolicy) -> bool:
     return fact.action_hint != "retract" and (fact.single_valued or rules.is_single_valued(fact.key))
 
 
-def conflicting_facts(matched: MatchedFact, thresholds: Thresholds, rules: EffectivePolicy) -> tuple[Candidate, ...]:
+def conflicting_facts(
+    matched: MatchedFact, thresholds: Thresholds, rules: EffectivePolicy, user_names: Sequence[str] = ()
+) -> tuple[Candidate, ...]:
     """The known facts that a fact may conflict with: of its slot, near it, or near enough to be ended by it."""
     fact, candidates = matched.fact, matched.candidates
-    found = [known for known in candidates if same_slot(fact, known, rules)]
+    found = [known for known in candidates if may_be_same_slot(fact, known, rules, user_names)]
     found += [known for known in candidates if known.similarity >= thresholds.conflict]
     if fact.action_hint != "new":
         below = [known for known in candidates if thresholds.ending <= known.similarity < thresholds.conflict]
@@ -105,9 +119,19 @@ def conflicting_facts(matched: MatchedFact, thresholds: Thresholds, rules: Effec
     return tuple(dict.fromkeys(found))
 
 
-def same_slot(fact: ExtractedFact, known: Candidate, rules: EffectivePolicy) -> bool:
-    """Whether both are values of one key that holds one at a time."""
+def may_be_same_slot(
+    fact: ExtractedFact, known: Candidate, rules: EffectivePolicy, user_names: Sequence[str] = ()
+) -> bool:
+    """Whether both are values of one key that holds one at a time, and not certainly of two subjects."""
+    return _same_key(fact, known, rules) and compare_subjects(fact.subject, known.subject, user_names) != "other"
+
+
+def same_slot(fact: ExtractedFact, known: Candidate, rules: EffectivePolicy, user_names: Sequence[str] = ()) -> bool:
+    """Whether both are values of one key that holds one at a time, of certainly the same subject."""
+    return _same_key(fact, known, rules) and compare_subjects(fact.subject, known.subject, user_names) == "same"
+
+
+def _same_key(fact: ExtractedFact, known: Candidate, rules: EffectivePolicy) -> bool:
     if fact.key is None or fact.key != known.key:
         return False
-    one_value = fact.single_valued or known.single_valued or rules.is_single_valued(fact.key)
-    return one_value and subjects_compatible(fact.subject, known.subject)
+    return fact.single_valued or known.single_valued or rules.is_single_valued(fact.key)

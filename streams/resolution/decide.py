@@ -6,7 +6,7 @@ from typing import Final
 
 from mnemolog.schemas.events import FactExtended, FactsRelated, MemoryEvent
 from mnemolog.schemas.facts import Candidate
-from mnemolog.streams.resolution.classify import Classification, Conflict, Duplicate, New, Obsolete, same_slot
+from mnemolog.streams.resolution.classify import Classification, Conflict, Duplicate, New, Obsolete
 from mnemolog.streams.resolution.event_builder import (
     DecisionContext,
     EventBuilder,
@@ -106,8 +106,8 @@ def _repeat_duplicate(builder: EventBuilder, duplicate: Duplicate) -> Sequence[M
 
 
 def _add_obsolete(builder: EventBuilder, obsolete: Obsolete) -> Sequence[MemoryEvent]:
-    statement, rules = builder.statement_context, builder.context.rules
-    of_slot = (known for known in builder.candidates if same_slot(builder.fact, known, rules))
+    statement = builder.statement_context
+    of_slot = (known for known in builder.candidates if builder.shares_slot(known))
     open_values = builder.state.open_facts(of_slot)
     newer = [known for known in open_values if predates(statement.true_from, statement, known)]
     decision = builder.decision("policy", "the key had a newer value, which has ended too", guard="late_news")
@@ -128,7 +128,7 @@ def _is_outdated_for(builder: EventBuilder, known: Candidate) -> bool:
 
 def _ends_of_newer_values(builder: EventBuilder, targets: Sequence[Candidate]) -> Iterator[datetime | None]:
     """The announced ends of newer values of the statement's slot: what is older ends with them."""
-    statement, rules = builder.statement_context, builder.context.rules
+    statement = builder.statement_context
     for known in targets:
-        if same_slot(builder.fact, known, rules) and predates(statement.true_from, statement, known):
+        if builder.shares_slot(known) and predates(statement.true_from, statement, known):
             yield known.true_to

@@ -14,6 +14,7 @@ from mnemolog.schemas.provenance import DecidedBy, Decision, FactSnapshot, Thres
 from mnemolog.schemas.stored import PendingCase
 from mnemolog.schemas.vector import Vector
 from mnemolog.streams.llm.resolve_prompt import ParsedDecision
+from mnemolog.streams.resolution.classify import same_slot
 from mnemolog.streams.resolution.guards import StatementContext, TimedFact, confidence_of, next_version_start
 from mnemolog.streams.resolution.turn_state import TurnState
 
@@ -43,7 +44,7 @@ class DecisionContext:
     """What all decisions of a turn share: its owner, speaker and time, the rules and thresholds, and lookups.
 
     `pending_cases` are the pending overwrites that its facts may meet, `version_starts` the starts of the versions
-    before a known fact.
+    before a known fact, `user_names` the names of the user.
     """
 
     owner: str
@@ -55,6 +56,7 @@ class DecisionContext:
     infer: bool = True
     pending_cases: Mapping[UUID, PendingCase] = field(default_factory=dict)
     version_starts: Mapping[UUID, tuple[datetime, ...]] = field(default_factory=dict)
+    user_names: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,6 +91,10 @@ class EventBuilder:
     @property
     def statement(self) -> Statement:
         return Statement(text=self.fact.text, excerpt=self.fact.excerpt)
+
+    def shares_slot(self, known: Candidate) -> bool:
+        """Whether the statement and a known fact are values of one slot, of certainly the same subject."""
+        return same_slot(self.fact, known, self.context.rules, self.context.user_names)
 
     def event_fields(self, decision: Decision, *, offset: int = 0) -> dict[str, Any]:
         """The fields that all events have; `offset` counts the events about this statement before it."""

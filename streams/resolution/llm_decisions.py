@@ -51,6 +51,7 @@ class LlmDecider:
             said_at=envelope.occurred_at,
             retries=[(retry.unresolved, retry.rivals) for retry in retries],
             just_said=frozenset(provisional_fact_id(envelope.owner, envelope.source_id, place) for place in places),
+            user_names=envelope.user_names,
         )
         decisions, step = await self._ask(envelope, numbered)
         on_retries = zip(retries, decisions[len(conflicts) :], strict=False)

@@ -43,13 +43,14 @@ class RetryOutcome:
 
 
 def conflicts_to_retry(
-    facts: Sequence[MatchedFact], thresholds: Thresholds, rules: EffectivePolicy
+    facts: Sequence[MatchedFact], thresholds: Thresholds, rules: EffectivePolicy, user_names: Sequence[str] = ()
 ) -> tuple[RetryConflict, ...]:
     """The unresolved facts near `facts`, each with what else is near; of two of them one is the other's rival."""
     unresolved: dict[UUID, Candidate] = {}
     rivals: dict[UUID, dict[UUID, Candidate]] = {}
     for matched in facts:
-        near = [known for known in conflicting_facts(matched, thresholds, rules) if known.status == "active"]
+        found = conflicting_facts(matched, thresholds, rules, user_names)
+        near = [known for known in found if known.status == "active"]
         for known in near:
             if known.unresolved and (known.fact_id in unresolved or len(unresolved) < MAX_RETRIED_CONFLICTS):
                 unresolved.setdefault(known.fact_id, known)

@@ -42,16 +42,18 @@ class TurnDecider:
             kept = [matched for matched in envelope.facts if matched.fact.importance >= rules.min_importance]
             turn = envelope.model_copy(update={"facts": tuple(kept)})
             low = (matched.fact for matched in envelope.facts if matched.fact.importance < rules.min_importance)
-            dropped = tuple(DroppedStatement(text=fact.text, reason="below_importance") for fact in low)
+            dropped = tuple(
+                DroppedStatement(text=fact.text, reason="below_importance", excerpt=fact.excerpt) for fact in low
+            )
         uses_llm = envelope.infer and not rules.add_only
         context = await self._context(turn, rules, thresholds, uses_llm=uses_llm)
         closed_values = await self._closed_values(turn, rules) if uses_llm and is_late else ()
         classifications = [
-            classify_obsolete(matched, statement_context(matched.fact, context), closed_values, rules)
-            or classify(matched, thresholds, rules, infer=envelope.infer)
+            classify_obsolete(matched, statement_context(matched.fact, context), closed_values, rules, turn.user_names)
+            or classify(matched, thresholds, rules, infer=envelope.infer, user_names=turn.user_names)
             for matched in (with_earlier_facts(turn, rules) if uses_llm else turn.facts)
         ]
-        retries = conflicts_to_retry(turn.facts, thresholds, rules) if uses_llm else ()
+        retries = conflicts_to_retry(turn.facts, thresholds, rules, turn.user_names) if uses_llm else ()
         llm = await self._llm_decider(turn, classifications, retries)
         events = decide(classifications, llm.decisions, context, llm.retry_outcomes)
         return TurnDecision(events=events, step=llm.step.model_copy(update={"dropped": dropped}))
@@ -80,6 +82,7 @@ class TurnDecider:
             infer=turn.infer,
             pending_cases=await self._lookups.pending_cases(tuple(pending)) if pending else {},
             version_starts=await self._lookups.version_starts(tuple(newer)) if newer else {},
+            user_names=turn.user_names,
         )
 
     async def _closed_values(self, turn: MatchedFacts, rules: EffectivePolicy) -> Sequence[ClosedValue]:

@@ -49,7 +49,7 @@ MINILM_DEFAULTS: Final = ThresholdDefaults(
     conflict=0.58,
     near_duplicate=0.98,
     ending=0.35,
-    source="measured by python -m tests.quality.thresholds on 518 pairs of search texts of the offline provider"
+    source="measured by python -m tests.quality.thresholds on 758 pairs of search texts of the offline provider"
     " (`raw_duplicate`: on 445 pairs of plain texts)",
     search=0.17,
     search_source="measured by python -m tests.quality.search_floor on 164 questions with their answers",

@@ -1,6 +1,7 @@
 """The chat model and the embedder of one process; each is built when the first stage needs it."""
 
 from functools import cached_property
+from importlib import import_module
 
 from mnemolog.schemas.provenance import Stage
 from mnemolog.streams.llm.cached_models import CachedChatModel, CachedEmbedder
@@ -46,6 +47,24 @@ class StageModels:
         for name in ("chat", "embedder"):
             if name in self.__dict__:
                 await getattr(self, name).close()
+
+
+def preload_models(settings: StreamsSettings) -> None:
+    """Import the packages of the providers and load the offline model, so that building them later takes no time.
+
+    May be called in any thread. Raises `ProviderConfigurationError` where a package is missing.
+    """
+    embedding = settings.embedding_provider or settings.provider
+    if "openai" in (settings.provider, embedding):
+        with needs_extra("openai"):
+            import_module("mnemolog.streams.llm.openai_models")
+    if settings.provider == "offline":
+        with needs_extra("offline"):
+            import_module("mnemolog.streams.offline")
+    if embedding == "offline":
+        with needs_extra("offline"):
+            from mnemolog.streams.llm.minilm_embedder import load_model  # noqa: PLC0415 -- loads the runtime of the model
+        load_model()
 
 
 def build_chat_model(settings: StreamsSettings) -> ChatModel:

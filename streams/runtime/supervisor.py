@@ -25,7 +25,7 @@ class SupervisorSettings:
 
     A restart waits `initial_restart_delay`, doubled with each crash up to `max_restart_delay`, and starts over once a
     stage has run for `reset_delay_after`. A window that finishes none of its pending records for `stall_timeout` is
-    restarted as well.
+    restarted as well. Stages are looked at every `check_interval`, and until they are ready every `start_interval`.
     """
 
     initial_restart_delay: float = 1.0
@@ -33,6 +33,7 @@ class SupervisorSettings:
     reset_delay_after: float = 60.0
     stall_timeout: float = 600.0
     check_interval: float = 1.0
+    start_interval: float = 0.05
 
 
 async def run_stages(
@@ -119,7 +120,8 @@ class _Supervisor:
 
     async def _watch(self, app: StageApp) -> None:
         while True:
-            self._set_ready(app.stage, ready=app.is_group_member)
+            is_ready = app.is_group_member
+            self._set_ready(app.stage, ready=is_ready)
             progress = app.window.progress
             metrics.WINDOW_RUNNING.labels(stage=app.stage).set(progress.running)
             metrics.WINDOW_PENDING.labels(stage=app.stage).set(progress.pending)
@@ -127,7 +129,7 @@ class _Supervisor:
             metrics.WINDOW_STALLED.labels(stage=app.stage).set(progress.stalled_for)
             if progress.stalled_for > self._settings.stall_timeout:
                 await app.crash(NoProgress(f"{progress.pending} records, none done for {progress.stalled_for:.0f} s"))
-            await asyncio.sleep(self._settings.check_interval)
+            await asyncio.sleep(self._settings.check_interval if is_ready else self._settings.start_interval)
 
     def _set_ready(self, stage: str, *, ready: bool) -> None:
         if self._ready.get(stage) != ready:

@@ -37,7 +37,7 @@ log = get_logger(__name__)
 
 BackgroundTask = Coroutine[Any, Any, None]
 
-READY_POLL_SECONDS = 0.1
+READY_POLL_SECONDS = 0.05
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -25,7 +25,7 @@ def drop_recalled_echoes(
     for fact in facts:
         excerpt = comparable_text(fact.excerpt)
         if any(excerpt in text for text in recalled) or not any(excerpt in content for content in said):
-            dropped.append(DroppedStatement(text=fact.text, reason="recalled"))
+            dropped.append(DroppedStatement(text=fact.text, reason="recalled", excerpt=fact.excerpt))
         else:
             kept.append(fact)
     return tuple(kept), tuple(dropped)

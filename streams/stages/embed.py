@@ -38,7 +38,8 @@ class EmbedStage:
         dropped: tuple[DroppedStatement, ...] = ()
         if envelope.source_kind == "turn":
             threshold = self._thresholds_for(embedded.model, envelope.overrides).near_duplicate
-            facts, dropped = drop_near_duplicates(facts, threshold)
+            speakers = () if envelope.speaker is None else (envelope.speaker,)
+            facts, dropped = drop_near_duplicates(facts, threshold, speakers)
             metrics.FACTS_DROPPED.labels(reason="near_duplicate").inc(len(dropped))
         step = Step(
             stage="embed",
@@ -59,11 +60,12 @@ class EmbedStage:
 
 
 def drop_near_duplicates(
-    facts: Sequence[EmbeddedFact], threshold: float
+    facts: Sequence[EmbeddedFact], threshold: float, speakers: Sequence[str] = ()
 ) -> tuple[tuple[EmbeddedFact, ...], tuple[DroppedStatement, ...]]:
     """The facts without later ones that say the same as an earlier one, and those, with their similarity.
 
-    A similarity above `threshold` counts where the words are equal or `texts_equivalent`.
+    A similarity above `threshold` counts where the words are equal or `texts_equivalent`. `speakers` name whom the
+    facts call "the user".
     """
     if len(facts) == 1:
         return tuple(facts), ()
@@ -72,17 +74,20 @@ def drop_near_duplicates(
     for fact in facts:
         values = fact.vector.values
         alike = (
-            cosine_similarity(values, other) for before, other in kept if _may_be_duplicates(fact.fact, before.fact)
+            cosine_similarity(values, other)
+            for before, other in kept
+            if _may_be_duplicates(fact.fact, before.fact, speakers)
         )
         nearest = max(alike, default=-1.0)
         if nearest > threshold:
-            dropped.append(DroppedStatement(text=fact.fact.text, reason="near_duplicate", similarity=round(nearest, 4)))
+            said = {"text": fact.fact.text, "excerpt": fact.fact.excerpt}
+            dropped.append(DroppedStatement(**said, reason="near_duplicate", similarity=round(nearest, 4)))
         else:
             kept.append((fact, values))
     return tuple(fact for fact, _ in kept), tuple(dropped)
 
 
-def _may_be_duplicates(one: ExtractedFact, other: ExtractedFact) -> bool:
-    if subjects_differ(one, other):
+def _may_be_duplicates(one: ExtractedFact, other: ExtractedFact, speakers: Sequence[str]) -> bool:
+    if subjects_differ(one, other, speakers):
         return False
     return one.content_hash == other.content_hash or texts_equivalent(one.text, other.text)

@@ -5,6 +5,7 @@ Commands are records of the same topic, so that each keeps its place among the t
 
 import hmac
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from functools import partial
 
 from pydantic import SecretStr
@@ -30,15 +31,24 @@ from mnemolog.streams.stages.ports import Precheck, RulesFor
 
 @dataclass(frozen=True, slots=True)
 class ParsedSource:
-    """A parsed turn or command, or its refusal, and its first envelope."""
+    """A parsed turn or command, or its refusal, and its first envelope; `notes` say what was changed in it."""
 
     envelope: ExtractedFacts
     parsed: Turn | Command | Refusal
+    notes: tuple[str, ...] = ()
 
 
 def parse_source(record: KafkaRecord, *, max_bytes: int, command_token: SecretStr | None = None) -> ParsedSource:
-    """Parse a turn of at most `max_bytes`, or a command, which must have the `command_token` where one is given."""
-    parsed = parse_record(record.value, position=record.position, max_turn_bytes=max_bytes)
+    """Parse a turn of at most `max_bytes`, or a command, which must have the `command_token` where one is given.
+
+    A turn that is ahead of the broker's time has that time: else what is said until then would be older than it.
+    """
+    published_at = datetime.fromtimestamp(record.timestamp, UTC)
+    parsed = parse_record(record.value, position=record.position, max_turn_bytes=max_bytes, published_at=published_at)
+    if isinstance(parsed, Turn) and parsed.occurred_at > published_at:
+        note = f"occurred_at {parsed.occurred_at.isoformat()} was ahead of the broker's time: capped to that"
+        parsed = parsed.model_copy(update={"occurred_at": published_at})
+        return ParsedSource(new_envelope(record, parsed), parsed, notes=(note,))
     expected = command_token.get_secret_value().encode() if command_token else None
     sent = dict(record.headers).get(COMMAND_TOKEN_HEADER, b"")
     if parsed.kind == "command" and expected is not None and not hmac.compare_digest(sent, expected):
@@ -77,6 +87,7 @@ class ExtractStage:
         if hit := await self._precheck(parsed.scope, rules, envelope.size, envelope.published_at):
             return next_envelope(ExtractedFacts, envelope, end=limit_end(hit))
         facts, step = await self._facts(parsed)
+        step = step.model_copy(update={"notes": source.notes})
         for dropped in step.dropped:
             metrics.FACTS_DROPPED.labels(reason=dropped.reason).inc()
         end = None if facts else End(outcome="no_facts", reason="nothing_to_remember")

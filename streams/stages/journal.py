@@ -23,11 +23,14 @@ class JournalStage:
         metrics.STAGE_SECONDS.labels(stage="journal").observe(perf_counter() - started)
 
     def _entry(self, record: KafkaRecord) -> JournalEntry:
+        published_at = datetime.fromtimestamp(record.timestamp, UTC)
         return JournalEntry(
-            parsed=parse_turn(record.value, position=record.position, max_bytes=self._max_bytes),
+            parsed=parse_turn(
+                record.value, position=record.position, max_bytes=self._max_bytes, published_at=published_at
+            ),
             topic=record.topic,
             partition=record.partition,
             offset=record.offset,
-            published_at=datetime.fromtimestamp(record.timestamp, UTC),
+            published_at=published_at,
             value=record.value,
         )

@@ -6,12 +6,13 @@ from typing import Final
 
 from mnemolog.projections.stores.candidates import CandidateFinder, CandidateQuery
 from mnemolog.schemas.envelopes import EmbeddedFacts, MatchedFacts
-from mnemolog.schemas.facts import EmbeddedFact, MatchedFact
+from mnemolog.schemas.facts import EmbeddedFact, ExtractedFact, MatchedFact
 from mnemolog.schemas.policy import EffectivePolicy, is_single_valued
 from mnemolog.schemas.provenance import Step, Thresholds
 from mnemolog.streams.kafka.record import KafkaRecord
 from mnemolog.streams.stages.envelope import ReceivedEnvelope, next_envelope
 from mnemolog.streams.stages.ports import RulesFor, ThresholdsFor
+from mnemolog.streams.text.subjects import USER_WORDS, subject_in_turn
 
 # Bytes that the candidates of one record may take, and about what one takes besides its texts.
 MAX_CANDIDATE_BYTES: Final = 128 * 1024
@@ -58,12 +59,14 @@ class MatchStage:
             rules = await self._rules_for(scope, overrides) if keys - {None} else EffectivePolicy()
         thresholds = self._thresholds_for(facts[0].vector.model, overrides)
         wanted = [_candidate_query(fact, thresholds, rules) for fact in facts]
-        found = await self._finder.find(scope, wanted, at=envelope.occurred_at)
+        speaker = envelope.speaker
+        found = await self._finder.find(scope, wanted, at=envelope.occurred_at, speaker=speaker, user_words=USER_WORDS)
+        names = found.user_names
         matched = tuple(
-            MatchedFact(fact=fact.fact, vector=fact.vector, candidates=candidates)
+            MatchedFact(fact=_with_speaker(fact.fact, speaker, names), vector=fact.vector, candidates=candidates)
             for fact, candidates in zip(facts, found.candidates, strict=True)
         )
-        return next_envelope(MatchedFacts, envelope, facts=matched, scope_version=found.scope_version)
+        return next_envelope(MatchedFacts, envelope, facts=matched, scope_version=found.scope_version, user_names=names)
 
 
 def _candidate_query(embedded: EmbeddedFact, thresholds: Thresholds, rules: EffectivePolicy) -> CandidateQuery:
@@ -76,6 +79,12 @@ def _candidate_query(embedded: EmbeddedFact, thresholds: Thresholds, rules: Effe
         key=fact.key if fact.single_valued or rules.is_single_valued(fact.key) else None,
         subject=fact.subject,
     )
+
+
+def _with_speaker(fact: ExtractedFact, speaker: str | None, user_names: Sequence[str]) -> ExtractedFact:
+    """The fact about whom it is really about: "the user" in the words of somebody else is that speaker."""
+    subject = subject_in_turn(fact.subject, speaker, user_names)
+    return fact if subject == fact.subject else fact.model_copy(update={"subject": subject})
 
 
 def _without_candidates(facts: Sequence[EmbeddedFact]) -> tuple[MatchedFact, ...]:

@@ -6,13 +6,14 @@ too long for a vector, is the same only in the same words.
 
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final, Literal
 
 from mnemolog.schemas.base import normalise
 from mnemolog.schemas.facts import Candidate, ExtractedFact
+from mnemolog.streams.text.subjects import compare_subjects, is_user_word
 from mnemolog.streams.text.word_lists import (
     AMBIGUOUS_WORDS,
     DATES,
@@ -28,8 +29,6 @@ MAX_COMPARED_CHARACTERS: Final = 1000
 """An embedding model reads the beginning of a text: all-MiniLM-L6-v2 256 tokens, of some four characters each."""
 MAX_COMPARED_WORDS: Final = 20
 """In a longer text one word more or less drowns: "early" for "late" in 41 words is .996 for all-MiniLM-L6-v2."""
-SPEAKER_SUBJECTS: Final = frozenset({"user", "the user", "speaker", "the speaker"})
-"""Subjects that do not name a person."""
 Difference = Literal["number", "date", "unit", "negation", "name", "length", "script"]
 
 _PLAIN = str.maketrans({"\u2018": "'", "\u2019": "'", "\u02bc": "'", "\u00ad": None})
@@ -100,18 +99,15 @@ def texts_equivalent(one: str, other: str) -> bool:
     return not differences(one, other)
 
 
-def subjects_compatible(one: str | None, other: str | None) -> bool:
-    """Whether two subjects can be the same: unless both are named, and differently."""
-    named = {normalise(one or ""), normalise(other or "")}
-    return "" in named or bool(named & SPEAKER_SUBJECTS) or len(named) == 1
-
-
-def subjects_differ(one: ExtractedFact | Candidate, other: ExtractedFact | Candidate) -> bool:
-    """Whether two texts that name nobody, as "I like tea", have different subjects."""
-    if subjects_compatible(one.subject, other.subject):
+def subjects_differ(
+    one: ExtractedFact | Candidate, other: ExtractedFact | Candidate, user_names: Sequence[str] = ()
+) -> bool:
+    """Whether two texts that name nobody, as "I like tea", have, or may have, different subjects."""
+    if compare_subjects(one.subject, other.subject, user_names) == "same":
         return False
     texts = (normalise(one.text), normalise(other.text))
-    return not any(normalise(fact.subject or "") in text for fact in (one, other) for text in texts)
+    names = (normalise(subject) for subject in (one.subject, other.subject) if subject and not is_user_word(subject))
+    return not any(name in text for name in names for text in texts)
 
 
 def missing_details(parents: Iterable[str], merged: str) -> frozenset[str]:

@@ -1,7 +1,7 @@
-"""Words for numbers, dates, units and negations in English, German, French, Spanish, Portuguese and Italian.
+"""Words for numbers, dates, units, negations and places in English, German, French, Spanish, Portuguese and Italian.
 
 Negations are Dutch, Scandinavian and Polish as well. `cldr_words.json` is written by `make generate` from the Unicode
-CLDR; `words.toml` is kept by hand.
+CLDR, and so is `cldr_places.json`; `words.toml` is kept by hand.
 """
 
 import json
@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Final
 
 _GENERATED: Final = json.loads(Path(__file__).with_name("cldr_words.json").read_text(encoding="utf-8"))
+_PLACES: Final = json.loads(Path(__file__).with_name("cldr_places.json").read_text(encoding="utf-8"))
 _BY_HAND: Final = tomllib.loads(Path(__file__).with_name("words.toml").read_text(encoding="utf-8"))
 
 
@@ -29,3 +30,6 @@ SENTENCE_STARTERS: Final = frozenset(_BY_HAND["words"]["sentence_starters"].spli
 AMBIGUOUS_WORDS: Final = frozenset(_BY_HAND["words"]["ambiguous"].split())
 """Words with a second meaning. They count when two texts are compared: a false alarm costs no more than a question to
 the LLM. They do not count when a text is refused."""
+COUNTRIES: Final = frozenset(_PLACES["countries"])
+CITIES: Final = frozenset(_PLACES["cities"])
+"""In small letters; cities only where CLDR has them: those that a time zone is named after."""

@@ -96,6 +96,9 @@ async def test_a_wait_in_vain_names_the_turn_and_says_that_it_goes_on(settings: 
         receipts = await memory.add_many([turn(f"slow-{number}", "I like tea.", "wait3") for number in (2, 3)])
         with pytest.raises(WaitTimeoutError, match="and 1 after it"):
             await memory.wait(receipts, timeout=0.0)
+        issued = await memory.delete_all(user_id="wait3", key="nothing")
+        with pytest.raises(WaitTimeoutError, match=f"command {issued[0].command_id} did not finish"):
+            await memory.wait(issued, timeout=0.0)
         ends = await memory.wait(receipts)
         assert_type(ends, list[WriteResult])
         assert [one.turn_id for one in ends] == ["slow-2", "slow-3"]

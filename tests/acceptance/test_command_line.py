@@ -13,7 +13,7 @@ TURNS = [
     turn_json("cl-1", "I live in Berlin. I work as a nurse."),
     turn_json("cl-2", "I'm allergic to peanuts."),
     turn_json("cl-3", "I'm allergic to peanuts.", at="2026-03-03T09:00:00+01:00"),
-    turn_json("cl-4", "I moved to Munich!", at="2026-03-04T09:00:00+01:00"),
+    turn_json("cl-4", "I moved from Berlin to Munich!", at="2026-03-04T09:00:00+01:00"),
     turn_json("cl-5", "Contract until 2027.", infer=False),
     turn_json("cl-6", "Thank you!"),
 ]

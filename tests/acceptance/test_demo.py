@@ -1,10 +1,12 @@
 """The demonstration runs to its end on servers of its own."""
 
 import json
+import re
 from typing import Any
 
 import pytest
 
+from mnemolog.texts import OFFLINE_NOTICE
 from tests.support.harnesses.command_line import CommandLine
 
 pytestmark = [pytest.mark.kafka, pytest.mark.postgres, pytest.mark.timeout(400)]
@@ -25,3 +27,23 @@ def test_the_demo_shows_the_whole_way(empty_shell: CommandLine) -> None:
     assert [report["swapped"] for step in (11, 12) for report in steps[step]] == [True, True]
     assert steps[13][0]["in_flight"] == 0
     assert list(empty_shell.folder.iterdir()) == []
+
+
+def test_people_see_it_in_80_columns_and_what_to_do_next(empty_shell: CommandLine) -> None:
+    done = empty_shell.run("demo", seconds=300)
+    assert done.code == 0, done.stderr
+    lines = done.stdout.splitlines()
+    assert [line for line in lines if len(line) > 80 or line != line.rstrip()] == []
+    assert len(lines) < 120
+    headings = [line for line in lines if re.match(r"\d+\. ", line)]
+    assert [int(line.split(".")[0]) for line in headings] == list(range(1, 14))
+    following = [lines[lines.index(heading) + 1] for heading in headings if "changed today" not in heading]
+    assert all(line.startswith("  ") and line.strip() for line in following)
+    uncertain = re.compile(
+        r"\b1 (record|turn|fact|table|row)s\b|\b0 \w+|nothing is believed|None|[0-9a-f]{8}-[0-9a-f]{4}|\d\.\d{6}"
+    )
+    assert [line for line in lines if uncertain.search(line.replace("0 in flight", ""))] == []
+    assert " ".join(OFFLINE_NOTICE.split()) in " ".join(done.stdout.split())
+    assert lines[-1].endswith("mnemolog demo --keep demo-data")
+    assert "\x1b" not in done.stdout + done.stderr
+    assert "starting Kafka ..." in done.stderr

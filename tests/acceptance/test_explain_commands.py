@@ -10,7 +10,7 @@ pytestmark = [pytest.mark.kafka, pytest.mark.postgres]
 
 TURNS = [
     turn_json("ex-1", "I live in Berlin. I'm allergic to peanuts.", user="lena"),
-    turn_json("ex-2", "I moved to Munich!", user="lena", at="2026-03-04T09:00:00+01:00"),
+    turn_json("ex-2", "I moved from Berlin to Munich!", user="lena", at="2026-03-04T09:00:00+01:00"),
     turn_json("ex-3", "I'm allergic to peanuts.", user="lena", at="2026-03-05T09:00:00+01:00"),
     turn_json("ex-4", "Actually, I'm not allergic to peanuts.", user="lena", at="2026-03-06T09:00:00+01:00"),
 ]
@@ -44,8 +44,8 @@ def test_a_verbose_status_tells_costs_and_decisions(populated: CommandLine) -> N
 def test_a_fact_is_explained_in_words_and_as_json(populated: CommandLine) -> None:
     munich = fact_id(populated, "Lena lives in Munich.")
     explained = populated.json("explain", munich)
-    assert explained["source"]["messages"][0]["content"] == "I moved to Munich!"
-    assert explained["extraction"]["excerpt"] in "I moved to Munich!"
+    assert explained["source"]["messages"][0]["content"] == "I moved from Berlin to Munich!"
+    assert explained["extraction"]["excerpt"] in "I moved from Berlin to Munich!"
     shown = populated.run("explain", munich).stdout
     assert "It comes from turn ex-2" in shown
     assert "fact_replaced, decided by" in shown
@@ -96,11 +96,12 @@ def test_what_changed_is_told_by_when_it_became_so(populated: CommandLine) -> No
 
 def test_a_dry_run_tells_what_would_happen_and_stores_nothing(populated: CommandLine) -> None:
     before = populated.json("facts", "--user", "lena", "--all")
-    foreseen = populated.json("dry-run", "I moved to Hamburg.", "--user", "lena", "--speaker", "Lena")
+    foreseen = populated.json("dry-run", "I moved from Munich to Hamburg.", "--user", "lena", "--speaker", "Lena")
     assert [memory["event"] for memory in foreseen["memories"]] == ["fact_replaced"]
     assert foreseen["trace"]["decisions"][0]["reason"]
     alone = populated.json(
-        "dry-run", "I moved to Hamburg.", "--user", "lena", "--speaker", "Lena", "--override", "add_only=true"
+        *("dry-run", "I moved from Munich to Hamburg.", "--user", "lena"),
+        *("--speaker", "Lena", "--override", "add_only=true"),
     )
     assert [memory["event"] for memory in alone["memories"]] == ["fact_added"]
     refused = populated.run("dry-run", "I moved.", "--user", "lena", "--override", "conflct=0.5")

@@ -151,7 +151,7 @@ def test_what_was_held_back_is_confirmed(shell: CommandLine) -> None:
 
 
 def test_undo_refuses_where_later_decisions_build_on_it_unless_they_go_too(shell: CommandLine) -> None:
-    publish_turns(shell, "finn", "I live in Berlin.", "I moved to Munich!")
+    publish_turns(shell, "finn", "I live in Berlin.", "I moved from Berlin to Munich!")
     done = shell.run("undo", "--turn", "finn-0", "--user", "finn", "--json")
     assert_rejected(done, "built_upon")
     assert "finn-1" in done.json["error"]
@@ -161,7 +161,7 @@ def test_undo_refuses_where_later_decisions_build_on_it_unless_they_go_too(shell
 
 def test_what_a_model_decided_in_some_time_is_undone_for_everybody(shell: CommandLine) -> None:
     for user in ("gil", "gus"):
-        publish_turns(shell, user, "I live in Berlin.", "I moved to Munich!", tenant="trial")
+        publish_turns(shell, user, "I live in Berlin.", "I moved from Berlin to Munich!", tenant="trial")
     trial = ("--user", "*", "--tenant", "trial")
     end = shell.json("status", "gil-1trial", "--tenant", "trial", "--verbose")
     (decision,) = end["trace"]["decisions"]
@@ -178,7 +178,7 @@ def test_what_a_model_decided_in_some_time_is_undone_for_everybody(shell: Comman
 def test_policies_are_set_and_shown(shell: CommandLine) -> None:
     end = shell.json("policy", "set", "--add-only", "--turns-per-minute", "100", "--note", "trial", "--user", "hans")
     assert end["status"] == "done"
-    publish_turns(shell, "hans", "I live in Berlin.", "I moved to Munich!")
+    publish_turns(shell, "hans", "I live in Berlin.", "I moved from Berlin to Munich!")
     assert len(texts(shell, "hans")) == 2
     shown = shell.json("policy", "show", "--user", "hans")
     assert shown["tenant"] is None

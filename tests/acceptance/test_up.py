@@ -1,7 +1,4 @@
-"""`mnemolog up` with servers of its own: found by other commands, drained by a signal, started again after a kill.
-
-The README's commands run in its folder too.
-"""
+"""`mnemolog up` with servers of its own: found by other commands, drained by a signal, started again after a kill."""
 
 import re
 import signal
@@ -16,6 +13,7 @@ from urllib.request import urlopen
 import psutil
 import pytest
 
+from mnemolog.texts import OFFLINE_NOTICE
 from tests.support.databases import temporary_folder
 from tests.support.harnesses.command_line import (
     TIMEOUT_SECONDS,
@@ -26,7 +24,6 @@ from tests.support.harnesses.command_line import (
 )
 from tests.support.paths import ROOT
 from tests.support.polling import eventually
-from tests.support.programs import required_program
 
 pytestmark = [pytest.mark.kafka, pytest.mark.postgres, pytest.mark.timeout(400)]
 QUICK = {"SESSION_TIMEOUT": "3", "HEARTBEAT_INTERVAL": "0.5", "METRICS_PORT": "0"}
@@ -81,49 +78,65 @@ def test_a_second_up_is_refused(home_shell: CommandLine, up: RunningUp) -> None:
     assert f"is in use by process {up.command.process.pid} since" in second.stderr
 
 
-def readme_block(language: str, words: str) -> str:
-    """The README's block of code that has these words."""
-    blocks = re.findall(rf"```{language}\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
-    (found,) = (code for code in blocks if words in code)
-    return str(found)
+def test_the_printed_commands_work_as_they_stand(home_shell: CommandLine) -> None:
+    with home_shell.start("up", "--data", "other data", as_json=False) as up:
+        printed = up.lines_until("facts --user")
+        begin = next(number for number, line in enumerate(printed) if line.startswith("Try it in a second terminal"))
+        commands = [line.strip() for line in printed[begin + 1 :]]
+        assert commands[0] == f"export MNEMOLOG_DATA_DIR='{home_shell.folder}/other data'"
+        assert [command.split()[1] for command in commands[1:]] == ["add", "search", "facts"]
+        done = subprocess.run(
+            ["bash", "-euo", "pipefail", "-c", "\n".join(commands)],
+            cwd=home_shell.folder,
+            env=home_shell.environ,
+            capture_output=True,
+            text=True,
+            timeout=TIMEOUT_SECONDS,
+            check=False,
+        )
+        assert done.returncode == 0, done
+        assert done.stdout.count("Alice lives in Bern.") == 3
+        text = "\n".join(printed)
+        assert str(home_shell.folder / "other data") in text
+        assert " ".join(OFFLINE_NOTICE.split()) in " ".join(text.split())
+        steps = up.log.read_text()
+        assert up.terminate() == 0
+    for step in (
+        "loading the model",
+        "starting Kafka",
+        "starting Postgres",
+        "creating topics",
+        "migrating tables",
+        "starting the stages",
+    ):
+        assert f"{step} ...\n" in steps
+        assert re.search(rf"^{step}: \d+\.\d s$", steps, re.MULTILINE)
+    assert "\x1b" not in steps + text
+    assert up.log.read_text().endswith("finishing work in progress ... (again to stop at once)\nstopped\n")
 
 
-def output_of(shell: CommandLine, *command: str, stdin: str) -> str:
-    done = subprocess.run(
-        command,
-        input=stdin,
-        cwd=shell.folder,
-        env=shell.environ,
-        capture_output=True,
-        text=True,
-        timeout=TIMEOUT_SECONDS,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+KILLED_OWNER = """
+import sys
+from pathlib import Path
+from tests.support.harnesses.command_line import CommandLine
+
+with CommandLine(folder=Path(sys.argv[1]), settings={"METRICS_PORT": "0"}).start("up", "--data", "owned") as up:
+    up.ready_message()
+    print(up.process.pid, flush=True)
+    sys.stdin.read()
+"""
 
 
-async def test_the_readme_as_it_stands(home_shell: CommandLine, up: RunningUp) -> None:
-    """What it shows works as it is printed there, without any setting where it names none."""
-    without_settings = CommandLine(folder=home_shell.folder)
-    shown = output_of(without_settings, "bash", "-euo", "pipefail", stdin=readme_block("bash", "publish -"))
-    assert "1 lines read, 1 acknowledged" in shown
-    assert "Alice lives in Bern." in shown
-    python = readme_block("python", "MemoryClient")
-    assert "Alice lives in Bern." in output_of(without_settings, sys.executable, "-", stdin=python)
-    required_program("kcat")
-    required_program("psql")
-    servers = {name.upper(): up.servers[name] for name in ("kafka", "postgres")}
-    with_servers = CommandLine(folder=home_shell.folder, settings=servers)
-    output_of(with_servers, "bash", "-euo", "pipefail", stdin=readme_block("bash", "kcat -P"))
-    query = readme_block("sql", "FROM facts")
-
-    def table() -> str:
-        return output_of(with_servers, "psql", "--no-psqlrc", servers["POSTGRES"], stdin=query)
-
-    answer = await eventually(lambda: "Alice lives in Munich." in table() and table())
-    assert "superseded" in str(answer)
-    assert "fact_replaced" in str(answer)
+async def test_nothing_outlives_a_killed_owner(home_shell: CommandLine) -> None:
+    command = [sys.executable, "-c", KILLED_OWNER, str(home_shell.folder)]
+    with subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as owner:
+        assert owner.stdout is not None
+        up = psutil.Process(int(owner.stdout.readline()))
+        processes = [up, *up.children(recursive=True)]
+        assert {"java", "postgres"} <= {process.name() for process in processes}
+        owner.kill()
+        owner.wait()
+        await eventually(lambda: not [one for one in processes if one.is_running() and one.status() != "zombie"])
 
 
 def test_state_survives_a_stop_and_a_kill(home_shell: CommandLine, up: RunningUp) -> None:
@@ -146,7 +159,7 @@ def test_state_survives_a_stop_and_a_kill(home_shell: CommandLine, up: RunningUp
     assert "has ended" in stale.stderr
     with home_shell.start("up") as after_kill:
         after_kill.ready_message()
-        tally = home_shell.json("publish", "-", "--wait", stdin=turn_json("up-2", "I moved to Graz."))
+        tally = home_shell.json("publish", "-", "--wait", stdin=turn_json("up-2", "I relocated to Graz."))
         assert tally["ends"] == {"facts": 1}
         assert [fact["text"] for fact in home_shell.json("facts", "--user", "mira")] == ["Mira lives in Graz."]
         assert home_shell.json("audit")["ok"]

@@ -1,11 +1,13 @@
 """An error is one line that says what is wrong and one that says what to do; each kind has its exit code."""
 
+import socket
+
 import pytest
 
 from tests.support.harnesses.command_line import CommandLine, InProcessCommandLine, server_settings, turn_json
 
 NOBODY = "127.0.0.1:9"
-SERVING = ("up", "worker")
+SERVING = ("up", "worker", "demo")
 """Commands that end their process: these run in one of their own, and show the exit codes of the program itself."""
 AWAY = {"KAFKA": NOBODY, "POSTGRES": f"postgresql://mnemolog@{NOBODY}/x"}
 
@@ -60,6 +62,13 @@ AWAY = {"KAFKA": NOBODY, "POSTGRES": f"postgresql://mnemolog@{NOBODY}/x"}
         ),
         (("up",), {"POSTGRES": "sqlite://x"}, 2, "MNEMOLOG_POSTGRES is not a valid database URL"),
         (("up",), {"KAFKA": "localhost"}, 2, "write host:port"),
+        (("up",), {"PROVIDER": "gpt"}, 2, "MNEMOLOG_PROVIDER: Input should be 'offline' or 'openai'"),
+        (("up",), {"PROVIDER": "openai"}, 2, "needs a key: set MNEMOLOG_API_KEY or OPENAI_API_KEY"),
+        (("up",), {"EMBEDDING_PROVIDER": "openai"}, 2, "needs a key: set MNEMOLOG_API_KEY or OPENAI_API_KEY"),
+        (("demo",), {"PROVIDER": "openai"}, 2, "needs a key: set MNEMOLOG_API_KEY or OPENAI_API_KEY"),
+        (("up",), {"BASE_URL": "localhost:11434"}, 2, "MNEMOLOG_BASE_URL: 'localhost:11434' is no URL of a server"),
+        (("up",), {"BASE_URL": "http:///v1"}, 2, "write it like http://localhost:11434/v1"),
+        (("up", "--data", "/dev/null"), {}, 1, "/dev/null cannot be used as a data folder"),
     ],
 )
 def test_a_wrong_use_is_explained(
@@ -72,6 +81,16 @@ def test_a_wrong_use_is_explained(
     assert words in " ".join(done.stderr.replace("│", " ").split())
     assert "Traceback" not in done.stderr
     assert done.stdout == "" or arguments == ("status",)  # which shows what it cannot reach
+    assert not (empty_shell.folder / ".mnemolog").exists()  # nothing was started
+
+
+def test_a_taken_port_for_metrics_is_named_before_anything_starts(empty_shell: CommandLine) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        done = CommandLine(folder=empty_shell.folder, settings={"METRICS_PORT": str(port)}).run("up")
+    assert done.code == 2
+    assert f"metrics cannot be served on 127.0.0.1:{port} (Address already in use)" in " ".join(done.stderr.split())
+    assert list(empty_shell.folder.iterdir()) == []
 
 
 def test_a_traceback_is_for_debugging(empty_shell: CommandLine) -> None:

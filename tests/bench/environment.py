@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import psycopg
 
-from mnemolog.all_in_one import create_topics_and_tables
+from mnemolog.admin import create_topics, migrate_tables
 from mnemolog.embedded.stack import EmbeddedStack
 from mnemolog.settings import Settings
 from tests.support.databases import fresh_database, temporary_folder
@@ -69,5 +69,6 @@ async def environment(servers: Servers, name: str) -> AsyncIterator[Environment]
             metrics_port=0,
             log_level="warning",
         )
-        await create_topics_and_tables(settings)
+        await create_topics(settings)
+        await migrate_tables(settings)
         yield Environment(servers=servers, settings=settings)

@@ -1,6 +1,7 @@
 """The demonstration: embedded servers, the steps, and what to try next."""
 
 import asyncio
+import shlex
 import tempfile
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
@@ -8,10 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from mnemolog.all_in_one import StopRequested, cancel_on_stop, run_all_in_one
+from mnemolog.cli.demo.results import print_lines
 from mnemolog.cli.demo.steps import Demo
 from mnemolog.cli.errors import INTERRUPTED
-from mnemolog.cli.output import ProgressBars, program_name, stdout
+from mnemolog.cli.output import program_name
 from mnemolog.cli.runtime import stop_on_signals
+from mnemolog.cli.start_steps import StartSteps
 from mnemolog.client.discovery import ServerAddresses
 from mnemolog.logs import configure_logs
 from mnemolog.settings import Settings, load_settings
@@ -23,7 +26,7 @@ async def run_demo(keep: Path | None, *, as_json: bool) -> int:
         settings = load_settings(kafka=None, postgres=None, topic_prefix="", data_dir=folder, metrics_port=0)
         configure_logs("error", settings.log_format)
         try:
-            async with stop_on_signals() as stop, _all_in_one(settings, stop) as servers:
+            async with stop_on_signals() as stop, _all_in_one(settings, stop, kept=bool(keep)) as servers:
                 await cancel_on_stop(stop, Demo(settings, servers, as_json=as_json).run())
         except StopRequested:
             return INTERRUPTED
@@ -33,13 +36,16 @@ async def run_demo(keep: Path | None, *, as_json: bool) -> int:
 
 
 @asynccontextmanager
-async def _all_in_one(settings: Settings, stop: asyncio.Event) -> AsyncIterator[ServerAddresses]:
-    """Everything that `mnemolog up` runs. Raises `StopRequested` when `stop` is set before it is ready."""
+async def _all_in_one(settings: Settings, stop: asyncio.Event, *, kept: bool) -> AsyncIterator[ServerAddresses]:
+    """Everything that `mnemolog up` runs. Raises `StopRequested` when `stop` is set before it is ready.
+
+    Data that is not `kept` is not made safe against a loss of power, which takes seconds.
+    """
     ready: asyncio.Future[ServerAddresses] = asyncio.get_running_loop().create_future()
     ending = asyncio.Event()
-    with ProgressBars() as progress:
+    with StartSteps() as progress:
         running = asyncio.create_task(
-            run_all_in_one(settings, stop=ending, announce=ready.set_result, progress=progress)
+            run_all_in_one(settings, stop=ending, announce=ready.set_result, progress=progress, test=not kept)
         )
         try:
             first: set[asyncio.Future[Any]] = {ready, running}
@@ -64,12 +70,13 @@ def _data_folder(keep: Path | None) -> Iterator[Path]:
 
 
 def _show_next_steps(keep: Path | None) -> None:
-    folder, mnemolog = keep or Path("demo-data"), program_name()
-    show = stdout().print
-    show("\n[bold green]Done.[/] Try next:")
-    if not keep:
-        show(f"  {mnemolog} demo --keep {folder}      runs it again and keeps its data", markup=False)
-    show(f"  {mnemolog} up --data {folder}        runs it until Ctrl-C; then, in a second terminal:", markup=False)
-    show(f"  export MNEMOLOG_DATA_DIR={folder}", markup=False)
-    show(f"  {mnemolog} search 'what does Priya do for a living' --user priya", markup=False)
-    show(f"  {mnemolog} facts --user mira --all", markup=False)
+    mnemolog = program_name()
+    print_lines("", "Done. What to do next:", indent=0)
+    if keep:
+        print_lines("run it over the data of this conversation, and see what to type there:")
+        print_lines(f"{mnemolog} up --data {shlex.quote(str(keep))}", indent=4)
+    else:
+        print_lines("run it over data of your own, and see what to type there:")
+        print_lines(f"{mnemolog} up", indent=4)
+        print_lines("show this again and keep its data, to look at it closely:")
+        print_lines(f"{mnemolog} demo --keep demo-data", indent=4)

@@ -1,7 +1,7 @@
 """How what happened is shown: the history of a fact, its explanation, what became nothing, and what changed."""
 
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from mnemolog.cli.output import print_line, print_text, program_name
@@ -11,6 +11,8 @@ from mnemolog.cli.results.tables import Entry, print_entries, print_points
 from mnemolog.cli.results.words import counted, moment, scope_options
 
 if TYPE_CHECKING:
+    from uuid import UUID
+
     from mnemolog.projections.queries.diff import Change, Diff
     from mnemolog.projections.queries.explain import Explanation
     from mnemolog.projections.queries.history import FactEvent, FactRelation, History
@@ -79,8 +81,9 @@ def show_diff(changes: "Diff", ids: ShortIds = WHOLE_IDS) -> None:
     when = "decided" if changes.axis == "believed" else "so since"
     interval = f"from {moment(changes.since)} to {moment(changes.until)}"
     rows = [
-        Entry(ids(change.fact_id), f"{kind}: {_what(change)}", list(_change_details(change, when, ids)))
+        Entry(ids(fact_id), f"{kind}: {text}", list(_change_details(change, when, ids)))
         for kind, change in changes.in_order
+        for fact_id, text in _facts_of(change)
     ]
     print_entries(f"{counted(len(rows), 'change')} {interval}", rows)
     for facts, what in ((changes.gained, "known at its end and not at its start"), (changes.lost, "no longer known")):
@@ -90,16 +93,21 @@ def show_diff(changes: "Diff", ids: ShortIds = WHOLE_IDS) -> None:
         print_text(f"{counted(changes.skipped, 'statement')} only repeated what was known")
 
 
+def _facts_of(change: "Change") -> "Iterable[tuple[UUID | None, str]]":
+    """The fact that a change brought or is about; where nothing took their place, those that it ended."""
+    if change.text is not None or not change.old:
+        return [(change.fact_id, change.text or change.event)]
+    return [(old.fact_id, old.text) for old in change.old]
+
+
 def _change_details(change: "Change", when: str, ids: ShortIds) -> Iterator[str]:
-    to_old = "ended" if change.text is None else "beside" if change.event in _KEEPS_OLD_FACT else "instead of"
-    yield from (f"{to_old} {ids(old.fact_id)} {old.text}" for old in change.old)
+    if change.text is not None:
+        to_old = "beside" if change.event in _KEEPS_OLD_FACT else "instead of"
+        yield from (f"{to_old} {ids(old.fact_id)} {old.text}" for old in change.old)
     yield change.reason
-    status = f", {change.status.replace('_', ' ')} from then on" if change.status else ""
-    yield f"{when} {moment(change.at)}{status}" + (", undone since" if change.undone else "")
-
-
-def _what(change: "Change") -> str:
-    return change.text or " ".join(old.text for old in change.old) or change.event
+    if change.status is not None:
+        yield f"{change.status} from then on"
+    yield f"{when} {moment(change.at)}" + (", undone since" if change.undone else "")
 
 
 def _spans(facts: "Sequence[Fact]", ids: ShortIds) -> list[Entry]:

@@ -1,7 +1,7 @@
 """How facts are shown: lists, hits, profiles, and what waits for a decision of a person."""
 
 from collections.abc import Iterator, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
@@ -24,7 +24,7 @@ def span(start: datetime | None, end: datetime | None) -> str:
 def state_of(fact: "Fact") -> str:
     """Its status where it is not simply active, and the other flags that warn of it."""
     flags = [fact.status.replace("_", " ")] if fact.status != "active" else []
-    flags += ["begins later"] if fact.true_from > datetime.now(UTC) else []
+    flags += ["begins later"] if fact.begins_later else []
     flags += ["conflict unresolved"] if fact.unresolved else []
     return ", ".join(flags)
 
@@ -51,7 +51,7 @@ def _fact_details(fact: "Fact", *, with_owner: bool) -> Iterator[str]:
 
 def show_search(found: "SearchResult", ids: ShortIds = WHOLE_IDS) -> None:
     if not found.hits:
-        print_text(found.notice or "no facts found: `mnemolog facts` lists all of them")
+        print_text(f"no facts found: {found.notice}; `mnemolog facts` lists what is known")
         return
     how = "by meaning and words" if found.mode == "hybrid" else "by words alone"
     hits = [

@@ -29,9 +29,14 @@ def checks_of(method: Callable[..., object]) -> Mapping[str, Check]:
         if parameter.kind is parameter.VAR_KEYWORD:
             (bundle,) = get_args(parameter.annotation)
             hints |= get_type_hints(bundle)
-    return MappingProxyType(
-        {name: check for name, hint in hints.items() if name != "return" and (check := _check_of(hint))}
-    )
+    hints.pop("return", None)
+    return hint_checks(hints)
+
+
+def hint_checks(hints: Mapping[str, Any]) -> Mapping[str, Check]:
+    """The checks of arguments with these annotations, of those that have one."""
+    found = {name: check_seconds if name.endswith("timeout") else _check_of(hint) for name, hint in hints.items()}
+    return MappingProxyType({name: check for name, check in found.items() if check})
 
 
 def check_time(name: str, value: object, error: ErrorType) -> datetime:
@@ -85,6 +90,12 @@ def check_whole_number(name: str, value: object, error: ErrorType) -> int:
     return value
 
 
+def check_number(name: str, value: object, error: ErrorType) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise error(f"{name} must be a number, not {kind_of(value)}")
+    return value
+
+
 def kind_of(value: object) -> str:
     """What a value is, in words: the value itself may be what a user said."""
     kind = type(value).__name__
@@ -133,5 +144,5 @@ _CHECKS: Final[tuple[tuple[Any, Check], ...]] = (
     (bool, check_truth),
     (str, check_text),
     (int, check_whole_number),
-    (float, check_seconds),
+    (float, check_number),
 )

@@ -1,6 +1,7 @@
 """The ids of facts in a command: found in what a caller gives, and replaced by the whole ids."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from types import EllipsisType
 from typing import Any
 from uuid import UUID
 
@@ -40,8 +41,19 @@ def as_edits(given: object) -> list[dict[str, Any]]:
     for number, one in enumerate(given):
         if not isinstance(one, Edit | Mapping):
             raise InvalidCommandError(f"edits.{number} must be an edit with fact_id and text, not {kind_of(one)}")
-        edits.append(dict(one))
+        edits.append(_edit_fields(one.model_dump(exclude_unset=True) if isinstance(one, Edit) else one))
     return edits
+
+
+def as_edit(fact_id: FactId, text: str, key: str | None, value: str | EllipsisType | None) -> dict[str, Any]:
+    """One edit as plain values; `...` is a value that was not given."""
+    return _edit_fields({"fact_id": fact_id, "text": text, "key": key, **({} if value is ... else {"value": value})})
+
+
+def _edit_fields(given: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields as a command has them: there a value that is cleared is empty, and none is one that was not given."""
+    cleared = {"value": ""} if "value" in given and given["value"] is None else {}
+    return {**given, **cleared}
 
 
 def ids_in(payload: Mapping[str, Any]) -> Sequence[FactId]:

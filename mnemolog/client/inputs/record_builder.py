@@ -4,7 +4,7 @@ import hashlib
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any, Final
 
 import orjson
@@ -55,10 +55,11 @@ def validated_turn(turn: Turn, *, max_bytes: int) -> Turn:
 
 
 def read_turn(data: bytes, *, max_bytes: int) -> Turn:
-    """Read one turn document. Raises `InvalidTurnError` with the reason the pipeline would give."""
-    judged = parse_turn(data, position="", max_bytes=max_bytes)
+    """Read one turn document. Raises `InvalidTurnError` with the reason the pipeline would give if it came now."""
+    now = datetime.now(UTC)
+    judged = parse_turn(data, position="", max_bytes=max_bytes, published_at=now)
     if isinstance(judged, Refusal) and (converted := _with_plain_messages(data)) is not None:
-        judged = parse_turn(converted, position="", max_bytes=max_bytes)
+        judged = parse_turn(converted, position="", max_bytes=max_bytes, published_at=now)
     if isinstance(judged, Refusal):
         raise InvalidTurnError(f"{judged.reason}: {judged.detail}")
     return judged

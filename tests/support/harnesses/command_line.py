@@ -15,6 +15,7 @@ from typing import Any
 from unittest.mock import patch
 
 from mnemolog.cli.app import run
+from mnemolog.embedded.child import LAUNCHER
 
 EXECUTABLE = Path(sys.executable).with_name("mnemolog")
 TIMEOUT_SECONDS = 120
@@ -60,12 +61,15 @@ class CommandLine:
         return done.json
 
     @contextmanager
-    def start(self, *arguments: str) -> Iterator["RunningCommand"]:
-        """A command that runs until it gets a signal; killed at the end if it still runs."""
+    def start(self, *arguments: str, as_json: bool = True) -> Iterator["RunningCommand"]:
+        """A command that runs until it gets a signal; killed at the end, or with this process, if it still runs."""
         log = self.folder / f"{arguments[0]}.log"
+        # Otherwise it would outlive tests that are killed.
+        numbers = map(str, (os.getpid(), int(signal.SIGTERM), os.getuid(), os.getgid(), 0))
+        with_owner = [sys.executable, "-I", "-S", str(LAUNCHER), *numbers]
         with log.open("ab") as stderr:
             process = subprocess.Popen(
-                [EXECUTABLE, *arguments, "--json"],
+                [*with_owner, str(EXECUTABLE), *arguments, *(["--json"] if as_json else [])],
                 cwd=self.folder,
                 env=self.environ,
                 stdout=subprocess.PIPE,
@@ -96,6 +100,16 @@ class RunningCommand:
         line = self.process.stdout.readline()
         assert line, self.log.read_text()
         return json.loads(line)
+
+    def lines_until(self, words: str) -> list[str]:
+        """What the command prints for people, up to the line with `words`."""
+        assert self.process.stdout is not None
+        lines: list[str] = []
+        for line in self.process.stdout:
+            lines.append(line.decode().rstrip("\n"))
+            if words in lines[-1]:
+                return lines
+        raise AssertionError(f"{words!r} was not printed: {lines} {self.log.read_text()}")
 
     def terminate(self, seconds: float = 60) -> int:
         """The exit code after SIGTERM."""

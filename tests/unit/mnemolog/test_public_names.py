@@ -1,5 +1,6 @@
 """Everything that a public method takes, gives or raises can be imported from `mnemolog`, and nothing loads early."""
 
+import ast
 import dataclasses
 import inspect
 import subprocess
@@ -16,7 +17,10 @@ from mnemolog import AsyncMemoryClient, MemoryClient, MnemologError
 from mnemolog.client.base import ClientOptions
 from mnemolog.settings import Settings
 from tests.support.imports import packages_loaded_by
+from tests.support.paths import ROOT
 
+VARIABLE = {"arguments", "scope", "scope_args", "turn", "ids"}
+"""The names of the bundles of keywords."""
 INNER = {
     "ClientBase",
     "ResultMixin",
@@ -102,3 +106,19 @@ def test_help_shows_arguments_and_meaning_of_every_method() -> None:
     assert "wait" in shown
     assert "Publish one turn" in shown
     assert "TurnReceipt" in shown
+
+
+def test_the_stub_of_the_blocking_client_has_its_methods_and_their_arguments() -> None:
+    stub = ast.parse((ROOT / "mnemolog/client/sync_client.pyi").read_text(encoding="utf-8"))
+    (client,) = (one for one in stub.body if isinstance(one, ast.ClassDef))
+    written: dict[str, set[str]] = {}
+    for one in client.body:
+        if isinstance(one, ast.FunctionDef) and not one.name.startswith("_"):
+            names = [argument.arg for argument in (*one.args.args, *one.args.kwonlyargs)]
+            written.setdefault(one.name, set()).update(names)
+    real = {
+        name: set(inspect.signature(method).parameters) - VARIABLE
+        for name, method in inspect.getmembers(MemoryClient, inspect.isfunction)
+        if not name.startswith("_")
+    }
+    assert {name: arguments for name, arguments in written.items() if name != "from_settings"} == real

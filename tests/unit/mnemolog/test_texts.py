@@ -2,7 +2,7 @@
 
 from datetime import UTC, datetime
 from types import SimpleNamespace
-from typing import Any, get_args
+from typing import Any
 from uuid import uuid4
 
 import pytest
@@ -10,9 +10,9 @@ import pytest
 from mnemolog.projections.queries.explain import FactExtraction
 from mnemolog.projections.queries.search import ScopeCount
 from mnemolog.projections.queries.trace import TracedDecision
-from mnemolog.projections.queries.why_not import MissingReason, MissingStatement
-from mnemolog.schemas.provenance import DropReason
+from mnemolog.projections.queries.why_not import MissingStatement
 from mnemolog.texts import (
+    _MISSING_SENTENCES,
     _decision_sentence,
     _extraction_sentences,
     _source_sentence,
@@ -103,7 +103,7 @@ def test_a_reader_without_a_prompt_is_named_alone() -> None:
     ]
 
 
-@pytest.mark.parametrize("reason", get_args(DropReason) + get_args(get_args(MissingReason)[1]))
+@pytest.mark.parametrize("reason", _MISSING_SENTENCES)
 def test_no_sentence_says_none(reason: Any) -> None:
     said = missing_sentence(MissingStatement(text=None, reason=reason))
     assert "None" not in said

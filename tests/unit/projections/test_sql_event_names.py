@@ -31,7 +31,7 @@ def test_sql_compares_events_with_names_that_there_are(path: Path) -> None:
     assert frozenset[str]().union(*_name_lists(path)) <= EVENT_CLASSES.keys()
 
 
-@pytest.mark.parametrize("file", ["0003_projections_decisions.sql", "0007_projections_ordinal.sql"])
+@pytest.mark.parametrize("file", ["0003_projections_decisions.sql", "0008_projections_sections.sql"])
 def test_recent_changes_are_the_events_that_can_end_a_known_fact(file: str) -> None:
     ending = frozenset(event.event for event in _examples() if event.overwrite)
     assert ending in _name_lists(ROOT / "projections/migrations" / file)
@@ -44,4 +44,4 @@ def test_the_view_of_overwrites_has_the_events_that_count_as_undone_overwrites()
 
 def test_recent_changes_list_the_subject_of_an_event_that_ends_it() -> None:
     names = frozenset(name for name, event in EVENT_CLASSES.items() if event.fixed_overwrite in ("retract", "expire"))
-    assert names in _name_lists(ROOT / "projections/migrations/0007_projections_ordinal.sql")
+    assert names in _name_lists(ROOT / "projections/migrations/0008_projections_sections.sql")

@@ -118,7 +118,7 @@ def test_no_tracked_file_names_a_registry() -> None:
 
 
 def test_every_declared_package_is_locked_with_its_sums_and_no_address() -> None:
-    lock = text_of(ROOT / "requirements.lock")
+    lock = text_of(ROOT / "requirements-dev.lock")
     declared = project()["project"]
     wanted = [
         *declared["dependencies"],
@@ -129,6 +129,21 @@ def test_every_declared_package_is_locked_with_its_sums_and_no_address() -> None
     packages = re.split(r"^(?=[a-z])", lock, flags=re.MULTILINE)[1:]
     assert [package.split("\n")[0] for package in packages if "--hash=sha256:" not in package] == []
     assert not re.search(r"https?://|--index|--find-links", lock)
+
+
+def test_users_install_the_same_versions_without_development_tools() -> None:
+    users, all_packages = (pins(text_of(ROOT / name)) for name in ("requirements.lock", "requirements-dev.lock"))
+    assert users < all_packages
+    names = {pin.split("==")[0] for pin in users}
+    extras = project()["project"]["optional-dependencies"]
+    for_users = [line for extra, lines in extras.items() if extra not in ("all", "dev") for line in lines]
+    assert {re.split(r"[\[<>=~! ]", line)[0] for line in for_users} <= names
+    assert not names & {"babel", "mypy", "pytest", "ruff", "uv"}
+
+
+def pins(lock: str) -> set[str]:
+    """The packages of a lock file with their versions."""
+    return set(re.findall(r"^[a-z0-9.-]+==[^ ]+", lock, re.MULTILINE))
 
 
 def test_each_exception_from_ruff_has_a_reason() -> None:
@@ -220,7 +235,7 @@ def test_the_check_of_generated_files_names_and_shows_what_differs(tmp_path: Pat
     assert "--- docs/settings.md" in check.stdout
     assert "-# Knobs\n+# Settings" in check.stdout
     assert "--- schemas/json/turn.v3.json" in check.stdout
-    assert "commit.v2.json" not in check.stdout
+    assert "commit.v3.json" not in check.stdout
 
 
 def test_the_architecture_opens_with_one_turn_in_at_most_eight_files() -> None:

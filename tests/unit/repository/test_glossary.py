@@ -13,8 +13,6 @@ import pytest
 ROOT = Path(__file__).parents[3]
 PAGE = ROOT / "docs/glossary.md"
 PACKAGES = ("schemas", "projections", "streams", "mnemolog")
-GRAMMAR = ROOT / "streams/offline"
-"""Rules about the English language. Their words are those of grammar, not of this project."""
 GENERAL = frozenset(
     """
     account address admin ambiguous answer app arg argument ask async background bar base batch batcher body builder
@@ -28,8 +26,8 @@ GENERAL = frozenset(
     report requested resource result retention retrier retrieved retry revision row runner
     running runtime schema score server setting shared short skipped sql stack start state stop storable store
     stored stream sync table text thread timed timeout token too topic traced transport tuning turning
-    unavailable undeliverable unknown unread unreadable unsupported upgrade usage use version versioned view wait
-    wiring word write writer wrong
+    unavailable undeliverable unknown unread unreadable unsupported unusable upgrade usage use version versioned view
+    wait wiring word write writer wrong
     """.split()
 )
 """Words of programming, or English with no meaning of its own here."""
@@ -42,7 +40,7 @@ GERUNDS = {
 
 def modules(folder: Path) -> Iterator[Path]:
     for entry in sorted(folder.iterdir()):
-        if entry.is_symlink() or entry.name == "__pycache__" or entry == GRAMMAR:
+        if entry.is_symlink() or entry.name == "__pycache__":
             continue
         if entry.is_dir():
             yield from modules(entry)

@@ -4,12 +4,13 @@ import json
 import re
 import shlex
 import tomllib
+from collections.abc import Callable
 from fnmatch import fnmatch
 
 import pytest
 
 from mnemolog.settings import Settings
-from scripts.image_locks import build_lock, lock_subset, runtime_lock
+from scripts.lock_parts import build_lock, jars_lock, lock_subset, runtime_lock, uv_lock
 from tests.support.deployment_files import instruction_arguments
 from tests.support.paths import ROOT
 
@@ -60,10 +61,9 @@ def test_packages_are_installed_by_hash_alone() -> None:
         assert "--require-hashes" in install or "--no-deps --no-index" in install
 
 
-@pytest.mark.parametrize("lock", [runtime_lock, build_lock])
-def test_its_locks_are_parts_of_the_projects_lock(lock: object) -> None:
-    assert callable(lock)
-    whole = (ROOT / "requirements.lock").read_text()
+@pytest.mark.parametrize("lock", [runtime_lock, build_lock, uv_lock, jars_lock])
+def test_partial_locks_are_parts_of_the_projects_locks(lock: Callable[[], str]) -> None:
+    whole = (ROOT / ("requirements-dev.lock" if lock is uv_lock else "requirements.lock")).read_text()
     pins = re.split(r"^(?=\S)", lock(), flags=re.MULTILINE)[1:]
     assert all(pin in whole for pin in pins)
     assert all("--hash=sha256:" in pin for pin in pins)
@@ -76,7 +76,7 @@ def test_the_runtime_has_what_it_needs_and_no_more() -> None:
 
 
 def test_a_part_follows_what_its_packages_require() -> None:
-    assert {"jinja2", "markupsafe"} == set(PIN.findall(lock_subset(["jinja2"])))
+    assert {"mako", "markupsafe"} == set(PIN.findall(lock_subset(["mako"])))
 
 
 def test_secrets_do_not_get_into_the_image() -> None:

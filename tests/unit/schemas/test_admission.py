@@ -2,14 +2,14 @@
 
 import json
 import re
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from mnemolog.schemas.admission import DEFAULT_MAX_TURN_BYTES, Refusal, RefusalReason, parse_turn
+from mnemolog.schemas.admission import DEFAULT_MAX_TURN_BYTES, MAX_AHEAD, Refusal, RefusalReason, parse_turn
 from mnemolog.schemas.commit import Commit
 from mnemolog.schemas.envelopes import End
 from mnemolog.schemas.provenance import Origin
@@ -36,7 +36,7 @@ def _with(raw: bytes) -> bytes:
     return json.dumps(TURN).encode()[:-1] + b"," + raw + b"}"
 
 
-def _refused(value: bytes | None, **limits: int) -> Refusal:
+def _refused(value: bytes | None, **limits: Any) -> Refusal:
     result = parse_turn(value, position=POSITION, **limits)
     assert isinstance(result, Refusal), result
     return result
@@ -47,6 +47,15 @@ def test_a_turn_is_admitted_as_it_is() -> None:
     assert isinstance(turn, Turn)
     assert (turn.turn_id, turn.scope, turn.messages[0].content) == ("t1", SCOPE, "I moved to Lisbon.")
     assert turn.occurred_at == datetime(2026, 4, 11, 17, 2, tzinfo=UTC)
+
+
+def test_a_turn_is_a_day_ahead_of_the_broker_at_the_most() -> None:
+    said_at = datetime.fromisoformat(TURN["occurred_at"])
+    assert isinstance(parse_turn(_bytes(), position=POSITION, published_at=said_at - MAX_AHEAD), Turn)
+    refusal = _refused(_bytes(), published_at=said_at - MAX_AHEAD - timedelta(seconds=1))
+    assert (refusal.source_id, refusal.reason, refusal.outcome) == ("t1", "in_the_future", "rejected")
+    for words in ("occurred_at is 2026-04-11", "more than 24 hours in the future", "give the time when it was said"):
+        assert words in refusal.detail
 
 
 @pytest.mark.parametrize(

@@ -37,7 +37,7 @@ from mnemolog.schemas.vector import Vector
 from tests.support.paths import ROOT
 
 JSON_FOLDER = ROOT / "schemas" / "json"
-VERSIONS = {"turn": 3, "command": 3, "commit": 2}
+VERSIONS = {"turn": 3, "command": 3, "commit": 3}
 CHARACTERS = st.characters(exclude_categories=["Cs"], exclude_characters="\x00")
 TEXTS = st.text(CHARACTERS, max_size=40)
 IDENTIFIERS = st.text(

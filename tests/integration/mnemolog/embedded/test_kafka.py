@@ -23,8 +23,7 @@ async def test_a_cluster_id_may_begin_with_a_dash(tmp_path: Path) -> None:
         "".join(f"{key}={value}\n" for key, value in server_properties(plan).items())
     )
     identity = "-" + "A" * 21
-    format_command = _command(
-        plan, "kafka.tools.StorageTool", "format", f"--cluster-id={identity}", "-c", "server.properties"
-    )
+    format_storage = ("kafka.tools.StorageTool", "format", f"--cluster-id={identity}", "-c", "server.properties")
+    format_command = _command(plan, format_storage)
     await Child(format_command).wait_until_finished(timeout=60)
     assert f"cluster.id={identity}\n" in plan.meta.read_text()

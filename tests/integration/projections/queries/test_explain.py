@@ -101,6 +101,13 @@ async def test_tells_turn_excerpt_extraction_candidates_decision_and_what_follow
     assert orjson.loads(orjson.dumps(found))["decision"]["reason"] == "she moved"
 
 
+async def test_a_capped_time_is_told(db: ProjectedDatabase) -> None:
+    step = Step(stage="extract", milliseconds=1, model="reader", prompt_version="extract-2", notes=("it was capped",))
+    turn = commit("1", added("Lives in Bern."), provenance=Provenance(steps=(step,)))
+    await db.apply(turn)
+    assert "Note: it was capped." in (await explained(db.conn, "default", fact_id_at(turn))).words
+
+
 async def test_a_fact_of_a_command_has_no_extraction(db: ProjectedDatabase) -> None:
     known = commit("1", added("Lives in Bern."))
     order = Correct(edit=Edit(fact_id=fact_id_at(known), text="Lives in Milan."))

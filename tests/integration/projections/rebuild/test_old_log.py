@@ -18,7 +18,7 @@ from mnemolog.streams.kafka.old_commands import with_kind
 from tests.support.harnesses.projected_database import ProjectedDatabase
 
 DATA: Final = Path(__file__).parents[3] / "data"
-ADDED_COLUMNS: Final = {"facts": {"ordinal"}}
+ADDED_COLUMNS: Final = {"facts": {"ordinal"}, "profiles": {"work", "relationships", "other"}}
 """Columns that later migrations added; the digests are of the columns before.
 
 The one of `profiles` is that of a rebuild with the entries of one turn in the order of their statements.

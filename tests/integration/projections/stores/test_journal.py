@@ -11,6 +11,8 @@ from mnemolog.projections.stores.journal import Journal, JournalEntry
 from mnemolog.schemas.admission import Refusal, parse_turn
 from mnemolog.schemas.scope import Scope
 from mnemolog.schemas.turn import Message, Turn
+from mnemolog.streams.kafka.record import KafkaRecord
+from mnemolog.streams.stages.journal import JournalStage
 from tests.support.builders.commits import START_TIME, day
 
 pytestmark = pytest.mark.postgres
@@ -109,3 +111,12 @@ async def test_a_refused_turn_is_kept_under_its_own_name(pool: Pool) -> None:
 async def test_no_entries_are_fine(pool: Pool) -> None:
     await Journal(pool).record([])
     assert await rows(pool, "1") == []
+
+
+async def test_a_turn_of_a_far_future_is_refused(pool: Pool) -> None:
+    stage = JournalStage(Journal(pool), max_bytes=10_000)
+    value = turn(occurred_at=day(30)).to_bytes()
+    published_at = day(1).timestamp()
+    record = KafkaRecord(topic="in", partition=0, offset=0, key=b"k", value=value, timestamp=published_at)
+    await stage([record])
+    assert await rows(pool, "source_id, refusal") == [("t1", "in_the_future")]

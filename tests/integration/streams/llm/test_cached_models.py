@@ -13,7 +13,6 @@ from mnemolog.schemas.vector import Vector
 from mnemolog.streams.llm.cached_models import CachedChatModel, CachedEmbedder
 from mnemolog.streams.llm.errors import PromptRefusedError
 from mnemolog.streams.llm.ports import ChatMessage, EmbeddingResult, Embeddings, Prompt, Reply, RequestSource, Usage
-from tests.support.builders.prompts import extraction, user
 
 pytestmark = pytest.mark.postgres
 
@@ -24,7 +23,7 @@ REFUSED = "what the server refuses"
 
 def question(content: str) -> Prompt:
     messages = (ChatMessage(role="user", content=content),)
-    return Prompt(purpose="extract", version="extract-1", messages=messages, schema={}, task=extraction(user("Hi.")))
+    return Prompt(purpose="extract", version="extract-1", messages=messages, schema={})
 
 
 class ChangingChatModel:

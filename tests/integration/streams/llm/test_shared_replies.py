@@ -11,7 +11,6 @@ from mnemolog.projections.stores.replies import ReplyStore
 from mnemolog.schemas.stored import ReplyNotStorableError
 from mnemolog.streams.llm.cached_models import CachedChatModel
 from mnemolog.streams.llm.ports import ChatMessage, Prompt, Reply, RequestSource, TimedReply, Usage
-from tests.support.builders.prompts import extraction, user
 
 pytestmark = pytest.mark.postgres
 
@@ -21,7 +20,6 @@ QUESTION = Prompt(
     version="extract-1",
     messages=(ChatMessage(role="user", content="Who is Alice?"),),
     schema={},
-    task=extraction(user("Hi.")),
 )
 
 

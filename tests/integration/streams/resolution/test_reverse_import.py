@@ -20,8 +20,15 @@ pytestmark = pytest.mark.postgres
 
 START = datetime(2026, 3, 2, 9, tzinfo=UTC)
 STATEMENTS = [
-    *("I live in Rome.", "I live in Oslo.", "I moved to Rome.", "I moved to Bonn.", "I no longer live in Rome."),
-    *("I work at Acme.", "I work at Acme as a nurse.", "I joined Bosch.", "I left Acme.", "I no longer work at Bosch."),
+    *("I live in Rome now.", "I live in Oslo now.", "I relocated to Rome.", "I relocated to Bonn."),
+    "I no longer live in Rome.",
+    *(
+        "I work at Acme now.",
+        "I work at Acme now as a nurse.",
+        "I started at Bosch.",
+        "I left Acme.",
+        "I no longer work at Bosch.",
+    ),
     *("I like jazz.", "I no longer like jazz.", "I hate jazz.", "I like tea."),
     *("I have a dog.", "I have a dog called Rex.", "My dog is called Rex.", "I have two kids.", "I have three kids."),
     *("My rent is 900 euros.", "My rent is 950 euros now.", "I drive a Volvo.", "I sold my Volvo.", "I smoke."),
@@ -29,7 +36,7 @@ STATEMENTS = [
         "I quit smoking.",
         "My brother Tom lives in Rome.",
         "My brother Tom moved to Oslo.",
-        "I live in Rome and I like tea.",
+        "I live in Rome now and I like tea.",
     ),
 ]
 """What changes and what ends; what corrects is held back until it is said twice, and so depends on the order."""
@@ -115,8 +122,8 @@ def test_backwards_comes_to_the_same_active_facts(database: str) -> None:
 
         @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
         @given(st.lists(st.sampled_from(STATEMENTS), min_size=2, max_size=6))
-        @example(["I live in Rome.", "I moved to Bonn."])
-        @example(["I work at Acme.", "I left Acme.", "I work at Acme."])
+        @example(["I live in Rome now.", "I relocated to Bonn."])
+        @example(["I work at Acme now.", "I left Acme.", "I work at Acme now."])
         @example(["I have a dog.", "I have a dog called Rex."])
         def check(texts: list[str]) -> None:
             assume(not denies_a_later_value(texts))
@@ -129,8 +136,8 @@ def test_backwards_comes_to_the_same_active_facts(database: str) -> None:
 @pytest.mark.parametrize(
     "texts",
     [
-        ["I joined Bosch.", "I work at Acme.", "I left Acme."],
-        ["I work at Acme as a nurse.", "I joined Bosch.", "I work at Acme."],
+        ["I started at Bosch.", "I work at Acme now.", "I left Acme."],
+        ["I work at Acme now as a nurse.", "I started at Bosch.", "I work at Acme now."],
     ],
     ids=["the one that took its place has ended", "it came back with less detail"],
 )

@@ -62,7 +62,8 @@ async def test_every_question_of_the_dashboard_is_answered(
     monkeypatch.setattr("mnemolog.streams.runtime.background.QUALITY_SECONDS", 1.0)
     async with running_worker(settings) as worker, running_prometheus(worker.metrics_url, tmp_path) as prometheus:
         await _a_first_look(settings, database, prometheus)
-        await publish_records(settings, user_turn("t3", "I moved to Hamburg."), user_turn("t4", "I love green tea."))
+        moved = user_turn("t3", "I moved from Munich to Hamburg.")
+        await publish_records(settings, moved, user_turn("t4", "I love green tea."))
         await wait_for_outcomes(database, 5)
 
         for question in _questions():
@@ -72,7 +73,8 @@ async def test_every_question_of_the_dashboard_is_answered(
 
 async def _a_first_look(settings: StreamsSettings, database: str, prometheus: Prometheus) -> None:
     """A rise is seen only of what has been seen before: replace a fact, break a record, and wait until it is read."""
-    await publish_records(settings, user_turn("t1", "I live in Berlin."), user_turn("t2", "I moved to Munich."))
+    moved = user_turn("t2", "I moved from Berlin to Munich.")
+    await publish_records(settings, user_turn("t1", "I live in Berlin."), moved)
     await publish(settings.kafka or "", topic_name(CONVERSATION_TURNS, settings.topic_prefix), [(None, b"no record")])
     await wait_for_outcomes(database, 3)
 

@@ -52,7 +52,7 @@ async def test_a_verdict_is_applied_and_recorded_with_its_model(resolver_harness
     assert await resolver_harness.statuses() == {BERLIN: "superseded", BONN: "active"}
     (event,) = commit.events
     decision = event.decision
-    assert (decision.by, decision.model, decision.prompt_version) == ("model", "reader-1", "resolve-2")
+    assert (decision.by, decision.model, decision.prompt_version) == ("model", "reader-1", "resolve-3")
     assert [before.text for before in decision.before] == [BERLIN]
     step = commit.provenance.steps[-1]
     assert (step.llm_calls, step.input_tokens, step.output_tokens, step.complaints) == (1, 10, 5, ())

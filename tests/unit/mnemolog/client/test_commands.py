@@ -127,6 +127,22 @@ async def test_a_call_becomes_one_command_among_the_turns(name: str) -> None:
     assert source_kind(letter.value) == "command"
 
 
+@pytest.mark.parametrize(
+    ("given", "sent"), [({}, None), ({"value": None}, ""), ({"value": ""}, ""), ({"value": "Bern"}, "Bern")]
+)
+async def test_a_value_that_is_not_given_is_read_from_the_text_and_none_clears_it(
+    given: dict[str, Any], sent: str | None
+) -> None:
+    client = OfflineClient()
+    await client.update(F1, EDIT.text, **given, user_id="mira")
+    await client.batch_update([{"fact_id": F1, "text": EDIT.text, **given}], user_id="mira")
+    await client.batch_update([Edit(fact_id=F1, text=EDIT.text, **given)], user_id="mira")
+    await client.correct(F1, EDIT.text, **given, user_id="mira")
+    edit = Edit(fact_id=F1, text=EDIT.text, value=sent)
+    updates: list[CommandPayload] = [Update(edits=(edit,))] * 3
+    assert [command.order for command in client.commands] == [*updates, Correct(edit=edit)]
+
+
 async def test_scope_and_actor_are_in_the_command() -> None:
     client = OfflineClient()
     place: ScopeArgs = {"tenant": "acme", "user_id": "mira", "agent_id": "bot", "app_id": "chat", "run_id": "r1"}
@@ -163,7 +179,10 @@ BAD: dict[str, tuple[Call, str]] = {
     "no id": (lambda c: c.delete("the first", user_id="mira"), "fact_id 'the first' is not an id"),
     "too many": (lambda c: c.batch_delete([F1] * 101, user_id="mira"), "at most 100"),
     "no text": (lambda c: c.update(F1, "", user_id="mira"), "text must have at least 1 character"),
-    "a wrong key": (lambda c: c.update(F1, "x", key="Home City", user_id="mira"), "key must match"),
+    "a wrong key": (
+        lambda c: c.update(F1, "x", key="Home City", user_id="mira"),
+        "key must be a name of small letters",
+    ),
     "a stray field": (
         lambda c: c.batch_update([{"id": F1, "text": "x"}], user_id="mira"),
         "fact_id is missing",

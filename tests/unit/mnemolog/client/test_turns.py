@@ -2,7 +2,7 @@
 
 import json
 import re
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -59,6 +59,7 @@ def test_everything_given_is_in_the_turn() -> None:
         ({"messages": "x" * LIMIT}, "oversize"),
         ({"occurred_at": datetime(2026, 3, 1)}, "occurred_at needs a zone"),  # noqa: DTZ001 - that is the point
         ({"valid_until": datetime(2026, 3, 1)}, "valid_until needs a zone"),  # noqa: DTZ001 - that is the point
+        ({"occurred_at": datetime.now(UTC) + timedelta(days=2)}, "in_the_future: occurred_at is .* more than 24 hours"),
         ({"metadata": {"thing": object()}}, "metadata"),
         ({"messages": "nul \x00"}, r"U\+0000"),
         ({"overrides": {"conflict": 2}}, "overrides.conflict"),

@@ -189,6 +189,13 @@ SENTENCES: dict[str, tuple[Call, str]] = {
     "a query of nobody": (lambda c: c.facts(user_id=None), "name a user_id or an agent_id"),
     "half an emoji": (lambda c: c.search("\ud83d"), "unpaired surrogate"),
     "half an emoji to keep": (lambda c: c.add("\ud83d"), "unpaired surrogate|half characters"),
+    "a dict to wait for": (lambda c: c.wait({"turn_id": "t1"}), "turn_id must be text, or .* not a dict"),
+    "a threshold in words": (lambda c: c.search("x", threshold="high"), "threshold must be a number, not text"),
+    "a threshold of percents": (lambda c: c.search("x", threshold=70), "threshold is 70: choose 0 .* to 1"),
+    "an option of a client": (lambda _: AsyncMemoryClient(kafk="x"), "has no argument 'kafk': did you mean 'kafka'"),  # type: ignore[call-arg] # wrong
+    "a number as server": (lambda _: MemoryClient(kafka=5), "kafka must be text, not int"),  # type: ignore[arg-type] # wrong
+    "settings of a dict": (lambda _: MemoryClient(settings={}), "settings must be Settings, not a dict"),  # type: ignore[arg-type] # wrong
+    "a timeout in words": (lambda _: MemoryClient(publish_timeout="x"), "publish_timeout must be a number of seconds"),  # type: ignore[arg-type] # wrong
     "a scope of numbers": (lambda c: c.scope(user_id=7), "user_id must be text, not int"),
 }
 

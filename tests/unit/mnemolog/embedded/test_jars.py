@@ -104,7 +104,7 @@ def test_progress_counts_jars(tmp_path: Path) -> None:
     ensure_jars(
         tmp_path, jars=JARS, fetch=CopyingFetch(), progress=lambda step, done, total: steps.append((step, done, total))
     )
-    assert steps == [("fetching kafka", 1, 2), ("fetching kafka", 2, 2)]
+    assert steps == [("fetching Kafka", 0, 2), ("fetching Kafka", 1, 2), ("fetching Kafka", 2, 2)]
 
 
 def test_without_a_home_the_cache_is_in_the_data_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

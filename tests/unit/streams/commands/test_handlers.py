@@ -97,8 +97,9 @@ def test_an_update_keeps_all_that_it_does_not_change() -> None:
     order, words = updates((old, "Alice lives in Basel."))
     (event,) = edits.update(CONTEXT, order, known(old), words)
     assert isinstance(event, FactReplaced)
-    kept = ("key", "value", "category", "importance", "subject", "valid_until")
+    kept = ("key", "category", "importance", "subject", "valid_until")
     assert [getattr(event.fact, name) for name in kept] == [getattr(old.fact, name) for name in kept]
+    assert event.fact.value == "Basel"
     assert (event.ended_at, event.fact.true_from, event.fact.confidence) == (day(5), day(5), 0.8)
     assert (event.fact.fact_id, event.event_id) == (fact_id(ALICE.owner, "c1", 0), event_id(ALICE.owner, "c1", 0))
     assert event.fact.vector == words[0].vector

@@ -93,7 +93,7 @@ async def test_a_re_prompt_says_what_was_wrong_with_the_latest_reply() -> None:
     assert (said.role, said.content) == ("assistant", "bad two")
     assert complaint.role == "user"
     assert "- bad\n" in complaint.content
-    assert (prompt.version, prompt.schema, prompt.task) == (PROMPT.version, PROMPT.schema, PROMPT.task)
+    assert (type(prompt), prompt.version, prompt.schema) == (type(PROMPT), PROMPT.version, PROMPT.schema)
 
 
 async def test_a_run_away_reply_is_not_repeated_whole() -> None:

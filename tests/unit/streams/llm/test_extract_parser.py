@@ -46,6 +46,48 @@ def test_a_blank_search_text_is_the_text_and_blank_values_are_none() -> None:
 
 
 @pytest.mark.parametrize(
+    ("speaker", "name", "subject", "about"),
+    [
+        ("Alice", None, "the user", "the user"),
+        ("Alice", "alice", None, None),
+        ("Alice", "Bob", None, "Bob"),
+        ("Alice", "Bob", "der Nutzer", "Bob"),
+        (None, "Bob", "the user", "Bob"),
+        ("Alice", "Bob", "Tom", "Tom"),
+    ],
+)
+def test_what_another_speaker_says_of_the_user_is_about_that_speaker(
+    speaker: str | None, name: str | None, subject: str | None, about: str | None
+) -> None:
+    messages = [
+        Message(role="assistant", content="Where?", name="Bot"),
+        Message(role="user", content="I live in Berlin", name=name),
+    ]
+    task = extraction(*messages, speaker=speaker)
+    parsed = parse_extraction(facts_reply(extracted_json(subject=subject)), task)
+    assert parsed.value is not None
+    assert parsed.value[0].subject == about
+
+
+@pytest.mark.parametrize(
+    ("content", "speaker", "about"),
+    [
+        ("Alice: Where?\nCaroline: I live in Berlin", "Alice", "Caroline"),
+        ("Caroline: I live in Berlin,\nsince May.\nAlice: Nice!", None, "Caroline"),
+        ("Alice: I live in Berlin\nCaroline: Nice!", "Alice", "the user"),
+        ("We met.\nI live in Berlin\nCaroline: Nice!\nTom Lee: Yes.", "Alice", "the user"),
+        ("Note: I live in Berlin", "Alice", "the user"),
+        ("Caroline: I live in Berlin\nTom: I live in Berlin", "Alice", "the user"),
+    ],
+)
+def test_a_line_of_a_script_is_about_who_says_it(content: str, speaker: str | None, about: str) -> None:
+    task = extraction(user(content), speaker=speaker)
+    parsed = parse_extraction(facts_reply(extracted_json(subject="the user")), task)
+    assert parsed.value is not None
+    assert parsed.value[0].subject == about
+
+
+@pytest.mark.parametrize(
     ("key", "said", "taken"), [("gym_day", True, True), ("gym_day", False, False), (None, True, False)]
 )
 def test_only_a_key_can_hold_one_value_at_a_time(key: str | None, said: bool, taken: bool) -> None:

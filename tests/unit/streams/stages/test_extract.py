@@ -90,6 +90,18 @@ async def extracted(model: ScriptedModel, value: bytes, key: str = "mira") -> Ex
     return await extractor(parse_source(record, max_bytes=10_000), record)
 
 
+async def test_a_turn_ahead_of_the_broker_has_its_time_and_says_so() -> None:
+    ahead = turn().model_copy(update={"occurred_at": NOON + timedelta(hours=2)})
+    model = ScriptedModel(replied("Mira lives in Berlin."))
+    output = await extracted(model, ahead.to_bytes())
+    assert output.occurred_at == output.published_at == NOON
+    (step,) = output.steps
+    assert step.notes == ("occurred_at 2026-03-01T14:00:00+00:00 was ahead of the broker's time: capped to that",)
+    assert f"occurred_at: {NOON.isoformat()}" in model.questions[0].messages[1].content
+    (on_time,) = (await extracted(ScriptedModel(replied("Mira lives in Berlin.")), turn().to_bytes())).steps
+    assert on_time.notes == ()
+
+
 async def command_record(order: CommandPayload, key: str = "mira") -> ExtractedFacts:
     command = Command(command_id="c1", scope=Scope(user_id="mira"), issued_at=NOON, order=order, actor="support")
     model = ScriptedModel()

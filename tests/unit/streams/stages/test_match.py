@@ -1,5 +1,6 @@
 """What `match` asks the tables for, and what it carries on without asking."""
 
+from collections.abc import Collection
 from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID, uuid4
@@ -32,10 +33,19 @@ class FakeTables:
         self.asked: list[CandidateQuery] = []
         self.rules_asked = 0
 
-    async def find(self, _: Scope, wanted: list[CandidateQuery], *, at: datetime) -> CandidateLists:
-        assert at == MOMENT
+    async def find(
+        self,
+        _: Scope,
+        wanted: list[CandidateQuery],
+        *,
+        at: datetime,
+        speaker: str | None,
+        user_words: Collection[str],
+    ) -> CandidateLists:
+        assert (at, "the user" in user_words) == (MOMENT, True)
         self.asked = wanted
-        return CandidateLists(scope_version=3, candidates=(self.found,) * len(wanted))
+        names = ("Mira",) if speaker else ()
+        return CandidateLists(scope_version=3, candidates=(self.found,) * len(wanted), user_names=names)
 
     async def rules(self, _: Scope, overrides: Overrides) -> EffectivePolicy:
         assert overrides == Overrides()
@@ -68,6 +78,27 @@ async def matched(tables: FakeTables, *facts: EmbeddedFact, **fields: Any) -> Ma
     matching = MatchStage(given, thresholds_for, tables.rules)
     record = KafkaRecord(topic="embedded_facts", partition=0, offset=0, timestamp=0.0, key=envelope.key, value=b"")
     return await matching(ReceivedEnvelope(envelope), record)
+
+
+@pytest.mark.parametrize(
+    ("subject", "speaker", "about"),
+    [
+        (None, None, None),
+        ("The user", None, "The user"),
+        (None, "mira", None),
+        ("the user", "Mira", "the user"),
+        ("Tom", "Bob", "Tom"),
+        ("the user", "Bob", "Bob"),
+        (None, "Bob", "Bob"),
+        ("der Nutzer", "Mira Kovac", "Mira Kovac"),
+    ],
+)
+async def test_the_user_in_the_words_of_another_speaker_is_that_speaker(
+    subject: str | None, speaker: str | None, about: str | None
+) -> None:
+    turn = await matched(FakeTables(), embedded(subject=subject), speaker=speaker)
+    assert turn.facts[0].fact.subject == about
+    assert turn.user_names == (("Mira",) if speaker else ())
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,55 @@
+"""The value of a fact whose text a command has changed, read from the two texts without a model."""
+
+from itertools import takewhile
+from typing import Final
+
+from mnemolog.streams.text.word_lists import NEGATIONS
+
+MAX_NAME_WORDS: Final = 4
+_PUNCTUATION: Final = ".,;:!?\"'()"
+
+
+def value_after_edit(old_text: str, old_value: str | None, new_text: str) -> str | None:
+    """The value of `new_text`, where that is clear from `old_text` and its value; else None.
+
+    It is clear where the texts differ in one place. If that is in the value, its words are replaced: "lives in Munich",
+    "lives in Bonn". If it is elsewhere and tells no negation, the value stays.
+    """
+    old, new, value = _words(old_text), _words(new_text), _words(old_value or "")
+    places = [at for at in range(len(old)) if value and _folded(old[at : at + len(value)]) == _folded(value)]
+    if len(places) != 1:
+        return None
+    begins, ends = places[0], places[0] + len(value)
+    first, last, inserted = _changed_part(old, new)
+    if last <= begins or first >= ends:
+        denies = any(word.casefold() in NEGATIONS for word in (*old[first:last], *inserted))
+        return None if denies else old_value
+    if first < begins or last > ends:
+        return None
+    found = [*old[begins:first], *inserted, *old[last:ends]]
+    return " ".join(found) if _may_be_value(found, value) else None
+
+
+def _words(text: str) -> list[str]:
+    return [bare for word in text.split() if (bare := word.strip(_PUNCTUATION))]
+
+
+def _folded(words: list[str]) -> list[str]:
+    return [word.casefold() for word in words]
+
+
+def _changed_part(old: list[str], new: list[str]) -> tuple[int, int, list[str]]:
+    """From where to where `old` differs from `new`, and the words that `new` has there."""
+    same = [one == other for one, other in zip(old, new, strict=False)]
+    first = sum(takewhile(bool, same))
+    backwards = zip(reversed(old[first:]), reversed(new[first:]), strict=False)
+    kept = sum(takewhile(bool, (one == other for one, other in backwards)))
+    return first, len(old) - kept, new[first : len(new) - kept]
+
+
+def _may_be_value(words: list[str], old_value: list[str]) -> bool:
+    """Whether words may take the place of a value: no more than it has, or a name, and no negation."""
+    if not words or any(word.casefold() in NEGATIONS for word in words):
+        return False
+    is_name = len(words) <= MAX_NAME_WORDS and all(word[0].isupper() or word[0].isdigit() for word in words)
+    return len(words) <= len(old_value) or is_name

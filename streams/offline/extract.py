@@ -1,0 +1,117 @@
+"""From a turn to its facts: each sentence that states something, in its own words, and what fills a slot."""
+
+from collections.abc import Iterator
+from datetime import datetime
+from typing import Final
+
+from mnemolog.schemas.facts import IMPORTANCE_OF_CATEGORY, ActionHint, Certainty, ExtractedFact
+from mnemolog.schemas.policy import is_single_valued
+from mnemolog.schemas.turn import Turn
+from mnemolog.streams.offline.phrases import WORDS
+from mnemolog.streams.offline.sentences import Sentence, plain, sentences
+from mnemolog.streams.offline.slots import FILLS, SLOTS, SlotStatement, read_clauses, slot_statements
+from mnemolog.streams.offline.times import find_times, noted
+
+UNKNOWN_SPEAKER: Final = "The user"
+MAX_FACTS: Final = 100  # of a turn
+_SHORTEST_REST: Final = 3  # words of a clause that is kept without its sentence
+
+
+def read_turn(turn: Turn) -> tuple[list[ExtractedFact], list[Sentence]]:
+    """The facts that the user's messages state, each text once, and the sentences that became none."""
+    facts: dict[str, ExtractedFact] = {}
+    omitted: list[Sentence] = []
+    for message in turn.messages:
+        for sentence in sentences(message.content) if message.role == "user" else ():
+            if sentence.omitted:
+                omitted.append(sentence)
+                continue
+            speaker = " ".join((sentence.speaker or message.name or turn.speaker or UNKNOWN_SPEAKER).split())
+            for fact in _read_sentence(sentence.text, speaker, turn.occurred_at):
+                corrected, wrong = _corrected(fact, facts, turn.occurred_at)
+                if wrong:
+                    omitted.append(Sentence(text=facts.pop(wrong.text).excerpt, omitted="taken_back"))
+                facts.setdefault(corrected.text, corrected)
+    kept = list(facts.values())
+    omitted += [Sentence(text=fact.excerpt, omitted="too_long") for fact in kept[MAX_FACTS:]]
+    return kept[:MAX_FACTS], omitted
+
+
+def _corrected(
+    fact: ExtractedFact, earlier: dict[str, ExtractedFact], at: datetime
+) -> tuple[ExtractedFact, ExtractedFact | None]:
+    """A fact; or, where it corrects one of the same turn, the slot filled with its value, and the one it corrects."""
+    for statement in slot_statements(fact.excerpt, at):
+        for wrong in earlier.values() if statement.act == "corrects" else ():
+            if wrong.key and wrong.value == statement.old and wrong.subject == fact.subject:
+                return _slot_fact(wrong.key, statement, fact), wrong
+    return fact, None
+
+
+def _read_sentence(sentence: str, speaker: str, at: datetime) -> Iterator[ExtractedFact]:
+    """What it fills, and in its own words what else it says: clauses that can stand alone, or all of it."""
+    parts = read_clauses(sentence, at)
+    is_divisible = all(_stands_alone(part, statements) for part, statements in parts)
+    for part, statements in parts:
+        kept = _kept_fact(part, speaker, at)
+        fills = [one for one in statements if one.act in FILLS]
+        for one in fills:
+            (key,) = one.keys
+            yield _slot_fact(key, one, kept)
+        if is_divisible and not fills:
+            yield kept
+    if not is_divisible:
+        yield _kept_fact(sentence, speaker, at)
+
+
+def _stands_alone(part: str, statements: tuple[SlotStatement, ...]) -> bool:
+    if statements:
+        return all(one.is_whole for one in statements)
+    return len(part.split()) >= _SHORTEST_REST and bool(WORDS["self"].match(plain(part)))
+
+
+def _kept_fact(said: str, speaker: str, at: datetime) -> ExtractedFact:
+    """A sentence as a transcript has it, with the dates that its words for times mean."""
+    words, acts = plain(said), [one for one in slot_statements(said, at) if one.act not in FILLS]
+    times = find_times(words, at)
+    begun = [when.start(at) for when in times if when.last < at.date() and when.role != "until"]
+    ahead = [when for when in times if when.last > at.date() and when.role != "from"]
+    ends = [when.end(at) for when in ahead if when.role == "until" or WORDS["ahead"].search(words)]
+    may_move = any(one.act == "moves" for one in acts)
+    hint: ActionHint = "update" if may_move else "retract" if acts or WORDS["ended"].search(words) else "new"
+    certainty: Certainty = "weak" if WORDS["doubt"].search(words) else "strong" if may_move else "explicit"
+    text = f"{speaker}: {noted(said, times)}"
+    about = {f"{SLOTS[key].about} {one.value}" for one in acts for key in sorted(one.keys)[:1] if one.act == "ends"}
+    return ExtractedFact(
+        text=text,
+        excerpt=said,
+        search_text=" ".join((text, *about)),
+        category="health" if WORDS["health"].search(words) else "other",
+        importance_category="specific_event",
+        importance=IMPORTANCE_OF_CATEGORY["specific_event"],
+        certainty=certainty,
+        subject=speaker,
+        event_time=begun[0] if begun else None,
+        valid_until=ends[-1] if ends and not begun else None,
+        action_hint=hint,
+    )
+
+
+def _slot_fact(key: str, statement: SlotStatement, kept: ExtractedFact) -> ExtractedFact:
+    """The value of a slot in the words of the registry. A home that is only stated may be a part of another one."""
+    slot = SLOTS[key]
+    text = slot.text.format(s=kept.subject, v=statement.value)
+    fields = {
+        "text": text,
+        "search_text": f"{text} {slot.about}",
+        "key": key,
+        "value": statement.value,
+        "single_valued": is_single_valued(key),
+        "category": slot.category,
+        "importance_category": slot.importance,
+        "importance": IMPORTANCE_OF_CATEGORY[slot.importance],
+        "certainty": "strong" if key == "home_city" and statement.act == "states" else "explicit",
+        "action_hint": "new" if statement.act == "states" else "update",
+        "valid_until": None,
+    }
+    return kept.model_copy(update=fields)

@@ -1,0 +1,118 @@
+"""Decides conflicts: only what is certain ends a known fact. In doubt both stay."""
+
+import re
+from collections.abc import Iterator
+from datetime import datetime
+from typing import Any, Final
+
+from mnemolog.schemas.event import OVERWRITE_OF_VERDICT
+from mnemolog.schemas.facts import Candidate, ExtractedFact
+from mnemolog.schemas.policy import is_single_valued
+from mnemolog.schemas.provenance import Verdict
+from mnemolog.streams.llm.ports import NumberedConflict, NumberedConflicts
+from mnemolog.streams.offline.phrases import PETS, WORDS
+from mnemolog.streams.offline.slots import SlotStatement, clauses, same_value, slot_statements, without_fillers
+from mnemolog.streams.text.differences import differences
+from mnemolog.streams.text.subjects import compare_subjects
+from mnemolog.streams.text.word_lists import NUMBERS, SENTENCE_STARTERS
+
+_WORD: Final = re.compile(r"[^\W_]+")
+_EMPTY: Final = SENTENCE_STARTERS | set("am is are do does did at all any really very so much too just".split())  # noqa: SIM905 -- words
+_ORDER: Final[tuple[Verdict, ...]] = ("KEEP", *OVERWRITE_OF_VERDICT, "SIMILAR")
+_FOR_LIFE: Final = frozenset({"name", "birthday"})
+
+
+_Finding = tuple[Verdict, str]
+"""What a new fact means for a known one, and why."""
+_Fact = ExtractedFact | Candidate
+
+
+def judge(conflicts: NumberedConflicts) -> Iterator[dict[str, Any]]:
+    """One decision for each new fact, as a reply has it. What one of them ends serves no other."""
+    found = {conflict.number: dict(_findings(conflict, conflicts.user_names)) for conflict in conflicts.conflicts}
+    taken: dict[int, int] = {}
+    for number, findings in found.items():
+        for label, finding in findings.items():
+            if finding[0] in OVERWRITE_OF_VERDICT:
+                taken.setdefault(label, number)
+    for number, findings in found.items():
+        free = {label: one for label, one in findings.items() if taken.get(label, number) == number}
+        best = min(free.values(), key=lambda one: _ORDER.index(one[0]), default=("ADD", "says something else"))
+        known = [label for label, one in free.items() if one[0] == best[0]]
+        decision = {"new": number, "action": best[0], "known": known, "reason": best[1]}
+        yield decision | {"text": None, "search_text": None, "ended_at": None}
+
+
+def _findings(conflict: NumberedConflict, user_names: tuple[str, ...]) -> Iterator[tuple[int, _Finding]]:
+    """What is known later is judged as if it were said later too: what it ends in the new fact makes that history."""
+    fact = conflict.fact
+    for label, known in conflict.candidates:
+        if compare_subjects(fact.subject, known.subject, user_names) != "same":
+            continue
+        if finding := _finding(fact, known, conflict.valid_from):
+            yield label, finding
+        elif conflict.valid_from < known.true_from and (later := _finding(known, fact, known.true_from)):
+            yield label, ("REPLACE" if later[0] in OVERWRITE_OF_VERDICT else later[0], later[1])
+
+
+def _finding(new: _Fact, old: _Fact, at: datetime) -> _Finding | None:
+    for one in slot_statements(new.excerpt, at):
+        is_its_own = new.key is None or same_value(one.value, new.value)
+        if is_its_own and old.key in one.keys and (finding := _of_slot(one, new, old)):
+            return finding
+    if new.key is None:
+        return None if old.key else _of_words(new.excerpt, old.excerpt)
+    ends = (one for one in slot_statements(old.excerpt, at) if one.act == "ends" and new.key in {*one.keys} - {*PETS})
+    is_again = old.key is None and any(same_value(one.value, new.value) for one in ends)
+    return ("REPLACE", "what had ended is so again") if is_again else None
+
+
+def _of_slot(statement: SlotStatement, new: _Fact, old: _Fact) -> _Finding | None:
+    is_same = same_value(statement.value, old.value)
+    match statement.act:
+        case "corrects" if same_value(statement.old, old.value):
+            return ("CONTRADICT", "the later statement says that this was wrong")
+        case "denies" if is_same:
+            return ("CONTRADICT", "the later statement says that this never was so")
+        case "ends" if is_same:
+            return ("RETRACT", "the later statement says that this has ended")
+        case "moves" if not is_same:
+            return ("REPLACE", "the later statement may be about a new home")
+        case "states" | "changes" if new.key == old.key:
+            return ("KEEP", "the same value is known") if is_same else _of_value(statement, old)
+    return None
+
+
+def _of_value(statement: SlotStatement, old: _Fact) -> _Finding | None:
+    """Another value of a key. A home may be a part of the known one unless it has changed: then a guard holds it."""
+    is_third = statement.old is not None and not same_value(statement.old, old.value)
+    if not is_single_valued(old.key) or old.key in _FOR_LIFE or is_third:
+        return None
+    if statement.act == "changes" or old.key == "home_city":
+        return ("REPLACE", f"the later statement has another {(old.key or '').replace('_', ' ')}")
+    return None
+
+
+def _of_words(said: str, known: str) -> _Finding | None:
+    """Two sentences that fill no slot: one that denies the very words of the other ends it; one that may, does not."""
+    whole, before = without_fillers(said), without_fillers(known)
+    old, denials = _content(before), len(WORDS["negation"].findall(before))
+    is_certain = not (WORDS["temporary"].search(said) or WORDS["doubt"].search(said))
+    for clause in dict.fromkeys((whole, *map(without_fillers, clauses(said)))) if is_certain else ():
+        ended = WORDS["ended"].search(clause)
+        is_denied = {denials, len(WORDS["negation"].findall(clause))} == {0, 1} and (clause == whole or ended)
+        if _content(clause) == old and old:
+            if is_denied:
+                return ("RETRACT" if ended else "REPLACE", "the same words, denied")
+            if clause == whole and not differences(clause, before):
+                return ("KEEP", "the same words")
+    shared = sum(any(one.startswith(other) or other.startswith(one) for other in old) for one in _content(whole))
+    is_denied = len(WORDS["negation"].findall(whole)) != denials
+    if shared <= (not is_denied):
+        return None
+    return ("SIMILAR", "may end this: both are kept" if is_denied else "is about the same")
+
+
+def _content(said: str) -> frozenset[str]:
+    words = _WORD.findall(WORDS["negation"].sub(" ", said.casefold()))
+    return frozenset(NUMBERS.get(word, word) for word in words if len(word) > 1 and word not in _EMPTY)

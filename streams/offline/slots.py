@@ -1,0 +1,123 @@
+"""The registry of slots. A clause fills one, or ends, denies or corrects its value, only if it says so as a whole."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import pairwise
+from typing import Final, NamedTuple
+
+from mnemolog.schemas.facts import ImportanceCategory
+from mnemolog.streams.offline.phrases import PETS, RELATIVES, SLOT_PATTERNS, WORDS
+from mnemolog.streams.offline.sentences import plain, written_out
+from mnemolog.streams.offline.times import find_times
+from mnemolog.streams.text.word_lists import CITIES, COUNTRIES, DATES
+
+FILLS: Final = ("states", "changes")
+
+
+class Slot(NamedTuple):
+    """How a value of a key is written, and what kind of fact that is; `about` are words for searches."""
+
+    text: str
+    category: str
+    importance: ImportanceCategory
+    about: str
+
+
+_HOME: Final = Slot("{s} lives in {v}.", "identity", "biographical_milestone", "home city")
+SLOTS: Final = {
+    "name": Slot("{s} is called {v}.", "identity", "biographical_milestone", "name"),
+    "home_city": _HOME,
+    "home_country": _HOME,
+    "employer": Slot("{s} works at {v}.", "professional", "biographical_milestone", "employer, job"),
+    "allergy": Slot("{s} is allergic to {v}.", "health", "stable_preference", "allergy"),
+    "diet": Slot("{s} is {v}.", "hard_preference", "stable_preference", "diet"),
+    "birthday": Slot("{s}'s birthday is {v}.", "identity", "biographical_milestone", "date of birth"),
+    **{key: Slot(f"{{s}} has a {key} called {{v}}.", "other", "stable_preference", "pet") for key in PETS},
+    **{k: Slot(f"{{s}}'s {k} is called {{v}}.", "relationship", "relationship_change", "family") for k in RELATIVES},
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SlotStatement:
+    """What a clause does to a value of `keys`: it states, changes, ends, denies or corrects it, or may be a move.
+
+    `old` is the value in whose place it comes. `is_whole`: apart from a time, the clause says nothing more.
+    """
+
+    act: str
+    keys: frozenset[str]
+    value: str
+    old: str | None
+    is_whole: bool
+
+
+def same_value(one: str | None, other: str | None) -> bool:
+    """Whether two values are the same: "Lyon" and "Lyon, France", "nut" and "nuts", "June 14" and "14. Juni"."""
+    return one is not None and other is not None and _value_form(one) == _value_form(other)
+
+
+def _value_form(value: str) -> frozenset[str]:
+    said = value if any(sign.isdigit() for sign in value) else value.partition(",")[0]
+    words = re.findall(r"\d+|[^\W\d_]+", said.casefold())
+    return frozenset(DATES.get(word, word.rstrip("s")) for word in words) - {"the", "on", "of", "de", "th", "rd", "nd"}
+
+
+def slot_statements(said: str, at: datetime) -> tuple[SlotStatement, ...]:
+    return tuple(one for _, statements in read_clauses(said, at) for one in statements)
+
+
+def read_clauses(sentence: str, at: datetime) -> list[tuple[str, tuple[SlotStatement, ...]]]:
+    """The clauses of a sentence, verbatim, and what each does to slots; all of it in one where none does anything.
+
+    What is doubtful, passing, ahead, or about what somebody says or thinks, does nothing.
+    """
+    said = without_fillers(sentence)
+    held_back = any(WORDS[name].search(said) for name in ("doubt", "temporary", "no_slots"))
+    if held_back or said.isupper() or any(when.first > at.date() for when in find_times(said, at)):
+        return [(sentence, ())]
+    parts = [(part, tuple(_read_clause(part, at))) for part in clauses(sentence)]
+    return parts if any(statements for _, statements in parts) else [(sentence, tuple(_read_clause(sentence, at)))]
+
+
+def clauses(sentence: str) -> list[str]:
+    joints = [(0, 0), *(match.span() for match in WORDS["joint"].finditer(plain(sentence))), (None, None)]
+    parts = [sentence[start:end].strip() for (_, start), (end, _) in pairwise(joints)]
+    return [part for part in parts if without_fillers(f"{part} ")] or [sentence]
+
+
+def without_fillers(said: str) -> str:
+    said = written_out(plain(said)).strip(".!,;:…)(")
+    while (shorter := WORDS["filler"].sub("", said, count=1)) != said:
+        said = shorter
+    return said.strip()
+
+
+def _read_clause(clause: str, at: datetime) -> Iterator[SlotStatement]:
+    said = plain(clause)
+    for when in reversed(find_times(said, at)):
+        said = f"{WORDS['before_time'].sub(' ', said[: when.span[0]])}{said[when.span[1] :]}"
+    said = without_fillers(WORDS["correction"].sub("", said))
+    said = " ".join(WORDS["adverb"].sub("", said).split()).strip(" ,")
+    for act, slot, pattern in SLOT_PATTERNS:
+        match = pattern.match(said)
+        rest = said[match.end() :] if match else ""
+        if match and (not rest or WORDS["tail" if act in FILLS else "joined"].match(rest)):
+            is_change = act == "states" and WORDS["change"].search(clause)
+            yield from _statements("changes" if is_change else act, slot, match, is_whole=not rest)
+            return
+
+
+def _statements(act: str, slot: str, match: re.Match[str], *, is_whole: bool) -> Iterator[SlotStatement]:
+    got = {name.partition("_")[0]: said for name, said in match.groupdict().items() if said}
+    keys = frozenset(got.keys() & SLOTS.keys()) or frozenset({slot})
+    if keys == {"any"}:
+        keys = frozenset(SLOTS if act == "corrects" else PETS)
+    for said in WORDS["several"].split(got["v"]) if slot == "allergy" else [got["v"]]:
+        value = WORDS["article"].sub("", said) if slot == "allergy" else said
+        if slot == "home_city" and value.casefold() in COUNTRIES:
+            keys = frozenset({"home_country"})
+        is_home = value.casefold() in CITIES or "home_country" in keys
+        done = "changes" if act == "moves" and is_home else act
+        yield SlotStatement(act=done, keys=keys, value=value, old=got.get("old"), is_whole=is_whole)

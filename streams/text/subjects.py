@@ -1,0 +1,67 @@
+"""Whom a fact is about: the names of the user, and whether two subjects are the same."""
+
+from collections.abc import Sequence
+from typing import Final, Literal
+
+from mnemolog.schemas.base import normalise
+
+SubjectRelation = Literal["same", "other", "unsure"]
+
+USER_WORDS: Final[frozenset[str]] = frozenset(
+    {
+        *("user", "the user", "speaker", "the speaker", "i", "me", "myself"),
+        *("nutzer", "der nutzer", "die nutzerin", "benutzer", "der benutzer", "die benutzerin", "ich", "sprecher"),
+        *("utilisateur", "l'utilisateur", "l\u2019utilisateur", "l'utilisatrice", "l\u2019utilisatrice", "je", "moi"),
+        *("usuario", "el usuario", "la usuaria", "yo", "usu\u00e1rio", "o usu\u00e1rio", "a usu\u00e1ria", "eu"),
+        *("utente", "l'utente", "l\u2019utente", "io", "gebruiker", "de gebruiker"),
+    }
+)
+"""Subjects that say "the user" without a name, normalised; models write them in the language of the conversation."""
+
+
+def is_user_word(subject: str) -> bool:
+    """Whether a subject says "the user" and names nobody."""
+    return normalise(subject) in USER_WORDS
+
+
+def compare_subjects(one: str | None, other: str | None, user_names: Sequence[str] = ()) -> SubjectRelation:
+    """Whether two subjects of one scope are the same person or thing.
+
+    No subject, a word for the user and each of `user_names` are the user. It is unsure for a fact without a subject
+    beside a named one, for the user beside a name while no name of the user is known, and for names of which one has
+    all words of the other ("Mira", "Mira Kovac").
+    """
+    names = frozenset(map(normalise, user_names))
+    left, right = _identity(one, names), _identity(other, names)
+    if left == right or (left | right) <= _USER:
+        return "same"
+    if not (left and right) or (_USER & (left | right) and not names):
+        return "unsure"
+    spoken = [_spoken_names(side, names) for side in (left, right)]
+    alike = any(_have_common_words(a, b) for a in spoken[0] for b in spoken[1])
+    return "unsure" if alike else "other"
+
+
+def subject_in_turn(subject: str | None, speaker: str | None, user_names: Sequence[str]) -> str | None:
+    """Whom a subject names in a turn of `speaker`: nobody, or "the user", is the speaker where that is not the user."""
+    if speaker is None or not user_names or (subject is not None and not is_user_word(subject)):
+        return subject
+    return subject if compare_subjects(speaker, "the user", user_names) == "same" else speaker
+
+
+_USER: Final = frozenset({"the user"})
+
+
+def _identity(subject: str | None, names: frozenset[str]) -> frozenset[str]:
+    """One normalised name, that of the user for each of theirs; empty where there is no subject."""
+    name = normalise(subject or "")
+    return _USER if name in USER_WORDS or name in names else frozenset({name} - {""})
+
+
+def _spoken_names(identity: frozenset[str], names: frozenset[str]) -> frozenset[str]:
+    return names if identity == _USER else identity
+
+
+def _have_common_words(one: str, other: str) -> bool:
+    words, others = set(one.split()), set(other.split())
+    return words <= others or others <= words

@@ -1,0 +1,112 @@
+"""The README as it stands: its commands work and print what it shows, without any setting where it names none."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.databases import temporary_folder
+from tests.support.harnesses.command_line import TIMEOUT_SECONDS, CommandLine
+from tests.support.paths import ROOT
+from tests.support.polling import eventually
+from tests.support.programs import required_program
+
+pytestmark = [pytest.mark.kafka, pytest.mark.postgres, pytest.mark.timeout(400)]
+README = (ROOT / "README.md").read_text()
+CHANGING = (
+    (re.compile(r"\b[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\b|\b[0-9a-f]{8}\b"), "ID"),
+    (re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d"), "TIME"),
+    (re.compile(r"\b\d+(\.\d+)? ms\b"), "MS"),
+    (re.compile(r"\b0\.\d+\b"), "FRACTION"),
+)
+
+
+@pytest.fixture(scope="module")
+def home() -> Iterator[Path]:
+    """A folder like a clone of the project, with `.venv`, where `up` runs."""
+    with temporary_folder() as folder:
+        (folder / ".venv").symlink_to(sys.prefix)
+        with CommandLine(folder=folder).start("up") as up:
+            up.ready_message()
+            yield folder
+            assert up.terminate() == 0, up.log.read_text()
+
+
+def block(language: str, words: str) -> str:
+    """The README's block in this language that has these words."""
+    blocks = re.findall(rf"```{language}\n(.*?)```", README, re.DOTALL)
+    (found,) = (code for code in blocks if words in code)
+    return str(found)
+
+
+def output(folder: Path, *command: str, stdin: str = "", **variables: str) -> str:
+    """What a command prints in that folder after `source .venv/bin/activate`."""
+    path = f"{folder}/.venv/bin{os.pathsep}{os.environ['PATH']}"
+    done = subprocess.run(
+        command,
+        input=stdin,
+        cwd=folder,
+        env={**CommandLine(folder=folder).environ, "PATH": path, **variables},
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT_SECONDS,
+        check=False,
+    )
+    assert done.returncode == 0, done
+    return done.stdout
+
+
+def console_steps(text: str) -> Iterator[tuple[str, str]]:
+    """Each command of a console block with what it prints."""
+    for step in re.split(r"^\$ ", text, flags=re.MULTILINE)[1:]:
+        command, shown = re.split(r"(?<!\\)\n", step, maxsplit=1)  # a backslash continues the command
+        yield command, shown
+
+
+def comparable(text: str) -> list[str]:
+    for changing, name in CHANGING:
+        text = changing.sub(name, text)
+    return [line.rstrip() for line in text.strip().splitlines()]
+
+
+def test_commands_print_what_is_shown(home: Path) -> None:
+    steps = list(console_steps(block("console", "mnemolog add")))
+    assert [command.split()[1] for command, _ in steps] == ["add", "search", "facts"]
+    for command, shown in steps:
+        assert comparable(output(home, "bash", "-euo", "pipefail", "-c", command)) == comparable(shown)
+
+
+def test_python_prints_what_is_shown(home: Path) -> None:
+    """After the commands."""
+    assert output(home, sys.executable, "-", stdin=block("python", "MemoryClient")) == block("text", "Alice")
+
+
+async def test_other_clients(home: Path) -> None:
+    """After the commands: a turn is published by kcat, and read by SQL."""
+    required_program("kcat")
+    required_program("psql")
+    connection = json.loads((home / ".mnemolog" / "connection.json").read_text())
+    output(home, "bash", "-euo", "pipefail", "-c", block("bash", "kcat -P"), MNEMOLOG_KAFKA=connection["kafka"])
+    query = block("sql", "FROM facts")
+
+    def table() -> str:
+        return output(home, "psql", "--no-psqlrc", connection["postgres"], stdin=query)
+
+    answer = await eventually(lambda: "Alice lives in Munich." in table() and table())
+    assert "superseded" in str(answer)
+    assert "fact_replaced" in str(answer)
+
+
+def test_its_screens_fit_into_80_columns() -> None:
+    screens = re.findall(r"```(?:console|text)\n(.*?)```", README, re.DOTALL)
+    assert [line for screen in screens for line in screen.splitlines() if len(line) > 80] == []
+
+
+def test_it_says_where_facts_of_a_run_are() -> None:
+    assert "Facts of a run" in README
+    assert "--run" in README

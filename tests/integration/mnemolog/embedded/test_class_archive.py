@@ -1,0 +1,105 @@
+"""The archive of Kafka's classes: made by the first start, used by the next ones, never in the way of a start."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import psutil
+import pytest
+
+from mnemolog.embedded import kafka
+from mnemolog.embedded.class_archive import ClassArchive
+from mnemolog.embedded.jars import cache_folder, ensure_jars, read_lock
+from mnemolog.embedded.stack import EmbeddedStack
+from tests.support.polling import eventually
+
+pytestmark = [pytest.mark.timeout(400)]
+
+
+@pytest.fixture
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A cache of the test's own, with the jars and without an archive."""
+    jars = ensure_jars(cache_folder(tmp_path), jars=read_lock())
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    folder = cache_folder(tmp_path) / "kafka"
+    shutil.copytree(jars, folder / jars.name)
+    return folder
+
+
+async def kafka_uses_archive(data_folder: Path, *, wait_for_archive: bool = False) -> bool:
+    """Start and stop Kafka; whether it had an archive in its memory."""
+    async with await EmbeddedStack.start(data_folder, postgres=False, test=True) as stack:
+        if wait_for_archive and stack._background:
+            await stack._background
+        files = [mapped.path for mapped in psutil.Process(stack.pids["kafka"]).memory_maps()]
+    return any(file.endswith(".jsa") for file in files)
+
+
+def _archive_of(java: Path, cache: Path) -> Path:
+    return ClassArchive.of(java, sorted(cache.glob("*/*.jar"))).path
+
+
+def _archives(cache: Path) -> list[Path]:
+    return list(cache.glob("*.jsa"))
+
+
+def _java_processes(folder: Path) -> int:
+    """Those that work in the data folder: Kafka, and the making of an archive."""
+    return sum((one.info["cwd"] or "").startswith(str(folder)) for one in psutil.process_iter(["cwd"]))
+
+
+def _overwrite_middle(archive: Path) -> None:
+    with archive.open("r+b") as file:
+        file.seek(archive.stat().st_size // 2)
+        file.write(b"\xff" * 300)
+
+
+def _cut_short(archive: Path) -> None:
+    with archive.open("r+b") as file:
+        file.truncate(archive.stat().st_size // 2)
+
+
+async def test_an_archive_is_made_used_and_after_damage_made_anew(data_folder: Path, cache: Path) -> None:
+    assert not await kafka_uses_archive(data_folder, wait_for_archive=True)
+    (archive,) = _archives(cache)
+    older = archive.with_name(f"{archive.stem.rpartition('-')[0]}-0123456789abcdef.jsa")
+    older.touch()
+    assert await kafka_uses_archive(data_folder)
+    for damage in (_overwrite_middle, _cut_short):
+        damage(archive)
+        assert not await kafka_uses_archive(data_folder, wait_for_archive=True)
+        assert _archives(cache) == [archive]
+        assert await kafka_uses_archive(data_folder)
+
+
+async def test_an_archive_that_ends_java_does_not_end_the_start(
+    data_folder: Path, cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    java = kafka.java_executable()
+    (tmp_path / "jre" / "bin").mkdir(parents=True)
+    shutil.copy(java.parent.parent / "release", tmp_path / "jre")
+    crashing = tmp_path / "jre" / "bin" / "java"
+    crashing.write_text(
+        f'#!/bin/sh\ncase "$*" in *-Xshare:on*) kill -SEGV $$;; esac\nexec {java} "$@"\n', encoding="utf-8"
+    )
+    crashing.chmod(0o755)
+    monkeypatch.setattr(kafka, "java_executable", lambda: crashing)
+    archive = _archive_of(crashing, cache)
+    archive.touch()
+    assert not await kafka_uses_archive(data_folder)
+    assert not archive.exists() or archive.stat().st_size
+
+
+async def test_an_archive_that_cannot_be_written_is_done_without(data_folder: Path, cache: Path) -> None:
+    archive = _archive_of(kafka.java_executable(), cache)
+    (archive.with_suffix(".new") / "full").mkdir(parents=True)
+    assert not await kafka_uses_archive(data_folder, wait_for_archive=True)
+    assert _archives(cache) == []
+
+
+async def test_a_stop_ends_the_making_of_an_archive(data_folder: Path, cache: Path) -> None:
+    async with await EmbeddedStack.start(data_folder, postgres=False, test=True):
+        await eventually(lambda: _java_processes(data_folder) == 2)
+    assert _archives(cache) == []
+    assert _java_processes(data_folder) == 0
