@@ -54,7 +54,7 @@ VALID: dict[str, dict[str, Any]] = {
     "policies": {},
     "failed_turns": {},
     "received_turn": {"turn_id": "t1"},
-    "short_ids": {"ids": [UUID(ID)]},
+    "short_ids": {"whole_ids": [UUID(ID)]},
     "update": {"fact_id": ID, "text": "x"},
     "batch_update": {"edits": [{"fact_id": ID, "text": "x"}]},
     "delete": {"fact_id": ID},
