@@ -52,8 +52,10 @@ def undo(context: CommandContext, events: Sequence[LoggedEvent], history: EventH
     if later:
         listed = "; ".join(map(_describe, later[:MAX_LISTED_EVENTS]))
         more = f"; and {len(later) - MAX_LISTED_EVENTS} more" if later[MAX_LISTED_EVENTS:] else ""
-        detail = f"{len(later)} later events depend on it, undo those first, or all of them with cascade"
-        raise CommandRefusedError("built_upon", f"{detail}: {listed}{more}")
+        number = "1 later event depends" if len(later) == 1 else f"{len(later)} later events depend"
+        raise CommandRefusedError(
+            "built_upon", f"{number} on it: undo what is later first, or all with cascade: {listed}{more}"
+        )
     return tuple(
         _undo_event(context, ordinal, event, plan.revert(event), history)
         for ordinal, event in enumerate(reversed(in_log_order(events)))

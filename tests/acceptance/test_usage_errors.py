@@ -25,7 +25,7 @@ AWAY = {"KAFKA": NOBODY, "POSTGRES": f"postgresql://mnemolog@{NOBODY}/x"}
         (("dead-letters",), AWAY, 3, f"Kafka at {NOBODY} cannot be reached"),
         (("failed",), AWAY, 3, "correct MNEMOLOG_POSTGRES"),
         (("add", "I live in Bern.", "--user", "mira"), AWAY, 3, "correct MNEMOLOG_KAFKA"),
-        (("add", "I live in Bern."), AWAY, 2, "give a user_id or an agent_id"),
+        (("add", "I live in Bern."), AWAY, 2, "a user_id or an agent_id"),
         (("add", "I live in Bern.", "--user", "mira", "--wait", "-1"), AWAY, 2, "--wait"),
         (("topics",), AWAY, 3, f"Kafka at {NOBODY} cannot be reached"),
         (("publish", "-"), AWAY, 3, "correct MNEMOLOG_KAFKA"),
