@@ -9,10 +9,18 @@ from typing import Final, NamedTuple
 
 from mnemolog.schemas.facts import ImportanceCategory
 from mnemolog.streams.offline.phrases import PETS, RELATIVES, SLOT_PATTERNS, WORDS
-from mnemolog.streams.offline.sentences import plain, written_out
-from mnemolog.streams.offline.times import find_times
+from mnemolog.streams.offline.sentences import plain
+from mnemolog.streams.text.times import find_times
 from mnemolog.streams.text.word_lists import CITIES, COUNTRIES, DATES
 
+_CONTRACTIONS: Final = (
+    (r"\bcan't", "cannot"),
+    ("n't", " not"),
+    ("'ve", " have"),
+    ("'re", " are"),
+    (r"\bi'?m\b", "I am"),
+    ("t's", "t is"),
+)
 FILLS: Final = ("states", "changes")
 
 
@@ -88,7 +96,9 @@ def clauses(sentence: str) -> list[str]:
 
 
 def without_fillers(said: str) -> str:
-    said = written_out(plain(said)).strip(".!,;:…)(")
+    said = plain(said).strip(".!,;:…)(")
+    for short, written in _CONTRACTIONS:
+        said = re.sub(short, written, said, flags=re.IGNORECASE)
     while (shorter := WORDS["filler"].sub("", said, count=1)) != said:
         said = shorter
     return said.strip()
