@@ -13,14 +13,6 @@ from mnemolog.streams.offline.sentences import plain
 from mnemolog.streams.text.times import find_times
 from mnemolog.streams.text.word_lists import CITIES, COUNTRIES, DATES
 
-_CONTRACTIONS: Final = (
-    (r"\bcan't", "cannot"),
-    ("n't", " not"),
-    ("'ve", " have"),
-    ("'re", " are"),
-    (r"\bi'?m\b", "I am"),
-    ("t's", "t is"),
-)
 FILLS: Final = ("states", "changes")
 
 
@@ -96,9 +88,8 @@ def clauses(sentence: str) -> list[str]:
 
 
 def without_fillers(said: str) -> str:
-    said = plain(said).strip(".!,;:…)(")
-    for short, written in _CONTRACTIONS:
-        said = re.sub(short, written, said, flags=re.IGNORECASE)
+    said = re.sub(r"\bi'?m\b", "I am", plain(said).replace("can't", "cannot"), flags=re.IGNORECASE)
+    said = said.replace("n't", " not").replace("'ve", " have").replace("'re", " are").strip(".!,;:…)(")
     while (shorter := WORDS["filler"].sub("", said, count=1)) != said:
         said = shorter
     return said.strip()
