@@ -98,7 +98,7 @@ def _pieces(text: str) -> Iterator[Sentence]:
 def reason_not_stated(text: str) -> OmissionReason | None:
     """Why a sentence states nothing; None where it does, as far as is known."""
     said = WORDS["remember"].sub("", plain(text), count=1)
-    is_short = len(said.split()) <= _SMALL_TALK and not WORDS["self"].search(said)
+    is_short = len(said.split()) <= _SMALL_TALK and not WORDS["subject"].search(said)
     if is_short and WORDS["greeting"].match(said) and not OMITTED["question"].search(said):
         return "greeting"
     return next((reason for reason, pattern in OMITTED.items() if pattern.search(said)), None)
