@@ -84,7 +84,7 @@ def read_clauses(sentence: str, at: datetime) -> list[tuple[str, tuple[SlotState
 def clauses(sentence: str) -> list[str]:
     joints = [(0, 0), *(match.span() for match in WORDS["joint"].finditer(plain(sentence))), (None, None)]
     parts = [sentence[start:end].strip() for (_, start), (end, _) in pairwise(joints)]
-    return [part for part in parts if without_fillers(f"{part} ")] or [sentence]
+    return [part for part in parts if without_fillers(f"{part}, ")] or [sentence]
 
 
 def without_fillers(said: str) -> str:
