@@ -10,7 +10,7 @@ from mnemolog.schemas.turn import Turn
 from mnemolog.streams.offline.phrases import WORDS
 from mnemolog.streams.offline.sentences import Sentence, plain, sentences
 from mnemolog.streams.offline.slots import FILLS, SLOTS, SlotStatement, read_clauses, slot_statements
-from mnemolog.streams.offline.times import find_times, noted
+from mnemolog.streams.text.times import find_times, is_ahead, noted
 
 UNKNOWN_SPEAKER: Final = "The user"
 MAX_FACTS: Final = 100  # of a turn
@@ -65,9 +65,8 @@ def _read_sentence(sentence: str, speaker: str, at: datetime) -> Iterator[Extrac
 
 
 def _stands_alone(part: str, statements: tuple[SlotStatement, ...]) -> bool:
-    if statements:
-        return all(one.is_whole for one in statements)
-    return len(part.split()) >= _SHORTEST_REST and bool(WORDS["self"].match(plain(part)))
+    is_own = len(part.split()) >= _SHORTEST_REST and WORDS["self"].match(plain(part))
+    return all(one.is_whole for one in statements) if statements else bool(is_own)
 
 
 def _kept_fact(said: str, speaker: str, at: datetime) -> ExtractedFact:
@@ -76,7 +75,7 @@ def _kept_fact(said: str, speaker: str, at: datetime) -> ExtractedFact:
     times = find_times(words, at)
     begun = [when.start(at) for when in times if when.last < at.date() and when.role != "until"]
     ahead = [when for when in times if when.last > at.date() and when.role != "from"]
-    ends = [when.end(at) for when in ahead if when.role == "until" or WORDS["ahead"].search(words)]
+    ends = [when.end(at) for when in ahead if when.role == "until" or is_ahead(words)]
     may_move = any(one.act == "moves" for one in acts)
     hint: ActionHint = "update" if may_move else "retract" if acts or WORDS["ended"].search(words) else "new"
     certainty: Certainty = "weak" if WORDS["doubt"].search(words) else "strong" if may_move else "explicit"

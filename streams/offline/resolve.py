@@ -20,8 +20,6 @@ _WORD: Final = re.compile(r"[^\W_]+")
 _EMPTY: Final = SENTENCE_STARTERS | set("am is are do does did at all any really very so much too just".split())  # noqa: SIM905 -- words
 _ORDER: Final[tuple[Verdict, ...]] = ("KEEP", *OVERWRITE_OF_VERDICT, "SIMILAR")
 _FOR_LIFE: Final = frozenset({"name", "birthday"})
-
-
 _Finding = tuple[Verdict, str]
 """What a new fact means for a known one, and why."""
 _Fact = ExtractedFact | Candidate
@@ -30,11 +28,10 @@ _Fact = ExtractedFact | Candidate
 def judge(conflicts: NumberedConflicts) -> Iterator[dict[str, Any]]:
     """One decision for each new fact, as a reply has it. What one of them ends serves no other."""
     found = {conflict.number: dict(_findings(conflict, conflicts.user_names)) for conflict in conflicts.conflicts}
-    taken: dict[int, int] = {}
-    for number, findings in found.items():
-        for label, finding in findings.items():
-            if finding[0] in OVERWRITE_OF_VERDICT:
-                taken.setdefault(label, number)
+    ends = [
+        (label, number) for number in found for label, one in found[number].items() if one[0] in OVERWRITE_OF_VERDICT
+    ]
+    taken = dict(reversed(ends))  # by the first
     for number, findings in found.items():
         free = {label: one for label, one in findings.items() if taken.get(label, number) == number}
         best = min(free.values(), key=lambda one: _ORDER.index(one[0]), default=("ADD", "says something else"))

@@ -16,7 +16,6 @@ MAX_LISTED: Final = 300  # characters that are listed of what is not read
 _SMALL_TALK: Final = 6  # words at the most
 _JOKE_MARK: Final = 4  # words at the most of what marks the sentence before as a joke
 _TYPOGRAPHY: Final = str.maketrans({"\u2018": "'", "\u2019": "'", "\u201c": '"', "\u201d": '"', "\u201e": '"'})
-_CONTRACTIONS: Final = (("can't", "cannot"), ("n't", " not"), ("'ve", " have"), ("'re", " are"))
 _CODE = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
 _BULLET = re.compile(r"^\s*(?:[-*•+]|\d{1,2}\)|\d{1,2}\.(?= (?:I|My|We)\b))\s+(?:\[[ xX]\]\s+)?")
 _SPEAKER = re.compile(r"\s*(?P<name>[^\W\d_a-z][\w'.-]+(?: [^\W\d_a-z][\w'.-]+)?):\s+(?=\S)")
@@ -35,13 +34,6 @@ class Sentence:
 def plain(text: str) -> str:
     """With typewriter quotes, character for character."""
     return text.translate(_TYPOGRAPHY)
-
-
-def written_out(said: str) -> str:
-    """With the English contractions of "not", "have", "are", "am" and "is" written out."""
-    for short, written in _CONTRACTIONS:
-        said = said.replace(short, written)
-    return re.sub(r"\b(?i:i'?m)\b", "I am", re.sub(r"\b((?i:it|that))'s\b", r"\1 is", said))
 
 
 def sentences(content: str) -> Iterator[Sentence]:
@@ -106,7 +98,7 @@ def _pieces(text: str) -> Iterator[Sentence]:
 def reason_not_stated(text: str) -> OmissionReason | None:
     """Why a sentence states nothing; None where it does, as far as is known."""
     said = WORDS["remember"].sub("", plain(text), count=1)
-    is_short = len(said.split()) <= _SMALL_TALK and not WORDS["self"].search(said)
+    is_short = len(said.split()) <= _SMALL_TALK and not WORDS["subject"].search(said)
     if is_short and WORDS["greeting"].match(said) and not OMITTED["question"].search(said):
         return "greeting"
     return next((reason for reason, pattern in OMITTED.items() if pattern.search(said)), None)

@@ -9,8 +9,8 @@ from typing import Final, NamedTuple
 
 from mnemolog.schemas.facts import ImportanceCategory
 from mnemolog.streams.offline.phrases import PETS, RELATIVES, SLOT_PATTERNS, WORDS
-from mnemolog.streams.offline.sentences import plain, written_out
-from mnemolog.streams.offline.times import find_times
+from mnemolog.streams.offline.sentences import plain
+from mnemolog.streams.text.times import find_times
 from mnemolog.streams.text.word_lists import CITIES, COUNTRIES, DATES
 
 FILLS: Final = ("states", "changes")
@@ -84,11 +84,12 @@ def read_clauses(sentence: str, at: datetime) -> list[tuple[str, tuple[SlotState
 def clauses(sentence: str) -> list[str]:
     joints = [(0, 0), *(match.span() for match in WORDS["joint"].finditer(plain(sentence))), (None, None)]
     parts = [sentence[start:end].strip() for (_, start), (end, _) in pairwise(joints)]
-    return [part for part in parts if without_fillers(f"{part} ")] or [sentence]
+    return [part for part in parts if without_fillers(f"{part}, ")] or [sentence]
 
 
 def without_fillers(said: str) -> str:
-    said = written_out(plain(said)).strip(".!,;:…)(")
+    said = re.sub(r"\bi'?m\b", "I am", plain(said).replace("can't", "cannot"), flags=re.IGNORECASE)
+    said = said.replace("n't", " not").replace("'ve", " have").replace("'re", " are").strip(".!,;:…)(")
     while (shorter := WORDS["filler"].sub("", said, count=1)) != said:
         said = shorter
     return said.strip()

@@ -27,6 +27,7 @@ VERDICTS = {
         ("I work at Acme.", "I started at Bosch."),
         ("I'm vegetarian.", "I'm vegan now."),
         ("I like tea.", "I don't like tea."),
+        ("Bebo café.", "No bebo café."),
         ("I'm not religious.", "I am religious."),
         ("I no longer work at Acme.", "I work at Acme again."),
     ],
@@ -36,6 +37,7 @@ VERDICTS = {
         ("I work at Acme.", "Ich arbeite nicht mehr bei Acme."),
         ("I live in Rome.", "I don't live in Rome anymore."),
         ("I have a dog called Rex.", "Rex passed away."),
+        ("I have a dog called Simba.", "Simba died on Friday."),
         ("My cat is called Miso.", "My cat Miso died last week, she was old."),
         ("I'm vegan.", "I'm no longer vegan."),
         ("I love coffee.", "I no longer love coffee."),
@@ -44,6 +46,7 @@ VERDICTS = {
     "CONTRADICT": [
         ("I'm allergic to nuts.", "I'm not allergic to nuts after all."),
         ("I live in Rome.", "I never lived in Rome."),
+        ("Soy alérgica a los gatos.", "No soy alérgica a los gatos."),
         ("I live in Bristol.", "I meant Bath, not Bristol."),
         ("My sister is called Lena.", "It's not Lena, it's Lea"),
     ],

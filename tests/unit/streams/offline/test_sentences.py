@@ -27,6 +27,7 @@ OMITTED: dict[OmissionReason, list[str]] = {
         "ok cool",
         "Guten Tag",
         "Danke dir, bis morgen",
+        "Danke, das hilft mir sehr",
         "Bonjour",
         "Merci beaucoup",
         "Hola",
@@ -37,6 +38,7 @@ OMITTED: dict[OmissionReason, list[str]] = {
         "If I lived in Rome I would be happy",
         "I would love to live in Japan",
         "I'd love a dog",
+        "I'd kill for a Leica",
         "Imagine I lived on the moon",
         "I wish I had a dog",
         "wish I could quit my job",
@@ -54,7 +56,6 @@ OMITTED: dict[OmissionReason, list[str]] = {
         "I live on Mars ;)",
         "I adore traffic jams /s",
         "Oh great, another meeting",
-        "I own a castle lol",
         "Ich bin der Papst, war nur Spaß",
         "je plaisante",
         "jajaja vivo en Marte",
@@ -72,6 +73,8 @@ OMITTED: dict[OmissionReason, list[str]] = {
     "request": [
         "Please translate this text",
         "Remind me to call mum",
+        "can u remind me to buy milk",
+        "Erzähl mir einen Witz",
         "Tell me a joke",
         "can you help me with my taxes",
         "Write a poem about my dog",
@@ -90,9 +93,13 @@ OMITTED: dict[OmissionReason, list[str]] = {
 STATED = [
     "I live in Bern.",
     "I can't run anymore",
+    "my toddler ate crayons lol",
+    "Quelle journée !",
+    "je montrais la photo",
     "If I eat nuts I get hives",
     "When I was young I lived in Rome",
     "no nuts",
+    "I'd been to Rome before",
     "What I love is hiking",
     'My favourite book is "Dune".',
     "Tom told me he moved to Rome",
@@ -152,7 +159,7 @@ def test_what_is_stated_before_a_question_is_kept() -> None:
     ]
 
 
-@pytest.mark.parametrize("mark", ["Just kidding!", "haha", "😂", "War nur Spaß!", "lol"])
+@pytest.mark.parametrize("mark", ["Just kidding!", "haha", "😂", "War nur Spaß!"])
 def test_a_mark_makes_a_joke_of_the_sentence_before_it(mark: str) -> None:
     assert [omitted for _, omitted in kinds(f"I like tea. I bought a yacht. {mark}")] == [None, "joke", "joke"]
 

@@ -5,13 +5,18 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
+from functools import lru_cache
+from pathlib import Path
 from typing import Final, Literal
 
 from dateparser.date import DateDataParser
 
-from mnemolog.streams.offline.phrases import WORDS
+from mnemolog.streams.text.patterns import DATE_PARTS, compiled, tables
 from mnemolog.streams.text.word_lists import NUMBERS
 
+_PATTERNS: Final = {
+    name: compiled(text, DATE_PARTS) for name, text in tables(Path(__file__).with_name("times.toml")).items()
+}
 _LANGUAGES: Final = ["en", "de", "fr", "es", "pt", "it"]
 _FIXED: Final = {"TIMEZONE": "UTC", "PREFER_DAY_OF_MONTH": "first", "DATE_ORDER": "DMY"}
 _WORD = re.compile(r"[^\W\d_]+")
@@ -33,12 +38,18 @@ class NamedTime:
         return datetime.combine(self.last + timedelta(days=1), time(), at.tzinfo)
 
 
+@lru_cache(maxsize=512)  # a sentence and its clauses are looked at several times
 def find_times(text: str, at: datetime) -> tuple[NamedTime, ...]:
     """The times that `text` names, in their order; none where it tells of what happens again and again.
 
     A weekday, or a month without a year, is a time only where the text shows whether it is past or ahead.
     """
-    return () if WORDS["repeated"].search(text) else tuple(_found(text, at))
+    return () if _PATTERNS["repeated"].search(text) else tuple(_found(text, at))
+
+
+def is_ahead(text: str) -> bool:
+    """Whether a text speaks of what is planned or still to come."""
+    return bool(_PATTERNS["ahead"].search(text))
 
 
 def noted(text: str, times: tuple[NamedTime, ...]) -> str:
@@ -50,15 +61,15 @@ def noted(text: str, times: tuple[NamedTime, ...]) -> str:
 
 
 def _found(text: str, at: datetime) -> Iterator[NamedTime]:
-    is_ahead, is_past = bool(WORDS["ahead"].search(text)), bool(WORDS["behind"].search(text))
-    for match in WORDS["time"].finditer(text):
+    is_past = bool(_PATTERNS["behind"].search(text))
+    for match in _PATTERNS["time"].finditer(text):
         before = text[: match.start()]
         role: Literal["at", "from", "until"] = "at"
-        direction = 1 if is_ahead else -1 if is_past else 0
-        if WORDS["until_time"].search(before):
+        direction = 1 if is_ahead(text) else -1 if is_past else 0
+        if _PATTERNS["until_time"].search(before):
             role, direction = "until", 1
-        elif WORDS["from_time"].search(before):
-            role, direction = "from", -1 if WORDS["since_time"].search(before) else 1
+        elif _PATTERNS["from_time"].search(before):
+            role, direction = "from", -1 if _PATTERNS["since_time"].search(before) else 1
         if days := _days(match, at, direction):
             yield NamedTime(first=days[0], last=days[1], span=match.span(), role=role)
 
@@ -66,7 +77,7 @@ def _found(text: str, at: datetime) -> Iterator[NamedTime]:
 def _days(match: re.Match[str], at: datetime, direction: int) -> tuple[date, date] | None:
     """The first and the last day that the words mean; `direction` is 1 ahead, -1 back, 0 unknown."""
     if match["weekday"]:
-        direction = -1 if WORDS["last"].search(match[0]) else 1 if WORDS["next"].search(match[0]) else direction
+        direction = -1 if _PATTERNS["last"].search(match[0]) else 1 if _PATTERNS["next"].search(match[0]) else direction
     if not direction and (match["weekday"] or match["open_month"]):
         return None
     words = match["weekday"] or _WORD.sub(lambda word: NUMBERS.get(word[0].casefold(), word[0]), match[0])

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 
-from mnemolog.streams.offline.times import find_times, noted
+from mnemolog.streams.text.times import find_times, noted
 
 AT = datetime(2026, 3, 2, 9, tzinfo=UTC)  # a Monday
 
