@@ -6,7 +6,7 @@ STAMP  := $(VENV)/.installed
 RUN_STAMP := $(VENV)/.installed-to-run
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo up test chaos bench quality screens lint format generate lock clean
+.PHONY: help setup demo up test chaos bench quality natural screens lint format generate lock clean
 
 help: ## print this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-9s %s\n", $$1, $$2}'
@@ -55,6 +55,9 @@ quality: $(STAMP) ## decide labelled conflicts; PROVIDER=openai SPLIT=dev|test R
 
 screens: $(STAMP) ## write docs/screens.md: what commands print at 80 columns
 	@$(BIN)/python -m scripts.screens
+
+natural: $(STAMP) ## how much of natural sentences the offline provider keeps, and how truly
+	@$(BIN)/python -m tests.quality.natural_sentences
 
 lint: $(STAMP) ## ruff, mypy, import contract, dependencies, generated files
 	@$(BIN)/ruff check .

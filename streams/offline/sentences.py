@@ -18,7 +18,7 @@ _JOKE_MARK: Final = 4  # words at the most of what marks the sentence before as 
 _TYPOGRAPHY: Final = str.maketrans({"\u2018": "'", "\u2019": "'", "\u201c": '"', "\u201d": '"', "\u201e": '"'})
 _CONTRACTIONS: Final = (("can't", "cannot"), ("n't", " not"), ("'ve", " have"), ("'re", " are"))
 _CODE = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
-_BULLET = re.compile(r"\s*(?:[-*•+]|\d{1,2}\)|\d{1,2}\.(?= (?:I|My|We)\b))\s+(?:\[[ xX]\]\s+)?")
+_BULLET = re.compile(r"^\s*(?:[-*•+]|\d{1,2}\)|\d{1,2}\.(?= (?:I|My|We)\b))\s+(?:\[[ xX]\]\s+)?")
 _SPEAKER = re.compile(r"\s*(?P<name>[^\W\d_a-z][\w'.-]+(?: [^\W\d_a-z][\w'.-]+)?):\s+(?=\S)")
 _END = re.compile(r"[.!?](?=\s)|[\u3002\uff01\uff1f\n]")
 

@@ -101,7 +101,7 @@ def _read_clause(clause: str, at: datetime) -> Iterator[SlotStatement]:
     said = without_fillers(WORDS["correction"].sub("", said))
     said = " ".join(WORDS["adverb"].sub("", said).split()).strip(" ,")
     for act, slot, pattern in SLOT_PATTERNS:
-        match = pattern.match(said)
+        match = pattern.fullmatch(said) or pattern.match(said)
         rest = said[match.end() :] if match else ""
         if match and (not rest or WORDS["tail" if act in FILLS else "joined"].match(rest)):
             is_change = act == "states" and WORDS["change"].search(clause)

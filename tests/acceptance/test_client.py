@@ -69,7 +69,9 @@ async def test_the_same_turn_id_again_does_nothing(settings: Settings) -> None:
 
 
 async def test_many_turns_are_published_in_their_order(settings: Settings) -> None:
-    turns = [turn(f"cy-{number}", f"I live in {city}.", "cy") for number, city in enumerate(["Rome", "Oslo", "Bonn"])]
+    turns = [
+        turn(f"cy-{number}", f"I live in {city} now.", "cy") for number, city in enumerate(["Rome", "Oslo", "Bonn"])
+    ]
     async with AsyncMemoryClient.from_settings(settings) as client:
         accepted = await client.add_many(turns)
         assert [one.turn_id for one in accepted] == ["cy-0", "cy-1", "cy-2"]

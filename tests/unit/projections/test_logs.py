@@ -51,6 +51,6 @@ def test_with_structlog_set_up_the_events_are_its_own(caplog: pytest.LogCaptureF
     ]
     assert caplog.records == []
     structlog.reset_defaults()
-    with caplog.at_level(logging.INFO):
+    with caplog.at_level(logging.INFO, logger="mnemolog.x"):
         log.info("done", number=1)
     assert caplog.messages == ["done number=1"]

@@ -1,0 +1,126 @@
+"""What two statements mean for each other, through the prompt and the parser of a language model's reply."""
+
+from datetime import timedelta
+
+import pytest
+
+from mnemolog.schemas.facts import Candidate, ExtractedFact
+from mnemolog.streams.llm.conflict_list import number_conflicts
+from mnemolog.streams.llm.resolve_prompt import ParsedDecision, parse_resolution, resolution_prompt
+from mnemolog.streams.offline import RuleModel
+from mnemolog.streams.offline.extract import read_turn
+from tests.support.builders.prompts import MONDAY, known_fact, turn, user
+
+VERDICTS = {
+    "KEEP": [
+        ("I live in Bern.", "As I said, I live in Bern."),
+        ("I'm allergic to nuts.", "Ich bin allergisch gegen Nuts"),
+        ("I have asthma.", "As I said, I have asthma."),
+        ("I run 15 kilometres a week", "I run fifteen kilometres a week"),
+    ],
+    "REPLACE": [
+        ("I live in Berlin.", "I moved from Berlin to Munich."),
+        ("I live in Berlin.", "I live in Munich now."),
+        ("I live in Berlin.", "Ich bin nach München gezogen."),
+        ("I live in Berlin.", "I live in Munich."),  # held by the guard high_risk
+        ("I live in Berlin.", "I moved to Munich."),  # held
+        ("I work at Acme.", "I started at Bosch."),
+        ("I'm vegetarian.", "I'm vegan now."),
+        ("I like tea.", "I don't like tea."),
+        ("I'm not religious.", "I am religious."),
+        ("I no longer work at Acme.", "I work at Acme again."),
+    ],
+    "RETRACT": [
+        ("I work at Acme.", "I no longer work at Acme."),
+        ("I work at Acme.", "I quit my job at Acme."),
+        ("I work at Acme.", "Ich arbeite nicht mehr bei Acme."),
+        ("I live in Rome.", "I don't live in Rome anymore."),
+        ("I have a dog called Rex.", "Rex passed away."),
+        ("My cat is called Miso.", "My cat Miso died last week, she was old."),
+        ("I'm vegan.", "I'm no longer vegan."),
+        ("I love coffee.", "I no longer love coffee."),
+        ("I like horror films.", "I no longer like horror films, they keep me awake."),
+    ],
+    "CONTRADICT": [
+        ("I'm allergic to nuts.", "I'm not allergic to nuts after all."),
+        ("I live in Rome.", "I never lived in Rome."),
+        ("I live in Bristol.", "I meant Bath, not Bristol."),
+        ("My sister is called Lena.", "It's not Lena, it's Lea"),
+    ],
+    "SIMILAR": [
+        ("I love running.", "I can't run anymore."),
+        ("I drink coffee every day.", "I no longer drink coffee in the evening."),
+        ("I like my job.", "It's not that I don't like my job."),
+        ("I drink coffee.", "I don't drink coffee this week."),
+    ],
+    "ADD": [
+        ("I live in Berlin.", "I moved to the marketing team."),
+        ("I work at Acme.", "I work with Kubernetes."),
+        ("I live in Berlin.", "I live in fear."),
+        ("I live in Berlin.", "I moved in with Sam."),
+        ("I live in Berlin.", "I'm in Rome until Friday."),
+        ("I live in Berlin.", "My sister lives in Munich."),
+        ("I live in Munich.", "I moved from Pasing to Sendling."),
+        ("I work at Acme.", "I work at Bosch."),
+        ("My brother is called Rex.", "Rex passed away."),
+        ("I'm allergic to nuts.", "I'm not allergic to cats."),
+        ("I'm allergic to nuts.", "I'm allergic to milk."),
+        ("I work at Acme.", "I left Bosch."),
+        ("My birthday is on June 14.", "My birthday is on June 15."),
+        ("I have a dog called Rex.", "I have a dog called Bit."),
+        ("I like tea.", "My rent is 900 euros."),
+    ],
+}
+
+
+def said(content: str, speaker: str = "Alice") -> list[ExtractedFact]:
+    return read_turn(turn(user(content), speaker=speaker))[0]
+
+
+def remembered(content: str, speaker: str = "Alice") -> tuple[Candidate, ...]:
+    kept = ("key", "value", "category", "subject", "excerpt", "valid_until", "single_valued")
+    facts = enumerate(said(content, speaker), start=1)
+    return tuple(known_fact(index, fact.text, **{name: getattr(fact, name) for name in kept}) for index, fact in facts)
+
+
+async def verdicts(new: list[ExtractedFact], old: tuple[Candidate, ...]) -> tuple[ParsedDecision, ...]:
+    conflicts = number_conflicts([(fact, old) for fact in new], said_at=MONDAY)
+    reply = await RuleModel().complete(resolution_prompt(conflicts))
+    parsed = parse_resolution(reply.text, conflicts)
+    assert parsed.complaints == ()
+    assert parsed.value is not None
+    return parsed.value
+
+
+@pytest.mark.parametrize(
+    ("verdict", "known", "new"), [(verdict, *pair) for verdict in VERDICTS for pair in VERDICTS[verdict]]
+)
+async def test_a_new_statement_beside_a_known_one(verdict: str, known: str, new: str) -> None:
+    assert {one.verdict for one in await verdicts(said(new), remembered(known))} == {verdict}
+
+
+async def test_a_statement_of_somebody_else_ends_nothing() -> None:
+    assert {
+        one.verdict for one in await verdicts(said("I no longer work at Acme."), remembered("I work at Acme.", "Bob"))
+    } == {"ADD"}
+
+
+async def test_what_one_statement_ends_serves_no_other() -> None:
+    quit_, joined = await verdicts(
+        said("I quit my job at Acme and I work at Roche now."), remembered("I work at Acme.")
+    )
+    assert (quit_.verdict, joined.verdict, joined.targets) == ("RETRACT", "ADD", ())
+
+
+async def test_what_was_said_before_the_known_end_becomes_history() -> None:
+    """The guard for late news makes history of a REPLACE by an older statement."""
+    known = [one.model_copy(update={"true_from": MONDAY + timedelta(days=9)}) for one in remembered("I left Acme.")]
+    (late,) = await verdicts(said("I work at Acme."), tuple(known))
+    assert late.verdict == "REPLACE"
+
+
+async def test_a_home_that_is_only_stated_is_not_certain_enough_to_replace_one() -> None:
+    assert [fact.certainty for fact in said("I live in Munich.") + said("I moved to Munich.")] == ["strong", "strong"]
+    assert [fact.certainty for fact in said("I live in Munich now.") + said("I relocated to Munich.")] == [
+        "explicit"
+    ] * 2

@@ -1,0 +1,187 @@
+"""Which sentences state something, and why the others do not."""
+
+# ruff: noqa: RUF001 -- words of many languages
+
+import pytest
+
+from mnemolog.schemas.provenance import OmissionReason
+from mnemolog.streams.offline.sentences import MAX_MESSAGE, MAX_SENTENCE, Sentence, sentences
+
+OMITTED: dict[OmissionReason, list[str]] = {
+    "question": [
+        "Where do I live?",
+        "what is a good restaurant near the lake",
+        "I live in Bern, right?",
+        "Wann ist mein Termin?",
+        "Wie geht es dir",
+        "Où est-ce que j'habite ?",
+        "Comment ça va",
+        "¿Dónde vivo?",
+        "私はどこに住んでいますか",
+        "I should go, shouldn't I...",
+    ],
+    "greeting": [
+        "Hi!",
+        "Good morning",
+        "Thanks, that was helpful!",
+        "ok cool",
+        "Guten Tag",
+        "Danke dir, bis morgen",
+        "Bonjour",
+        "Merci beaucoup",
+        "Hola",
+        "gracias",
+        "こんにちは",
+    ],
+    "supposition": [
+        "If I lived in Rome I would be happy",
+        "I would love to live in Japan",
+        "I'd love a dog",
+        "Imagine I lived on the moon",
+        "I wish I had a dog",
+        "wish I could quit my job",
+        "Wenn ich reich wäre, würde ich nach Rom ziehen",
+        "Stell dir vor, ich wohne in Rom",
+        "Si j'étais riche, j'achèterais un bateau",
+        "J'aimerais vivre au Japon",
+        "Si fuera rico viviría en Roma",
+        "Ojalá viviera en la playa",
+        "もし時間があれば旅行したい",
+    ],
+    "joke": [
+        "I'm a millionaire haha",
+        "yeah right, I live on Mars",
+        "I live on Mars ;)",
+        "I adore traffic jams /s",
+        "Oh great, another meeting",
+        "I own a castle lol",
+        "Ich bin der Papst, war nur Spaß",
+        "je plaisante",
+        "jajaja vivo en Marte",
+        "es broma",
+    ],
+    "quotation": [
+        'Tom said: "I live in Rome"',
+        'My sister said "I hate Mondays" and left',
+        '"I live in Rome"',
+        "> I live in Rome",
+        "```\nI = 'live in Rome'\n```",
+        'Er sagte: "Ich wohne in Rom"',
+        "Elle a dit : « J'habite à Rome »",
+    ],
+    "request": [
+        "Please translate this text",
+        "Remind me to call mum",
+        "Tell me a joke",
+        "can you help me with my taxes",
+        "Write a poem about my dog",
+        "Call me tomorrow",
+        "call me maybe",
+        "Erinnere mich an den Termin",
+        "Schreib mir ein Gedicht",
+        "Kannst du mir helfen",
+        "Écris un poème",
+        "Rappelle-moi d'appeler maman",
+        "Recuérdame comprar pan",
+        "Escribe un poema",
+        "明日の予定を教えてください",
+    ],
+}
+STATED = [
+    "I live in Bern.",
+    "I can't run anymore",
+    "If I eat nuts I get hives",
+    "When I was young I lived in Rome",
+    "no nuts",
+    "What I love is hiking",
+    'My favourite book is "Dune".',
+    "Tom told me he moved to Rome",
+    "Call me Bob.",
+    "Remember that I'm allergic to nuts.",
+    "I want to learn Spanish",
+    "thanks to my doctor the pain is gone",
+    "play tennis on sundays",
+    "Ich habe morgen einen Termin",
+    "wenn ich Milch trinke, bekomme ich Bauchschmerzen",
+    "Je ne mange pas de porc",
+    "Soy celíaca",
+    "Lavoro in una scuola",
+    "Não como carne",
+    "Ben İstanbul'da yaşıyorum",
+    "猫が好きです。",
+    "我住在北京。",
+    "Mieszkam w Krakowie",
+]
+
+
+def kinds(content: str) -> list[tuple[str, str | None]]:
+    return [(one.text, one.omitted) for one in sentences(content)]
+
+
+@pytest.mark.parametrize(("text", "reason"), [(text, reason) for reason in OMITTED for text in OMITTED[reason]])
+def test_what_states_nothing_is_left_out_with_its_reason(text: str, reason: str) -> None:
+    assert {omitted for _, omitted in kinds(text)} == {reason}
+
+
+@pytest.mark.parametrize("text", STATED)
+def test_what_states_something_is_kept_whole(text: str) -> None:
+    assert kinds(text) == [(text, None)]
+
+
+@pytest.mark.parametrize(
+    ("message", "parts"),
+    [
+        ("I like tea. I like cake!", ["I like tea.", "I like cake!"]),
+        ("I like tea\nI like cake", ["I like tea", "I like cake"]),
+        ("- I like tea\n* [x] I like cake\n• no nuts", ["I like tea", "I like cake", "no nuts"]),
+        ("Dr. Smith is my doctor. I paid 3.50 for it.", ["Dr. Smith is my doctor.", "I paid 3.50 for it."]),
+        ("Am 3. Mai habe ich frei. Das ist gut so.", ["Am 3. Mai habe ich frei.", "Das ist gut so."]),
+        ("J'ai 3,5 kg. Il pleut.", ["J'ai 3,5 kg.", "Il pleut."]),
+        ("El Sr. García es mi jefe. Llueve mucho.", ["El Sr. García es mi jefe.", "Llueve mucho."]),
+        ("私は東京に住んでいます。犬が好きです！", ["私は東京に住んでいます。", "犬が好きです！"]),
+    ],
+)
+def test_a_message_is_split_into_sentences(message: str, parts: list[str]) -> None:
+    assert [text for text, _ in kinds(message)] == parts
+
+
+def test_what_is_stated_before_a_question_is_kept() -> None:
+    assert kinds("I'm allergic to nuts, can I eat this?") == [
+        ("I'm allergic to nuts", None),
+        ("can I eat this?", "question"),
+    ]
+
+
+@pytest.mark.parametrize("mark", ["Just kidding!", "haha", "😂", "War nur Spaß!", "lol"])
+def test_a_mark_makes_a_joke_of_the_sentence_before_it(mark: str) -> None:
+    assert [omitted for _, omitted in kinds(f"I like tea. I bought a yacht. {mark}")] == [None, "joke", "joke"]
+
+
+@pytest.mark.parametrize(
+    ("line", "speaker"),
+    [
+        ("Caroline: I moved to Oslo", "Caroline"),
+        ("Ann Lee: my dog is old", "Ann Lee"),
+        ("Update: I moved to Oslo", None),
+        ("Allergies: peanuts, cats", None),
+        ("Wichtig: ich bin krank", None),
+    ],
+)
+def test_a_script_names_its_speakers(line: str, speaker: str | None) -> None:
+    assert [one.speaker for one in sentences(line)] == [speaker]
+    assert [one.speaker for one in sentences("Bo: good weather\nCy: yes, sunny")] == ["Bo", "Cy"]
+
+
+def test_a_long_sentence_is_cut_at_a_word_and_its_rest_is_listed() -> None:
+    kept, rest = sentences("word " * 200)
+    assert (len(kept.text), kept.omitted) == (MAX_SENTENCE - 1, None)
+    assert (rest.text[:9], rest.text[-23:], rest.omitted) == ("word word", "… (199 characters more)", "too_long")
+
+
+def test_a_long_message_is_cut_at_a_sentence_and_its_rest_is_listed() -> None:
+    message = "I like tea in the morning. " * 1000
+    *kept, rest = sentences(message)
+    assert {one.text for one in kept} == {"I like tea in the morning."}
+    assert rest == Sentence(text=rest.text, omitted="too_long")
+    assert rest.text.startswith("I like tea in the morning. I like")
+    assert sum(len(one.text) + 1 for one in kept) <= MAX_MESSAGE

@@ -1,0 +1,174 @@
+"""What fills a slot, in four languages; and what looks like it and fills none."""
+
+from datetime import UTC, datetime
+
+import pytest
+
+from mnemolog.schemas.facts import ExtractedFact
+from mnemolog.streams.offline.extract import read_turn
+from tests.support.builders.prompts import MONDAY, turn, user
+
+SLOTS: dict[str, list[tuple[str, str]]] = {
+    "name": [
+        ("My name is Priya.", "Priya"),
+        ("Call me Bob.", "Bob"),
+        ("Ich heiße Anna Meier.", "Anna Meier"),
+        ("Je m'appelle Luc", "Luc"),
+        ("Me llamo Ana", "Ana"),
+    ],
+    "home_city": [
+        ("I live in Bern.", "Bern"),
+        ("i'm based in New York", "New York"),
+        ("We moved from Bern to St. Gallen last week!", "St. Gallen"),
+        ("I moved to Paris", "Paris"),
+        ("I've moved to Frankfurt", "Frankfurt"),
+        ("I relocated to Ulm", "Ulm"),
+        ("As I said, I live in Lyon.", "Lyon"),
+        ("I live in Rome, no wait, Milan", "Milan"),
+        ("Ich wohne in Köln.", "Köln"),
+        ("Ich bin im Mai nach Dresden gezogen.", "Dresden"),
+        ("J'habite à Lyon", "Lyon"),
+        ("Nous avons déménagé à Nantes en mars", "Nantes"),
+        ("Vivo en Madrid", "Madrid"),
+        ("Me mudé a Valencia la semana pasada", "Valencia"),
+    ],
+    "home_country": [("I live in Germany", "Germany"), ("Ich lebe in Österreich", "Österreich")],
+    "employer": [
+        ("I work at Acme.", "Acme"),
+        ("I work for Home Depot", "Home Depot"),
+        ("I started a new job at Bosch on Monday.", "Bosch"),
+        ("Acme is my new employer", "Acme"),
+        ("Ich arbeite bei Siemens.", "Siemens"),
+        ("Je travaille chez Airbus", "Airbus"),
+        ("Trabajo para Iberia", "Iberia"),
+    ],
+    "allergy": [
+        ("I'm severely allergic to peanuts", "peanuts"),
+        ("Remember that I'm allergic to penicillin.", "penicillin"),
+        ("Ich bin allergisch gegen Nüsse", "Nüsse"),
+        ("Je suis allergique aux arachides", "arachides"),
+        ("Soy alérgica a los gatos", "gatos"),
+    ],
+    "diet": [
+        ("I'm vegan", "vegan"),
+        ("I'm a vegetarian now", "vegetarian"),
+        ("Ich bin Veganerin", "Veganerin"),
+        ("Je suis végétarienne", "végétarienne"),
+        ("Soy vegetariano", "vegetariano"),
+    ],
+    "birthday": [
+        ("My birthday is on June 14.", "June 14"),
+        ("I was born on 3 May 1990", "3 May 1990"),
+        ("Ich habe am 3. Mai Geburtstag", "3. Mai"),
+        ("Mon anniversaire est le 3 mai", "3 mai"),
+        ("Mi cumpleaños es el 3 de mayo", "3 de mayo"),
+    ],
+    "dog": [
+        ("I have a dog called Rex.", "Rex"),
+        ("My dog's name is Rex", "Rex"),
+        ("Mein Hund heißt Bello", "Bello"),
+        ("Mon chien s'appelle Max", "Max"),
+        ("Mi perro se llama Toby", "Toby"),
+    ],
+    "cat": [("We have a little cat named Miso", "Miso"), ("Ich habe eine Katze namens Minka", "Minka")],
+    "sister": [
+        ("My sister is called Lena", "Lena"),
+        ("Meine Schwester heißt Lena", "Lena"),
+        ("Ma sœur s'appelle Zoé", "Zoé"),
+        ("Mi hermana se llama Eva", "Eva"),
+    ],
+    "husband": [("My husband's name is Arun", "Arun"), ("Can is my husband.", "Can")],
+}
+NO_SLOT = [
+    *("I work with Kubernetes", "I moved to Linux", "I moved to Rust last year", "I moved to the marketing team"),
+    *("I live in fear", "I moved in with Sam", "I work at night", "I live for music", "I'm starving", "I'm Australian"),
+    *("I live in the Netherlands", "I live near Hamburg", "I LIVE IN FEAR", "I live and breathe Jazz", "work is hell"),
+    *("I live in Rome this week", "I'm in Rome until Friday", "For now I live in Graz", "I'm temporarily at Bosch"),
+    *(
+        "My brother Tom lives in Rome",
+        "Tom said he lives in Rome",
+        "My sister works at Acme",
+        "Tom thinks I live in Bern",
+    ),
+    *("When I was young I lived in Rome", "I lived in Rome", "I will live in Rome", "Starting in May I work at Bosch"),
+    *("Maybe I live in Rome", "I think I'm allergic to shrimp", "I'm allergic to mornings", "I'm allergic to Mondays"),
+    *("My wife is German", "My dog is Spanish", "I work from Berlin", "I called Bob", "I named my car Bertha"),
+    *("I have a question called Rex", "I'm called Bob by my friends", "I also work at Bosch", "my name isn't Bob"),
+    *("Ich wohne in Miete", "Ich lebe in Angst", "Ich arbeite bei Nacht", "Ich arbeite mit Kubernetes"),
+    *(
+        "Je vis à cent à l'heure",
+        "Je travaille pour vivre",
+        "Vivo en paz",
+        "Trabajo para vivir",
+        "Mon frère vit à Rome",
+    ),
+]
+
+
+def read(text: str, at: datetime = MONDAY) -> list[ExtractedFact]:
+    facts, _ = read_turn(turn(user(text), speaker="Alice", occurred_at=at))
+    return facts
+
+
+@pytest.mark.parametrize(("key", "text", "value"), [(key, *pair) for key, pairs in SLOTS.items() for pair in pairs])
+def test_a_clause_that_says_nothing_else_fills_its_slot(key: str, text: str, value: str) -> None:
+    (fact,) = read(text)
+    assert (fact.key, fact.value, fact.subject) == (key, value, "Alice")
+    assert fact.text.startswith("Alice")
+    assert value in fact.text
+
+
+@pytest.mark.parametrize("text", NO_SLOT)
+def test_what_only_looks_like_it_fills_no_slot_and_is_kept(text: str) -> None:
+    facts = read(text)
+    assert [fact.key for fact in facts] == [None]
+    assert facts[0].excerpt == text
+
+
+@pytest.mark.parametrize(
+    ("text", "texts"),
+    [
+        ("I live in Bern and I love hiking.", ["Alice lives in Bern.", "Alice: I love hiking."]),
+        (
+            "I live in Zurich with my husband Arun.",
+            ["Alice lives in Zurich.", "Alice: I live in Zurich with my husband Arun."],
+        ),
+        ("I'm allergic to nuts, milk and cats", [f"Alice is allergic to {it}." for it in ("nuts", "milk", "cats")]),
+        ("I live in Bern; my name is Ana", ["Alice lives in Bern.", "Alice is called Ana."]),
+        (
+            "I quit my job at Nestle and I work at Roche now.",
+            ["Alice: I quit my job at Nestle", "Alice works at Roche."],
+        ),
+        (
+            "No, my sister lives in Rome, I live in Milan.",
+            ["Alice: my sister lives in Rome", "Alice lives in Milan."],
+        ),
+        (
+            "Meine Tochter heißt Mia und ist 4",
+            ["Alice's daughter is called Mia.", "Alice: Meine Tochter heißt Mia und ist 4"],
+        ),
+    ],
+)
+def test_the_rest_of_a_sentence_is_never_lost(text: str, texts: list[str]) -> None:
+    assert [fact.text for fact in read(text)] == texts
+
+
+def test_a_correction_in_the_same_turn_takes_the_last_value() -> None:
+    facts, omitted = read_turn(turn(user("I live in Bristol. I meant Bath, not Bristol."), speaker="Alice"))
+    assert [(fact.text, fact.value) for fact in facts] == [("Alice lives in Bath.", "Bath")]
+    assert [(one.text, one.omitted) for one in omitted] == [("I live in Bristol.", "taken_back")]
+
+
+def test_the_fields_of_a_kept_sentence() -> None:
+    (fact,) = read("Maybe my knee broke yesterday", datetime(2026, 3, 2, tzinfo=UTC))
+    assert fact.text == "Alice: Maybe my knee broke yesterday (2026-03-01)"
+    assert (fact.certainty, fact.category, fact.event_time) == ("weak", "health", datetime(2026, 3, 1, tzinfo=UTC))
+    (plan,) = read("I have a meeting with Tom on Friday", datetime(2026, 3, 2, tzinfo=UTC))
+    assert (plan.event_time, plan.valid_until) == (None, datetime(2026, 3, 7, tzinfo=UTC))
+    (ended,) = read("I can't run anymore")
+    assert (ended.action_hint, ended.certainty, ended.category) == ("retract", "explicit", "other")
+
+
+def test_without_a_name_the_speaker_is_the_user() -> None:
+    facts, _ = read_turn(turn(user("I like tea."), user("I live in Bern.", "Ann")))
+    assert [fact.text for fact in facts] == ["The user: I like tea.", "Ann lives in Bern."]
