@@ -14,7 +14,7 @@ USER = "a-user-with-quite-a-long-name@example.org"
 TURN = "conversation-0190a5d0-ac96-774b-bcce-b302099a8057/message-0000"
 TURNS = [
     turn_json(f"{TURN}1", "I live in Berlin. I'm allergic to peanuts.", user=USER),
-    turn_json(f"{TURN}2", "I moved to Munich!", user=USER, at="2026-03-04T09:00:00+01:00"),
+    turn_json(f"{TURN}2", "I moved from Berlin to Munich.", user=USER, at="2026-03-04T09:00:00+01:00"),
     turn_json(f"{TURN}3", "Actually, I'm not allergic to peanuts.", user=USER, at="2026-03-06T09:00:00+01:00"),
     turn_json(f"{TURN}4", f"{'A long note. ' * 30}", user=USER, infer=False),
 ]

@@ -51,7 +51,7 @@ def _fact_details(fact: "Fact", *, with_owner: bool) -> Iterator[str]:
 
 def show_search(found: "SearchResult", ids: ShortIds = WHOLE_IDS) -> None:
     if not found.hits:
-        print_text(f"no facts found: {found.notice}; `mnemolog facts` lists what is known")
+        print_text(found.notice or "no facts found: `mnemolog facts` lists all of them")
         return
     how = "by meaning and words" if found.mode == "hybrid" else "by words alone"
     hits = [

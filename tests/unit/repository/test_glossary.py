@@ -26,7 +26,7 @@ GENERAL = frozenset(
     report requested resource result retention retrier retrieved retry revision row runner
     running runtime schema score server setting shared short skipped sql stack start state stop storable store
     stored stream sync table text thread timed timeout token too topic traced transport tuning turning
-    unavailable undeliverable unknown unread unreadable unsupported unusable upgrade usage use version versioned view
+    unavailable undeliverable unknown unusable unread unreadable unsupported upgrade usage use version versioned view
     wait wiring word write writer wrong
     """.split()
 )
