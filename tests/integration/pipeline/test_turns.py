@@ -4,6 +4,9 @@ import json
 
 import pytest
 
+from mnemolog.projections.db.pools import open_pool
+from mnemolog.projections.queries.why_not import why_not
+from mnemolog.schemas.commit import Commit
 from mnemolog.schemas.turn import Overrides
 from mnemolog.streams.kafka.dead_letters import DeadLetter
 from mnemolog.streams.kafka.topics import CONVERSATION_TURNS, DEAD_LETTERS
@@ -149,3 +152,16 @@ async def test_a_second_publication_of_a_turn_changes_nothing(tenant: TenantHarn
     assert len(await tenant.log()) == 2
     facts = await tenant.rows("SELECT text, mention_count FROM facts WHERE tenant = %s")
     assert {row["text"]: row["mention_count"] for row in facts} == {"Mira lives in Berlin.": 1, "Mira: I like tea.": 1}
+
+
+async def test_every_sentence_that_became_nothing_is_told_with_its_reason(tenant: TenantHarness) -> None:
+    said = "Hi! I live in Berlin. Where is my dentist? If I were rich I'd sail. Remind me to call mum."
+    await tenant.publish(tenant.turn("t1", said, f"I like tea. {'x' * 21_000}"))
+    await tenant.outcomes(1)
+    (commit,) = await tenant.log()
+    dropped = [one for step in Commit.from_bytes(commit.value).provenance.steps for one in step.dropped]
+    assert [one.reason for one in dropped] == ["greeting", "question", "supposition", "request", "too_long"]
+    pool = open_pool(tenant.settings.postgres or "", min_size=1, max_size=1, application_name="test")
+    async with pool as opened, opened.connection() as connection:
+        answer = await why_not(connection, tenant.tenant, "t1")
+    assert [(one.text, one.reason) for one in answer.missing] == [(one.text, one.reason) for one in dropped]

@@ -1,7 +1,7 @@
 """What a commit did and cost, for every event; its trace; and why statements became no facts."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, get_args
 from uuid import UUID
 
 import orjson
@@ -15,7 +15,7 @@ from mnemolog.schemas.command import Delete
 from mnemolog.schemas.events import EVENT_CLASSES
 from mnemolog.schemas.facts import FactState, Reversal
 from mnemolog.schemas.policy import LimitHit, Policy
-from mnemolog.schemas.provenance import DroppedStatement, FactSnapshot, Provenance, Step, Thresholds
+from mnemolog.schemas.provenance import DroppedStatement, DropReason, FactSnapshot, Provenance, Step, Thresholds
 from mnemolog.texts import missing_sentence
 from tests.support.builders.commits import (
     Draft,
@@ -249,11 +249,37 @@ def test_why_not_tells_of_each_statement_that_became_no_fact() -> None:
     assert "similarity 0.990" in missing_sentence(answer.missing[1])
 
 
-@pytest.mark.parametrize("reason", ["excerpt_not_found", "near_duplicate", "recalled", "below_importance"])
+@pytest.mark.parametrize("reason", [reason for union in get_args(DropReason) for reason in get_args(union)])
 def test_every_reason_to_leave_out_has_words(reason: Any) -> None:
     step = Step(stage="extract", milliseconds=0, dropped=(DroppedStatement(text="X.", reason=reason),))
     (one,) = missing_statements(commit("1", steps=(step,)), {}).missing
     assert (one.reason, missing_sentence(one)[:10]) == (reason, "left out: ")
+
+
+def test_what_the_model_took_nothing_from_is_told_sentence_by_sentence() -> None:
+    said = [
+        "I have a cat. Where do I live? My sister's cat is old.\nIt's \u201cold\u201d, 15.5 years.",
+        "\u732b\u3002 ... ",
+    ]
+    recalled = DroppedStatement(text="Has an old sister.", reason="recalled", excerpt="my SISTER'S cat is old")
+    step = Step(stage="extract", milliseconds=0, dropped=(recalled,))
+    made = commit("1", added("Has a cat.", excerpt="I have a cat"), steps=(step,))
+    missing = missing_statements(made, {}, said).missing
+    assert [(one.text, one.reason) for one in missing] == [
+        ("Has an old sister.", "recalled"),
+        ("Where do I live?", "not_taken"),
+        ("It's \u201cold\u201d, 15.5 years.", "not_taken"),
+        ("\u732b\u3002", "not_taken"),
+    ]
+    assert missing_sentence(missing[1]) == "the model took nothing from it"
+
+
+def test_what_an_extraction_lists_as_left_out_is_not_told_twice() -> None:
+    step = Step(stage="extract", milliseconds=0, dropped=(DroppedStatement(text="Why?", reason="question"),))
+    missing = missing_statements(commit("1", steps=(step,)), {}, ["Why? And more."]).missing
+    assert [(one.text, one.reason) for one in missing] == [("Why?", "question")]
+    failed = missing_statements(commit("1", outcome="failed", reason="invalid_reply"), {}, ["Why?"]).missing
+    assert [one.reason for one in failed] == ["failed"]
 
 
 def test_a_turn_that_came_to_nothing_as_a_whole_says_so() -> None:

@@ -1,3 +1,4 @@
+import json
 from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
 
@@ -7,7 +8,7 @@ from hypothesis import strategies as st
 
 from mnemolog.schemas.facts import IMPORTANCE_OF_CATEGORY
 from mnemolog.schemas.turn import Message
-from mnemolog.streams.llm.extract_prompt import MAX_FACTS, parse_extraction
+from mnemolog.streams.llm.extract_prompt import MAX_FACTS, extraction_prompt, parse_extraction
 from mnemolog.streams.llm.reply_parser import MAX_COMPLAINTS
 from tests.support.builders.model_replies import facts_reply
 from tests.support.builders.prompts import extracted_json, extraction, user
@@ -155,6 +156,19 @@ def test_what_is_no_such_object_is_a_hard_complaint(text: str) -> None:
 
 def test_two_objects_are_not_one() -> None:
     assert parse_extraction(facts_reply() + facts_reply(), SUBJECT).value is None
+
+
+def test_a_reply_may_list_what_it_left_out_but_no_language_model_is_asked_to() -> None:
+    reply = json.loads(facts_reply(extracted_json())) | {"omitted": [{"text": "How are you?", "reason": "question"}]}
+    parsed = parse_extraction(json.dumps(reply), SUBJECT)
+    assert [(one.text, one.reason) for one in parsed.dropped] == [("How are you?", "question")]
+    assert len(parsed.value or ()) == 1
+    prompt = extraction_prompt(SUBJECT)
+    asked = json.dumps(prompt.schema) + "".join(message.content for message in prompt.messages)
+    assert "omitted" not in asked
+    assert parse_extraction(
+        json.dumps(reply | {"omitted": [{"text": "x", "reason": "boredom"}]}), SUBJECT
+    ).is_incomplete
 
 
 def test_too_many_facts_are_refused() -> None:
