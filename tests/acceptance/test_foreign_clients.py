@@ -13,21 +13,21 @@ from tests.support.programs import required_program
 pytestmark = [pytest.mark.kafka, pytest.mark.postgres]
 
 TURN = (
-    '{"turn_id": "kcat-1", "scope": {"user_id": "alice"}, "occurred_at": "2026-03-02T09:00:00+01:00",'
-    ' "messages": [{"role": "user", "name": "Alice", "content": "I live in Lisbon."}]}'
+    '{"turn_id": "kcat-1", "scope": {"user_id": "amalia"}, "occurred_at": "2026-03-02T09:00:00+01:00",'
+    ' "messages": [{"role": "user", "name": "Amalia", "content": "I live in Lisbon."}]}'
 )
 COMMAND = (
     '{"kind": "command", "command_id": "kcat-order-1", "scope": {"user_id": "anton"},'
     ' "issued_at": "2026-03-03T09:00:00+01:00",'
     ' "order": {"kind": "delete_all", "key": "home_city"}}'
 )
-QUERY = "SELECT text, status FROM facts WHERE user_id = 'alice'"
+QUERY = "SELECT text, status FROM facts WHERE user_id = 'amalia'"
 
 
 async def test_kcat_publishes_and_psql_reads(shell: CommandLine) -> None:
     topic = f"{shell.settings['TOPIC_PREFIX']}conversation_turns"
     subprocess.run(
-        [required_program("kcat"), "-P", "-b", shell.settings["KAFKA"], "-t", topic, "-k", "default/alice"],
+        [required_program("kcat"), "-P", "-b", shell.settings["KAFKA"], "-t", topic, "-k", "default/amalia"],
         input=TURN.encode(),
         timeout=TIMEOUT_SECONDS,
         check=True,
@@ -48,12 +48,12 @@ async def test_kcat_publishes_and_psql_reads(shell: CommandLine) -> None:
         timeout=TIMEOUT_SECONDS,
         check=True,
     )
-    assert read.stdout == "Alice lives in Lisbon.|active\n"
+    assert read.stdout == "Amalia lives in Lisbon.|active\n"
 
 
 async def test_a_turn_without_a_key_reaches_its_users_partition(shell: CommandLine) -> None:
     topic = f"{shell.settings['TOPIC_PREFIX']}conversation_turns"
-    unkeyed = TURN.replace("kcat-1", "kcat-2").replace("alice", "albert").replace("Alice", "Albert")
+    unkeyed = TURN.replace("kcat-1", "kcat-2").replace("amalia", "albert").replace("Amalia", "Albert")
     subprocess.run(
         [required_program("kcat"), "-P", "-b", shell.settings["KAFKA"], "-t", topic],
         input=unkeyed.encode(),
@@ -65,7 +65,7 @@ async def test_a_turn_without_a_key_reaches_its_users_partition(shell: CommandLi
 
 
 def test_kcat_publishes_a_command(shell: CommandLine) -> None:
-    turn = TURN.replace("kcat-1", "kcat-4").replace("alice", "anton").replace("Alice", "Anton")
+    turn = TURN.replace("kcat-1", "kcat-4").replace("amalia", "anton").replace("Amalia", "Anton")
     shell.json("publish", "-", "--wait", stdin=turn)
     subprocess.run(
         [

@@ -86,16 +86,16 @@ async def test_tells_turn_excerpt_extraction_candidates_decision_and_what_follow
     assert found.words == [
         (
             '"Lives in Rome." has been superseded '
-            "(true from 2026-01-02 09:00 to 2026-01-05 09:00; confidence 0.85, 2 mentions)."
+            "(true from 2026-01-02 09:00 UTC to 2026-01-05 09:00 UTC; confidence 0.85, 2 mentions)."
         ),
         'It comes from turn 2 of 2026-01-02 09:00, where it says: "moved to Rome".',
         "reader with prompt extract-2 read it there (strong, confidence 0.80; importance 0.50).",
         "It was asked again, because: no JSON",
         'It was held against "Lives in Bern." (similarity 0.810), "Likes Rome." (similarity 0.700).',
         'fact_replaced, decided by judge with prompt resolve-2: she moved. It concerned "Lives in Bern.".',
-        "2026-01-03 09:00: was confirmed, by threshold in 3: says the same.",
-        '2026-01-04 09:00: was extended by "Lives in Rome, in Trastevere.", by threshold in 4: it tells more of it.',
-        '2026-01-05 09:00: was replaced by "Lives in Oslo.", by threshold in 5: she moved on.',
+        "2026-01-03 09:00 UTC: was confirmed, by threshold in 3: says the same.",
+        '2026-01-04 09:00 UTC: was extended by "Lives in Rome, in Trastevere.", by threshold in 4: it tells more of it.',
+        '2026-01-05 09:00 UTC: was replaced by "Lives in Oslo.", by threshold in 5: she moved on.',
         '"Lives in Rome, in Trastevere." adds detail to it.',
     ]
     assert orjson.loads(orjson.dumps(found))["decision"]["reason"] == "she moved"
@@ -117,7 +117,7 @@ async def test_a_fact_of_a_command_has_no_extraction(db: ProjectedDatabase) -> N
     await db.apply(known, made)
     found = await explained(db.conn, "default", fact_id_at(made))
     assert (found.extraction, found.source.order, found.source.actor) == (None, "correct", "Mira")
-    assert found.words[1] == "It comes from command c1 (correct by Mira) of 2026-01-02 09:00."
+    assert found.words[1] == "It comes from command c1 (correct by Mira) of 2026-01-02 09:00 UTC."
     assert "it is a human's word" in found.words[0]
 
 
