@@ -1,5 +1,3 @@
 """The offline provider: a few rules in the place of a language model. It keeps what was said."""
 
-from mnemolog.streams.offline.model import RuleModel
-
-__all__ = ["RuleModel"]
+from mnemolog.streams.offline.model import RuleModel as RuleModel

@@ -7,7 +7,7 @@ from typing import Final
 from mnemolog.schemas.facts import IMPORTANCE_OF_CATEGORY, ActionHint, Certainty, ExtractedFact
 from mnemolog.schemas.policy import is_single_valued
 from mnemolog.schemas.turn import Turn
-from mnemolog.streams.offline.phrases import WORDS
+from mnemolog.streams.offline.phrases import PETS, WORDS
 from mnemolog.streams.offline.sentences import Sentence, plain, sentences
 from mnemolog.streams.offline.slots import FILLS, SLOTS, SlotStatement, read_clauses, slot_statements
 from mnemolog.streams.text.times import find_times, is_ahead, noted
@@ -80,7 +80,7 @@ def _kept_fact(said: str, speaker: str, at: datetime) -> ExtractedFact:
     hint: ActionHint = "update" if may_move else "retract" if acts or WORDS["ended"].search(words) else "new"
     certainty: Certainty = "weak" if WORDS["doubt"].search(words) else "strong" if may_move else "explicit"
     text = f"{speaker}: {noted(said, times)}"
-    about = {f"{SLOTS[key].about} {one.value}" for one in acts for key in sorted(one.keys)[:1] if one.act == "ends"}
+    about = [f"pet {one.value}" for one in acts if one.act == "ends" and one.keys <= {*PETS}]
     return ExtractedFact(
         text=text,
         excerpt=said,

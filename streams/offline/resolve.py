@@ -73,7 +73,7 @@ def _of_slot(statement: SlotStatement, new: _Fact, old: _Fact) -> _Finding | Non
             return ("CONTRADICT", "the later statement says that this never was so")
         case "ends" if is_same:
             return ("RETRACT", "the later statement says that this has ended")
-        case "moves" if not is_same:
+        case "moves" if not is_same and same_value(statement.old or old.value, old.value):
             return ("REPLACE", "the later statement may be about a new home")
         case "states" | "changes" if new.key == old.key:
             return ("KEEP", "the same value is known") if is_same else _of_value(statement, old)

@@ -104,10 +104,14 @@ def _read_clause(clause: str, at: datetime) -> Iterator[SlotStatement]:
     for act, slot, pattern in SLOT_PATTERNS:
         match = pattern.fullmatch(said) or pattern.match(said)
         rest = said[match.end() :] if match else ""
-        if match and (not rest or WORDS["tail" if act in FILLS else "joined"].match(rest)):
+        if match and (not rest or WORDS["tail" if act in (*FILLS, "moves") else "joined"].match(rest)):
             is_change = act == "states" and WORDS["change"].search(clause)
             yield from _statements("changes" if is_change else act, slot, match, is_whole=not rest)
             return
+
+
+def _is_place(name: str) -> bool:
+    return name.partition(",")[0].casefold() in CITIES | COUNTRIES or bool(WORDS["city_form"].match(name))
 
 
 def _statements(act: str, slot: str, match: re.Match[str], *, is_whole: bool) -> Iterator[SlotStatement]:
@@ -119,6 +123,6 @@ def _statements(act: str, slot: str, match: re.Match[str], *, is_whole: bool) ->
         value = WORDS["article"].sub("", said) if slot == "allergy" else said
         if slot == "home_city" and value.casefold() in COUNTRIES:
             keys = frozenset({"home_country"})
-        is_home = value.casefold() in CITIES or "home_country" in keys
+        is_home = any(map(_is_place, filter(None, (value, got.get("old")))))
         done = "changes" if act == "moves" and is_home else act
         yield SlotStatement(act=done, keys=keys, value=value, old=got.get("old"), is_whole=is_whole)

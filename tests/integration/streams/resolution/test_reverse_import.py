@@ -25,7 +25,7 @@ STATEMENTS = [
     *(
         "I work at Acme now.",
         "I work at Acme now as a nurse.",
-        "I started at Bosch.",
+        "I started working at Bosch.",
         "I left Acme.",
         "I no longer work at Bosch.",
     ),
@@ -136,8 +136,8 @@ def test_backwards_comes_to_the_same_active_facts(database: str) -> None:
 @pytest.mark.parametrize(
     "texts",
     [
-        ["I started at Bosch.", "I work at Acme now.", "I left Acme."],
-        ["I work at Acme now as a nurse.", "I started at Bosch.", "I work at Acme now."],
+        ["I started working at Bosch.", "I work at Acme now.", "I left Acme."],
+        ["I work at Acme now as a nurse.", "I started working at Bosch.", "I work at Acme now."],
     ],
     ids=["the one that took its place has ended", "it came back with less detail"],
 )

@@ -24,7 +24,8 @@ VERDICTS = {
         ("I live in Berlin.", "Ich bin nach München gezogen."),
         ("I live in Berlin.", "I live in Munich."),  # held by the guard high_risk
         ("I live in Berlin.", "I moved to Munich."),  # held
-        ("I work at Acme.", "I started at Bosch."),
+        ("I live in Bern.", "I moved from Bern to Ulm."),  # held
+        ("I work at Acme.", "I started working at Bosch."),
         ("I'm vegetarian.", "I'm vegan now."),
         ("I like tea.", "I don't like tea."),
         ("Bebo café.", "No bebo café."),

@@ -19,7 +19,7 @@ SLOTS: dict[str, list[tuple[str, str]]] = {
     "home_city": [
         ("I live in Bern.", "Bern"),
         ("i'm based in New York", "New York"),
-        ("We moved from Bern to St. Gallen last week!", "St. Gallen"),
+        ("We moved from Berlin to Ulm last week!", "Ulm"),
         ("I moved to Paris", "Paris"),
         ("I've moved to Frankfurt", "Frankfurt"),
         ("I relocated to Ulm", "Ulm"),
@@ -36,7 +36,7 @@ SLOTS: dict[str, list[tuple[str, str]]] = {
     "employer": [
         ("I work at Acme.", "Acme"),
         ("I work for Home Depot", "Home Depot"),
-        ("I started a new job at Bosch on Monday.", "Bosch"),
+        ("I started a new job at Bosch yesterday.", "Bosch"),
         ("Acme is my new employer", "Acme"),
         ("Ich arbeite bei Siemens.", "Siemens"),
         ("Je travaille chez Airbus", "Airbus"),
@@ -81,6 +81,7 @@ SLOTS: dict[str, list[tuple[str, str]]] = {
 }
 NO_SLOT = [
     *("I work with Kubernetes", "I moved to Linux", "I moved to Rust last year", "I moved to the marketing team"),
+    *("I moved from Java to Go", "We moved from AWS to Hetzner", "I left London for Paris", "I started at Oxford"),
     *("I live in fear", "I moved in with Sam", "I work at night", "I live for music", "I'm starving", "I'm Australian"),
     *("I live in the Netherlands", "I live near Hamburg", "I LIVE IN FEAR", "I live and breathe Jazz", "work is hell"),
     *("I live in Rome this week", "I'm in Rome until Friday", "For now I live in Graz", "I'm temporarily at Bosch"),
@@ -94,7 +95,7 @@ NO_SLOT = [
     *("Maybe I live in Rome", "I think I'm allergic to shrimp", "I'm allergic to mornings", "I'm allergic to Mondays"),
     *("My wife is German", "My dog is Spanish", "I work from Berlin", "I called Bob", "I named my car Bertha"),
     *("I have a question called Rex", "I'm called Bob by my friends", "I also work at Bosch", "my name isn't Bob"),
-    *("Ich wohne in Miete", "Ich lebe in Angst", "Ich arbeite bei Nacht", "Ich arbeite mit Kubernetes"),
+    *("Ich wohne in Miete", "Ich lebe in Angst", "Ich arbeite bei Nacht", "Ich bin nach Hause gezogen"),
     *(
         "Je vis à cent à l'heure",
         "Je travaille pour vivre",
