@@ -94,8 +94,10 @@ async def test_tells_turn_excerpt_extraction_candidates_decision_and_what_follow
         'It was held against "Lives in Bern." (similarity 0.810), "Likes Rome." (similarity 0.700).',
         'fact_replaced, decided by judge with prompt resolve-2: she moved. It concerned "Lives in Bern.".',
         "2026-01-03 09:00 UTC: was confirmed, by threshold in 3: says the same.",
-        '2026-01-04 09:00 UTC: was extended by "Lives in Rome, in Trastevere.", '
-        "by threshold in 4: it tells more of it.",
+        (
+            '2026-01-04 09:00 UTC: was extended by "Lives in Rome, in Trastevere.", '
+            "by threshold in 4: it tells more of it."
+        ),
         '2026-01-05 09:00 UTC: was replaced by "Lives in Oslo.", by threshold in 5: she moved on.',
         '"Lives in Rome, in Trastevere." adds detail to it.',
     ]

@@ -104,6 +104,9 @@ STATED = [
     "I'd been to Rome before",
     "What I love is hiking",
     'My favourite book is "Dune".',
+    'I love "We Will Rock You"',
+    "oh yeah, I have asthma too",
+    "I take 5 mg (or 10?)",
     "Tom told me he moved to Rome",
     "Call me Bob.",
     "Remember that I'm allergic to nuts.",
@@ -159,11 +162,16 @@ def test_a_message_is_split_into_sentences(message: str, parts: list[str]) -> No
     assert [text for text, _ in kinds(message)] == parts
 
 
-def test_what_is_stated_before_a_question_is_kept() -> None:
-    assert kinds("I'm allergic to nuts, can I eat this?") == [
-        ("I'm allergic to nuts", None),
-        ("can I eat this?", "question"),
-    ]
+@pytest.mark.parametrize(
+    ("stated", "between", "asked"),
+    [
+        ("I'm allergic to nuts", ", ", "can I eat this?"),
+        ("my son has a fever", " ", "what should I do?"),
+        ("Ich bin schwanger", ", ", "darf ich Kaffee trinken?"),
+    ],
+)
+def test_what_is_stated_before_a_question_is_kept(stated: str, between: str, asked: str) -> None:
+    assert kinds(f"{stated}{between}{asked}") == [(stated, None), (asked, "question")]
 
 
 @pytest.mark.parametrize("mark", ["Just kidding!", "haha", "😂", "War nur Spaß!"])
