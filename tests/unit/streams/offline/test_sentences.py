@@ -51,7 +51,6 @@ OMITTED: dict[OmissionReason, list[str]] = {
         "もし時間があれば旅行したい",
     ],
     "joke": [
-        "I'm a millionaire haha",
         "yeah right, I live on Mars",
         "I live on Mars ;)",
         "I adore traffic jams /s",
@@ -207,3 +206,25 @@ def test_a_long_message_is_cut_at_a_sentence_and_its_rest_is_listed() -> None:
     assert rest == Sentence(text=rest.text, omitted="too_long")
     assert rest.text.startswith("I like tea in the morning. I like")
     assert sum(len(one.text) + 1 for one in kept) <= MAX_MESSAGE
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("it is apnea, I look like Darth Vader haha", None),
+        ("soy vegano menos en Navidad jajaja", None),
+        ("haha sure, I am the king", "joke"),
+        ("Sí, claro, soy el rey de Roma jajaja", "joke"),
+        ("if I ever win I'm buying a boat", "supposition"),
+        ("imagínate que me mudo a una isla", "supposition"),
+        ("Thank you, that was very kind of you.", "greeting"),
+        ("qué bien, mil gracias!!", "greeting"),
+        ("thanks, I moved to Rome", None),
+        ("Hi, Tom broke his leg in a skiing accident", None),
+        ("redáctame un mail", "request"),
+        ('"I live on pies" - my neighbour', "quotation"),
+        ("« J'habite au bout du monde » dixit un patient", "quotation"),
+    ],
+)
+def test_laughter_at_the_end_thanks_and_other_marks(text: str, reason: str | None) -> None:
+    assert {omitted for _, omitted in kinds(text)} == {reason}
