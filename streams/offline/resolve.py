@@ -11,6 +11,7 @@ from mnemolog.schemas.policy import is_single_valued
 from mnemolog.schemas.provenance import Verdict
 from mnemolog.streams.llm.ports import NumberedConflict, NumberedConflicts
 from mnemolog.streams.offline.phrases import PETS, WORDS
+from mnemolog.streams.offline.sentences import plain
 from mnemolog.streams.offline.slots import SlotStatement, clauses, same_value, slot_statements, without_fillers
 from mnemolog.streams.text.differences import differences
 from mnemolog.streams.text.subjects import compare_subjects
@@ -94,7 +95,8 @@ def _of_words(said: str, known: str) -> _Finding | None:
     """Two sentences that fill no slot: one that denies the very words of the other ends it; one that may, does not."""
     whole, before = without_fillers(said), without_fillers(known)
     old, denials = _content(before), len(WORDS["negation"].findall(before))
-    is_certain = not (WORDS["temporary"].search(said) or WORDS["doubt"].search(said))
+    is_doubtful = any(WORDS[kind].search(said) for kind in ("temporary", "doubt"))
+    is_certain = not is_doubtful and all(WORDS["subject"].search(one) for one in (plain(said), plain(known)))
     for clause in dict.fromkeys((whole, *map(without_fillers, clauses(said)))) if is_certain else ():
         ended = WORDS["ended"].search(clause)
         is_denied = {denials, len(WORDS["negation"].findall(clause))} == {0, 1} and (clause == whole or ended)
