@@ -54,7 +54,7 @@ def test_both_kinds_of_texts_are_measured_on_pairs_of_every_label(plain: list[Pa
 
 def test_search_texts_that_repeat_or_change_a_fact_are_asked_about(extracted: list[Pair]) -> None:
     assert share(similarities(extracted, "same"), MINILM_DEFAULTS.conflict) >= 0.97
-    assert share(similarities(extracted, "update"), MINILM_DEFAULTS.conflict) >= 0.92
+    assert share(similarities(extracted, "update"), MINILM_DEFAULTS.conflict) >= 0.91
     assert share(similarities(extracted, "unrelated"), MINILM_DEFAULTS.conflict) <= 0.06
 
 
