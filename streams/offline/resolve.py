@@ -96,7 +96,7 @@ def _of_words(said: str, known: str) -> _Finding | None:
     whole, before = without_fillers(said), without_fillers(known)
     old, denials = _content(before), len(WORDS["negation"].findall(before))
     is_doubtful = any(WORDS[kind].search(said) for kind in ("temporary", "doubt"))
-    is_certain = not is_doubtful and all(WORDS["subject"].search(one) for one in (plain(said), plain(known)))
+    is_certain = not is_doubtful and (len(old) > 1 or WORDS["subject"].search(plain(said)))
     for clause in dict.fromkeys((whole, *map(without_fillers, clauses(said)))) if is_certain else ():
         ended = WORDS["ended"].search(clause)
         is_denied = {denials, len(WORDS["negation"].findall(clause))} == {0, 1} and (clause == whole or ended)

@@ -120,7 +120,7 @@ def _statements(act: str, slot: str, match: re.Match[str], *, is_whole: bool) ->
     if keys == {"any"}:
         keys = frozenset(SLOTS if act == "corrects" else PETS)
     for said in WORDS["several"].split(got["v"]) if slot == "allergy" else [got["v"]]:
-        value = WORDS["article"].sub("", said) if slot == "allergy" else said
+        value = WORDS["article"].sub("", said) if slot in ("allergy", "birthday") else said
         if slot == "home_city" and value.casefold() in COUNTRIES:
             keys = frozenset({"home_country"})
         is_home = any(map(_is_place, filter(None, (value, got.get("old")))))

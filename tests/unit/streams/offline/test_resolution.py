@@ -52,6 +52,7 @@ VERDICTS = {
         ("My sister is called Lena.", "It's not Lena, it's Lea"),
     ],
     "SIMILAR": [
+        ("it's fine", "it's not fine"),
         ("I love running.", "I can't run anymore."),
         ("I drink coffee every day.", "I no longer drink coffee in the evening."),
         ("I like my job.", "It's not that I don't like my job."),

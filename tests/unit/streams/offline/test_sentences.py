@@ -57,7 +57,6 @@ OMITTED: dict[OmissionReason, list[str]] = {
         "Oh great, another meeting",
         "Ich bin der Papst, war nur Spaß",
         "je plaisante",
-        "jajaja vivo en Marte",
         "es broma",
     ],
     "quotation": [
