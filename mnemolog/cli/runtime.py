@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 R = TypeVar("R")
 NOTHING_CHANGED: Final = "nothing was changed"
+SILENCED: Final = ("aiokafka", "psycopg", "mnemolog")
+"""Loggers that commands silence: errors and notes are shown once."""
 
 
 def cli_settings(**given: Any) -> "Settings":
@@ -58,7 +60,7 @@ def run_async(coroutine: Coroutine[Any, Any, R], *, interrupted: Callable[[], st
 
     After Ctrl-C it writes what `interrupted` says and ends the command with exit code 130.
     """
-    for library in ("aiokafka", "psycopg", "mnemolog"):
+    for library in SILENCED:
         logging.getLogger(library).setLevel(logging.CRITICAL)
     try:
         return asyncio.run(coroutine)

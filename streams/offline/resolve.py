@@ -96,7 +96,8 @@ def _of_words(said: str, known: str) -> _Finding | None:
     whole, before = without_fillers(said), without_fillers(known)
     old, denials = _content(before), len(WORDS["negation"].findall(before))
     is_doubtful = any(WORDS[kind].search(said) for kind in ("temporary", "doubt"))
-    is_certain = not is_doubtful and (len(old) > 1 or WORDS["subject"].search(plain(said)))
+    is_telling = len(old) > 1 or any(WORDS[kind].search(plain(said)) for kind in ("subject", "ended"))
+    is_certain = is_telling and not is_doubtful
     for clause in dict.fromkeys((whole, *map(without_fillers, clauses(said)))) if is_certain else ():
         ended = WORDS["ended"].search(clause)
         is_denied = {denials, len(WORDS["negation"].findall(clause))} == {0, 1} and (clause == whole or ended)

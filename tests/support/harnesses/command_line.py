@@ -2,6 +2,7 @@
 
 import io
 import json
+import logging
 import os
 import signal
 import subprocess
@@ -15,6 +16,7 @@ from typing import Any
 from unittest.mock import patch
 
 from mnemolog.cli.app import run
+from mnemolog.cli.runtime import SILENCED
 from mnemolog.embedded.child import LAUNCHER
 
 EXECUTABLE = Path(sys.executable).with_name("mnemolog")
@@ -157,6 +159,8 @@ class InProcessCommandLine(CommandLine):
             redirect_stderr(err),
         ):
             code = run(arguments)
+        for library in SILENCED:  # in a process of its own nobody would notice
+            logging.getLogger(library).setLevel(logging.NOTSET)
         return CommandOutput(code=code, stdout=_captured(out), stderr=_captured(err))
 
 

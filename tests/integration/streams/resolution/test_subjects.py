@@ -225,7 +225,7 @@ async def test_the_offline_provider_has_one_home_for_one_user(
 ) -> None:
     stream_settings = StreamsSettings(provider="offline", postgres=database)
     async with in_process_pipeline(stream_settings, *chosen_models(stream_settings)) as pipeline:
-        said = ("I live in Bern.", "I moved from Bern to Ulm.")
+        said = ("I live in Bern.", "I live in Ulm now.")
         for offset, (speaker, text) in enumerate(zip(speakers, said, strict=True)):
             turn = Turn(
                 turn_id=f"t{offset}",

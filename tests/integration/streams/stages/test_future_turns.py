@@ -32,7 +32,7 @@ async def test_the_next_move_is_not_born_superseded(database: str) -> None:
     async with in_process_pipeline(settings, *chosen_models(settings)) as pipeline:
         hasty = await said(pipeline, "I live in Bern.", 0, ahead=timedelta(hours=9), now=NOON)
         later = NOON + timedelta(minutes=10)
-        await said(pipeline, "I moved from Bern to Ulm.", 1, ahead=timedelta(0), now=later)
+        await said(pipeline, "I live in Ulm now.", 1, ahead=timedelta(0), now=later)
         async with pipeline.pool.connection() as connection:
             rows = await (await connection.execute("SELECT value, status, true_from FROM facts ORDER BY 3")).fetchall()
     assert rows == [("Bern", "superseded", NOON), ("Ulm", "active", later)]

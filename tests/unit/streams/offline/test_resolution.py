@@ -33,6 +33,7 @@ VERDICTS = {
         ("I no longer work at Acme.", "I work at Acme again."),
     ],
     "RETRACT": [
+        ("Fumo.", "Ya no fumo."),
         ("I work at Acme.", "I no longer work at Acme."),
         ("I work at Acme.", "I quit my job at Acme."),
         ("I work at Acme.", "Ich arbeite nicht mehr bei Acme."),

@@ -223,6 +223,13 @@ def test_a_long_message_is_cut_at_a_sentence_and_its_rest_is_listed() -> None:
         ("redáctame un mail", "request"),
         ('"I live on pies" - my neighbour', "quotation"),
         ("« J'habite au bout du monde » dixit un patient", "quotation"),
+        ("morning! thanks again for yesterday", "greeting"),
+        ("coucou, merci pour l'autre fois c'était super utile", "greeting"),
+        ("Morning walks keep me sane", None),
+        ("lohnt sich eine Zusatzrente", "question"),
+        ("Hat sich gelohnt, die neue Brille", None),
+        ("si seulement je pouvais dormir", "supposition"),
+        ("yeah I am vegan haha", None),
     ],
 )
 def test_laughter_at_the_end_thanks_and_other_marks(text: str, reason: str | None) -> None:
