@@ -1,7 +1,8 @@
 """`python -m tests.quality.natural_sentences`: how much of what people say in their own way is kept, and how truly.
 
-Every person of `tests/quality/natural/` says their sentences in their order, a turn each, in a scope of their own, to
-the real pipeline with the offline provider. Ends with 1 where a rate is worse than its floor.
+Every person says their sentences in their order, a turn each, in a scope of their own, to the real pipeline with the
+offline provider. The rules were mended after the sentences of `natural/seen/` had been measured; those of
+`natural/unseen/` were written when the rules were finished. Ends with 1 where a rate is worse than its limit.
 """
 
 import asyncio
@@ -32,7 +33,7 @@ from tests.support.harnesses.in_process_pipeline import InProcessPipeline, in_pr
 
 FOLDER: Final = Path(__file__).with_name("natural")
 LEAST_KEPT: Final = 0.95  # of the statements
-MOST_WRONG: Final = 0.02  # of the stored facts
+MOST_WRONG: Final = {"seen": 0.02, "unseen": 0.02}  # of the stored facts
 COVERED: Final = 0.85  # of a sentence's letters: a filler may go
 DECIDED_AFTER: Final = timedelta(seconds=5)
 _ROWS: Final[LiteralString] = "SELECT fact_id, status, text, key, value, source_id FROM facts WHERE user_id = %s"
@@ -89,12 +90,14 @@ class NaturalScore:
     wrong_overwrites: Share
     failures: Sequence[str]
 
-    @property
-    def complaints(self) -> list[str]:
-        """What is worse than its floor."""
+    def complaints(self, most_wrong: float) -> list[str]:
+        """What is worse than its limit."""
         found = [f"kept {self.kept}, at least {LEAST_KEPT:.0%}"] if self.kept.rate < LEAST_KEPT else []
-        found += [f"wrong facts {self.wrong_facts}, at most {MOST_WRONG:.0%}"] * (self.wrong_facts.rate > MOST_WRONG)
+        found += [f"wrong facts {self.wrong_facts}, at most {most_wrong:.1%}"] * (self.wrong_facts.rate > most_wrong)
         return found + [f"wrong overwrites {self.wrong_overwrites}, none may be"] * (self.wrong_overwrites.count > 0)
+
+    def __str__(self) -> str:
+        return f"kept {self.kept}, wrong facts {self.wrong_facts}, wrong overwrites {self.wrong_overwrites}"
 
 
 def load(folder: Path = FOLDER) -> list[NaturalSentence]:
@@ -185,21 +188,23 @@ def _where(sentence: NaturalSentence) -> str:
     return f"{sentence.person} ({sentence.language}): {sentence.text}"
 
 
-async def _measure() -> NaturalScore:
+async def _measure() -> dict[str, NaturalScore]:
     """Over a Postgres of the run's own, which goes away with it."""
     with temporary_folder("mnemolog-natural-") as folder:
         async with await EmbeddedStack.start(folder / "data", kafka=False, test=True) as stack:
             await migrate(stack.postgres_url)
             settings = StreamsSettings(provider="offline", postgres=stack.postgres_url)
             async with in_process_pipeline(settings, *chosen_models(settings)) as running:
-                return score(await run_people(running, load()))
+                return {split: score(await run_people(running, load(FOLDER / split))) for split in MOST_WRONG}
 
 
 def main() -> None:
-    made = asyncio.run(_measure())
-    rates = f"kept {made.kept}, wrong facts {made.wrong_facts}, wrong overwrites {made.wrong_overwrites}"
-    sys.stdout.write("\n".join((*made.failures, rates, *made.complaints)) + "\n")
-    sys.exit(1 if made.complaints else 0)
+    complaints: list[str] = []
+    for split, made in asyncio.run(_measure()).items():
+        complaints += made.complaints(MOST_WRONG[split])
+        sys.stdout.write("\n".join((f"{split}: {made}", *(f"  {failure}" for failure in made.failures))) + "\n")
+    sys.stdout.writelines(f"{complaint}\n" for complaint in complaints)
+    sys.exit(1 if complaints else 0)
 
 
 if __name__ == "__main__":
