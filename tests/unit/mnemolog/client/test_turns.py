@@ -47,6 +47,12 @@ def test_everything_given_is_in_the_turn() -> None:
     assert turn.overrides == Overrides(conflict=0.5)
 
 
+@pytest.mark.parametrize(("given", "name"), [(" Mira ", "Mira"), ("", None), ("  \t", None)])
+def test_a_name_has_no_white_space_at_its_ends_and_a_blank_one_names_nobody(given: str, name: str | None) -> None:
+    turn = built(messages=[{"role": "user", "content": "Hi", "name": given}], speaker=given)
+    assert (turn.speaker, turn.messages[0].name) == (name, name)
+
+
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
