@@ -101,6 +101,14 @@ async def test_a_wrong_number_of_arguments_is_told(client: AsyncMemoryClient, na
             await getattr(client, name)(*positional, **named)
 
 
+def test_what_is_taken_by_name_alone_is_told(client: AsyncMemoryClient) -> None:
+    blocking = MemoryClient(settings=Settings())
+    wrong: Any = (AsyncMemoryClient, MemoryClient, client.scope, blocking.scope)
+    for call in wrong:
+        with pytest.raises(UnknownArgumentError, match=r"\(\) takes its arguments by name: "):
+            call("localhost:9092")
+
+
 @pytest.mark.parametrize("name", VALID)
 async def test_without_servers_each_method_says_what_to_start(client: AsyncMemoryClient, name: str) -> None:
     with pytest.raises(NotConnectedError, match=r"`mnemolog up --data .*` runs one"):
