@@ -66,21 +66,14 @@ async def test_tells_turn_excerpt_extraction_candidates_decision_and_what_follow
     )
     found = await explained(db.conn, "default", fact_id_at(turn))
     assert (found.source.source_id, found.source.messages) == ("2", HELLO)
-    assert found.extraction is not None
-    assert (found.extraction.excerpt, found.extraction.model, found.extraction.confidence) == (
-        "moved to Rome",
-        "reader",
-        0.8,
-    )
+    assert (said := found.extraction) is not None
+    assert (said.excerpt, said.model, said.confidence) == ("moved to Rome", "reader", 0.8)
     assert [(one.text, one.similarity) for one in found.decision.retrieved] == [
         ("Lives in Bern.", 0.81),
         ("Likes Rome.", 0.7),
     ]
-    assert (found.decision.event, found.decision.verdict, found.decision.before[0].confidence) == (
-        "fact_replaced",
-        "REPLACE",
-        0.95,
-    )
+    decision = found.decision
+    assert (decision.event, decision.verdict, decision.before[0].confidence) == ("fact_replaced", "REPLACE", 0.95)
     assert found.thresholds is not None
     assert [touch.event for touch in found.later] == ["fact_confirmed", "fact_extended", "fact_replaced"]
     assert found.words == [
@@ -88,7 +81,7 @@ async def test_tells_turn_excerpt_extraction_candidates_decision_and_what_follow
             '"Lives in Rome." has been superseded '
             "(true from 2026-01-02 09:00 UTC to 2026-01-05 09:00 UTC; confidence 0.85, 2 mentions)."
         ),
-        'It comes from turn 2 of 2026-01-02 09:00, where it says: "moved to Rome".',
+        'It comes from turn 2 of 2026-01-02 09:00 UTC, where it says: "moved to Rome".',
         "reader with prompt extract-2 read it there (strong, confidence 0.80; importance 0.50).",
         "It was asked again, because: no JSON",
         'It was held against "Lives in Bern." (similarity 0.810), "Likes Rome." (similarity 0.700).',
