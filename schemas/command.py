@@ -109,14 +109,14 @@ class Undo(Record):
     def _one_target(self) -> Self:
         by_author = self.model is not None or self.prompt_version is not None
         if sum((self.event_id is not None, self.source_id is not None, by_author)) != 1:
-            raise ValueError("undo one of: an event_id, a source_id, or a model and/or prompt_version")
+            raise ValueError("undo one of: an event, a turn or command, or what a model or prompt_version decided")
         if by_author and (self.since is None or self.until is None or self.since >= self.until):
             raise ValueError(
                 "what a model or prompt version decided is undone from since to until: give both, in order"
             )
         if not by_author and (self.since or self.until):
             raise ValueError(
-                "an event or a source is undone as a whole: leave out since and until, "
+                "an event, a turn or a command is undone as a whole: leave out since and until, "
                 "or name a model or prompt_version instead"
             )
         return self

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from functools import cache
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import ConfigDict, Field, model_validator
+from pydantic import AfterValidator, ConfigDict, Field, model_validator
 
 from mnemolog.schemas.base import FieldPath, Fraction, Identifier, Metadata, Record, Text, Timestamp, Versioned
 from mnemolog.schemas.facts import ConfidencePreset
@@ -13,10 +13,18 @@ from mnemolog.schemas.scope import Scope
 Role = Literal["system", "user", "assistant", "tool"]
 
 
+def _without_margins(name: str | None) -> str | None:
+    return (name or "").strip() or None
+
+
+SpeakerName = Annotated[Text | None, AfterValidator(_without_margins)]
+"""Who speaks. White space at its ends does not count, and a blank name names nobody."""
+
+
 class Message(Record):
     role: Role
     content: Text
-    name: Text | None = None
+    name: SpeakerName = None
 
 
 class Overrides(Record):
@@ -64,7 +72,7 @@ class Turn(Versioned):
     infer: bool = True
     metadata: Metadata = Field(default_factory=dict)
     valid_until: Timestamp | None = None
-    speaker: Text | None = None
+    speaker: SpeakerName = None
     recalled: tuple[Text, ...] = ()
     overrides: Overrides = Overrides()
 

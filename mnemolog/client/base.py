@@ -6,14 +6,20 @@ import inspect
 from collections.abc import Awaitable, Callable, Collection, Coroutine, Mapping
 from datetime import UTC, datetime
 from functools import wraps
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypedDict, TypeVar, Unpack, get_type_hints
+from typing import TYPE_CHECKING, Any, Concatenate, Never, ParamSpec, Self, TypedDict, TypeVar, Unpack, get_type_hints
 
 import uuid_utils
 from psycopg import AsyncConnection
 from psycopg.rows import TupleRow
 
 from mnemolog.client.discovery import with_discovered_servers
-from mnemolog.client.inputs.arguments import BoundArgs, TurnArgs, argument_names, refuse_unknown
+from mnemolog.client.inputs.arguments import (
+    BoundArgs,
+    TurnArgs,
+    argument_names,
+    refuse_positional,
+    refuse_unknown,
+)
 from mnemolog.client.inputs.checks import ErrorType, check_text, checks_of, hint_checks, kind_of
 from mnemolog.client.inputs.messages import Messages, as_messages
 from mnemolog.client.inputs.record_builder import build_turn
@@ -113,7 +119,8 @@ class Connections:
 class ClientBase:
     """Settings and connections, and by `scope` a copy that is bound to a user, an agent, an app or a run."""
 
-    def __init__(self, **options: Unpack[ClientOptions]) -> None:
+    def __init__(self, *positional: Never, **options: Unpack[ClientOptions]) -> None:
+        refuse_positional(positional, ClientOptions.__annotations__, "MemoryClient")
         given = _checked_options(options)
         servers = {name: given[name] for name in ("kafka", "postgres", "tenant") if given.get(name) is not None}
         settings: Settings | None = given.get("settings")
@@ -129,12 +136,13 @@ class ClientBase:
     def from_settings(cls, settings: Settings) -> Self:
         return cls(settings=settings)
 
-    def scope(self, **ids: Unpack[BoundArgs]) -> Self:
+    def scope(self, *positional: Never, **ids: Unpack[BoundArgs]) -> Self:
         """The same client bound to a scope: its methods take these ids where a call does not give them.
 
         `alice = memory.scope(user_id="alice")`, then `alice.search("home")`. An id that a call gives goes first, None
         unsets it. Connections are shared: closing the bound client does nothing, close the one it was made of.
         """
+        refuse_positional(positional, BoundArgs.__annotations__, "scope")
         refuse_unknown(ids, BoundArgs.__annotations__, "scope")
         for name, value in ids.items():
             if value is not None:

@@ -7,7 +7,13 @@ from mnemolog.client.base import checked
 from mnemolog.client.inputs.arguments import CommandArgs, ScopeArgs, scope_ids
 from mnemolog.client.inputs.checks import Wait, When
 from mnemolog.client.inputs.fact_ids import FactId
-from mnemolog.client.inputs.record_builder import CommandDraft, build_command, exact_scope
+from mnemolog.client.inputs.record_builder import (
+    PLACEHOLDER_SCOPE,
+    CommandDraft,
+    build_command,
+    exact_scope,
+    names_owner,
+)
 from mnemolog.client.owners import OwnerLookup
 from mnemolog.client.producer import OutgoingRecord
 from mnemolog.client.receipts import CommandReceipt
@@ -17,9 +23,6 @@ from mnemolog.projections.queries.scope_filter import ScopeFilter, matching_scop
 from mnemolog.projections.stores.policies import fetch_policies
 from mnemolog.schemas.command import TENANT_POLICY_AGENT, Command, DeleteAll, Undo
 from mnemolog.schemas.policy import Policy, StoredPolicies
-from mnemolog.schemas.scope import Scope
-
-PLACEHOLDER_SCOPE = Scope(user_id="anybody")
 
 
 class CommandBase(OwnerLookup):
@@ -174,7 +177,7 @@ class ScopeCommandMixin(CommandBase):
 
         It replaces the policy of this level: rules that are not given are unset, and the level above decides.
         """
-        level = "scope" if _names_owner(arguments) else "tenant"
+        level = "scope" if names_owner(arguments) else "tenant"
         named: CommandArgs = {**arguments, "agent_id": _policy_agent(arguments)}
         return await self._issue("set_policy", named, wait, level=level, policy=policy)
 
@@ -199,13 +202,9 @@ class ScopeCommandMixin(CommandBase):
         return [build_command(draft.for_scope(scope)) for scope in scopes]
 
 
-def _names_owner(scope_args: ScopeArgs) -> bool:
-    return scope_args.get("user_id") is not None or scope_args.get("agent_id") is not None
-
-
 def _policy_agent(scope_args: ScopeArgs) -> str | None:
     """The agent in whose scope a policy is set: one of its own for that of a whole tenant."""
-    if _names_owner(scope_args):
+    if names_owner(scope_args):
         return scope_args.get("agent_id")
     if scope_args.get("app_id") is not None or scope_args.get("run_id") is not None:
         raise InvalidCommandError("a policy is for a tenant, or for a scope with a user_id or an agent_id: name one")

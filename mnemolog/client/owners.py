@@ -5,7 +5,13 @@ from dataclasses import replace
 from typing import Any
 
 from mnemolog.client.inputs.fact_ids import FactId, ids_in, whole_id, with_ids
-from mnemolog.client.inputs.record_builder import CommandDraft, build_command, exact_scope
+from mnemolog.client.inputs.record_builder import (
+    PLACEHOLDER_SCOPE,
+    CommandDraft,
+    build_command,
+    exact_scope,
+    names_owner,
+)
 from mnemolog.client.results import ResultMixin
 from mnemolog.errors import (
     InvalidCommandError,
@@ -17,9 +23,7 @@ from mnemolog.errors import (
 from mnemolog.projections.queries.errors import scope_in_words
 from mnemolog.projections.queries.ids import IdMatch, find_event, find_facts, find_turn, first_id
 from mnemolog.projections.queries.scope_filter import ANY_OR_NONE, ScopeFilter
-from mnemolog.schemas.scope import SCOPE_FIELDS, Scope
-
-PLACEHOLDER_SCOPE = Scope(user_id="anybody")
+from mnemolog.schemas.scope import SCOPE_FIELDS
 
 
 class OwnerLookup(ResultMixin):
@@ -37,7 +41,7 @@ class OwnerLookup(ResultMixin):
         try:
             return await self._looked_up(draft)
         except (NotConnectedError, ServerUnavailableError, UnknownTurnError):
-            if not _names_owner(draft.scope_ids):
+            if not names_owner(draft.scope_ids):
                 raise
             return _with_ids(draft, _as_whole)
 
@@ -94,7 +98,3 @@ def _as_whole(given: FactId) -> FactId:
             f"{given!r} is the beginning of an id, and Postgres cannot be asked for the whole: give all of it"
         )
     return whole
-
-
-def _names_owner(ids: Mapping[str, str | None]) -> bool:
-    return ids.get("user_id") is not None or ids.get("agent_id") is not None

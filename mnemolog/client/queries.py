@@ -23,7 +23,7 @@ from mnemolog.projections.queries.diff import Axis, Diff
 from mnemolog.projections.queries.errors import QueryError, check_unicode
 from mnemolog.projections.queries.explain import Explanation
 from mnemolog.projections.queries.history import History
-from mnemolog.projections.queries.ids import first_id, resolve_fact_id, short_ids
+from mnemolog.projections.queries.ids import resolve_fact_id, short_ids
 from mnemolog.projections.queries.pending import PendingFact, UnresolvedFact
 from mnemolog.projections.queries.quality import DecisionQuality, decision_quality
 from mnemolog.projections.queries.results import Fact, Profile
@@ -156,7 +156,6 @@ class QueryMixin(ClientBase):
     async def _fact_id(self, given: FactId, scope: ScopeArgs) -> UUID:
         """The whole id, of a fact of the scope where ids are named: the tables are asked only where they are needed."""
         within = ScopeFilter(**{name: scope_ids(scope)[name] or ANY_OR_NONE for name in SCOPE_FIELDS})
-        first_id(given)  # raises for what is no id, before Postgres is asked
         if not within.named and (whole := whole_id(given)):
             return whole
         return await self._query(resolve_fact_id, within, given)

@@ -1,13 +1,14 @@
 """The blocking client, for programs without an event loop."""
 
 import asyncio
+import atexit
 import copy
 import inspect
 import sys
 import threading
 from collections.abc import Callable, Coroutine
 from functools import wraps
-from typing import Any, Self, TypeVar, Unpack
+from typing import Any, Never, Self, TypeVar, Unpack
 
 from mnemolog.client.async_client import AsyncMemoryClient
 from mnemolog.client.base import CLOSED, ClientOptions
@@ -36,23 +37,24 @@ def new_event_loop() -> asyncio.AbstractEventLoop:
 class MemoryClient:
     """`AsyncMemoryClient` without `await`: same arguments, results and errors.
 
-    One thread runs its event loop until `close`; several threads may call it at once.
+    One thread runs its event loop until `close`, or until the program ends; several threads may call it at once.
     """
 
-    def __init__(self, **options: Unpack[ClientOptions]) -> None:
-        self._client = AsyncMemoryClient(**options)
+    def __init__(self, *positional: Never, **options: Unpack[ClientOptions]) -> None:
+        self._client = AsyncMemoryClient(*positional, **options)
         self._loop = new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="mnemolog-client", daemon=True)
         self._thread.start()
+        atexit.register(self.close)
 
     @classmethod
     def from_settings(cls, settings: Settings) -> Self:
         return cls(settings=settings)
 
-    def scope(self, **ids: Unpack[BoundArgs]) -> Self:
+    def scope(self, *positional: Never, **ids: Unpack[BoundArgs]) -> Self:
         """As `AsyncMemoryClient.scope`: the same client bound to a scope. Closing it does nothing: close this one."""
         bound = copy.copy(self)
-        bound._client = self._client.scope(**ids)  # noqa: SLF001 - its own class
+        bound._client = self._client.scope(*positional, **ids)  # noqa: SLF001 - its own class
         return bound
 
     def __repr__(self) -> str:
@@ -62,6 +64,9 @@ class MemoryClient:
         """Send what is still queued, disconnect and end the thread; does nothing on what `scope` gives."""
         if self._client.is_bound or self._loop.is_closed():
             return
+        if not self._thread.is_alive():  # in a forked process, which has none of its threads
+            return
+        atexit.unregister(self.close)
         self._run(self._client.close())
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()

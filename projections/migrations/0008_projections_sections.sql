@@ -192,7 +192,7 @@ WITH first_speaker AS (
         SELECT facts.speaker
         FROM facts
         WHERE
-            facts.speaker IS NOT NULL
+            lower(facts.speaker) <> ALL(user_names.user_words)
             AND facts.status <> 'undone'
             AND facts.tenant = user_names.tenant
             AND facts.user_id = user_names.user_id
@@ -201,7 +201,7 @@ WITH first_speaker AS (
             AND facts.run_id = user_names.run_id
         ORDER BY facts.recorded_at -- all facts of a commit have one speaker
         LIMIT 1
-    ), user_names.speaker) AS name
+    ), CASE WHEN lower(user_names.speaker) <> ALL(user_names.user_words) THEN user_names.speaker END) AS name
 ),
 
 known AS (
@@ -237,4 +237,4 @@ END;
 COMMENT ON FUNCTION user_names IS
 'The names of the user of one scope: its first speaker, or else the given one, and the values of facts about the user '
 'that are a name, the last 20, also of those that have ended; none for a scope without a user. user_words are subjects '
-'that say "the user", in small letters.';
+'that say "the user", in small letters; a speaker of such a word is not named by it.';

@@ -98,9 +98,9 @@ async def find_turn(conn: AsyncConnection[TupleRow], within: ScopeFilter, given:
     return matches[0]
 
 
-def first_id(given: GivenId) -> UUID:
-    """The first id that begins as `given` does. Raises `QueryError` for what is no id."""
-    return _parsed_id("fact_id", given).low
+def first_id(given: GivenId, name: str = "fact_id") -> UUID:
+    """The first id that begins as `given` does. Raises `QueryError` that has the argument's `name` for what is none."""
+    return _parsed_id(name, given).low
 
 
 async def short_ids(conn: AsyncConnection[TupleRow], ids: Collection[UUID]) -> dict[UUID, str]:

@@ -10,7 +10,7 @@ from psycopg.rows import TupleRow
 from psycopg.sql import Composed
 
 from mnemolog.projections.queries.fact_rows import fetch_bounded_rows, read_query
-from mnemolog.projections.queries.results import Fact
+from mnemolog.projections.queries.results import Fact, brief_repr
 from mnemolog.projections.queries.scope_filter import ScopeFilter
 from mnemolog.schemas.facts import FactStatus
 
@@ -27,6 +27,9 @@ class ConflictingFact:
     excerpt: str
     source_id: str
     true_from: datetime
+
+    def __repr__(self) -> str:
+        return brief_repr(self, "text", "status", "fact_id")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,6 +54,9 @@ class PendingFact:
     age: timedelta
     event_id: UUID
 
+    def __repr__(self) -> str:
+        return brief_repr(self, "fact", "action", "challenged", "guard", "reason", "needs_human")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnresolvedFact:
@@ -66,6 +72,9 @@ class UnresolvedFact:
     since: datetime
     age: timedelta
     event_id: UUID
+
+    def __repr__(self) -> str:
+        return brief_repr(self, "fact", "beside", "reason")
 
 
 async def pending(conn: AsyncConnection[TupleRow], scope: ScopeFilter, at: datetime) -> list[PendingFact]:

@@ -19,7 +19,7 @@ Status = Literal["pending"] | Outcome
 def brief_repr(value: object, *names: str) -> str:
     """A representation for people: these fields, as far as they say anything, in the form of the constructor."""
     shown = ((name, getattr(value, name)) for name in names)
-    told = ", ".join(f"{name}={_brief(one)}" for name, one in shown if one not in _SAYS_NOTHING and one != 1)
+    told = ", ".join(f"{name}={_brief(one)}" for name, one in shown if one not in _SAYS_NOTHING)
     return f"{type(value).__name__}({told})"
 
 
@@ -212,4 +212,5 @@ class WriteResult:
     notes: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
-        return brief_repr(self, "turn_id", "status", "order", "error", "attempt", "memories", "reused", "notes")
+        attempt = ["attempt"] if self.attempt > 1 else []
+        return brief_repr(self, "turn_id", "status", "order", "error", *attempt, "memories", "reused", "notes")

@@ -89,6 +89,12 @@ def argument_names(method: Callable[..., object]) -> frozenset[str]:
     return frozenset(names - {"self"})
 
 
+def refuse_positional(given: Sequence[object], known: Iterable[str], method: str) -> None:
+    """Raise `UnknownArgumentError` where a method that takes keywords alone is given anything else."""
+    if given:
+        raise UnknownArgumentError(f"{method}() takes its arguments by name: {', '.join(sorted(known))}")
+
+
 def refuse_unknown(given: Iterable[str], known: Collection[str], method: str) -> None:
     """Raise `UnknownArgumentError` for a keyword that a method does not have: a TypedDict lets any through."""
     for name in given:

@@ -6,7 +6,10 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, date, datetime, time
 from types import MappingProxyType
 from typing import Any, Final, Literal, get_args, get_origin, get_type_hints
+from uuid import UUID
 
+from mnemolog.projections.queries.errors import QueryError
+from mnemolog.projections.queries.ids import first_id
 from mnemolog.schemas.errors import InvalidArgumentError
 
 When = datetime | date | str
@@ -96,6 +99,17 @@ def check_number(name: str, value: object, error: ErrorType) -> float:
     return value
 
 
+def check_id(name: str, value: object, error: ErrorType) -> UUID | str:
+    """An id, or the beginning of one."""
+    if not isinstance(value, UUID | str):
+        raise error(f"{name} must be an id, not {kind_of(value)}")
+    try:
+        first_id(value, name)
+    except QueryError as fault:
+        raise error(str(fault)) from fault
+    return value
+
+
 def kind_of(value: object) -> str:
     """What a value is, in words: the value itself may be what a user said."""
     kind = type(value).__name__
@@ -141,6 +155,7 @@ def _one_of(words: tuple[str, ...]) -> Check:
 _CHECKS: Final[tuple[tuple[Any, Check], ...]] = (
     (When, check_time),
     (Wait, check_wait),
+    (UUID | str, check_id),
     (bool, check_truth),
     (str, check_text),
     (int, check_whole_number),

@@ -22,7 +22,10 @@ from mnemolog.schemas.errors import describe_faults
 from mnemolog.schemas.scope import SCOPE_FIELDS, Scope
 from mnemolog.schemas.turn import Turn
 
+PLACEHOLDER_SCOPE: Final = Scope(user_id="anybody")
+"""Stands for the scope of a command while that is not known, so that the rest can be validated."""
 _DIGEST_CHARACTERS: Final = 16
+_NOBODY: Final = "give a user_id or an agent_id, or call it on `memory.scope(user_id=...)`"
 
 
 def build_turn(messages: Sequence[Mapping[str, str]], arguments: TurnArgs, *, max_bytes: int) -> Turn:
@@ -30,6 +33,8 @@ def build_turn(messages: Sequence[Mapping[str, str]], arguments: TurnArgs, *, ma
 
     Raises `InvalidTurnError` that names the wrong field and what it should be.
     """
+    if not names_owner(arguments):
+        raise InvalidTurnError(_NOBODY)
     given = {name: dict(value) if isinstance(value, Mapping) else value for name, value in arguments.items()}
     document = {
         **{name: value for name, value in given.items() if name not in SCOPE_FIELDS and value is not None},
@@ -122,12 +127,17 @@ def exact_scope(scope_ids: Mapping[str, str | None]) -> Scope:
         raise InvalidCommandError(
             "this command takes one exact scope: give each id or leave it out; '*' and '**' are not allowed"
         )
-    if scope_ids["user_id"] is None and scope_ids["agent_id"] is None:
-        raise InvalidCommandError("give a user_id or an agent_id, or call it on `memory.scope(user_id=...)`")
+    if not names_owner(scope_ids):
+        raise InvalidCommandError(_NOBODY)
     try:
         return Scope.model_validate(scope_ids)
     except ValidationError as error:
         raise InvalidCommandError(f"the scope is not valid: {describe_faults(error)}") from error
+
+
+def names_owner(arguments: Mapping[str, object]) -> bool:
+    """Whether a user or an agent is given: a scope has one of them at least."""
+    return arguments.get("user_id") is not None or arguments.get("agent_id") is not None
 
 
 def _plain(faults: str) -> str:

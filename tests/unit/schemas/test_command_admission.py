@@ -69,7 +69,7 @@ def test_a_command_is_admitted_as_it_is() -> None:
         ),
         (_bytes(order={"kind": "delete", "fact_ids": [FACT] * 101}), "invalid_command", "at most 100"),
         (_bytes(order={"kind": "delete", "fact_ids": ["x"]}), "invalid_command", "fact_ids.0 must be an id such as"),
-        (_bytes(order={"kind": "undo"}), "invalid_command", "undo one of: an event_id"),
+        (_bytes(order={"kind": "undo"}), "invalid_command", "undo one of: an event, a turn"),
         (_bytes(order={"kind": "undo", "model": "m"}), "invalid_command", "give both, in order"),
         (_bytes(order={"kind": "delete_all", "user": "x"}), "invalid_command", "user is not a known field"),
         (_bytes(colour="blue"), "invalid_command", "colour is not a known field"),

@@ -56,6 +56,14 @@ async def test_the_first_speaker_of_a_scope_is_its_user(db: ProjectedDatabase) -
     assert (await looked_up(db, scope=BOB)).user_names == ("Bob",)
 
 
+async def test_a_speaker_who_is_called_the_user_is_not_named(db: ProjectedDatabase) -> None:
+    assert (await looked_up(db, speaker="User")).user_names == ()
+    await db.apply(speaks("1", "user", 1))
+    assert (await looked_up(db, speaker="Alice")).user_names == ("Alice",)
+    await db.apply(speaks("2", "Alice", 2))
+    assert (await looked_up(db, speaker="user")).user_names == ("Alice",)
+
+
 async def test_an_undone_turn_names_nobody(db: ProjectedDatabase) -> None:
     first = speaks("1", "Alcie", 1)
     reversal = Reversal(fact_id=fact_id_at(first), now="active", before=None)

@@ -1,22 +1,27 @@
 """What a person sees at a prompt: short, with the whole ids, and results that are sequences."""
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from typing import Any
 from uuid import UUID
 
 from mnemolog import (
     AsyncMemoryClient,
     CommandReceipt,
+    ConflictingFact,
     Diff,
     EventResult,
     Fact,
     History,
     Hit,
     MemoryClient,
+    PendingFact,
     Profile,
     Score,
     SearchResult,
     Settings,
     TurnReceipt,
+    UnresolvedFact,
     WriteResult,
 )
 from mnemolog.projections.queries.diff import Change
@@ -59,8 +64,39 @@ def test_a_result_says_what_became_of_the_turn() -> None:
         f"WriteResult(turn_id='t1', status='facts', memories=(EventResult(event='fact_added', "
         f"text='Alice lives in Bern.', fact_id='{ID}'),))"
     )
+    reused = WriteResult(turn_id="t1", status="no_facts", reused=True)
+    assert repr(reused) == "WriteResult(turn_id='t1', status='no_facts', reused=True)"
     failed = WriteResult(turn_id="t1", status="failed", error="invalid_reply", attempt=2)
     assert repr(failed) == "WriteResult(turn_id='t1', status='failed', error='invalid_reply', attempt=2)"
+
+
+def test_what_is_undecided_is_short() -> None:
+    known = ConflictingFact(
+        fact_id=ID, text="Alice lives in Bern.", status="active", confidence=0.9, authority="extracted", excerpt="",
+        source_id="t1", true_from=AT,
+    )  # fmt: skip
+    waits: dict[str, Any] = {
+        "reason": "a high-risk fact",
+        "model": None,
+        "since": AT,
+        "age": timedelta(1),
+        "event_id": ID,
+    }
+    waits["event_id"] = ID
+    held = PendingFact(
+        fact=a_fact("Alice lives in Ulm.", "pending_confirmation"), challenged=(known,), action="replace",
+        ended_at=AT, guard="high_risk", verdict="REPLACE", decided_by="policy", needs_human=True, **waits,
+    )  # fmt: skip
+    assert repr(known) == f"ConflictingFact(text='Alice lives in Bern.', status='active', fact_id='{ID}')"
+    assert repr(held) == (
+        f"PendingFact(fact={held.fact}, action='replace', challenged=({known},), guard='high_risk', "
+        "reason='a high-risk fact', needs_human=True)"
+    )
+    open_conflict = UnresolvedFact(fact=replace(a_fact(), unresolved=True), beside=(known,), **waits)
+    assert repr(open_conflict) == (
+        "UnresolvedFact(fact=Fact(text='Alice lives in Bern.', key='home_city', value='Bern', status='active', "
+        f"unresolved=True, user_id='alice', fact_id='{ID}'), beside=({known},), reason='a high-risk fact')"
+    )
 
 
 def test_receipts_are_short() -> None:

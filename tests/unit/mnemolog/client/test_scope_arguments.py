@@ -1,6 +1,8 @@
 """Every method takes the ids of a scope; a bound client has them in every call; a wrong keyword is named."""
 
 import inspect
+import subprocess
+import sys
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -238,6 +240,27 @@ def test_the_end_of_a_bound_blocking_client_leaves_the_other_open(monkeypatch: p
     for closed in (client, bound):
         with pytest.raises(MnemologError, match="this client is closed: make a new one"):
             closed.facts(user_id="alice")
+
+
+FORGETFUL = """
+import os, sys
+from mnemolog import AsyncMemoryClient, MemoryClient, Settings
+async def closed(client):
+    print("closed", os.getpid() == parent, flush=True)
+AsyncMemoryClient.close = closed
+parent = os.getpid()
+with MemoryClient(settings=Settings()):
+    pass
+kept = MemoryClient(settings=Settings())
+if os.fork():
+    os.wait()
+sys.exit()
+"""
+
+
+def test_a_blocking_client_that_nobody_closes_is_closed_where_its_process_ends() -> None:
+    done = subprocess.run([sys.executable, "-c", FORGETFUL], capture_output=True, text=True, timeout=60, check=True)
+    assert (done.stdout.splitlines(), done.stderr) == (["closed True"] * 2, "")
 
 
 async def test_the_end_of_a_bound_client_leaves_the_connections_open() -> None:

@@ -47,10 +47,16 @@ def test_everything_given_is_in_the_turn() -> None:
     assert turn.overrides == Overrides(conflict=0.5)
 
 
+@pytest.mark.parametrize(("given", "name"), [(" Mira ", "Mira"), ("", None), ("  \t", None)])
+def test_a_name_has_no_white_space_at_its_ends_and_a_blank_one_names_nobody(given: str, name: str | None) -> None:
+    turn = built(messages=[{"role": "user", "content": "Hi", "name": given}], speaker=given)
+    assert (turn.speaker, turn.messages[0].name) == (name, name)
+
+
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"user_id": None}, "at least a user_id or an agent_id"),
+        ({"user_id": None}, r"^give a user_id or an agent_id, or call it on `memory\.scope"),
         ({"user_id": "*"}, r"scope\.user_id: '\*' stands for"),
         ({"turn_id": ""}, "turn_id"),
         ({"messages": []}, "at least one message with content"),

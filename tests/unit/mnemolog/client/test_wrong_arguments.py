@@ -101,6 +101,14 @@ async def test_a_wrong_number_of_arguments_is_told(client: AsyncMemoryClient, na
             await getattr(client, name)(*positional, **named)
 
 
+def test_what_is_taken_by_name_alone_is_told(client: AsyncMemoryClient) -> None:
+    blocking = MemoryClient(settings=Settings())
+    wrong: Any = (AsyncMemoryClient, MemoryClient, client.scope, blocking.scope)
+    for call in wrong:
+        with pytest.raises(UnknownArgumentError, match=r"\(\) takes its arguments by name: "):
+            call("localhost:9092")
+
+
 @pytest.mark.parametrize("name", VALID)
 async def test_without_servers_each_method_says_what_to_start(client: AsyncMemoryClient, name: str) -> None:
     with pytest.raises(NotConnectedError, match=r"`mnemolog up --data .*` runs one"):
@@ -173,7 +181,8 @@ SENTENCES: dict[str, tuple[Call, str]] = {
         lambda c: c.get("the first"),
         "fact_id 'the first' is not an id: give all of it, or at least its first 4",
     ),
-    "a number as fact id": (lambda c: c.get(7), "fact_id must be text, not int"),
+    "a number as fact id": (lambda c: c.get(7), "fact_id must be an id, not int"),
+    "no event id": (lambda c: c.undo(event_id="the first"), "event_id 'the first' is not an id: give all of it"),
     "a short fact id": (lambda c: c.delete("ab"), "fact_id 'ab' is not an id"),
     "no fact ids": (lambda c: c.confirm(7), "fact_ids must be an id or a list of ids, not int"),
     "ids to shorten that are no ids": (lambda c: c.short_ids([ID]), "whole_ids must be a list of UUIDs"),
