@@ -36,7 +36,7 @@ def uv_lock() -> str:
 
 def jars_lock() -> str:
     """What scripts/install.py needs to fetch Kafka's jars while other packages are installed."""
-    return lock_subset(["jgo", "platformdirs"])
+    return lock_subset(["jgo", "platformdirs", "pydantic"])
 
 
 def lock_subset(wanted: Iterable[str], file: str = "requirements.lock") -> str:

@@ -4,7 +4,7 @@ import os
 import traceback
 from typing import Final, NamedTuple
 
-from mnemolog.cli.output import stderr, without_control_characters
+from mnemolog.cli.output import print_labelled, stderr, without_control_characters
 
 FAILED: Final = 1
 USAGE: Final = 2
@@ -57,13 +57,11 @@ def print_error(error: BaseException) -> int:
         error = error.exceptions[0]
     status = exit_status_of(error)
     text = without_control_characters(str(error)).strip() or type(error).__name__
-    console = stderr()
-    console.print("[bold red]error:[/] ", end="")
-    console.print(text if status is not _UNEXPECTED else f"{type(error).__name__}: {text}", markup=False)
+    print_labelled("error:", text if status is not _UNEXPECTED else f"{type(error).__name__}: {text}", style="bold red")
     if status.advice:
-        console.print(f"[bold]try:[/] {status.advice}")
+        print_labelled("try:", status.advice, style="bold")
     if os.environ.get("MNEMOLOG_LOG_LEVEL", "").lower() == "debug":
-        console.print("".join(traceback.format_exception(error)), markup=False)
+        stderr().print("".join(traceback.format_exception(error)), markup=False)
     return status.code
 
 

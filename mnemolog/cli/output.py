@@ -88,6 +88,15 @@ def print_note(text: str) -> None:
     _print_wrapped(stderr(), text)
 
 
+def print_labelled(label: str, text: str, *, style: str) -> None:
+    """Write a label in `style` and its text to stderr, wrapped at its words."""
+    console = stderr()
+    first, *others = wrapped(console, f"{label} {text}")
+    first.stylize(style, 0, len(label))
+    for line in (first, *others):
+        console.print(line, soft_wrap=True)
+
+
 def wrapped(console: Console, text: str, *, indent: int = 0, style: str = "") -> list[Text]:
     """The lines of a text beside an indent, without spaces at their ends; a word longer than a line is broken."""
     lines = Text(without_control_characters(text), style=style).wrap(

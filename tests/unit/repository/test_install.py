@@ -1,8 +1,13 @@
 """`make` installs by uv, and by pip where uv cannot be had."""
 
+import re
+import subprocess
+import sys
+from importlib.metadata import packages_distributions
 from pathlib import Path
 
 import pytest
+from packaging.utils import canonicalize_name
 
 from scripts import install
 
@@ -57,3 +62,14 @@ def test_packages_that_cannot_be_had_end_it(fetches: list[str], monkeypatch: pyt
     with pytest.raises(SystemExit, match="could not be installed: see above"):
         install.install(install.ROOT / "requirements.lock")
     assert fetches == []
+
+
+def test_fetching_jars_needs_only_what_its_lock_has() -> None:
+    """It runs while the other packages are installed."""
+    lock = (install.LOCKS / "jars.lock").read_text()
+    there = {canonicalize_name(name) for name in re.findall(r"^([\w.-]+)==", lock, re.MULTILINE)} | {"mnemolog"}
+    owners = packages_distributions()
+    missing = [module for module, names in owners.items() if there.isdisjoint(map(canonicalize_name, names))]
+    program = f"import sys; sys.modules.update(dict.fromkeys({missing!r})); import mnemolog.embedded.jars, jgo.maven"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr

@@ -79,3 +79,15 @@ def test_an_unexpected_error_names_itself_and_no_traceback(
 def test_control_sequences_of_others_do_not_reach_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
     print_error(QueryError("\x1b]0;owned\x07 [red]x"))
     assert capsys.readouterr().err == "error: ]0;owned [red]x\n"
+
+
+@pytest.mark.parametrize("columns", [40, 80])
+def test_no_line_is_longer_than_the_terminal_is_wide(
+    columns: int, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(columns))
+    print_error(ServerUnavailableError("Kafka is away: start it, " * 9))
+    print_error(ZeroDivisionError("division by zero"))
+    lines = capsys.readouterr().err.splitlines()
+    assert lines[0].startswith("error: Kafka is away")
+    assert [line for line in lines if len(line) > columns or line != line.rstrip()] == []
