@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from itertools import pairwise
 from typing import Final, NamedTuple
 
@@ -100,6 +100,7 @@ def _read_clause(clause: str, at: datetime) -> Iterator[SlotStatement]:
     said = plain(clause)
     times = find_times(said, at)
     is_today = any(when.role == "at" and when.first <= at.date() <= when.last for when in times)
+    is_long_ago = any(when.last < at.date() - timedelta(days=366) for when in times)
     for when in reversed(times):
         said = f"{WORDS['before_time'].sub(' ', said[: when.span[0]])}{said[when.span[1] :]}"
     said = without_fillers(WORDS["correction"].sub("", said))
@@ -113,7 +114,8 @@ def _read_clause(clause: str, at: datetime) -> Iterator[SlotStatement]:
         if match and (not rest or (act != "denies" and goes_on.match(rest))):
             done = "changes" if act == "states" and WORDS["change"].search(clause) else act
             if not (is_today and slot in _PASSING and done in ("states", "suggests", "denies")):
-                yield from _statements(done, slot, match, rest)
+                is_sure = not is_long_ago and (not rest or bool(WORDS["joined"].match(rest)))
+                yield from _statements(done, slot, match, is_whole=not rest, is_sure=is_sure)
             return
 
 
@@ -121,7 +123,7 @@ def _is_place(name: str) -> bool:
     return name.partition(",")[0].casefold() in CITIES | COUNTRIES or bool(WORDS["city_form"].match(name))
 
 
-def _statements(act: str, slot: str, match: re.Match[str], rest: str) -> Iterator[SlotStatement]:
+def _statements(act: str, slot: str, match: re.Match[str], *, is_whole: bool, is_sure: bool) -> Iterator[SlotStatement]:
     got = {name.partition("_")[0]: said for name, said in match.groupdict().items() if said}
     keys = frozenset(got.keys() & SLOTS.keys()) or frozenset({slot})
     if keys == {"any"}:
@@ -134,6 +136,5 @@ def _statements(act: str, slot: str, match: re.Match[str], rest: str) -> Iterato
             keys = frozenset({"home_country"})
         is_home = any(map(_is_place, filter(None, (value, got.get("old")))))
         done = "changes" if act == "moves" and is_home else act
-        if done == "changes" and rest and not WORDS["joined"].match(rest):
-            done = "states"
-        yield SlotStatement(act=done, keys=keys, value=value, old=got.get("old"), is_whole=not rest)
+        done = "states" if done == "changes" and not is_sure else done
+        yield SlotStatement(act=done, keys=keys, value=value, old=got.get("old"), is_whole=is_whole)
