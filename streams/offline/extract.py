@@ -42,7 +42,7 @@ def _corrected(
 ) -> tuple[ExtractedFact, ExtractedFact | None]:
     """A fact; or, where it corrects one of the same turn, the slot filled with its value, and the one it corrects."""
     for statement in slot_statements(fact.excerpt, at):
-        for wrong in earlier.values() if statement.act == "corrects" else ():
+        for wrong in earlier.values() if "correct" in statement.act else ():
             if wrong.key and wrong.value == statement.old and wrong.subject == fact.subject:
                 return _slot_fact(wrong.key, statement, fact), wrong
     return fact, None
@@ -76,7 +76,7 @@ def _kept_fact(said: str, speaker: str, at: datetime) -> ExtractedFact:
     begun = [when.start(at) for when in times if when.last < at.date() and when.role != "until"]
     ahead = [when for when in times if when.last > at.date() and when.role != "from"]
     ends = [when.end(at) for when in ahead if when.role == "until" or is_ahead(words)]
-    may_move = any(one.act == "moves" for one in acts)
+    may_move = any(one.act in ("moves", "may_correct") for one in acts)
     hint: ActionHint = "update" if may_move else "retract" if acts or WORDS["ended"].search(words) else "new"
     certainty: Certainty = "weak" if WORDS["doubt"].search(words) else "strong" if may_move else "explicit"
     text = f"{speaker}: {noted(said, times)}"
@@ -100,6 +100,7 @@ def _slot_fact(key: str, statement: SlotStatement, kept: ExtractedFact) -> Extra
     """The value of a slot in the words of the registry. A home that is only stated may be a part of another one."""
     slot = SLOTS[key]
     text = slot.text.format(s=kept.subject, v=statement.value)
+    home = "strong" if key == "home_city" else "explicit"
     fields = {
         "text": text,
         "search_text": f"{text} {slot.about}",
@@ -109,8 +110,8 @@ def _slot_fact(key: str, statement: SlotStatement, kept: ExtractedFact) -> Extra
         "category": slot.category,
         "importance_category": slot.importance,
         "importance": IMPORTANCE_OF_CATEGORY[slot.importance],
-        "certainty": "strong" if key == "home_city" and statement.act == "states" else "explicit",
-        "action_hint": "new" if statement.act == "states" else "update",
+        "certainty": {"suggests": "weak", "states": home}.get(statement.act, "explicit"),
+        "action_hint": "update" if statement.act == "changes" else "new",
         "valid_until": None,
     }
     return kept.model_copy(update=fields)

@@ -19,6 +19,7 @@ from mnemolog.streams.text.word_lists import NUMBERS, SENTENCE_STARTERS
 
 _WORD: Final = re.compile(r"[^\W_]+")
 _EMPTY: Final = SENTENCE_STARTERS | set("am is are do does did at all any really very so much too just".split())  # noqa: SIM905 -- words
+_FORM_WORDS: Final = frozenset("a an the do does at all any ein eine einen un une le la les de du des".split())  # noqa: SIM905 -- words
 _ORDER: Final[tuple[Verdict, ...]] = ("KEEP", *OVERWRITE_OF_VERDICT, "SIMILAR")
 _FOR_LIFE: Final = frozenset({"name", "birthday"})
 _Finding = tuple[Verdict, str]
@@ -68,7 +69,7 @@ def _finding(new: _Fact, old: _Fact, at: datetime) -> _Finding | None:
 def _of_slot(statement: SlotStatement, new: _Fact, old: _Fact) -> _Finding | None:
     is_same = same_value(statement.value, old.value)
     match statement.act:
-        case "corrects" if same_value(statement.old, old.value):
+        case "corrects" | "may_correct" if same_value(statement.old, old.value):
             return ("CONTRADICT", "the later statement says that this was wrong")
         case "denies" if is_same:
             return ("CONTRADICT", "the later statement says that this never was so")
@@ -76,15 +77,16 @@ def _of_slot(statement: SlotStatement, new: _Fact, old: _Fact) -> _Finding | Non
             return ("RETRACT", "the later statement says that this has ended")
         case "moves" if not is_same and same_value(statement.old or old.value, old.value):
             return ("REPLACE", "the later statement may be about a new home")
-        case "states" | "changes" if new.key == old.key:
+        case "states" | "suggests" | "changes" if new.key == old.key:
             return ("KEEP", "the same value is known") if is_same else _of_value(statement, old)
     return None
 
 
 def _of_value(statement: SlotStatement, old: _Fact) -> _Finding | None:
     """Another value of a key. A home may be a part of the known one unless it has changed: then a guard holds it."""
+    is_part = statement.value in (old.value or "") or (old.value or "") in statement.value
     is_third = statement.old is not None and not same_value(statement.old, old.value)
-    if not is_single_valued(old.key) or old.key in _FOR_LIFE or is_third:
+    if not is_single_valued(old.key) or old.key in _FOR_LIFE or is_third or is_part:
         return None
     if statement.act == "changes" or old.key == "home_city":
         return ("REPLACE", f"the later statement has another {(old.key or '').replace('_', ' ')}")
@@ -102,7 +104,7 @@ def _of_words(said: str, known: str) -> _Finding | None:
         ended = WORDS["ended"].search(clause)
         is_denied = {denials, len(WORDS["negation"].findall(clause))} == {0, 1} and (clause == whole or ended)
         if _content(clause) == old and old:
-            if is_denied:
+            if is_denied and _content(clause, _FORM_WORDS) == _content(before, _FORM_WORDS):
                 return ("RETRACT" if ended else "REPLACE", "the same words, denied")
             if clause == whole and not differences(clause, before):
                 return ("KEEP", "the same words")
@@ -113,6 +115,8 @@ def _of_words(said: str, known: str) -> _Finding | None:
     return ("SIMILAR", "may end this: both are kept" if is_denied else "is about the same")
 
 
-def _content(said: str) -> frozenset[str]:
+def _content(said: str, empty: frozenset[str] = _EMPTY) -> frozenset[str]:
     words = _WORD.findall(WORDS["negation"].sub(" ", said.casefold()))
-    return frozenset(NUMBERS.get(word, word) for word in words if len(word) > 1 and word not in _EMPTY)
+    return frozenset(
+        NUMBERS.get(word, word) for word in words if (len(word) > 1 or word.isdigit()) and word not in empty
+    )

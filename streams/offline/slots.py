@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from itertools import pairwise
 from typing import Final, NamedTuple
 
@@ -11,9 +11,10 @@ from mnemolog.schemas.facts import ImportanceCategory
 from mnemolog.streams.offline.phrases import PETS, RELATIVES, SLOT_PATTERNS, WORDS
 from mnemolog.streams.offline.sentences import plain
 from mnemolog.streams.text.times import find_times
-from mnemolog.streams.text.word_lists import CITIES, COUNTRIES, DATES
+from mnemolog.streams.text.word_lists import CITIES, COUNTRIES, DATES, REGIONS
 
-FILLS: Final = ("states", "changes")
+_PASSING: Final = ("home_city", "employer", "diet")  # where one may be for a day
+FILLS: Final = ("states", "changes", "suggests")
 
 
 class Slot(NamedTuple):
@@ -41,7 +42,7 @@ SLOTS: Final = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SlotStatement:
-    """What a clause does to a value of `keys`: it states, changes, ends, denies or corrects it, or may be a move.
+    """What a clause does to a value of `keys`: it states, suggests, changes, ends, denies or corrects it, or may move.
 
     `old` is the value in whose place it comes. `is_whole`: apart from a time, the clause says nothing more.
     """
@@ -97,16 +98,24 @@ def without_fillers(said: str) -> str:
 
 def _read_clause(clause: str, at: datetime) -> Iterator[SlotStatement]:
     said = plain(clause)
-    for when in reversed(find_times(said, at)):
+    times = find_times(said, at)
+    is_today = any(when.role == "at" and when.first <= at.date() <= when.last for when in times)
+    is_long_ago = any(when.last < at.date() - timedelta(days=366) for when in times)
+    for when in reversed(times):
         said = f"{WORDS['before_time'].sub(' ', said[: when.span[0]])}{said[when.span[1] :]}"
     said = without_fillers(WORDS["correction"].sub("", said))
-    said = " ".join(WORDS["adverb"].sub("", said).split()).strip(" ,")
+    if not WORDS["negation"].search(said):  # "not just", "not really"
+        said = WORDS["adverb"].sub("", said)
+    said = " ".join(said.split()).strip(" ,")
     for act, slot, pattern in SLOT_PATTERNS:
         match = pattern.fullmatch(said) or pattern.match(said)
         rest = said[match.end() :] if match else ""
-        if match and (not rest or WORDS["tail" if act in (*FILLS, "moves") else "joined"].match(rest)):
-            is_change = act == "states" and WORDS["change"].search(clause)
-            yield from _statements("changes" if is_change else act, slot, match, is_whole=not rest)
+        goes_on = WORDS["tail" if act in (*FILLS, "moves") and slot != "diet" else "joined"]
+        if match and (not rest or (act != "denies" and goes_on.match(rest))):
+            done = "changes" if act == "states" and WORDS["change"].search(clause) else act
+            if not (is_today and slot in _PASSING and done in ("states", "suggests", "denies")):
+                is_sure = not is_long_ago and (not rest or bool(WORDS["joined"].match(rest)))
+                yield from _statements(done, slot, match, is_whole=not rest, is_sure=is_sure)
             return
 
 
@@ -114,15 +123,18 @@ def _is_place(name: str) -> bool:
     return name.partition(",")[0].casefold() in CITIES | COUNTRIES or bool(WORDS["city_form"].match(name))
 
 
-def _statements(act: str, slot: str, match: re.Match[str], *, is_whole: bool) -> Iterator[SlotStatement]:
+def _statements(act: str, slot: str, match: re.Match[str], *, is_whole: bool, is_sure: bool) -> Iterator[SlotStatement]:
     got = {name.partition("_")[0]: said for name, said in match.groupdict().items() if said}
     keys = frozenset(got.keys() & SLOTS.keys()) or frozenset({slot})
     if keys == {"any"}:
-        keys = frozenset(SLOTS if act == "corrects" else PETS)
+        keys = frozenset(SLOTS if "correct" in act else PETS)
     for said in WORDS["several"].split(got["v"]) if slot == "allergy" else [got["v"]]:
         value = WORDS["article"].sub("", said) if slot in ("allergy", "birthday") else said
+        if slot == "home_city" and value.partition(",")[0].casefold() in REGIONS:
+            continue
         if slot == "home_city" and value.casefold() in COUNTRIES:
             keys = frozenset({"home_country"})
         is_home = any(map(_is_place, filter(None, (value, got.get("old")))))
         done = "changes" if act == "moves" and is_home else act
+        done = "states" if done == "changes" and not is_sure else done
         yield SlotStatement(act=done, keys=keys, value=value, old=got.get("old"), is_whole=is_whole)

@@ -31,5 +31,8 @@ AMBIGUOUS_WORDS: Final = frozenset(_BY_HAND["words"]["ambiguous"].split())
 """Words with a second meaning. They count when two texts are compared: a false alarm costs no more than a question to
 the LLM. They do not count when a text is refused."""
 COUNTRIES: Final = frozenset(_PLACES["countries"])
+REGIONS: Final = frozenset(
+    name for line in _BY_HAND["words"]["regions"].split("\n") for name in line.split(", ") if name
+)
 CITIES: Final = frozenset(_PLACES["cities"])
 """In small letters; cities only where CLDR has them: those that a time zone is named after."""

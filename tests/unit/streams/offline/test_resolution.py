@@ -46,6 +46,8 @@ VERDICTS = {
         ("I like horror films.", "I no longer like horror films, they keep me awake."),
     ],
     "CONTRADICT": [
+        ("I live in Rome.", "I don't live in Rome."),
+        ("I live in Rome.", "It was Milan, not Rome."),  # held by the guard high_risk
         ("I'm allergic to nuts.", "I'm not allergic to nuts after all."),
         ("I live in Rome.", "I never lived in Rome."),
         ("Soy alérgica a los gatos.", "No soy alérgica a los gatos."),
@@ -57,9 +59,27 @@ VERDICTS = {
         ("I love running.", "I can't run anymore."),
         ("I drink coffee every day.", "I no longer drink coffee in the evening."),
         ("I like my job.", "It's not that I don't like my job."),
+        ("I drink coffee.", "She doesn't drink coffee."),
+        ("I drink coffee.", "I don't always drink coffee."),
+        ("I drink coffee.", "I didn't drink coffee."),
+        ("I drink coffee.", "I don't drink coffee after 5."),
+        ("I like my job.", "I don't like her job."),
         ("I drink coffee.", "I don't drink coffee this week."),
     ],
     "ADD": [
+        ("I work at Acme.", "I work for Tom now."),
+        ("I work at Acme.", "My new employer is British."),
+        ("I work at Acme.", "I started working with Kubernetes."),
+        ("I work at Acme.", "I started working at Acme Labs."),
+        ("I work at Acme.", "I don't just work at Acme, I own it."),
+        ("I work at Acme.", "I don't work at Acme because of the money."),
+        ("I work at Acme.", "I don't work at Acme today."),
+        ("I work at Acme.", "I resigned from Acme and withdrew it."),
+        ("I work at Acme.", "I work at Bosch now and then."),
+        ("I work at Acme.", "I lost Acme."),
+        ("I work at Acme.", "I started a job at Bosch ten years ago."),
+        ("I'm vegetarian.", "I'm not a vegetarian because of animals."),
+        ("I have a dog called Rex.", "Our previous dog Rex died."),
         ("I live in Berlin.", "I moved to the marketing team."),
         ("I work at Acme.", "I work with Kubernetes."),
         ("I live in Berlin.", "I live in fear."),
@@ -126,6 +146,11 @@ async def test_what_was_said_before_the_known_end_becomes_history() -> None:
 
 
 async def test_a_home_that_is_only_stated_is_not_certain_enough_to_replace_one() -> None:
+    assert [fact.certainty for fact in said("It was Milan, not Rome.") + said("Me mudé a Linux")] == [
+        "strong",
+        "strong",
+    ]
+    assert [fact.certainty for fact in said("We moved to Rome in our minds")] == ["strong", "explicit"]
     assert [fact.certainty for fact in said("I live in Munich.") + said("I moved to Munich.")] == ["strong", "strong"]
     assert [fact.certainty for fact in said("I live in Munich now.") + said("I relocated to Munich.")] == [
         "explicit"

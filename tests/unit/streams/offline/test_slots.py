@@ -95,6 +95,9 @@ NO_SLOT = [
     *("Maybe I live in Rome", "I think I'm allergic to shrimp", "I'm allergic to mornings", "I'm allergic to Mondays"),
     *("My wife is German", "My dog is Spanish", "I work from Berlin", "I called Bob", "I named my car Bertha"),
     *("I have a question called Rex", "I'm called Bob by my friends", "I also work at Bosch", "my name isn't Bob"),
+    *("I live in Bavaria", "I live in Texas", "I moved to Bavaria", "Ich lebe in Partnerschaft", "Vivo en Baviera"),
+    *("I'm working at Starbucks today", "Ich esse heute vegan", "I'm vegan on Mondays", "I'm not just vegan"),
+    *("Nobody is my sister", "This is my brother", "Tom is my brother in law", "Je m'appelle Luc, non Luca"),
     *("Ich wohne in Miete", "Ich lebe in Angst", "Ich arbeite bei Nacht", "Ich bin nach Hause gezogen"),
     *(
         "Je vis à cent à l'heure",
@@ -117,6 +120,11 @@ def test_a_clause_that_says_nothing_else_fills_its_slot(key: str, text: str, val
     assert (fact.key, fact.value, fact.subject) == (key, value, "Alice")
     assert fact.text.startswith("Alice")
     assert value in fact.text
+
+
+@pytest.mark.parametrize("text", ["I work for Tom", "Call me Bob", "My employer is German", "Netflix is my boyfriend"])
+def test_what_only_may_be_a_value_is_weakly_certain(text: str) -> None:
+    assert [(fact.certainty, fact.action_hint) for fact in read(text)] == [("weak", "new")]
 
 
 @pytest.mark.parametrize("text", NO_SLOT)
