@@ -1,9 +1,11 @@
 """The page docs/cli.md: what holds for all commands, and each command by theme with its help line and an example."""
 
 import inspect
+from collections.abc import Callable
 from typing import Final
 
 from mnemolog.cli.app import PANELS
+from mnemolog.cli.policies import policy
 
 INTRO: Final = """\
 # Command line
@@ -32,10 +34,17 @@ commands print at 80 columns.
 def cli_page() -> str:
     """The whole page."""
     sections = [
-        f"## {panel}\n\n" + "".join(f"* `{one.example}`: {_help_line(one.run.__doc__ or '')}\n" for one in commands)
+        f"## {panel}\n\n" + "".join(_line(one.example, one.run) for one in commands)
         for panel, commands in PANELS.items()
     ]
-    return "\n".join((INTRO, *sections))
+    policies = "".join(
+        _line((one.epilog or "").removeprefix("Example: "), one.callback) for one in policy.registered_commands
+    )
+    return "\n".join((INTRO, *sections)) + policies
+
+
+def _line(example: str, command: Callable[..., None] | None) -> str:
+    return f"* `{example}`: {_help_line((command and command.__doc__) or '')}\n"
 
 
 def _help_line(docstring: str) -> str:

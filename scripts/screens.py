@@ -50,8 +50,8 @@ class Screen:
 
 
 SCREENS: Final = (
-    Screen("Tell something", 'add "I live in Bern. I am allergic to nuts." {alice} --turn-id t1 --at {first} --wait'),
-    Screen("Something changes", 'add "I live in Munich now." {alice} --turn-id t2 --at {second} --wait'),
+    Screen("Tell something", 'add "I live in Zurich. I am allergic to nuts." {alice} --turn-id t1 --at {first} --wait'),
+    Screen("Something changes", 'add "I moved from Zurich to Munich." {alice} --turn-id t2 --at {second} --wait'),
     Screen("Something that is no fact", 'add "Thank you!" {alice} --turn-id t3 --at {second} --wait'),
     Screen("What is known", "facts --user alice"),
     Screen("What was known, too", "facts --user alice --all"),

@@ -10,7 +10,7 @@ from mnemolog.cli import options
 from mnemolog.cli.errors import FAILED
 from mnemolog.cli.output import ProgressBars, print_result, print_text, without_password
 from mnemolog.cli.results.tables import Entry, print_entries, print_table
-from mnemolog.cli.results.words import cell, counted
+from mnemolog.cli.results.words import cell, counted, ends_by_status
 from mnemolog.cli.runtime import cli_settings, discovered_settings, run_async
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ def show_rebuild(report: "RebuildReport") -> None:
 def show_audit(report: "Audit") -> None:
     ended = sum(report.ends.values())
     print_text(f"{counted(report.accepted, 'turn')} accepted = {ended} ended + {report.in_flight} in flight")
-    print_text("ends: " + (", ".join(f"{count} {end}" for end, count in sorted(report.ends.items())) or "none"))
+    print_text(f"ends by status: {ends_by_status(report.ends)}")
     for finding in report.findings:
         print_text(f"{finding.severity}: {finding.what}: {finding.advice}")
     print_text("audit passed" if report.ok else "audit failed")

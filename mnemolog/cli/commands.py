@@ -136,8 +136,7 @@ def undo(
 ) -> Change:
     """Undo an event, a turn, a command (also an undo), or all that a model or prompt version decided.
 
-    Facts that it ended are active again. '*' and '**' go with --model and --prompt-version: every
-    scope where they decided.
+    Facts that it ended are active again. '*' and '**' go with --model and --prompt-version.
     """
     if sum(aim is not None for aim in (event, turn, model or prompt)) != 1:
         raise typer.BadParameter("give one of --event, --turn, or --model/--prompt-version")

@@ -24,7 +24,7 @@ from mnemolog.cli.output import (
 )
 from mnemolog.cli.results import show_status, show_turn_receipt
 from mnemolog.cli.results.ids import WHOLE_IDS, ShortIds, shown_ids
-from mnemolog.cli.results.words import counted, turn_options
+from mnemolog.cli.results.words import counted, ends_by_status, turn_options
 from mnemolog.cli.runtime import NOTHING_CHANGED, call_client, discovered_settings, run_async
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ def _state_of(report: "PublishReport | None") -> str:
 def _show_report(report: "PublishReport", *, waited: bool) -> None:
     print_line(f"{counted(report.read, 'line')} read, {report.acknowledged} acknowledged by the broker")
     if waited and report.acknowledged:
-        print_line("finished: " + (", ".join(f"{count} {end}" for end, count in sorted(report.ends.items())) or "none"))
+        print_line(f"ends by status: {ends_by_status(report.ends)}")
     for what, errors in (("refused", report.refused), ("not acknowledged", report.unacknowledged)):
         _show_first([f"line {number} {what}: {text}" for number, text in errors.items()], f"lines {what}")
     _show_first([f"turn {turn_id}: {why}" for turn_id, why in report.unsuccessful.items()], "turns without an effect")

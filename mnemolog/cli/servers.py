@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from mnemolog.cli import options
-from mnemolog.cli.output import print_result, program_name, stderr, stdout
+from mnemolog.cli.output import print_result, print_text, program_name, stderr, stdout
 from mnemolog.cli.runtime import cli_settings, discovered_settings, run_and_exit, stop_on_signals
 from mnemolog.cli.start_steps import StartSteps
 from mnemolog.extras import Extra, require_extras
@@ -118,7 +118,7 @@ def _show_addresses(servers: "ServerAddresses", settings: "Settings") -> None:
     show(f"  Metrics   {servers.metrics_url}/metrics", markup=False)
     show(f"  Data      {settings.data_dir.resolve()}\n", markup=False, soft_wrap=True)
     if settings.provider == "offline":
-        show(f"{OFFLINE_NOTICE}\n", markup=False, soft_wrap=True)
+        print_text(f"{OFFLINE_NOTICE}\n")
     same = " with the same MNEMOLOG_ variables" if any(name.startswith("MNEMOLOG_") for name in os.environ) else ""
     show(f"Try it in a second terminal{same}, in this folder:", markup=False)
     for command in next_commands(settings.data_dir):
@@ -130,6 +130,6 @@ def next_commands(data: Path) -> Iterator[str]:
     if data.resolve() != Path(".mnemolog").resolve():
         yield f"export MNEMOLOG_DATA_DIR={shlex.quote(str(data.resolve()))}"
     mnemolog = shlex.quote(program_name())
-    yield f'{mnemolog} add "I live in Bern." --user alice --speaker Alice --wait'
+    yield f'{mnemolog} add "I live in Zurich." --user alice --speaker Alice --wait'
     yield f'{mnemolog} search "Where does Alice live?" --user alice'
     yield f"{mnemolog} facts --user alice"

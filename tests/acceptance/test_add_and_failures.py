@@ -64,7 +64,7 @@ def test_a_turn_that_was_rejected_is_listed_and_tried_again(shell: CommandLine) 
     shell.json("policy", "set", "--active-facts", "1", *whose)
     said = turn_json("emma-1", "I live in Bern. I own a dog.", user="add-emma")
     published = shell.run("publish", "-", "--wait", stdin=said)
-    assert (published.code, "finished: 1 rejected" in published.stdout) == (1, True), published
+    assert (published.code, "ends by status: rejected: 1" in published.stdout) == (1, True), published
     assert "turn emma-1: " in published.stderr
     assert "mnemolog failed" in published.stderr
     listed = shell.run("failed", *whose)
@@ -82,7 +82,7 @@ def test_a_turn_that_was_rejected_is_listed_and_tried_again(shell: CommandLine) 
 def test_a_dead_letter_is_listed_and_its_bytes_are_shown(shell: CommandLine) -> None:
     broken = '{"turn_id": "add-broken", "messa'
     published = shell.run("publish", "-", "--raw", "--wait", stdin=broken)
-    assert (published.code, "finished: 1 failed" in published.stdout) == (1, True)
+    assert (published.code, "ends by status: failed: 1" in published.stdout) == (1, True)
     listed = shell.run("dead-letters", "-n", "1")
     assert "extract: not_a_record" in listed.stdout
     (newest,) = shell.json("dead-letters", "-n", "1")

@@ -1,6 +1,7 @@
 """docs/screens.md is what the commands print; `make screens` writes it anew."""
 
 import difflib
+import re
 
 import pytest
 
@@ -13,3 +14,12 @@ def test_the_page_is_what_the_commands_print() -> None:
     expected, found = (masked(text).splitlines() for text in (page(), PAGE.read_text(encoding="utf-8")))
     difference = list(difflib.unified_diff(found, expected, "docs/screens.md", "printed now", lineterm=""))
     assert not difference, "\n".join(difference)
+
+
+def test_what_is_printed_fits_into_80_columns() -> None:
+    """But commands, and what is copied: an address."""
+    screens = re.findall(r"```text\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
+    long = [line for screen in screens for line in screen.splitlines() if len(line) > 80]
+    assert [
+        line for line in long if not line.startswith("$ ") and "postgresql://" not in line and "> " not in line
+    ] == []

@@ -95,7 +95,7 @@ def test_the_printed_commands_work_as_they_stand(home_shell: CommandLine) -> Non
             check=False,
         )
         assert done.returncode == 0, done
-        assert done.stdout.count("Alice lives in Bern.") == 3
+        assert done.stdout.count("Alice lives in Zurich.") == 3
         text = "\n".join(printed)
         assert str(home_shell.folder / "other data") in text
         assert " ".join(OFFLINE_NOTICE.split()) in " ".join(text.split())

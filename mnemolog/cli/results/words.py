@@ -2,7 +2,7 @@
 
 import os
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
@@ -19,6 +19,11 @@ _UNITS: Final = (
 def counted(number: int, one: str, many: str | None = None) -> str:
     """A number with its noun: `no facts`, `1 fact`, `2 facts`."""
     return f"{number or 'no'} {one if number == 1 else many or f'{one}s'}"
+
+
+def ends_by_status(ends: Mapping[str, int]) -> str:
+    """How many ended with each status: `facts: 3, failed: 1`."""
+    return ", ".join(f"{status}: {number}" for status, number in sorted(ends.items())) or "none"
 
 
 def moment(time: datetime | None) -> str:

@@ -17,10 +17,11 @@ if TYPE_CHECKING:
 
 
 def show_status(result: "WriteResult", ids: ShortIds = WHOLE_IDS) -> None:
-    why = f" ({result.error})" if result.error else ""
     again = f", attempt {result.attempt}" if result.attempt > 1 else ""
     what = f"command {result.turn_id} ({result.order})" if result.order else f"turn {result.turn_id}"
-    print_line(f"{what}: {result.status}{again}{why}")
+    print_line(f"{what}: {result.status}{again}")
+    if result.error:
+        print_text(f"reason: {result.error}")
     for note in result.notes:
         print_text(f"note: {note}")
     if result.status == "pending":

@@ -11,6 +11,7 @@ from mnemolog.cli.results import show_diff, show_quality, show_receipts, show_re
 from mnemolog.client.receipts import CommandReceipt
 from mnemolog.projections.queries.diff import Change, ChangedFact, Diff
 from mnemolog.projections.queries.quality import DecisionQuality, HeldOverwrites
+from mnemolog.projections.queries.results import WriteResult
 
 AT = datetime(2026, 3, 1, tzinfo=UTC)
 
@@ -35,6 +36,17 @@ def test_a_command_without_a_scope_says_that_none_was_sent(capsys: pytest.Captur
     show_receipts([])
     show_results([])
     assert capsys.readouterr().out.count("no scope matches: no command was sent") == 2
+
+
+def test_the_reason_of_a_refusal_is_wrapped_at_its_words(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    show_results([WriteResult(turn_id="t1", status="rejected", error="closed_fact: undo what closed it, " * 5)])
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "turn t1: rejected"
+    assert lines[1].startswith("reason: closed_fact: undo what closed it")
+    assert [line for line in lines if len(line) > 80] == []
 
 
 def test_changes_are_shown_in_the_order_of_time_and_an_undo_with_its_fact(capsys: pytest.CaptureFixture[str]) -> None:

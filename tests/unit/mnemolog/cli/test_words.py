@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 
-from mnemolog.cli.results.words import ago, cell, counted
+from mnemolog.cli.results.words import ago, cell, counted, ends_by_status
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
@@ -47,3 +47,8 @@ def test_values_are_shown_as_people_read_them(value: object, shown: str) -> None
 )
 def test_an_age_is_said_in_its_largest_unit(time: datetime, shown: str) -> None:
     assert ago(time, NOON) == shown
+
+
+def test_ends_are_counted_by_status() -> None:
+    assert ends_by_status({"facts": 1, "failed": 2}) == "facts: 1, failed: 2"
+    assert ends_by_status({}) == "none"
