@@ -92,7 +92,7 @@ class FactCommandMixin(CommandBase):
         self, fact_id: FactId, *, wait: Wait = False, **arguments: Unpack[CommandArgs]
     ) -> CommandReceipt | WriteResult:
         """Delete a fact. The history keeps it, and `undo` restores it."""
-        return await self._issue("delete", arguments, wait, fact_ids=as_ids("fact_id", fact_id))
+        return await self._issue("delete", arguments, wait, fact_ids=[fact_id])
 
     @overload
     async def batch_delete(

@@ -97,8 +97,8 @@ class QueryMixin(ClientBase):
 
         `words` of the result says it in sentences. Takes ids and raises as `get` does.
         """
-        whole_id = await self._fact_id(fact_id, scope)
-        explanation, texts = await self._query(explain.explain, scope.get("tenant") or "", whole_id)
+        known = await self._fact_id(fact_id, scope)
+        explanation, texts = await self._query(explain.explain, scope.get("tenant") or "", known)
         return replace(explanation, words=explanation_sentences(explanation, texts))
 
     async def why_not(self, turn_id: str, *, user_id: str | None = None, tenant: str | None = None) -> WhyNot:

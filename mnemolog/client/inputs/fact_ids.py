@@ -1,6 +1,6 @@
 """The ids of facts in a command: found in what a caller gives, and replaced by the whole ids."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import EllipsisType
 from typing import Any
 from uuid import UUID
@@ -58,7 +58,14 @@ def _edit_fields(given: Mapping[str, Any]) -> dict[str, Any]:
 
 def ids_in(payload: Mapping[str, Any]) -> Sequence[FactId]:
     """The ids of facts that a payload has, in their order."""
-    return list(_ids(payload))
+    found: list[FactId] = []
+
+    def note(one: FactId) -> FactId:
+        found.append(one)
+        return one
+
+    with_ids(payload, note)
+    return found
 
 
 def with_ids(payload: Mapping[str, Any], change: Callable[[FactId], FactId]) -> dict[str, Any]:
@@ -74,17 +81,6 @@ def with_ids(payload: Mapping[str, Any], change: Callable[[FactId], FactId]) -> 
     if "edits" in changed:
         changed["edits"] = [with_ids(one, change) for one in changed["edits"]]
     return changed
-
-
-def _ids(payload: Mapping[str, Any]) -> Iterator[FactId]:
-    found: list[FactId] = []
-
-    def note(one: FactId) -> FactId:
-        found.append(one)
-        return one
-
-    with_ids(payload, note)
-    return iter(found)
 
 
 def _as_id(name: str, given: object) -> FactId:

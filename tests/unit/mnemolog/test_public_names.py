@@ -19,7 +19,7 @@ from mnemolog.settings import Settings
 from tests.support.imports import packages_loaded_by
 from tests.support.paths import ROOT
 
-VARIABLE = {"arguments", "scope", "scope_args", "turn", "ids"}
+VARIABLE = {"positional", "arguments", "scope", "scope_args", "turn", "ids"}
 """The names of the bundles of keywords."""
 INNER = {
     "ClientBase",
