@@ -13,7 +13,7 @@ from mnemolog.streams.offline.phrases import OMITTED, WORDS
 MAX_MESSAGE: Final = 20_000  # characters of a message that are read
 MAX_SENTENCE: Final = 500  # characters of a sentence that are kept
 MAX_LISTED: Final = 300  # characters that are listed of what is not read
-_SMALL_TALK: Final = 9  # words at the most
+_SMALL_TALK: Final = 12  # words at the most
 _JOKE_MARK: Final = 4  # words at the most of what marks the sentence before as a joke
 _TYPOGRAPHY: Final = str.maketrans({"\u2018": "'", "\u2019": "'", "\u201c": '"', "\u201d": '"', "\u201e": '"'})
 _CODE = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)

@@ -230,6 +230,16 @@ def test_a_long_message_is_cut_at_a_sentence_and_its_rest_is_listed() -> None:
         ("Hat sich gelohnt, die neue Brille", None),
         ("si seulement je pouvais dormir", "supposition"),
         ("yeah I am vegan haha", None),
+        ("yes and I moved to Bern lol", None),
+        ("oh yeah, and I am the queen lol", "joke"),
+        ("Guten Morgen und danke nochmal für die Tipps gestern!", "greeting"),
+        ("perfect, thank you so much for the help with that yesterday evening", "greeting"),
+        ("Thanks to the new pills the pain is gone", None),
+        ("Chez moi il fait froid", None),
+        ("aide moi à écrire une lettre", "request"),
+        ("ayudame con los deberes", "request"),
+        ("könntest mir ne Liste machen", "request"),
+        ("wie lange hält sich Hefe", "question"),
     ],
 )
 def test_laughter_at_the_end_thanks_and_other_marks(text: str, reason: str | None) -> None:
