@@ -13,7 +13,8 @@ def value_after_edit(old_text: str, old_value: str | None, new_text: str) -> str
     """The value of `new_text`, where that is clear from `old_text` and its value; else None.
 
     It is clear where the texts differ in one place. If that is in the value, its words are replaced: "lives in Munich",
-    "lives in Bonn". If it is elsewhere and tells no negation, the value stays.
+    "lives in Bonn". A name that is added beside it belongs to it: "lives in York", "lives in New York". If it is
+    elsewhere and tells no negation, the value stays.
     """
     old, new, value = _words(old_text), _words(new_text), _words(old_value or "")
     places = [at for at in range(len(old)) if value and _folded(old[at : at + len(value)]) == _folded(value)]
@@ -21,17 +22,23 @@ def value_after_edit(old_text: str, old_value: str | None, new_text: str) -> str
         return None
     begins, ends = places[0], places[0] + len(value)
     first, last, inserted = _changed_part(old, new)
-    if last <= begins or first >= ends:
+    is_added_name = first == last and first in (begins, ends) and _is_name(inserted)
+    if (last <= begins or first >= ends) and not is_added_name:
         denies = any(word.casefold() in NEGATIONS for word in (*old[first:last], *inserted))
         return None if denies else old_value
     if first < begins or last > ends:
         return None
     found = [*old[begins:first], *inserted, *old[last:ends]]
-    return " ".join(found) if _may_be_value(found, value) else None
+    verbatim = " ".join(_signed_words(new_text)[begins : begins + len(found)])
+    return verbatim.strip(_PUNCTUATION) if _may_be_value(found, value) else None
+
+
+def _signed_words(text: str) -> list[str]:
+    return [word for word in text.split() if word.strip(_PUNCTUATION)]
 
 
 def _words(text: str) -> list[str]:
-    return [bare for word in text.split() if (bare := word.strip(_PUNCTUATION))]
+    return [word.strip(_PUNCTUATION) for word in _signed_words(text)]
 
 
 def _folded(words: list[str]) -> list[str]:
@@ -51,5 +58,8 @@ def _may_be_value(words: list[str], old_value: list[str]) -> bool:
     """Whether words may take the place of a value: no more than it has, or a name, and no negation."""
     if not words or any(word.casefold() in NEGATIONS for word in words):
         return False
-    is_name = len(words) <= MAX_NAME_WORDS and all(word[0].isupper() or word[0].isdigit() for word in words)
-    return len(words) <= len(old_value) or is_name
+    return len(words) <= len(old_value) or (len(words) <= MAX_NAME_WORDS and _is_name(words))
+
+
+def _is_name(words: list[str]) -> bool:
+    return bool(words) and all(word[0].isupper() or word[0].isdigit() for word in words)
