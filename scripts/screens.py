@@ -28,7 +28,8 @@ PAGE: Final = Path(__file__).resolve().parent.parent / "docs" / "screens.md"
 EXECUTABLE: Final = Path(sys.executable).with_name("mnemolog")
 TIMEOUT_SECONDS: Final = 300
 SHOWN_DAY: Final = date(2026, 3, 9)
-"""The day that stands for today on the page."""
+"""The day that stands for today on the page; it begins the week that stands for any interval."""
+SHOWN_WEEK_END: Final = SHOWN_DAY + timedelta(days=6)
 HOME: Final = "/home/alice"
 BROKEN: Final = '{"turn_id": "t5", "scope": {"user_id": "alice"}, "messages": "I am cut o\n'
 
@@ -115,7 +116,7 @@ def _screens(folder: Path) -> Iterator[tuple[str, str, str]]:
             texts.append((screen.title, command, _run(folder, *shlex.split(command), stdin=screen.stdin)))
             started = started or log.read_text()
     demo = ("The demonstration", "demo", _run(folder, "demo"))
-    values = _Placeholders(folder, today)
+    values = Placeholders(folder, today)
     for title, command, output in (("The stack started", "up", started), *texts, demo):
         yield title, values.shown(command), values.shown(output)
 
@@ -165,7 +166,7 @@ def _environ() -> dict[str, str]:
     return {**kept, **own}
 
 
-class _Placeholders:
+class Placeholders:
     """Puts in the place of what varies from run to run a value of the same length that does not."""
 
     def __init__(self, folder: Path, today: date) -> None:
@@ -180,6 +181,7 @@ class _Placeholders:
         text = re.sub(r"(?<=mnemolog-demo-)\w+", "0a1b2c3d", text)
         text = re.sub(r"(?<=mnemolog:)[\w-]{20,}(?=@)", lambda found: "x" * len(found[0]), text)
         text = re.sub(r"\b(\d{4}-\d\d-\d\d)( \d\d:\d\d)?", self._time, text)
+        text = re.sub(r"\(\d{4}-\d\d-\d\d( to\s+)\d{4}-\d\d-\d\d\)", rf"({SHOWN_DAY}\g<1>{SHOWN_WEEK_END})", text)
         text = re.sub(r"(?<=:)\d{4,5}\b(?!-)", partial(self._numbered, "1{:04}"), text)
         text = re.sub(rf"\b{_RANDOM_UUID}", partial(self._numbered, "0195785a-1c00-7000-8000-{:012x}"), text)
         text = re.sub(rf"(?<!-)\b{_DIGEST}\b(?!-)", partial(self._numbered, "{:012x}"), text)

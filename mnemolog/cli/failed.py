@@ -10,7 +10,7 @@ import typer
 from mnemolog.cli import options
 from mnemolog.cli.errors import FAILED
 from mnemolog.cli.options import WHOLE_TENANT, Query, exit_for_ends, query_command, whole_turn_id
-from mnemolog.cli.output import print_line, print_note, print_result, print_text, program_name
+from mnemolog.cli.output import print_labelled, print_line, print_result, print_text, program_name
 from mnemolog.cli.results import show_results, show_turn_receipt
 from mnemolog.cli.results.ids import ShortIds
 from mnemolog.cli.results.tables import Entry, print_entries
@@ -93,7 +93,7 @@ def retry(
 
 
 def _refused(why: str) -> typer.Exit:
-    print_note(f"error: {why}")
+    print_labelled("error:", why, style="bold red")
     return typer.Exit(FAILED)
 
 

@@ -12,10 +12,10 @@ import typer
 from typer.core import TyperCommand
 
 from mnemolog.cli.errors import FAILED
-from mnemolog.cli.output import print_result
+from mnemolog.cli.output import NOTHING_CHANGED, print_result
 from mnemolog.cli.results import show_receipts, show_results
 from mnemolog.cli.results.ids import ShortIds, shown_ids
-from mnemolog.cli.runtime import NOTHING_CHANGED, call_client
+from mnemolog.cli.runtime import call_client
 
 if TYPE_CHECKING:
     from mnemolog.client.async_client import AsyncMemoryClient

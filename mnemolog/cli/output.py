@@ -20,6 +20,8 @@ from rich.text import Text
 
 R = TypeVar("R")
 _WIDTH: Final = 160  # of output that goes to no terminal, where rich would take 80
+NOTHING_CHANGED: Final = "nothing was changed"
+"""What a command that was interrupted in time has left behind."""
 _HIDDEN: Final = "********"
 _MIN_TEXT_WIDTH: Final = 20
 _PLAIN_LOCALES: Final = frozenset({"C", "POSIX"})
@@ -115,7 +117,11 @@ def _print_wrapped(console: Console, text: str) -> None:
 def read_input(what: str) -> bytes:
     """All of stdin; at a terminal it first says that it waits for `what`, and how to end."""
     announce_input(what)
-    return sys.stdin.buffer.read()
+    try:
+        return sys.stdin.buffer.read()
+    except KeyboardInterrupt:
+        print_note(f"stopped: {NOTHING_CHANGED}")
+        raise
 
 
 def announce_input(what: str) -> None:

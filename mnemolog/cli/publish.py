@@ -14,6 +14,7 @@ from mnemolog.cli import options
 from mnemolog.cli.errors import FAILED
 from mnemolog.cli.options import EXACT_SCOPE, OUTPUT_OPTIONS, WAIT_OPTION, exit_for_ends, time_option, with_options
 from mnemolog.cli.output import (
+    NOTHING_CHANGED,
     ProgressBars,
     announce_input,
     print_line,
@@ -25,7 +26,7 @@ from mnemolog.cli.output import (
 from mnemolog.cli.results import show_status, show_turn_receipt
 from mnemolog.cli.results.ids import WHOLE_IDS, ShortIds, shown_ids
 from mnemolog.cli.results.words import counted, ends_by_status, turn_options
-from mnemolog.cli.runtime import NOTHING_CHANGED, call_client, discovered_settings, run_async
+from mnemolog.cli.runtime import call_client, discovered_settings, run_async
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -7,19 +7,18 @@ import signal
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import typer
 
 from mnemolog.cli.errors import INTERRUPTED, print_error
-from mnemolog.cli.output import print_note, stderr
+from mnemolog.cli.output import NOTHING_CHANGED, print_note, stderr
 
 if TYPE_CHECKING:
     from mnemolog.client.async_client import AsyncMemoryClient
     from mnemolog.settings import Settings
 
 R = TypeVar("R")
-NOTHING_CHANGED: Final = "nothing was changed"
 SILENCED: Final = ("aiokafka", "psycopg", "mnemolog")
 """Loggers that commands silence: errors and notes are shown once."""
 

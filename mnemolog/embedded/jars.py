@@ -6,6 +6,7 @@ import fcntl
 import hashlib
 import os
 import shutil
+import sys
 import tempfile
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor, as_completed
@@ -139,7 +140,10 @@ def _fetch_one(jar: Jar, folder: Path, scratch: Path, fetch: Fetch) -> None:
 
 def main() -> None:
     """`python -m mnemolog.embedded.jars`: fetch what is missing into the user's cache."""
-    fetched = ensure_jars(cache_folder(Path.cwd() / ".mnemolog"), jars=read_lock())
+    try:
+        fetched = ensure_jars(cache_folder(Path.cwd() / ".mnemolog"), jars=read_lock())
+    except (JarsUnavailableError, OSError) as error:
+        sys.exit(f"Kafka could not be fetched: {error}")
     print(fetched)  # noqa: T201 - its result
 
 

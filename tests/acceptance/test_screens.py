@@ -2,10 +2,12 @@
 
 import difflib
 import re
+from datetime import date
+from pathlib import Path
 
 import pytest
 
-from scripts.screens import PAGE, masked, page
+from scripts.screens import PAGE, Placeholders, masked, page
 
 pytestmark = [pytest.mark.kafka, pytest.mark.postgres, pytest.mark.timeout(400)]
 
@@ -23,3 +25,9 @@ def test_what_is_printed_fits_into_80_columns() -> None:
     assert [
         line for line in long if not line.startswith("$ ") and "postgresql://" not in line and "> " not in line
     ] == []
+
+
+@pytest.mark.parametrize("today", [date(2026, 11, 22), date(2026, 11, 25), date(2026, 11, 30)])
+def test_next_week_is_the_same_on_every_day_of_the_week(today: date) -> None:
+    shown = Placeholders(Path("unused"), today).shown("visits Clara (2026-11-23 to\n    2026-11-29)")
+    assert shown == "visits Clara (2026-03-09 to\n    2026-03-15)"

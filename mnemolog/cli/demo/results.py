@@ -8,6 +8,7 @@ from typing import Final
 from rich.text import Text
 
 from mnemolog.cli.output import stdout, without_control_characters
+from mnemolog.cli.results.words import counted
 from mnemolog.client.query_embedder import SearchResult
 from mnemolog.client.turn_files import PublishReport
 from mnemolog.projections.queries.audit import Audit
@@ -34,7 +35,7 @@ def show_heading(number: int, what: str, why: str) -> None:
 
 
 def show_published(report: PublishReport) -> None:
-    print_lines(f"{_count(report.read, 'record')} sent, {report.acknowledged} acknowledged")
+    print_lines(f"{counted(report.read, 'record')} sent, {report.acknowledged} acknowledged")
 
 
 def show_ends(ends: Sequence[tuple[str | None, WriteResult]]) -> None:
@@ -45,7 +46,7 @@ def show_ends(ends: Sequence[tuple[str | None, WriteResult]]) -> None:
         if person:
             facts[person] += [one.text or "" for one in end.memories]
     print_lines(
-        f"{_count(number['facts'], 'turn')} became facts, {number['no_facts']} had nothing to keep, "
+        f"{counted(number['facts'], 'turn')} became facts, {number['no_facts']} had nothing to keep, "
         f"{number['failed']} was no valid record"
     )
     for person, texts in sorted(facts.items()):
@@ -95,7 +96,7 @@ def show_changes(changes: Diff) -> None:
     for kind, one in found[:CHANGES]:
         old = f"  (before: {' '.join(known.text for known in one.old)})" if kind == "replaced" and one.old else ""
         print_lines(f"{kind}: {one.text}{old}")
-    print_lines(f"and {_count(len(changes.added), 'fact')} added", style="dim")
+    print_lines(f"and {counted(len(changes.added), 'fact')} added", style="dim")
 
 
 def show_dead_letter(letter: DeadLetter) -> None:
@@ -114,13 +115,13 @@ def show_profile(profile: Profile) -> None:
 def show_rebuild(report: RebuildReport) -> None:
     rows = sum(one.rebuilt_rows for one in report.tables)
     equal = "all digests are equal" if report.equal else "digests differ"
-    print_lines(f"{_count(len(report.tables), 'table')}, {_count(rows, 'row')}: {equal}")
+    print_lines(f"{counted(len(report.tables), 'table')}, {counted(rows, 'row')}: {equal}")
 
 
 def show_audit(report: Audit) -> None:
     ended = sum(report.ends.values())
     passed = "the audit passed" if report.ok else "the audit failed"
-    print_lines(f"{_count(report.accepted, 'turn')} accepted = {ended} ended + {report.in_flight} in flight: {passed}")
+    print_lines(f"{counted(report.accepted, 'turn')} accepted = {ended} ended + {report.in_flight} in flight: {passed}")
 
 
 def print_lines(*lines: str, indent: int = 2, style: str = "") -> None:
@@ -134,7 +135,3 @@ def print_lines(*lines: str, indent: int = 2, style: str = "") -> None:
 
 def _plain(name: str) -> str:
     return name.replace("_", " ")
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}{'' if number == 1 else 's'}"

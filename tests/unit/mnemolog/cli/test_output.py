@@ -127,3 +127,15 @@ def test_the_program_is_named_as_it_can_be_typed(monkeypatch: pytest.MonkeyPatch
     assert program_name() == "./.venv/bin/mnemolog"
     monkeypatch.setenv("PATH", str(folder))
     assert program_name() == "mnemolog"
+
+
+def test_reading_that_is_interrupted_says_what_it_left(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted() -> bytes:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=SimpleNamespace(read=interrupted), isatty=lambda: False))
+    with pytest.raises(KeyboardInterrupt):
+        read_input("the text")
+    assert capsys.readouterr().err == "stopped: nothing was changed\n"

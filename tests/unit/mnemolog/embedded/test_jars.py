@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from mnemolog.embedded import jars as fetching
 from mnemolog.embedded.errors import JarsUnavailableError
 from mnemolog.embedded.jars import Jar, cache_folder, ensure_jars, read_lock
 
@@ -112,3 +113,12 @@ def test_without_a_home_the_cache_is_in_the_data_folder(tmp_path: Path, monkeypa
     not_a_folder.touch()
     monkeypatch.setenv("XDG_CACHE_HOME", str(not_a_folder / "cache"))
     assert cache_folder(tmp_path / "data") == tmp_path / "data" / "cache"
+
+
+def test_a_fetch_during_the_installation_fails_with_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    def away(*_: object, **__: object) -> Path:
+        raise JarsUnavailableError("no network")
+
+    monkeypatch.setattr(fetching, "ensure_jars", away)
+    with pytest.raises(SystemExit, match="Kafka could not be fetched: no network"):
+        fetching.main()
