@@ -89,7 +89,7 @@ def test_every_letter_is_in_a_sentence(content: str) -> None:
     """Speakers and the signs of lists and scripts are no words of a sentence."""
     found = "".join(letters(f"{one.speaker or ''}{one.text}") for one in sentences(content))
     bullets = re.compile(r"^\s*(?:\[[ xX]\]|\d{1,2}[.)]|[-*•+])\s*(?:\[[ xX]\]\s+)?", re.MULTILINE)
-    assert letters(bullets.sub("", content)) in (found, letters(content)) or letters(content) == found
+    assert found in (letters(content), letters(bullets.sub("", content)))
 
 
 @given(MESSAGES)
