@@ -18,6 +18,9 @@ from mnemolog.schemas.events import FactPending, MemoryEvent
 from mnemolog.schemas.provenance import DropReason, OmissionReason
 
 _SENTENCE: Final = re.compile(r"(?:[^.!?\u3002\uff01\uff1f\n]|[.!?](?=[^\s.!?]))+[.!?\u3002\uff01\uff1f]*")
+_UNSPACED: Final = r"\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7a3"
+"""Thai, Lao, Japanese, Chinese and Korean: the end of a word is not seen, so each character counts as one."""
+_WORD: Final = re.compile(rf"[{_UNSPACED}]|[^\W_{_UNSPACED}]+")
 _OMISSIONS: Final = frozenset(get_args(OmissionReason))
 MissingReason = (
     DropReason
@@ -108,16 +111,16 @@ def _not_taken(commit: Commit, said: Sequence[str]) -> Iterator[MissingStatement
     if commit.outcome not in ("facts", "no_facts") or any(one.reason in _OMISSIONS for one in dropped):
         return
     excerpts = [one.excerpt for one in dropped] + [event.words.excerpt for event in commit.events if event.words]
-    read = [letters for text in excerpts if (letters := _letters(text))]
+    read = [words for text in excerpts if (words := _words(text)).strip()]
     for sentence in (found for content in said for found in _SENTENCE.findall(content)):
-        letters = _letters(sentence)
-        if letters and not any(letters in one or one in letters for one in read):
+        words = _words(sentence)
+        if words.strip() and not any(words in one or one in words for one in read):
             yield MissingStatement(text=sentence.strip(), reason="not_taken", stage="extract")
 
 
-def _letters(text: str) -> str:
-    """What two texts are compared by: quotes, spaces and signs differ between a message and what is quoted of it."""
-    return "".join(sign for sign in text.casefold() if sign.isalnum())
+def _words(text: str) -> str:
+    """What two texts are compared by, with spaces around each word: quotes and signs differ where one is quoted."""
+    return f" {' '.join(_WORD.findall(text.casefold()))} "
 
 
 def _decided_statement(event: MemoryEvent, known: FactTexts) -> MissingStatement | None:

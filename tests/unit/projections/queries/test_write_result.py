@@ -233,6 +233,13 @@ def test_the_trace_tells_what_was_retrieved_decided_reprompted_and_left_out() ->
     assert set(fact_ids_of_commit(made)) == {A, B, fact_id_at(made)}
 
 
+def test_a_quotation_covers_only_sentences_that_have_its_words() -> None:
+    made = commit("1", added("Likes tea.", excerpt="tea"), added("Has cats.", excerpt="\u732b"))
+    said = ["I like Tea. I work on a steamboat.", "\u732b\u304c\u597d\u304d\u3002\u72ac\u3082\u3002"]
+    missing = missing_statements(made, {}, said).missing
+    assert [one.text for one in missing] == ["I work on a steamboat.", "\u72ac\u3082\u3002"]
+
+
 def test_why_not_tells_of_each_statement_that_became_no_fact() -> None:
     made, texts = traced()
     answer = missing_statements(made, texts)
