@@ -15,6 +15,7 @@ import hypothesis
 import psycopg
 import pytest
 import pytest_asyncio
+import structlog
 
 from mnemolog.embedded.stack import EmbeddedStack
 from tests.support.databases import database_name, fresh_database, temporary_folder
@@ -26,6 +27,13 @@ if TYPE_CHECKING:
 # A deadline for each example would measure how busy the machine is; pytest-timeout ends what hangs.
 hypothesis.settings.register_profile("tests", deadline=None)
 hypothesis.settings.load_profile("tests")
+
+
+@pytest.fixture(autouse=True)
+def logs_not_set_up() -> Iterator[None]:
+    """What a test sets up of structlog, `capture_logs` among it, ends with the test."""
+    yield
+    structlog.reset_defaults()
 
 
 @pytest.fixture

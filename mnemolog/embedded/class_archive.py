@@ -13,16 +13,15 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-import structlog
-
 from mnemolog.embedded.child import Child, ServerCommand
 from mnemolog.embedded.errors import ServerFailedError
+from mnemolog.projections.logs import get_logger
 
 MAKE_SECONDS = 300
 CLASS_LIST = "classes.list"
 CUT_LIST = "classes.cut.list"
 
-log = structlog.get_logger(__name__)
+log = get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

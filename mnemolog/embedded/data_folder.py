@@ -22,10 +22,10 @@ from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING, TextIO
 
-import structlog
 from pydantic import BaseModel, ValidationError
 
 from mnemolog.embedded.errors import DataFolderError, DataFolderInUse, UnusableFolderError
+from mnemolog.projections.logs import get_logger
 
 LOOPBACK = "127.0.0.1"
 # Below Linux's range for outgoing connections (32768 and up), so that a port is still free after a restart.
@@ -37,7 +37,7 @@ MIN_FREE_BYTES = 256 * 1024 * 1024
 if TYPE_CHECKING:
     import psutil
 
-log = structlog.get_logger(__name__)
+log = get_logger(__name__)
 
 
 class LockOwner(BaseModel, frozen=True):

@@ -13,13 +13,13 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import psycopg
-import structlog
 from psycopg import sql
 
 from mnemolog.embedded.child import Account, Child, ServerCommand, StartedCallback
 from mnemolog.embedded.data_folder import LOOPBACK
 from mnemolog.embedded.errors import DataFolderError
 from mnemolog.errors import MissingExtraError
+from mnemolog.projections.logs import get_logger
 
 SERVER = "postgres"
 USER = DATABASE = "mnemolog"
@@ -31,7 +31,7 @@ MAX_CONNECTIONS = 200
 FALLBACK_USERS = ("postgres", "nobody")
 UNSAFE_BUT_FAST = {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off"}
 
-log = structlog.get_logger(__name__)
+log = get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,8 +9,6 @@ from pathlib import Path
 from random import Random, SystemRandom
 from typing import NoReturn, Self
 
-import structlog
-
 from mnemolog.embedded.child import Child
 from mnemolog.embedded.data_folder import DataFolder, locked_data_folder
 from mnemolog.embedded.errors import ServerFailedError, UnusableFolderError, WrongStateError
@@ -18,13 +16,14 @@ from mnemolog.embedded.jars import Progress, cache_folder, ensure_jars, read_loc
 from mnemolog.embedded.kafka import KafkaPlan, make_class_archive, start_kafka
 from mnemolog.embedded.postgres import PostgresPlan, start_postgres
 from mnemolog.extras import require_extras
+from mnemolog.projections.logs import get_logger
 
 START_ATTEMPTS = 3
 STOP_SECONDS = 30
 WATCH_SECONDS = 0.5
 
 
-log = structlog.get_logger(__name__)
+log = get_logger(__name__)
 
 Prepare = Callable[[str], Awaitable[None]]
 """Given the address of a server that takes requests."""
