@@ -1,6 +1,6 @@
 """A chat model without a model: answers the two prompts by rules, in the format that a language model must keep."""
 
-from typing import Any
+from typing import Any, Final
 
 import orjson
 
@@ -14,9 +14,7 @@ from mnemolog.streams.offline.resolve import judge
 class RuleModel:
     """The same prompt gives the same reply, at no cost. It needs no closing."""
 
-    @property
-    def model(self) -> str:
-        return "rules-2"
+    model: Final = "rules-2"
 
     async def complete(self, prompt: Prompt) -> Reply:
         """As `ChatModel`; a prompt for another model, or without its task, is refused."""

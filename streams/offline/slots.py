@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import lru_cache
 from itertools import pairwise
 from typing import Final, NamedTuple
 
@@ -69,7 +70,8 @@ def slot_statements(said: str, at: datetime) -> tuple[SlotStatement, ...]:
     return tuple(one for _, statements in read_clauses(said, at) for one in statements)
 
 
-def read_clauses(sentence: str, at: datetime) -> list[tuple[str, tuple[SlotStatement, ...]]]:
+@lru_cache(maxsize=512)  # a sentence is read to find its facts, their hints, and again for each known fact
+def read_clauses(sentence: str, at: datetime) -> tuple[tuple[str, tuple[SlotStatement, ...]], ...]:
     """The clauses of a sentence, verbatim, and what each does to slots; all of it in one where none does anything.
 
     What is doubtful, passing, ahead, or about what somebody says or thinks, does nothing.
@@ -77,9 +79,9 @@ def read_clauses(sentence: str, at: datetime) -> list[tuple[str, tuple[SlotState
     said = without_fillers(sentence)
     held_back = any(WORDS[name].search(said) for name in ("doubt", "temporary", "no_slots"))
     if held_back or said.isupper() or any(when.first > at.date() for when in find_times(said, at)):
-        return [(sentence, ())]
-    parts = [(part, tuple(_read_clause(part, at))) for part in clauses(sentence)]
-    return parts if any(statements for _, statements in parts) else [(sentence, tuple(_read_clause(sentence, at)))]
+        return ((sentence, ()),)
+    parts = tuple((part, tuple(_read_clause(part, at))) for part in clauses(sentence))
+    return parts if any(statements for _, statements in parts) else ((sentence, tuple(_read_clause(sentence, at))),)
 
 
 def clauses(sentence: str) -> list[str]:
