@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any
 
 from mnemolog.client.inputs.fact_ids import FactId, ids_in, whole_id, with_ids
 from mnemolog.client.inputs.record_builder import (
@@ -12,6 +11,7 @@ from mnemolog.client.inputs.record_builder import (
     exact_scope,
     names_owner,
 )
+from mnemolog.client.queries import wide_filter
 from mnemolog.client.results import ResultMixin
 from mnemolog.errors import (
     InvalidCommandError,
@@ -22,8 +22,6 @@ from mnemolog.errors import (
 )
 from mnemolog.projections.queries.errors import scope_in_words
 from mnemolog.projections.queries.ids import IdMatch, find_event, find_facts, find_turn, first_id
-from mnemolog.projections.queries.scope_filter import ANY_OR_NONE, ScopeFilter
-from mnemolog.schemas.scope import SCOPE_FIELDS
 
 
 class OwnerLookup(ResultMixin):
@@ -46,7 +44,7 @@ class OwnerLookup(ResultMixin):
             return _with_ids(draft, _as_whole)
 
     async def _looked_up(self, draft: CommandDraft) -> CommandDraft:
-        payload, within = draft.payload, _within(draft.scope_ids)
+        payload, within = draft.payload, wide_filter(draft.scope_ids)
         if payload.get("event_id") is not None:
             match = await self._query(find_event, within, payload["event_id"])
             return _in_scope_of([match], replace(draft, payload={**payload, "event_id": match.id}))
@@ -60,12 +58,6 @@ class OwnerLookup(ResultMixin):
         matches = await self._query(find_facts, within, given)
         whole: Mapping[FactId, FactId] = {one: match.id for one, match in zip(given, matches, strict=True)}
         return _in_scope_of(matches, _with_ids(draft, whole.__getitem__))
-
-
-def _within(ids: Mapping[str, str | None]) -> ScopeFilter:
-    """What may be meant: ids that are not named may be any."""
-    named: dict[str, Any] = {name: ids.get(name) or ANY_OR_NONE for name in SCOPE_FIELDS}
-    return ScopeFilter(**named)
 
 
 def _in_scope_of(matches: list[IdMatch], draft: CommandDraft) -> CommandDraft:

@@ -1,6 +1,6 @@
 """The methods of the client that read facts: search, history, pending facts, quality."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Unpack, cast
@@ -30,7 +30,6 @@ from mnemolog.projections.queries.results import Fact, Profile
 from mnemolog.projections.queries.scope_filter import ANY_OR_NONE, ScopeFilter
 from mnemolog.projections.queries.search import Hit, ScopeCount
 from mnemolog.projections.queries.why_not import WhyNot
-from mnemolog.schemas.scope import SCOPE_FIELDS
 from mnemolog.schemas.turn import Turn
 from mnemolog.schemas.vector import Vector
 from mnemolog.texts import explanation_sentences, missing_sentence, no_hit_sentence
@@ -155,7 +154,7 @@ class QueryMixin(ClientBase):
 
     async def _fact_id(self, given: FactId, scope: ScopeArgs) -> UUID:
         """The whole id, of a fact of the scope where ids are named: the tables are asked only where they are needed."""
-        within = ScopeFilter(**{name: scope_ids(scope)[name] or ANY_OR_NONE for name in SCOPE_FIELDS})
+        within = wide_filter(scope)
         if not within.named and (whole := whole_id(given)):
             return whole
         return await self._query(resolve_fact_id, within, given)
@@ -178,6 +177,11 @@ async def _search(
 
 def scope_filter(scope: ScopeArgs) -> ScopeFilter:
     return ScopeFilter(**scope_ids(scope))
+
+
+def wide_filter(ids: Mapping[str, object]) -> ScopeFilter:
+    """What may be meant: ids that are not named may be any."""
+    return ScopeFilter(**{name: value or ANY_OR_NONE for name, value in scope_ids(ids).items()})
 
 
 def _time(given: When) -> datetime:

@@ -7,9 +7,8 @@ from functools import partial
 from typing import Final, TypeGuard, overload
 
 from mnemolog.client.base import ClientBase, checked
-from mnemolog.client.inputs.arguments import WHOLE_TENANT, ScopeArgs
 from mnemolog.client.inputs.checks import DEFAULT_WAIT_SECONDS
-from mnemolog.client.queries import scope_filter
+from mnemolog.client.queries import wide_filter
 from mnemolog.client.receipts import Published, PublishedId, SeveralPublished, TurnReceipt, message_hash
 from mnemolog.errors import ServerUnavailableError, WaitTimeoutError
 from mnemolog.projections.queries.errors import QueryError, UnknownTurnError
@@ -107,8 +106,7 @@ class ResultMixin(ClientBase):
 
         Raises `UnknownTurnError`, `AmbiguousIdError` that names the candidates, and `AmbiguousTurnError`.
         """
-        ids: ScopeArgs = {**WHOLE_TENANT, "tenant": tenant}
-        return (await self._query(find_turn, scope_filter({**ids, "user_id": user_id or "**"}), beginning)).id
+        return (await self._query(find_turn, wide_filter({"tenant": tenant, "user_id": user_id}), beginning)).id
 
     async def _status(
         self, published: PublishedId, user_id: str | None, tenant: str | None, *, verbose: bool
