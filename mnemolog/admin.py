@@ -19,6 +19,7 @@ from mnemolog.projections.logs import get_logger
 from mnemolog.projections.migrations.upgrade import migrate
 from mnemolog.projections.queries import audit as audits
 from mnemolog.projections.queries.audit import Finding, TableCounts, table_counts
+from mnemolog.projections.queries.results import counted
 from mnemolog.projections.rebuild import rebuild as tables
 from mnemolog.projections.rebuild.log_source import TableLogSource
 from mnemolog.projections.rebuild.rebuild import Progress, RebuildReport
@@ -153,10 +154,9 @@ async def _unread_records(settings: Settings) -> dict[str, int]:
 def _unread_findings(unread: Mapping[str, int]) -> Iterator[Finding]:
     for stage, count in unread.items():
         if count:
-            records = "1 record" if count == 1 else f"{count} records"
             yield Finding(
                 severity="warning",
-                what=f"{records} of conversation_turns not read yet by {stage}, or not acknowledged",
+                what=f"{counted(count, 'record')} of conversation_turns not read yet by {stage}, or not acknowledged",
                 advice=f"look again in a while; if the number stays, check that the stage {stage} runs",
             )
 
