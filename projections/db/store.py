@@ -5,7 +5,7 @@ from typing import Any, ClassVar, Concatenate, ParamSpec, TypeVar
 
 from psycopg import AsyncConnection
 from psycopg.rows import TupleRow, tuple_row
-from psycopg.sql import SQL
+from psycopg.sql import SQL, Composed
 
 from mnemolog.projections.db.pools import Pool, retry_while_unavailable
 
@@ -16,7 +16,7 @@ P = ParamSpec("P")
 class Store:
     """Runs the queries of one `.sql` file; every call waits while Postgres is unavailable."""
 
-    QUERIES: ClassVar[Mapping[str, SQL]]
+    QUERIES: ClassVar[Mapping[str, SQL | Composed]]
 
     def __init__(self, pool: Pool) -> None:
         self._pool = pool

@@ -19,12 +19,16 @@ MAX_ROWS: Final = 10_000
 def read_query(file: str, name: str, *, row: str = "f", state: str = "f", at: LiteralString = "now()") -> Composed:
     """A query with the columns of `Fact` at `{fact}`, and the condition of a `ScopeFilter` on `row` at `{scope}`.
 
+    `{conflicting}` is a fact `t` as JSON, `{decided}` the condition that a model or a prompt version decided.
+
     What events can change of a fact is read from `state`: the facts themselves, or their former states. `at` is an SQL
     expression: what begins after it is marked as beginning later.
     """
     return queries(file)[name].format(
         fact=queries("facts")["fact_columns"].format(state=Identifier(state), at=SQL(at)),
         scope=queries("scopes")["filter"].format(row=Identifier(row)),
+        conflicting=queries("pending")["conflicting_fact"],
+        decided=queries("event_history")["decided"],
     )
 
 

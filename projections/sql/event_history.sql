@@ -1,3 +1,26 @@
+-- name: decided
+-- What is in effect, was decided in [since, until), and by a model or a prompt version, or extracted by it.
+happened.decided_at >= %(since)s
+AND happened.decided_at < %(until)s
+AND NOT EXISTS (SELECT FROM undone WHERE undone.event_id = happened.event_id)
+AND (
+    (
+        (%(model)s::text IS NULL OR happened.model = %(model)s)
+        AND (%(prompt_version)s::text IS NULL OR happened.prompt_version = %(prompt_version)s)
+    )
+    OR EXISTS (
+        SELECT
+        FROM commits
+        CROSS JOIN LATERAL jsonb_array_elements(commits.provenance -> 'steps') AS step
+        WHERE
+            commits.partition = happened.partition
+            AND commits.log_offset = happened.log_offset
+            AND step ->> 'stage' = 'extract'
+            AND (%(model)s::text IS NULL OR step ->> 'model' = %(model)s)
+            AND (%(prompt_version)s::text IS NULL OR step ->> 'prompt_version' = %(prompt_version)s)
+    )
+)
+
 -- name: by_event
 -- One event, if it is of exactly this scope.
 SELECT event_id
@@ -24,26 +47,7 @@ FROM memory_events AS happened
 WHERE
     (happened.tenant, happened.user_id, happened.agent_id, happened.app_id, happened.run_id)
     = (%(tenant)s, %(user_id)s, %(agent_id)s, %(app_id)s, %(run_id)s)
-    AND happened.decided_at >= %(since)s
-    AND happened.decided_at < %(until)s
-    AND NOT EXISTS (SELECT FROM undone WHERE undone.event_id = happened.event_id)
-    AND (
-        (
-            (%(model)s::text IS NULL OR happened.model = %(model)s)
-            AND (%(prompt_version)s::text IS NULL OR happened.prompt_version = %(prompt_version)s)
-        )
-        OR EXISTS (
-            SELECT
-            FROM commits
-            CROSS JOIN LATERAL jsonb_array_elements(commits.provenance -> 'steps') AS step
-            WHERE
-                commits.partition = happened.partition
-                AND commits.log_offset = happened.log_offset
-                AND step ->> 'stage' = 'extract'
-                AND (%(model)s::text IS NULL OR step ->> 'model' = %(model)s)
-                AND (%(prompt_version)s::text IS NULL OR step ->> 'prompt_version' = %(prompt_version)s)
-        )
-    )
+    AND {decided}
 LIMIT %(limit)s;
 
 -- name: events_touching

@@ -1,3 +1,16 @@
+-- name: conflicting_fact
+-- What is told of a fact that another one would overwrite, or was added beside.
+jsonb_build_object(
+    'fact_id', t.fact_id,
+    'text', t.text,
+    'status', t.status,
+    'confidence', t.confidence,
+    'authority', t.authority,
+    'excerpt', t.excerpt,
+    'source_id', t.source_id,
+    'true_from', utc_text(t.true_from)
+)
+
 -- name: open
 -- What waits for a confirmation in a scope, the oldest first: the new fact, what it would overwrite, and why it waits.
 SELECT
@@ -19,16 +32,7 @@ INNER JOIN memory_events AS e ON waiting.event_id = e.event_id
 LEFT JOIN LATERAL (
     SELECT
         jsonb_agg(
-            jsonb_build_object(
-                'fact_id', t.fact_id,
-                'text', t.text,
-                'status', t.status,
-                'confidence', t.confidence,
-                'authority', t.authority,
-                'excerpt', t.excerpt,
-                'source_id', t.source_id,
-                'true_from', utc_text(t.true_from)
-            ) ORDER BY t.recorded_at, t.ordinal, t.fact_id
+            {conflicting} ORDER BY t.recorded_at, t.ordinal, t.fact_id
         ) AS facts
     FROM unnest(waiting.targets) AS named (fact_id)
     INNER JOIN facts AS t ON named.fact_id = t.fact_id
@@ -54,16 +58,7 @@ INNER JOIN memory_events AS e ON e.fact_id = f.fact_id AND e.event = 'fact_added
 LEFT JOIN LATERAL (
     SELECT
         jsonb_agg(
-            jsonb_build_object(
-                'fact_id', t.fact_id,
-                'text', t.text,
-                'status', t.status,
-                'confidence', t.confidence,
-                'authority', t.authority,
-                'excerpt', t.excerpt,
-                'source_id', t.source_id,
-                'true_from', utc_text(t.true_from)
-            ) ORDER BY weighed.similarity DESC, t.recorded_at, t.ordinal, t.fact_id
+            {conflicting} ORDER BY weighed.similarity DESC, t.recorded_at, t.ordinal, t.fact_id
         ) AS facts
     FROM jsonb_to_recordset(e.payload -> 'decision' -> 'candidates') AS weighed (
         fact_id uuid, similarity double precision

@@ -24,24 +24,5 @@ SELECT DISTINCT happened.tenant, happened.user_id, happened.agent_id, happened.a
 FROM memory_events AS happened
 WHERE
     {scope}
-    AND happened.decided_at >= %(since)s
-    AND happened.decided_at < %(until)s
-    AND NOT EXISTS (SELECT FROM undone WHERE undone.event_id = happened.event_id)
-    AND (
-        (
-            (%(model)s::text IS NULL OR happened.model = %(model)s)
-            AND (%(prompt_version)s::text IS NULL OR happened.prompt_version = %(prompt_version)s)
-        )
-        OR EXISTS (
-            SELECT
-            FROM commits
-            CROSS JOIN LATERAL jsonb_array_elements(commits.provenance -> 'steps') AS step
-            WHERE
-                commits.partition = happened.partition
-                AND commits.log_offset = happened.log_offset
-                AND step ->> 'stage' = 'extract'
-                AND (%(model)s::text IS NULL OR step ->> 'model' = %(model)s)
-                AND (%(prompt_version)s::text IS NULL OR step ->> 'prompt_version' = %(prompt_version)s)
-        )
-    )
+    AND {decided}
 ORDER BY happened.tenant, happened.user_id, happened.agent_id, happened.app_id, happened.run_id;

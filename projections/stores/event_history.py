@@ -1,7 +1,7 @@
 """Event history of facts: the input of an undo."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 from uuid import UUID
 
 from psycopg.rows import dict_row
@@ -19,7 +19,10 @@ from mnemolog.schemas.stored import EventHistory, FormerState, LoggedEvent, Orig
 class EventHistoryStore(Store):
     """Reads the event history of facts."""
 
-    QUERIES = queries("event_history")
+    QUERIES: ClassVar = {
+        **queries("event_history"),
+        "by_model": queries("event_history")["by_model"].format(decided=queries("event_history")["decided"]),
+    }
 
     def __init__(self, pool: Pool, facts: FactStore) -> None:
         super().__init__(pool)
