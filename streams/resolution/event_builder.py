@@ -21,10 +21,14 @@ from mnemolog.streams.resolution.turn_state import TurnState
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LlmDecision:
-    """What the model decided on a conflict, and which model; `merged_vector` is the vector of a merged text."""
+    """What the model decided on a conflict, and which model; `merged_vector` is the vector of a merged text.
+
+    It was `shown` known facts, and `targets` are those of them that it named.
+    """
 
     reply: ParsedDecision
     targets: tuple[Candidate, ...] = ()
+    shown: tuple[Candidate, ...] = ()
     merged_vector: Vector | None = None
     model: str | None = None
     prompt_version: str | None = None
@@ -32,9 +36,10 @@ class LlmDecision:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NoDecision:
-    """Why there is no valid decision on a conflict."""
+    """Why there is no valid decision on a conflict with known facts, which a model was `shown` or was to be."""
 
     complaint: str
+    shown: tuple[Candidate, ...] = ()
     model: str | None = None
     prompt_version: str | None = None
 
@@ -113,8 +118,13 @@ class EventBuilder:
             model=llm_decision.model if llm_decision else None,
             prompt_version=llm_decision.prompt_version if llm_decision else None,
             verdict=llm_decision.reply.verdict if isinstance(llm_decision, LlmDecision) else None,
+            shown=self._fact_ids(llm_decision.shown) if llm_decision else (),
             **fields,
         )
+
+    def _fact_ids(self, facts: Sequence[Candidate]) -> tuple[UUID, ...]:
+        """What these facts are by now, each once."""
+        return tuple(dict.fromkeys(self.state.current_fact(known).fact_id for known in facts))
 
     def added(self, decision: Decision, *, unresolved: bool = False) -> FactAdded:
         return FactAdded(**self.event_fields(decision), fact=self.new_fact(), unresolved=unresolved)

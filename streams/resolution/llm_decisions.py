@@ -80,12 +80,15 @@ class LlmDecider:
         except (ReplyInvalidError, PromptRefusedError) as error:
             if isinstance(error, ReplyInvalidError):
                 step = step_of("resolve", PROMPT_VERSION, error)
-            return [NoDecision(complaint=str(error)[:MAX_DETAIL], **author)] * len(conflicts.conflicts), step
+            complaint = str(error)[:MAX_DETAIL]
+            shown = (tuple(known for _, known in conflict.candidates) for conflict in conflicts.conflicts)
+            return [NoDecision(complaint=complaint, shown=facts, **author) for facts in shown], step
         vectors = dict(zip((merge.number for merge in merges), embedded.vectors, strict=True))
         decisions = [
             LlmDecision(
                 reply=reply,
                 targets=tuple(known for label, known in conflict.candidates if label in reply.targets),
+                shown=tuple(known for _, known in conflict.candidates),
                 merged_vector=vectors.get(reply.number),
                 **author,
             )
