@@ -6,6 +6,7 @@ from typing import Final
 
 from mnemolog.schemas.events import FactExtended, FactsRelated, MemoryEvent
 from mnemolog.schemas.facts import Candidate
+from mnemolog.schemas.ids import provisional_fact_id
 from mnemolog.streams.llm.conflict_list import MAX_CANDIDATES
 from mnemolog.streams.resolution.classify import Classification, Conflict, Duplicate, New, Obsolete
 from mnemolog.streams.resolution.event_builder import (
@@ -19,7 +20,7 @@ from mnemolog.streams.resolution.guards import GUARD_REASONS, has_intervening_ve
 from mnemolog.streams.resolution.overwrites import apply_overwrite
 from mnemolog.streams.resolution.repetitions import repetition_events
 from mnemolog.streams.resolution.retry_conflicts import RetryOutcome, retry_events
-from mnemolog.streams.resolution.turn_state import TurnState, provisional_fact_id
+from mnemolog.streams.resolution.turn_state import TurnState
 
 _NOT_ASKED: Final = "the turn has more conflicts than one question holds"
 

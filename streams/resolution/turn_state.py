@@ -5,10 +5,10 @@ from datetime import datetime
 from typing import Any, Final
 from uuid import UUID
 
-from mnemolog.schemas import ids
 from mnemolog.schemas.envelopes import MatchedFacts
 from mnemolog.schemas.events import FactPending, FactReplaced, MemoryEvent, PendingConfirmed
 from mnemolog.schemas.facts import Candidate, ExtractedFact, MatchedFact
+from mnemolog.schemas.ids import provisional_fact_id
 from mnemolog.schemas.policy import EffectivePolicy
 from mnemolog.schemas.vector import cosine_similarity
 from mnemolog.streams.resolution.guards import confidence_of
@@ -63,11 +63,6 @@ def _may_conflict(fact: ExtractedFact, earlier: Candidate, rules: EffectivePolic
 
 def _similarity(one: Sequence[float], other: Sequence[float]) -> float:
     return round(max(-1.0, min(1.0, cosine_similarity(one, other))), 4)
-
-
-def provisional_fact_id(owner: str, source_id: str, place: int) -> UUID:
-    """The id of the fact at `place` of a turn until it is known which event it becomes."""
-    return ids.fact_id(owner, source_id, place)
 
 
 class TurnState:
