@@ -153,12 +153,14 @@ class EventBuilder:
         )
 
     def merged_fact(self, llm_decision: LlmDecision, targets: Sequence[Candidate]) -> NewFact:
-        """The richer fact: true since the first of its parents was, as certain as the most certain of them.
+        """The richer fact: true since the first of its parents was, said when the last of them was, as certain as the
+        most certain of them.
 
         One with a doubtful statement in it is only as certain as that. It has the category of a high-risk parent; key,
         subject and end are a parent's where the statement has none.
         """
         fact, reply, rules = self.new_fact(), llm_decision.reply, self.context.rules
+        said_at = max([self.statement_context.said_at, *(known.said_at for known in targets if known.said_at)])
         surest = max(fact.confidence, *(known.confidence for known in targets))
         keyed = next((known for known in targets if known.key is not None), None) if fact.key is None else None
         risky = (known.category for known in targets if rules.is_high_risk(known.category, known.key))
@@ -167,6 +169,7 @@ class EventBuilder:
             update={
                 "text": reply.text or fact.text,
                 "search_text": reply.search_text or reply.text or fact.search_text,
+                "said_at": None if said_at == self.context.occurred_at else said_at,
                 "true_from": min(fact.true_from, *(known.true_from for known in targets)),
                 "confidence": fact.confidence if self.statement_context.is_doubtful else surest,
                 "vector": llm_decision.merged_vector or fact.vector,

@@ -122,7 +122,12 @@ class TurnState:
                 self.confirmed_ids.add(fact.fact_id)  # a turn does not confirm its own facts
                 status = "pending_confirmation" if isinstance(event, FactPending) else "active"
                 self._facts[fact.fact_id] = _candidate(
-                    fact, fact_id=fact.fact_id, confidence=fact.confidence, true_from=fact.true_from, status=status
+                    fact,
+                    fact_id=fact.fact_id,
+                    confidence=fact.confidence,
+                    true_from=fact.true_from,
+                    said_at=fact.said_at,
+                    status=status,
                 )
         if provisional_id is not None:
             own = [event.new_fact.fact_id for event in events if event.new_fact]
