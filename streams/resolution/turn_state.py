@@ -68,13 +68,14 @@ def _similarity(one: Sequence[float], other: Sequence[float]) -> float:
 class TurnState:
     """The effect of a turn's decisions so far on known facts and on its own.
 
-    `confirmed_ids` are the facts whose confidence it may not raise (again), `held_back` its own pending overwrites,
+    `own_ids` are the facts that it brought, without those that a known one was merged into. `confirmed_ids` are the facts whose confidence it may not raise (again), `held_back` its own pending overwrites,
     `version_starts` the starts of the versions before a fact.
     """
 
     def __init__(self, version_starts: Mapping[UUID, tuple[datetime, ...]]) -> None:
         self.confirmed_ids: set[UUID] = set()
         self.held_back: dict[UUID, FactPending] = {}
+        self.own_ids: set[UUID] = set()
         self.version_starts = dict(version_starts)
         self._actual_ids: dict[UUID, UUID] = {}
         self._facts: dict[UUID, Candidate] = {}
@@ -119,6 +120,8 @@ class TurnState:
             if isinstance(event, FactReplaced):
                 self.version_starts[event.fact.fact_id] = self._version_starts_of(event.targets)
             if (fact := event.new_fact) is not None:
+                if event.overwrite != "merge" or self.own_ids.issuperset(event.affected_ids):
+                    self.own_ids.add(fact.fact_id)
                 self.confirmed_ids.add(fact.fact_id)  # a turn does not confirm its own facts
                 status = "pending_confirmation" if isinstance(event, FactPending) else "active"
                 self._facts[fact.fact_id] = _candidate(
