@@ -1,7 +1,7 @@
 """Run the chosen stages in one process, and the background tasks that belong to them."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, MutableMapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -47,27 +47,58 @@ async def run_worker(
     stop: asyncio.Event,
     *,
     on_ready: Callable[[WorkerReport], None] | None = None,
+    prepare: Callable[[MutableMapping[str, str]], Coroutine[Any, Any, None]] | None = None,
 ) -> None:
     """Run `stages` until `stop` is set, then drain and return.
 
-    Topics and tables must exist. Raises `StartRefused` for what a person has to change first, and
+    `prepare` comes first, while `/health` shows what it waits for; a stop during it ends at once. Then topics and
+    tables must exist. Raises `StartRefused` for what a person has to change first, and
     `ProviderConfigurationError` for a model that cannot be built. What fails later is retried or restarted.
     """
     if settings.kafka is None or settings.postgres is None:
         raise StartRefused("a worker needs MNEMOLOG_KAFKA and MNEMOLOG_POSTGRES")
     health = Health(stages=dict.fromkeys(stages, False))
+    async with serve_metrics(settings.metrics_host, settings.metrics_port, health) as metrics_url:
+        log.info("worker_starting", stages=list(stages), metrics_url=metrics_url)
+        if prepare is None or await _finished_before(stop, prepare(health.waiting_for)):
+            report = WorkerReport(stages=tuple(stages), metrics_url=metrics_url)
+            announce = partial(_report_when_ready, report, health.stages, on_ready)
+            await _run_prepared(settings, stages, stop, health, announce)
+    log.info("worker_stopped", stages=list(stages))
+
+
+async def _finished_before(stop: asyncio.Event, work: Coroutine[Any, Any, None]) -> bool:
+    """Run `work`; whether it ended before `stop` was set, at which it is cancelled."""
+    task, stopped = asyncio.create_task(work), asyncio.create_task(stop.wait())
+    try:
+        await asyncio.wait({task, stopped}, return_when=asyncio.FIRST_COMPLETED)
+        if not task.done():
+            return False
+        task.result()
+        return True
+    finally:
+        for one in (task, stopped):
+            one.cancel()
+        await asyncio.gather(task, stopped, return_exceptions=True)
+
+
+async def _run_prepared(
+    settings: StreamsSettings,
+    stages: Sequence[Stage],
+    stop: asyncio.Event,
+    health: Health,
+    announce: Callable[[], Coroutine[Any, Any, None]],
+) -> None:
+    kafka = settings.kafka or ""
     matching_size = max(1, settings.postgres_pool_size // 4)  # a lookup takes about a millisecond
     async with (
-        serve_metrics(settings.metrics_host, settings.metrics_port, health) as metrics_url,
         _open_pool(settings, "mnemolog-worker", settings.postgres_pool_size - matching_size) as pool,
         # A lookup of candidates takes longer to plan than to run; generic plans would make other queries slower.
         _open_pool(settings, "mnemolog-matching", matching_size, generic_plans=True) as matching,
-        _shared_resources(settings, settings.kafka, pool, matching) as parts,
+        _shared_resources(settings, kafka, pool, matching) as parts,
     ):
-        assembly = StageFactory(settings, settings.kafka, parts)
+        assembly = StageFactory(settings, kafka, parts)
         builders = [assembly.builder(stage) for stage in ALL_STAGES if stage in stages]
-        report = WorkerReport(stages=tuple(stages), metrics_url=metrics_url)
-        log.info("worker_starting", stages=list(stages), metrics_url=metrics_url)
         loops = background_loops(
             settings,
             stages,
@@ -79,11 +110,10 @@ async def run_worker(
         )
         supervision = SupervisorSettings(stall_timeout=settings.watchdog)
         async with (
-            _running_in_background(_report_when_ready(report, health.stages, on_ready)),
+            _running_in_background(announce()),
             running_loops(loops, health.failing),
         ):
             await run_stages(builders, stop, ready=health.stages, settings=supervision)
-        log.info("worker_stopped", stages=list(stages))
 
 
 def _open_pool(settings: StreamsSettings, application_name: str, size: int, *, generic_plans: bool = False) -> Pool:
