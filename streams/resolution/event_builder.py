@@ -135,10 +135,17 @@ class EventBuilder:
         return FactAdded(**self.event_fields(decision), fact=self.new_fact(), ended_at=ended_at, ended_by=ended_by)
 
     def skipped(self, known: Candidate, decision: Decision) -> FactSkipped:
-        return FactSkipped(**self.event_fields(decision), target=known.fact_id, statement=self.statement)
+        fields: dict[str, Any] = {"statement": self.statement, "true_from": self.earlier_beginning(known)}
+        return FactSkipped(**self.event_fields(decision), target=known.fact_id, **fields)
 
-    def confirmed(self, fact_id: UUID, decision: Decision) -> FactConfirmed:
-        return FactConfirmed(**self.event_fields(decision), target=fact_id, statement=self.statement)
+    def confirmed(self, known: Candidate, decision: Decision) -> FactConfirmed:
+        fields: dict[str, Any] = {"statement": self.statement, "true_from": self.earlier_beginning(known)}
+        return FactConfirmed(**self.event_fields(decision), target=known.fact_id, **fields)
+
+    def earlier_beginning(self, known: Candidate) -> datetime | None:
+        """When an active fact began by this repetition, if that is earlier than was known."""
+        true_from = self.statement_context.true_from
+        return true_from if known.status == "active" and true_from < known.true_from else None
 
     def new_fact(self, *, offset: int = 0) -> NewFact:
         if self.vector is None:
