@@ -31,8 +31,7 @@ class KafkaLogReader:
         self._bootstrap = bootstrap
         self._topic = topic_name(MEMORY_EVENTS, prefix)
         self._timeout = timeout
-        self._consumer: Any = None
-        self._starting = asyncio.Lock()
+        self._consumer: asyncio.Task[Any] | None = None
 
     async def partitions(self) -> list[int]:
         found = await self._retry_until_timeout(self._describe_partitions)
@@ -66,9 +65,11 @@ class KafkaLogReader:
 
     async def close(self) -> None:
         """Disconnect; a later call connects again."""
-        async with self._starting:
-            consumer, self._consumer = self._consumer, None
-            if consumer is not None:
+        starting, self._consumer = self._consumer, None
+        if starting is not None:
+            starting.cancel()
+            (consumer,) = await asyncio.gather(starting, return_exceptions=True)
+            if not isinstance(consumer, BaseException):
                 await consumer.stop()
 
     async def _describe_partitions(self) -> list[int]:
@@ -89,16 +90,20 @@ class KafkaLogReader:
                 raise self._unreadable_error(f"no record of partition {place.partition} came")
 
     async def _connected_consumer(self) -> Any:
-        async with self._starting:
-            if self._consumer is None:
-                consumer = AIOKafkaConsumer(bootstrap_servers=self._bootstrap)
-                try:
-                    await self._retry_until_timeout(consumer.start)
-                except BaseException:
-                    await consumer.stop()
-                    raise
-                self._consumer = consumer
-            return self._consumer
+        """The consumer of all who ask: while it connects they wait together, and if it cannot they all fail."""
+        starting = self._consumer
+        if starting is None or (starting.done() and (starting.cancelled() or starting.exception())):
+            starting = self._consumer = asyncio.create_task(self._connect())
+        return await asyncio.shield(starting)
+
+    async def _connect(self) -> Any:
+        consumer = AIOKafkaConsumer(bootstrap_servers=self._bootstrap)
+        try:
+            await self._retry_until_timeout(consumer.start)
+        except BaseException:
+            await consumer.stop()
+            raise
+        return consumer
 
     async def _retry_until_timeout(self, call: Callable[[], Awaitable[T]]) -> T:
         """Try again while Kafka is unavailable, until the timeout."""

@@ -1,7 +1,7 @@
 """What a worker does beside its stages: expire facts, export figures of quality and lag, delete old replies."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Mapping
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -23,7 +23,7 @@ from mnemolog.schemas.scope import Scope
 from mnemolog.streams import metrics
 from mnemolog.streams.commands.expiry import ExpirySweep
 from mnemolog.streams.commands.ports import ExpiryReader
-from mnemolog.streams.errors import StreamsError
+from mnemolog.streams.errors import StreamsError, TablesMovedBack
 from mnemolog.streams.kafka.log_reader import KafkaLogReader
 from mnemolog.streams.kafka.sender import Sender
 from mnemolog.streams.kafka.topics import CONVERSATION_TURNS, command_headers, max_record_bytes, topic_name
@@ -34,6 +34,7 @@ RETRY_SECONDS: Final = 5.0
 PURGE_SECONDS: Final = 3600.0
 LAG_SECONDS: Final = 5.0
 QUALITY_SECONDS: Final = 30.0
+POSITION_SECONDS: Final = 5.0
 QUALITY_PERIOD: Final = timedelta(days=30)
 
 log = get_logger(__name__)
@@ -129,6 +130,38 @@ async def export_lag(projector: Projector, log_reader: KafkaLogReader) -> None:
         except LogUnreadableError as error:
             log.warning("lag_unavailable", error=str(error))
         await asyncio.sleep(LAG_SECONDS)
+
+
+async def watch_projected_offsets(
+    projector: Projector,
+    written: Callable[[], Mapping[int, int]],
+    crash: Callable[[TablesMovedBack], Awaitable[None]],
+) -> None:
+    """Crash the stage `project` when the tables move back behind what it has `written`, per partition.
+
+    It would go on behind the gap, or wait for a new commit to notice; started again, it begins where the tables are.
+    """
+    while True:
+        try:
+            await check_projected_offsets(projector, written, crash)
+        except (OperationalError, PoolTimeout) as error:
+            log.warning("projected_offsets_unavailable", error=str(error))
+        await asyncio.sleep(POSITION_SECONDS)
+
+
+async def check_projected_offsets(
+    projector: Projector,
+    written: Callable[[], Mapping[int, int]],
+    crash: Callable[[TablesMovedBack], Awaitable[None]],
+) -> None:
+    """One look at where the tables are."""
+    before = written()
+    found = await projector.next_offsets() if before else {}
+    for partition, offset in before.items():
+        # What this process has by now must be the same run of the stage, not one that began further back since.
+        if found.get(partition, 0) < offset <= written().get(partition, 0):
+            await crash(TablesMovedBack(partition, offset, found.get(partition, 0)))
+            return
 
 
 async def purge_replies(replies: ReplyStore, retention: timedelta, now: Callable[[], datetime]) -> None:

@@ -24,6 +24,7 @@ from mnemolog.streams.runtime.background import (
     export_quality_metrics,
     purge_replies,
     run_expiry_timer,
+    watch_projected_offsets,
 )
 from mnemolog.streams.runtime.decision_stages import DecisionStages
 from mnemolog.streams.runtime.metrics_server import serve_metrics
@@ -125,6 +126,7 @@ def _background_tasks(
     if "project" in stages:
         yield export_lag(parts.projector, parts.kafka_log)
         yield export_quality_metrics(pool, utc_now)
+        yield watch_projected_offsets(parts.projector, assembly.written_offsets, partial(assembly.crash, "project"))
     if "resolve" in stages:
         yield run_expiry_timer(
             settings, FactStore(pool), partitions=partial(assembly.partitions, "resolve"), clock=utc_now
