@@ -61,7 +61,7 @@ class OffsetRegression(StageCrash):
     """A partition delivered an offset that the window already holds."""
 
 
-class TablesMovedBack(StageCrash):
+class StaleProjection(StageCrash):
     """The tables stand before commits that this stage wrote: a failover or a restored backup lost them."""
 
     def __init__(self, partition: int, written: int, found: int) -> None:

@@ -23,7 +23,7 @@ from mnemolog.schemas.scope import Scope
 from mnemolog.streams import metrics
 from mnemolog.streams.commands.expiry import ExpirySweep
 from mnemolog.streams.commands.ports import ExpiryReader
-from mnemolog.streams.errors import StreamsError, TablesMovedBack
+from mnemolog.streams.errors import StaleProjection, StreamsError
 from mnemolog.streams.kafka.log_reader import KafkaLogReader
 from mnemolog.streams.kafka.sender import Sender
 from mnemolog.streams.kafka.topics import CONVERSATION_TURNS, command_headers, max_record_bytes, topic_name
@@ -135,7 +135,7 @@ async def export_lag(projector: Projector, log_reader: KafkaLogReader) -> None:
 async def watch_projected_offsets(
     projector: Projector,
     written: Callable[[], Mapping[int, int]],
-    crash: Callable[[TablesMovedBack], Awaitable[None]],
+    crash: Callable[[StaleProjection], Awaitable[None]],
 ) -> None:
     """Crash the stage `project` when the tables move back behind what it has `written`, per partition.
 
@@ -152,7 +152,7 @@ async def watch_projected_offsets(
 async def check_projected_offsets(
     projector: Projector,
     written: Callable[[], Mapping[int, int]],
-    crash: Callable[[TablesMovedBack], Awaitable[None]],
+    crash: Callable[[StaleProjection], Awaitable[None]],
 ) -> None:
     """One look at where the tables are."""
     before = written()
@@ -160,7 +160,7 @@ async def check_projected_offsets(
     for partition, offset in before.items():
         # What this process has by now must be the same run of the stage, not one that began further back since.
         if found.get(partition, 0) < offset <= written().get(partition, 0):
-            await crash(TablesMovedBack(partition, offset, found.get(partition, 0)))
+            await crash(StaleProjection(partition, offset, found.get(partition, 0)))
             return
 
 

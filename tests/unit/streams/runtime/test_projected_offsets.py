@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from mnemolog.streams.errors import TablesMovedBack
+from mnemolog.streams.errors import StaleProjection
 from mnemolog.streams.runtime.background import check_projected_offsets
 
 
@@ -20,7 +20,7 @@ class Projection:
             self.written = {}
         return self.tables
 
-    async def crash(self, error: TablesMovedBack) -> None:
+    async def crash(self, error: StaleProjection) -> None:
         self.crashes.append(str(error))
 
     async def check(self) -> None:
