@@ -15,7 +15,6 @@ from mnemolog.client.read_pool import ReadPool
 from mnemolog.errors import ServerUnavailableError
 from mnemolog.extras import require_extras
 from mnemolog.projections.db.pools import open_pool
-from mnemolog.projections.logs import get_logger
 from mnemolog.projections.migrations.upgrade import migrate
 from mnemolog.projections.queries import audit as audits
 from mnemolog.projections.queries.audit import Finding, TableCounts, table_counts
@@ -32,8 +31,6 @@ from mnemolog.streams.kafka.log_reader import KafkaLogReader
 from mnemolog.streams.kafka.old_commands import drain_old_commands
 from mnemolog.streams.kafka.stage_lag import StageLag, stage_lags
 from mnemolog.streams.kafka.topics import CONVERSATION_TURNS, command_headers
-
-log = get_logger(__name__)
 
 Source = Literal["kafka", "table"]
 AUDIT_KAFKA_SECONDS: Final = 20.0
@@ -119,12 +116,9 @@ async def migrate_tables(settings: Settings) -> None:
 
 
 async def require_tables(settings: Settings) -> None:
-    """Raise `SettingsError` where a database has no tables; one that is away is waited for by the stages."""
-    try:
-        async with _connection(settings) as connection:
-            await connection.execute(queries("projector")["next_offsets"])
-    except ServerUnavailableError as error:
-        log.warning("postgres_away", error=str(error))
+    """Raise `SettingsError` where a database has no tables, `ServerUnavailableError` where Postgres is away."""
+    async with _connection(settings) as connection:
+        await connection.execute(queries("projector")["next_offsets"])
 
 
 async def audit(settings: Settings) -> audits.Audit:

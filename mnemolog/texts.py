@@ -135,8 +135,12 @@ def _extraction_sentences(extraction: FactExtraction | None) -> Iterator[str]:
 def _candidates_sentence(decision: TracedDecision) -> str:
     if not decision.retrieved:
         return "No known fact was near enough to be looked at."
-    seen = (f"{_quoted(one.text or str(one.fact_id))} (similarity {one.similarity:.3f})" for one in decision.retrieved)
-    return f"It was held against {', '.join(seen)}."
+    seen = ", ".join(
+        f"{_quoted(one.text or str(one.fact_id))} (similarity {one.similarity:.3f}{', shown' if one.shown else ''})"
+        for one in decision.retrieved
+    )
+    asked = " The question was about those marked as shown." if any(one.shown for one in decision.retrieved) else ""
+    return f"It was held against {seen}.{asked}"
 
 
 def _decision_sentence(decision: TracedDecision, known: FactTexts) -> str:

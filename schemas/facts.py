@@ -128,13 +128,18 @@ class MatchedFact(EmbeddedFact):
 
 
 class NewFact(ExtractedFact):
-    """A fact as it enters the log: with its id, its times, its first confidence and its vector."""
+    """A fact as it enters the log: with its id, its times, its first confidence and its vector.
+
+    `said_at` is when it was last said, where that is not the time of its source: a merged fact is as new as the newest
+    of its parents.
+    """
 
     fact_id: UUID
     confidence: Fraction
     true_from: Timestamp
     speaker: Text | None = None
     authority: Authority = "extracted"
+    said_at: Timestamp | None = Field(default=None, exclude_if=lambda said_at: said_at is None)
     vector: Vector
 
 

@@ -222,6 +222,7 @@ TROUBLE: Final = Row(
             queries={
                 "send {{topic}}": rate("mnemolog_send_retries_total", "topic"),
                 "database {{operation}}": rate("mnemolog_database_retries_total", "operation"),
+                "background {{operation}}": rate("mnemolog_background_failures_total", "operation"),
             },
         ),
         Panel(

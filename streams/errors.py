@@ -26,6 +26,10 @@ class RetentionTooShort(StartRefused):
     """A topic that must keep its records would lose them."""
 
 
+class TimestampTypeDiffers(StartRefused):
+    """A topic with a retention counts the age of its records by the clocks of those who publish."""
+
+
 class UnreadCommands(StartRefused):
     """The topic of commands of earlier versions holds records that no stage has read."""
 

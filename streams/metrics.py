@@ -96,3 +96,8 @@ PROJECTION_LAG: Final = CATALOGUE.gauge(
     unit="commits",
     labels=("partition",),
 )
+BACKGROUND_FAILURES: Final = CATALOGUE.counter(
+    "mnemolog_background_failures",
+    "failed rounds of what a worker does beside its stages: purge, lag, quality, timer",
+    labels=("operation",),
+)

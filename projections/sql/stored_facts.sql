@@ -135,12 +135,22 @@ ORDER BY true_to, fact_id
 LIMIT %(limit)s;
 
 -- name: conflict_of
--- The known facts that were weighed when an unresolved fact was added, the most similar first.
-SELECT (candidate ->> 'fact_id')::uuid AS fact_id
-FROM memory_events AS happened
-CROSS JOIN LATERAL jsonb_array_elements(happened.payload -> 'decision' -> 'candidates') AS candidate
-WHERE happened.fact_id = %(fact_id)s::uuid AND happened.event = 'fact_added'
-ORDER BY (candidate ->> 'similarity')::double precision DESC, 1;
+-- The known facts that an unresolved fact was put beside, the likeliest first: those that the question was about.
+SELECT shown.fact_id::uuid
+FROM (
+    SELECT happened.payload
+    FROM memory_events AS happened
+    WHERE
+        happened.fact_id = %(fact_id)s::uuid
+        AND happened.event IN ('fact_added', 'pending_confirmed')
+        AND (happened.payload ->> 'unresolved')::boolean
+    ORDER BY happened.partition DESC, happened.log_offset DESC
+    LIMIT 1
+) AS latest
+CROSS JOIN LATERAL jsonb_array_elements_text(
+    latest.payload -> 'decision' -> 'shown'
+) WITH ORDINALITY AS shown (fact_id, place)
+ORDER BY shown.place;
 
 -- name: in_scope
 -- The active and pending facts of exactly one scope, the oldest first, and how many there are.

@@ -43,7 +43,7 @@ class FactStore(Store):
         return tuple(await self._rows("closed_values", parameters, make=class_row(ClosedValue)) if keys else ())
 
     async def conflicting_fact_ids(self, fact_id: UUID) -> tuple[UUID, ...]:
-        """What an unresolved fact was weighed against when it was added beside it, the most similar first."""
+        """The facts that an unresolved fact was put beside, the likeliest first."""
         return tuple(row[0] for row in await self._rows("conflict_of", {"fact_id": fact_id}))
 
     async def scope_facts(self, scope: Scope, *, key: str | None, category: str | None, limit: int) -> ScopeFacts:

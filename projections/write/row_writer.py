@@ -198,7 +198,8 @@ def _fact_row(row: FactRow) -> Row:
         *(state.believed_from, state.believed_to, state.mention_count, state.last_confirmed_at),
         *(list(row.supersedes), state.superseded_by, commit.source_id, row.stale, fact.content_hash),
         *(fact.vector.model, fact.vector, _jsonb(to_json(commit.metadata))),
-        *(fact.authority, fact.single_valued, commit.occurred_at, commit.decided_at, state.state_since, row.ordinal),
+        *(fact.authority, fact.single_valued, fact.said_at or commit.occurred_at),
+        *(commit.decided_at, state.state_since, row.ordinal),
     )
 
 

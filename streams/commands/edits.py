@@ -65,7 +65,10 @@ def resolve(
     default_targets: Sequence[UUID],
     embedded_texts: Sequence[EmbeddedFact],
 ) -> Events:
-    """Settle an unresolved fact against the given targets, or those of `default_targets` that are still open."""
+    """Settle an unresolved fact against the given targets, or those of `default_targets` that are still open.
+
+    The default are the facts that the question about it was about, not all that were near.
+    """
     raise_for_faults([unresolved_fault(context, payload.fact_id, facts)])
     raise_for_faults(open_fault(context, fact_id, facts) for fact_id in payload.targets)
     wanted = dict.fromkeys(
@@ -74,7 +77,7 @@ def resolve(
     wanted.pop(payload.fact_id, None)
     targets = tuple(facts[fact_id] for fact_id in wanted)
     if not targets and payload.action != "keep_both":
-        detail = f"no fact that {payload.fact_id} was added beside is open any more: name targets, or use keep_both"
+        detail = f"no fact that {payload.fact_id} is known to stand beside is open: name targets, or use keep_both"
         raise CommandRefusedError("invalid_command", detail)
     if payload.action == "merge":
         return (_facts_merged(context, facts[payload.fact_id], targets, embedded_texts[0]),)

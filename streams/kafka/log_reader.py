@@ -31,7 +31,7 @@ class KafkaLogReader:
         self._bootstrap = bootstrap
         self._topic = topic_name(MEMORY_EVENTS, prefix)
         self._timeout = timeout
-        self._consumer: asyncio.Task[Any] | None = None
+        self._connecting: asyncio.Future[Any] | None = None
 
     async def partitions(self) -> list[int]:
         found = await self._retry_until_timeout(self._describe_partitions)
@@ -65,12 +65,14 @@ class KafkaLogReader:
 
     async def close(self) -> None:
         """Disconnect; a later call connects again."""
-        starting, self._consumer = self._consumer, None
-        if starting is not None:
-            starting.cancel()
-            (consumer,) = await asyncio.gather(starting, return_exceptions=True)
-            if not isinstance(consumer, BaseException):
-                await consumer.stop()
+        connecting, self._connecting = self._connecting, None
+        if connecting is None:
+            return
+        if not connecting.done():
+            connecting.cancel()
+        (consumer,) = await asyncio.gather(connecting, return_exceptions=True)
+        if not isinstance(consumer, BaseException):
+            await consumer.stop()
 
     async def _describe_partitions(self) -> list[int]:
         async with connected_admin(self._bootstrap) as admin:
@@ -90,11 +92,10 @@ class KafkaLogReader:
                 raise self._unreadable_error(f"no record of partition {place.partition} came")
 
     async def _connected_consumer(self) -> Any:
-        """The consumer of all who ask: while it connects they wait together, and if it cannot they all fail."""
-        starting = self._consumer
-        if starting is None or (starting.done() and (starting.cancelled() or starting.exception())):
-            starting = self._consumer = asyncio.create_task(self._connect())
-        return await asyncio.shield(starting)
+        """The consumer of all callers. They share one attempt to connect, so that its timeout is nobody's twice."""
+        if self._connecting is None or _has_failed(self._connecting):
+            self._connecting = asyncio.ensure_future(self._connect())
+        return await asyncio.shield(self._connecting)
 
     async def _connect(self) -> Any:
         consumer = AIOKafkaConsumer(bootstrap_servers=self._bootstrap)
@@ -124,3 +125,7 @@ class KafkaLogReader:
             f"{self._topic} at {self._bootstrap} cannot be read within {self._timeout:.0f} s ({what}): "
             "check that Kafka runs and that the address is right, then start again"
         )
+
+
+def _has_failed(attempt: asyncio.Future[Any]) -> bool:
+    return attempt.done() and (attempt.cancelled() or attempt.exception() is not None)

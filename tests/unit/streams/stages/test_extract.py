@@ -295,8 +295,9 @@ async def test_a_turn_is_no_larger_than_its_record() -> None:
 
 
 async def test_what_only_echoes_recalled_memory_is_dropped_and_told() -> None:
-    told = turn(recalled=("Mira said: I live in Berlin.",)).to_bytes()
-    output = await extracted(ScriptedModel(replied("Mira lives in Berlin.")), told)
+    said = (Message(role="user", content="I read that Mira still lives in Berlin: where is my train?"),)
+    told = turn(messages=said, recalled=("Mira lives in Berlin since May.", "Mira lives in Berlin.")).to_bytes()
+    output = await extracted(ScriptedModel(replied("Mira lives in Berlin.", quote="lives in Berlin")), told)
     assert output.facts == ()
     assert [(dropped.text, dropped.reason) for dropped in output.steps[0].dropped] == [
         ("Mira lives in Berlin.", "recalled")
