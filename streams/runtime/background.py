@@ -1,7 +1,7 @@
 """What a worker does beside its stages: expire facts, export figures of quality and lag, delete old replies."""
 
 from collections import Counter
-from collections.abc import Callable, Container, Iterable, Iterator
+from collections.abc import Awaitable, Callable, Container, Iterable, Iterator, Mapping
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -22,7 +22,7 @@ from mnemolog.schemas.scope import Scope
 from mnemolog.streams import metrics
 from mnemolog.streams.commands.expiry import ExpirySweep
 from mnemolog.streams.commands.ports import ExpiryReader
-from mnemolog.streams.errors import StreamsError
+from mnemolog.streams.errors import StaleProjection, StreamsError
 from mnemolog.streams.kafka.log_reader import KafkaLogReader
 from mnemolog.streams.kafka.sender import Sender
 from mnemolog.streams.kafka.topics import CONVERSATION_TURNS, command_headers, max_record_bytes, topic_name
@@ -33,6 +33,7 @@ from mnemolog.streams.stages.project import projection_lag
 PURGE_SECONDS: Final = 3600.0
 LAG_SECONDS: Final = 5.0
 QUALITY_SECONDS: Final = 30.0
+POSITION_SECONDS: Final = 5.0
 QUALITY_PERIOD: Final = timedelta(days=30)
 
 log = get_logger(__name__)
@@ -142,6 +143,24 @@ async def update_lag(projector: Projector, log_reader: KafkaLogReader) -> None:
         metrics.PROJECTION_LAG.labels(partition=partition).set(behind)
 
 
+async def check_projected_offsets(
+    projector: Projector,
+    written: Callable[[], Mapping[int, int]],
+    crash: Callable[[StaleProjection], Awaitable[None]],
+) -> None:
+    """Crash the stage `project` when the tables have moved back behind what it has `written`, per partition.
+
+    It would go on behind the gap, or wait for a new commit to notice; started again, it begins where the tables are.
+    """
+    before = written()
+    found = await projector.next_offsets() if before else {}
+    for partition, offset in before.items():
+        # What this process has by now must be the same run of the stage, not one that began further back since.
+        if found.get(partition, 0) < offset <= written().get(partition, 0):
+            await crash(StaleProjection(partition, offset, found.get(partition, 0)))
+            return
+
+
 async def purge_replies(replies: ReplyStore, before: datetime) -> None:
     """Delete replies that are older than any turn that can still be delivered again."""
     purged = await replies.purge(before)
@@ -157,11 +176,12 @@ def background_loops(
     projector: Projector,
     log_reader: KafkaLogReader,
     partitions: Callable[[], frozenset[int]],
+    check_position: Callable[[], Awaitable[None]],
     clock: Callable[[], datetime],
 ) -> Iterator[BackgroundLoop]:
     """Everything that a worker with these `stages` does again and again beside them.
 
-    `partitions` are those that the stage `resolve` has in this worker.
+    `partitions` are those that the stage `resolve` has in this worker; `check_position` is `check_projected_offsets`.
     """
     replies, retention = ReplyStore(pool), timedelta(days=settings.reply_retention_days)
     yield BackgroundLoop(
@@ -172,6 +192,7 @@ def background_loops(
         yield BackgroundLoop(
             name="quality", interval=QUALITY_SECONDS, run_round=lambda: update_quality_metrics(pool, clock())
         )
+        yield BackgroundLoop(name="position", interval=POSITION_SECONDS, run_round=check_position)
     if "resolve" in stages:
         timer = ExpiryTimer(settings, FactStore(pool), partitions=partitions, clock=clock)
         yield BackgroundLoop(
