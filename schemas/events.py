@@ -165,7 +165,10 @@ class FactPending(Event):
 
 
 class PendingConfirmed(Event):
-    """The pending fact `target` becomes active, and the overwrite of `targets` that was held back is done."""
+    """The pending fact `target` becomes active, and the overwrite of `targets` that was held back is done.
+
+    It is `unresolved` where it then stands beside what other targets have become since.
+    """
 
     event: Literal["pending_confirmed"] = "pending_confirmed"
     target: UUID
@@ -173,6 +176,7 @@ class PendingConfirmed(Event):
     action: Overwrite
     ended_at: Timestamp | None = None
     statement: Statement | None = None
+    unresolved: bool = Field(default=False, exclude_if=lambda unresolved: not unresolved)
 
     @property
     def overwrite(self) -> Overwrite | None:

@@ -98,7 +98,7 @@ class Candidate(Record):
     """A known fact near a new one, or of the same key, as it was when it was looked up.
 
     `similarity` is cosine, -1..1; `said_at` is when any turn said it last. `challenged_by` names the pending facts that
-    would overwrite this one.
+    would overwrite this one, or what it was before it was merged or corrected.
     """
 
     fact_id: UUID

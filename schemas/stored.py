@@ -52,10 +52,14 @@ class StoredFact:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PendingCase:
-    """An overwrite that is held back: `fact_id` would do `action` to `targets`. `said_at` is its source's time."""
+    """An overwrite that is held back: `fact_id` would do `action` to `targets`. `said_at` is its source's time.
+
+    `successors` are what merged or corrected targets have become: `fact_id` was not shown them and would not end them.
+    """
 
     fact_id: UUID
     targets: tuple[UUID, ...]
+    successors: tuple[UUID, ...] = ()
     action: Overwrite
     ended_at: datetime | None
     needs_human: bool

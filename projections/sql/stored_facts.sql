@@ -38,42 +38,53 @@ FROM facts
 WHERE fact_id = ANY(%(fact_ids)s::uuid []);
 
 -- name: pending_cases
--- The overwrites that these facts are still held back from. What was merged or corrected since is challenged as what it
--- became, and what has ended is left out; where a human's word took its place, only a human confirms the challenge.
-WITH RECURSIVE challenged AS (
-    SELECT
-        pending.fact_id,
-        target.fact_id AS target_id
-    FROM pending_confirmations AS pending
-    CROSS JOIN LATERAL unnest(pending.targets) AS target (fact_id)
-    WHERE pending.settled_at IS NULL AND pending.fact_id = ANY(%(fact_ids)s::uuid [])
-    UNION
-    SELECT
-        challenged.fact_id,
-        old.superseded_by
-    FROM challenged
-    INNER JOIN facts AS old ON challenged.target_id = old.fact_id
-    WHERE old.status = 'superseded' AND old.believed_to IS NOT NULL AND old.superseded_by <> challenged.fact_id
-)
-
+-- The open cases among these facts: what they would end, as far as it is open, and what merged or corrected targets
+-- have become. Where a human's word took a target's place, only a human confirms the challenge.
 SELECT
     pending.fact_id,
-    coalesce(held.targets, '{}') AS targets,
+    coalesce(standing.targets, '{}') AS targets,
+    coalesce(standing.successors, '{}') AS successors,
     pending.action,
     pending.ended_at,
-    pending.needs_human OR coalesce(held.is_human, false) AS needs_human,
+    pending.needs_human OR coalesce(standing.is_human, false) AS needs_human,
     happened.occurred_at AS said_at
 FROM pending_confirmations AS pending
 INNER JOIN memory_events AS happened ON pending.event_id = happened.event_id
-LEFT JOIN LATERAL (
+LEFT JOIN (
     SELECT
-        array_agg(DISTINCT facts.fact_id) AS targets,
+        challenged.pending_id,
+        array_agg(facts.fact_id ORDER BY facts.fact_id) FILTER (WHERE NOT challenged.is_successor) AS targets,
+        array_agg(facts.fact_id ORDER BY facts.fact_id) FILTER (WHERE challenged.is_successor) AS successors,
         bool_or(facts.authority = 'human') AS is_human
-    FROM challenged
-    INNER JOIN facts ON challenged.target_id = facts.fact_id
-    WHERE challenged.fact_id = pending.fact_id AND facts.status IN ('active', 'pending_confirmation')
-) AS held ON true
+    FROM challenged_facts(%(fact_ids)s::uuid []) AS challenged
+    INNER JOIN facts ON challenged.fact_id = facts.fact_id
+    GROUP BY challenged.pending_id
+) AS standing ON pending.fact_id = standing.pending_id
 WHERE pending.settled_at IS NULL AND pending.fact_id = ANY(%(fact_ids)s::uuid []);
+
+-- name: challenges
+-- The held overwrites of a scope that challenge one of these facts, with all that they challenge by now.
+WITH challenged AS MATERIALIZED (
+    SELECT
+        pending_id,
+        fact_id
+    FROM challenged_facts(ARRAY(
+        SELECT pending.fact_id
+        FROM pending_confirmations AS pending
+        WHERE
+            pending.settled_at IS NULL
+            AND (pending.tenant, pending.user_id, pending.agent_id, pending.app_id, pending.run_id)
+            = (%(tenant)s, %(user_id)s, %(agent_id)s, %(app_id)s, %(run_id)s)
+    ))
+)
+
+SELECT
+    pending_id,
+    array_agg(fact_id ORDER BY fact_id) AS fact_ids
+FROM challenged
+GROUP BY pending_id
+HAVING bool_or(fact_id = ANY(%(fact_ids)s::uuid []))
+ORDER BY pending_id;
 
 -- name: version_starts
 -- Per fact since when it, and every version before it that was true once, has been so. What was never true is left out.

@@ -30,7 +30,13 @@ class FactStore(Store):
     async def pending_cases(self, fact_ids: Sequence[UUID]) -> Mapping[UUID, PendingCase]:
         """The open cases among `fact_ids`; what is not pending has none."""
         rows = await self._rows("pending_cases", {"fact_ids": list(fact_ids)}, make=dict_row) if fact_ids else []
-        return {row["fact_id"]: PendingCase(**row | {"targets": tuple(row["targets"])}) for row in rows}
+        lists = ("targets", "successors")
+        return {row["fact_id"]: PendingCase(**row | {name: tuple(row[name]) for name in lists}) for row in rows}
+
+    async def challenges(self, scope: Scope, fact_ids: Sequence[UUID]) -> Mapping[UUID, tuple[UUID, ...]]:
+        """The open cases of `scope` that challenge one of these facts, each with all open facts that it challenges."""
+        rows = await self._rows("challenges", {**scope.columns, "fact_ids": list(fact_ids)}) if fact_ids else []
+        return {pending_id: tuple(challenged) for pending_id, challenged in rows}
 
     async def version_starts(self, fact_ids: Sequence[UUID]) -> Mapping[UUID, tuple[datetime, ...]]:
         """Per fact since when it has been true, and every version before it, all the way back; the oldest first."""

@@ -133,7 +133,7 @@ def _confirm_pending(
         believed_from=state.believed_from or moment.decided_at,
         confidence=max(state.confidence, least),
         mention_count=state.mention_count if event.statement else state.mention_count - 1,
-        unresolved=False,
+        unresolved=event.unresolved,
     )
     rivals = _without(facts, event.target)
     return {**_end_targets(rivals, event, moment, successor_id=event.target), event.target: state}

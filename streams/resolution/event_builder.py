@@ -160,11 +160,10 @@ class EventBuilder:
         )
 
     def merged_fact(self, llm_decision: LlmDecision, targets: Sequence[Candidate]) -> NewFact:
-        """The richer fact: true since the first of its parents was, said when the last of them was, as certain as the
-        most certain of them.
+        """The richer fact: true since the first of its parents was, as certain as the most certain of them.
 
-        One with a doubtful statement in it is only as certain as that. It has the category of a high-risk parent; key,
-        subject and end are a parent's where the statement has none.
+        It was said when the last of them was. One with a doubtful statement in it is only as certain as that. It has
+        the category of a high-risk parent; key, subject and end are a parent's where the statement has none.
         """
         fact, reply, rules = self.new_fact(), llm_decision.reply, self.context.rules
         said_at = max([self.statement_context.said_at, *(known.said_at for known in targets if known.said_at)])

@@ -24,6 +24,13 @@ class Lookups(EndedFactReader, Protocol):
         """The values that these keys held in exactly `scope` and whose truth ended after `after`, bounded."""
 
 
+class Challenges(Protocol):
+    """Reads what held overwrites challenge, in one round trip."""
+
+    async def challenges(self, scope: Scope, fact_ids: Sequence[UUID]) -> Mapping[UUID, tuple[UUID, ...]]:
+        """The open cases of `scope` that challenge one of these facts, each with all open facts that it challenges."""
+
+
 class Reservations(Protocol):
     """Counts what a scope and its tenant use, with what turns have reserved that are not projected yet."""
 

@@ -38,12 +38,20 @@ def repetition_events(
 
 
 def confirm_pending(builder: EventBuilder, case: PendingCase, decision: Decision) -> PendingConfirmed:
-    """The pending overwrite is done, to those of its targets that this turn has not ended."""
-    before = snapshots(builder.state.compared_facts(case.targets))
+    """The pending overwrite is done, to those of its targets that this turn has not ended.
+
+    It is unresolved beside what other targets have become, and beside values of its slot that it was not shown.
+    """
+    state = builder.state
+    of_slot = (known for known in builder.candidates if known.status == "active" and builder.shares_slot(known))
+    others = (known.fact_id for known in of_slot if known.fact_id not in case.targets)
+    beside = tuple(dict.fromkeys(state.open_ids((*case.successors, *others))))
+    update = {"before": snapshots(state.compared_facts(case.targets))} | ({"shown": beside} if beside else {})
     return PendingConfirmed(
-        **builder.event_fields(decision.model_copy(update={"before": before})),
+        **builder.event_fields(decision.model_copy(update=update)),
         target=case.fact_id,
-        targets=builder.state.open_ids(case.targets),
+        targets=state.open_ids(case.targets),
+        unresolved=bool(beside),
         action=case.action,
         ended_at=case.ended_at,
         statement=builder.statement,

@@ -49,6 +49,7 @@ class TurnDecider:
             )
         uses_llm = envelope.infer and not rules.add_only
         context = await self._context(turn, rules, thresholds, uses_llm=uses_llm)
+        turn = _without_lapsed(turn, context)
         closed_values = await self._closed_values(turn, rules) if uses_llm and is_late else ()
         classifications = [
             classify_obsolete(matched, statement_context(matched.fact, context), closed_values, rules, turn.user_names)
@@ -96,3 +97,17 @@ class TurnDecider:
         if turn.scope is None or not wanted:
             return ()
         return await self._lookups.closed_values(turn.scope, wanted, after=turn.occurred_at)
+
+
+def _without_lapsed(turn: MatchedFacts, context: DecisionContext) -> MatchedFacts:
+    """The turn without pending candidates of which nothing that they challenge is left, as after an end by time."""
+    lapsed = {case.fact_id for case in context.pending_cases.values() if not (case.targets or case.successors)}
+    if not lapsed:
+        return turn
+    facts = (
+        matched.model_copy(
+            update={"candidates": tuple(known for known in matched.candidates if known.fact_id not in lapsed)}
+        )
+        for matched in turn.facts
+    )
+    return turn.model_copy(update={"facts": tuple(facts)})

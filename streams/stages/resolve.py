@@ -19,6 +19,7 @@ from mnemolog.streams import metrics
 from mnemolog.streams.commands.handler import CommandResult
 from mnemolog.streams.kafka.record import KafkaRecord
 from mnemolog.streams.resolution.commits import commit_of, end_commit
+from mnemolog.streams.resolution.lapses import LapseCloser
 from mnemolog.streams.resolution.limits import LimitEnforcer, added_facts, count_tokens
 from mnemolog.streams.resolution.turn import TurnDecider, TurnDecision
 from mnemolog.streams.stages.envelope import ReceivedEnvelope, limit_end
@@ -39,6 +40,7 @@ class ResolveStage:
         match_stage: MatchStage,
         turn_decider: TurnDecider,
         handle_command: Callable[[MatchedFacts, EffectivePolicy], Awaitable[CommandResult]],
+        close_lapsed: LapseCloser,
         limits: LimitEnforcer,
         settings: TurnSettings,
         embedding_model: str,
@@ -50,6 +52,7 @@ class ResolveStage:
         self._match_stage = match_stage
         self._turn_decider = turn_decider
         self._handle_command = handle_command
+        self._close_lapsed = close_lapsed
         self._limits = limits
         self._settings = settings
         self._embedding_model = embedding_model
@@ -101,8 +104,9 @@ class ResolveStage:
         if envelope.source_kind == "command":
             return await self._command_commit(envelope, rules, attempt)
         thresholds = self._settings.thresholds_for(self._embedding_model, envelope.overrides)
-        decision = await self._turn_decider.decide(envelope, rules, thresholds, is_late=is_late, now=self._clock())
-        events, step = decision.events, decision.step
+        now = self._clock()
+        decision = await self._turn_decider.decide(envelope, rules, thresholds, is_late=is_late, now=now)
+        events, step = await self._close_lapsed(envelope, decision.events, now), decision.step
         _count_decision(decision)
         facts, tokens = added_facts(events, self._clock()), count_tokens((*envelope.steps, step))
         if hit := await self._limits.exceeded_limit(envelope, rules, facts=facts, tokens=tokens):
@@ -128,6 +132,7 @@ class ResolveStage:
     async def _command_commit(self, envelope: MatchedFacts, rules: EffectivePolicy, attempt: int) -> Commit:
         started = perf_counter()
         result = await self._handle_command(envelope, rules)
+        events = await self._close_lapsed(envelope, result.events, self._clock())
         step = Step(stage="resolve", milliseconds=round((perf_counter() - started) * 1000, 3))
         return commit_of(
             envelope,
@@ -137,7 +142,7 @@ class ResolveStage:
             outcome=result.outcome,
             reason=result.reason,
             detail=result.detail,
-            events=result.events,
+            events=events,
         )
 
 

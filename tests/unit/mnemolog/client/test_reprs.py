@@ -84,7 +84,7 @@ def test_what_is_undecided_is_short() -> None:
     }
     waits["event_id"] = ID
     held = PendingFact(
-        fact=a_fact("Alice lives in Ulm.", "pending_confirmation"), challenged=(known,), action="replace",
+        fact=a_fact("Alice lives in Ulm.", "pending_confirmation"), challenged=(known,), beside=(), action="replace",
         ended_at=AT, guard="high_risk", verdict="REPLACE", decided_by="policy", needs_human=True, **waits,
     )  # fmt: skip
     assert repr(known) == f"ConflictingFact(text='Alice lives in Bern.', status='active', fact_id='{ID}')"
