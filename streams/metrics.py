@@ -58,6 +58,11 @@ MODEL_CALLS: Final = CATALOGUE.counter(
 MODEL_ERRORS: Final = CATALOGUE.counter(
     "mnemolog_model_errors", "calls that failed, by kind of failure", labels=("purpose", "model", "error")
 )
+MODEL_PAUSED: Final = CATALOGUE.gauge(
+    "mnemolog_model_paused",
+    "1 while all calls of a purpose wait because the model fails for all; nothing ends meanwhile",
+    labels=("purpose", "model"),
+)
 MODEL_SECONDS: Final = CATALOGUE.histogram(
     "mnemolog_model_seconds", "time until a call's answer, waits and retries included", labels=("purpose", "model")
 )
