@@ -103,7 +103,7 @@ class OpenAiChatModel:
         )
 
     def _new_retrier(self, prompt: Prompt) -> CallRetrier:
-        """The retrier of the prompt's purpose. Its probe has the same instructions and schema: what fails all fails it."""
+        """The retrier of a purpose. Its probe has the purpose's instructions and schema: what fails all fails it."""
         purpose = prompt.purpose
         instructions = tuple(message for message in prompt.messages if message.role == "system")
         greeting = ChatMessage(role="user", content=_PROBE_TEXT)
