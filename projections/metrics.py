@@ -68,7 +68,12 @@ TURN_TO_FACT_SECONDS: Final = CATALOGUE.histogram(
     buckets=(0.05, 0.1, 0.25, 0.5, 0.75, 1.0, 1.5, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0),
 )
 RETRIES: Final = CATALOGUE.counter(
-    "mnemolog_database_retries", "operations repeated because Postgres was unavailable", labels=("operation",)
+    "mnemolog_database_retries",
+    "operations repeated because Postgres was unavailable or a statement timed out",
+    labels=("operation",),
+)
+WAITING: Final = CATALOGUE.gauge(
+    "mnemolog_database_waiting", "operations that are being repeated because Postgres is unavailable or too slow"
 )
 POOL_WAITING: Final = CATALOGUE.gauge(
     "mnemolog_pool_waiting", "requests that wait for a connection to Postgres", labels=("pool",)

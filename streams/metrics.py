@@ -18,6 +18,11 @@ DEAD_LETTERED: Final = CATALOGUE.counter(
 REPEATS_DROPPED: Final = CATALOGUE.counter(
     "mnemolog_repeats_dropped", "records skipped because their origin was already processed", labels=("stage",)
 )
+STAGE_HELD: Final = CATALOGUE.gauge(
+    "mnemolog_stage_held",
+    "records whose failure is held back because too many failed in a row; one of them is tried again now and then",
+    labels=("stage",),
+)
 STAGE_CRASHES: Final = CATALOGUE.counter(
     "mnemolog_stage_crashes", "crashes and failed starts of a stage, each followed by a restart", labels=("stage",)
 )

@@ -6,14 +6,17 @@ from contextlib import asynccontextmanager
 from aiohttp import web
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 
+from mnemolog.projections.metrics import WAITING
 from mnemolog.streams.errors import StartRefused
+from mnemolog.streams.metrics import MODEL_PAUSED, STAGE_HELD
 
 
 @asynccontextmanager
 async def serve_metrics(host: str, port: int, ready: Mapping[str, bool]) -> AsyncIterator[str]:
     """Serve while the context lasts; gives the base URL. Port 0 takes a free one.
 
-    `/health` answers 200 when every stage takes part in its group, else 503, with each stage's state as JSON.
+    `/health` answers 200 when every stage takes part in its group, else 503, with each stage's state as JSON, and with
+    what it waits for: a restart would not end these waits, so they are no 503.
     Raises `StartRefused` where the address is taken.
     """
 
@@ -21,7 +24,8 @@ async def serve_metrics(host: str, port: int, ready: Mapping[str, bool]) -> Asyn
         return web.Response(body=generate_latest(), headers={"Content-Type": CONTENT_TYPE_LATEST})
 
     async def health(_: web.Request) -> web.Response:
-        return web.json_response({"stages": dict(ready)}, status=200 if ready and all(ready.values()) else 503)
+        state = {"stages": dict(ready), "waiting": what_waits()}
+        return web.json_response(state, status=200 if ready and all(ready.values()) else 503)
 
     application = web.Application()
     application.add_routes([web.get("/metrics", metrics), web.get("/health", health)])
@@ -40,3 +44,15 @@ async def serve_metrics(host: str, port: int, ready: Mapping[str, bool]) -> Asyn
         yield f"http://{host}:{runner.addresses[0][1]}"
     finally:
         await runner.cleanup()
+
+
+def what_waits() -> list[str]:
+    """The models that fail for all, the stages that hold failures back, and Postgres, where they are waited for."""
+    gauges = {"model": MODEL_PAUSED, "stage": STAGE_HELD, "postgres": WAITING}
+    return [
+        " ".join([name, *sample.labels.values()])
+        for name, gauge in gauges.items()
+        for metric in gauge.collect()
+        for sample in metric.samples
+        if sample.value
+    ]
