@@ -77,7 +77,12 @@ TURN_TO_FACT_SECONDS: Final = CATALOGUE.histogram(
     buckets=TURN_TO_FACT_BUCKETS,
 )
 RETRIES: Final = CATALOGUE.counter(
-    "mnemolog_database_retries", "operations repeated because Postgres was unavailable", labels=("operation",)
+    "mnemolog_database_retries",
+    "operations repeated because Postgres was unavailable or a statement timed out",
+    labels=("operation",),
+)
+WAITING: Final = CATALOGUE.gauge(
+    "mnemolog_database_waiting", "operations that are being repeated because Postgres is unavailable or too slow"
 )
 POOL_WAITING: Final = CATALOGUE.gauge(
     "mnemolog_pool_waiting", "requests that wait for a connection to Postgres", labels=("pool",)

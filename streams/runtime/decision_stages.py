@@ -114,6 +114,11 @@ class DecisionStages:
             clock=self._clock,
         )
 
+    async def forget_replies(self, stage_input: StageInput) -> None:
+        """Forget what models replied for a source, so that they are asked anew."""
+        envelope = stage_input.envelope
+        await ReplyStore(self._pool).forget(envelope.owner, envelope.source_id)
+
     async def decide(self, record: KafkaRecord) -> Commit:
         """The commit that a turn would have now, if nothing of its owner were under way; nothing is written."""
         source = parse_source(record, max_bytes=self._settings.max_turn_bytes)
