@@ -156,7 +156,8 @@ class FactState(Record):
     believed_to: Timestamp | None
     superseded_by: UUID | None
     unresolved: bool
-    true_from: Timestamp | None = None  # states in logs before it could change do not name it
+    true_from: Timestamp | None = Field(default=None, exclude_if=lambda moment: moment is None)
+    """None in logs of the time before it could change."""
 
 
 class Reversal(Record):

@@ -2,10 +2,9 @@
 
 from datetime import datetime
 from itertools import takewhile
-from typing import Final
+from typing import Final, Literal
 
 from mnemolog.schemas.stored import StoredFact
-from mnemolog.streams.text.times import Direction, find_times
 from mnemolog.streams.text.word_lists import NEGATIONS
 
 MAX_NAME_WORDS: Final = 4
@@ -42,7 +41,9 @@ def beginning_after_edit(old: StoredFact, new_text: str, at: datetime) -> dateti
     The date of a text is that of its beginning if the fact began on it, or tells a change. None where that is not
     clear, or nothing changed.
     """
-    direction: Direction = 1 if old.true_from > at or old.fact.action_hint == "update" else -1
+    from mnemolog.streams.text.times import find_times  # noqa: PLC0415 - of the extra `server`; clients come by here
+
+    direction: Literal[-1, 1] = 1 if old.true_from > at or old.fact.action_hint == "update" else -1
     before, after = (
         [when for when in find_times(text, at, direction) if when.role != "until"] for text in (old.fact.text, new_text)
     )

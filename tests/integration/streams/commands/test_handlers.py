@@ -1,6 +1,7 @@
 """What each order does to real tables, and what is refused."""
 
 from datetime import timedelta
+from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
