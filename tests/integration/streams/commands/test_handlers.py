@@ -57,7 +57,7 @@ async def harness(db: ProjectedDatabase) -> CommandHarness:
     return CommandHarness(db)
 
 
-def edit(fact_id: UUID, text: str, **fields: str) -> Edit:
+def edit(fact_id: UUID, text: str, **fields: Any) -> Edit:
     return Edit(fact_id=fact_id, text=text, **fields)
 
 
