@@ -3,5 +3,5 @@
 from mnemolog.projections.migrations.revision import sql_revision
 
 revision = "0010"
-down_revision = "0008"
+down_revision = "0009"
 upgrade, downgrade = sql_revision("0010_projections_overwrites.sql")
