@@ -69,6 +69,7 @@ class Shown:
     source_id: str
     text: str
     shown: tuple[UUID, ...]
+    shown_texts: tuple[str, ...]
     verdict: str
     named: tuple[UUID, ...]
     attempt: int
@@ -96,11 +97,12 @@ class OracleReader:
                 return "this is no JSON" if source_id in self.invalid else decisions_reply(*decisions)
 
     def decisions(self, source_id: str, task: NumberedConflicts, attempt: int) -> Iterable[JsonObject]:
-        used: set[int] = set()
+        used, ended = set[int](), set[int]()
         for conflict in task.conflicts:
-            verdict, targets = best_verdict(conflict, used)
-            if verdict in OVERWRITES:
-                used.update(label for label, _ in targets)
+            verdict, targets = best_verdict(conflict, used, ended)
+            labels = {label for label, _ in targets}
+            used |= labels
+            ended |= labels if verdict in OVERWRITES else set()
             yield decision_on(conflict, verdict, targets)
 
     def _record(
@@ -109,22 +111,23 @@ class OracleReader:
         for conflict, decision in zip(task.conflicts, decisions, strict=False):
             ids = {label: known.fact_id for label, known in conflict.candidates}
             named = tuple(ids[label] for label in decision["known"] if label in ids)
-            shown = tuple(ids.values())
-            self.decided.append(Shown(source_id, conflict.fact.text, shown, decision["action"], named, attempt))
+            shown, texts = tuple(ids.values()), tuple(known.text for _, known in conflict.candidates)
+            self.decided.append(Shown(source_id, conflict.fact.text, shown, texts, decision["action"], named, attempt))
 
 
 Targets = Sequence[tuple[int, Candidate]]
 
 
-def best_verdict(conflict: NumberedConflict, used: set[int]) -> tuple[Verdict, Targets]:
+def best_verdict(conflict: NumberedConflict, used: set[int], ended: set[int]) -> tuple[Verdict, Targets]:
+    """The right verdict. What is `used` in a reply may not be ended by it, and what is `ended` may not be used again."""
     new = meaning_of(conflict.fact)
     if new is None:
         return "ADD", ()
     found: dict[Verdict, list[tuple[int, Candidate]]] = {}
     for label, candidate in conflict.candidates:
         known = meaning_of(candidate)
-        verdict = verdict_on(new, known) if known and label not in used else None
-        if verdict is not None:
+        verdict = verdict_on(new, known) if known and label not in ended else None
+        if verdict is not None and not (verdict in OVERWRITES and label in used):
             found.setdefault(verdict, []).append((label, candidate))
     best = next((verdict for verdict in _PRIORITY if verdict in found), None)
     if best is None:
@@ -187,7 +190,8 @@ class RandomReader(OracleReader):
         if not free:
             return decision_json(conflict.number, "ADD")
         if chance.random() < 0.4:
-            verdict, targets = best_verdict(conflict, {label for label, _ in conflict.candidates} - {one[0] for one in free})
+            taken = {label for label, _ in conflict.candidates} - {label for label, _ in free}
+            verdict, targets = best_verdict(conflict, taken, taken)
             return decision_on(conflict, verdict, targets)
         verdicts: tuple[Verdict, ...] = (
             "ADD", "KEEP", "MERGE", "REPLACE", "CONTRADICT", "EXTEND", "SIMILAR", "RETRACT", "EXPIRE",
