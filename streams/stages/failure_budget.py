@@ -22,8 +22,8 @@ log = get_logger(__name__)
 class FailureBudget:
     """Lets so many records end as failed; then holds every further failure back until a record succeeds.
 
-    Of the records that are held, one is tried again after each pause, and all once a record succeeds. A budget outlives restarts of its stage, so that
-    a stage that crashes again and again does not get a new one each time.
+    Of the records that are held, one is tried again after each pause, and all once a record succeeds. A budget outlives
+    restarts of its stage, so that a stage that crashes again and again does not get a new one each time.
     """
 
     def __init__(self, stage: str, *, jitter: Callable[[], float] = random.random) -> None:
