@@ -128,13 +128,18 @@ class MatchedFact(EmbeddedFact):
 
 
 class NewFact(ExtractedFact):
-    """A fact as it enters the log: with its id, its times, its first confidence and its vector."""
+    """A fact as it enters the log: with its id, its times, its first confidence and its vector.
+
+    `said_at` is when it was last said, where that is not the time of its source: a merged fact is as new as the newest
+    of its parents.
+    """
 
     fact_id: UUID
     confidence: Fraction
     true_from: Timestamp
     speaker: Text | None = None
     authority: Authority = "extracted"
+    said_at: Timestamp | None = Field(default=None, exclude_if=lambda said_at: said_at is None)
     vector: Vector
 
 
@@ -151,6 +156,7 @@ class FactState(Record):
     believed_to: Timestamp | None
     superseded_by: UUID | None
     unresolved: bool
+    true_from: Timestamp | None = None  # states in logs before it could change do not name it
 
 
 class Reversal(Record):
@@ -159,6 +165,25 @@ class Reversal(Record):
     fact_id: UUID
     now: FactStatus
     before: FactState | None
+
+    @property
+    def is_believed(self) -> bool:
+        """Whether the fact is believed from then on."""
+        return self.before is not None and self.before.believed_from is not None and self.before.believed_to is None
+
+
+class MovedEnd(Record):
+    """The new end of a fact that `ender` had ended, and that ends otherwise now: an end follows its ender.
+
+    Without `ended_at` the fact is open again; with it, it ends then, in favour of `ended_by` or by its own term.
+    `unresolved` where it is beside another value of its key without a decision on the two.
+    """
+
+    fact_id: UUID
+    ender: UUID
+    ended_at: Timestamp | None = None
+    ended_by: UUID | None = None
+    unresolved: bool = False
 
 
 def content_hash(text: str) -> str:

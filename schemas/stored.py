@@ -76,6 +76,22 @@ class ClosedValue:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class EndedFact:
+    """A fact that was true and has ended, or will, in favour of `ended_by` or of what was merged into that.
+
+    `earlier_end` is the last end that something else had set for it, `earlier_ender`, which is still believed.
+    `rival_ids` are the other active facts of its key, and the one that `ended_by` ends in favour of.
+    """
+
+    fact_id: UUID
+    ended_by: UUID
+    was_unresolved: bool = False
+    earlier_end: datetime | None = None
+    earlier_ender: UUID | None = None
+    rival_ids: tuple[UUID, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ScopeFacts:
     """The first facts of a scope, and how many it has."""
 

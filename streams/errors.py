@@ -67,6 +67,16 @@ class OffsetRegression(StageCrash):
     """A partition delivered an offset that the window already holds."""
 
 
+class StaleProjection(StageCrash):
+    """The tables stand before commits that this stage wrote: a failover or a restored backup lost them."""
+
+    def __init__(self, partition: int, written: int, found: int) -> None:
+        super().__init__(
+            f"partition {partition} of memory_events was projected up to offset {written} and the tables are at "
+            f"{found}: a failover or a restored backup lost what is between; it is projected again"
+        )
+
+
 class NoProgress(StageCrash):
     """Records are pending and none was finished for too long."""
 

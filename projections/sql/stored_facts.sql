@@ -22,6 +22,7 @@ SELECT
     subject,
     event_time,
     valid_until,
+    action_hint,
     single_valued,
     status,
     confidence,
@@ -112,6 +113,107 @@ SELECT
 FROM chain
 GROUP BY asked_id;
 
+-- name: ended_facts
+-- What was true until one of these facts, or one that was merged or corrected into it, took its place: whether it was
+-- unresolved before that, the last end that another fact had set which is still believed and in effect, and the other
+-- active facts of its key, with the one that these facts themselves give way to.
+WITH RECURSIVE standing AS (
+    SELECT
+        asked.fact_id AS asked_id,
+        asked.fact_id
+    FROM unnest(%(fact_ids)s::uuid []) AS asked (fact_id)
+    UNION
+    SELECT
+        standing.asked_id,
+        part.fact_id
+    FROM standing
+    INNER JOIN facts AS part ON standing.fact_id = part.superseded_by
+    WHERE part.status = 'superseded' AND part.believed_to IS NOT NULL
+)
+
+SELECT
+    ended.fact_id,
+    standing.asked_id AS ended_by,
+    coalesce(before_end.unresolved, false) AS was_unresolved,
+    earlier.true_to AS earlier_end,
+    earlier.superseded_by AS earlier_ender,
+    array(
+        SELECT rival.fact_id
+        FROM facts AS rival
+        WHERE
+            rival.status = 'active'
+            AND rival.key = ended.key
+            AND rival.fact_id NOT IN (ended.fact_id, standing.asked_id)
+            AND (rival.tenant, rival.user_id, rival.agent_id, rival.app_id, rival.run_id)
+            = (ended.tenant, ended.user_id, ended.agent_id, ended.app_id, ended.run_id)
+        UNION
+        SELECT asked.superseded_by WHERE asked.superseded_by IS NOT NULL
+    ) AS rival_ids
+FROM standing
+INNER JOIN facts AS asked ON standing.asked_id = asked.fact_id
+INNER JOIN facts AS ended
+    ON
+        standing.fact_id = ended.superseded_by
+        AND (asked.tenant, asked.user_id, asked.agent_id, asked.app_id, asked.run_id)
+        = (ended.tenant, ended.user_id, ended.agent_id, ended.app_id, ended.run_id)
+LEFT JOIN LATERAL (
+    SELECT former.unresolved
+    FROM former_states AS former
+    WHERE
+        former.fact_id = ended.fact_id
+        AND former.status = 'active'
+        AND former.superseded_by IS DISTINCT FROM ended.superseded_by
+    ORDER BY former.until DESC, former.since DESC
+    LIMIT 1
+) AS before_end ON true
+LEFT JOIN LATERAL (
+    SELECT
+        former.true_to,
+        former.superseded_by
+    FROM (
+        SELECT
+            one.true_to,
+            one.superseded_by,
+            one.since,
+            one.until,
+            lag(one.event_id) OVER (ORDER BY one.until, one.since) AS made_by
+        FROM former_states AS one
+        WHERE one.fact_id = ended.fact_id
+    ) AS former
+    INNER JOIN facts AS ender ON former.superseded_by = ender.fact_id
+    WHERE
+        former.true_to IS NOT NULL
+        AND former.superseded_by NOT IN (SELECT same.fact_id FROM standing AS same)
+        AND ender.believed_from IS NOT NULL
+        AND ender.believed_to IS NULL
+        AND NOT EXISTS (SELECT FROM undone WHERE undone.event_id = former.made_by)
+    ORDER BY former.until DESC, former.since DESC
+    LIMIT 1
+) AS earlier ON true
+WHERE
+    ended.believed_from IS NOT NULL
+    AND ended.believed_to IS NULL
+    AND ended.true_to IS NOT NULL
+    AND ended.status IN ('active', 'superseded', 'retracted', 'expired')
+ORDER BY ended.true_from, ended.fact_id;
+
+-- name: values_before
+-- The other facts of the key of this one that are believed, held after a time, and began before this one.
+SELECT other.fact_id
+FROM facts AS asked
+INNER JOIN facts AS other
+    ON (asked.tenant, asked.user_id, asked.agent_id, asked.app_id, asked.run_id)
+    = (other.tenant, other.user_id, other.agent_id, other.app_id, other.run_id)
+WHERE
+    asked.fact_id = %(fact_id)s
+    AND other.fact_id <> asked.fact_id
+    AND other.key = asked.key
+    AND other.believed_from IS NOT NULL
+    AND other.believed_to IS NULL
+    AND other.true_from < asked.true_from
+    AND (other.true_to IS NULL OR other.true_to > %(since)s)
+ORDER BY other.true_from, other.fact_id;
+
 -- name: closed_values
 -- What these keys held in one scope and has ended after a time, the first to end first. Merged and denied facts are
 -- left out. What was said again after its end counts as said at the end.
@@ -135,12 +237,22 @@ ORDER BY true_to, fact_id
 LIMIT %(limit)s;
 
 -- name: conflict_of
--- The known facts that were weighed when an unresolved fact was added, the most similar first.
-SELECT (candidate ->> 'fact_id')::uuid AS fact_id
-FROM memory_events AS happened
-CROSS JOIN LATERAL jsonb_array_elements(happened.payload -> 'decision' -> 'candidates') AS candidate
-WHERE happened.fact_id = %(fact_id)s::uuid AND happened.event = 'fact_added'
-ORDER BY (candidate ->> 'similarity')::double precision DESC, 1;
+-- The known facts that an unresolved fact was put beside, the likeliest first: those that the question was about.
+SELECT shown.fact_id::uuid
+FROM (
+    SELECT happened.payload
+    FROM memory_events AS happened
+    WHERE
+        happened.fact_id = %(fact_id)s::uuid
+        AND happened.event IN ('fact_added', 'pending_confirmed')
+        AND (happened.payload ->> 'unresolved')::boolean
+    ORDER BY happened.partition DESC, happened.log_offset DESC
+    LIMIT 1
+) AS latest
+CROSS JOIN LATERAL jsonb_array_elements_text(
+    latest.payload -> 'decision' -> 'shown'
+) WITH ORDINALITY AS shown (fact_id, place)
+ORDER BY shown.place;
 
 -- name: in_scope
 -- The active and pending facts of exactly one scope, the oldest first, and how many there are.
@@ -158,7 +270,7 @@ ORDER BY recorded_at, ordinal, fact_id
 LIMIT %(limit)s;
 
 -- name: due_expiries
--- Active facts whose end has passed, in the order of their ends, from a place on.
+-- Active and pending facts whose end has passed, in the order of their ends, from a place on.
 -- One that the timer has closed since then is left out: its expiry was undone.
 SELECT
     ending.fact_id,
@@ -170,7 +282,7 @@ SELECT
     least(ending.valid_until, ending.true_to) AS ends_at
 FROM facts AS ending
 WHERE
-    ending.status = 'active'
+    ending.status IN ('active', 'pending_confirmation')
     AND (ending.valid_until IS NOT NULL OR ending.true_to IS NOT NULL)
     AND least(ending.valid_until, ending.true_to) <= %(now)s
     AND (

@@ -11,7 +11,7 @@ from mnemolog.projections.db.store import Store
 from mnemolog.projections.sql import queries
 from mnemolog.schemas.facts import ExtractedFact, FactState
 from mnemolog.schemas.scope import SCOPE_FIELDS, Scope
-from mnemolog.schemas.stored import ClosedValue, DueExpiry, PendingCase, ScopeFacts, StoredFact
+from mnemolog.schemas.stored import ClosedValue, DueExpiry, EndedFact, PendingCase, ScopeFacts, StoredFact
 
 MAX_CLOSED_VALUES: Final = 100
 """How many values that have ended are looked up at once, the first to end first: the next newer one is among them."""
@@ -42,8 +42,17 @@ class FactStore(Store):
         parameters = {**scope.columns, "keys": list(keys), "after": after, "limit": MAX_CLOSED_VALUES}
         return tuple(await self._rows("closed_values", parameters, make=class_row(ClosedValue)) if keys else ())
 
+    async def ended_facts(self, fact_ids: Sequence[UUID]) -> tuple[EndedFact, ...]:
+        """The facts that were true until one of `fact_ids`, or what was merged into it, ended them; oldest first."""
+        rows = await self._rows("ended_facts", {"fact_ids": list(fact_ids)}, make=dict_row) if fact_ids else []
+        return tuple(EndedFact(**row | {"rival_ids": tuple(row["rival_ids"])}) for row in rows)
+
+    async def values_before(self, fact_id: UUID, since: datetime) -> tuple[UUID, ...]:
+        """The other facts of its key that held after `since` and began before it did, the oldest first."""
+        return tuple(row[0] for row in await self._rows("values_before", {"fact_id": fact_id, "since": since}))
+
     async def conflicting_fact_ids(self, fact_id: UUID) -> tuple[UUID, ...]:
-        """What an unresolved fact was weighed against when it was added beside it, the most similar first."""
+        """The facts that an unresolved fact was put beside, the likeliest first."""
         return tuple(row[0] for row in await self._rows("conflict_of", {"fact_id": fact_id}))
 
     async def scope_facts(self, scope: Scope, *, key: str | None, category: str | None, limit: int) -> ScopeFacts:

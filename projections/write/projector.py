@@ -16,7 +16,7 @@ from mnemolog.projections.db.store import Store
 from mnemolog.projections.errors import LogChangedError, LogGapError, ProjectionError
 from mnemolog.projections.logs import get_logger
 from mnemolog.projections.sql import queries
-from mnemolog.projections.write.change_counts import count_changes
+from mnemolog.projections.write.change_counts import BatchOverwrites, count_changes, read_overwrites
 from mnemolog.projections.write.fold import fold, reject_record
 from mnemolog.projections.write.row_writer import Connection, copy_rows, load_state, refresh_profiles, update_rows
 from mnemolog.projections.write.rows import Changes, LogPosition, merge_changes
@@ -55,11 +55,12 @@ class LogRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchResult:
-    """The changes of a batch, and how many of its records were applied before."""
+    """The changes of a batch, its overwrites, and how many of its records were applied before."""
 
     next_offset: int
     changes: Changes
     skipped: int
+    overwrites: BatchOverwrites
 
 
 class Projector(Store):
@@ -84,7 +85,7 @@ class Projector(Store):
         metrics.BATCH_SECONDS.observe(perf_counter() - started)
         metrics.BATCH_RECORDS.observe(len(records))
         metrics.REPEATED_RECORDS.inc(applied.skipped)
-        count_changes(applied.changes, self._clock())
+        count_changes(applied.changes, applied.overwrites, self._clock())
         return applied
 
     async def next_offsets(self) -> dict[int, int]:
@@ -125,7 +126,7 @@ async def _project_in_transaction(
         fresh = _new_records(partition, next_offset, readings)
         await _check_repeats(connection, partition, readings[: len(readings) - len(fresh)])
         if not fresh:
-            return BatchResult(next_offset=next_offset, changes=Changes(), skipped=len(readings))
+            return _all_applied_before(next_offset, len(readings))
         changes = fold_batch(state, partition, fresh)
         return await _write(connection, partition, fresh[-1][0].offset + 1, changes, len(readings) - len(fresh))
 
@@ -153,7 +154,12 @@ async def _write(
         await update_rows(connection, changes)
         await refresh_profiles(connection, [step.scope for step in changes.scope_increments])
         await connection.execute(_SQL["move_partition"], {"partition": partition, "next_offset": next_offset})
-    return BatchResult(next_offset=next_offset, changes=changes, skipped=repeated)
+    overwrites = await read_overwrites(connection, changes)
+    return BatchResult(next_offset=next_offset, changes=changes, skipped=repeated, overwrites=overwrites)
+
+
+def _all_applied_before(next_offset: int, records: int) -> BatchResult:
+    return BatchResult(next_offset=next_offset, changes=Changes(), skipped=records, overwrites=BatchOverwrites())
 
 
 async def _lock(connection: Connection, partition: int) -> AsyncCursor[TupleRow]:
@@ -212,6 +218,7 @@ async def _project_one_by_one(connection: Connection, partition: int, readings: 
         next_offset=parts[-1].next_offset,
         changes=merge_changes(part.changes for part in parts),
         skipped=sum(part.skipped for part in parts),
+        overwrites=BatchOverwrites.joined(part.overwrites for part in parts),
     )
 
 
@@ -222,5 +229,5 @@ async def _reject_unstorable(connection: Connection, partition: int, reading: Pa
     async with connection.transaction():
         next_offset = await _locked_offset(await _lock(connection, partition))
         if not _new_records(partition, next_offset, [reading]):
-            return BatchResult(next_offset=next_offset, changes=Changes(), skipped=1)
+            return _all_applied_before(next_offset, 1)
         return await _write(connection, partition, record.offset + 1, changes, 0)

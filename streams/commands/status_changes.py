@@ -89,11 +89,11 @@ def set_policy(context: CommandContext, payload: SetPolicy) -> Events:
 
 
 def expire(context: CommandContext, payload: Expire, facts: StoredFacts) -> Events:
-    """The facts whose end has passed expire; others that are named stay as they are."""
+    """The active and pending facts whose end has passed expire; others that are named stay as they are."""
     due = [
         (stored, stored.ends_at)
         for fact_id in dict.fromkeys(payload.fact_ids)
-        if (stored := facts.get(fact_id)) is not None and context.owns(stored) and stored.state.status == "active"
+        if (stored := facts.get(fact_id)) is not None and context.owns(stored) and stored.is_open
     ]
     passed = [(stored, ends_at) for stored, ends_at in due if ends_at is not None and ends_at <= context.now]
     return tuple(

@@ -34,7 +34,7 @@ from mnemolog.streams.llm.reply_parser import (
     shortened,
 )
 from mnemolog.streams.llm.turn_speakers import other_speaker
-from mnemolog.streams.text.normalise import comparable_text
+from mnemolog.streams.text.normalise import comparable_text, without_texts
 from mnemolog.streams.text.subjects import is_user_word
 
 PROMPT_VERSION = "extract-2"
@@ -244,17 +244,11 @@ class _TurnEvidence:
         if not excerpt:
             return False
         hiding = [text for text in self.recalled if excerpt in text]
-        return any(excerpt in _remove_texts(content, hiding) for content in self.contents)
+        return any(excerpt in without_texts(content, hiding) for content in self.contents)
 
     def absence_reason(self, excerpt: str) -> str:
         found = excerpt and any(excerpt in content for content in self.contents)
         return "is recalled memory, which is no evidence" if found else "occurs in no message"
-
-
-def _remove_texts(content: str, texts: Sequence[str]) -> str:
-    for text in sorted(texts, key=len, reverse=True):
-        content = content.replace(text, "\n")  # what is compared has no line breaks, so nothing grows together
-    return content
 
 
 def _extracted(fact: _Fact, speaker: str | None) -> ExtractedFact:

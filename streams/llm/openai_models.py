@@ -13,6 +13,7 @@ from typing import Any, Final, Literal
 import openai
 from pydantic import BaseModel
 
+from mnemolog.schemas.base import MAX_MODEL_NAME
 from mnemolog.schemas.vector import Vector
 from mnemolog.streams.llm.call_retry import CallFailure, CallRetrier, RetrySettings
 from mnemolog.streams.llm.openai_client import Endpoint, ReplyBody, create_client, parse_body, send
@@ -134,7 +135,8 @@ class OpenAiChatModel:
             return CallFailure(kind="refused", code="model_refusal", detail=choice.message.refusal[:_MAX_DETAIL])
         if choice.finish_reason == "content_filter":
             return CallFailure(kind="refused", code="content_filter", detail="the server's filter stopped the reply")
-        return Reply(text=choice.message.content or "", model=body.model or model, usage=body.tokens)
+        name = (body.model or model)[:MAX_MODEL_NAME]
+        return Reply(text=choice.message.content or "", model=name, usage=body.tokens)
 
 
 def _blame_prompt_overrides(prompt: Prompt, outcome: Reply | CallFailure) -> Reply | CallFailure:

@@ -6,6 +6,8 @@ from typing import Final
 
 from mnemolog.schemas.events import FactExtended, FactsRelated, MemoryEvent
 from mnemolog.schemas.facts import Candidate
+from mnemolog.schemas.ids import provisional_fact_id
+from mnemolog.streams.llm.conflict_list import MAX_CANDIDATES
 from mnemolog.streams.resolution.classify import Classification, Conflict, Duplicate, New, Obsolete
 from mnemolog.streams.resolution.event_builder import (
     DecisionContext,
@@ -18,9 +20,9 @@ from mnemolog.streams.resolution.guards import GUARD_REASONS, has_intervening_ve
 from mnemolog.streams.resolution.overwrites import apply_overwrite
 from mnemolog.streams.resolution.repetitions import repetition_events
 from mnemolog.streams.resolution.retry_conflicts import RetryOutcome, retry_events
-from mnemolog.streams.resolution.turn_state import TurnState, provisional_fact_id
+from mnemolog.streams.resolution.turn_state import TurnState
 
-_NOT_ASKED: Final = NoDecision(complaint="the turn has more conflicts than one question holds")
+_NOT_ASKED: Final = "the turn has more conflicts than one question holds"
 
 
 def decide(
@@ -37,7 +39,7 @@ def decide(
     made: list[MemoryEvent] = []
     for place, classification in enumerate(classifications):
         builder = EventBuilder.of_statement(classification.matched, context, state, ordinal=len(made))
-        events = _statement_events(builder, classification, llm_decisions.get(place, _NOT_ASKED))
+        events = _statement_events(builder, classification, llm_decisions.get(place))
         state.apply(events, provisional_fact_id(context.owner, context.source_id, place))
         made += events
     for outcome in retry_outcomes:
@@ -48,7 +50,7 @@ def decide(
 
 
 def _statement_events(
-    builder: EventBuilder, classification: Classification, llm_decision: LlmDecision | NoDecision
+    builder: EventBuilder, classification: Classification, llm_decision: LlmDecision | NoDecision | None
 ) -> Sequence[MemoryEvent]:
     match classification:
         case New(guard=str(guard)):
@@ -62,8 +64,9 @@ def _statement_events(
             return _repeat_duplicate(builder, classification)
         case Conflict() if isinstance(llm_decision, LlmDecision):
             return _apply_llm_decision(builder, llm_decision)
-        case Conflict():
-            decision = builder.decision("fallback", f"added as unresolved: {llm_decision.complaint}", llm_decision)
+        case Conflict(candidates=candidates):
+            none = llm_decision or NoDecision(complaint=_NOT_ASKED, shown=candidates[:MAX_CANDIDATES])
+            decision = builder.decision("fallback", f"added as unresolved: {none.complaint}", none)
             return (builder.added(decision, unresolved=True),)
 
 

@@ -29,7 +29,8 @@ def apply_overwrite(
     pending = next((known for known in targets if known.status == "pending_confirmation"), None)
     if pending is not None and reply.verdict == "MERGE":
         return _enrich_pending(builder, llm_decision, pending)
-    guard = find_guard(reply.verdict, targets, builder.statement_context, builder.context.rules)
+    own_ids, rules = builder.state.own_ids, builder.context.rules
+    guard = find_guard(reply.verdict, targets, builder.statement_context, rules, own_ids)
     if guard is None:
         decision = builder.decision("model", reply.reason, llm_decision, before=before)
         return (overwrite_event(builder, llm_decision, targets, decision),)
@@ -56,10 +57,14 @@ def apply_overwrite(
 def overwrite_event(
     builder: EventBuilder, llm_decision: LlmDecision, targets: Sequence[Candidate], decision: Decision
 ) -> MemoryEvent:
-    """The event of an overwrite without a guard. A plan that is called off never was true."""
+    """The event of an overwrite without a guard. What has not begun never was true: a plan, or what was just said."""
     common = {**builder.event_fields(decision), "targets": tuple(known.fact_id for known in targets)}
     ended_at = target_end(builder, llm_decision, targets)
-    never_began = all(is_planned(known, builder.statement_context) for known in targets)
+    own_ids = builder.state.own_ids
+    never_began = all(
+        is_planned(known, builder.statement_context) or (known.fact_id in own_ids and ended_at <= known.true_from)
+        for known in targets
+    )
     match llm_decision.reply.verdict:
         case "MERGE":
             return FactsMerged(**common, statement=builder.statement, fact=builder.merged_fact(llm_decision, targets))

@@ -8,9 +8,10 @@ from uuid import UUID
 from mnemolog.schemas.policy import EffectivePolicy, LimitHit, TurnUsage
 from mnemolog.schemas.scope import Scope
 from mnemolog.schemas.stored import ClosedValue, PendingCase
+from mnemolog.streams.moved_ends import EndedFactReader
 
 
-class Lookups(Protocol):
+class Lookups(EndedFactReader, Protocol):
     """Reads known facts. Each call is one round trip, and waits while Postgres is unavailable."""
 
     async def pending_cases(self, fact_ids: Sequence[UUID]) -> Mapping[UUID, PendingCase]:

@@ -28,12 +28,12 @@ def repetition_events(
     case = context.pending_cases.get(known.fact_id)
     if case is not None and known.status == "pending_confirmation" and supports(builder, case):
         if case.needs_human:
-            return (builder.confirmed(case.fact_id, decision.model_copy(update={"guard": "human_word"})),)
+            return (builder.confirmed(known, decision.model_copy(update={"guard": "human_word"})),)
         return (confirm_pending(builder, case, decision),)
     if rejections := _rejections(builder, known, decision):
         return rejections
     if raises_confidence and known.fact_id not in state.confirmed_ids:
-        return (builder.confirmed(known.fact_id, decision),)
+        return (builder.confirmed(known, decision),)
     return (builder.skipped(known, decision),)
 
 
@@ -70,6 +70,7 @@ def _rejections(builder: EventBuilder, known: Candidate, decision: Decision) -> 
             target=case.fact_id,
             confirmed=None if offset else known.fact_id,
             statement=None if offset else builder.statement,
+            true_from=None if offset else builder.earlier_beginning(known),
         )
         for offset, case in enumerate(contradicted)
     ]

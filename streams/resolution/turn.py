@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from uuid import UUID
 
 from mnemolog.schemas.envelopes import MatchedFacts
@@ -9,6 +10,7 @@ from mnemolog.schemas.events import MemoryEvent
 from mnemolog.schemas.policy import EffectivePolicy
 from mnemolog.schemas.provenance import DroppedStatement, Step, Thresholds
 from mnemolog.schemas.stored import ClosedValue
+from mnemolog.streams.moved_ends import EndRules, move_ends
 from mnemolog.streams.resolution.classify import classify, classify_obsolete, fills_slot
 from mnemolog.streams.resolution.decide import decide
 from mnemolog.streams.resolution.event_builder import DecisionContext, statement_context
@@ -34,9 +36,9 @@ class TurnDecider:
         self._llm_decider = llm_decider
 
     async def decide(
-        self, envelope: MatchedFacts, rules: EffectivePolicy, thresholds: Thresholds, *, is_late: bool
+        self, envelope: MatchedFacts, rules: EffectivePolicy, thresholds: Thresholds, *, is_late: bool, now: datetime
     ) -> TurnDecision:
-        """The events of the turn; `is_late` says that values of its scope may have ended since it was said."""
+        """The events of the turn, decided `now`; `is_late`: values of its scope may have ended since it was said."""
         turn, dropped = envelope, tuple[DroppedStatement, ...]()
         if envelope.infer:
             kept = [matched for matched in envelope.facts if matched.fact.importance >= rules.min_importance]
@@ -55,7 +57,9 @@ class TurnDecider:
         ]
         retries = conflicts_to_retry(turn.facts, thresholds, rules, turn.user_names) if uses_llm else ()
         llm = await self._llm_decider(turn, classifications, retries)
-        events = decide(classifications, llm.decisions, context, llm.retry_outcomes)
+        made = decide(classifications, llm.decisions, context, llm.retry_outcomes)
+        end_rules = EndRules(at=now, policy=rules, user_names=turn.user_names)
+        events = await move_ends(made, self._lookups, end_rules)
         return TurnDecision(events=events, step=llm.step.model_copy(update={"dropped": dropped}))
 
     async def _context(

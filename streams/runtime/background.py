@@ -1,6 +1,7 @@
 """What a worker does beside its stages: expire facts, export figures of quality and lag, delete old replies."""
 
-from collections.abc import Callable, Container, Iterator
+from collections import Counter
+from collections.abc import Awaitable, Callable, Container, Iterable, Iterator, Mapping
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -11,7 +12,7 @@ from aiokafka.partitioner import murmur2  # type: ignore[import-untyped] # as ab
 from mnemolog.projections import metrics as table_metrics
 from mnemolog.projections.db.pools import Pool
 from mnemolog.projections.logs import get_logger
-from mnemolog.projections.queries.quality import decision_quality
+from mnemolog.projections.queries.quality import OverwriteCounts, recent_quality
 from mnemolog.projections.stores.facts import FactStore
 from mnemolog.projections.stores.replies import ReplyStore
 from mnemolog.projections.write.projector import Projector
@@ -21,7 +22,7 @@ from mnemolog.schemas.scope import Scope
 from mnemolog.streams import metrics
 from mnemolog.streams.commands.expiry import ExpirySweep
 from mnemolog.streams.commands.ports import ExpiryReader
-from mnemolog.streams.errors import StreamsError
+from mnemolog.streams.errors import StaleProjection, StreamsError
 from mnemolog.streams.kafka.log_reader import KafkaLogReader
 from mnemolog.streams.kafka.sender import Sender
 from mnemolog.streams.kafka.topics import CONVERSATION_TURNS, command_headers, max_record_bytes, topic_name
@@ -32,6 +33,7 @@ from mnemolog.streams.stages.project import projection_lag
 PURGE_SECONDS: Final = 3600.0
 LAG_SECONDS: Final = 5.0
 QUALITY_SECONDS: Final = 30.0
+POSITION_SECONDS: Final = 5.0
 QUALITY_PERIOD: Final = timedelta(days=30)
 
 log = get_logger(__name__)
@@ -110,11 +112,11 @@ def partition_of(scope: Scope, partitions: int) -> int:
 async def update_quality_metrics(pool: Pool, at: datetime) -> None:
     """Show the figures of the 30 days before `at`, over all tenants, counted from the tables."""
     async with pool.connection() as connection:
-        quality = await decision_quality(connection, None, at - QUALITY_PERIOD, at)
-    results = {how: sum(getattr(one, how) for one in quality.overwrites) for how in ("undone", "rejected", "corrected")}
-    total = sum(one.overwrites for one in quality.overwrites)
-    for result, number in {**results, "kept": total - sum(results.values())}.items():
-        table_metrics.RECENT_OVERWRITES.labels(result=result).set(number)
+        quality = await recent_quality(connection, at - QUALITY_PERIOD, at)
+    table_metrics.RECENT_OVERWRITES.clear()  # a model whose last overwrite is 30 days old is shown no more
+    for (model, prompt_version, result), number in _overwrites_of_models(quality.overwrites).items():
+        labels = {"model": model, "prompt_version": prompt_version}
+        table_metrics.RECENT_OVERWRITES.labels(result=result, **labels).set(number)
     held = quality.held
     settled = {"confirmed": held.confirmed, "rejected": held.rejected, "overtaken": held.overtaken}
     for settlement, number in {**settled, "open": held.held - sum(settled.values())}.items():
@@ -125,10 +127,38 @@ async def update_quality_metrics(pool: Pool, at: datetime) -> None:
     table_metrics.UNRESOLVED.set(quality.unresolved)
 
 
+def _overwrites_of_models(rows: Iterable[OverwriteCounts]) -> Counter[tuple[str, str, str]]:
+    """How many overwrites of each model and prompt have each result."""
+    numbers: Counter[tuple[str, str, str]] = Counter()
+    for row in rows:
+        if row.by == "model":
+            for result, number in row.results.items():
+                numbers[row.model or "", row.prompt_version or "", result] += number
+    return numbers
+
+
 async def update_lag(projector: Projector, log_reader: KafkaLogReader) -> None:
     """Show how far the tables are behind the log."""
     for partition, behind in (await projection_lag(projector, log_reader)).items():
         metrics.PROJECTION_LAG.labels(partition=partition).set(behind)
+
+
+async def check_projected_offsets(
+    projector: Projector,
+    written: Callable[[], Mapping[int, int]],
+    crash: Callable[[StaleProjection], Awaitable[None]],
+) -> None:
+    """Crash the stage `project` when the tables have moved back behind what it has `written`, per partition.
+
+    It would go on behind the gap, or wait for a new commit to notice; started again, it begins where the tables are.
+    """
+    before = written()
+    found = await projector.next_offsets() if before else {}
+    for partition, offset in before.items():
+        # What this process has by now must be the same run of the stage, not one that began further back since.
+        if found.get(partition, 0) < offset <= written().get(partition, 0):
+            await crash(StaleProjection(partition, offset, found.get(partition, 0)))
+            return
 
 
 async def purge_replies(replies: ReplyStore, before: datetime) -> None:
@@ -146,11 +176,12 @@ def background_loops(
     projector: Projector,
     log_reader: KafkaLogReader,
     partitions: Callable[[], frozenset[int]],
+    check_position: Callable[[], Awaitable[None]],
     clock: Callable[[], datetime],
 ) -> Iterator[BackgroundLoop]:
     """Everything that a worker with these `stages` does again and again beside them.
 
-    `partitions` are those that the stage `resolve` has in this worker.
+    `partitions` are those that the stage `resolve` has in this worker; `check_position` is `check_projected_offsets`.
     """
     replies, retention = ReplyStore(pool), timedelta(days=settings.reply_retention_days)
     yield BackgroundLoop(
@@ -161,6 +192,7 @@ def background_loops(
         yield BackgroundLoop(
             name="quality", interval=QUALITY_SECONDS, run_round=lambda: update_quality_metrics(pool, clock())
         )
+        yield BackgroundLoop(name="position", interval=POSITION_SECONDS, run_round=check_position)
     if "resolve" in stages:
         timer = ExpiryTimer(settings, FactStore(pool), partitions=partitions, clock=clock)
         yield BackgroundLoop(

@@ -10,6 +10,7 @@ from mnemolog.projections.stores.journal import Journal
 from mnemolog.projections.write.projector import Projector
 from mnemolog.schemas.envelopes import EmbeddedFacts, ExtractedFacts, MatchedFacts
 from mnemolog.schemas.provenance import Stage
+from mnemolog.streams.errors import StageCrash
 from mnemolog.streams.kafka.app import KafkaTuning, StageApp, build_app
 from mnemolog.streams.kafka.dead_letters import DeadLetterWriter
 from mnemolog.streams.kafka.dedup import SeenOrigins
@@ -65,6 +66,15 @@ class StageFactory:
     def partitions(self, stage: Stage) -> frozenset[int]:
         """The partitions that `stage` has now in this process."""
         return self._built[stage].assigned_partitions if stage in self._built else frozenset()
+
+    def written_offsets(self) -> dict[int, int]:
+        """Per partition of the log, where this process's `project` has written up to since it was assigned."""
+        app = self._built.get("project")
+        return {partition: offset for (_, partition), offset in app.window.finished.items()} if app else {}
+
+    async def crash(self, stage: Stage, error: StageCrash) -> None:
+        """Have a stage of this process started again."""
+        await self._built[stage].crash(error)
 
     def builder(self, stage: Stage) -> Callable[[], StageApp]:
         """A way to build the stage's App. Raises `ProviderConfigurationError` for a model that it cannot have."""

@@ -17,7 +17,7 @@ from mnemolog.projections.write.projector import Projector
 from mnemolog.schemas.provenance import Stage
 from mnemolog.streams.errors import StartRefused
 from mnemolog.streams.kafka.log_reader import KafkaLogReader
-from mnemolog.streams.runtime.background import background_loops
+from mnemolog.streams.runtime.background import background_loops, check_projected_offsets
 from mnemolog.streams.runtime.decision_stages import DecisionStages
 from mnemolog.streams.runtime.health import Health
 from mnemolog.streams.runtime.loops import running_loops
@@ -106,6 +106,9 @@ async def _run_prepared(
             projector=parts.projector,
             log_reader=parts.kafka_log,
             partitions=partial(assembly.partitions, "resolve"),
+            check_position=partial(
+                check_projected_offsets, parts.projector, assembly.written_offsets, partial(assembly.crash, "project")
+            ),
             clock=utc_now,
         )
         supervision = SupervisorSettings(stall_timeout=settings.watchdog)

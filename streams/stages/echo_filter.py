@@ -5,7 +5,8 @@ from collections.abc import Sequence
 from mnemolog.schemas.facts import ExtractedFact
 from mnemolog.schemas.provenance import DroppedStatement
 from mnemolog.schemas.turn import Turn
-from mnemolog.streams.text.normalise import comparable_text
+from mnemolog.streams.text.differences import texts_equivalent
+from mnemolog.streams.text.normalise import comparable_text, has_words, without_texts
 
 
 def drop_recalled_echoes(
@@ -13,8 +14,9 @@ def drop_recalled_echoes(
 ) -> tuple[tuple[ExtractedFact, ...], tuple[DroppedStatement, ...]]:
     """The facts that the user states, and those that echo `turn.recalled`, dropped as `recalled`.
 
-    Where memory was recalled a fact needs words of a user that are not a part of a recalled text: what only others say
-    may come from memory. Without recalled texts all facts are kept.
+    A fact is an echo if no user says its excerpt, but for copies of whole recalled texts, or if it says just what a
+    recalled text says, by words, and its excerpt is a part of that. A short answer ("No", "2", "Berlin") is none, even
+    where the memory has that word. Without recalled texts all facts are kept.
     """
     recalled = tuple(filter(None, map(comparable_text, turn.recalled)))
     if not recalled:
@@ -24,8 +26,11 @@ def drop_recalled_echoes(
     dropped: list[DroppedStatement] = []
     for fact in facts:
         excerpt = comparable_text(fact.excerpt)
-        if any(excerpt in text for text in recalled) or not any(excerpt in content for content in said):
-            dropped.append(DroppedStatement(text=fact.text, reason="recalled", excerpt=fact.excerpt))
-        else:
+        hiding = [text for text in recalled if excerpt in text]
+        is_said = any(has_words(without_texts(content, hiding), excerpt) for content in said)
+        repeats = any(has_words(text, excerpt) and texts_equivalent(fact.text, text) for text in turn.recalled)
+        if is_said and not repeats:
             kept.append(fact)
+        else:
+            dropped.append(DroppedStatement(text=fact.text, reason="recalled", excerpt=fact.excerpt))
     return tuple(kept), tuple(dropped)

@@ -38,7 +38,7 @@ class ResolveStage:
         finder: CandidateFinder,
         match_stage: MatchStage,
         turn_decider: TurnDecider,
-        handle_command: Callable[[MatchedFacts], Awaitable[CommandResult]],
+        handle_command: Callable[[MatchedFacts, EffectivePolicy], Awaitable[CommandResult]],
         limits: LimitEnforcer,
         settings: TurnSettings,
         embedding_model: str,
@@ -99,9 +99,9 @@ class ResolveStage:
             end = await self._end_within_limits(envelope, envelope.end or _NO_SCOPE, rules)
             return end_commit(envelope, end, attempt=attempt, decided_at=self._clock())
         if envelope.source_kind == "command":
-            return await self._command_commit(envelope, attempt)
+            return await self._command_commit(envelope, rules, attempt)
         thresholds = self._settings.thresholds_for(self._embedding_model, envelope.overrides)
-        decision = await self._turn_decider.decide(envelope, rules, thresholds, is_late=is_late)
+        decision = await self._turn_decider.decide(envelope, rules, thresholds, is_late=is_late, now=self._clock())
         events, step = decision.events, decision.step
         _count_decision(decision)
         facts, tokens = added_facts(events, self._clock()), count_tokens((*envelope.steps, step))
@@ -125,9 +125,9 @@ class ResolveStage:
         hit = await self._limits.exceeded_limit(envelope, rules, facts=0, tokens=count_tokens(envelope.steps))
         return limit_end(hit) if hit else end
 
-    async def _command_commit(self, envelope: MatchedFacts, attempt: int) -> Commit:
+    async def _command_commit(self, envelope: MatchedFacts, rules: EffectivePolicy, attempt: int) -> Commit:
         started = perf_counter()
-        result = await self._handle_command(envelope)
+        result = await self._handle_command(envelope, rules)
         step = Step(stage="resolve", milliseconds=round((perf_counter() - started) * 1000, 3))
         return commit_of(
             envelope,

@@ -370,8 +370,11 @@ async def test_scopes_of_one_owner_stay_apart(pool: Pool, projector: Projector) 
 
 async def test_what_was_projected_is_counted(projector: Projector) -> None:
     names: tuple[tuple[str, dict[str, str]], ...] = (
-        ("mnemolog_events_projected_total", {"event": "fact_replaced"}),
-        ("mnemolog_overwrites_total", {"event": "fact_replaced", "by": "threshold"}),
+        ("mnemolog_events_projected_total", {"event": "fact_replaced", "by": "threshold"}),
+        (
+            "mnemolog_overwrites_total",
+            {"event": "fact_replaced", "by": "threshold", "model": "", "prompt_version": ""},
+        ),
         ("mnemolog_stale_decisions_total", {}),
         ("mnemolog_rejections_total", {"reason": "duplicate_source"}),
         ("mnemolog_commits_projected_total", {"outcome": "no_facts"}),

@@ -19,6 +19,7 @@ from mnemolog.schemas.events import (
     FactsRelated,
 )
 from mnemolog.schemas.facts import Certainty
+from mnemolog.schemas.ids import provisional_fact_id
 from mnemolog.schemas.policy import EffectivePolicy
 from mnemolog.schemas.provenance import Verdict
 from mnemolog.streams.resolution.classify import Conflict, Duplicate, New
@@ -239,7 +240,7 @@ def two(first: Verdict | None, second: Verdict, *, text: str = "two", **fields: 
     """The events of a statement about Berlin, and of a later one about that statement."""
     berlin = known_fact()
     one = matched_fact(berlin, text="one")
-    itself = known_fact(0.9, "one", fact_id=ids.fact_id(OWNER, SOURCE, 0), true_from=TODAY)
+    itself = known_fact(0.9, "one", fact_id=provisional_fact_id(OWNER, SOURCE, 0), true_from=TODAY)
     other = matched_fact(berlin, itself, text=text, **fields)
     decisions = {1: llm_decision(second, itself)} | ({0: llm_decision(first, berlin)} if first else {})
     return berlin, *decide_all([one, other], decisions)
@@ -286,7 +287,7 @@ def test_a_fact_is_confirmed_once_a_turn() -> None:
 
 def test_what_waits_since_this_very_turn_is_not_confirmed_by_it() -> None:
     berlin = known_fact(authority="human")
-    itself = known_fact(0.9, "one", fact_id=ids.fact_id(OWNER, SOURCE, 0))
+    itself = known_fact(0.9, "one", fact_id=provisional_fact_id(OWNER, SOURCE, 0))
     facts = [matched_fact(berlin, text="one"), matched_fact(itself, text="two")]
     first, second = decide_all(facts, {0: llm_decision("REPLACE", berlin), 1: llm_decision("KEEP", itself)})
     assert isinstance(first, FactPending)
@@ -307,7 +308,7 @@ def test_an_earlier_time_of_the_same_turn_becomes_history() -> None:
 
 def test_what_came_as_history_is_not_ended_again() -> None:
     munich = known_fact(true_from=NEXT_YEAR)
-    itself = known_fact(0.9, "one", fact_id=ids.fact_id(OWNER, SOURCE, 0), true_from=TODAY)
+    itself = known_fact(0.9, "one", fact_id=provisional_fact_id(OWNER, SOURCE, 0), true_from=TODAY)
     facts = [matched_fact(munich, text="one"), matched_fact(itself, text="two")]
     first, second = decide_all(facts, {0: llm_decision("REPLACE", munich), 1: llm_decision("REPLACE", itself)})
     assert isinstance(first, FactAdded)

@@ -18,12 +18,13 @@ from mnemolog.streams.runtime.wiring import ALL_STAGES
 from mnemolog.streams.settings import StreamsSettings
 from tests.support.paths import ROOT
 
-LOOPS = ("purge", "lag", "quality", "timer")
+LOOPS = ("purge", "lag", "quality", "position", "timer")
 
 # Every task that the packages start and do not await at once, and what an error in it leads to.
 STARTED_TASKS = {
     "streams/kafka/log_reader.py self._connect": "those who wait get it, and the next one tries again",
     "streams/kafka/window.py self._run_entries": "the window stops and its stage is started again",
+    "streams/kafka/window.py self._refill": "the window stops and its stage is started again",
     "streams/llm/micro_batcher.py self._dispatch_batches": "those who wait for a batch get the error",
     "streams/llm/micro_batcher.py self._run_batch": "those who wait for the batch get the error",
     "streams/runtime/loops.py run_loop": "the next round comes after a pause; counted and shown in /health",
@@ -41,6 +42,10 @@ class Broken:
 
     def __getattr__(self, name: str) -> Any:
         raise KeyError(name)
+
+
+async def broken_check() -> None:
+    raise KeyError("next_offsets")
 
 
 class IdleProducer:
@@ -64,6 +69,7 @@ def broken_loops() -> list[BackgroundLoop]:
             projector=broken,
             log_reader=broken,
             partitions=frozenset,
+            check_position=broken_check,
             clock=lambda: datetime(2026, 3, 2, tzinfo=UTC),
         )
     )

@@ -5,6 +5,7 @@ from hypothesis import strategies as st
 from mnemolog.schemas.facts import ExtractedFact
 from mnemolog.schemas.turn import Message
 from mnemolog.streams.stages.echo_filter import drop_recalled_echoes
+from mnemolog.streams.text.normalise import has_words
 from tests.support.builders.prompts import fact, turn, user
 
 BERLIN = "Alice lives in Berlin."
@@ -23,7 +24,8 @@ def stated(excerpt: str, text: str = BERLIN) -> ExtractedFact:
     [
         ((user("Memory: Alice lives in Berlin. Hello!"),), "Alice lives in Berlin.", [BERLIN]),
         ((user("You know: alice  LIVES in\nberlin"),), "lives in  Berlin", [BERLIN]),
-        ((user("I am \u201cat home\u201d"),), "at home\u201d", ['Alice is "at home" in Berlin']),
+        ((user("It says: \u201cAlice lives in Berlin\u201d"),), "lives in Berlin\u201d", ['"Alice lives in Berlin"']),
+        ((user("Yes, lives in Berlin!"),), "lives in Berlin", [BERLIN]),
         ((user("Hello."), user_says("You live in Berlin, so take the U8.")), "You live in Berlin", [BERLIN]),
         ((user("Which train?"), user_says("Alice has a dog, hasn't she?")), "Alice has a dog", [BERLIN]),
         ((Message(role="tool", content="profile: home Berlin"), user("Hi.")), "home Berlin", ["likes tea"]),
@@ -32,6 +34,7 @@ def stated(excerpt: str, text: str = BERLIN) -> ExtractedFact:
         "the user's message carries the memory",
         "however it is typed",
         "whatever quotes it has",
+        "the user repeats its words",
         "the assistant repeats it in other words",
         "the assistant says what may be known to it",
         "a tool says it",
@@ -56,6 +59,41 @@ def test_what_the_user_says_is_kept_although_memory_says_the_same(messages: tupl
     kept, dropped = drop_recalled_echoes([stated(excerpt)], turn(*messages, recalled=[BERLIN]))
     assert [found.text for found in kept] == [BERLIN]
     assert dropped == ()
+
+
+@pytest.mark.parametrize(
+    ("question", "answer", "text", "recalled"),
+    [
+        ("Do you still smoke?", "No.", "Alice no longer smokes.", "Alice knows Bob from Norway."),
+        ("Are you allergic to penicillin?", "Yes", "Alice is allergic to penicillin.", "Yesterday Alice met Bob."),
+        ("Where do you live now?", "Berlin", "Alice lives in Berlin.", "Alice moved from Berlin to Rome in 2019."),
+        ("Where do you live now?", "Berlin", "Alice lives in Berlin.", "Berlin"),
+        ("Where do you live now?", "Berlin, since May", "Alice lives in Berlin.", "Berlin"),
+        ("Where do you live now?", "in Berlin", "Alice lives in Berlin.", "Alice's brother lives in Berlin."),
+        ("How many kids do you have?", "2", "Alice has 2 kids.", "Alice was born in 1992."),
+        ("How many kids do you have?", "2", "Alice has 2 kids.", "Alice has 2 cats."),
+        ("Wo wohnst du?", "In Rom", "Alice wohnt in Rom.", "Alice liest gern in Romanen."),
+        ("Und jetzt?", "nicht in Berlin", "Alice wohnt nicht in Berlin.", "Alice ist nicht in Berlin geboren."),
+        ("どこに住んでいますか", "東京", "アリスは東京に住んでいる", "アリスは東京で生まれた"),
+    ],
+)
+def test_a_short_answer_is_news_although_the_memory_has_its_words(
+    question: str, answer: str, text: str, recalled: str
+) -> None:
+    messages = (user_says(question), user(answer))
+    kept, dropped = drop_recalled_echoes([stated(answer, text)], turn(*messages, recalled=[recalled]))
+    assert [found.text for found in kept] == [text]
+    assert dropped == ()
+
+
+@given(
+    st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\x00"), max_size=12),
+    st.sampled_from([BERLIN, "Alice has 2 cats.", "アリスは東京に住んでいる"]),
+)
+def test_what_says_something_else_than_the_memory_and_is_a_message_of_its_own_is_kept(said: str, recalled: str) -> None:
+    if has_words(said, said):
+        (kept, dropped) = drop_recalled_echoes([stated(said, "Alice sails.")], turn(user(said), recalled=[recalled]))
+        assert (len(kept), dropped) == (1, ())
 
 
 @pytest.mark.parametrize("recalled", [[], [""], ["\u00ad "]])

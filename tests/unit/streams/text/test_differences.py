@@ -4,8 +4,6 @@ from hypothesis import strategies as st
 
 from mnemolog.schemas.facts import ExtractedFact
 from mnemolog.streams.text.differences import (
-    MAX_COMPARED_CHARACTERS,
-    MAX_COMPARED_WORDS,
     Difference,
     differences,
     missing_details,
@@ -66,15 +64,6 @@ from mnemolog.streams.text.differences import (
         ("Mira eats meat.", "Mira rarely eats meat.", {"negation"}),
         ("Mira eet vlees.", "Mira eet geen vlees.", {"negation"}),
         ("Mira äter kött.", "Mira äter inte kött.", {"negation"}),
-        ("六時に会う", "七時に会う", {"script"}),
-        ("美拉对花生过敏", "美拉对花生不过敏", {"script"}),
-        ("Анна ест мясо", "Анна не ест мясо", {"script"}),
-        ("미라는 서울에 산다", "미라는 부산에 산다", {"script"}),
-        (
-            " ".join(["early", *["word"] * MAX_COMPARED_WORDS]),
-            " ".join(["late", *["word"] * MAX_COMPARED_WORDS]),
-            {"length"},
-        ),
     ],
 )
 def test_what_a_reader_would_mind_is_a_difference(one: str, other: str, found: set[Difference]) -> None:
@@ -86,22 +75,19 @@ def test_what_a_reader_would_mind_is_a_difference(one: str, other: str, found: s
 @pytest.mark.parametrize(
     ("one", "other"),
     [
-        ("Mira likes tea a lot.", "Mira really likes tea."),
-        ("Mira's dog is called Rex.", "The dog of Mira is called Rex."),
-        ("It costs 1,000 euros.", "It costs 1000 €."),
+        ("It costs 1,000 euros.", "It costs 1000 euros."),
         ("It meets at 10.", "It meets at 10:00."),
-        ("She is twenty-one.", "She is 21."),
-        ("Sie ist einundzwanzig.", "Sie ist 21."),
-        ("Lei ha ventuno anni.", "Lei ha 21 anni."),
         ("Mira isn't married.", "Mira is not married."),
+        ("Mira isn\u2019t married!", "Mira is not married"),
         ("Mira has 2 cats.", "Mira has two cats."),
-        ("She swims on Mondays.", "On Monday she swims."),
+        ("Mira hat 2 Katzen.", "Mira hat zwei Katzen."),
+        ("Mira reads \u201cEmma\u201d.", 'Mira reads "Emma".'),
         ("The user likes tea.", "User likes tea."),
         ("\uff12 cats", "2 cats"),
         ("", ""),
     ],
 )
-def test_other_words_for_the_same_are_none(one: str, other: str) -> None:
+def test_other_ways_to_write_the_same_words_are_none(one: str, other: str) -> None:
     assert differences(one, other) == frozenset()
     assert texts_equivalent(one, other)
 
@@ -126,15 +112,40 @@ def test_equal_words_that_name_nobody_are_said_of_their_subjects(
     assert subjects_differ(ann, bob, ["Mira"]) == subjects_differ(bob, ann, ["Mira"]) == of_two
 
 
-def test_truncated_texts_are_never_equivalent() -> None:
-    assert differences("x" * (MAX_COMPARED_CHARACTERS + 1), "x") == {"length"}
-    assert differences("x" * MAX_COMPARED_CHARACTERS, "x" * MAX_COMPARED_CHARACTERS) == frozenset()
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("Mira likes tea a lot.", "Mira really likes tea."),
+        ("She swims on Mondays.", "On Monday she swims."),
+        ("Mira loves US films.", "Mira loves us films."),
+        ("Mira paid one cent.", "Mira paid one hundred."),
+        ("Mira likes tea, not coffee.", "Mira likes tea not, coffee."),
+        ("六時に会う", "七時に会う"),
+        ("美拉对花生过敏", "美拉对花生不过敏"),
+        ("Анна ест мясо", "Анна не ест мясо"),
+        ("미라는 서울에 산다", "미라는 부산에 산다"),
+        ("चाय की दुकान", "चाय का दुकान"),
+        ("Mira scored 5-10.", "Mira scored 510."),
+    ],
+)
+def test_other_words_are_not_equivalent(one: str, other: str) -> None:
+    assert not texts_equivalent(one, other)
 
 
-@given(st.text(max_size=MAX_COMPARED_CHARACTERS))
+@given(st.text(max_size=200))
 def test_a_text_differs_from_itself_in_nothing(text: str) -> None:
     assert differences(text, text) == frozenset()
+    assert texts_equivalent(text, text)
     assert missing_details([text], text) == frozenset()
+
+
+_WORDS = st.lists(st.sampled_from(["mira", "dog", "man", "bit", "likes", "walnuts", "peanuts", "in", "from", "2", "3", "two", "not"]), max_size=6)
+
+
+@given(_WORDS, _WORDS)
+def test_equivalent_texts_have_the_same_words_in_the_same_order(one: list[str], other: list[str]) -> None:
+    same = [[word.replace("two", "2") for word in words] for words in (one, other)]
+    assert texts_equivalent(" ".join(one), " ".join(other)) == (same[0] == same[1])
 
 
 @pytest.mark.parametrize(

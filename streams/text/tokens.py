@@ -1,0 +1,142 @@
+"""Splits texts into words, numbers and signs, and reads numbers, dates, units, negations and names from them.
+
+By word lists and capitals, in six languages.
+"""
+
+import re
+import unicodedata
+from collections.abc import Iterator, Sequence
+from itertools import zip_longest
+from typing import Final
+
+from mnemolog.streams.text.word_lists import (
+    AMBIGUOUS_WORDS,
+    DATES,
+    NEGATIONS,
+    NUMBERS,
+    ONES,
+    SENTENCE_STARTERS,
+    TENS,
+    UNITS,
+)
+
+_PLAIN = str.maketrans({"\u2018": "'", "\u2019": "'", "\u02bc": "'", "\u00ad": None})
+_TOKEN = re.compile(
+    r"\d{4}-\d{2}-\d{2}|(?<!\w)[-\u2212]?\d+(?:[.,:]\d+)*|\d+(?:[.,:]\d+)*|°[cfCF]\b"
+    r"|[^\W\d_]+(?:[+#]+|(?<=\b[A-Z])[-\u2212](?!\w))?|[%€$£¥]|[.!?…:;,\n]"
+)
+_TOKEN_OR_SIGN = re.compile(_TOKEN.pattern + r"|[^\s\w\"«»„“”]")
+_ISO_DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
+_THOUSANDS = re.compile(r"\d{1,3}(?:[.,]\d{3})+")
+_CLITIC = re.compile(r"(?<=[a-z])n't\b", re.IGNORECASE)
+_ELIDED = re.compile(r"\bn'(?=\w)", re.IGNORECASE)
+SENTENCE_ENDS: Final = frozenset(".!?…\n")
+CLAUSE_ENDS: Final = SENTENCE_ENDS | frozenset(",;:")
+CONJUNCTIONS: Final = frozenset({"and", "but", "und", "aber", "et", "mais", "y", "pero", "e", "mas", "ma"})
+_SHORT_UNITS: Final = frozenset({"m", "g", "l", "h", "s", "c", "f", "k", "t", "b"})
+_DEFINITE_ARTICLES: Final = frozenset({"the", "der", "das", "le", "la", "les", "el", "los", "las", "il", "lo"})
+_NEGATION_REACH = 8  # words that a negation reaches at the most
+_STEM_LENGTH = 4
+
+
+def plain(text: str) -> str:
+    """In one form of its characters, with typewriter apostrophes."""
+    return unicodedata.normalize("NFKC", text).translate(_PLAIN)
+
+
+def tokens_of(text: str) -> list[str]:
+    """Words, numbers, signs and ends of clauses; "isn't" is "is not", "n'aime" is "ne aime", "Mira's" is "Mira s"."""
+    return _TOKEN.findall(_expanded(text))
+
+
+def _expanded(text: str) -> str:
+    return _ELIDED.sub("ne ", _CLITIC.sub(" not", plain(text)))
+
+
+def words_of(text: str) -> tuple[str, ...]:
+    """All that a text says, in small letters and its order: also signs, and commas inside; a number in one form.
+
+    Left out are quotes, closing punctuation and the definite article before a word.
+    """
+    found = _TOKEN_OR_SIGN.findall(_expanded(text).strip().rstrip(" .!?…;,"))
+    return tuple(
+        _one_form(token.casefold())
+        for token, after in zip_longest(found, found[1:], fillvalue="")
+        if not (token.lower() in _DEFINITE_ARTICLES and token[1:].islower() and after[:1].isalpha())
+    )
+
+
+def _one_form(word: str) -> str:
+    if word[-1].isdigit() and not _ISO_DATE.fullmatch(word):
+        return normalised_number(word)
+    return word if word in AMBIGUOUS_WORDS else NUMBERS.get(word, word)
+
+
+def numbers_of(tokens: Sequence[str]) -> Iterator[str]:
+    """Numbers in one form: "1,000" and "a thousand" are 1000, "twenty-one" is 21, "10:00" is 10."""
+    place = 0
+    while place < len(tokens):
+        word = tokens[place].casefold()
+        after = tokens[place + 1].casefold() if place + 1 < len(tokens) else ""
+        if word in TENS and after in ONES:
+            yield str(int(TENS[word]) + int(ONES[after]))
+            place += 1
+        elif word[-1].isdigit():
+            if not _ISO_DATE.fullmatch(word):
+                yield normalised_number(word)
+        elif word in NUMBERS:
+            yield NUMBERS[word]
+        place += 1
+
+
+def normalised_number(digits: str) -> str:
+    digits = "".join(str(unicodedata.digit(sign, -1)) if sign.isdigit() else sign for sign in digits)
+    if _THOUSANDS.fullmatch(digits):
+        return re.sub(r"[.,]", "", digits)
+    return digits.removesuffix(":00").replace(",", ".").replace("\u2212", "-")
+
+
+def dates_of(tokens: Sequence[str]) -> Iterator[str]:
+    for token in tokens:
+        if _ISO_DATE.fullmatch(token):
+            yield token
+        elif meaning := DATES.get(token.casefold()):
+            yield meaning
+
+
+def units_of(tokens: Sequence[str]) -> Iterator[str]:
+    for before, token in zip(["", *tokens], tokens, strict=False):
+        word = token.casefold()
+        if word in UNITS:
+            yield UNITS[word]
+        elif word in _SHORT_UNITS and before[-1:].isdigit():
+            yield word
+
+
+def negations_of(tokens: Sequence[str]) -> frozenset[frozenset[str]]:
+    """The stems of the words that each negation reaches."""
+    return frozenset(
+        frozenset(_negated_stems(tokens[place + 1 : place + 1 + _NEGATION_REACH]))
+        for place, token in enumerate(tokens)
+        if token.casefold() in NEGATIONS
+    )
+
+
+def _negated_stems(tokens: Sequence[str]) -> Iterator[str]:
+    for token in tokens:
+        word = token.casefold()
+        if token in CLAUSE_ENDS or word in CONJUNCTIONS:
+            return
+        if word not in SENTENCE_STARTERS and word not in NEGATIONS:
+            yield word[:_STEM_LENGTH]
+
+
+def names_of(tokens: Sequence[str]) -> Iterator[str]:
+    """Words with a capital, in small letters. A first word counts unless it is one that sentences begin with."""
+    first = True
+    for token in tokens:
+        word = token.casefold()
+        written_large = token != token.lower() and (len(token) > 1 or not (first or word == "i"))
+        if written_large and word not in DATES and word not in NUMBERS and not (first and word in SENTENCE_STARTERS):
+            yield word
+        first = token in SENTENCE_ENDS
