@@ -37,7 +37,7 @@ from mnemolog.streams.stages.extract import has_asked_model, parse_source
 from mnemolog.streams.stages.failure_budget import FailureBudgets
 from mnemolog.streams.stages.journal import JournalStage
 from mnemolog.streams.stages.processor import I, O, StageDefinition, StageProcessor
-from mnemolog.streams.stages.project import ProjectStage, start_offsets
+from mnemolog.streams.stages.project import ProjectStage, checked_end, start_offsets
 
 ALL_STAGES: tuple[Stage, ...] = ("journal", "extract", "embed", "match", "resolve", "project")
 BATCH_RECORDS = 256
@@ -152,7 +152,8 @@ class StageFactory:
         return partial(self._keyed_window, definition)
 
     def _resolve(self, sender: Sender) -> Window:
-        writes = ReadYourWrites(self._resources.watermark, self._resources.kafka_log.end_offset, lambda: window.epoch)
+        end_offset = checked_end(self._resources.projector, self._resources.kafka_log)
+        writes = ReadYourWrites(self._resources.watermark, end_offset, lambda: window.epoch)
         resolver = self._resources.stages.build_resolver(writes.wait_until_projected)
         definition = StageDefinition(
             stage="resolve",
