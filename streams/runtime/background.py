@@ -25,6 +25,7 @@ from mnemolog.streams import metrics
 from mnemolog.streams.commands.expiry import ExpirySweep
 from mnemolog.streams.commands.ports import ExpiryReader
 from mnemolog.streams.errors import StreamsError
+from mnemolog.streams.kafka.backlog import BacklogReader, PartitionBacklog
 from mnemolog.streams.kafka.log_reader import KafkaLogReader
 from mnemolog.streams.kafka.sender import Sender
 from mnemolog.streams.kafka.topics import CONVERSATION_TURNS, command_headers, max_record_bytes, topic_name
@@ -34,6 +35,7 @@ from mnemolog.streams.stages.project import projection_lag
 RETRY_SECONDS: Final = 5.0
 PURGE_SECONDS: Final = 3600.0
 LAG_SECONDS: Final = 5.0
+BACKLOG_SECONDS: Final = 15.0
 QUALITY_SECONDS: Final = 30.0
 QUALITY_PERIOD: Final = timedelta(days=30)
 
@@ -95,9 +97,11 @@ def partition_of(scope: Scope, partitions: int) -> int:
 
 async def export_quality_metrics(pool: Pool, now: Callable[[], datetime]) -> None:
     """Update the metrics every `QUALITY_SECONDS`; an unavailable Postgres is reported by the stages."""
+    succeeded = metrics.FIGURES_SUCCEEDED.labels(figures="quality")
     while True:
         try:
             await update_quality_metrics(pool, now())
+            succeeded.set_to_current_time()
         except (OperationalError, PoolTimeout) as error:
             log.warning("quality_metrics_unavailable", error=str(error))
         await asyncio.sleep(QUALITY_SECONDS)
@@ -133,13 +137,35 @@ def _overwrites_of_models(rows: Iterable[OverwriteCounts]) -> Counter[tuple[str,
 
 async def export_lag(projector: Projector, log_reader: KafkaLogReader) -> None:
     """Export how far the tables are behind the log."""
+    succeeded = metrics.FIGURES_SUCCEEDED.labels(figures="lag")
     while True:
         try:
             for partition, behind in (await projection_lag(projector, log_reader)).items():
                 metrics.PROJECTION_LAG.labels(partition=partition).set(behind)
+            succeeded.set_to_current_time()
         except LogUnreadableError as error:
             log.warning("lag_unavailable", error=str(error))
         await asyncio.sleep(LAG_SECONDS)
+
+
+async def export_backlog(reader: BacklogReader, now: Callable[[], datetime]) -> None:
+    """Export what waits for each stage, also for those of other processes and of none."""
+    succeeded = metrics.FIGURES_SUCCEEDED.labels(figures="backlog")
+    while True:
+        try:
+            show_backlog(await reader.read(), now())
+            succeeded.set_to_current_time()
+        except (KafkaError, TimeoutError) as error:
+            log.warning("backlog_unavailable", error=repr(error))
+        await asyncio.sleep(BACKLOG_SECONDS)
+
+
+def show_backlog(backlog: Iterable[PartitionBacklog], at: datetime) -> None:
+    for one in backlog:
+        place = {"stage": one.stage, "partition": str(one.partition)}
+        waited = (at - one.oldest_at).total_seconds() if one.oldest_at else 0.0
+        metrics.BACKLOG_RECORDS.labels(**place).set(one.records)
+        metrics.BACKLOG_OLDEST.labels(**place).set(max(0.0, waited))
 
 
 async def purge_replies(replies: ReplyStore, retention: timedelta, now: Callable[[], datetime]) -> None:

@@ -18,8 +18,10 @@ from mnemolog.projections.stores.replies import ReplyStore
 from mnemolog.projections.write.projector import Projector
 from mnemolog.schemas.provenance import Stage
 from mnemolog.streams.errors import StartRefused
+from mnemolog.streams.kafka.backlog import BacklogReader
 from mnemolog.streams.kafka.log_reader import KafkaLogReader
 from mnemolog.streams.runtime.background import (
+    export_backlog,
     export_lag,
     export_quality_metrics,
     purge_replies,
@@ -124,6 +126,7 @@ def _background_tasks(
     """The background tasks of `stages`."""
     if "project" in stages:
         yield export_lag(parts.projector, parts.kafka_log)
+        yield export_backlog(BacklogReader(settings.kafka or "", prefix=settings.topic_prefix), utc_now)
         yield export_quality_metrics(pool, utc_now)
     if "resolve" in stages:
         yield run_expiry_timer(
