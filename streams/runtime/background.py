@@ -15,7 +15,7 @@ from psycopg_pool import PoolTimeout
 from mnemolog.projections import metrics as table_metrics
 from mnemolog.projections.db.pools import Pool
 from mnemolog.projections.logs import get_logger
-from mnemolog.projections.queries.quality import OverwriteCounts, recent_quality
+from mnemolog.projections.queries.quality import OverwriteCounts, quality_counts
 from mnemolog.projections.rebuild.errors import LogUnreadableError
 from mnemolog.projections.stores.replies import ReplyStore
 from mnemolog.projections.write.projector import Projector
@@ -110,7 +110,7 @@ async def export_quality_metrics(pool: Pool, now: Callable[[], datetime]) -> Non
 async def update_quality_metrics(pool: Pool, at: datetime) -> None:
     """Show the figures of the 30 days before `at`, over all tenants, counted from the tables."""
     async with pool.connection() as connection:
-        quality = await recent_quality(connection, at - QUALITY_PERIOD, at)
+        quality = await quality_counts(connection, at - QUALITY_PERIOD, at)
     table_metrics.RECENT_OVERWRITES.clear()  # a model whose last overwrite is 30 days old is shown no more
     for (model, prompt_version, result), number in _overwrites_of_models(quality.overwrites).items():
         labels = {"model": model, "prompt_version": prompt_version}

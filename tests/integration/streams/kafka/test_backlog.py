@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from aiokafka import TopicPartition  # type: ignore[import-untyped] # aiokafka ships no types
+from aiokafka import AIOKafkaConsumer, TopicPartition  # type: ignore[import-untyped] # aiokafka ships no types
 from aiokafka.admin import RecordsToDelete  # type: ignore[import-untyped] # as above
 from aiokafka.errors import GroupLoadInProgressError, KafkaError  # type: ignore[import-untyped] # as above
 from aiokafka.structs import OffsetAndMetadata  # type: ignore[import-untyped] # as above
@@ -38,15 +38,13 @@ async def send(bootstrap: str, topic: str, count: int, *, partition: int = 1) ->
     return [datetime.fromtimestamp(one.timestamp / 1000, UTC) for one in sent]
 
 
-async def commit_as(bootstrap: str, prefix: str, stage: str, topic: str, offset: int, partition: int = 1) -> None:
+async def commit_as(bootstrap: str, group: str, topic: str, offset: int) -> None:
     """Commit an offset as the group of a stage that no process runs."""
-    from aiokafka import AIOKafkaConsumer  # noqa: PLC0415 -- as above
-
-    consumer: Any = AIOKafkaConsumer(bootstrap_servers=bootstrap, group_id=group_id(stage, prefix))
-    consumer.assign([TopicPartition(topic, partition)])
+    consumer: Any = AIOKafkaConsumer(bootstrap_servers=bootstrap, group_id=group)
+    consumer.assign([TopicPartition(topic, 1)])
     await consumer.start()
     try:
-        await consumer.commit({TopicPartition(topic, partition): OffsetAndMetadata(offset, "")})
+        await consumer.commit({TopicPartition(topic, 1): OffsetAndMetadata(offset, "")})
     finally:
         await consumer.stop()
 
@@ -74,8 +72,8 @@ async def test_every_stage_and_partition_has_one_though_none_runs(bootstrap: str
 
 async def test_the_oldest_is_the_first_that_is_not_committed(bootstrap: str, prefix: str, turns: str) -> None:
     times = await send(bootstrap, turns, 3)
-    await commit_as(bootstrap, prefix, "extract", turns, 2)
-    await commit_as(bootstrap, prefix, "journal", turns, 3)
+    await commit_as(bootstrap, group_id("extract", prefix), turns, 2)
+    await commit_as(bootstrap, group_id("journal", prefix), turns, 3)
     backlog = await read(BacklogReader(bootstrap, prefix=prefix))
     assert (backlog["extract", 1].records, backlog["extract", 1].oldest_at) == (1, times[2])
     assert (backlog["journal", 1].records, backlog["journal", 1].oldest_at) == (0, None)
@@ -91,7 +89,7 @@ async def test_a_record_is_fetched_again_only_when_the_stage_has_gone_on(
     assert fetched == 2  # journal and extract
     assert await read(reader) == first
     assert reader.fetched == fetched
-    await commit_as(bootstrap, prefix, "extract", turns, 1)
+    await commit_as(bootstrap, group_id("extract", prefix), turns, 1)
     assert (await read(reader))["extract", 1].oldest_at == times[1]
     assert reader.fetched == fetched + 1
 

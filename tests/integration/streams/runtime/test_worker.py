@@ -86,7 +86,7 @@ def stage_counts() -> dict[str, float]:
 
 
 async def test_a_worker_shows_what_waits_for_stages_that_nobody_runs(
-    settings: StreamsSettings, database: str, monkeypatch: pytest.MonkeyPatch
+    settings: StreamsSettings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("mnemolog.streams.runtime.background.BACKLOG_SECONDS", 0.5)
     async with running_worker(settings, ["project"]):
@@ -106,7 +106,6 @@ async def test_a_worker_shows_what_waits_for_stages_that_nobody_runs(
         await wait_until(is_shown)
         for figures in ("backlog", "lag", "quality"):
             assert sample("mnemolog_figures_last_success_timestamp_seconds", {"figures": figures})
-
 
 
 async def test_health_and_metrics_are_served_and_name_no_user(settings: StreamsSettings, database: str) -> None:
