@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from scripts.figures import COMPUTED, SETTLED, STAGES_READY, WRONG_OVERWRITE_RATE_BY_MODEL, recent
-from scripts.promql import each_of, total_of_rare
+from scripts.promql import each_of, total
 
 SUCCEEDED: Final = "mnemolog_figures_last_success_timestamp_seconds"
 WRONG_SHARE: Final = 0.1
@@ -54,7 +54,7 @@ ALERTS: Final = (
     ),
     Alert(
         name="MnemologStageCrashes",
-        expr=f"{total_of_rare('mnemolog_stage_crashes_total', 'stage', span='10m')} > 2",
+        expr=f"{total('mnemolog_stage_crashes_total', 'stage', span='10m')} > 2",
         wait="0m",
         when="a stage has crashed more than twice in 10 minutes",
         meaning="The stage {{ $labels.stage }} cannot start or run.",
@@ -63,7 +63,7 @@ ALERTS: Final = (
     ),
     Alert(
         name="MnemologDeadLetters",
-        expr=f"{total_of_rare('mnemolog_dead_letters_total', 'stage', 'reason', span='15m')} > 0",
+        expr=f"{total('mnemolog_dead_letters_total', 'stage', 'reason', span='15m')} > 0",
         wait="0m",
         when="a record has become a dead letter in the last 15 minutes",
         meaning="A turn has ended as failed in {{ $labels.stage }}: {{ $labels.reason }}.",
@@ -71,9 +71,7 @@ ALERTS: Final = (
     ),
     Alert(
         name="MnemologRecordsNotApplied",
-        expr="{} > 0".format(
-            total_of_rare('mnemolog_rejections_total{reason!="duplicate_source"}', "reason", span="15m")
-        ),
+        expr="{} > 0".format(total('mnemolog_rejections_total{reason!="duplicate_source"}', "reason", span="15m")),
         wait="0m",
         when="a record or event of the log could not be applied in the last 15 minutes",
         meaning="The log has something that the tables cannot hold: {{ $labels.reason }}.",

@@ -6,7 +6,7 @@ from scripts.backlog_row import BACKLOG
 from scripts.decision_row import DECISIONS
 from scripts.figures import OVERWRITE_RATE_SHOWN, STAGES_DOWN, WRONG_OVERWRITE_RATE
 from scripts.panel_model import Panel, Row
-from scripts.promql import mean, or_zero, quantile, rate, total_of_rare
+from scripts.promql import mean, or_zero, quantile, rate, total
 
 CALL: Final = ("purpose", "model")
 BATCH_RECORDS: Final = "mnemolog_projection_batch_records"
@@ -54,7 +54,7 @@ OVERVIEW: Final = Row(
         Panel(
             title="Dead letters",
             description="In the time shown. Each is in the topic dead_letters with its bytes and its reason.",
-            queries={"letters": or_zero(total_of_rare("mnemolog_dead_letters_total"))},
+            queries={"letters": or_zero(total("mnemolog_dead_letters_total"))},
             kind="stat",
             width=4,
             red_from=0.5,

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Final, get_args
 
 from mnemolog.schemas.provenance import Stage
-from scripts.promql import each_of, or_zero, quantile, rate, ratio, total, total_of_rare
+from scripts.promql import each_of, or_zero, quantile, ratio, total
 
 STAGES: Final[tuple[str, ...]] = get_args(Stage)
 COMPUTED: Final = ("quality", "lag", "backlog")
@@ -15,8 +15,13 @@ WRONG: Final = 'mnemolog_recent_overwrites{result=~"undone|rejected|corrected"}'
 SETTLED: Final = 'mnemolog_recent_overwrites{result=~"kept|undone|rejected|corrected"}'
 PROPOSER: Final = ("model", "prompt_version")
 
-OVERWRITE_RATE: Final = ratio(or_zero(rate(OF_MODELS)), rate(ON_STATEMENTS))
-OVERWRITE_RATE_SHOWN: Final = ratio(or_zero(total(OF_MODELS)), total(ON_STATEMENTS))
+
+def overwrite_rate(span: str) -> str:
+    return ratio(or_zero(total(OF_MODELS, span=span)), total(ON_STATEMENTS, span=span))
+
+
+OVERWRITE_RATE: Final = overwrite_rate("$__rate_interval")
+OVERWRITE_RATE_SHOWN: Final = overwrite_rate("$__range")
 STAGES_READY: Final = each_of("stage", STAGES, "max by (stage) (mnemolog_stage_ready)")
 STAGES_DOWN: Final = or_zero(f"count({STAGES_READY} == 0)")
 
@@ -74,7 +79,7 @@ FIGURES: Final = (
         name="dead letters",
         definition="records written to the topic `dead_letters` in the time shown, the first of each stage and reason "
         "included",
-        expr=or_zero(total_of_rare("mnemolog_dead_letters_total")),
+        expr=or_zero(total("mnemolog_dead_letters_total")),
     ),
     Figure(
         name="oldest unread record",

@@ -32,9 +32,9 @@ a pending fact, and late news that was history when it came are none. The view `
 * It is carried out at the event that ended the fact: at once, or for a held one at its confirmation.
 * Its result is `undone` if it, or the confirmation that carried it out, was undone; `rejected` if it was held back, and
   a command or a repetition of the old fact rejected it; `corrected` if a human said that the fact in its place was
-  never true, by `correct` without an end or by confirming or resolving a contradiction of it. Else it is `kept` if it was
-  carried out, `open` while it is held back, and `overtaken` if it was held back and the pending fact ended in another
-  way. An undo that was itself undone counts for nothing.
+  never true, by `correct` without an end or by confirming or resolving a contradiction of it. Else it is `kept` if it
+  was carried out, `open` while it is held back, and `overtaken` if it was held back and the pending fact ended in
+  another way. An undo that was itself undone counts for nothing.
 """
 SPANS: Final = "`$__range` is the time that a dashboard shows, `$__rate_interval` a span of at least four scrapes.\n"
 RULES: Final = """\

@@ -8,13 +8,8 @@ def rate(metric: str, *by: str) -> str:
     return _sum(f"rate({metric}[$__rate_interval])", by)
 
 
-def total(metric: str, *by: str) -> str:
-    """Events in the time that is shown."""
-    return _sum(f"increase({metric}[$__range])", by)
-
-
-def total_of_rare(metric: str, *by: str, span: str = "$__range") -> str:
-    """Events in a span, the first of a series included: `increase` sees none that came with its series."""
+def total(metric: str, *by: str, span: str = "$__range") -> str:
+    """Events in the time that is shown, or in `span`; `increase` alone misses the first of a series."""
     began = f"{metric} offset {span}"
     rise = f"(increase({metric}[{span}]) and {began}) or (last_over_time({metric}[{span}]) unless {began})"
     return _sum(rise, by)
