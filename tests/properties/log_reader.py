@@ -102,7 +102,9 @@ class Log:
             case "fact_skipped" | "fact_confirmed":
                 self._begin_earlier(event["target"], event)
             case "pending_confirmed":
-                self.facts[event["target"]].status, self.facts[event["target"]].believed = "active", True
+                confirmed = self.facts[event["target"]]
+                confirmed.status, confirmed.believed = "active", True
+                confirmed.unresolved = event.get("unresolved", False)
                 self._begin_earlier(event["target"], event)
                 self._end_targets(event, commit, event["action"], event["target"])
             case "pending_rejected":
