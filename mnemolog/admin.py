@@ -43,7 +43,7 @@ async def create_topics(settings: Settings, *, forward_commands: bool = False) -
 
     Unread commands of the topic `memory_commands` of earlier versions are refused as well, or forwarded.
     """
-    with _translated_kafka_errors(settings):
+    with translated_kafka_errors(settings):
         created = await ensure_topics(
             settings.kafka or "",
             partitions=settings.partitions,
@@ -76,25 +76,25 @@ async def _wait_for_coordinator(settings: Settings) -> None:
 
 
 async def topic_states(settings: Settings) -> list[TopicState]:
-    with _translated_kafka_errors(settings):
+    with translated_kafka_errors(settings):
         return await describe_topics(settings.kafka or "", prefix=settings.topic_prefix)
 
 
 async def dead_letters(settings: Settings, *, limit: int) -> list[StoredDeadLetter]:
     """The newest dead letters, of all tenants."""
-    with _translated_kafka_errors(settings):
+    with translated_kafka_errors(settings):
         return await newest_dead_letters(settings.kafka or "", prefix=settings.topic_prefix, limit=limit)
 
 
 async def dead_letter(settings: Settings, partition: int, offset: int) -> StoredDeadLetter | None:
     """The dead letter at a position of its topic; None where there is none."""
-    with _translated_kafka_errors(settings):
+    with translated_kafka_errors(settings):
         return await read_dead_letter(settings.kafka or "", partition, offset, prefix=settings.topic_prefix)
 
 
 async def lags(settings: Settings) -> list[StageLag]:
     """The workers and the lag of every stage."""
-    with _translated_kafka_errors(settings):
+    with translated_kafka_errors(settings):
         return await stage_lags(settings.kafka or "", prefix=settings.topic_prefix)
 
 
@@ -138,7 +138,7 @@ async def audit(settings: Settings) -> audits.Audit:
 
 async def _unread_records(settings: Settings) -> dict[str, int]:
     """By stage, how many records of `conversation_turns` it has not acknowledged."""
-    with _translated_kafka_errors(settings):
+    with translated_kafka_errors(settings):
         async with asyncio.timeout(AUDIT_KAFKA_SECONDS):
             await _wait_for_coordinator(settings)
             lags = await stage_lags(settings.kafka or "", prefix=settings.topic_prefix)
@@ -188,7 +188,7 @@ async def rebuild(
 
 
 @contextmanager
-def _translated_kafka_errors(settings: Settings) -> Iterator[None]:
+def translated_kafka_errors(settings: Settings) -> Iterator[None]:
     try:
         yield
     except (KafkaError, TimeoutError) as error:

@@ -98,7 +98,7 @@ class Candidate(Record):
     """A known fact near a new one, or of the same key, as it was when it was looked up.
 
     `similarity` is cosine, -1..1; `said_at` is when any turn said it last. `challenged_by` names the pending facts that
-    would overwrite this one.
+    would overwrite this one, or what it was before it was merged or corrected.
     """
 
     fact_id: UUID
@@ -156,6 +156,8 @@ class FactState(Record):
     believed_to: Timestamp | None
     superseded_by: UUID | None
     unresolved: bool
+    true_from: Timestamp | None = Field(default=None, exclude_if=lambda moment: moment is None)
+    """None in logs of the time before it could change."""
 
 
 class Reversal(Record):
@@ -164,6 +166,25 @@ class Reversal(Record):
     fact_id: UUID
     now: FactStatus
     before: FactState | None
+
+    @property
+    def is_believed(self) -> bool:
+        """Whether the fact is believed from then on."""
+        return self.before is not None and self.before.believed_from is not None and self.before.believed_to is None
+
+
+class MovedEnd(Record):
+    """The new end of a fact that `ender` had ended, and that ends otherwise now: an end follows its ender.
+
+    Without `ended_at` the fact is open again; with it, it ends then, in favour of `ended_by` or by its own term.
+    `unresolved` where it is beside another value of its key without a decision on the two.
+    """
+
+    fact_id: UUID
+    ender: UUID
+    ended_at: Timestamp | None = None
+    ended_by: UUID | None = None
+    unresolved: bool = False
 
 
 def content_hash(text: str) -> str:

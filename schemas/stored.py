@@ -52,10 +52,14 @@ class StoredFact:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PendingCase:
-    """An overwrite that is held back: `fact_id` would do `action` to `targets`. `said_at` is its source's time."""
+    """An overwrite that is held back: `fact_id` would do `action` to `targets`. `said_at` is its source's time.
+
+    `successors` are what merged or corrected targets have become: `fact_id` was not shown them and would not end them.
+    """
 
     fact_id: UUID
     targets: tuple[UUID, ...]
+    successors: tuple[UUID, ...] = ()
     action: Overwrite
     ended_at: datetime | None
     needs_human: bool
@@ -73,6 +77,22 @@ class ClosedValue:
     true_from: datetime
     true_to: datetime
     said_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EndedFact:
+    """A fact that was true and has ended, or will, in favour of `ended_by` or of what was merged into that.
+
+    `earlier_end` is the last end that something else had set for it, `earlier_ender`, which is still believed.
+    `rival_ids` are the other active facts of its key, and the one that `ended_by` ends in favour of.
+    """
+
+    fact_id: UUID
+    ended_by: UUID
+    was_unresolved: bool = False
+    earlier_end: datetime | None = None
+    earlier_ender: UUID | None = None
+    rival_ids: tuple[UUID, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,6 +7,8 @@
 
 # ruff: noqa: N818 -- the names say what happened; "Error" would add nothing
 
+from collections.abc import Sequence
+
 from mnemolog.schemas.errors import MnemologError
 
 
@@ -103,5 +105,20 @@ class LogMismatch(StartRefused):
     def __init__(self, partition: int, offset: int) -> None:
         super().__init__(
             f"offset {offset} of partition {partition} of memory_events is not what the tables were built from: "
-            "the log was lost or created again. Restore the log, or point MNEMOLOG_POSTGRES to a database of this log"
+            "the log was lost, cut short or created again. Stop all workers and run `mnemolog restore-log`, which "
+            "appends what is missing from the tables; or point MNEMOLOG_POSTGRES to a database of this log"
         )
+
+
+class WorkersRunning(StartRefused):
+    """Something must not be done while stages run."""
+
+    def __init__(self, stages: Sequence[str]) -> None:
+        super().__init__(
+            f"workers still run {', '.join(stages)}: stop them all, then start this command again. Kafka lists one "
+            "that was killed until its session ends (MNEMOLOG_SESSION_TIMEOUT)"
+        )
+
+
+class LogNotRestored(StartRefused):
+    """The lost commits could not be appended."""

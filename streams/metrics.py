@@ -18,6 +18,11 @@ DEAD_LETTERED: Final = CATALOGUE.counter(
 REPEATS_DROPPED: Final = CATALOGUE.counter(
     "mnemolog_repeats_dropped", "records skipped because their origin was already processed", labels=("stage",)
 )
+STAGE_HELD: Final = CATALOGUE.gauge(
+    "mnemolog_stage_held",
+    "records whose failure is held back because too many failed in a row; one of them is tried again now and then",
+    labels=("stage",),
+)
 STAGE_CRASHES: Final = CATALOGUE.counter(
     "mnemolog_stage_crashes", "crashes and failed starts of a stage, each followed by a restart", labels=("stage",)
 )
@@ -57,6 +62,11 @@ MODEL_CALLS: Final = CATALOGUE.counter(
 )
 MODEL_ERRORS: Final = CATALOGUE.counter(
     "mnemolog_model_errors", "calls that failed, by kind of failure", labels=("purpose", "model", "error")
+)
+MODEL_PAUSED: Final = CATALOGUE.gauge(
+    "mnemolog_model_paused",
+    "1 while all calls of a purpose wait because the model fails for all; nothing ends meanwhile",
+    labels=("purpose", "model"),
 )
 MODEL_SECONDS: Final = CATALOGUE.histogram(
     "mnemolog_model_seconds", "time until a call's answer, waits and retries included", labels=("purpose", "model")

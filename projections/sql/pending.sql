@@ -12,7 +12,8 @@ jsonb_build_object(
 )
 
 -- name: open
--- What waits for a confirmation in a scope, the oldest first: the new fact, what it would overwrite, and why it waits.
+-- What waits for a confirmation in a scope, the oldest first: the new fact, what a confirmation would overwrite, what
+-- it would stand beside because a target has become that, and why it waits.
 SELECT
     waiting.action,
     waiting.ended_at,
@@ -25,6 +26,7 @@ SELECT
     e.model,
     e.payload -> 'decision' ->> 'verdict' AS verdict,
     coalesce(old.facts, '[]'::jsonb) AS conflicting,
+    coalesce(old.successors, '[]'::jsonb) AS successors,
     {fact}
 FROM pending_confirmations AS waiting
 INNER JOIN facts AS f ON waiting.fact_id = f.fact_id
@@ -33,9 +35,12 @@ LEFT JOIN LATERAL (
     SELECT
         jsonb_agg(
             {conflicting} ORDER BY t.recorded_at, t.ordinal, t.fact_id
-        ) AS facts
-    FROM unnest(waiting.targets) AS named (fact_id)
-    INNER JOIN facts AS t ON named.fact_id = t.fact_id
+        ) FILTER (WHERE NOT challenged.is_successor) AS facts,
+        jsonb_agg(
+            {conflicting} ORDER BY t.recorded_at, t.ordinal, t.fact_id
+        ) FILTER (WHERE challenged.is_successor) AS successors
+    FROM challenged_facts(ARRAY[waiting.fact_id]) AS challenged
+    INNER JOIN facts AS t ON challenged.fact_id = t.fact_id
     WHERE (t.tenant, t.user_id, t.agent_id, t.app_id, t.run_id)
         = (waiting.tenant, waiting.user_id, waiting.agent_id, waiting.app_id, waiting.run_id)
 ) AS old ON true

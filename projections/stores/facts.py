@@ -11,7 +11,7 @@ from mnemolog.projections.db.store import Store
 from mnemolog.projections.sql import queries
 from mnemolog.schemas.facts import ExtractedFact, FactState
 from mnemolog.schemas.scope import SCOPE_FIELDS, Scope
-from mnemolog.schemas.stored import ClosedValue, DueExpiry, PendingCase, ScopeFacts, StoredFact
+from mnemolog.schemas.stored import ClosedValue, DueExpiry, EndedFact, PendingCase, ScopeFacts, StoredFact
 
 MAX_CLOSED_VALUES: Final = 100
 """How many values that have ended are looked up at once, the first to end first: the next newer one is among them."""
@@ -30,7 +30,13 @@ class FactStore(Store):
     async def pending_cases(self, fact_ids: Sequence[UUID]) -> Mapping[UUID, PendingCase]:
         """The open cases among `fact_ids`; what is not pending has none."""
         rows = await self._rows("pending_cases", {"fact_ids": list(fact_ids)}, make=dict_row) if fact_ids else []
-        return {row["fact_id"]: PendingCase(**row | {"targets": tuple(row["targets"])}) for row in rows}
+        lists = ("targets", "successors")
+        return {row["fact_id"]: PendingCase(**row | {name: tuple(row[name]) for name in lists}) for row in rows}
+
+    async def challenges(self, scope: Scope, fact_ids: Sequence[UUID]) -> Mapping[UUID, tuple[UUID, ...]]:
+        """The open cases of `scope` that challenge one of these facts, each with all open facts that it challenges."""
+        rows = await self._rows("challenges", {**scope.columns, "fact_ids": list(fact_ids)}) if fact_ids else []
+        return {pending_id: tuple(challenged) for pending_id, challenged in rows}
 
     async def version_starts(self, fact_ids: Sequence[UUID]) -> Mapping[UUID, tuple[datetime, ...]]:
         """Per fact since when it has been true, and every version before it, all the way back; the oldest first."""
@@ -41,6 +47,15 @@ class FactStore(Store):
         """What these keys held in exactly `scope` until after `after`; the first `MAX_CLOSED_VALUES` that ended."""
         parameters = {**scope.columns, "keys": list(keys), "after": after, "limit": MAX_CLOSED_VALUES}
         return tuple(await self._rows("closed_values", parameters, make=class_row(ClosedValue)) if keys else ())
+
+    async def ended_facts(self, fact_ids: Sequence[UUID]) -> tuple[EndedFact, ...]:
+        """The facts that were true until one of `fact_ids`, or what was merged into it, ended them; oldest first."""
+        rows = await self._rows("ended_facts", {"fact_ids": list(fact_ids)}, make=dict_row) if fact_ids else []
+        return tuple(EndedFact(**row | {"rival_ids": tuple(row["rival_ids"])}) for row in rows)
+
+    async def values_before(self, fact_id: UUID, since: datetime) -> tuple[UUID, ...]:
+        """The other facts of its key that held after `since` and began before it did, the oldest first."""
+        return tuple(row[0] for row in await self._rows("values_before", {"fact_id": fact_id, "since": since}))
 
     async def conflicting_fact_ids(self, fact_id: UUID) -> tuple[UUID, ...]:
         """The facts that an unresolved fact was put beside, the likeliest first."""

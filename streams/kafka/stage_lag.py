@@ -23,7 +23,7 @@ async def stage_lags(bootstrap: str, *, prefix: str = "") -> list[StageLag]:
         return [
             StageLag(
                 stage=stage,
-                workers=await _members(admin, group_id(stage, prefix)),
+                workers=await group_members(admin, group_id(stage, prefix)),
                 lag=await _lag(admin, group_id(stage, prefix), state),
             )
             for state in topics
@@ -31,7 +31,8 @@ async def stage_lags(bootstrap: str, *, prefix: str = "") -> list[StageLag]:
         ]
 
 
-async def _members(admin: Any, group: str) -> int:
+async def group_members(admin: Any, group: str) -> int:
+    """How many workers take part in a consumer group, or did until a moment ago."""
     answers = await admin.describe_consumer_groups([group])
     return sum(len(found[5]) for answer in answers for found in answer.groups)
 

@@ -1,6 +1,7 @@
 """Ask models and store their replies before use: a turn that is delivered again gets the stored reply."""
 
 import hashlib
+from functools import partial
 from itertools import islice
 from time import perf_counter
 
@@ -8,7 +9,7 @@ from mnemolog.schemas.base import Record
 from mnemolog.schemas.stored import ReplyKey, ReplyNotStorableError, StoredReply
 from mnemolog.schemas.vector import Vector
 from mnemolog.streams import metrics
-from mnemolog.streams.llm.errors import PromptRefusedError
+from mnemolog.streams.llm.errors import BatchSuspectError, PromptRefusedError
 from mnemolog.streams.llm.micro_batcher import MicroBatcher
 from mnemolog.streams.llm.ports import (
     AskModel,
@@ -92,11 +93,12 @@ class CachedEmbedder:
         self._embedder = embedder
         self._replies = replies
         self._batcher: MicroBatcher[_EmbeddingRequest, EmbeddingResult] = MicroBatcher(
-            self._embed_all,
+            partial(self._embed_all, divisible=True),
+            run_alone=self._embed_alone,
             max_items=max_texts,
             max_wait=max_wait,
             max_concurrent=max_concurrent,
-            isolate_on=(PromptRefusedError, ReplyNotStorableError),
+            isolate_on=(BatchSuspectError, PromptRefusedError, ReplyNotStorableError),
         )
 
     @property
@@ -113,20 +115,24 @@ class CachedEmbedder:
         await self._batcher.close()
         await self._embedder.close()
 
-    async def _embed_all(self, wanted: list[_EmbeddingRequest]) -> list[EmbeddingResult]:
+    async def _embed_alone(self, wanted: _EmbeddingRequest) -> EmbeddingResult:
+        return (await self._embed_all([wanted], divisible=False))[0]
+
+    async def _embed_all(self, wanted: list[_EmbeddingRequest], *, divisible: bool) -> list[EmbeddingResult]:
         keys = [_key(source, self._version(texts)) for source, texts in wanted]
         stored = dict(await self._replies.get_many(keys))
         missing = [request for key, request in zip(keys, wanted, strict=True) if key not in stored]
         if missing:
             stored |= {
-                reply.key: (reply,) for reply in await self._replies.put_many(await self._call_embedder(missing))
+                reply.key: (reply,)
+                for reply in await self._replies.put_many(await self._call_embedder(missing, divisible=divisible))
             }
         return [_to_embedding_result(stored[key][0]) for key in keys]
 
-    async def _call_embedder(self, wanted: list[_EmbeddingRequest]) -> list[StoredReply]:
+    async def _call_embedder(self, wanted: list[_EmbeddingRequest], *, divisible: bool) -> list[StoredReply]:
         started = perf_counter()
         all_texts = [text for _, texts in wanted for text in texts]
-        embeddings = await self._embedder.embed(all_texts)
+        embeddings = await self._embedder.embed(all_texts, divisible=divisible)
         milliseconds = _record_call("embed", self.model, started, embeddings.usage)
         metrics.EMBEDDING_TEXTS.observe(len(all_texts))
         vectors = iter(embeddings.vectors)

@@ -14,5 +14,6 @@ To read it from top to bottom, each module imports only later ones:
 `guards` are the policies that block or defer a decision that would end a known fact.
 `ports` say what is asked of the tables and of the reservations.
 
+`lapses` closes held overwrites of which every target has ended, whoever ended them.
 `limits` checks a turn against the limits of its scope and tenant; `commits` makes the record for the log.
 """

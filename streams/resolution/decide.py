@@ -4,9 +4,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Final
 
+from mnemolog.schemas.event import OVERWRITE_OF_VERDICT
 from mnemolog.schemas.events import FactExtended, FactsRelated, MemoryEvent
 from mnemolog.schemas.facts import Candidate
 from mnemolog.schemas.ids import provisional_fact_id
+from mnemolog.schemas.provenance import Decision, Verdict
 from mnemolog.streams.llm.conflict_list import MAX_CANDIDATES
 from mnemolog.streams.resolution.classify import Classification, Conflict, Duplicate, New, Obsolete
 from mnemolog.streams.resolution.event_builder import (
@@ -16,7 +18,7 @@ from mnemolog.streams.resolution.event_builder import (
     NoDecision,
     snapshots,
 )
-from mnemolog.streams.resolution.guards import GUARD_REASONS, has_intervening_version, predates
+from mnemolog.streams.resolution.guards import GUARD_REASONS, has_intervening_version, is_late_news, predates
 from mnemolog.streams.resolution.overwrites import apply_overwrite
 from mnemolog.streams.resolution.repetitions import repetition_events
 from mnemolog.streams.resolution.retry_conflicts import RetryOutcome, retry_events
@@ -74,11 +76,13 @@ def _apply_llm_decision(builder: EventBuilder, llm_decision: LlmDecision) -> Seq
     reply, targets = llm_decision.reply, builder.state.open_facts(llm_decision.targets)
     if reply.verdict in ("EXTEND", "SIMILAR", "EXPIRE"):  # these say nothing about a pending fact
         targets = tuple(known for known in targets if known.status == "active")
+    newer = [known for known in targets if _is_newer_pending(builder, reply.verdict, known)]
+    targets = tuple(known for known in targets if known not in newer)
     outdated = next((known for known in targets if _is_outdated_for(builder, known)), None)
     decision = builder.decision("model", reply.reason, llm_decision)
     match reply.verdict:
         case _ if not targets:
-            return (builder.added(decision),)
+            return (_add_without_targets(builder, decision, newer),)
         case "KEEP" | "MERGE" if outdated is not None:
             return _add_as_history(builder, outdated, llm_decision)
         case "KEEP":
@@ -123,6 +127,22 @@ def _add_as_history(
     reason = f"another value held between this statement and the known fact: {GUARD_REASONS['late_news']}"
     decision = builder.decision("policy", reason, llm_decision, guard="late_news", before=snapshots([known]))
     return (builder.added_as_history([known], decision),)
+
+
+def _add_without_targets(builder: EventBuilder, decision: Decision, newer: Sequence[Candidate]) -> MemoryEvent:
+    """What the model named has ended; or it is pending and newer: which of them holds is left open."""
+    if not newer:
+        return builder.added(decision)
+    reason = f"{decision.reason}; held back: older than what waits for a confirmation"
+    update = {"by": "policy", "reason": reason, "guard": "late_news", "before": snapshots(newer)}
+    return builder.added(decision.model_copy(update=update), unresolved=True)
+
+
+def _is_newer_pending(builder: EventBuilder, verdict: Verdict, known: Candidate) -> bool:
+    """Whether a verdict would end a pending fact that is newer than the statement."""
+    if known.status != "pending_confirmation" or verdict not in OVERWRITE_OF_VERDICT:
+        return False
+    return is_late_news(verdict, [known], builder.statement_context)
 
 
 def _is_outdated_for(builder: EventBuilder, known: Candidate) -> bool:

@@ -135,10 +135,17 @@ class EventBuilder:
         return FactAdded(**self.event_fields(decision), fact=self.new_fact(), ended_at=ended_at, ended_by=ended_by)
 
     def skipped(self, known: Candidate, decision: Decision) -> FactSkipped:
-        return FactSkipped(**self.event_fields(decision), target=known.fact_id, statement=self.statement)
+        fields: dict[str, Any] = {"statement": self.statement, "true_from": self.earlier_beginning(known)}
+        return FactSkipped(**self.event_fields(decision), target=known.fact_id, **fields)
 
-    def confirmed(self, fact_id: UUID, decision: Decision) -> FactConfirmed:
-        return FactConfirmed(**self.event_fields(decision), target=fact_id, statement=self.statement)
+    def confirmed(self, known: Candidate, decision: Decision) -> FactConfirmed:
+        fields: dict[str, Any] = {"statement": self.statement, "true_from": self.earlier_beginning(known)}
+        return FactConfirmed(**self.event_fields(decision), target=known.fact_id, **fields)
+
+    def earlier_beginning(self, known: Candidate) -> datetime | None:
+        """When an active fact began by this repetition, if that is earlier than was known."""
+        true_from = self.statement_context.true_from
+        return true_from if known.status == "active" and true_from < known.true_from else None
 
     def new_fact(self, *, offset: int = 0) -> NewFact:
         if self.vector is None:
@@ -153,11 +160,10 @@ class EventBuilder:
         )
 
     def merged_fact(self, llm_decision: LlmDecision, targets: Sequence[Candidate]) -> NewFact:
-        """The richer fact: true since the first of its parents was, said when the last of them was, as certain as the
-        most certain of them.
+        """The richer fact: true since the first of its parents was, as certain as the most certain of them.
 
-        One with a doubtful statement in it is only as certain as that. It has the category of a high-risk parent; key,
-        subject and end are a parent's where the statement has none.
+        It was said when the last of them was. One with a doubtful statement in it is only as certain as that. It has
+        the category of a high-risk parent; key, subject and end are a parent's where the statement has none.
         """
         fact, reply, rules = self.new_fact(), llm_decision.reply, self.context.rules
         said_at = max([self.statement_context.said_at, *(known.said_at for known in targets if known.said_at)])

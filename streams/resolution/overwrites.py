@@ -57,14 +57,10 @@ def apply_overwrite(
 def overwrite_event(
     builder: EventBuilder, llm_decision: LlmDecision, targets: Sequence[Candidate], decision: Decision
 ) -> MemoryEvent:
-    """The event of an overwrite without a guard. What has not begun never was true: a plan, or what was just said."""
+    """The event of an overwrite without a guard. A plan that is called off never was true."""
     common = {**builder.event_fields(decision), "targets": tuple(known.fact_id for known in targets)}
     ended_at = target_end(builder, llm_decision, targets)
-    own_ids = builder.state.own_ids
-    never_began = all(
-        is_planned(known, builder.statement_context) or (known.fact_id in own_ids and ended_at <= known.true_from)
-        for known in targets
-    )
+    never_began = all(is_planned(known, builder.statement_context) for known in targets)
     match llm_decision.reply.verdict:
         case "MERGE":
             return FactsMerged(**common, statement=builder.statement, fact=builder.merged_fact(llm_decision, targets))

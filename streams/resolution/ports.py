@@ -8,9 +8,10 @@ from uuid import UUID
 from mnemolog.schemas.policy import EffectivePolicy, LimitHit, TurnUsage
 from mnemolog.schemas.scope import Scope
 from mnemolog.schemas.stored import ClosedValue, PendingCase
+from mnemolog.streams.moved_ends import EndedFactReader
 
 
-class Lookups(Protocol):
+class Lookups(EndedFactReader, Protocol):
     """Reads known facts. Each call is one round trip, and waits while Postgres is unavailable."""
 
     async def pending_cases(self, fact_ids: Sequence[UUID]) -> Mapping[UUID, PendingCase]:
@@ -21,6 +22,13 @@ class Lookups(Protocol):
 
     async def closed_values(self, scope: Scope, keys: Sequence[str], *, after: datetime) -> Sequence[ClosedValue]:
         """The values that these keys held in exactly `scope` and whose truth ended after `after`, bounded."""
+
+
+class Challenges(Protocol):
+    """Reads what held overwrites challenge, in one round trip."""
+
+    async def challenges(self, scope: Scope, fact_ids: Sequence[UUID]) -> Mapping[UUID, tuple[UUID, ...]]:
+        """The open cases of `scope` that challenge one of these facts, each with all open facts that it challenges."""
 
 
 class Reservations(Protocol):

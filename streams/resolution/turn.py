@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from uuid import UUID
 
 from mnemolog.schemas.envelopes import MatchedFacts
@@ -9,6 +10,7 @@ from mnemolog.schemas.events import MemoryEvent
 from mnemolog.schemas.policy import EffectivePolicy
 from mnemolog.schemas.provenance import DroppedStatement, Step, Thresholds
 from mnemolog.schemas.stored import ClosedValue
+from mnemolog.streams.moved_ends import EndRules, move_ends
 from mnemolog.streams.resolution.classify import classify, classify_obsolete, fills_slot
 from mnemolog.streams.resolution.decide import decide
 from mnemolog.streams.resolution.event_builder import DecisionContext, statement_context
@@ -34,9 +36,9 @@ class TurnDecider:
         self._llm_decider = llm_decider
 
     async def decide(
-        self, envelope: MatchedFacts, rules: EffectivePolicy, thresholds: Thresholds, *, is_late: bool
+        self, envelope: MatchedFacts, rules: EffectivePolicy, thresholds: Thresholds, *, is_late: bool, now: datetime
     ) -> TurnDecision:
-        """The events of the turn; `is_late` says that values of its scope may have ended since it was said."""
+        """The events of the turn, decided `now`; `is_late`: values of its scope may have ended since it was said."""
         turn, dropped = envelope, tuple[DroppedStatement, ...]()
         if envelope.infer:
             kept = [matched for matched in envelope.facts if matched.fact.importance >= rules.min_importance]
@@ -47,6 +49,7 @@ class TurnDecider:
             )
         uses_llm = envelope.infer and not rules.add_only
         context = await self._context(turn, rules, thresholds, uses_llm=uses_llm)
+        turn = _without_lapsed(turn, context)
         closed_values = await self._closed_values(turn, rules) if uses_llm and is_late else ()
         classifications = [
             classify_obsolete(matched, statement_context(matched.fact, context), closed_values, rules, turn.user_names)
@@ -55,7 +58,9 @@ class TurnDecider:
         ]
         retries = conflicts_to_retry(turn.facts, thresholds, rules, turn.user_names) if uses_llm else ()
         llm = await self._llm_decider(turn, classifications, retries)
-        events = decide(classifications, llm.decisions, context, llm.retry_outcomes)
+        made = decide(classifications, llm.decisions, context, llm.retry_outcomes)
+        end_rules = EndRules(at=now, policy=rules, user_names=turn.user_names)
+        events = await move_ends(made, self._lookups, end_rules)
         return TurnDecision(events=events, step=llm.step.model_copy(update={"dropped": dropped}))
 
     async def _context(
@@ -92,3 +97,17 @@ class TurnDecider:
         if turn.scope is None or not wanted:
             return ()
         return await self._lookups.closed_values(turn.scope, wanted, after=turn.occurred_at)
+
+
+def _without_lapsed(turn: MatchedFacts, context: DecisionContext) -> MatchedFacts:
+    """The turn without pending candidates of which nothing that they challenge is left, as after an end by time."""
+    lapsed = {case.fact_id for case in context.pending_cases.values() if not (case.targets or case.successors)}
+    if not lapsed:
+        return turn
+    facts = (
+        matched.model_copy(
+            update={"candidates": tuple(known for known in matched.candidates if known.fact_id not in lapsed)}
+        )
+        for matched in turn.facts
+    )
+    return turn.model_copy(update={"facts": tuple(facts)})

@@ -68,8 +68,9 @@ def _similarity(one: Sequence[float], other: Sequence[float]) -> float:
 class TurnState:
     """The effect of a turn's decisions so far on known facts and on its own.
 
-    `own_ids` are the facts that it brought, without those that a known one was merged into. `confirmed_ids` are the facts whose confidence it may not raise (again), `held_back` its own pending overwrites,
-    `version_starts` the starts of the versions before a fact.
+    `own_ids` are the facts that it brought, without those that a known one was merged into. `confirmed_ids` are the
+    facts whose confidence it may not raise (again), `held_back` its own pending overwrites, `version_starts` the
+    starts of the versions before a fact.
     """
 
     def __init__(self, version_starts: Mapping[UUID, tuple[datetime, ...]]) -> None:

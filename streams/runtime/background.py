@@ -1,6 +1,7 @@
 """What a worker does beside its stages: expire facts, export figures of quality and lag, delete old replies."""
 
-from collections.abc import Awaitable, Callable, Container, Iterator, Mapping
+from collections import Counter
+from collections.abc import Awaitable, Callable, Container, Iterable, Iterator, Mapping
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -11,7 +12,7 @@ from aiokafka.partitioner import murmur2  # type: ignore[import-untyped] # as ab
 from mnemolog.projections import metrics as table_metrics
 from mnemolog.projections.db.pools import Pool
 from mnemolog.projections.logs import get_logger
-from mnemolog.projections.queries.quality import decision_quality
+from mnemolog.projections.queries.quality import OverwriteCounts, recent_quality
 from mnemolog.projections.stores.facts import FactStore
 from mnemolog.projections.stores.replies import ReplyStore
 from mnemolog.projections.write.projector import Projector
@@ -111,11 +112,11 @@ def partition_of(scope: Scope, partitions: int) -> int:
 async def update_quality_metrics(pool: Pool, at: datetime) -> None:
     """Show the figures of the 30 days before `at`, over all tenants, counted from the tables."""
     async with pool.connection() as connection:
-        quality = await decision_quality(connection, None, at - QUALITY_PERIOD, at)
-    results = {how: sum(getattr(one, how) for one in quality.overwrites) for how in ("undone", "rejected", "corrected")}
-    total = sum(one.overwrites for one in quality.overwrites)
-    for result, number in {**results, "kept": total - sum(results.values())}.items():
-        table_metrics.RECENT_OVERWRITES.labels(result=result).set(number)
+        quality = await recent_quality(connection, at - QUALITY_PERIOD, at)
+    table_metrics.RECENT_OVERWRITES.clear()  # a model whose last overwrite is 30 days old is shown no more
+    for (model, prompt_version, result), number in _overwrites_of_models(quality.overwrites).items():
+        labels = {"model": model, "prompt_version": prompt_version}
+        table_metrics.RECENT_OVERWRITES.labels(result=result, **labels).set(number)
     held = quality.held
     settled = {"confirmed": held.confirmed, "rejected": held.rejected, "overtaken": held.overtaken}
     for settlement, number in {**settled, "open": held.held - sum(settled.values())}.items():
@@ -124,6 +125,16 @@ async def update_quality_metrics(pool: Pool, at: datetime) -> None:
     table_metrics.PENDING_OLDEST.set(held.oldest_seconds)
     table_metrics.PENDING_MEDIAN.set(held.median_seconds)
     table_metrics.UNRESOLVED.set(quality.unresolved)
+
+
+def _overwrites_of_models(rows: Iterable[OverwriteCounts]) -> Counter[tuple[str, str, str]]:
+    """How many overwrites of each model and prompt have each result."""
+    numbers: Counter[tuple[str, str, str]] = Counter()
+    for row in rows:
+        if row.by == "model":
+            for result, number in row.results.items():
+                numbers[row.model or "", row.prompt_version or "", result] += number
+    return numbers
 
 
 async def update_lag(projector: Projector, log_reader: KafkaLogReader) -> None:

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from mnemolog.projections.logs import get_logger
 from mnemolog.projections.retry import growing_delay
+from mnemolog.streams.errors import LogMismatch
 
 log = get_logger(__name__)
 
@@ -49,6 +50,10 @@ class Watermark:
         self._sleep = sleep
         self._waiting: list[_Waiter] = []
         self._poller: asyncio.Task[None] | None = None
+
+    def projected(self, partition: int) -> int:
+        """The next offset to project, as far as it was read."""
+        return self._projected.get(partition, 0)
 
     async def wait_for_offset(self, partition: int, offset: int) -> None:
         """Return when the projection's next offset of `partition` is at least `offset`."""
@@ -116,7 +121,12 @@ class ReadYourWrites:
         await self._watermark.wait_for_offset(partition, max(end, committed, self._floors.get(partition, 0)))
 
     def record_commit(self, owner: str, partition: int, offset: int) -> None:
-        """Remember that `owner`'s newest commit lies at `offset`."""
+        """Remember that `owner`'s newest commit lies at `offset`.
+
+        Raises `LogMismatch` where the tables have that offset already: the log has lost its end since they were made.
+        """
+        if offset < self._watermark.projected(partition):
+            raise LogMismatch(partition, offset)
         self._committed[owner] = (partition, offset + 1)
         if len(self._committed) > MAX_REMEMBERED_OWNERS:
             # From now on their turns wait for whole partitions: rarely a moment longer, never too short.

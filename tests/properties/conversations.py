@@ -16,6 +16,7 @@ START: Final = datetime(2026, 3, 2, tzinfo=UTC)
 HINTS: Final[Mapping[Form, str]] = {
     "state": "new",
     "change": "update",
+    "correction": "update",
     "end": "retract",
     "announcement": "retract",
     "denial": "retract",
@@ -47,12 +48,14 @@ class Said:
     nearness: str = "near"
     certainty: str = "explicit"
     event_time: datetime | None = None
+    excerpt: str | None = None
 
     def extraction(self) -> Mapping[str, Any]:
         meaning = self.meaning
         return fact_json(
             self.text,
             f"{self.nearness} {meaning.key}: {self.text}",
+            excerpt=self.excerpt or self.text,
             key=meaning.key,
             value=meaning.value,
             single_valued=meaning.slot.single_valued,
@@ -187,16 +190,14 @@ class World:
                 pass
 
 
-ALL_FORMS: Final = frozenset(
-    {"state", "change", "end", "announcement", "denial", "call_off", "plan", "term", "detail"}
-)
+ALL_FORMS: Final = frozenset({"state", "change", "end", "announcement", "denial", "call_off", "plan", "term", "detail"})
 
 
 def told_turns(acts: Sequence[Act], forms: frozenset[str] = ALL_FORMS, certainties: Sequence[str] = ("explicit",)) -> list[SpokenTurn]:
     """The turns of a conversation: each act is a statement, those without a day between them are of one turn."""
     world, day, turns = World(forms), START, list[SpokenTurn]()
     for act in acts:
-        people = list(SUBJECTS)
+        people = list(SUBJECTS)[:3]
         person, slot = people[act.person % len(people)], SLOTS[act.slot % len(SLOTS)]
         day += timedelta(days=act.gap)
         meaning = world.tell(person, slot, act.action, day)
@@ -207,7 +208,7 @@ def told_turns(acts: Sequence[Act], forms: frozenset[str] = ALL_FORMS, certainti
             meaning,
             text,
             subject,
-            nearness=("near", "near", "twin", "far")[act.nearness % 4],
+            nearness=("near", "near", "twin" if slot.single_valued else "alike", "far")[act.nearness % 4],
             certainty=certainties[act.certainty % len(certainties)],
         )
         if turns and act.gap == 0 and all(text != other.text for other in turns[-1].said):

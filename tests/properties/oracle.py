@@ -2,15 +2,15 @@
 
 import random
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
-from typing import Any, Final, Literal
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from typing import Any, Final
 from uuid import UUID
 
-from mnemolog.schemas.facts import Candidate
+from mnemolog.schemas.facts import Candidate, ExtractedFact
 from mnemolog.schemas.provenance import Verdict
 from mnemolog.streams.llm.ports import ExtractionTask, NumberedConflict, NumberedConflicts, Prompt, TaskPrompt
-from tests.properties.sentences import Meaning, merged, read, write
+from tests.properties.sentences import Form, Meaning, merged, read, write
 from tests.support.builders.model_replies import decision_json, decisions_reply, facts_reply
 
 JsonObject = Mapping[str, Any]
@@ -33,33 +33,33 @@ def verdict_on(new: Meaning, known: Meaning) -> Verdict | None:
         return None
     if new.value != known.value:
         return _verdict_on_other_value(new, known)
-    match new.form, known.form:
-        case ("state" | "change", "state" | "change"):
-            if (new.until, new.begins) != (known.until, known.begins):
-                return "SIMILAR"
-            return "KEEP" if new.details <= known.details else "MERGE"
-        case ("state" | "change", "end"):
-            return "REPLACE"
-        case ("state" | "change", "call_off"):
-            return "REPLACE" if new.begins else None
-        case ("state" | "change", "denial") | ("denial", "state" | "change"):
-            return "CONTRADICT"
-        case ("end", "state" | "change"):
-            return "RETRACT"
-        case ("announcement", "state" | "change"):
-            return "EXPIRE"
-        case ("call_off", "state" | "change"):
-            return "RETRACT" if known.begins else None
-        case (one, other) if one == other:
-            return "KEEP"
-        case _:
-            return None
+    if new.holds and known.holds:
+        if (new.until, new.begins) != (known.until, known.begins):
+            return "SIMILAR"
+        return "KEEP" if new.details <= known.details else "MERGE"
+    if new.holds:
+        return _VERDICTS_ON_OTHER_FORM[known.form] if known.form != "call_off" or new.begins else None
+    if known.holds:
+        return _VERDICTS_OF_FORM[new.form] if new.form != "call_off" or known.begins else None
+    return "KEEP" if new.form == known.form else None
+
+
+_VERDICTS_ON_OTHER_FORM: Final[Mapping[Form, Verdict | None]] = {
+    "end": "REPLACE", "call_off": "REPLACE", "denial": "CONTRADICT", "announcement": None,
+}  # fmt: skip
+"""What it means for these that the value holds."""
+_VERDICTS_OF_FORM: Final[Mapping[Form, Verdict]] = {
+    "end": "RETRACT", "call_off": "RETRACT", "denial": "CONTRADICT", "announcement": "EXPIRE",
+}  # fmt: skip
+"""What these mean for a value that holds."""
 
 
 def _verdict_on_other_value(new: Meaning, known: Meaning) -> Verdict | None:
     if not (new.holds and known.holds and new.slot.single_valued):
         return None
-    return "SIMILAR" if new.until or known.until else "REPLACE"  # what holds for a while ends nothing
+    if new.until or known.until:  # what holds for a while ends nothing
+        return "SIMILAR"
+    return "CONTRADICT" if new.form == "correction" else "REPLACE"
 
 
 @dataclass(frozen=True)
@@ -69,6 +69,7 @@ class Shown:
     source_id: str
     text: str
     shown: tuple[UUID, ...]
+    shown_texts: tuple[str, ...]
     verdict: str
     named: tuple[UUID, ...]
     attempt: int
@@ -96,11 +97,12 @@ class OracleReader:
                 return "this is no JSON" if source_id in self.invalid else decisions_reply(*decisions)
 
     def decisions(self, source_id: str, task: NumberedConflicts, attempt: int) -> Iterable[JsonObject]:
-        used: set[int] = set()
+        used, ended = set[int](), set[int]()
         for conflict in task.conflicts:
-            verdict, targets = best_verdict(conflict, used)
-            if verdict in OVERWRITES:
-                used.update(label for label, _ in targets)
+            verdict, targets = best_verdict(conflict, used, ended)
+            labels = {label for label, _ in targets}
+            used |= labels
+            ended |= labels if verdict in OVERWRITES else set()
             yield decision_on(conflict, verdict, targets)
 
     def _record(
@@ -109,22 +111,23 @@ class OracleReader:
         for conflict, decision in zip(task.conflicts, decisions, strict=False):
             ids = {label: known.fact_id for label, known in conflict.candidates}
             named = tuple(ids[label] for label in decision["known"] if label in ids)
-            shown = tuple(ids.values())
-            self.decided.append(Shown(source_id, conflict.fact.text, shown, decision["action"], named, attempt))
+            shown, texts = tuple(ids.values()), tuple(known.text for _, known in conflict.candidates)
+            self.decided.append(Shown(source_id, conflict.fact.text, shown, texts, decision["action"], named, attempt))
 
 
 Targets = Sequence[tuple[int, Candidate]]
 
 
-def best_verdict(conflict: NumberedConflict, used: set[int]) -> tuple[Verdict, Targets]:
-    new = read(conflict.fact.text, conflict.fact.subject)
+def best_verdict(conflict: NumberedConflict, used: set[int], ended: set[int]) -> tuple[Verdict, Targets]:
+    """The right verdict. What is `used` in a reply may not be ended by it, and what is `ended` may not be used again."""
+    new = meaning_of(conflict.fact)
     if new is None:
         return "ADD", ()
     found: dict[Verdict, list[tuple[int, Candidate]]] = {}
     for label, candidate in conflict.candidates:
-        known = read(candidate.text, candidate.subject)
-        verdict = verdict_on(new, known) if known and label not in used else None
-        if verdict is not None:
+        known = meaning_of(candidate)
+        verdict = verdict_on(new, known) if known and label not in ended else None
+        if verdict is not None and not (verdict in OVERWRITES and label in used):
             found.setdefault(verdict, []).append((label, candidate))
     best = next((verdict for verdict in _PRIORITY if verdict in found), None)
     if best is None:
@@ -132,9 +135,15 @@ def best_verdict(conflict: NumberedConflict, used: set[int]) -> tuple[Verdict, T
     return best, found[best][:1] if best == "KEEP" else found[best]
 
 
+def meaning_of(fact: Candidate | ExtractedFact) -> Meaning | None:
+    """What a fact says; its end may be told beside its words."""
+    meaning = read(fact.text, fact.subject)
+    return replace(meaning, until=fact.valid_until) if meaning else None
+
+
 def decision_on(conflict: NumberedConflict, verdict: Verdict, targets: Targets) -> JsonObject:
     labels, fields = [label for label, _ in targets], dict[str, Any]()
-    new = read(conflict.fact.text, conflict.fact.subject)
+    new = meaning_of(conflict.fact)
     if verdict == "MERGE":
         text = merged_text(conflict, targets)
         fields = {"text": text, "search_text": f"near {conflict.fact.key or 'other'}: {text}"}
@@ -181,7 +190,8 @@ class RandomReader(OracleReader):
         if not free:
             return decision_json(conflict.number, "ADD")
         if chance.random() < 0.4:
-            verdict, targets = best_verdict(conflict, {label for label, _ in conflict.candidates} - {one[0] for one in free})
+            taken = {label for label, _ in conflict.candidates} - {label for label, _ in free}
+            verdict, targets = best_verdict(conflict, taken, taken)
             return decision_on(conflict, verdict, targets)
         verdicts: tuple[Verdict, ...] = (
             "ADD", "KEEP", "MERGE", "REPLACE", "CONTRADICT", "EXTEND", "SIMILAR", "RETRACT", "EXPIRE",

@@ -9,14 +9,19 @@ from datetime import UTC, datetime
 from itertools import chain
 from typing import Final, Literal
 
-Form = Literal["state", "change", "end", "announcement", "denial", "call_off"]
-"""What a sentence says of a value: it holds, holds from now on, has ended, will end, never held, or will not come."""
+Form = Literal["state", "change", "correction", "end", "announcement", "denial", "call_off"]
+"""What a sentence says of a value: it holds, holds from now on, holds in the place of what was said by mistake, has
+ended, will end, never held, or will not come."""
 
+HOLDING: Final[tuple[Form, ...]] = ("state", "change", "correction")
 NAME: Final = "Alice"
 SUBJECTS: Final = {
     "user": (None, "the user", NAME, "der Nutzer", "l'utilisateur", "el usuario"),
     "Tom": ("Tom",),
     "Bob": ("Bob",),
+    "Ida": ("Ida",),
+    "Jon": ("Jon",),
+    "Leo": ("Leo",),
 }
 """Whom a sentence names, by the person that it is about."""
 
@@ -37,6 +42,7 @@ def _words(state: tuple[str, ...], change: str, denial: str, announcement: str, 
     return {
         "state": state,
         "change": (change,),
+        "correction": (f"rather {state[0]}",),
         "end": (f"no longer {state[0]}",),
         "announcement": (announcement,),
         "denial": (f"never {denial}",),
@@ -91,7 +97,7 @@ class Meaning:
     @property
     def holds(self) -> bool:
         """Whether it says that the value holds, now or later."""
-        return self.form in ("state", "change")
+        return self.form in HOLDING
 
     @property
     def topic(self) -> tuple[str, str, str]:

@@ -90,7 +90,7 @@ class SimilarEmbedder:
 
     model = MODEL
 
-    async def embed(self, texts: Sequence[str]) -> Embeddings:
+    async def embed(self, texts: Sequence[str], *, divisible: bool = False) -> Embeddings:  # noqa: ARG002 -- the port's signature
         return Embeddings(vectors=tuple(map(similar_vector, texts)), usage=Usage(input_tokens=len(texts)))
 
     async def close(self) -> None:

@@ -1,6 +1,7 @@
 """What each order does to real tables, and what is refused."""
 
 from datetime import timedelta
+from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
@@ -57,7 +58,7 @@ async def harness(db: ProjectedDatabase) -> CommandHarness:
     return CommandHarness(db)
 
 
-def edit(fact_id: UUID, text: str, **fields: str) -> Edit:
+def edit(fact_id: UUID, text: str, **fields: Any) -> Edit:
     return Edit(fact_id=fact_id, text=text, **fields)
 
 

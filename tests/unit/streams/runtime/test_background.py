@@ -22,6 +22,7 @@ LOOPS = ("purge", "lag", "quality", "position", "timer")
 
 # Every task that the packages start and do not await at once, and what an error in it leads to.
 STARTED_TASKS = {
+    "streams/kafka/log_reader.py self._connect": "those who wait get it, and the next one tries again",
     "streams/kafka/window.py self._run_entries": "the window stops and its stage is started again",
     "streams/kafka/window.py self._refill": "the window stops and its stage is started again",
     "streams/llm/micro_batcher.py self._dispatch_batches": "those who wait for a batch get the error",
@@ -31,7 +32,8 @@ STARTED_TASKS = {
     "streams/runtime/read_your_writes.py self._poll": "the offsets are read again after a pause",
     "streams/runtime/supervisor.py supervisor.run": "the task group of the supervisor ends the worker",
     "streams/runtime/supervisor.py wait": "it is raised where it is waited for",
-    "streams/runtime/worker.py work": "the report of readiness alone; it reads a mapping",
+    "streams/runtime/worker.py stop.wait": "an event that is waited for has no errors",
+    "streams/runtime/worker.py work": "of the start, raised where it is waited for; of the report of readiness, nothing",
 }
 
 

@@ -69,7 +69,10 @@ async def test_after_a_rebalance_resolve_asks_again_where_the_log_ends() -> None
     tables: Any = CommittedTables()
     settings = StreamsSettings()
     stages = DecisionStages(unused, cast("Models", models), settings, clock=lambda: NOON, finder=tables)
-    parts: Any = SimpleNamespace(stages=stages, models=models, kafka_log=log, watermark=Watermark(nothing))
+    projector = SimpleNamespace(next_offsets=nothing)
+    parts: Any = SimpleNamespace(
+        stages=stages, models=models, kafka_log=log, watermark=Watermark(nothing), projector=projector
+    )
     window = StageFactory(settings, "localhost:9092", parts).builder("resolve")().window
     await resolve(window, 0)
     await resolve(window, 1)
