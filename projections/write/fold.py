@@ -132,7 +132,8 @@ class _CommitFold:
         """Move the ends that were made in favour of facts that the event has withdrawn, or says began earlier."""
         for moved in event.moved_ends:
             known = self._known.get(moved.fact_id) or self._state.facts.get(moved.fact_id)
-            if known is None or known.scope != self._scope or moved.fact_id in sound or moved.ender not in sound:
+            is_stale = moved.ender in event.named_ids and moved.ender not in sound
+            if is_stale or known is None or known.scope != self._scope or moved.fact_id in sound:
                 continue
             state = state_with_moved_end(known.state, moved, self._times)
             if state is not None and state != known.state:
