@@ -112,13 +112,23 @@ def _was_shown_for(told: Told, source_id: str, fact: LoggedFact, event: Json) ->
     for one in told.reader.decided:
         if one.source_id != source_id or source_id in told.reader.invalid:
             continue
-        named = fact.id in map(str, one.named)
+        named = fact.id in map(str, one.named) or fact.id in _just_said(told, source_id, one.named_texts)
         if named and one.verdict in OVERWRITES:
             return True
         asked_again = one.text == fact.text and fact.id not in map(str, one.shown) or fact.id == event.get("target")
         if asked_again and event["event"] in ("conflict_resolved", "fact_expired", "facts_merged"):
             return True  # the unresolved fact itself was the question
     return False
+
+
+def _just_said(told: Told, source_id: str, texts: Sequence[str]) -> set[str]:
+    """The facts that statements of the same turn became, or repeated."""
+    commit = next(commit for commit in told.log.commits if commit["source_id"] == source_id)
+    return {
+        str(event.get("target") or event["fact"]["fact_id"])
+        for event in commit["events"]
+        if _words(event) in texts and (event.get("target") or event.get("fact"))
+    }
 
 
 def _was_commanded(told: Told, fact: LoggedFact, ending: Ending) -> bool:

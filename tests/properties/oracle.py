@@ -72,6 +72,7 @@ class Shown:
     shown_texts: tuple[str, ...]
     verdict: str
     named: tuple[UUID, ...]
+    named_texts: tuple[str, ...]
     attempt: int
 
 
@@ -107,10 +108,20 @@ class OracleReader:
 
     def _record(self, source_id: str, task: NumberedConflicts, decisions: Sequence[JsonObject], attempt: int) -> None:
         for conflict, decision in zip(task.conflicts, decisions, strict=False):
-            ids = {label: known.fact_id for label, known in conflict.candidates}
-            named = tuple(ids[label] for label in decision["known"] if label in ids)
-            shown, texts = tuple(ids.values()), tuple(known.text for _, known in conflict.candidates)
-            self.decided.append(Shown(source_id, conflict.fact.text, shown, texts, decision["action"], named, attempt))
+            known = dict(conflict.candidates)
+            named = [known[label] for label in decision["known"] if label in known]
+            self.decided.append(
+                Shown(
+                    source_id=source_id,
+                    text=conflict.fact.text,
+                    shown=tuple(one.fact_id for one in known.values()),
+                    shown_texts=tuple(one.text for one in known.values()),
+                    verdict=decision["action"],
+                    named=tuple(one.fact_id for one in named),
+                    named_texts=tuple(one.text for one in named),
+                    attempt=attempt,
+                )
+            )
 
 
 Targets = Sequence[tuple[int, Candidate]]
