@@ -203,7 +203,7 @@ def told_turns(
         person, slot = people[act.person % len(people)], SLOTS[act.slot % len(SLOTS)]
         day += timedelta(days=act.gap)
         meaning = world.tell(person, slot, act.action, day)
-        subjects = SUBJECTS[person]
+        subjects = [name for name in SUBJECTS[person] if name]  # without one it is in doubt who is meant
         subject = subjects[act.subject % len(subjects)]
         text = write(meaning, subject, act.wording)
         one = Said(
