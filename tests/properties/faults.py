@@ -5,8 +5,7 @@ A fault is a context manager that replaces a function, or a query, by what it wa
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
-from functools import partial
+from dataclasses import dataclass, replace
 from typing import Any, Final
 from unittest.mock import patch
 
@@ -61,7 +60,7 @@ def _history_of_another_person() -> PatchedPlaces:
 
     def of_anybody(matched: MatchedFact, context: Any, closed_values: Sequence[Any], *more: Any) -> Any:
         subject = matched.fact.subject
-        return right(matched, context, [_replaced(one, subject=subject) for one in closed_values], *more)
+        return right(matched, context, [replace(one, subject=subject) for one in closed_values], *more)
 
     return [(turn, "classify_obsolete", of_anybody)]
 
@@ -100,7 +99,7 @@ def _confirmation_follows_successors() -> PatchedPlaces:
     async def following(self: FactStore, fact_ids: Sequence[Any]) -> Mapping[Any, Any]:
         cases = await right(self, fact_ids)
         return {
-            fact_id: _replaced(case, targets=(*case.targets, *case.successors), successors=())
+            fact_id: replace(case, targets=(*case.targets, *case.successors), successors=())
             for fact_id, case in cases.items()
         }
 
@@ -157,7 +156,9 @@ def _ended_values_of_single_keys_only() -> PatchedPlaces:
 def _subjects_by_their_words() -> PatchedPlaces:
     def compared(one: str | None, other: str | None, names: Sequence[str] = ()) -> str:
         del names
-        left, right = (None if normalise(name or "") in ("", "the user") else normalise(name or "") for name in (one, other))
+        left, right = (
+            None if normalise(name or "") in ("", "the user") else normalise(name or "") for name in (one, other)
+        )
         return "same" if left == right else "other"
 
     return [(classify, "compare_subjects", compared), (differences, "compare_subjects", compared)]
@@ -190,7 +191,7 @@ def _human_word_is_lost() -> PatchedPlaces:
 
 
 def _harmful_replies() -> PatchedPlaces:
-    return [(resolve_prompt, "claim_faults", lambda claim, conflicts: iter(()))]
+    return [(resolve_prompt, "claim_faults", lambda *_: iter(()))]
 
 
 def _held_overwrites_are_not_counted() -> PatchedPlaces:
@@ -198,14 +199,9 @@ def _held_overwrites_are_not_counted() -> PatchedPlaces:
         query = read_query(file, name, **more)
         if (file, name) != ("quality", "overwrites"):
             return query
-        return query + SQL(" HAVING o.event <> 'fact_pending'") if False else _without_held(query)
+        return SQL(query.as_string(None).replace("WHERE ", "WHERE o.event <> 'fact_pending' AND ", 1))
 
     return [(quality, "read_query", read)]
-
-
-def _without_held(query: Any) -> Any:
-    text = query.as_string(None)
-    return SQL(text.replace("WHERE ", "WHERE o.event <> 'fact_pending' AND ", 1))
 
 
 def _diff_names_the_disbelieved() -> PatchedPlaces:
@@ -234,11 +230,11 @@ def _future_turns_are_not_capped() -> PatchedPlaces:
 
 
 def _late_repeats_move_no_beginning() -> PatchedPlaces:
-    return [(EventBuilder, "earlier_beginning", lambda self, known: None)]
+    return [(EventBuilder, "earlier_beginning", lambda *_: None)]
 
 
 def _older_ends_newer_pending() -> PatchedPlaces:
-    return [(decide, "_is_newer_pending", lambda builder, verdict, known: False)]
+    return [(decide, "_is_newer_pending", lambda *_: False)]
 
 
 def _ends_of_the_same_day() -> PatchedPlaces:
@@ -251,12 +247,6 @@ def _ends_of_the_same_day() -> PatchedPlaces:
                 yield f"ended_at lies before K{label} began"
 
     return [(resolve_prompt, "claim_faults", strict)]
-
-
-def _replaced(value: Any, **fields: Any) -> Any:
-    import dataclasses
-
-    return dataclasses.replace(value, **fields)
 
 
 FAULTS: Final = (

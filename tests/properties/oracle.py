@@ -27,7 +27,7 @@ _PRIORITY: Final[tuple[Verdict, ...]] = (
 """What a sentence does that does several things to the known ones: only one verdict can be given."""
 
 
-def verdict_on(new: Meaning, known: Meaning) -> Verdict | None:
+def verdict_on(new: Meaning, known: Meaning) -> Verdict | None:  # noqa: PLR0911 -- one way out a case
     """What a new sentence means for a known one, in whatever order they were said; None where it has nothing to do."""
     if (new.person, new.key) != (known.person, known.key):
         return None
@@ -97,7 +97,7 @@ class OracleReader:
                 self._record(source_id, task, decisions, attempt)
                 return "this is no JSON" if source_id in self.invalid else decisions_reply(*decisions)
 
-    def decisions(self, source_id: str, task: NumberedConflicts, attempt: int) -> Iterable[JsonObject]:
+    def decisions(self, _source_id: str, task: NumberedConflicts, _attempt: int) -> Iterable[JsonObject]:
         used, ended = set[int](), set[int]()
         for conflict in task.conflicts:
             verdict, targets = best_verdict(conflict, used, ended)
@@ -128,7 +128,7 @@ Targets = Sequence[tuple[int, Candidate]]
 
 
 def best_verdict(conflict: NumberedConflict, used: set[int], ended: set[int]) -> tuple[Verdict, Targets]:
-    """The right verdict. What is `used` in a reply may not be ended by it, and what is `ended` may not be used again."""
+    """The right verdict. What a reply has `used` is not ended by it, and what it has `ended` is not used again."""
     new = meaning_of(conflict.fact)
     if new is None:
         return "ADD", ()

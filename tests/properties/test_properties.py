@@ -6,8 +6,7 @@ import os
 import pytest
 import structlog
 
-from tests.properties.registry import PROPERTIES
-from tests.properties.runs import Property, run_property, running_harness
+from tests.properties.runs import PROPERTIES, Property, run_property, running_harness
 
 pytestmark = pytest.mark.postgres
 
