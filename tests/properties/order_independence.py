@@ -31,9 +31,7 @@ class Permuted:
 
     def __repr__(self) -> str:
         arrived = [self.turns[place] for place in self.order]
-        return "\n  ".join(
-            ["as told:", *map(str, self.turns), f"arriving: {' '.join(turn.turn_id for turn in arrived)}"]
-        )
+        return "\n  ".join(["as told:", *map(str, self.turns), f"arriving: {' '.join(turn.turn_id for turn in arrived)}"])
 
 
 @st.composite
@@ -78,9 +76,7 @@ async def truths_at(history: History, times: Sequence[datetime]) -> list[Truth]:
         WHERE user_id = %s AND believed_from IS NOT NULL AND believed_to IS NULL
     """
     rows = await history.harness.rows(query, history.scope.user_id)
-    return [
-        (at, _claims([row[:2] for row in rows if row[2] <= at and (row[3] is None or row[3] > at)])) for at in times
-    ]
+    return [(at, _claims([row[:2] for row in rows if row[2] <= at and (row[3] is None or row[3] > at)])) for at in times]
 
 
 def _claims(texts: Sequence[tuple[str, str | None]]) -> frozenset[tuple[object, ...]]:
