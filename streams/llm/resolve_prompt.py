@@ -4,7 +4,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, time
 from typing import Annotated, Final
 
 from pydantic import BeforeValidator
@@ -26,6 +26,7 @@ from mnemolog.streams.llm.reply_parser import (
     reply_schema,
 )
 from mnemolog.streams.text.differences import missing_details
+from mnemolog.streams.text.terms import same_terms
 
 PROMPT_VERSION = "resolve-3"
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
@@ -155,6 +156,7 @@ def _faults(reply: _Decisions, subject: NumberedConflicts) -> Iterator[str]:
         if conflict := conflicts.get(decision.new):
             yield from _target_faults(decision, conflict)
             yield from _merge_faults(decision, conflict)
+            yield from _term_faults(decision, conflict)
             yield from _time_faults(decision, conflict)
     yield from _shared_target_faults(reply, subject)
 
@@ -197,14 +199,32 @@ def _merge_faults(decision: _Decision, conflict: NumberedConflict) -> Iterator[s
         )
 
 
+def _term_faults(decision: _Decision, conflict: NumberedConflict) -> Iterator[str]:
+    """A fact that holds until another time is no repetition of a known one, and not one fact with it."""
+    if decision.action not in ("KEEP", "MERGE"):
+        return
+    for label, known in conflict.candidates:
+        if label in decision.known and not same_terms(conflict.fact, known):
+            yield (
+                f"N{decision.new}: {decision.action} would lose an end, because it and K{label} hold until different "
+                "times: choose REPLACE if the new end takes the place of the known one, or SIMILAR if both stand"
+            )
+
+
 def _time_faults(decision: _Decision, conflict: NumberedConflict) -> Iterator[str]:
     if decision.action == "EXPIRE" and decision.ended_at is None:
         yield f"N{decision.new}: EXPIRE needs ended_at, the time of the end: give it, or choose RETRACT"
     if decision.action not in VERDICTS_WITH_END_TIME or decision.ended_at is None:
         return
     for label, known in conflict.candidates:
-        if label in decision.known and decision.ended_at < known.true_from:
+        if label in decision.known and _is_before(decision.ended_at, known.true_from):
             yield f"N{decision.new}: ended_at lies before K{label} began: a fact ends after its beginning"
+
+
+def _is_before(ended_at: datetime, true_from: datetime) -> bool:
+    """Whether an end lies before a beginning; midnight is a date alone, and an end on the day of the beginning."""
+    is_date = ended_at.time() == time.min
+    return ended_at.date() < true_from.astimezone(ended_at.tzinfo).date() if is_date else ended_at < true_from
 
 
 def _shared_target_faults(reply: _Decisions, subject: NumberedConflicts) -> Iterator[str]:

@@ -15,6 +15,7 @@ from mnemolog.streams.offline.sentences import plain
 from mnemolog.streams.offline.slots import SlotStatement, clauses, same_value, slot_statements, without_fillers
 from mnemolog.streams.text.differences import differences
 from mnemolog.streams.text.subjects import compare_subjects
+from mnemolog.streams.text.terms import changes_term, same_terms
 from mnemolog.streams.text.word_lists import NUMBERS, SENTENCE_STARTERS
 
 _WORD: Final = re.compile(r"[^\W_]+")
@@ -49,9 +50,17 @@ def _findings(conflict: NumberedConflict, user_names: tuple[str, ...]) -> Iterat
         if compare_subjects(fact.subject, known.subject, user_names) != "same":
             continue
         if finding := _finding(fact, known, conflict.valid_from):
-            yield label, finding
+            yield label, _with_terms(finding, conflict, known)
         elif conflict.valid_from < known.true_from and (later := _finding(known, fact, known.true_from)):
-            yield label, ("REPLACE" if later[0] in OVERWRITE_OF_VERDICT else later[0], later[1])
+            verdict: Verdict = "REPLACE" if later[0] in OVERWRITE_OF_VERDICT else later[0]
+            yield label, _with_terms((verdict, later[1]), conflict, known)
+
+
+def _with_terms(finding: _Finding, conflict: NumberedConflict, known: Candidate) -> _Finding:
+    if finding[0] != "KEEP" or same_terms(conflict.fact, known):
+        return finding
+    changes = changes_term(conflict.fact, known, conflict.valid_from)
+    return ("REPLACE", "it has another end now") if changes else ("SIMILAR", "the same for a while: both are kept")
 
 
 def _finding(new: _Fact, old: _Fact, at: datetime) -> _Finding | None:
