@@ -11,7 +11,14 @@ from datetime import datetime
 from typing import Protocol
 from uuid import UUID
 
-from mnemolog.schemas.events import DecisionUndone, FactAdded, FactContradicted, FactCorrected, MemoryEvent
+from mnemolog.schemas.events import (
+    DecisionUndone,
+    FactAdded,
+    FactContradicted,
+    FactCorrected,
+    FactReplaced,
+    MemoryEvent,
+)
 from mnemolog.schemas.facts import ExtractedFact, MovedEnd
 from mnemolog.schemas.policy import EffectivePolicy
 from mnemolog.schemas.stored import EndedFact, StoredFact
@@ -56,9 +63,9 @@ async def move_ends(events: Sequence[MemoryEvent], reader: EndedFactReader, rule
     moved = dict(event.moved_beginning for event in events if event.moved_beginning is not None)
     newer = (event.ended_by for event in events if isinstance(event, FactAdded) and event.ended_by is not None)
     enders = tuple(dict.fromkeys((*disbelieved, *moved, *newer)))
-    if not enders:
+    if not enders and not any(_heirs(event) or event.moved_ends for event in events):
         return tuple(events)
-    ended = await reader.ended_facts(enders)
+    ended = await reader.ended_facts(enders) if enders else ()
     between = {fact_id: await reader.values_before(fact_id, since) for fact_id, since in moved.items()}
     needed = dict.fromkeys(enders)
     for event in events:
@@ -126,7 +133,28 @@ class _CommitEnds:
         for one in moved:
             del self._enders[one.fact_id]
             self._closed.discard(one.fact_id)
-        return event.model_copy(update={"moved_ends": moved}) if moved else event
+        own = [self._with_ender(one) for one in event.moved_ends] + list(self._inherited_ends(event))
+        return event.model_copy(update={"moved_ends": (*own, *moved)}) if own or moved else event
+
+    def _inherited_ends(self, event: MemoryEvent) -> Iterator[MovedEnd]:
+        """What has an announced end, and is merged or gets a new text, has that end in its new version too."""
+        heir = self._values.get(next(iter(_heirs(event)), event.event_id))
+        ends = [
+            (end, fact_id)
+            for fact_id in event.affected_ids
+            if heir is not None
+            and (stored := self._known.get(fact_id)) is not None
+            and stored.state.status == "active"
+            and (end := stored.state.true_to) is not None
+            and end > heir.true_from
+        ]
+        for end, fact_id in sorted(ends)[:1] if heir else ():
+            yield self._with_ender(MovedEnd(fact_id=heir.fact_id, ender=fact_id, ended_at=end))
+
+    def _with_ender(self, moved: MovedEnd) -> MovedEnd:
+        """The same end, in favour of what ends the fact with which it ends."""
+        stored = self._known.get(moved.ender)
+        return moved if stored is None else moved.model_copy(update={"ended_by": stored.state.superseded_by})
 
     def _with_beginning(self, event: MemoryEvent, fact_id: UUID, since: datetime) -> MemoryEvent:
         """The fact that is repeated began at `since`, and what it had ended did so then; unless that held after it."""
@@ -254,6 +282,12 @@ def _truly_ended(event: MemoryEvent) -> tuple[UUID, ...]:
     if event.end_time is None or event.overwrite not in ("replace", "retract", "expire"):
         return ()
     return event.affected_ids
+
+
+def _heirs(event: MemoryEvent) -> tuple[UUID, ...]:
+    """The fact that a merge, or a command with a new text, puts in the place of others."""
+    is_version = _is_new_version(event) or (isinstance(event, FactReplaced) and event.decision.by == "application")
+    return event.successor_ids if event.overwrite == "merge" or is_version else ()
 
 
 def _is_new_version(event: MemoryEvent) -> bool:

@@ -193,7 +193,9 @@ class World:
 ALL_FORMS: Final = frozenset({"state", "change", "end", "announcement", "denial", "call_off", "plan", "term", "detail"})
 
 
-def told_turns(acts: Sequence[Act], forms: frozenset[str] = ALL_FORMS, certainties: Sequence[str] = ("explicit",)) -> list[SpokenTurn]:
+def told_turns(
+    acts: Sequence[Act], forms: frozenset[str] = ALL_FORMS, certainties: Sequence[str] = ("explicit",)
+) -> list[SpokenTurn]:
     """The turns of a conversation: each act is a statement, those without a day between them are of one turn."""
     world, day, turns = World(forms), START, list[SpokenTurn]()
     for act in acts:

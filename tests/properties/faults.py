@@ -157,7 +157,9 @@ def _ended_values_of_single_keys_only() -> PatchedPlaces:
 def _subjects_by_their_words() -> PatchedPlaces:
     def compared(one: str | None, other: str | None, names: Sequence[str] = ()) -> str:
         del names
-        left, right = (None if normalise(name or "") in ("", "the user") else normalise(name or "") for name in (one, other))
+        left, right = (
+            None if normalise(name or "") in ("", "the user") else normalise(name or "") for name in (one, other)
+        )
         return "same" if left == right else "other"
 
     return [(classify, "compare_subjects", compared), (differences, "compare_subjects", compared)]

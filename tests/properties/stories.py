@@ -180,7 +180,9 @@ class _Teller:
         if first.fails:
             self.told.reader.invalid.add(turn.turn_id)
         late = f" arriving {self._now:%m-%d}" if at != self._now else ""
-        self.told.lines.append(f"{turn}{late}{' raw' if not turn.infer else ''}{' no valid reply' if first.fails else ''}")
+        self.told.lines.append(
+            f"{turn}{late}{' raw' if not turn.infer else ''}{' no valid reply' if first.fails else ''}"
+        )
         await self.told.history.publish_turn(turn.as_turn(self.told.history.scope), now=self._now)
 
     def _statements(self, speech: Speech, speaker: str | None, at: datetime) -> Iterator[Said]:
@@ -188,7 +190,9 @@ class _Teller:
         if speech.corrected and slot.single_valued:
             wrong, right = slot.values[act.action % 3], slot.values[(act.action + 1) % 3]
             yield self._said(speech, Meaning("user" if speaker != "Tom" else "Tom", slot.key, wrong), speaker)
-            yield self._said(speech, Meaning("user" if speaker != "Tom" else "Tom", slot.key, right, "correction"), speaker)
+            yield self._said(
+                speech, Meaning("user" if speaker != "Tom" else "Tom", slot.key, right, "correction"), speaker
+            )
             return
         if act.person == CROWD:
             for friend in FRIENDS:
@@ -232,7 +236,9 @@ class _Teller:
         active = [fact for fact in log.facts.values() if fact.status == "active"]
         pending = [fact for fact in log.facts.values() if fact.status == "pending_confirmation"]
         unresolved = [fact for fact in active if fact.unresolved]
-        wanted = {"confirm": pending or active, "reject": pending, "resolve": unresolved}.get(draw.kind, active + pending)
+        wanted = {"confirm": pending or active, "reject": pending, "resolve": unresolved}.get(
+            draw.kind, active + pending
+        )
         match draw.kind:
             case "undo" | "undo_event":
                 return self._undo(draw)
