@@ -204,8 +204,9 @@ class _CommitEnds:
     def _moved_end(self, value: _Value, event: MemoryEvent, siblings: Sequence[_Value]) -> MovedEnd:
         """The fact ends at the first of the ends that are left, if there is one."""
         end = min(self._ends_left(value, event, siblings), key=lambda end: end.at, default=None)
-        doubtful = (one.fact_id for one in siblings if not self._follow_each_other(value, one))
-        others = (*doubtful, *event.successor_ids, *self._rivals(value))
+        rivals = [one for one in siblings if not self._stood_beside(value, one)]
+        doubtful = (one.fact_id for one in rivals if not self._follow_each_other(value, one))
+        others = (*doubtful, *event.successor_ids, *self._rivals(value, siblings))
         beside = (other for other in dict.fromkeys(others) if other not in (value.fact_id, end and end.ended_by))
         is_open = end is None or end.at > self._rules.at
         ended = self._ended.get(value.fact_id)
@@ -227,7 +228,8 @@ class _CommitEnds:
             yield _End(ended.earlier_end, ended.earlier_ender)
         yield from self._end_of_ender(value)
         takers = [self._values[fact_id] for fact_id in event.successor_ids if fact_id in self._values]
-        for taker in (*takers, *siblings):
+        rivals = [sibling for sibling in siblings if not self._stood_beside(value, sibling)]
+        for taker in (*takers, *rivals):
             is_version = taker in takers and _is_new_version(event) and taker.fact.action_hint != "retract"
             if taker.true_from > value.true_from and (
                 is_version or self._slot_relation(value.fact, taker.fact) == "same"
@@ -244,9 +246,17 @@ class _CommitEnds:
         if newer is not None and is_value and newer.fact_id not in self._closed:
             yield _End(max(ender.state.true_to, value.true_from), newer.fact_id)
 
-    def _rivals(self, value: _Value) -> Iterable[UUID]:
+    def _rivals(self, value: _Value, siblings: Sequence[_Value]) -> Iterable[UUID]:
         ended = self._ended.get(value.fact_id)
-        return (fact_id for fact_id in (ended.rival_ids if ended else ()) if fact_id not in self._closed)
+        left_out = self._closed | {sibling.fact_id for sibling in siblings}
+        return (fact_id for fact_id in (ended.rival_ids if ended else ()) if fact_id not in left_out)
+
+    def _stood_beside(self, value: _Value, other: _Value) -> bool:
+        """Whether both held at once before one fact ended them, or one adds to the other."""
+        one, two = self._ended.get(value.fact_id), self._ended.get(other.fact_id)
+        if one is None or two is None:
+            return True
+        return (one.was_open and two.was_open) or two.fact_id in one.related_ids
 
     def _may_rival(self, value: _Value, end: _End | None, other_id: UUID) -> bool:
         """Whether another fact may be a value of the same slot at the same time."""
