@@ -11,6 +11,7 @@ from mnemolog.schemas.stored import ClosedValue
 from mnemolog.streams.resolution.guards import StatementContext, predates
 from mnemolog.streams.text.differences import subjects_differ, texts_equivalent
 from mnemolog.streams.text.subjects import compare_subjects
+from mnemolog.streams.text.terms import same_terms
 
 MAX_ENDED_CANDIDATES: Final = 3
 """How many known facts below the conflict threshold a statement that ends something is compared with."""
@@ -62,7 +63,8 @@ def classify(
 ) -> Classification:
     """Without `infer` there are only duplicates and new facts; under `add_only` only equal words are duplicates."""
     fact = matched.fact
-    known_of_it = [known for known in matched.candidates if not subjects_differ(fact, known, user_names)]
+    same_end = [known for known in matched.candidates if same_terms(fact, known)]  # another end is news
+    known_of_it = [known for known in same_end if not subjects_differ(fact, known, user_names)]
     equal = [known for known in known_of_it if known.content_hash == fact.content_hash]
     same = min(equal, key=lambda known: known.status, default=None)  # active before pending
     if same is not None:

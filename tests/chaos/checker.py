@@ -1,4 +1,7 @@
-"""Looks at the log with a foreign client and at the tables with SQL, and says what is wrong. Shares no code with the product."""
+"""Looks at the log with a foreign client and at the tables with SQL, and says what is wrong.
+
+It shares no code with the product.
+"""
 
 import json
 from collections import Counter, defaultdict
@@ -119,4 +122,4 @@ def _wrong_states(facts: Sequence[tuple[str, str, bool]], active: Mapping[str, s
     for user in sorted({*found, *active}):
         wanted = Counter(active.get(user, set()))
         if found[user] != wanted:
-            yield f"{user}: missing {list((wanted - found[user]))}, too much {list((found[user] - wanted))}"
+            yield f"{user}: missing {list(wanted - found[user])}, too much {list(found[user] - wanted)}"

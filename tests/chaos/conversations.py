@@ -1,4 +1,7 @@
-"""Conversations of many users whose right state is known at every moment, as plain JSON. Shares no code with the product."""
+"""Conversations of many users whose right state is known at every moment, as plain JSON.
+
+They share no code with the product.
+"""
 
 import json
 import random
@@ -7,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 BEGIN: Final = datetime(2026, 3, 2, 9, tzinfo=UTC)
-CITIES: Final = (
+CITIES: Final = (  # noqa: SIM905 -- a list of words
     "Berlin Munich Hamburg Rome Milan Paris Lyon Madrid Lisbon Vienna Prague Warsaw Athens Dublin Oslo Helsinki "
     "Stockholm Copenhagen Brussels Amsterdam Zurich Budapest Sofia Bucharest Tokyo Seoul Toronto Chicago Boston Sydney"
 ).split()

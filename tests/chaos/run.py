@@ -86,7 +86,7 @@ class ChaosRun:
             yield
         finally:
             for worker in self.workers:
-                if worker._process is not None and worker.process.returncode is None:  # noqa: SLF001 -- the tests' own
+                if worker._process is not None and worker.process.returncode is None:
                     worker.send(signal.SIGCONT)
                     await worker.kill()
             await self.kafka.stop()
@@ -278,6 +278,7 @@ async def _until_kafka_answers(call: Callable[[], Awaitable[object]]) -> None:
     while True:
         try:
             await call()
-            return
         except KafkaError:
             await asyncio.sleep(0.3)
+        else:
+            return
