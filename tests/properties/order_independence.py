@@ -57,8 +57,8 @@ async def check_order_independence(harness: Harness, example: Permuted) -> None:
     compared = zip(told, arrived, strict=True)
     for (at, expected), (_, found) in itertools.islice(compared, 1 if _returns(turns) else None):
         assert found == expected, "\n  ".join([
-            f"at {at:%m-%d %H:%M} told in order: {_listed(expected - found)}; "
-            f"as they arrived: {_listed(found - expected)}",
+            f"at {at:%m-%d %H:%M}",
+            f"told in order: {_listed(expected - found)}; as they arrived: {_listed(found - expected)}",
             *("told in order:", *story, "as they arrived:", *other_story),
         ])  # fmt: skip
 
