@@ -17,6 +17,7 @@ def misplaced_statements(told: Told, commit: Json) -> Iterator[str]:
         yield from _wrong_history(told, commit, event)
         yield from _outdated_end(told, commit, event)
         yield from _lost_human_word(told, event)
+        yield from _held_correction(told, commit, event)
 
 
 def event_text(event: Json) -> str:
@@ -63,13 +64,30 @@ def _wrong_repetition(told: Told, commit: Json, event: Json) -> Iterator[str]:
     meaning = told.meaning(known)
     if said is None or meaning is None:
         return
-    new = said.meaning
+    new, turn = said.meaning, told.turns[commit["source_id"]]
+    if (
+        event["decision"]["by"] == "model"
+        and not _names_are_known(told, commit)
+        and "user" in (new.person, meaning.person)
+    ):
+        return  # a name may be the user's
     same = (new.topic, new.holds or new.form) == (meaning.topic, meaning.holds or meaning.form)
     same = same and new.details <= meaning.details and new.begins in (None, meaning.begins)
     if event["decision"]["by"] in ("hash", "threshold"):
-        same = same and new.until == known.valid_until
+        same = same and (new.until == known.valid_until or not turn.infer)  # a raw text has no term
     if not same:
         yield f"{said.text!r} (until {new.until}) was taken for {known.text!r} (until {known.valid_until})"
+
+
+def _names_are_known(told: Told, commit: Json) -> bool:
+    """Whether somebody was named as the speaker by then."""
+    for one in told.log.commits:
+        turn = told.turns.get(one["source_id"])
+        if turn is not None and turn.speaker is not None:
+            return True
+        if one is commit:
+            break
+    return False
 
 
 def _wrong_history(told: Told, commit: Json, event: Json) -> Iterator[str]:
@@ -107,3 +125,13 @@ def _lost_human_word(told: Told, event: Json) -> Iterator[str]:
         for target in event["targets"]:
             if told.log.facts[target].fact.get("authority") == "human" and new.fact.get("authority") != "human":
                 yield f"{told.log.facts[target].text!r} was a human's word; {new.text!r}, merged from it, is not"
+
+
+def _held_correction(told: Told, commit: Json, event: Json) -> Iterator[str]:
+    """A change of mind within a turn that waits for somebody to confirm it."""
+    said = told.said(commit["source_id"], event_text(event))
+    if event["event"] != "fact_pending" or said is None or said.meaning.form != "correction":
+        return
+    own = {one["fact"]["fact_id"] for one in commit["events"] if one.get("fact")}
+    if said.certainty == "explicit" and own.issuperset(event["targets"]):
+        yield f"{said.text!r} corrects what its turn said before, and waits for a confirmation"
