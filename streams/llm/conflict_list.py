@@ -106,6 +106,7 @@ def conflicts_text(subject: NumberedConflicts) -> str:
 def _known_line(label: int, known: Candidate, just_said: frozenset[UUID]) -> str:
     notes = [*_about(known), f"since {_day(known.true_from)}"]
     notes += [f"until {_day(end)}" for end in (known.true_to or known.valid_until,) if end]
+    notes += ["ended"] * (known.status == "ended")
     notes += ["pending"] * (known.status == "pending_confirmation")
     notes += ["unresolved"] * known.unresolved
     notes += ["said just now"] * (known.fact_id in just_said)
