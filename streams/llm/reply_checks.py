@@ -18,6 +18,7 @@ from mnemolog.streams.text.assertions import (
     lost_negation,
     mispaired,
     new_clauses,
+    other_matter,
     other_value,
     turned_negations,
 )
@@ -92,7 +93,7 @@ def _keep_faults(claim: DecisionClaim, names: tuple[str, ...]) -> Iterator[str]:
     ignored, extras = _subject_stems(claim, names), [*_values(claim, known_only=True), *names]
     news = [*added_details(known, said, [*extras, claim.fact.subject or ""])]
     news += turned_negations(known, said, ignored)
-    news += mispaired(known, said, ignored)
+    news += [*mispaired(known, said, ignored), *other_matter(known, said, ignored)]
     values = [other_value(text, said) for text in known]
     news += [f'"{value}"' for value in values if value and all(values)]
     if all(_has_other_value(claim.fact, one) for one in claim.known):
