@@ -30,11 +30,13 @@ def count_changes(changes: Changes, now: datetime) -> None:
         metrics.EVENTS.labels(event=event).inc(number)
     for reason, number in Counter(row.reason for row in changes.rejections).items():
         metrics.REJECTIONS.labels(reason=reason).inc(number)
+    undoing_ids = {row.undone_by for row in changes.undone}
     for row in changes.events:
         is_overwrite = row.event.overwrite is not None and not isinstance(row.event, ConflictResolved)
         if is_overwrite and row.targets and not row.stale:
             metrics.OVERWRITES.labels(event=row.event.event, by=row.event.decision.by).inc()
-        if how := _taken_back(row.event):
+        is_stale_undo = isinstance(row.event, DecisionUndone) and row.event.event_id not in undoing_ids
+        if not is_stale_undo and (how := _taken_back(row.event)):
             metrics.OVERWRITES_TAKEN_BACK.labels(how=how).inc()
     metrics.STALE.inc(sum(row.stale for row in changes.events))
     for commit in (row.commit for row in changes.commits):
