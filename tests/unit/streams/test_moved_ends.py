@@ -178,9 +178,10 @@ def test_values_end_each_other_in_the_same_way_in_every_order(history: History) 
         for number, statement in statements:
             teller.tell(number, statement)
         numbers = {fact_id: number for number, fact_id in teller.fact_ids.items()}
+        states = {numbers[fact_id]: state for fact_id, state in teller.states().items()}
         return {
-            numbers[one]: (state[2], numbers.get(state[4]))
-            for one, state in teller.comparable().items()  # type: ignore[call-overload]
+            number: (state.true_to, state.superseded_by and numbers[state.superseded_by])
+            for number, state in states.items()
         }
 
     in_order = sorted(enumerate(history.statements), key=lambda one: one[1].since)
