@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Literal
+from typing import Any, Literal
 from uuid import UUID
 
 from hypothesis import assume, example, given, settings
@@ -105,7 +105,7 @@ class Teller:
 
     def _draft(self, number: int, statement: Statement) -> Draft:
         since, text = day(statement.since), f"Value {number}."
-        slot = {"key": "home_city", "true_from": since}
+        slot: dict[str, Any] = {"key": "home_city", "true_from": since}
         believed = {
             fact_id: state for fact_id, state in self.states().items() if state.believed_to is None and state.true_from
         }
