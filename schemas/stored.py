@@ -87,15 +87,18 @@ class EndedFact:
     """A fact that was true and has ended, or will, in favour of `ended_by` or of what was merged into that.
 
     `earlier_end` is the last end that something else had set for it, `earlier_ender`, which is still believed.
-    `rival_ids` are the other active facts of its key, and the one that `ended_by` ends in favour of.
+    `rival_ids` are the other active facts of its key, and the one that `ended_by` ends in favour of, `related_ids`
+    those that it adds to or is similar to. What `was_open` held before that; late news came with its end.
     """
 
     fact_id: UUID
     ended_by: UUID
+    was_open: bool = True
     was_unresolved: bool = False
     earlier_end: datetime | None = None
     earlier_ender: UUID | None = None
     rival_ids: tuple[UUID, ...] = ()
+    related_ids: tuple[UUID, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -77,6 +77,16 @@ class StaleProjection(StageCrash):
         )
 
 
+class LogTruncated(StageCrash):
+    """A topic ends before records that were delivered from it: the broker has lost them."""
+
+    def __init__(self, topic: str, partition: int, *, expected: int, end: int) -> None:
+        super().__init__(
+            f"partition {partition} of {topic} ends at offset {end}, and records up to {expected} were delivered: "
+            "the broker has lost them; the stage starts again where its group stands"
+        )
+
+
 class NoProgress(StageCrash):
     """Records are pending and none was finished for too long."""
 

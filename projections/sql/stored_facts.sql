@@ -145,6 +145,7 @@ WITH RECURSIVE standing AS (
 SELECT
     ended.fact_id,
     standing.asked_id AS ended_by,
+    before_end.unresolved IS NOT NULL AS was_open,
     coalesce(before_end.unresolved, false) AS was_unresolved,
     earlier.true_to AS earlier_end,
     earlier.superseded_by AS earlier_ender,
@@ -159,7 +160,12 @@ SELECT
             = (ended.tenant, ended.user_id, ended.agent_id, ended.app_id, ended.run_id)
         UNION
         SELECT asked.superseded_by WHERE asked.superseded_by IS NOT NULL
-    ) AS rival_ids
+    ) AS rival_ids,
+    array(
+        SELECT relation.related_id FROM fact_relations AS relation WHERE relation.fact_id = ended.fact_id
+        UNION
+        SELECT relation.fact_id FROM fact_relations AS relation WHERE relation.related_id = ended.fact_id
+    ) AS related_ids
 FROM standing
 INNER JOIN facts AS asked ON standing.asked_id = asked.fact_id
 INNER JOIN facts AS ended

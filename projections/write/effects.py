@@ -170,6 +170,13 @@ def _revert(state: TimedFactState, reversal: Reversal, moment: CommitTimes) -> T
     return TimedFactState.from_state(reversal.before, state)
 
 
+def state_with_own_end(state: TimedFactState, end: MovedEnd | None, moment: CommitTimes) -> TimedFactState:
+    """The state of a fact that an event adds or lets hold, with the end that it has from the beginning."""
+    if end is None or end.ended_at is None or state.status != "active":
+        return state
+    return _close(state, "superseded" if end.ended_by else "expired", end.ended_at, end.ended_by, moment)
+
+
 def state_with_moved_end(state: TimedFactState, moved: MovedEnd, moment: CommitTimes) -> TimedFactState | None:
     """The state of a fact with another end, or with none; None where it is no fact that was true and ended."""
     if state.believed_from is None or state.believed_to is not None or state.true_to is None:

@@ -20,9 +20,10 @@ from mnemolog.streams import metrics
 from mnemolog.streams.errors import ProducerDead
 from mnemolog.streams.kafka.faust_patches import PatchedTransport
 from mnemolog.streams.kafka.record import KafkaRecord, RecordMetadata, StartOffsetLookup
+from mnemolog.streams.kafka.rereader import KafkaRereader
 from mnemolog.streams.kafka.sender import Sender
 from mnemolog.streams.kafka.topics import Headers, Topic, group_id, max_record_bytes, topic_name
-from mnemolog.streams.kafka.window import Window
+from mnemolog.streams.kafka.window import KeyedWindow, Window
 from mnemolog.streams.kafka.window_state import Delivery
 
 log = get_logger(__name__)
@@ -72,6 +73,7 @@ class StageApp(faust.App):
 
     stage: str
     window: Window
+    rereader: KafkaRereader
     tuning: KafkaTuning
     start_offsets: StartOffsetLookup | None
 
@@ -89,6 +91,7 @@ class StageApp(faust.App):
     async def stop(self) -> None:
         """Stop, and close what Faust keeps open when it was never fully started."""
         await super().stop()
+        await self.rereader.close()
         consumer: Any = self._consumer
         loop = consumer._thread.thread_loop if consumer is not None else None  # noqa: SLF001 -- nothing public closes it
         # The thread closes its loop when it ends; one that never began has three open files in it.
@@ -130,6 +133,7 @@ class StageApp(faust.App):
         self._reading_from, self._ended_assignment = {}, self._assignments
         # A crashed App's consumer thread is gone, and with it the loop that a commit would run on: waiting is no use.
         drained = await self.window.drain(0 if self.crashed else self.tuning.drain_timeout)
+        await self.rereader.close()
         metrics.DRAIN_REDONE.labels(stage=self.stage).inc(drained.started)
         counts = {"cancelled": drained.cancelled, "dropped": drained.dropped, "restarted_records": drained.started}
         log.info("window_drained", stage=self.stage, **counts)
@@ -166,12 +170,16 @@ def build_app(
     """Build a new App that reads `topic` through the window that `make_window` makes.
 
     `name` is the stage's: its consumer group and its label in metrics are named after it. The window's processing
-    sends through the `Sender`, which works while the App runs. With `start_offsets` the stage begins each assignment
+    sends through the `Sender`, which works while the App runs.
+    What overflows a keyed window is read again from `topic`. With `start_offsets` the stage begins each assignment
     at these offsets instead of the group's; it must name every partition it is asked for.
     """
     tuning = tuning or KafkaTuning()
     app = StageApp(group_id(name, prefix), **_faust_settings(bootstrap, tuning))
+    app.rereader = KafkaRereader(bootstrap)
     window = make_window(Sender(app.enqueue, limits=max_record_bytes(prefix)))
+    if isinstance(window, KeyedWindow):
+        window.reread = app.rereader.reread
     app.stage, app.window, app.tuning, app.start_offsets = name, window, tuning, start_offsets
     _attach_agent(app, topic_name(topic, prefix))
     return app

@@ -58,7 +58,7 @@ class Window:
         self.max_in_flight = max_in_flight
         self.max_pending = max_pending
         self.max_waiting_per_key = max(1, max_pending // 16)
-        self._reread = reread
+        self.reread = reread
         self._clock = clock
         self._sequence = count()
         self._epoch = 0
@@ -144,7 +144,7 @@ class Window:
     def _overflows(self, record: KafkaRecord) -> bool:
         """Whether this record has to be read again, because its key has too many before it in memory."""
         queue = self._queues.get(self._key_of(record))
-        if self._reread is None or queue is None:
+        if self.reread is None or queue is None:
             return False
         if queue.overflow is not None:
             return queue.overflow.partition == record.topic_partition
@@ -224,8 +224,8 @@ class Window:
         queue.is_running = False
         if queue.waiting:
             heapq.heappush(self._ready, (queue.waiting[0].sequence, key))
-        if queue.overflow and self._reread and len(queue.waiting) <= self.max_waiting_per_key // 2:
-            self._start_refill(key, queue, queue.overflow, self._reread)
+        if queue.overflow and self.reread and len(queue.waiting) <= self.max_waiting_per_key // 2:
+            self._start_refill(key, queue, queue.overflow, self.reread)
         elif queue.is_idle:
             del self._queues[key]
         self._launch()

@@ -12,6 +12,7 @@ from mnemolog.schemas.stored import CandidateQuery
 from mnemolog.streams.resolution.guards import StatementContext, predates
 from mnemolog.streams.text.differences import subjects_differ, texts_equivalent
 from mnemolog.streams.text.subjects import compare_subjects
+from mnemolog.streams.text.terms import same_terms
 
 _NEVER: Final = datetime.max.replace(tzinfo=UTC)
 MAX_ENDED_CANDIDATES: Final = 3
@@ -64,8 +65,8 @@ def classify(
 ) -> Classification:
     """Without `infer` there are only duplicates and new facts; under `add_only` only equal words are duplicates."""
     fact = matched.fact
-    open_facts = (known for known in matched.candidates if known.status != "ended")
-    known_of_it = [known for known in open_facts if not subjects_differ(fact, known, user_names)]
+    candidates = (known for known in matched.candidates if known.status != "ended" and same_terms(fact, known))
+    known_of_it = [known for known in candidates if not subjects_differ(fact, known, user_names)]
     equal = [known for known in known_of_it if known.content_hash == fact.content_hash]
     same = min(equal, key=lambda known: known.status, default=None)  # active before pending
     if same is not None:

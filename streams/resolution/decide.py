@@ -1,12 +1,11 @@
 """Turns the classifications and LLM decisions of one turn into events, statement by statement."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from datetime import datetime
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from mnemolog.schemas.event import OVERWRITE_OF_VERDICT
 from mnemolog.schemas.events import FactExtended, FactsRelated, MemoryEvent
-from mnemolog.schemas.facts import Candidate
+from mnemolog.schemas.facts import Candidate, MovedEnd, NewFact
 from mnemolog.schemas.ids import provisional_fact_id
 from mnemolog.schemas.provenance import Decision, Verdict
 from mnemolog.streams.llm.conflict_list import MAX_CANDIDATES
@@ -98,11 +97,9 @@ def _apply_llm_decision(builder: EventBuilder, llm_decision: LlmDecision) -> Seq
             return repetition_events(builder, nearest, decision, raises_confidence=True)
         case "EXTEND" | "SIMILAR":
             kind = FactExtended if reply.verdict == "EXTEND" else FactsRelated
-            fact = builder.new_fact()
-            ends = [end for end in (fact.valid_until, *_ends_of_newer_values(builder, targets)) if end is not None]
-            fact = fact.model_copy(update={"valid_until": min(ends, default=None)})
-            target_ids = tuple(known.fact_id for known in targets)
-            return (kind(**builder.event_fields(decision), targets=target_ids, fact=fact),)
+            fact, target_ids = builder.new_fact(), tuple(known.fact_id for known in targets)
+            ends = _announced_end(builder, fact, targets, reply.verdict)
+            return (kind(**builder.event_fields(decision), targets=target_ids, fact=fact, moved_ends=ends),)
         case "ADD":
             return (builder.added(decision),)
         case _:
@@ -136,9 +133,15 @@ def _is_newer_pending(builder: EventBuilder, verdict: Verdict, known: Candidate)
     return is_late_news(verdict, [known], builder.statement_context)
 
 
-def _ends_of_newer_values(builder: EventBuilder, targets: Sequence[Candidate]) -> Iterator[datetime | None]:
-    """The announced ends of newer values of the statement's slot: what is older ends with them."""
+def _announced_end(
+    builder: EventBuilder, fact: NewFact, targets: Sequence[Candidate], verdict: Verdict
+) -> tuple[MovedEnd, ...]:
+    """The end of a detail of a value that is about to end, or of a fact older than such a value: it ends with it."""
     statement = builder.statement_context
-    for known in targets:
-        if builder.shares_slot(known) and predates(statement.true_from, statement, known):
-            yield known.true_to
+    ends = [
+        MovedEnd(fact_id=fact.fact_id, ender=known.fact_id, ended_at=known.true_to)
+        for known in targets
+        if known.true_to is not None and known.true_to > fact.true_from and builder.shares_slot(known)
+        if verdict == "EXTEND" or predates(statement.true_from, statement, known)
+    ]
+    return tuple(sorted(ends, key=lambda end: end.ended_at or fact.true_from)[:1])

@@ -164,15 +164,15 @@ class EventBuilder:
     def merged_fact(self, llm_decision: LlmDecision, targets: Sequence[Candidate]) -> NewFact:
         """The richer fact: true since the first of its parents was, as certain as the most certain of them.
 
-        It was said when the last of them was. One with a doubtful statement in it is only as certain as that. It has
-        the category of a high-risk parent; key, subject and end are a parent's where the statement has none.
+        It was said when the last of them was. One with a doubtful statement in it is only as certain as that, and one
+        with a human's word in it is a human's. It has the category of a high-risk parent; key and subject are a
+        parent's where the statement has none. All have the same term.
         """
         fact, reply, rules = self.new_fact(), llm_decision.reply, self.context.rules
         said_at = max([self.statement_context.said_at, *(known.said_at for known in targets if known.said_at)])
         surest = max(fact.confidence, *(known.confidence for known in targets))
         keyed = next((known for known in targets if known.key is not None), None) if fact.key is None else None
         risky = (known.category for known in targets if rules.is_high_risk(known.category, known.key))
-        ends = (known.valid_until or known.true_to for known in targets)
         return fact.model_copy(
             update={
                 "text": reply.text or fact.text,
@@ -184,7 +184,7 @@ class EventBuilder:
                 **({"key": keyed.key, "value": keyed.value} if keyed else {}),
                 "category": next(risky, fact.category),
                 "subject": fact.subject or next((known.subject for known in targets if known.subject), None),
-                "valid_until": fact.valid_until or next((end for end in ends if end is not None), None),
+                "authority": "human" if any(known.authority == "human" for known in targets) else fact.authority,
                 "single_valued": fact.single_valued or any(known.single_valued for known in targets),
             }
         )

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from mnemolog.schemas.events import FactAdded, FactConfirmed, FactExtended, FactSkipped, FactsMerged, FactsRelated
-from mnemolog.schemas.facts import Candidate, MatchedFact
+from mnemolog.schemas.facts import Candidate, MatchedFact, MovedEnd
 from mnemolog.schemas.policy import EffectivePolicy
 from mnemolog.schemas.provenance import Verdict
 from mnemolog.streams.resolution.classify import Duplicate, Obsolete, classify_late
@@ -173,11 +173,9 @@ def test_what_is_older_in_its_slot_ends_with_what_has_its_end_announced(verdict:
     acme = known_fact(**HOME, true_from=TODAY + DAY, true_to=NEXT_YEAR)
     event = decide_one(matched_fact(acme, **HOME), llm_decision(verdict, acme))
     assert isinstance(event, kind)
-    assert event.fact.valid_until == NEXT_YEAR
-    assert (
-        decide_one(matched_fact(acme, **HOME, valid_until=TODAY + DAY), llm_decision(verdict, acme)).fact.valid_until
-        == TODAY + DAY
-    )
+    assert event.moved_ends == (MovedEnd(fact_id=event.fact.fact_id, ender=acme.fact_id, ended_at=NEXT_YEAR),)
+    own_term = decide_one(matched_fact(acme, **HOME, valid_until=TODAY + DAY), llm_decision(verdict, acme))
+    assert (event.fact.valid_until, own_term.fact.valid_until) == (None, TODAY + DAY)
 
 
 @pytest.mark.parametrize(
@@ -187,7 +185,7 @@ def test_what_is_older_in_its_slot_ends_with_what_has_its_end_announced(verdict:
 )
 def test_nothing_else_ends_with_it(fields: dict[str, Any]) -> None:
     acme = known_fact(**{**HOME, "true_from": TODAY + DAY, "true_to": NEXT_YEAR} | fields)
-    assert decide_one(matched_fact(acme, **HOME), llm_decision("SIMILAR", acme)).fact.valid_until is None
+    assert decide_one(matched_fact(acme, **HOME), llm_decision("SIMILAR", acme)).moved_ends == ()
 
 
 def test_a_saying_of_now_is_late_for_nothing_that_is_over() -> None:
