@@ -95,7 +95,7 @@ class TurnDecider:
 
     async def _with_statements(
         self, retries: Sequence[RetryConflict], context: DecisionContext
-    ) -> tuple[Sequence[RetryConflict], DecisionContext]:
+    ) -> tuple[tuple[RetryConflict, ...], DecisionContext]:
         """The retries with what was said of their facts, and the starts of versions that these are older than."""
         stored = await self._lookups.facts([retry.unresolved.fact_id for retry in retries])
         newer = dict.fromkeys(
