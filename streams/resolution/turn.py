@@ -1,6 +1,7 @@
 """Decides one turn: looks up what its facts need, classifies them, asks the LLM about conflicts, makes the events."""
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 from uuid import UUID
 
@@ -14,7 +15,7 @@ from mnemolog.streams.resolution.decide import decide
 from mnemolog.streams.resolution.event_builder import DecisionContext, statement_context
 from mnemolog.streams.resolution.llm_decisions import LlmDecider
 from mnemolog.streams.resolution.ports import Lookups
-from mnemolog.streams.resolution.retry_conflicts import conflicts_to_retry
+from mnemolog.streams.resolution.retry_conflicts import RetryConflict, conflicts_to_retry
 from mnemolog.streams.resolution.turn_state import with_earlier_facts
 from mnemolog.streams.text.subjects import USER_WORDS
 
@@ -57,6 +58,8 @@ class TurnDecider:
             for matched in (with_earlier_facts(turn, rules) if uses_llm else turn.facts)
         ]
         retries = conflicts_to_retry(turn.facts, thresholds, rules, turn.user_names) if uses_llm else ()
+        if retries:
+            retries, context = await self._with_statements(retries, context)
         llm = await self._llm_decider(turn, classifications, retries)
         made = decide(classifications, llm.decisions, context, llm.retry_outcomes)
         end_rules = EndRules(at=now, policy=rules, user_names=turn.user_names)
@@ -89,6 +92,21 @@ class TurnDecider:
             version_starts=await self._lookups.version_starts(tuple(newer)) if newer else {},
             user_names=turn.user_names,
         )
+
+    async def _with_statements(
+        self, retries: Sequence[RetryConflict], context: DecisionContext
+    ) -> tuple[tuple[RetryConflict, ...], DecisionContext]:
+        """The retries with what was said of their facts, and the starts of versions that these are older than."""
+        stored = await self._lookups.facts([retry.unresolved.fact_id for retry in retries])
+        newer = dict.fromkeys(
+            known.fact_id
+            for retry in retries
+            for known in retry.rivals
+            if retry.unresolved.true_from < known.true_from and known.fact_id not in context.version_starts
+        )
+        starts = await self._lookups.version_starts(tuple(newer)) if newer else {}
+        told = tuple(replace(retry, stored=stored.get(retry.unresolved.fact_id)) for retry in retries)
+        return told, replace(context, version_starts={**context.version_starts, **starts})
 
     async def _with_ended_candidates(
         self, turn: MatchedFacts, rules: EffectivePolicy, thresholds: Thresholds
