@@ -15,7 +15,6 @@ from mnemolog.client.read_pool import ReadPool
 from mnemolog.errors import ServerUnavailableError
 from mnemolog.extras import require_extras
 from mnemolog.projections.db.pools import open_pool
-from mnemolog.projections.logs import get_logger
 from mnemolog.projections.migrations.upgrade import migrate
 from mnemolog.projections.queries import audit as audits
 from mnemolog.projections.queries.audit import Finding, TableCounts, table_counts
@@ -33,8 +32,6 @@ from mnemolog.streams.kafka.old_commands import drain_old_commands
 from mnemolog.streams.kafka.stage_lag import StageLag, stage_lags
 from mnemolog.streams.kafka.topics import CONVERSATION_TURNS, command_headers
 
-log = get_logger(__name__)
-
 Source = Literal["kafka", "table"]
 AUDIT_KAFKA_SECONDS: Final = 20.0
 COORDINATOR_SECONDS: Final = 30.0
@@ -46,7 +43,7 @@ async def create_topics(settings: Settings, *, forward_commands: bool = False) -
 
     Unread commands of the topic `memory_commands` of earlier versions are refused as well, or forwarded.
     """
-    with _translated_kafka_errors(settings):
+    with translated_kafka_errors(settings):
         created = await ensure_topics(
             settings.kafka or "",
             partitions=settings.partitions,
@@ -79,25 +76,25 @@ async def _wait_for_coordinator(settings: Settings) -> None:
 
 
 async def topic_states(settings: Settings) -> list[TopicState]:
-    with _translated_kafka_errors(settings):
+    with translated_kafka_errors(settings):
         return await describe_topics(settings.kafka or "", prefix=settings.topic_prefix)
 
 
 async def dead_letters(settings: Settings, *, limit: int) -> list[StoredDeadLetter]:
     """The newest dead letters, of all tenants."""
-    with _translated_kafka_errors(settings):
+    with translated_kafka_errors(settings):
         return await newest_dead_letters(settings.kafka or "", prefix=settings.topic_prefix, limit=limit)
 
 
 async def dead_letter(settings: Settings, partition: int, offset: int) -> StoredDeadLetter | None:
     """The dead letter at a position of its topic; None where there is none."""
-    with _translated_kafka_errors(settings):
+    with translated_kafka_errors(settings):
         return await read_dead_letter(settings.kafka or "", partition, offset, prefix=settings.topic_prefix)
 
 
 async def lags(settings: Settings) -> list[StageLag]:
     """The workers and the lag of every stage."""
-    with _translated_kafka_errors(settings):
+    with translated_kafka_errors(settings):
         return await stage_lags(settings.kafka or "", prefix=settings.topic_prefix)
 
 
@@ -119,12 +116,9 @@ async def migrate_tables(settings: Settings) -> None:
 
 
 async def require_tables(settings: Settings) -> None:
-    """Raise `SettingsError` where a database has no tables; one that is away is waited for by the stages."""
-    try:
-        async with _connection(settings) as connection:
-            await connection.execute(queries("projector")["next_offsets"])
-    except ServerUnavailableError as error:
-        log.warning("postgres_away", error=str(error))
+    """Raise `SettingsError` where a database has no tables, `ServerUnavailableError` where Postgres is away."""
+    async with _connection(settings) as connection:
+        await connection.execute(queries("projector")["next_offsets"])
 
 
 async def audit(settings: Settings) -> audits.Audit:
@@ -144,7 +138,7 @@ async def audit(settings: Settings) -> audits.Audit:
 
 async def _unread_records(settings: Settings) -> dict[str, int]:
     """By stage, how many records of `conversation_turns` it has not acknowledged."""
-    with _translated_kafka_errors(settings):
+    with translated_kafka_errors(settings):
         async with asyncio.timeout(AUDIT_KAFKA_SECONDS):
             await _wait_for_coordinator(settings)
             lags = await stage_lags(settings.kafka or "", prefix=settings.topic_prefix)
@@ -194,7 +188,7 @@ async def rebuild(
 
 
 @contextmanager
-def _translated_kafka_errors(settings: Settings) -> Iterator[None]:
+def translated_kafka_errors(settings: Settings) -> Iterator[None]:
     try:
         yield
     except (KafkaError, TimeoutError) as error:

@@ -144,7 +144,7 @@ class _Start:
         from mnemolog.admin import create_topics  # noqa: PLC0415 - as above
 
         with self._step("creating topics"):
-            partitions = _partitions(self._settings)
+            partitions = partitions_of(self._settings)
             settings = self._settings.model_copy(update={"kafka": kafka, "partitions": partitions})
             await create_topics(settings, forward_commands=True)
 
@@ -162,8 +162,8 @@ class _Start:
         self.progress(name, 1, 1)
 
 
-def _partitions(settings: Settings) -> int:
-    """Few for an embedded Kafka, unless a number is set."""
+def partitions_of(settings: Settings) -> int:
+    """The number of partitions: few for an embedded Kafka, unless one is set."""
     if settings.kafka or "partitions" in settings.model_fields_set:
         return settings.partitions
     return EMBEDDED_PARTITIONS
@@ -174,7 +174,7 @@ def _embedded_settings(settings: Settings, stack: EmbeddedStack) -> Settings:
     update: dict[str, Any] = {
         "kafka": settings.kafka or stack.bootstrap,
         "postgres": settings.postgres or stack.postgres_url,
-        "partitions": _partitions(settings),
+        "partitions": partitions_of(settings),
     }
     if "metrics_port" not in settings.model_fields_set and not is_free(settings.metrics_port):
         update["metrics_port"] = 0

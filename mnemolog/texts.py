@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Final
+from uuid import UUID
 
 from mnemolog.projections.queries.explain import Explanation, FactExtraction, FactSource
 from mnemolog.projections.queries.history import FactEvent, FactRelation
@@ -135,8 +136,12 @@ def _extraction_sentences(extraction: FactExtraction | None) -> Iterator[str]:
 def _candidates_sentence(decision: TracedDecision) -> str:
     if not decision.retrieved:
         return "No known fact was near enough to be looked at."
-    seen = (f"{_quoted(one.text or str(one.fact_id))} (similarity {one.similarity:.3f})" for one in decision.retrieved)
-    return f"It was held against {', '.join(seen)}."
+    seen = ", ".join(
+        f"{_quoted(one.text or str(one.fact_id))} (similarity {one.similarity:.3f}{', shown' if one.shown else ''})"
+        for one in decision.retrieved
+    )
+    asked = " The question was about those marked as shown." if any(one.shown for one in decision.retrieved) else ""
+    return f"It was held against {seen}.{asked}"
 
 
 def _decision_sentence(decision: TracedDecision, known: FactTexts) -> str:
@@ -177,6 +182,9 @@ _OWN_EVENT_PHRASES: Final[Mapping[str, str]] = {
 
 
 def _event_sentence(event: FactEvent, fact: Fact, known: FactTexts) -> str:
+    moved = next((one for one in event.moved_ends if one["fact_id"] == str(fact.fact_id)), None)
+    if moved is not None:
+        return _moved_end_sentence(event, moved, known)
     own = event.fact_id in (None, fact.fact_id)
     words = _OWN_EVENT_PHRASES.get(event.event) if own else None
     words = words or _EVENT_PHRASES.get(event.event, event.event)
@@ -185,6 +193,15 @@ def _event_sentence(event: FactEvent, fact: Fact, known: FactTexts) -> str:
     notes = " (undone since)" if event.undone else ""
     notes += " (it no longer stood as the decision saw it)" if event.stale else ""
     return f"{_minute(event.decided_at)}: {words}{other}, by {who} in {event.source_id}: {event.reason}.{notes}"
+
+
+def _moved_end_sentence(event: FactEvent, moved: Mapping[str, str | None], known: FactTexts) -> str:
+    """What became of the end of a fact when what had ended it was withdrawn, or proved to have begun earlier."""
+    ended_at = moved["ended_at"]
+    end = f"it ended {_minute(datetime.fromisoformat(ended_at))} instead" if ended_at else "its end was taken back"
+    ender = _quoted(known.get(UUID(moved["ender"]), str(moved["ender"])))
+    notes = " (undone since)" if event.undone else ""
+    return f"{_minute(event.decided_at)}: {end}, because of {ender}, in {event.source_id}: {event.reason}.{notes}"
 
 
 def _relation_sentences(relations: list[FactRelation], fact: Fact) -> Iterator[str]:

@@ -36,5 +36,26 @@ class LogChangedError(ProjectionError):
         )
 
 
+class StatementTimeoutError(ProjectionError):
+    """A statement is stopped by the statement timeout again and again, while others are not."""
+
+    def __init__(self, operation: str) -> None:
+        super().__init__(
+            f"the operation {operation} took longer than the statement timeout in each attempt, while others did not: "
+            "raise MNEMOLOG_POSTGRES_STATEMENT_TIMEOUT"
+        )
+
+
+class CommitTooSlowError(ProjectionError):
+    """A commit of the log cannot be written within the statement timeout. It is not skipped: the projection stops."""
+
+    def __init__(self, partition: int, offset: int, source_id: str) -> None:
+        super().__init__(
+            f"the commit of {source_id} (partition {partition}, offset {offset} of memory_events) could not be written "
+            "within the statement timeout: raise MNEMOLOG_POSTGRES_STATEMENT_TIMEOUT, or see why Postgres is slow; "
+            "the projection tries again"
+        )
+
+
 class SchemaMissingError(ProjectionError):
     """The database is not migrated."""

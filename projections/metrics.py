@@ -5,19 +5,28 @@ from typing import Final
 from mnemolog.projections.metric_catalogue import MetricCatalogue
 
 CATALOGUE: Final = MetricCatalogue()
+TURN_TO_FACT_BUCKETS: Final = (
+    *(0.05, 0.1, 0.25, 0.5, 0.75, 1.0, 1.5, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0),
+    *(900.0, 1800.0, 3600.0, 7200.0, 14_400.0, 43_200.0, 86_400.0),
+)
+"""Up to a day: turns wait while a model, Postgres or Kafka is unavailable."""
 
 COMMITS: Final = CATALOGUE.counter("mnemolog_commits_projected", "commits applied to the tables", labels=("outcome",))
-EVENTS: Final = CATALOGUE.counter("mnemolog_events_projected", "events applied to the tables", labels=("event",))
+EVENTS: Final = CATALOGUE.counter(
+    "mnemolog_events_projected",
+    "events applied to the tables, by who decided",
+    labels=("event", "by"),
+)
 OVERWRITES: Final = CATALOGUE.counter(
     "mnemolog_overwrites",
-    "events that ended at least one known fact, by who decided; those of a model, divided by "
-    "mnemolog_events_projected_total, are the overwrite rate",
-    labels=("event", "by"),
+    "overwrites carried out, counted at the event that ended a known fact; by, model and prompt_version are of who "
+    "proposed it: of a held one the model, whoever confirmed it",
+    labels=("event", "by", "model", "prompt_version"),
 )
 OVERWRITES_TAKEN_BACK: Final = CATALOGUE.counter(
     "mnemolog_overwrites_taken_back",
-    "overwrites that were undone, rejected while pending, or corrected by a human",
-    labels=("how",),
+    "times that an overwrite proposed by a model was undone, rejected while pending, or corrected by a human",
+    labels=("how", "model", "prompt_version"),
 )
 HELD_OVERWRITES: Final = CATALOGUE.gauge(
     "mnemolog_recent_held",
@@ -26,9 +35,9 @@ HELD_OVERWRITES: Final = CATALOGUE.gauge(
 )
 RECENT_OVERWRITES: Final = CATALOGUE.gauge(
     "mnemolog_recent_overwrites",
-    "overwrites that models decided in the last 30 days, from the tables: kept, undone, rejected or corrected; "
-    "the share of those not kept is the wrong-overwrite rate",
-    labels=("result",),
+    "overwrites that models proposed in the last 30 days, from the tables, by result: kept, undone, rejected, "
+    "corrected, open (held back and not settled) or overtaken (held back, and settled without a decision on it)",
+    labels=("result", "model", "prompt_version"),
 )
 PENDING: Final = CATALOGUE.gauge("mnemolog_pending", "overwrites that wait for a confirmation, from the tables")
 PENDING_OLDEST: Final = CATALOGUE.gauge(
@@ -65,10 +74,15 @@ BATCH_RECORDS: Final = CATALOGUE.histogram(
 TURN_TO_FACT_SECONDS: Final = CATALOGUE.histogram(
     "mnemolog_turn_to_fact_seconds",
     "from the broker's timestamp of a turn to the commit of its facts in the tables",
-    buckets=(0.05, 0.1, 0.25, 0.5, 0.75, 1.0, 1.5, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0),
+    buckets=TURN_TO_FACT_BUCKETS,
 )
 RETRIES: Final = CATALOGUE.counter(
-    "mnemolog_database_retries", "operations repeated because Postgres was unavailable", labels=("operation",)
+    "mnemolog_database_retries",
+    "operations repeated because Postgres was unavailable or a statement timed out",
+    labels=("operation",),
+)
+WAITING: Final = CATALOGUE.gauge(
+    "mnemolog_database_waiting", "operations that are being repeated because Postgres is unavailable or too slow"
 )
 POOL_WAITING: Final = CATALOGUE.gauge(
     "mnemolog_pool_waiting", "requests that wait for a connection to Postgres", labels=("pool",)

@@ -13,6 +13,7 @@ from mnemolog.schemas.errors import InvalidRecordError, UnsupportedVersionError,
 
 MAX_TEXT = 1_000_000
 MAX_IDENTIFIER_BYTES = 256
+MAX_MODEL_NAME = 200  # characters; a model's name is a part of keys, for which Postgres has 2 704 bytes
 MAX_DEPTH = 64  # of lists and objects inside metadata
 _INT64 = range(-(2**63), 2**63)
 _YEARS = range(2, 9999)  # a year's margin, so that every zone can show the time

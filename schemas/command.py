@@ -22,12 +22,15 @@ class Edit(Record):
     """A fact and its new text; key and all else stay as they are unless given.
 
     Without `value` the value is read from the new text where that is clear, else the fact has none; "" clears it.
+    `true_from` is since when the new text is true; without it, that is read from a date in whose place the text has
+    another one.
     """
 
     fact_id: UUID
     text: CommandText
     key: Slot | None = None
     value: Text | None = None
+    true_from: Timestamp | None = None
 
 
 class Update(Record):

@@ -5,8 +5,10 @@ from datetime import datetime
 from typing import ClassVar, Final, Literal
 from uuid import UUID
 
+from pydantic import Field
+
 from mnemolog.schemas.base import Count, Record
-from mnemolog.schemas.facts import NewFact, Statement
+from mnemolog.schemas.facts import MovedEnd, NewFact, Statement
 from mnemolog.schemas.provenance import Decision, Verdict
 
 Overwrite = Literal["merge", "replace", "contradict", "retract", "expire"]
@@ -24,7 +26,10 @@ VERDICTS_WITH_END_TIME: Final[frozenset[Verdict]] = frozenset({"REPLACE", "RETRA
 
 
 class Event(Record):
-    """What all events have in common; it is read from their fields `fact`, `statement`, `target` and `targets`."""
+    """What all events have in common; it is read from their fields `fact`, `statement`, `target` and `targets`.
+
+    `moved_ends` are those of facts that were ended by what the event withdraws, or by what it says began earlier.
+    """
 
     fixed_overwrite: ClassVar[Overwrite | None] = None
     """How every event of the class ends its targets, where its name says so."""
@@ -34,6 +39,7 @@ class Event(Record):
     event_id: UUID
     ordinal: Count
     decision: Decision
+    moved_ends: tuple[MovedEnd, ...] = Field(default=(), exclude_if=lambda moved_ends: not moved_ends)
 
     @property
     def new_fact(self) -> NewFact | None:
@@ -78,6 +84,28 @@ class Event(Record):
     def ended_ids(self) -> tuple[UUID, ...]:
         """The facts that the event ends; late news has ended when it comes."""
         return self.affected_ids if self.overwrite else ()
+
+    @property
+    def disbelieved_ids(self) -> tuple[UUID, ...]:
+        """The known facts that the event takes for never true; what was merged is not among them."""
+        withdraws = self.overwrite == "contradict" or (self.overwrite == "retract" and self.end_time is None)
+        return self.affected_ids if withdraws else ()
+
+    @property
+    def moved_beginning(self) -> tuple[UUID, datetime] | None:
+        """The known fact of which the event says that it began earlier, and when."""
+        repeated, true_from = self.repeated_id, getattr(self, "true_from", None)
+        return None if repeated is None or true_from is None else (repeated, true_from)
+
+    @property
+    def repeated_id(self) -> UUID | None:
+        """The known fact that the event's statement repeats."""
+        return None
+
+    @property
+    def successor_ids(self) -> tuple[UUID, ...]:
+        """The facts that hold where the disbelieved ones did, if they are values of the same key."""
+        return () if self.new_fact is None else (self.new_fact.fact_id,)
 
     @property
     def confirmed_id(self) -> UUID | None:

@@ -17,6 +17,7 @@ from mnemolog.schemas.policy import Level, Policy
 from mnemolog.schemas.provenance import Guard
 
 Targets = Annotated[tuple[UUID, ...], Field(min_length=1)]
+Beginning = Annotated[Timestamp | None, Field(exclude_if=lambda moment: moment is None)]
 ConflictAction = Literal["keep_both", "keep_old", "replace", "contradict"]
 
 
@@ -46,11 +47,21 @@ class FactAdded(Event):
 
 
 class FactSkipped(Event):
-    """The statement repeats `target` word for word or nearly so: counted as a mention."""
+    """The statement repeats `target` word for word or nearly so: counted as a mention.
+
+    With `true_from` it says that `target` began then, which is earlier than was known; so in all repetitions. Where
+    `of_ended`, it was said before `target` ended and came after that: the fact stays ended.
+    """
 
     event: Literal["fact_skipped"] = "fact_skipped"
     target: UUID
     statement: Statement
+    true_from: Beginning = None
+    of_ended: bool = Field(default=False, exclude_if=lambda of_ended: not of_ended)
+
+    @property
+    def repeated_id(self) -> UUID | None:
+        return self.target
 
 
 class FactConfirmed(Event):
@@ -59,6 +70,11 @@ class FactConfirmed(Event):
     event: Literal["fact_confirmed"] = "fact_confirmed"
     target: UUID
     statement: Statement | None
+    true_from: Beginning = None
+
+    @property
+    def repeated_id(self) -> UUID | None:
+        return self.target
 
     @property
     def confirmed_id(self) -> UUID | None:
@@ -151,7 +167,10 @@ class FactPending(Event):
 
 
 class PendingConfirmed(Event):
-    """The pending fact `target` becomes active, and the overwrite of `targets` that was held back is done."""
+    """The pending fact `target` becomes active, and the overwrite of `targets` that was held back is done.
+
+    It is `unresolved` where it then stands beside what other targets have become since.
+    """
 
     event: Literal["pending_confirmed"] = "pending_confirmed"
     target: UUID
@@ -159,6 +178,7 @@ class PendingConfirmed(Event):
     action: Overwrite
     ended_at: Timestamp | None = None
     statement: Statement | None = None
+    unresolved: bool = Field(default=False, exclude_if=lambda unresolved: not unresolved)
 
     @property
     def overwrite(self) -> Overwrite | None:
@@ -168,6 +188,10 @@ class PendingConfirmed(Event):
     def confirmed_id(self) -> UUID | None:
         return self.target
 
+    @property
+    def successor_ids(self) -> tuple[UUID, ...]:
+        return (self.target,)
+
 
 class PendingRejected(Event):
     """The pending fact `target` is closed; what it challenged stays, and `confirmed` is what was stated again."""
@@ -176,6 +200,11 @@ class PendingRejected(Event):
     target: UUID
     confirmed: UUID | None = None
     statement: Statement | None = None
+    true_from: Beginning = None
+
+    @property
+    def repeated_id(self) -> UUID | None:
+        return self.confirmed
 
     @property
     def affected_ids(self) -> tuple[UUID, ...]:
@@ -202,6 +231,10 @@ class FactCorrected(Event):
     def overwrite(self) -> Overwrite | None:
         return "replace" if self.ended_at else "merge"  # what never was true is no longer believed, like merged facts
 
+    @property
+    def disbelieved_ids(self) -> tuple[UUID, ...]:
+        return () if self.ended_at else (self.target,)
+
 
 class ConflictResolved(Event):
     """The unresolved fact `target` is settled against `targets`.
@@ -223,6 +256,14 @@ class ConflictResolved(Event):
     def ended_ids(self) -> tuple[UUID, ...]:
         return (self.target,) if self.action == "keep_old" else super().ended_ids
 
+    @property
+    def disbelieved_ids(self) -> tuple[UUID, ...]:
+        return (self.target,) if self.action == "keep_old" else super().disbelieved_ids
+
+    @property
+    def successor_ids(self) -> tuple[UUID, ...]:
+        return self.targets if self.action == "keep_old" else (self.target,)
+
 
 class DecisionUndone(Event):
     """The effects of event `undone` are undone. Where that was an undo, `reinstated` is in effect again."""
@@ -240,6 +281,14 @@ class DecisionUndone(Event):
     @property
     def affected_ids(self) -> tuple[UUID, ...]:
         return tuple(reversal.fact_id for reversal in self.reversals)
+
+    @property
+    def disbelieved_ids(self) -> tuple[UUID, ...]:
+        return tuple(reversal.fact_id for reversal in self.reversals if not reversal.is_believed)
+
+    @property
+    def successor_ids(self) -> tuple[UUID, ...]:
+        return tuple(reversal.fact_id for reversal in self.reversals if reversal.is_believed)
 
 
 class PolicySet(Event):

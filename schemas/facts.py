@@ -22,6 +22,8 @@ Authority = Literal["extracted", "human"]
 FactStatus = Literal["active", "superseded", "archived", "pending_confirmation", "expired", "retracted", "undone"]
 OPEN_STATUSES: Final[frozenset[FactStatus]] = frozenset({"active", "pending_confirmation"})
 """What events may end: facts that are believed or wait for a confirmation."""
+ENDED_STATUSES: Final[frozenset[FactStatus]] = frozenset({"superseded", "expired", "retracted"})
+"""What was true once and has ended, if it is believed still."""
 
 ImportanceCategory = Literal[
     "biographical_milestone",
@@ -97,8 +99,10 @@ class EmbeddedFact(Record):
 class Candidate(Record):
     """A known fact near a new one, or of the same key, as it was when it was looked up.
 
+    One that is `ended` was true until `true_to`; only a statement that was made before that is compared with it.
+
     `similarity` is cosine, -1..1; `said_at` is when any turn said it last. `challenged_by` names the pending facts that
-    would overwrite this one.
+    would overwrite this one, or what it was before it was merged or corrected.
     """
 
     fact_id: UUID
@@ -114,7 +118,7 @@ class Candidate(Record):
     category: Slot = "other"
     subject: Text | None = None
     excerpt: Text = ""
-    status: Literal["active", "pending_confirmation"] = "active"
+    status: Literal["active", "pending_confirmation", "ended"] = "active"
     authority: Authority = "extracted"
     unresolved: bool = False
     single_valued: bool = False
@@ -128,13 +132,18 @@ class MatchedFact(EmbeddedFact):
 
 
 class NewFact(ExtractedFact):
-    """A fact as it enters the log: with its id, its times, its first confidence and its vector."""
+    """A fact as it enters the log: with its id, its times, its first confidence and its vector.
+
+    `said_at` is when it was last said, where that is not the time of its source: a merged fact is as new as the newest
+    of its parents.
+    """
 
     fact_id: UUID
     confidence: Fraction
     true_from: Timestamp
     speaker: Text | None = None
     authority: Authority = "extracted"
+    said_at: Timestamp | None = Field(default=None, exclude_if=lambda said_at: said_at is None)
     vector: Vector
 
 
@@ -151,6 +160,8 @@ class FactState(Record):
     believed_to: Timestamp | None
     superseded_by: UUID | None
     unresolved: bool
+    true_from: Timestamp | None = Field(default=None, exclude_if=lambda moment: moment is None)
+    """None in logs of the time before it could change."""
 
 
 class Reversal(Record):
@@ -159,6 +170,25 @@ class Reversal(Record):
     fact_id: UUID
     now: FactStatus
     before: FactState | None
+
+    @property
+    def is_believed(self) -> bool:
+        """Whether the fact is believed from then on."""
+        return self.before is not None and self.before.believed_from is not None and self.before.believed_to is None
+
+
+class MovedEnd(Record):
+    """The new end of a fact that `ender` had ended, and that ends otherwise now: an end follows its ender.
+
+    Without `ended_at` the fact is open again; with it, it ends then, in favour of `ended_by` or by its own term.
+    `unresolved` where it is beside another value of its key without a decision on the two.
+    """
+
+    fact_id: UUID
+    ender: UUID
+    ended_at: Timestamp | None = None
+    ended_by: UUID | None = None
+    unresolved: bool = False
 
 
 def content_hash(text: str) -> str:

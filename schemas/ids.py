@@ -20,5 +20,10 @@ def event_id(owner: str, source_id: str, ordinal: int) -> UUID:
     return _derive("event", owner, source_id, ordinal)
 
 
+def provisional_fact_id(owner: str, source_id: str, place: int) -> UUID:
+    """The id of the fact at `place` of a source until it is known which event it becomes; none of `fact_id`."""
+    return _derive("provisional", owner, source_id, place)
+
+
 def _derive(kind: str, owner: str, source_id: str, ordinal: int) -> UUID:
     return uuid5(_NAMESPACE, orjson.dumps([kind, owner, source_id, ordinal]).decode())

@@ -105,8 +105,10 @@ class Decision(Record):
     """Why this event and no other.
 
     `by` is what decided: a rule of the thresholds, equal words, a model with its prompt, a fallback where no valid
-    reply could be had, a policy, a command of an application or of a human, or the timer. `verdict` is what the model
-    said; `guard` the rule that blocked or held it; `before` are the targets as they were.
+    reply could be had, a policy, a command of an application or of a human, or the timer. `candidates` are the known
+    facts that were looked up, and `shown` those that the question was about: a model was shown them, and what is kept
+    as unresolved stands beside them. `verdict` is what the model said; `guard` the rule that blocked or held it;
+    `before` are the targets as they were.
     """
 
     by: DecidedBy
@@ -117,6 +119,7 @@ class Decision(Record):
     verdict: Verdict | None = None
     guard: Guard | None = None
     before: tuple[FactSnapshot, ...] = ()
+    shown: tuple[UUID, ...] = Field(default=(), exclude_if=lambda shown: not shown)
 
 
 class Provenance(Record):

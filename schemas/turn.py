@@ -6,7 +6,17 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, ConfigDict, Field, model_validator
 
-from mnemolog.schemas.base import FieldPath, Fraction, Identifier, Metadata, Record, Text, Timestamp, Versioned
+from mnemolog.schemas.base import (
+    MAX_MODEL_NAME,
+    FieldPath,
+    Fraction,
+    Identifier,
+    Metadata,
+    Record,
+    Text,
+    Timestamp,
+    Versioned,
+)
 from mnemolog.schemas.facts import ConfidencePreset
 from mnemolog.schemas.scope import Scope
 
@@ -27,6 +37,9 @@ class Message(Record):
     name: SpeakerName = None
 
 
+ModelName = Annotated[Text, Field(max_length=MAX_MODEL_NAME)]
+
+
 class Overrides(Record):
     """Settings for this turn only; what is not set stays as configured.
 
@@ -41,7 +54,7 @@ class Overrides(Record):
     conflict: Fraction | None = None
     near_duplicate: Fraction | None = None
     ending: Fraction | None = None
-    chat_model: Text | None = None
+    chat_model: ModelName | None = None
     llm_timeout: Annotated[float, Field(gt=0, le=600)] | None = None
     reprompts: Annotated[int, Field(ge=0, le=5)] | None = None
     add_only: bool | None = None
@@ -101,4 +114,5 @@ def _values(schema: Mapping[str, Any]) -> str:
         f"from {schema['minimum']:g} " if "minimum" in schema else "above 0 " if "exclusiveMinimum" in schema else ""
     )
     upper = f"to {schema['maximum']:g}" if "maximum" in schema else ""
+    upper = f"of at most {schema['maxLength']} characters" if "maxLength" in schema else upper
     return f"{kind} {lower}{upper}".strip()

@@ -7,6 +7,8 @@
 
 # ruff: noqa: N818 -- the names say what happened; "Error" would add nothing
 
+from collections.abc import Sequence
+
 from mnemolog.schemas.errors import MnemologError
 
 
@@ -24,6 +26,10 @@ class PartitionCountDiffers(StartRefused):
 
 class RetentionTooShort(StartRefused):
     """A topic that must keep its records would lose them."""
+
+
+class TimestampTypeDiffers(StartRefused):
+    """A topic with a retention counts the age of its records by the clocks of those who publish."""
 
 
 class UnreadCommands(StartRefused):
@@ -61,6 +67,26 @@ class OffsetRegression(StageCrash):
     """A partition delivered an offset that the window already holds."""
 
 
+class StaleProjection(StageCrash):
+    """The tables stand before commits that this stage wrote: a failover or a restored backup lost them."""
+
+    def __init__(self, partition: int, written: int, found: int) -> None:
+        super().__init__(
+            f"partition {partition} of memory_events was projected up to offset {written} and the tables are at "
+            f"{found}: a failover or a restored backup lost what is between; it is projected again"
+        )
+
+
+class LogTruncated(StageCrash):
+    """A topic ends before records that were delivered from it: the broker has lost them."""
+
+    def __init__(self, topic: str, partition: int, *, expected: int, end: int) -> None:
+        super().__init__(
+            f"partition {partition} of {topic} ends at offset {end}, and records up to {expected} were delivered: "
+            "the broker has lost them; the stage starts again where its group stands"
+        )
+
+
 class NoProgress(StageCrash):
     """Records are pending and none was finished for too long."""
 
@@ -79,5 +105,20 @@ class LogMismatch(StartRefused):
     def __init__(self, partition: int, offset: int) -> None:
         super().__init__(
             f"offset {offset} of partition {partition} of memory_events is not what the tables were built from: "
-            "the log was lost or created again. Restore the log, or point MNEMOLOG_POSTGRES to a database of this log"
+            "the log was lost, cut short or created again. Stop all workers and run `mnemolog restore-log`, which "
+            "appends what is missing from the tables; or point MNEMOLOG_POSTGRES to a database of this log"
         )
+
+
+class WorkersRunning(StartRefused):
+    """Something must not be done while stages run."""
+
+    def __init__(self, stages: Sequence[str]) -> None:
+        super().__init__(
+            f"workers still run {', '.join(stages)}: stop them all, then start this command again. Kafka lists one "
+            "that was killed until its session ends (MNEMOLOG_SESSION_TIMEOUT)"
+        )
+
+
+class LogNotRestored(StartRefused):
+    """The lost commits could not be appended."""

@@ -16,6 +16,7 @@ from mnemolog.cli.runtime import cli_settings, discovered_settings, run_async
 if TYPE_CHECKING:
     from mnemolog.projections.queries.audit import Audit
     from mnemolog.projections.rebuild.rebuild import RebuildReport
+    from mnemolog.restore import RestoreReport
     from mnemolog.settings import Settings
     from mnemolog.streams.kafka.admin import TopicState
 
@@ -59,6 +60,42 @@ def rebuild(
     print_result({"equal": report.equal, "report": report}, lambda _: show_rebuild(report), as_json=as_json)
     if not report.equal:
         raise typer.Exit(FAILED)
+
+
+def restore_log(
+    *,
+    verify_only: Annotated[bool, typer.Option("--verify-only", help="show what is missing, append nothing")] = False,
+    as_json: options.AsJson = False,
+) -> None:
+    """Append to memory_events the commits that it has lost and the tables still hold, after a power cut of Kafka.
+
+    All workers have to be stopped. Exit code 1 where commits are missing and `--verify-only` is set.
+    """
+    from mnemolog.restore import restore_log as restore  # noqa: PLC0415 - loads the drivers
+
+    with ProgressBars() as progress:
+        report = run_async(restore(cli_settings(), verify_only=verify_only, on_progress=progress))
+    print_result(report, show_restore, as_json=as_json)
+    if report.losses and not report.appended:
+        raise typer.Exit(FAILED)
+
+
+def show_restore(report: "RestoreReport") -> None:
+    """Show what each partition had lost, and what was done."""
+    if not report.losses:
+        print_text("the log holds everything that the tables were built from")
+        return
+    rows = [
+        (one.partition, one.log_end, one.table_end, one.missing, "the same" if one.same_offsets else "behind others")
+        for one in report.losses
+    ]
+    print_table("lost commits", ("partition", "log ends", "tables end", "missing", "offsets"), rows)
+    done = f"{counted(report.missing, 'commit')} appended and compared" if report.appended else "nothing was appended"
+    print_text(done)
+    if report.rebuilt is not None:
+        print_text("the tables were rebuilt from the log, because commits have other offsets than before")
+    elif not report.appended and not all(one.same_offsets for one in report.losses):
+        print_text("other commits were written after the loss: the tables will be rebuilt from the log")
 
 
 def show_rebuild(report: "RebuildReport") -> None:

@@ -73,11 +73,12 @@ def correct(
     text: Text,
     key: Key = None,
     value: Value = None,
+    since: Annotated[datetime | None, time_option("since when the new text is true")] = None,
     ended: Annotated[datetime | None, time_option("until when the old text was true; without it, it never was")] = None,
 ) -> Change:
     """Correct a fact; only a human can change it afterwards."""
     given = ... if value is None else value
-    return lambda client: client.correct(fact_id, text, key=key, value=given, ended_at=ended)
+    return lambda client: client.correct(fact_id, text, key=key, value=given, true_from=since, ended_at=ended)
 
 
 @change_command()

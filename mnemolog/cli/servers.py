@@ -3,6 +3,7 @@
 import os
 import shlex
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -53,9 +54,12 @@ def worker(
     ] = None,
     as_json: options.AsJson = False,
 ) -> None:
-    """Run all stages, or some, on the Kafka and Postgres that are set. Run `mnemolog migrate` first."""
+    """Run all stages, or some, on the Kafka and Postgres that are set. Run `mnemolog migrate` first.
+
+    While one of the servers is away the start waits for it.
+    """
     _require_extras(cli_settings(), stages=stages)
-    from mnemolog.admin import create_topics, require_tables  # noqa: PLC0415 - loads every driver
+    from mnemolog.server_waits import wait_for_servers  # noqa: PLC0415 - loads every driver
     from mnemolog.streams.runtime.wiring import ALL_STAGES  # noqa: PLC0415 - the same
     from mnemolog.streams.runtime.worker import WorkerReport, run_worker  # noqa: PLC0415 - the same
 
@@ -71,9 +75,7 @@ def worker(
     async def work() -> int:
         _configure_logs(settings)
         async with stop_on_signals() as stop:
-            await create_topics(settings)
-            await require_tables(settings)
-            await run_worker(settings, chosen, stop, on_ready=ready)
+            await run_worker(settings, chosen, stop, on_ready=ready, prepare=partial(wait_for_servers, settings))
         return 0
 
     run_and_exit(work())

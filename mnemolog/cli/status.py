@@ -113,6 +113,8 @@ def show_stack(state: StackState) -> None:
     """The servers, the stages, and what the tables hold."""
     print_text(f"Kafka     {state.kafka}: {state.kafka_error or 'reachable'}")
     print_text(f"Postgres  {state.postgres}: {state.postgres_error or 'reachable'}")
+    if state.kafka_error or state.postgres_error:
+        print_text("workers wait for a server that is away, and go on by themselves when it answers")
     if state.stages is not None:
         rows = [(one.stage, one.workers or "none", one.lag) for one in state.stages]
         print_table("stages", ("stage", "workers", "records waiting"), rows)

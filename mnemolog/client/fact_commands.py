@@ -140,6 +140,7 @@ class FactCommandMixin(CommandBase):
         *,
         key: str | None = ...,
         value: str | EllipsisType | None = ...,
+        true_from: When | None = ...,
         ended_at: When | None = ...,
         wait: Literal[False] = ...,
         **arguments: Unpack[CommandArgs],
@@ -152,6 +153,7 @@ class FactCommandMixin(CommandBase):
         *,
         key: str | None = ...,
         value: str | EllipsisType | None = ...,
+        true_from: When | None = ...,
         ended_at: When | None = ...,
         wait: float,
         **arguments: Unpack[CommandArgs],
@@ -163,6 +165,7 @@ class FactCommandMixin(CommandBase):
         *,
         key: str | None = None,
         value: str | EllipsisType | None = ...,
+        true_from: When | None = None,
         ended_at: When | None = None,
         wait: Wait = False,
         **arguments: Unpack[CommandArgs],
@@ -170,8 +173,10 @@ class FactCommandMixin(CommandBase):
         """Correct a fact; only a human can change it afterwards.
 
         The old one never was true, or, where `ended_at` is given, was true until then. Key and value as in `update`.
+        The new one is true since `true_from`; without it since the old one was, or since the date that its text has in
+        the place of another one. What the old one had ended, ends with the beginning of the new one.
         """
-        edit = as_edit(fact_id, text, key, value)
+        edit = as_edit(fact_id, text, key, value) | ({} if true_from is None else {"true_from": true_from})
         return await self._issue("correct", arguments, wait, edit=edit, ended_at=ended_at)
 
     @overload

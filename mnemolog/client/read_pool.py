@@ -13,6 +13,8 @@ from mnemolog.errors import QueryError, ServerUnavailableError, SettingsError
 from mnemolog.projections.db.pools import connection_settings, open_pool, prepare_connection
 
 APPLICATION_NAME = "mnemolog-client"
+REFUSALS = ("password authentication failed", "no pg_hba.conf entry", "does not exist", "is not permitted to log in")
+"""Of Postgres in English. In another language they are taken for an outage, and the message shows them."""
 
 
 class ReadPool:
@@ -37,6 +39,9 @@ class ReadPool:
             advice = "ask for less, or raise MNEMOLOG_POSTGRES_STATEMENT_TIMEOUT"
             raise ServerUnavailableError(f"Postgres did not answer in time ({_one_line(error)}): {advice}") from error
         except OperationalError as error:
+            if _is_refusal(error):
+                advice = "correct the user, the password or the database of MNEMOLOG_POSTGRES"
+                raise SettingsError(f"Postgres refuses this account ({_one_line(error)}): {advice}") from error
             url = conninfo_to_dict(self._url)  # of which the password is not shown
             server = f"{url.get('host', 'localhost')}:{url.get('port', 5432)}"
             what = f"Postgres at {server} cannot be reached ({_one_line(error)})"
@@ -65,6 +70,12 @@ class ReadPool:
                     await prepare_connection(connection)
                 await self._pool.open()
                 self._opened = True
+
+
+def _is_refusal(error: OperationalError) -> bool:
+    """Whether Postgres answered that it knows no such user, password or database; a failed connection has no code."""
+    text = str(error)
+    return "FATAL:" in text and any(words in text for words in REFUSALS)
 
 
 def _one_line(error: Error) -> str:

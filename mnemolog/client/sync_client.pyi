@@ -288,6 +288,7 @@ class MemoryClient:
         *,
         key: str | None = ...,
         value: str | EllipsisType | None = ...,
+        true_from: When | None = ...,
         ended_at: When | None = ...,
         wait: Literal[False] = ...,
         **arguments: Unpack[CommandArgs],
@@ -295,6 +296,8 @@ class MemoryClient:
         """Correct a fact; only a human can change it afterwards.
 
         The old one never was true, or, where `ended_at` is given, was true until then. Key and value as in `update`.
+        The new one is true since `true_from`; without it since the old one was, or since the date that its text has in
+        the place of another one. What the old one had ended, ends with the beginning of the new one.
         """
 
     @overload
@@ -305,6 +308,7 @@ class MemoryClient:
         *,
         key: str | None = ...,
         value: str | EllipsisType | None = ...,
+        true_from: When | None = ...,
         ended_at: When | None = ...,
         wait: float,
         **arguments: Unpack[CommandArgs],

@@ -9,10 +9,12 @@ import psycopg
 from psycopg import AsyncConnection
 from psycopg.conninfo import conninfo_to_dict
 from psycopg.rows import TupleRow
-from psycopg_pool import AsyncConnectionPool, PoolClosed
+from psycopg_pool import AsyncConnectionPool
 
 from mnemolog.projections import metrics
+from mnemolog.projections.db.failures import SlowStatement, StatementTallies, fault_of
 from mnemolog.projections.db.halfvec import register_halfvec
+from mnemolog.projections.errors import StatementTimeoutError
 from mnemolog.projections.logs import get_logger
 from mnemolog.projections.retry import growing_delay, retry_while
 
@@ -27,7 +29,6 @@ STATEMENT_SECONDS: Final = 30.0
 CONNECT_SECONDS: Final = 5
 FIRST_DELAY_SECONDS: Final = 0.05
 MAX_DELAY_SECONDS: Final = 5.0
-_PROGRAM_LIMIT_CLASS: Final = "54"  # class of SQLSTATE: this very statement is too large or too complex
 
 log = get_logger(__name__)
 
@@ -104,28 +105,52 @@ async def prepare_connection(connection: AsyncConnection[Any]) -> None:
     await connection.commit()
 
 
+_tallies: Final = StatementTallies()
+
+
 async def retry_while_unavailable(
     operation: Callable[[], Awaitable[T]],
     *,
     name: str,
     jitter: Callable[[], float] = random.random,
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    tallies: StatementTallies = _tallies,
 ) -> T:
-    """Repeat `operation` while Postgres is unavailable, for as long as that lasts.
+    """Repeat `operation` while the server is at fault (`fault_of`), for as long as that lasts.
 
-    Every other error passes through, and so does a closed pool. An operation whose answer got lost runs twice.
+    A statement timeout is repeated too, until the evidence says that this very statement is too slow: then
+    `StatementTimeoutError` is raised. Every other error passes through, and so does a closed pool. An operation whose
+    answer got lost runs twice.
     """
+    slow, is_waiting = SlowStatement(tallies, name), False
+
+    async def attempt() -> T:
+        slow.begin_attempt()
+        try:
+            result = await operation()
+        except psycopg.errors.QueryCanceled as error:
+            if slow.is_at_fault():
+                raise StatementTimeoutError(name) from error
+            raise
+        tallies.count_finished(name)
+        return result
 
     def on_retry(failures: int, error: BaseException) -> None:
+        nonlocal is_waiting
+        if not is_waiting:
+            is_waiting = True
+            metrics.WAITING.inc()
         metrics.RETRIES.labels(operation=name).inc()
         log.warning("postgres_unavailable", operation=name, failures=failures, error=str(error).strip())
 
     delay = growing_delay(FIRST_DELAY_SECONDS, MAX_DELAY_SECONDS, jitter=jitter)
-    return await retry_while(is_temporary, operation, delay=delay, on_retry=on_retry, sleep=sleep)
+    try:
+        return await retry_while(is_temporary, attempt, delay=delay, on_retry=on_retry, sleep=sleep)
+    finally:
+        if is_waiting:
+            metrics.WAITING.dec()
 
 
 def is_temporary(error: BaseException) -> bool:
-    """Whether waiting can help: Postgres is unavailable, busy, starting or stopping."""
-    if not isinstance(error, psycopg.OperationalError) or isinstance(error, PoolClosed):
-        return False
-    return not (error.sqlstate or "").startswith(_PROGRAM_LIMIT_CLASS)
+    """Whether waiting can help: the server is at fault, or may be."""
+    return fault_of(error) in ("server", "slow")

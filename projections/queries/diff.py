@@ -33,6 +33,8 @@ ChangeKind = Literal[
     "rejected",
     "resolved",
     "undone",
+    "reopened",
+    "end_moved",
 ]
 CHANGE_KINDS: Final[tuple[ChangeKind, ...]] = get_args(ChangeKind)
 
@@ -94,6 +96,9 @@ class Change:
 class Diff:
     """The changes of an interval by kind, each in the order of time.
 
+    `reopened` are facts whose end was taken back because what had ended them, in `old`, is disbelieved, `end_moved`
+    those that end at another time now.
+
     A confirmed or resolved decision is of the kind of what it did. `gained` and `lost` compare the ends of the
     interval: what is believed at `until` to be so then, and was not at `since`; and the other way round.
     """
@@ -115,6 +120,8 @@ class Diff:
     rejected: tuple[Change, ...] = ()
     resolved: tuple[Change, ...] = ()
     undone: tuple[Change, ...] = ()
+    reopened: tuple[Change, ...] = ()
+    end_moved: tuple[Change, ...] = ()
     skipped: int = 0
     gained: tuple[Fact, ...] = ()
     lost: tuple[Fact, ...] = ()
@@ -191,7 +198,13 @@ def _kind(event: str, action: str | None) -> ChangeKind:
 
 def _belief_changes(row: dict[str, Any]) -> Iterator[tuple[ChangeKind, Change]]:
     """The change of one event, or those of an undo."""
-    kind, reverted = _kind(row["event"], row.pop("action")), row.pop("reverted")
+    kind, reverted, moved = _kind(row["event"], row.pop("action")), row.pop("reverted"), row.pop("moved")
+    for one in moved:
+        about = {"fact_id": UUID(one["fact_id"]), "text": one["text"], "old": _changed([one["ender"]])}
+        is_open = one["ended_at"] is None
+        yield "reopened" if is_open else "end_moved", Change(**row | about | {"status": "active" if is_open else None})
+    if row["event"] == "fact_skipped":
+        return
     if not reverted:
         yield kind, Change(**row | {"old": _changed(row["old"])})
         return

@@ -91,6 +91,7 @@ async def explain(conn: AsyncConnection[TupleRow], tenant: str, fact_id: UUID) -
     later = [one for one in await fact_events(conn, fact, [fact_id]) if one.event_id != event_id]
     relations = await fetch_rows(conn, FactRelation, queries("history")["relations"], {"fact_ids": [fact_id]})
     named_ids = {*fact_ids_of_event(event), *(other for one in later for other in (*one.targets, one.fact_id) if other)}
+    named_ids |= {UUID(moved["ender"]) for one in later for moved in one.moved_ends}
     texts = await fact_texts(conn, fact.scope, named_ids)
     thresholds = commit.provenance.thresholds
     explanation = Explanation(

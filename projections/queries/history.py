@@ -19,7 +19,8 @@ from mnemolog.projections.sql import queries
 class FactEvent:
     """One event: `candidates` are the known facts that the decision weighed, `[{fact_id, similarity}]`.
 
-    `undone` says that it is not in effect any more. An undo is about no single fact.
+    `undone` says that it is not in effect any more. An undo is about no single fact. `moved_ends` are the facts that
+    the event gave another end, or none, `[{fact_id, ender, ended_at, ended_by, unresolved}]`.
     """
 
     event_id: UUID
@@ -37,6 +38,7 @@ class FactEvent:
     stale: bool
     undone: bool
     candidates: list[dict[str, Any]]
+    moved_ends: list[dict[str, Any]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -36,12 +36,14 @@ class ConflictingFact:
 class PendingFact:
     """An overwrite that was held back. Until it is settled, `fact` is found too and `challenged` stay active.
 
-    `action` is what it would do to them, `guard` why it is held, `verdict` what the model said; `needs_human` says that
-    no further statement can confirm it. `age` is how long it has waited.
+    `action` is what a confirmation would do to them. It leaves `beside` as they are, which others have become since, by
+    a merge or a correction; then `fact` becomes active beside them, unresolved. `guard` is why it is held, `verdict`
+    what the model said; `needs_human` says that no further statement can confirm it. `age` is how long it has waited.
     """
 
     fact: Fact
     challenged: tuple[ConflictingFact, ...]
+    beside: tuple[ConflictingFact, ...]
     action: str
     ended_at: datetime | None
     guard: str
@@ -84,7 +86,14 @@ async def pending(conn: AsyncConnection[TupleRow], scope: ScopeFilter, at: datet
     """
     rows = await _rows(conn, read_query("pending", "open", row="waiting"), scope)
     return [
-        PendingFact(fact=fact, challenged=known, **columns, age=at - columns["since"]) for fact, known, columns in rows
+        PendingFact(
+            fact=fact,
+            challenged=known,
+            beside=tuple(map(_conflicting_fact, columns.pop("successors"))),
+            **columns,
+            age=at - columns["since"],
+        )
+        for fact, known, columns in rows
     ]
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Final
+from typing import Any, Final
 
 from psycopg import AsyncConnection
 from psycopg.rows import TupleRow
@@ -17,18 +17,39 @@ from mnemolog.schemas.scope import SCOPE_FIELDS
 ALL_TENANTS: Final[Mapping[str, str]] = dict.fromkeys(SCOPE_FIELDS, ANY_OR_NONE)
 """The parameters of a question about all tenants."""
 
+_RESULTS: Final = ("kept", "undone", "rejected", "corrected", "open", "overtaken")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OverwriteCounts:
-    """The overwrites of one kind by a model with a prompt, and how many were undone, rejected or corrected."""
+    """The overwrites of one kind that `by` proposed, where that is a model with its prompt, and what became of them.
 
+    `carried_out` of them ended a known fact, also if that was taken back. Each has one result: `kept`, `undone`,
+    `rejected`, `corrected`, `open` (held back and not settled) or `overtaken` (held back, and settled without a
+    decision on it).
+    """
+
+    by: str
     model: str | None
     prompt_version: str | None
     event: str
     overwrites: int
+    carried_out: int
+    kept: int
     undone: int
     rejected: int
     corrected: int
+    open: int
+    overtaken: int
+
+    @property
+    def results(self) -> dict[str, int]:
+        """How many of them have each result."""
+        return {result: getattr(self, result) for result in _RESULTS}
+
+    @property
+    def wrong(self) -> int:
+        return self.undone + self.rejected + self.corrected
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,20 +78,28 @@ class HeldOverwrites:
 class DecisionQuality:
     """The figures of an interval; `unresolved` is as of now.
 
-    `wrong_overwrite_rate`: of all overwrites those later undone, rejected or corrected; None where there were none.
+    `overwrite_rate`: the overwrites that models proposed and that were carried out, divided by `decisions`, which are
+    all decisions on statements (events of commands and of the timer are none). `wrong_overwrite_rate`: of the
+    overwrites that models proposed, those undone, rejected or corrected, divided by those and the ones that were kept;
+    open and overtaken ones count on neither side. Each is None where it would be divided by 0.
     """
 
     since: datetime
     until: datetime
     overwrites: tuple[OverwriteCounts, ...]
+    decisions: int
     held: HeldOverwrites
     unresolved: int
     stale: int
+    overwrite_rate: float | None = field(init=False)
     wrong_overwrite_rate: float | None = field(init=False)
 
     def __post_init__(self) -> None:
-        wrong = sum(one.undone + one.rejected + one.corrected for one in self.overwrites)
-        object.__setattr__(self, "wrong_overwrite_rate", _share(wrong, sum(one.overwrites for one in self.overwrites)))
+        proposed = [one for one in self.overwrites if one.by == "model"]
+        wrong, kept = sum(one.wrong for one in proposed), sum(one.kept for one in proposed)
+        carried_out = sum(one.carried_out for one in proposed)
+        object.__setattr__(self, "overwrite_rate", _share(carried_out, self.decisions))
+        object.__setattr__(self, "wrong_overwrite_rate", _share(wrong, wrong + kept))
 
 
 async def decision_quality(
@@ -82,16 +111,39 @@ async def decision_quality(
     """
     check_interval(since, until)
     parameters = {**(scope.parameters if scope else ALL_TENANTS), "since": since, "until": until}
-    (held,) = await fetch_rows(conn, HeldOverwrites, read_query("quality", "pending", row="p"), parameters)
-    overwrites = await fetch_rows(conn, OverwriteCounts, read_query("quality", "overwrites", row="o"), parameters)
+    overwrites, held, unresolved = await _counts(conn, parameters)
     return DecisionQuality(
         since=since,
         until=until,
-        overwrites=tuple(overwrites),
+        overwrites=overwrites,
+        decisions=await fetch_value(conn, read_query("quality", "decisions", row="e"), parameters),
         held=held,
-        unresolved=await fetch_value(conn, read_query("quality", "unresolved"), parameters),
+        unresolved=unresolved,
         stale=await fetch_value(conn, read_query("quality", "stale", row="e"), parameters),
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QualityCounts:
+    """The figures of `decision_quality` that are counted without reading every event of the interval."""
+
+    overwrites: tuple[OverwriteCounts, ...]
+    held: HeldOverwrites
+    unresolved: int
+
+
+async def quality_counts(conn: AsyncConnection[TupleRow], since: datetime, until: datetime) -> QualityCounts:
+    """The figures of all tenants for what was decided from `since` on and before `until`."""
+    overwrites, held, unresolved = await _counts(conn, {**ALL_TENANTS, "since": since, "until": until})
+    return QualityCounts(overwrites=overwrites, held=held, unresolved=unresolved)
+
+
+async def _counts(
+    conn: AsyncConnection[TupleRow], parameters: Mapping[str, Any]
+) -> tuple[tuple[OverwriteCounts, ...], HeldOverwrites, int]:
+    (held,) = await fetch_rows(conn, HeldOverwrites, read_query("quality", "pending", row="p"), parameters)
+    overwrites = await fetch_rows(conn, OverwriteCounts, read_query("quality", "overwrites", row="o"), parameters)
+    return tuple(overwrites), held, await fetch_value(conn, read_query("quality", "unresolved"), parameters)
 
 
 def _share(part: int, whole: int) -> float | None:

@@ -8,7 +8,7 @@ from uuid import UUID
 from mnemolog.projections.queries.trace import Trace
 from mnemolog.schemas.base import SourceKind
 from mnemolog.schemas.envelopes import Outcome
-from mnemolog.schemas.facts import FactStatus
+from mnemolog.schemas.facts import ActionHint, FactStatus
 from mnemolog.schemas.policy import LimitHit
 from mnemolog.schemas.scope import SCOPE_FIELDS, Scope
 
@@ -39,6 +39,8 @@ class Fact:
     `true_from`/`true_to` say when it was true, `believed_from`/`believed_to` when it was believed: a pending fact has
     no `believed_from`. `recorded_at` is when it was added, `state_since` since when it has its present state.
     `begins_later` says that it is known and not yet so: `true_from` is after the time that was asked about.
+    `action_hint` is what its statement does: `new`, `update`, or `retract`, which only ends or denies something and is
+    no value of its key.
     """
 
     fact_id: UUID
@@ -78,6 +80,7 @@ class Fact:
     embedding_model: str
     metadata: dict[str, Any]
     begins_later: bool = False
+    action_hint: ActionHint = "new"
 
     def __repr__(self) -> str:
         return brief_repr(self, "text", "key", "value", "status", "unresolved", "user_id", "fact_id")
@@ -94,8 +97,8 @@ class Profile:
 
     Every active fact is in one section: that of its category, `other` where the category has none, or `upcoming` where
     it begins later. `sensitive_topics` are health and finance. A section has the 50 surest; `facts` lists all.
-    An entry has key, value, text, category, confidence, at, valid_until and fact_id; a recent change has event,
-    text, fact_id, at and the old facts.
+    An entry has key, value, text, category, confidence, at, valid_until, fact_id and unresolved; a recent change
+    has event, text, fact_id, at and the old facts.
     """
 
     identity: list[dict[str, Any]] = field(default_factory=list)

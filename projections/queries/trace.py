@@ -15,11 +15,15 @@ FactTexts = Mapping[UUID, str]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RetrievedCandidate:
-    """A known fact that was looked at, with its similarity (cosine, -1..1); `text` is None where it is gone."""
+    """A known fact that was looked at, with its similarity (cosine, -1..1); `text` is None where it is gone.
+
+    `shown` says that the question was about it: the model saw it.
+    """
 
     fact_id: UUID
     similarity: float
     text: str | None
+    shown: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,7 +110,12 @@ def traced_decision(event: MemoryEvent, texts: FactTexts) -> TracedDecision:
         model=decision.model,
         prompt_version=decision.prompt_version,
         retrieved=tuple(
-            RetrievedCandidate(fact_id=one.fact_id, similarity=one.similarity, text=texts.get(one.fact_id))
+            RetrievedCandidate(
+                fact_id=one.fact_id,
+                similarity=one.similarity,
+                text=texts.get(one.fact_id),
+                shown=one.fact_id in decision.shown,
+            )
             for one in decision.candidates
         ),
         before=decision.before,

@@ -3,15 +3,17 @@
 from collections.abc import AsyncIterator, Callable, Mapping
 from typing import Final
 
+import psycopg
+
 from mnemolog.projections.errors import LogGapError
 from mnemolog.projections.rebuild.errors import LogTooShortError
 from mnemolog.projections.rebuild.log_source import LogSource
 from mnemolog.projections.sql import queries
 from mnemolog.projections.write.projector import (
-    UNSTORABLE_ERRORS,
     LogRecord,
     ParsedRecord,
     fold_batch,
+    may_be_one_records_fault,
     parse_commit,
     project_batch,
 )
@@ -60,7 +62,9 @@ class Replayer:
     async def _fold(self, partition: int, batch: list[LogRecord]) -> None:
         try:
             await self._fold_in_bulk(partition, [(record, parse_commit(record.value)) for record in batch])
-        except UNSTORABLE_ERRORS:
+        except (psycopg.Error, OverflowError) as error:
+            if not may_be_one_records_fault(error):
+                raise
             await project_batch(self._connection, partition, batch)  # finds the record that cannot be stored
 
     async def _fold_in_bulk(self, partition: int, readings: list[ParsedRecord]) -> None:

@@ -8,16 +8,19 @@
 -- has the distance NaN to all.
 WITH held_back AS MATERIALIZED (
     SELECT
-        p.fact_id,
-        p.targets
-    FROM pending_confirmations AS p
-    WHERE
-        p.settled_at IS NULL
-        AND p.tenant = %(tenant)s
-        AND p.user_id = %(user_id)s
-        AND p.agent_id = %(agent_id)s
-        AND p.app_id = %(app_id)s
-        AND p.run_id = %(run_id)s
+        challenged.pending_id,
+        challenged.fact_id
+    FROM challenged_facts(ARRAY(
+        SELECT p.fact_id
+        FROM pending_confirmations AS p
+        WHERE
+            p.settled_at IS NULL
+            AND p.tenant = %(tenant)s
+            AND p.user_id = %(user_id)s
+            AND p.agent_id = %(agent_id)s
+            AND p.app_id = %(app_id)s
+            AND p.run_id = %(run_id)s
+    )) AS challenged
 ),
 
 named AS MATERIALIZED (
@@ -61,9 +64,9 @@ SELECT
     found.event_time,
     found.said_at,
     array(
-        SELECT held_back.fact_id FROM held_back
-        WHERE found.fact_id = ANY(held_back.targets)
-        ORDER BY held_back.fact_id
+        SELECT held_back.pending_id FROM held_back
+        WHERE held_back.fact_id = found.fact_id
+        ORDER BY held_back.pending_id
     ) AS challenged_by
 FROM unnest(
     %(vectors)b::halfvec [],
@@ -210,7 +213,6 @@ SELECT
             AND facts.agent_id = %(agent_id)s
             AND facts.app_id = %(app_id)s
             AND facts.run_id = %(run_id)s
-            AND facts.key IS NOT NULL
             AND facts.status IN ('superseded', 'retracted', 'expired')
             AND facts.believed_to IS NULL
             AND facts.true_to IS NOT NULL

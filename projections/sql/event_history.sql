@@ -147,7 +147,8 @@ SELECT
     former.believed_from,
     former.believed_to,
     former.superseded_by,
-    former.unresolved
+    former.unresolved,
+    former.true_from
 FROM former_states AS former
 INNER JOIN memory_events AS happened ON former.event_id = happened.event_id
 WHERE former.fact_id = ANY(%(fact_ids)s::uuid [])

@@ -23,7 +23,7 @@ f.excerpt,
 f.stale,
 f.event_time,
 f.valid_until,
-f.true_from,
+{state}.true_from,
 {state}.true_to,
 {state}.closed_at,
 {state}.believed_from,
@@ -31,6 +31,7 @@ f.true_from,
 f.recorded_at,
 {state}.state_since,
 f.authority,
+f.action_hint,
 {state}.mention_count,
 {state}.last_confirmed_at,
 f.supersedes,
@@ -38,7 +39,7 @@ f.supersedes,
 f.source_id,
 f.embedding_model,
 f.metadata,
-{state}.status IN ('active', 'pending_confirmation') AND f.true_from > {at} AS begins_later
+{state}.status IN ('active', 'pending_confirmation') AND {state}.true_from > {at} AS begins_later
 
 -- name: current_facts
 -- The active facts of a scope that hold at an instant or begin later, in the order in which they were learned.
@@ -64,11 +65,10 @@ LIMIT %(bound)s;
 WITH mine AS (
     SELECT
         f.fact_id, f.status, f.confidence, f.mention_count, f.last_confirmed_at, f.true_to, f.closed_at,
-        f.believed_from, f.believed_to, f.superseded_by, f.unresolved, f.state_since
+        f.believed_from, f.believed_to, f.superseded_by, f.unresolved, f.true_from, f.state_since
     FROM facts AS f
     WHERE {scope}
         AND f.recorded_at <= %(believed_at)s
-        AND f.true_from <= %(true_at)s
         AND (f.valid_until IS NULL OR f.valid_until > %(true_at)s)
 ),
 states AS (
@@ -79,7 +79,7 @@ states AS (
     SELECT
         former.fact_id, former.status, former.confidence, former.mention_count, former.last_confirmed_at,
         former.true_to, former.closed_at, former.believed_from, former.believed_to, former.superseded_by,
-        former.unresolved, former.since
+        former.unresolved, coalesce(former.true_from, mine.true_from), former.since
     FROM mine
     INNER JOIN former_states AS former ON mine.fact_id = former.fact_id
     WHERE mine.state_since > %(believed_at)s
@@ -91,6 +91,7 @@ FROM states AS s
 INNER JOIN facts AS f ON s.fact_id = f.fact_id
 WHERE s.believed_from <= %(believed_at)s
     AND (s.believed_to IS NULL OR s.believed_to > %(believed_at)s)
+    AND s.true_from <= %(true_at)s
     AND (s.true_to IS NULL OR s.true_to > %(true_at)s)
 ORDER BY f.recorded_at, f.ordinal, f.fact_id
 LIMIT %(bound)s;

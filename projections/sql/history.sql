@@ -56,10 +56,15 @@ SELECT
     guard,
     stale,
     EXISTS (SELECT FROM undone WHERE undone.event_id = memory_events.event_id) AS undone,
-    payload -> 'decision' -> 'candidates' AS candidates
+    payload -> 'decision' -> 'candidates' AS candidates,
+    coalesce(payload -> 'moved_ends', '[]'::jsonb) AS moved_ends
 FROM memory_events
 WHERE (tenant, user_id, agent_id, app_id, run_id) = (%(tenant)s, %(user_id)s, %(agent_id)s, %(app_id)s, %(run_id)s)
-    AND (fact_id = ANY(%(fact_ids)s) OR (targets <> '{}' AND targets && %(fact_ids)s))
+    AND (
+        fact_id = ANY(%(fact_ids)s)
+        OR (targets <> '{}' AND targets && %(fact_ids)s)
+        OR event_id IN (SELECT former.event_id FROM former_states AS former WHERE former.fact_id = ANY(%(fact_ids)s))
+    )
 ORDER BY decided_at, partition, log_offset, ordinal;
 
 -- name: relations
@@ -92,7 +97,8 @@ SELECT
     e.stale,
     EXISTS (SELECT FROM undone WHERE undone.event_id = e.event_id) AS undone,
     coalesce(old.facts, '[]'::jsonb) AS old,
-    coalesce(reverted.facts, '[]'::jsonb) AS reverted
+    coalesce(reverted.facts, '[]'::jsonb) AS reverted,
+    coalesce(moved.facts, '[]'::jsonb) AS moved
 FROM memory_events AS e
 LEFT JOIN facts AS f ON e.fact_id = f.fact_id
 LEFT JOIN LATERAL (
@@ -120,8 +126,25 @@ LEFT JOIN LATERAL (
     WHERE (t.tenant, t.user_id, t.agent_id, t.app_id, t.run_id)
         = (e.tenant, e.user_id, e.agent_id, e.app_id, e.run_id)
 ) AS reverted ON e.event = 'decision_undone'
+LEFT JOIN LATERAL (
+    SELECT
+        jsonb_agg(
+            jsonb_build_object(
+                'fact_id', t.fact_id,
+                'text', t.text,
+                'ended_at', one ->> 'ended_at',
+                'ender', jsonb_build_object('fact_id', ender.fact_id, 'text', ender.text)
+            ) ORDER BY t.recorded_at, t.ordinal, t.fact_id
+        ) AS facts
+    FROM jsonb_array_elements(e.payload -> 'moved_ends') AS one
+    INNER JOIN facts AS t ON (one ->> 'fact_id')::uuid = t.fact_id
+    INNER JOIN facts AS ender ON (one ->> 'ender')::uuid = ender.fact_id
+    WHERE (t.tenant, t.user_id, t.agent_id, t.app_id, t.run_id)
+        = (e.tenant, e.user_id, e.agent_id, e.app_id, e.run_id)
+) AS moved ON e.payload ? 'moved_ends'
 WHERE {scope}
-    AND e.event NOT IN ('fact_skipped', 'policy_set')
+    AND e.event <> 'policy_set'
+    AND (e.event <> 'fact_skipped' OR e.payload ? 'moved_ends')
     AND e.decided_at >= %(since)s
     AND e.decided_at < %(until)s
 ORDER BY e.decided_at, e.partition, e.log_offset, e.ordinal

@@ -12,7 +12,8 @@ jsonb_build_object(
 )
 
 -- name: open
--- What waits for a confirmation in a scope, the oldest first: the new fact, what it would overwrite, and why it waits.
+-- What waits for a confirmation in a scope, the oldest first: the new fact, what a confirmation would overwrite, what
+-- it would stand beside because a target has become that, and why it waits.
 SELECT
     waiting.action,
     waiting.ended_at,
@@ -25,6 +26,7 @@ SELECT
     e.model,
     e.payload -> 'decision' ->> 'verdict' AS verdict,
     coalesce(old.facts, '[]'::jsonb) AS conflicting,
+    coalesce(old.successors, '[]'::jsonb) AS successors,
     {fact}
 FROM pending_confirmations AS waiting
 INNER JOIN facts AS f ON waiting.fact_id = f.fact_id
@@ -33,9 +35,12 @@ LEFT JOIN LATERAL (
     SELECT
         jsonb_agg(
             {conflicting} ORDER BY t.recorded_at, t.ordinal, t.fact_id
-        ) AS facts
-    FROM unnest(waiting.targets) AS named (fact_id)
-    INNER JOIN facts AS t ON named.fact_id = t.fact_id
+        ) FILTER (WHERE NOT challenged.is_successor) AS facts,
+        jsonb_agg(
+            {conflicting} ORDER BY t.recorded_at, t.ordinal, t.fact_id
+        ) FILTER (WHERE challenged.is_successor) AS successors
+    FROM challenged_facts(ARRAY[waiting.fact_id]) AS challenged
+    INNER JOIN facts AS t ON challenged.fact_id = t.fact_id
     WHERE (t.tenant, t.user_id, t.agent_id, t.app_id, t.run_id)
         = (waiting.tenant, waiting.user_id, waiting.agent_id, waiting.app_id, waiting.run_id)
 ) AS old ON true
@@ -45,8 +50,8 @@ ORDER BY waiting.since, f.ordinal, waiting.fact_id
 LIMIT %(bound)s;
 
 -- name: unresolved
--- The unresolved active facts of a scope, the oldest first, and the facts that they were added beside, the most similar
--- first, as far as these are active or pending.
+-- The unresolved active facts of a scope, the oldest first, and the facts that they were put beside, the likeliest
+-- first, as far as these are active or pending. Older logs do not say what was shown: there it is all that was near.
 SELECT
     e.event_id,
     e.reason,
@@ -54,16 +59,28 @@ SELECT
     coalesce(known.facts, '[]'::jsonb) AS conflicting,
     {fact}
 FROM facts AS f
-INNER JOIN memory_events AS e ON e.fact_id = f.fact_id AND e.event = 'fact_added'
+INNER JOIN LATERAL (
+    SELECT happened.*
+    FROM memory_events AS happened
+    WHERE
+        happened.fact_id = f.fact_id
+        AND happened.event IN ('fact_added', 'pending_confirmed')
+        AND (happened.payload ->> 'unresolved')::boolean
+    ORDER BY happened.partition DESC, happened.log_offset DESC
+    LIMIT 1
+) AS e ON true
 LEFT JOIN LATERAL (
     SELECT
         jsonb_agg(
-            {conflicting} ORDER BY weighed.similarity DESC, t.recorded_at, t.ordinal, t.fact_id
+            {conflicting} ORDER BY shown.place
         ) AS facts
-    FROM jsonb_to_recordset(e.payload -> 'decision' -> 'candidates') AS weighed (
-        fact_id uuid, similarity double precision
-    )
-    INNER JOIN facts AS t ON weighed.fact_id = t.fact_id
+    FROM jsonb_array_elements_text(
+        coalesce(
+            e.payload -> 'decision' -> 'shown',
+            jsonb_path_query_array(e.payload, '$.decision.candidates[*].fact_id')
+        )
+    ) WITH ORDINALITY AS shown (fact_id, place)
+    INNER JOIN facts AS t ON t.fact_id = shown.fact_id::uuid
     WHERE t.status IN ('active', 'pending_confirmation')
         AND (t.tenant, t.user_id, t.agent_id, t.app_id, t.run_id)
         = (f.tenant, f.user_id, f.agent_id, f.app_id, f.run_id)

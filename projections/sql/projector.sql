@@ -49,6 +49,7 @@ SELECT
     believed_to,
     superseded_by,
     unresolved,
+    true_from,
     state_since
 FROM facts
 WHERE fact_id = ANY(%(fact_ids)s::uuid []);
@@ -87,14 +88,14 @@ COPY facts (
     importance_category, importance, certainty, confidence, subject, speaker, excerpt, status, unresolved, event_time,
     valid_until, true_from, true_to, closed_at, believed_from, believed_to, mention_count, last_confirmed_at,
     supersedes, superseded_by, source_id, stale, content_hash, embedding_model, embedding, metadata, authority,
-    single_valued, said_at, recorded_at, state_since, ordinal
+    single_valued, said_at, recorded_at, state_since, ordinal, action_hint
 ) FROM STDIN (FORMAT binary);
 
 -- name: copy_former_states
 -- COPY of former states.
 COPY former_states (
     fact_id, event_id, since, until, status, confidence, mention_count, last_confirmed_at, true_to, closed_at,
-    believed_from, believed_to, superseded_by, unresolved
+    believed_from, believed_to, superseded_by, unresolved, true_from
 ) FROM STDIN (FORMAT binary);
 
 -- name: copy_relations
@@ -125,6 +126,7 @@ UPDATE facts SET
     believed_to = changed.believed_to,
     superseded_by = changed.superseded_by,
     unresolved = changed.unresolved,
+    true_from = changed.true_from,
     state_since = changed.state_since
 FROM unnest(
     %(fact_id)s::uuid [],
@@ -138,10 +140,11 @@ FROM unnest(
     %(believed_to)s::timestamptz [],
     %(superseded_by)s::uuid [],
     %(unresolved)s::boolean [],
+    %(true_from)s::timestamptz [],
     %(state_since)s::timestamptz []
 ) AS changed (
     fact_id, status, confidence, mention_count, last_confirmed_at, true_to, closed_at, believed_from, believed_to,
-    superseded_by, unresolved, state_since
+    superseded_by, unresolved, true_from, state_since
 )
 WHERE facts.fact_id = changed.fact_id;
 

@@ -1,19 +1,33 @@
 -- name: overwrites
--- What models decided to overwrite in an interval, by model, prompt and event, and what was undone, rejected or corrected.
+-- The overwrites proposed in an interval, by who proposed them and event, and what became of them.
 SELECT
+    o.decided_by AS by,
     o.model,
     o.prompt_version,
     o.event,
     count(*) AS overwrites,
-    count(*) FILTER (WHERE o.taken_back = 'undone') AS undone,
-    count(*) FILTER (WHERE o.taken_back = 'rejected') AS rejected,
-    count(*) FILTER (WHERE o.taken_back = 'corrected') AS corrected
+    count(o.carried_out_at) AS carried_out,
+    count(*) FILTER (WHERE o.result = 'kept') AS kept,
+    count(*) FILTER (WHERE o.result = 'undone') AS undone,
+    count(*) FILTER (WHERE o.result = 'rejected') AS rejected,
+    count(*) FILTER (WHERE o.result = 'corrected') AS corrected,
+    count(*) FILTER (WHERE o.result = 'open') AS open,
+    count(*) FILTER (WHERE o.result = 'overtaken') AS overtaken
 FROM overwrites AS o
 WHERE {scope}
     AND o.decided_at >= %(since)s
     AND o.decided_at < %(until)s
-GROUP BY o.model, o.prompt_version, o.event
-ORDER BY o.model, o.prompt_version, o.event;
+GROUP BY o.decided_by, o.model, o.prompt_version, o.event
+ORDER BY o.decided_by, o.model, o.prompt_version, o.event;
+
+-- name: decisions
+-- The decisions on statements in an interval: all events but those of commands and of the timer.
+SELECT count(*) AS decisions
+FROM memory_events AS e
+WHERE e.decided_by NOT IN ('application', 'human', 'timer')
+    AND e.decided_at >= %(since)s
+    AND e.decided_at < %(until)s
+    AND {scope};
 
 -- name: pending
 -- Overwrites held back in an interval and what became of them; ages in seconds, the oldest of all that are open.

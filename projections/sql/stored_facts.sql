@@ -22,6 +22,7 @@ SELECT
     subject,
     event_time,
     valid_until,
+    action_hint,
     single_valued,
     status,
     confidence,
@@ -37,42 +38,53 @@ FROM facts
 WHERE fact_id = ANY(%(fact_ids)s::uuid []);
 
 -- name: pending_cases
--- The overwrites that these facts are still held back from. What was merged or corrected since is challenged as what it
--- became, and what has ended is left out; where a human's word took its place, only a human confirms the challenge.
-WITH RECURSIVE challenged AS (
-    SELECT
-        pending.fact_id,
-        target.fact_id AS target_id
-    FROM pending_confirmations AS pending
-    CROSS JOIN LATERAL unnest(pending.targets) AS target (fact_id)
-    WHERE pending.settled_at IS NULL AND pending.fact_id = ANY(%(fact_ids)s::uuid [])
-    UNION
-    SELECT
-        challenged.fact_id,
-        old.superseded_by
-    FROM challenged
-    INNER JOIN facts AS old ON challenged.target_id = old.fact_id
-    WHERE old.status = 'superseded' AND old.believed_to IS NOT NULL AND old.superseded_by <> challenged.fact_id
-)
-
+-- The open cases among these facts: what they would end, as far as it is open, and what merged or corrected targets
+-- have become. Where a human's word took a target's place, only a human confirms the challenge.
 SELECT
     pending.fact_id,
-    coalesce(held.targets, '{}') AS targets,
+    coalesce(standing.targets, '{}') AS targets,
+    coalesce(standing.successors, '{}') AS successors,
     pending.action,
     pending.ended_at,
-    pending.needs_human OR coalesce(held.is_human, false) AS needs_human,
+    pending.needs_human OR coalesce(standing.is_human, false) AS needs_human,
     happened.occurred_at AS said_at
 FROM pending_confirmations AS pending
 INNER JOIN memory_events AS happened ON pending.event_id = happened.event_id
-LEFT JOIN LATERAL (
+LEFT JOIN (
     SELECT
-        array_agg(DISTINCT facts.fact_id) AS targets,
+        challenged.pending_id,
+        array_agg(facts.fact_id ORDER BY facts.fact_id) FILTER (WHERE NOT challenged.is_successor) AS targets,
+        array_agg(facts.fact_id ORDER BY facts.fact_id) FILTER (WHERE challenged.is_successor) AS successors,
         bool_or(facts.authority = 'human') AS is_human
-    FROM challenged
-    INNER JOIN facts ON challenged.target_id = facts.fact_id
-    WHERE challenged.fact_id = pending.fact_id AND facts.status IN ('active', 'pending_confirmation')
-) AS held ON true
+    FROM challenged_facts(%(fact_ids)s::uuid []) AS challenged
+    INNER JOIN facts ON challenged.fact_id = facts.fact_id
+    GROUP BY challenged.pending_id
+) AS standing ON pending.fact_id = standing.pending_id
 WHERE pending.settled_at IS NULL AND pending.fact_id = ANY(%(fact_ids)s::uuid []);
+
+-- name: challenges
+-- The held overwrites of a scope that challenge one of these facts, with all that they challenge by now.
+WITH challenged AS MATERIALIZED (
+    SELECT
+        pending_id,
+        fact_id
+    FROM challenged_facts(ARRAY(
+        SELECT pending.fact_id
+        FROM pending_confirmations AS pending
+        WHERE
+            pending.settled_at IS NULL
+            AND (pending.tenant, pending.user_id, pending.agent_id, pending.app_id, pending.run_id)
+            = (%(tenant)s, %(user_id)s, %(agent_id)s, %(app_id)s, %(run_id)s)
+    ))
+)
+
+SELECT
+    pending_id,
+    array_agg(fact_id ORDER BY fact_id) AS fact_ids
+FROM challenged
+GROUP BY pending_id
+HAVING bool_or(fact_id = ANY(%(fact_ids)s::uuid []))
+ORDER BY pending_id;
 
 -- name: version_starts
 -- Per fact since when it, and every version before it that was true once, has been so. What was never true is left out.
@@ -112,35 +124,212 @@ SELECT
 FROM chain
 GROUP BY asked_id;
 
--- name: closed_values
--- What these keys held in one scope and has ended after a time, the first to end first. Merged and denied facts are
--- left out. What was said again after its end counts as said at the end.
+-- name: ended_facts
+-- What was true until one of these facts, or one that was merged or corrected into it, took its place: whether it was
+-- unresolved before that, the last end that another fact had set which is still believed and in effect, and the other
+-- active facts of its key, with the one that these facts themselves give way to.
+WITH RECURSIVE standing AS (
+    SELECT
+        asked.fact_id AS asked_id,
+        asked.fact_id
+    FROM unnest(%(fact_ids)s::uuid []) AS asked (fact_id)
+    UNION
+    SELECT
+        standing.asked_id,
+        part.fact_id
+    FROM standing
+    INNER JOIN facts AS part ON standing.fact_id = part.superseded_by
+    WHERE part.status = 'superseded' AND part.believed_to IS NOT NULL
+)
+
 SELECT
-    fact_id,
-    key,
-    subject,
-    event_time,
-    true_from,
-    true_to,
-    least(greatest(said_at, last_confirmed_at), true_to) AS said_at
-FROM facts
+    ended.fact_id,
+    standing.asked_id AS ended_by,
+    before_end.unresolved IS NOT NULL AS was_open,
+    coalesce(before_end.unresolved, false) AS was_unresolved,
+    earlier.true_to AS earlier_end,
+    earlier.superseded_by AS earlier_ender,
+    array(
+        SELECT rival.fact_id
+        FROM facts AS rival
+        WHERE
+            rival.status = 'active'
+            AND rival.key = ended.key
+            AND rival.fact_id NOT IN (ended.fact_id, standing.asked_id)
+            AND (rival.tenant, rival.user_id, rival.agent_id, rival.app_id, rival.run_id)
+            = (ended.tenant, ended.user_id, ended.agent_id, ended.app_id, ended.run_id)
+        UNION
+        SELECT asked.superseded_by WHERE asked.superseded_by IS NOT NULL
+    ) AS rival_ids,
+    array(
+        SELECT relation.related_id FROM fact_relations AS relation WHERE relation.fact_id = ended.fact_id
+        UNION
+        SELECT relation.fact_id FROM fact_relations AS relation WHERE relation.related_id = ended.fact_id
+    ) AS related_ids
+FROM standing
+INNER JOIN facts AS asked ON standing.asked_id = asked.fact_id
+INNER JOIN facts AS ended
+    ON
+        standing.fact_id = ended.superseded_by
+        AND (asked.tenant, asked.user_id, asked.agent_id, asked.app_id, asked.run_id)
+        = (ended.tenant, ended.user_id, ended.agent_id, ended.app_id, ended.run_id)
+LEFT JOIN LATERAL (
+    SELECT former.unresolved
+    FROM former_states AS former
+    WHERE
+        former.fact_id = ended.fact_id
+        AND former.status = 'active'
+        AND former.superseded_by IS DISTINCT FROM ended.superseded_by
+    ORDER BY former.until DESC, former.since DESC
+    LIMIT 1
+) AS before_end ON true
+LEFT JOIN LATERAL (
+    SELECT
+        former.true_to,
+        former.superseded_by
+    FROM (
+        SELECT
+            one.true_to,
+            one.superseded_by,
+            one.since,
+            one.until,
+            lag(one.event_id) OVER (ORDER BY one.until, one.since) AS made_by
+        FROM former_states AS one
+        WHERE one.fact_id = ended.fact_id
+    ) AS former
+    INNER JOIN facts AS ender ON former.superseded_by = ender.fact_id
+    WHERE
+        former.true_to IS NOT NULL
+        AND former.superseded_by NOT IN (SELECT same.fact_id FROM standing AS same)
+        AND ender.believed_from IS NOT NULL
+        AND ender.believed_to IS NULL
+        AND NOT EXISTS (SELECT FROM undone WHERE undone.event_id = former.made_by)
+    ORDER BY former.until DESC, former.since DESC
+    LIMIT 1
+) AS earlier ON true
 WHERE
-    (tenant, user_id, agent_id, app_id, run_id)
-    = (%(tenant)s, %(user_id)s, %(agent_id)s, %(app_id)s, %(run_id)s)
-    AND status IN ('superseded', 'retracted', 'expired')
-    AND believed_to IS NULL
-    AND key = ANY(%(keys)s::text [])
-    AND true_to > %(after)s
-ORDER BY true_to, fact_id
-LIMIT %(limit)s;
+    ended.believed_from IS NOT NULL
+    AND ended.believed_to IS NULL
+    AND ended.true_to IS NOT NULL
+    AND ended.status IN ('active', 'superseded', 'retracted', 'expired')
+ORDER BY ended.true_from, ended.fact_id;
+
+-- name: values_before
+-- The other facts of the key of this one that are believed, held after a time, and began before this one.
+SELECT other.fact_id
+FROM facts AS asked
+INNER JOIN facts AS other
+    ON (asked.tenant, asked.user_id, asked.agent_id, asked.app_id, asked.run_id)
+    = (other.tenant, other.user_id, other.agent_id, other.app_id, other.run_id)
+WHERE
+    asked.fact_id = %(fact_id)s
+    AND other.fact_id <> asked.fact_id
+    AND other.key = asked.key
+    AND other.believed_from IS NOT NULL
+    AND other.believed_to IS NULL
+    AND other.true_from < asked.true_from
+    AND (other.true_to IS NULL OR other.true_to > %(since)s)
+ORDER BY other.true_from, other.fact_id;
+
+-- name: ended_candidates
+-- Per late statement the facts of exactly one scope that have ended after a time: the nearest, those of equal words, and
+-- those of an equal key, of one subject first and then the first to end. Merged and denied facts are left out. What was
+-- said again after its end counts as said at the end.
+SELECT
+    asked.place,
+    found.fact_id,
+    found.similarity,
+    found.text,
+    found.content_hash,
+    found.key,
+    found.value,
+    found.confidence,
+    found.true_from,
+    found.true_to,
+    found.valid_until,
+    found.category,
+    found.subject,
+    found.excerpt,
+    'ended' AS status,
+    found.authority,
+    false AS unresolved,
+    found.single_valued,
+    found.event_time,
+    least(greatest(found.said_at, found.last_confirmed_at), found.true_to) AS said_at
+FROM unnest(
+    %(vectors)b::halfvec [],
+    %(models)s::text [],
+    %(content_hashes)s::text [],
+    %(keys)s::text [],
+    %(subjects)s::text [],
+    %(floors)s::double precision []
+) WITH ORDINALITY AS asked (embedding, model, content_hash, key, subject, floor, place)
+CROSS JOIN LATERAL (
+    SELECT
+        near.*,
+        row_number() OVER (ORDER BY near.is_near DESC, near.similarity DESC, near.fact_id) AS rank,
+        row_number() OVER (
+            ORDER BY near.is_of_key DESC, near.is_of_subject DESC, near.true_to, near.fact_id
+        ) AS rank_of_key
+    FROM (
+        SELECT
+            f.*,
+            coalesce(f.key = asked.key, false) AS is_of_key,
+            (lower(f.subject) = lower(asked.subject)) IS TRUE
+            OR (
+                lower(coalesce(f.subject, 'user')) = ANY(%(user_names)s::text [])
+                AND lower(coalesce(asked.subject, 'user')) = ANY(%(user_names)s::text [])
+            ) AS is_of_subject,
+            coalesce(f.content_hash = asked.content_hash OR compared.distance <= 1 - asked.floor, false) AS is_near,
+            CASE
+                WHEN f.content_hash = asked.content_hash THEN 1
+                WHEN compared.distance IS NULL THEN 0
+                ELSE greatest(-1, least(1, 1 - compared.distance))
+            END AS similarity
+        FROM facts AS f
+        CROSS JOIN LATERAL (
+            SELECT
+                CASE
+                    WHEN
+                        f.embedding_model = asked.model AND vector_dims(f.embedding) = vector_dims(asked.embedding)
+                        THEN nullif(f.embedding <=> asked.embedding, 'NaN')
+                END AS distance
+        ) AS compared
+        WHERE
+            (f.tenant, f.user_id, f.agent_id, f.app_id, f.run_id)
+            = (%(tenant)s, %(user_id)s, %(agent_id)s, %(app_id)s, %(run_id)s)
+            AND f.status IN ('superseded', 'retracted', 'expired')
+            AND f.believed_to IS NULL
+            AND f.true_to > %(after)s
+            AND (
+                f.content_hash = asked.content_hash
+                OR compared.distance <= 1 - asked.floor
+                OR f.key = asked.key
+            )
+    ) AS near
+) AS found
+WHERE
+    (found.is_near AND found.rank <= %(limit)s)
+    OR (found.is_of_key AND found.rank_of_key <= %(limit_of_key)s)
+ORDER BY asked.place, found.true_to, found.fact_id;
 
 -- name: conflict_of
--- The known facts that were weighed when an unresolved fact was added, the most similar first.
-SELECT (candidate ->> 'fact_id')::uuid AS fact_id
-FROM memory_events AS happened
-CROSS JOIN LATERAL jsonb_array_elements(happened.payload -> 'decision' -> 'candidates') AS candidate
-WHERE happened.fact_id = %(fact_id)s::uuid AND happened.event = 'fact_added'
-ORDER BY (candidate ->> 'similarity')::double precision DESC, 1;
+-- The known facts that an unresolved fact was put beside, the likeliest first: those that the question was about.
+SELECT shown.fact_id::uuid
+FROM (
+    SELECT happened.payload
+    FROM memory_events AS happened
+    WHERE
+        happened.fact_id = %(fact_id)s::uuid
+        AND happened.event IN ('fact_added', 'pending_confirmed')
+        AND (happened.payload ->> 'unresolved')::boolean
+    ORDER BY happened.partition DESC, happened.log_offset DESC
+    LIMIT 1
+) AS latest
+CROSS JOIN LATERAL jsonb_array_elements_text(
+    latest.payload -> 'decision' -> 'shown'
+) WITH ORDINALITY AS shown (fact_id, place)
+ORDER BY shown.place;
 
 -- name: in_scope
 -- The active and pending facts of exactly one scope, the oldest first, and how many there are.
@@ -158,7 +347,7 @@ ORDER BY recorded_at, ordinal, fact_id
 LIMIT %(limit)s;
 
 -- name: due_expiries
--- Active facts whose end has passed, in the order of their ends, from a place on.
+-- Active and pending facts whose end has passed, in the order of their ends, from a place on.
 -- One that the timer has closed since then is left out: its expiry was undone.
 SELECT
     ending.fact_id,
@@ -170,7 +359,7 @@ SELECT
     least(ending.valid_until, ending.true_to) AS ends_at
 FROM facts AS ending
 WHERE
-    ending.status = 'active'
+    ending.status IN ('active', 'pending_confirmation')
     AND (ending.valid_until IS NOT NULL OR ending.true_to IS NOT NULL)
     AND least(ending.valid_until, ending.true_to) <= %(now)s
     AND (

@@ -1,53 +1,94 @@
 """Counts what a batch of commits changed in the tables, for Prometheus."""
 
 from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
 from datetime import datetime
-from typing import Final
+from typing import Any, Final
+
+from psycopg import AsyncConnection
+from psycopg.rows import TupleRow
 
 from mnemolog.projections import metrics
+from mnemolog.projections.db.fetch import fetch_rows
+from mnemolog.projections.sql import queries
 from mnemolog.projections.write.rows import Changes
-from mnemolog.schemas.events import (
-    EVENT_CLASSES,
-    ConflictResolved,
-    DecisionUndone,
-    FactCorrected,
-    FactPending,
-    MemoryEvent,
-    PendingRejected,
-)
+from mnemolog.schemas.events import EVENT_CLASSES, ConflictResolved, FactCorrected, FactPending
 
-REVERSIBLE_OVERWRITES: Final = frozenset(
-    name for name, event in EVENT_CLASSES.items() if event.fixed_overwrite or event is FactPending
+OVERWRITE_EVENTS: Final = frozenset(
+    name
+    for name, event in EVENT_CLASSES.items()
+    if event.fixed_overwrite or event in (FactPending, FactCorrected, ConflictResolved)
 )
 """The names of the events in the view `overwrites`: ends of known facts, carried out or held back."""
+_COUNTED_EVENTS: Final = OVERWRITE_EVENTS | {"pending_confirmed", "pending_rejected", "decision_undone"}
+_SQL: Final = queries("overwrites")
 
 
-def count_changes(changes: Changes, now: datetime) -> None:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CarriedOut:
+    """How many overwrites of one kind, proposed by `by` with this model and prompt, a batch has carried out."""
+
+    event: str
+    by: str
+    model: str
+    prompt_version: str
+    overwrites: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TakenBack:
+    """How many overwrites that a model proposed with a prompt a batch has taken back, and how."""
+
+    how: str
+    model: str
+    prompt_version: str
+    overwrites: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchOverwrites:
+    """The overwrites of a batch, as the view `overwrites` has them."""
+
+    carried_out: tuple[CarriedOut, ...] = ()
+    taken_back: tuple[TakenBack, ...] = ()
+
+    @classmethod
+    def joined(cls, parts: Iterable["BatchOverwrites"]) -> "BatchOverwrites":
+        found = list(parts)
+        return cls(
+            carried_out=tuple(one for part in found for one in part.carried_out),
+            taken_back=tuple(one for part in found for one in part.taken_back),
+        )
+
+
+async def read_overwrites(connection: AsyncConnection[TupleRow], changes: Changes) -> BatchOverwrites:
+    """The overwrites of `changes`, which are in the tables already; most batches have none and ask nothing."""
+    event_ids = [row.event.event_id for row in changes.events if row.event.event in _COUNTED_EVENTS]
+    if not event_ids:
+        return BatchOverwrites()
+    asked: dict[str, Any] = {"event_ids": event_ids}
+    return BatchOverwrites(
+        carried_out=tuple(await fetch_rows(connection, CarriedOut, _SQL["carried_out"], asked)),
+        taken_back=tuple(await fetch_rows(connection, TakenBack, _SQL["taken_back"], asked)),
+    )
+
+
+def count_changes(changes: Changes, overwrites: BatchOverwrites, now: datetime) -> None:
     """Count what has been committed to the tables; `now` is when it was seen there."""
     for outcome, number in Counter(row.commit.outcome for row in changes.commits).items():
         metrics.COMMITS.labels(outcome=outcome).inc(number)
-    for event, number in Counter(row.event.event for row in changes.events).items():
-        metrics.EVENTS.labels(event=event).inc(number)
+    for (event, by), number in Counter((row.event.event, row.event.decision.by) for row in changes.events).items():
+        metrics.EVENTS.labels(event=event, by=by).inc(number)
     for reason, number in Counter(row.reason for row in changes.rejections).items():
         metrics.REJECTIONS.labels(reason=reason).inc(number)
-    for row in changes.events:
-        is_overwrite = row.event.overwrite is not None and not isinstance(row.event, ConflictResolved)
-        if is_overwrite and row.targets and not row.stale:
-            metrics.OVERWRITES.labels(event=row.event.event, by=row.event.decision.by).inc()
-        if how := _taken_back(row.event):
-            metrics.OVERWRITES_TAKEN_BACK.labels(how=how).inc()
+    for done in overwrites.carried_out:
+        labels = {"model": done.model, "prompt_version": done.prompt_version}
+        metrics.OVERWRITES.labels(event=done.event, by=done.by, **labels).inc(done.overwrites)
+    for back in overwrites.taken_back:
+        labels = {"model": back.model, "prompt_version": back.prompt_version}
+        metrics.OVERWRITES_TAKEN_BACK.labels(how=back.how, **labels).inc(back.overwrites)
     metrics.STALE.inc(sum(row.stale for row in changes.events))
     for commit in (row.commit for row in changes.commits):
         if commit.outcome == "facts":
             metrics.TURN_TO_FACT_SECONDS.observe(max(0.0, (now - commit.published_at).total_seconds()))
-
-
-def _taken_back(event: MemoryEvent) -> str | None:
-    match event:
-        case DecisionUndone(undone_event=name) if name in REVERSIBLE_OVERWRITES:
-            return "undone"
-        case PendingRejected():
-            return "rejected"
-        case FactCorrected():
-            return "corrected"
-    return None

@@ -29,7 +29,7 @@ from mnemolog.schemas.events import (
     PendingRejected,
     PolicySet,
 )
-from mnemolog.schemas.facts import OPEN_STATUSES, FactStatus, NewFact, Reversal
+from mnemolog.schemas.facts import ENDED_STATUSES, OPEN_STATUSES, FactStatus, MovedEnd, NewFact, Reversal
 
 CONFIRMATION_GAIN: Final = 0.25
 """The part of the remaining doubt that a confirmation takes away: c + .25 (1 - c)."""
@@ -62,6 +62,8 @@ def required_statuses(event: MemoryEvent, fact_id: UUID) -> frozenset[FactStatus
     match event:
         case PendingConfirmed(target=target) | PendingRejected(target=target) if target == fact_id:
             return frozenset({"pending_confirmation"})
+        case FactSkipped(of_ended=True):
+            return OPEN_STATUSES | ENDED_STATUSES
         case DecisionUndone():
             return frozenset(reversal.now for reversal in event.reversals if reversal.fact_id == fact_id)
         case _:
@@ -74,7 +76,7 @@ def initial_state(event: MemoryEvent, moment: CommitTimes) -> tuple[NewFact, Tim
     if fact is None:
         return None
     at = moment.decided_at
-    state = TimedFactState(confidence=fact.confidence, believed_from=at, state_since=at)
+    state = TimedFactState(confidence=fact.confidence, true_from=fact.true_from, believed_from=at, state_since=at)
     match event:
         case FactPending():
             state = replace(state, status="pending_confirmation", believed_from=None)
@@ -94,10 +96,10 @@ def states_after(  # noqa: PLR0911 -- one way out an event
     """
     match event:
         case FactSkipped():
-            return {fact_id: _count_mention(state, moment) for fact_id, state in facts.items()}
+            return {fact_id: _count_mention(state, moment, event.true_from) for fact_id, state in facts.items()}
         case FactConfirmed():
             return {
-                fact_id: _confirm(state, moment, raises_confidence=raises_confidence)
+                fact_id: _confirm(state, moment, event.true_from, raises_confidence=raises_confidence)
                 for fact_id, state in facts.items()
             }
         case PendingConfirmed(target=target):
@@ -133,7 +135,7 @@ def _confirm_pending(
         believed_from=state.believed_from or moment.decided_at,
         confidence=max(state.confidence, least),
         mention_count=state.mention_count if event.statement else state.mention_count - 1,
-        unresolved=False,
+        unresolved=event.unresolved,
     )
     rivals = _without(facts, event.target)
     return {**_end_targets(rivals, event, moment, successor_id=event.target), event.target: state}
@@ -144,7 +146,9 @@ def _reject_pending(
 ) -> dict[UUID, TimedFactState]:
     after = {event.target: replace(facts[event.target], status="archived", unresolved=False)}
     if event.statement is not None and event.confirmed is not None and event.confirmed in facts:
-        after[event.confirmed] = _confirm(facts[event.confirmed], moment, raises_confidence=raises_confidence)
+        after[event.confirmed] = _confirm(
+            facts[event.confirmed], moment, event.true_from, raises_confidence=raises_confidence
+        )
     return after
 
 
@@ -163,7 +167,28 @@ def _resolve_conflict(event: ConflictResolved, facts: FactStates, moment: Commit
 def _revert(state: TimedFactState, reversal: Reversal, moment: CommitTimes) -> TimedFactState:
     if reversal.before is None:
         return _withdraw(state, "undone", None, moment)
-    return TimedFactState.from_state(reversal.before, state.state_since)
+    return TimedFactState.from_state(reversal.before, state)
+
+
+def state_with_own_end(state: TimedFactState, end: MovedEnd | None, moment: CommitTimes) -> TimedFactState:
+    """The state of a fact that an event adds or lets hold, with the end that it has from the beginning."""
+    if end is None or end.ended_at is None or state.status != "active":
+        return state
+    return _close(state, "superseded" if end.ended_by else "expired", end.ended_at, end.ended_by, moment)
+
+
+def state_with_moved_end(state: TimedFactState, moved: MovedEnd, moment: CommitTimes) -> TimedFactState | None:
+    """The state of a fact with another end, or with none; None where it is no fact that was true and ended."""
+    if state.believed_from is None or state.believed_to is not None or state.true_to is None:
+        return None
+    is_open = replace(
+        state, status="active", true_to=None, closed_at=None, superseded_by=None, unresolved=moved.unresolved
+    )
+    if moved.ended_at is None:
+        return is_open
+    same_ender = moved.ended_by == state.superseded_by and state.status != "active"
+    ended: FactStatus = "expired" if moved.ended_by is None else "superseded"
+    return _close(is_open, state.status if same_ender else ended, moved.ended_at, moved.ended_by, moment)
 
 
 def _end_targets(
@@ -226,17 +251,20 @@ def _withdraw(
     )
 
 
-def _count_mention(state: TimedFactState, moment: CommitTimes) -> TimedFactState:
+def _count_mention(state: TimedFactState, moment: CommitTimes, true_from: datetime | None = None) -> TimedFactState:
     return replace(
         state,
+        true_from=min(state.true_from, true_from or state.true_from),
         mention_count=state.mention_count + 1,
         last_confirmed_at=max(state.last_confirmed_at or moment.occurred_at, moment.occurred_at),
     )
 
 
-def _confirm(state: TimedFactState, moment: CommitTimes, *, raises_confidence: bool) -> TimedFactState:
+def _confirm(
+    state: TimedFactState, moment: CommitTimes, true_from: datetime | None = None, *, raises_confidence: bool
+) -> TimedFactState:
     gain = CONFIRMATION_GAIN * (1 - state.confidence) if raises_confidence else 0.0
-    return replace(_count_mention(state, moment), confidence=state.confidence + gain)
+    return replace(_count_mention(state, moment, true_from), confidence=state.confidence + gain)
 
 
 def _without(facts: FactStates, fact_id: UUID) -> dict[UUID, TimedFactState]:

@@ -13,6 +13,8 @@ from mnemolog.projections.write.effects import (
     FactStates,
     initial_state,
     required_statuses,
+    state_with_moved_end,
+    state_with_own_end,
     states_after,
 )
 from mnemolog.projections.write.rows import (
@@ -91,7 +93,7 @@ class _CommitFold:
     def add_event(self, event: MemoryEvent) -> None:
         faults = dict(self._target_faults(event))
         sound = {target: self._fact(target).state for target in event.named_ids if target not in faults}
-        former = tuple(self._apply_to_targets(event, sound))
+        former = (*self._apply_to_targets(event, sound), *self._move_ends(event, sound))
         stale = bool(faults) or not self._may_set_policy(event)
         row = self._new_fact_row(event, sound, stale=stale)
         self._parts.append(
@@ -123,19 +125,37 @@ class _CommitFold:
         after = states_after(event, sound, self._times, raises_confidence=raised not in self._confirmed)
         if raised in sound:
             self._confirmed.add(raised)
-        for fact_id, state in after.items():
-            before = sound[fact_id]
-            if state == before:
+        own_ends = {moved.fact_id: moved for moved in event.moved_ends}
+        for fact_id, changed in after.items():
+            state = state_with_own_end(changed, own_ends.get(fact_id), self._times)
+            if state != sound[fact_id]:
+                yield self._change(event, fact_id, state)
+
+    def _move_ends(self, event: MemoryEvent, sound: FactStates) -> Iterator[FormerStateRow]:
+        """Move the ends that were made in favour of facts that the event has withdrawn, or says began earlier."""
+        for moved in event.moved_ends:
+            known = self._known.get(moved.fact_id) or self._state.facts.get(moved.fact_id)
+            is_stale = moved.ender in event.named_ids and moved.ender not in sound
+            if is_stale or known is None or known.scope != self._scope or moved.fact_id in sound:
                 continue
-            since = max(before.state_since, self._times.decided_at)  # a clock may have gone back
-            self._known[fact_id] = replace(self._fact(fact_id), state=replace(state, state_since=since))
-            yield FormerStateRow(fact_id=fact_id, event_id=event.event_id, state=before, until=since)
+            state = state_with_moved_end(known.state, moved, self._times)
+            if state is not None and state != known.state:
+                yield self._change(event, moved.fact_id, state)
+
+    def _change(self, event: MemoryEvent, fact_id: UUID, state: TimedFactState) -> FormerStateRow:
+        """Give the fact its new state; returns the row of the one that it had."""
+        before = self._fact(fact_id).state
+        since = max(before.state_since, self._times.decided_at)  # a clock may have gone back
+        self._known[fact_id] = replace(self._fact(fact_id), state=replace(state, state_since=since))
+        return FormerStateRow(fact_id=fact_id, event_id=event.event_id, state=before, until=since)
 
     def _new_fact_row(self, event: MemoryEvent, sound: FactStates, *, stale: bool) -> FactRow | None:
         new = initial_state(event, self._times)
         if new is None:
             return None
         fact, state = new
+        own_end = next((moved for moved in event.moved_ends if moved.fact_id == fact.fact_id), None)
+        state = state_with_own_end(state, own_end, self._times)
         self._known[fact.fact_id] = KnownFact(fact_id=fact.fact_id, scope=self._scope, state=state)
         ended = tuple(sound) if event.overwrite in ("merge", "replace", "contradict") else ()
         return FactRow(

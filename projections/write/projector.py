@@ -11,12 +11,13 @@ from psycopg import AsyncCursor
 from psycopg.rows import TupleRow
 
 from mnemolog.projections import metrics
+from mnemolog.projections.db.failures import fault_of
 from mnemolog.projections.db.pools import Pool
 from mnemolog.projections.db.store import Store
-from mnemolog.projections.errors import LogChangedError, LogGapError, ProjectionError
+from mnemolog.projections.errors import CommitTooSlowError, LogChangedError, LogGapError, ProjectionError
 from mnemolog.projections.logs import get_logger
 from mnemolog.projections.sql import queries
-from mnemolog.projections.write.change_counts import count_changes
+from mnemolog.projections.write.change_counts import BatchOverwrites, count_changes, read_overwrites
 from mnemolog.projections.write.fold import fold, reject_record
 from mnemolog.projections.write.row_writer import Connection, copy_rows, load_state, refresh_profiles, update_rows
 from mnemolog.projections.write.rows import Changes, LogPosition, merge_changes
@@ -30,14 +31,6 @@ NOT_STORABLE: Final = "the tables cannot hold a value of this commit, or an id i
 SWAP_LOCK: Final = 0x6D6E656D_0002
 """Advisory lock: shared by every transaction of a projector, exclusive for the swap at the end of a rebuild."""
 
-# What the content of a single commit can provoke in Postgres: a value that no column holds, an id that is taken.
-UNSTORABLE_ERRORS: Final = (
-    psycopg.DataError,
-    psycopg.IntegrityError,
-    psycopg.errors.ProgramLimitExceeded,
-    psycopg.errors.StatementTooComplex,
-    OverflowError,
-)
 # So many commits in a row are not all unstorable: then the fault is this program's.
 MAX_UNSTORABLE_IN_A_ROW: Final = 20
 
@@ -55,11 +48,12 @@ class LogRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchResult:
-    """The changes of a batch, and how many of its records were applied before."""
+    """The changes of a batch, its overwrites, and how many of its records were applied before."""
 
     next_offset: int
     changes: Changes
     skipped: int
+    overwrites: BatchOverwrites
 
 
 class Projector(Store):
@@ -77,14 +71,15 @@ class Projector(Store):
         Records that were folded before are skipped. Raises `LogGapError` where
         records are missing before or between these, `LogChangedError` where one had other bytes when it was
         folded, and `mnemolog.schemas.errors.UnsupportedVersionError` for a commit of a newer program: each stops the
-        projection, and nothing of the batch is written.
+        projection, and nothing of the batch is written. Raises `CommitTooSlowError` for a commit that exceeds the
+        statement timeout alone; what stands before it is written.
         """
         started = perf_counter()
         applied = await self._run("project", project_batch, partition, records)
         metrics.BATCH_SECONDS.observe(perf_counter() - started)
         metrics.BATCH_RECORDS.observe(len(records))
         metrics.REPEATED_RECORDS.inc(applied.skipped)
-        count_changes(applied.changes, self._clock())
+        count_changes(applied.changes, applied.overwrites, self._clock())
         return applied
 
     async def next_offsets(self) -> dict[int, int]:
@@ -95,11 +90,12 @@ class Projector(Store):
 async def project_batch(connection: Connection, partition: int, records: Sequence[LogRecord]) -> BatchResult:
     """Fold one batch through `connection`, in transactions of its own, as `Projector.apply` says."""
     readings = [(record, parse_commit(record.value)) for record in records]
-    try:
-        return await _project_in_transaction(connection, partition, readings)
-    except UNSTORABLE_ERRORS as error:
-        log.warning("batch_retried_one_by_one", partition=partition, records=len(records), error=str(error))
-    return await _project_one_by_one(connection, partition, readings)
+    return await _HalvingWriter(connection, partition).write(readings)
+
+
+def may_be_one_records_fault(error: BaseException) -> bool:
+    """Whether a part of the batch may succeed where the whole failed."""
+    return fault_of(error) in ("record", "slow")
 
 
 def parse_commit(value: bytes) -> Commit | InvalidRecordError:
@@ -125,7 +121,7 @@ async def _project_in_transaction(
         fresh = _new_records(partition, next_offset, readings)
         await _check_repeats(connection, partition, readings[: len(readings) - len(fresh)])
         if not fresh:
-            return BatchResult(next_offset=next_offset, changes=Changes(), skipped=len(readings))
+            return _all_applied_before(next_offset, len(readings))
         changes = fold_batch(state, partition, fresh)
         return await _write(connection, partition, fresh[-1][0].offset + 1, changes, len(readings) - len(fresh))
 
@@ -153,7 +149,12 @@ async def _write(
         await update_rows(connection, changes)
         await refresh_profiles(connection, [step.scope for step in changes.scope_increments])
         await connection.execute(_SQL["move_partition"], {"partition": partition, "next_offset": next_offset})
-    return BatchResult(next_offset=next_offset, changes=changes, skipped=repeated)
+    overwrites = await read_overwrites(connection, changes)
+    return BatchResult(next_offset=next_offset, changes=changes, skipped=repeated, overwrites=overwrites)
+
+
+def _all_applied_before(next_offset: int, records: int) -> BatchResult:
+    return BatchResult(next_offset=next_offset, changes=Changes(), skipped=records, overwrites=BatchOverwrites())
 
 
 async def _lock(connection: Connection, partition: int) -> AsyncCursor[TupleRow]:
@@ -194,25 +195,48 @@ async def _check_repeats(connection: Connection, partition: int, readings: Seque
         raise LogChangedError(partition, changed[0])
 
 
-async def _project_one_by_one(connection: Connection, partition: int, readings: Sequence[ParsedRecord]) -> BatchResult:
-    """Fold one record at a time, so that one which cannot be stored blocks no other: it becomes a rejection."""
-    parts: list[BatchResult] = []
-    unstorable = 0
-    for reading in readings:
+class _HalvingWriter:
+    """Writes a batch; where that fails, its halves, until a record that cannot be written is alone.
+
+    Such a record becomes a rejection, so that it blocks no other. One that only takes too long is not skipped.
+    """
+
+    def __init__(self, connection: Connection, partition: int) -> None:
+        self._connection = connection
+        self._partition = partition
+        self._unstorable_in_a_row = 0
+
+    async def write(self, readings: Sequence[ParsedRecord]) -> BatchResult:
         try:
-            parts.append(await _project_in_transaction(connection, partition, [reading]))
-            unstorable = 0
-        except UNSTORABLE_ERRORS:
-            unstorable += 1
-            log.exception("commit_not_storable", partition=partition, offset=reading[0].offset)
-            if unstorable > MAX_UNSTORABLE_IN_A_ROW:
+            result = await _project_in_transaction(self._connection, self._partition, readings)
+        except (psycopg.Error, OverflowError) as error:
+            if not may_be_one_records_fault(error):
                 raise
-            parts.append(await _reject_unstorable(connection, partition, reading))
-    return BatchResult(
-        next_offset=parts[-1].next_offset,
-        changes=merge_changes(part.changes for part in parts),
-        skipped=sum(part.skipped for part in parts),
-    )
+            if len(readings) == 1:
+                return await self._end_single(readings[0], error)
+            log.warning("batch_halved", partition=self._partition, records=len(readings), error=str(error).strip())
+        else:
+            self._unstorable_in_a_row = 0
+            return result
+        middle = len(readings) // 2
+        parts = [await self.write(readings[:middle]), await self.write(readings[middle:])]
+        return BatchResult(
+            next_offset=parts[-1].next_offset,
+            changes=merge_changes(part.changes for part in parts),
+            skipped=sum(part.skipped for part in parts),
+            overwrites=BatchOverwrites.joined(part.overwrites for part in parts),
+        )
+
+    async def _end_single(self, reading: ParsedRecord, error: Exception) -> BatchResult:
+        record, commit = reading
+        if fault_of(error) == "slow":
+            source_id = commit.source_id if isinstance(commit, Commit) else "unknown"
+            raise CommitTooSlowError(self._partition, record.offset, source_id) from error
+        self._unstorable_in_a_row += 1
+        log.error("commit_not_storable", partition=self._partition, offset=record.offset, error=str(error).strip())
+        if self._unstorable_in_a_row > MAX_UNSTORABLE_IN_A_ROW:
+            raise error
+        return await _reject_unstorable(self._connection, self._partition, reading)
 
 
 async def _reject_unstorable(connection: Connection, partition: int, reading: ParsedRecord) -> BatchResult:
@@ -222,5 +246,5 @@ async def _reject_unstorable(connection: Connection, partition: int, reading: Pa
     async with connection.transaction():
         next_offset = await _locked_offset(await _lock(connection, partition))
         if not _new_records(partition, next_offset, [reading]):
-            return BatchResult(next_offset=next_offset, changes=Changes(), skipped=1)
+            return _all_applied_before(next_offset, 1)
         return await _write(connection, partition, record.offset + 1, changes, 0)

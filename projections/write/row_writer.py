@@ -58,11 +58,11 @@ _FACT_TYPES: Final = [
     *["text", "text", "text", "text", "text", "text", "float8", "text", "float8", "text", "text", "text", "text"],
     *["bool", "timestamptz", "timestamptz", "timestamptz", "timestamptz", "timestamptz", "timestamptz"],
     *["timestamptz", "int4", "timestamptz", "uuid[]", "uuid", "text", "bool", "text", "text", "halfvec", "jsonb"],
-    *["text", "bool", "timestamptz", "timestamptz", "timestamptz", "int4"],
+    *["text", "bool", "timestamptz", "timestamptz", "timestamptz", "int4", "text"],
 ]
 _FORMER_STATE_TYPES: Final = [
     *["uuid", "uuid", "timestamptz", "timestamptz", "text", "float8", "int4"],
-    *["timestamptz", "timestamptz", "timestamptz", "timestamptz", "timestamptz", "uuid", "bool"],
+    *["timestamptz", "timestamptz", "timestamptz", "timestamptz", "timestamptz", "uuid", "bool", "timestamptz"],
 ]
 _RELATION_TYPES: Final = ["uuid", "uuid", "text", "uuid", "timestamptz"]
 _PENDING_TYPES: Final = [
@@ -194,11 +194,13 @@ def _fact_row(row: FactRow) -> Row:
         *scope_columns(commit.scope),
         *(fact.text, fact.search_text, fact.key, fact.value, fact.category, fact.importance_category),
         *(fact.importance, fact.certainty, state.confidence, fact.subject, fact.speaker, fact.excerpt, state.status),
-        *(state.unresolved, fact.event_time, fact.valid_until, fact.true_from, state.true_to, state.closed_at),
+        *(state.unresolved, fact.event_time, fact.valid_until, state.true_from, state.true_to, state.closed_at),
         *(state.believed_from, state.believed_to, state.mention_count, state.last_confirmed_at),
         *(list(row.supersedes), state.superseded_by, commit.source_id, row.stale, fact.content_hash),
         *(fact.vector.model, fact.vector, _jsonb(to_json(commit.metadata))),
-        *(fact.authority, fact.single_valued, commit.occurred_at, commit.decided_at, state.state_since, row.ordinal),
+        *(fact.authority, fact.single_valued, fact.said_at or commit.occurred_at),
+        *(commit.decided_at, state.state_since, row.ordinal),
+        fact.action_hint,
     )
 
 

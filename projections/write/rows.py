@@ -38,11 +38,13 @@ class TimedFactState:
     believed_to: datetime | None = None
     superseded_by: UUID | None = None
     unresolved: bool = False
+    true_from: datetime
     state_since: datetime
 
     @classmethod
-    def from_state(cls, state: FactState, state_since: datetime) -> Self:
-        return cls(**dict(state), state_since=state_since)
+    def from_state(cls, state: FactState, now: "TimedFactState") -> Self:
+        """`state` in the place of `now`; of an older log it keeps the beginning that the fact has."""
+        return cls(**dict(state) | {"true_from": state.true_from or now.true_from}, state_since=now.state_since)
 
     @property
     def event_state(self) -> FactState:

@@ -50,6 +50,8 @@ def attempt_of(commit: Commit) -> LastAttempt:
 
 
 def fact_ids_of_commits(commits: Iterable[Commit]) -> list[UUID]:
-    """Every known fact that the commits' events name."""
-    named = (target for commit in commits for event in commit.events for target in event.named_ids)
-    return list(dict.fromkeys(named))
+    """Every known fact that the commits' events name, or whose ends they move."""
+    events = [event for commit in commits for event in commit.events]
+    named = [target for event in events for target in event.named_ids]
+    moved = [one.fact_id for event in events for one in event.moved_ends]
+    return list(dict.fromkeys((*named, *moved)))

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from datetime import datetime
+from typing import Any
 from uuid import UUID
 
 from mnemolog.schemas import ids
@@ -18,7 +19,7 @@ from mnemolog.streams.commands.refusals import (
     raise_for_faults,
     unresolved_fault,
 )
-from mnemolog.streams.commands.values import value_after_edit
+from mnemolog.streams.commands.values import adds_denial, beginning_after_edit, value_after_edit
 
 
 def update(
@@ -30,12 +31,14 @@ def update(
     events: list[FactReplaced | FactContradicted] = []
     for ordinal, edit in enumerate(edits):
         old = facts[edit[0].fact_id]
+        _check_beginning(edit[0].true_from, old)
         fields = context.event_fields(ordinal, context.decision("application", "updated it", [old]))
         if old.true_from > context.now:  # what has not begun yet never was true
             fact = _new_version(context, ordinal, old, edit)
             events.append(FactContradicted(**fields, targets=(old.fact_id,), fact=fact))
         else:
-            ended_at = max(min(context.issued_at, context.now), old.true_from)  # the client's clock may be fast
+            issued_at = min(context.issued_at, context.now)  # the client's clock may be fast
+            ended_at = max(edit[0].true_from or issued_at, old.true_from)
             fact = _new_version(context, ordinal, old, edit, ended_at)
             events.append(FactReplaced(**fields, targets=(old.fact_id,), ended_at=ended_at, fact=fact))
     return tuple(events)
@@ -65,7 +68,10 @@ def resolve(
     default_targets: Sequence[UUID],
     embedded_texts: Sequence[EmbeddedFact],
 ) -> Events:
-    """Settle an unresolved fact against the given targets, or those of `default_targets` that are still open."""
+    """Settle an unresolved fact against the given targets, or those of `default_targets` that are still open.
+
+    The default are the facts that the question about it was about, not all that were near.
+    """
     raise_for_faults([unresolved_fault(context, payload.fact_id, facts)])
     raise_for_faults(open_fault(context, fact_id, facts) for fact_id in payload.targets)
     wanted = dict.fromkeys(
@@ -74,9 +80,10 @@ def resolve(
     wanted.pop(payload.fact_id, None)
     targets = tuple(facts[fact_id] for fact_id in wanted)
     if not targets and payload.action != "keep_both":
-        detail = f"no fact that {payload.fact_id} was added beside is open any more: name targets, or use keep_both"
+        detail = f"no fact that {payload.fact_id} is known to stand beside is open: name targets, or use keep_both"
         raise CommandRefusedError("invalid_command", detail)
     if payload.action == "merge":
+        _check_terms((facts[payload.fact_id], *targets))
         return (_facts_merged(context, facts[payload.fact_id], targets, embedded_texts[0]),)
     parents = (facts[payload.fact_id], *targets)
     ended_at = max(stored.true_from for stored in parents) if payload.action == "replace" else None
@@ -88,6 +95,21 @@ def resolve(
         ended_at=ended_at,
     )
     return (event,)
+
+
+def _check_terms(parents: Sequence[StoredFact]) -> None:
+    """Raise `CommandRefusedError` where facts that hold until different times would become one."""
+    if len({parent.fact.valid_until for parent in parents}) > 1:
+        terms = ", ".join(f"{parent.fact_id} {parent.fact.valid_until or 'without an end'}" for parent in parents)
+        detail = f"they hold until different times ({terms}): use replace, contradict or keep_both"
+        raise CommandRefusedError("invalid_command", detail)
+
+
+def _check_beginning(true_from: datetime | None, old: StoredFact) -> None:
+    """Raise `CommandRefusedError` where a text would replace a fact before that began."""
+    if true_from is not None and true_from < old.true_from:
+        detail = f"{old.fact_id} is true since {old.true_from.isoformat()}: give a true_from that is not before that"
+        raise CommandRefusedError("invalid_command", f"{detail}, or correct the fact")
 
 
 def _distinct_edits(edits: Sequence[Edit], embedded_texts: Sequence[EmbeddedFact]) -> list[tuple[Edit, EmbeddedFact]]:
@@ -107,21 +129,27 @@ def _new_version(
     edit_with_text: tuple[Edit, EmbeddedFact],
     since: datetime | None = None,
 ) -> NewFact:
-    """A fact with a new text; true `since` then, or since the old one was.
+    """A fact with a new text; true `since` then, since what the edit or its text says, or since the old one was.
 
-    It has the old one's end, also an announced one, if that is still to come.
+    It has the old one's term, if that is still to come. A text that denies what the old one said
+    is no value of its key.
     """
     edit, text = edit_with_text
+    begins = edit.true_from or (beginning_after_edit(old, edit.text, context.issued_at) if since is None else None)
     stated = {name: getattr(old.fact, name) for name in ExtractedFact.model_fields}
     changed = {"text": edit.text, "excerpt": edit.text, "search_text": text.fact.search_text}
     slot = {"key": edit.key or old.fact.key, "value": _new_value(edit, old.fact)}
-    until = old.ends_at if old.ends_at is None or since is None or since < old.ends_at else None
-    timed = {"valid_until": until} | ({} if since is None else {"event_time": None})
+    true_from = begins or since or old.true_from
+    term = old.fact.valid_until
+    until = term if term is None or true_from < term else None
+    timed: dict[str, Any] = {"valid_until": until}
+    timed |= {"event_time": begins} if since or begins else {}
+    denial = {"action_hint": "retract"} if adds_denial(old.fact.text, edit.text) else {}
     return NewFact(
-        **stated | changed | slot | timed,
+        **stated | changed | slot | timed | denial,
         fact_id=ids.fact_id(context.owner, context.source_id, ordinal),
         confidence=old.state.confidence,
-        true_from=since or old.true_from,
+        true_from=true_from,
         speaker=old.speaker,
         authority=old.authority,
         vector=text.vector,

@@ -21,12 +21,14 @@ from mnemolog.schemas.command import (
     named_facts,
 )
 from mnemolog.schemas.envelopes import MatchedFacts
-from mnemolog.schemas.facts import EmbeddedFact
+from mnemolog.schemas.facts import EmbeddedFact, ExtractedFact
+from mnemolog.schemas.policy import EffectivePolicy
 from mnemolog.schemas.stored import LoggedEvent
 from mnemolog.streams.commands import edits, status_changes, undo
 from mnemolog.streams.commands.context import CommandContext, Events, StoredFacts
 from mnemolog.streams.commands.ports import EventReader, FactReader
 from mnemolog.streams.commands.refusals import CommandRefusedError
+from mnemolog.streams.moved_ends import EndRules, move_ends
 
 MAX_FACTS: Final = 2000
 """How many facts or events one command may change: one commit has to hold them, and another one their undo."""
@@ -59,8 +61,11 @@ class CommandHandler:
         self._clock = clock
         self._max_commit_bytes = max_commit_bytes
 
-    async def __call__(self, envelope: MatchedFacts) -> CommandResult:
-        """The events of the command, or why it is refused. Waits while Postgres is unavailable."""
+    async def __call__(self, envelope: MatchedFacts, rules: EffectivePolicy | None = None) -> CommandResult:
+        """The events of the command, or why it is refused; `rules` are those of its scope.
+
+        Waits while Postgres is unavailable.
+        """
         if envelope.order is None or envelope.scope is None:
             return CommandResult(outcome="rejected", reason="invalid_command", detail="the command has no payload")
         try:
@@ -72,7 +77,11 @@ class CommandHandler:
                 now=self._clock(),
                 actor=envelope.actor,
             )
-            events = await self._command_events(context, envelope.order, envelope)
+            made = await self._command_events(context, envelope.order, envelope)
+            end_rules = EndRules(
+                at=context.now, policy=rules or EffectivePolicy(), stays_ended=_selected_facts(envelope.order)
+            )
+            events = await move_ends(made, self._facts, end_rules)
             self._check_size(envelope, events)
         except CommandRefusedError as refusal:
             return CommandResult(outcome="rejected", reason=refusal.reason, detail=refusal.detail)
@@ -130,6 +139,19 @@ class CommandHandler:
         if size > self._max_commit_bytes:
             detail = f"its events take {size} bytes, and one commit {self._max_commit_bytes}"
             raise CommandRefusedError("invalid_command", f"{detail}: give it fewer items, or a narrower selection")
+
+
+def _selected_facts(payload: CommandPayload) -> Callable[[ExtractedFact], bool]:
+    """The facts that stay ended: what "delete all" selects is not reopened by it."""
+
+    def is_selected(fact: ExtractedFact) -> bool:
+        return (
+            isinstance(payload, DeleteAll)
+            and payload.key in (None, fact.key)
+            and payload.category in (None, fact.category)
+        )
+
+    return is_selected
 
 
 def _events_on_facts(

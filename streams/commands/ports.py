@@ -10,14 +10,12 @@ from uuid import UUID
 
 from mnemolog.schemas.command import Undo
 from mnemolog.schemas.scope import Scope
-from mnemolog.schemas.stored import DueExpiry, EventHistory, LoggedEvent, PendingCase, ScopeFacts, StoredFact
+from mnemolog.schemas.stored import DueExpiry, EventHistory, LoggedEvent, PendingCase, ScopeFacts
+from mnemolog.streams.moved_ends import EndedFactReader
 
 
-class FactReader(Protocol):
+class FactReader(EndedFactReader, Protocol):
     """Reads known facts."""
-
-    async def facts(self, fact_ids: Sequence[UUID]) -> Mapping[UUID, StoredFact]:
-        """Those of `fact_ids` that exist, whatever their scope and status."""
 
     async def pending_cases(self, fact_ids: Sequence[UUID]) -> Mapping[UUID, PendingCase]:
         """The open cases among `fact_ids`."""

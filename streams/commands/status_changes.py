@@ -46,7 +46,10 @@ def delete_all(context: CommandContext, fact_ids: Sequence[UUID], facts: StoredF
 
 
 def confirm(context: CommandContext, payload: Confirm, facts: StoredFacts, cases: Mapping[UUID, PendingCase]) -> Events:
-    """Pending facts become active and end what they were held back from; active ones are confirmed."""
+    """Pending facts become active and end what they were held back from; active ones are confirmed.
+
+    Beside what a target has become since, by a merge or a correction, a pending fact becomes active as unresolved.
+    """
     raise_for_faults(open_fault(context, fact_id, facts) for fact_id in payload.fact_ids)
     _refuse_self_conflict(payload, cases)
     events: list[PendingConfirmed | FactConfirmed] = []
@@ -55,14 +58,14 @@ def confirm(context: CommandContext, payload: Confirm, facts: StoredFacts, cases
         case = cases.get(fact_id)
         is_left = (target for target in case.targets if target not in ended) if case else ()
         targets = tuple(target for target in is_left if is_open(context, target, facts))
+        beside = tuple(known for known in case.successors if known not in ended) if case else ()
         decision = context.decision("human", "confirmed it", [facts[known] for known in (fact_id, *targets)])
-        fields = context.event_fields(ordinal, decision)
+        fields = context.event_fields(ordinal, decision.model_copy(update={"shown": beside}))
         if case is None:
             events.append(FactConfirmed(**fields, target=fact_id, statement=None))
             continue
-        events.append(
-            PendingConfirmed(**fields, target=fact_id, targets=targets, action=case.action, ended_at=case.ended_at)
-        )
+        how = {"action": case.action, "ended_at": case.ended_at, "unresolved": bool(beside)}
+        events.append(PendingConfirmed(**fields, target=fact_id, targets=targets, **how))
         ended.update(targets)
     return tuple(events)
 
@@ -89,11 +92,11 @@ def set_policy(context: CommandContext, payload: SetPolicy) -> Events:
 
 
 def expire(context: CommandContext, payload: Expire, facts: StoredFacts) -> Events:
-    """The facts whose end has passed expire; others that are named stay as they are."""
+    """The active and pending facts whose end has passed expire; others that are named stay as they are."""
     due = [
         (stored, stored.ends_at)
         for fact_id in dict.fromkeys(payload.fact_ids)
-        if (stored := facts.get(fact_id)) is not None and context.owns(stored) and stored.state.status == "active"
+        if (stored := facts.get(fact_id)) is not None and context.owns(stored) and stored.is_open
     ]
     passed = [(stored, ends_at) for stored, ends_at in due if ends_at is not None and ends_at <= context.now]
     return tuple(

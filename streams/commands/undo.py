@@ -19,6 +19,8 @@ from mnemolog.streams.commands.context import CommandContext, Events
 from mnemolog.streams.commands.refusals import CommandRefusedError
 
 MENTION_EVENTS: Final = ("fact_skipped", "fact_confirmed")
+INDEPENDENT_EVENTS: Final = (*MENTION_EVENTS, "fact_added")
+"""What only mentions a fact, or names it as the end of late news, does not depend on it: such an end is taken back."""
 MAX_LISTED_EVENTS: Final = 12
 MAX_QUOTED_CHARACTERS: Final = 60  # characters of a text in a refusal
 _MENTION_FIELDS: Final = {"mention_count", "last_confirmed_at", "confidence"}
@@ -143,7 +145,7 @@ class UndoPlan:
         if not brought and (change is None or not change.changes_state):
             return False
         if more is None:
-            return later.enables and later.original.event not in MENTION_EVENTS
+            return later.enables and later.original.event not in INDEPENDENT_EVENTS
         closes = brought or change is None or change.before.status not in OPEN_STATUSES
         return more.changes_state or (closes and later.enables)
 

@@ -1,8 +1,10 @@
-"""The value of a fact whose text a command has changed, read from the two texts without a model."""
+"""What a fact whose text a command has changed says now, read from the two texts without a model."""
 
+from datetime import datetime
 from itertools import takewhile
-from typing import Final
+from typing import Final, Literal
 
+from mnemolog.schemas.stored import StoredFact
 from mnemolog.streams.text.word_lists import NEGATIONS
 
 MAX_NAME_WORDS: Final = 4
@@ -31,6 +33,30 @@ def value_after_edit(old_text: str, old_value: str | None, new_text: str) -> str
     found = [*old[begins:first], *inserted, *old[last:ends]]
     verbatim = " ".join(_signed_words(new_text)[begins : begins + len(found)])
     return verbatim.strip(_PUNCTUATION) if _may_be_value(found, value) else None
+
+
+def beginning_after_edit(old: StoredFact, new_text: str, at: datetime) -> datetime | None:
+    """Since when `new_text` is true, where it has another date in the place of the one since which `old` was.
+
+    The date of a text is that of its beginning if the fact began on it, or tells a change. None where that is not
+    clear, or nothing changed.
+    """
+    from mnemolog.streams.text.times import find_times  # noqa: PLC0415 - of the extra `server`; clients come by here
+
+    direction: Literal[-1, 1] = 1 if old.true_from > at or old.fact.action_hint == "update" else -1
+    before, after = (
+        [when for when in find_times(text, at, direction) if when.role != "until"] for text in (old.fact.text, new_text)
+    )
+    if len(before) != 1 or len(after) != 1 or before[0].first == after[0].first:
+        return None
+    is_beginning = old.fact.action_hint == "update" or old.true_from.date() == before[0].first
+    return after[0].start(at) if is_beginning else None
+
+
+def adds_denial(old_text: str, new_text: str) -> bool:
+    """Whether `new_text` denies something and `old_text` does not."""
+    old, new = ({word.casefold() for word in _words(text)} for text in (old_text, new_text))
+    return bool(new & NEGATIONS) and not old & NEGATIONS
 
 
 def _signed_words(text: str) -> list[str]:

@@ -12,7 +12,7 @@ from aiokafka.admin import AIOKafkaAdminClient, NewTopic  # type: ignore[import-
 from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType  # type: ignore[import-untyped] # as above
 from aiokafka.errors import NoError, TopicAlreadyExistsError  # type: ignore[import-untyped] # as above
 
-from mnemolog.streams.errors import PartitionCountDiffers, RetentionTooShort, TopicNotCreated
+from mnemolog.streams.errors import PartitionCountDiffers, RetentionTooShort, TimestampTypeDiffers, TopicNotCreated
 from mnemolog.streams.kafka.topics import TOPICS, Topic, topic_name
 
 APPEAR_SECONDS: Final = 30.0
@@ -40,8 +40,8 @@ class TopicState:
 async def ensure_topics(bootstrap: str, *, partitions: int, replication_factor: int = 1, prefix: str = "") -> list[str]:
     """Create the missing topics and return their names.
 
-    Changes nothing that exists. Raises `PartitionCountDiffers`, `RetentionTooShort` or `TopicNotCreated`, and
-    aiokafka's `KafkaConnectionError` where no broker answers.
+    Changes nothing that exists. Raises `PartitionCountDiffers`, `RetentionTooShort`, `TimestampTypeDiffers` or
+    `TopicNotCreated`, and aiokafka's `KafkaConnectionError` where no broker answers.
     """
     async with connected_admin(bootstrap) as admin:
         present = await partition_counts(admin)
@@ -50,6 +50,7 @@ async def ensure_topics(bootstrap: str, *, partitions: int, replication_factor: 
         counts = await _await_topics(admin, [topic_name(topic, prefix) for topic in TOPICS])
         _check_partitions(counts, partitions)
         await _check_retention(admin, prefix)
+        await _check_timestamps(admin, prefix)
     return created
 
 
@@ -146,6 +147,20 @@ async def _check_retention(admin: Any, prefix: str) -> None:
                 f"cleanup.policy={config.get('cleanup.policy')}. Set retention.ms=-1, retention.bytes=-1 and "
                 "cleanup.policy=delete on it (kafka-configs --alter), then start again."
             )
+
+
+async def _check_timestamps(admin: Any, prefix: str) -> None:
+    """Where records are deleted by age, a publisher whose clock is wrong could lose its turns or have them refused."""
+    names = [topic_name(topic, prefix) for topic in TOPICS if topic.retention is not None]
+    configs = await _configs(admin, names)
+    wrong = [name for name, config in configs.items() if config.get("message.timestamp.type") != "LogAppendTime"]
+    if wrong:
+        raise TimestampTypeDiffers(
+            f"{', '.join(sorted(wrong))}: retention goes by the clocks of publishers, so that a slow clock would have "
+            "records deleted before they are read, and a fast one have them refused. Set "
+            "message.timestamp.type=LogAppendTime on them, for each `kafka-configs.sh --alter --entity-type topics "
+            "--entity-name NAME --add-config message.timestamp.type=LogAppendTime`, then start again."
+        )
 
 
 async def _configs(admin: Any, names: Sequence[str]) -> dict[str, dict[str, str]]:

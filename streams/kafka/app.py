@@ -20,9 +20,11 @@ from mnemolog.streams import metrics
 from mnemolog.streams.errors import ProducerDead
 from mnemolog.streams.kafka.faust_patches import PatchedTransport
 from mnemolog.streams.kafka.record import KafkaRecord, RecordMetadata, StartOffsetLookup
+from mnemolog.streams.kafka.rereader import KafkaRereader
 from mnemolog.streams.kafka.sender import Sender
 from mnemolog.streams.kafka.topics import Headers, Topic, group_id, max_record_bytes, topic_name
-from mnemolog.streams.kafka.window import Delivery, Window
+from mnemolog.streams.kafka.window import KeyedWindow, Window
+from mnemolog.streams.kafka.window_state import Delivery
 
 log = get_logger(__name__)
 
@@ -71,8 +73,14 @@ class StageApp(faust.App):
 
     stage: str
     window: Window
+    rereader: KafkaRereader
     tuning: KafkaTuning
     start_offsets: StartOffsetLookup | None
+
+    # Where reading began in the present assignment; nothing is read before that is known, nor once the window drains.
+    _reading_from: Mapping[TP, int | None] = {}
+    _assignments = 0
+    _ended_assignment = 0
 
     def _new_transport(self) -> Any:
         return PatchedTransport(self.conf.broker_consumer, self)
@@ -83,6 +91,7 @@ class StageApp(faust.App):
     async def stop(self) -> None:
         """Stop, and close what Faust keeps open when it was never fully started."""
         await super().stop()
+        await self.rereader.close()
         consumer: Any = self._consumer
         loop = consumer._thread.thread_loop if consumer is not None else None  # noqa: SLF001 -- nothing public closes it
         # The thread closes its loop when it ends; one that never began has three open files in it.
@@ -103,9 +112,28 @@ class StageApp(faust.App):
         except ConsumerNotStarted:
             return frozenset()
 
+    @property
+    def current_assignment(self) -> int | None:
+        """The number of the present assignment; None from the moment that its window drains until the next one."""
+        return self._assignments if self._assignments != self._ended_assignment else None
+
+    def begin_reading(self, offsets: Mapping[TP, int | None]) -> None:
+        """The transport stands at these offsets, None for the beginning of the log: from now on it delivers."""
+        self._reading_from = offsets
+
+    def delivers(self, message: Any) -> bool:
+        """Whether this message belongs to the present assignment."""
+        return message.tp in self._reading_from and message.offset >= (self._reading_from[message.tp] or 0)
+
+    async def _on_partitions_assigned(self, assigned: set[TP], generation_id: int = 0) -> None:
+        self._assignments += 1
+        await super()._on_partitions_assigned(assigned, generation_id)
+
     async def _consumer_wait_empty(self, consumer: Any, logger: Any) -> None:  # noqa: ARG002 -- Faust's signature
+        self._reading_from, self._ended_assignment = {}, self._assignments
         # A crashed App's consumer thread is gone, and with it the loop that a commit would run on: waiting is no use.
         drained = await self.window.drain(0 if self.crashed else self.tuning.drain_timeout)
+        await self.rereader.close()
         metrics.DRAIN_REDONE.labels(stage=self.stage).inc(drained.started)
         counts = {"cancelled": drained.cancelled, "dropped": drained.dropped, "restarted_records": drained.started}
         log.info("window_drained", stage=self.stage, **counts)
@@ -142,12 +170,16 @@ def build_app(
     """Build a new App that reads `topic` through the window that `make_window` makes.
 
     `name` is the stage's: its consumer group and its label in metrics are named after it. The window's processing
-    sends through the `Sender`, which works while the App runs. With `start_offsets` the stage begins each assignment
+    sends through the `Sender`, which works while the App runs.
+    What overflows a keyed window is read again from `topic`. With `start_offsets` the stage begins each assignment
     at these offsets instead of the group's; it must name every partition it is asked for.
     """
     tuning = tuning or KafkaTuning()
     app = StageApp(group_id(name, prefix), **_faust_settings(bootstrap, tuning))
+    app.rereader = KafkaRereader(bootstrap)
     window = make_window(Sender(app.enqueue, limits=max_record_bytes(prefix)))
+    if isinstance(window, KeyedWindow):
+        window.reread = app.rereader.reread
     app.stage, app.window, app.tuning, app.start_offsets = name, window, tuning, start_offsets
     _attach_agent(app, topic_name(topic, prefix))
     return app
@@ -156,7 +188,8 @@ def build_app(
 def _attach_agent(app: StageApp, topic: str) -> None:
     async def deliveries(stream: Any) -> AsyncIterator[Delivery]:
         async for event in stream.noack().events():
-            yield Delivery(record=_to_kafka_record(event.message), ack=event.ack)
+            if app.delivers(event.message):
+                yield Delivery(record=_to_kafka_record(event.message), epoch=app.window.epoch)
 
     async def agent(stream: Any) -> None:
         try:

@@ -31,8 +31,7 @@ class KafkaLogReader:
         self._bootstrap = bootstrap
         self._topic = topic_name(MEMORY_EVENTS, prefix)
         self._timeout = timeout
-        self._consumer: Any = None
-        self._starting = asyncio.Lock()
+        self._connecting: asyncio.Future[Any] | None = None
 
     async def partitions(self) -> list[int]:
         found = await self._retry_until_timeout(self._describe_partitions)
@@ -66,10 +65,14 @@ class KafkaLogReader:
 
     async def close(self) -> None:
         """Disconnect; a later call connects again."""
-        async with self._starting:
-            consumer, self._consumer = self._consumer, None
-            if consumer is not None:
-                await consumer.stop()
+        connecting, self._connecting = self._connecting, None
+        if connecting is None:
+            return
+        if not connecting.done():
+            connecting.cancel()
+        (consumer,) = await asyncio.gather(connecting, return_exceptions=True)
+        if not isinstance(consumer, BaseException):
+            await consumer.stop()
 
     async def _describe_partitions(self) -> list[int]:
         async with connected_admin(self._bootstrap) as admin:
@@ -89,16 +92,19 @@ class KafkaLogReader:
                 raise self._unreadable_error(f"no record of partition {place.partition} came")
 
     async def _connected_consumer(self) -> Any:
-        async with self._starting:
-            if self._consumer is None:
-                consumer = AIOKafkaConsumer(bootstrap_servers=self._bootstrap)
-                try:
-                    await self._retry_until_timeout(consumer.start)
-                except BaseException:
-                    await consumer.stop()
-                    raise
-                self._consumer = consumer
-            return self._consumer
+        """The consumer of all callers. They share one attempt to connect, so that its timeout is nobody's twice."""
+        if self._connecting is None or _has_failed(self._connecting):
+            self._connecting = asyncio.ensure_future(self._connect())
+        return await asyncio.shield(self._connecting)
+
+    async def _connect(self) -> Any:
+        consumer = AIOKafkaConsumer(bootstrap_servers=self._bootstrap)
+        try:
+            await self._retry_until_timeout(consumer.start)
+        except BaseException:
+            await consumer.stop()
+            raise
+        return consumer
 
     async def _retry_until_timeout(self, call: Callable[[], Awaitable[T]]) -> T:
         """Try again while Kafka is unavailable, until the timeout."""
@@ -119,3 +125,7 @@ class KafkaLogReader:
             f"{self._topic} at {self._bootstrap} cannot be read within {self._timeout:.0f} s ({what}): "
             "check that Kafka runs and that the address is right, then start again"
         )
+
+
+def _has_failed(attempt: asyncio.Future[Any]) -> bool:
+    return attempt.done() and (attempt.cancelled() or attempt.exception() is not None)

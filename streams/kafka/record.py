@@ -1,6 +1,6 @@
 """A record of a Kafka topic with its position; its bytes are not decoded."""
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -40,3 +40,8 @@ class RecordMetadata(Protocol):
     def partition(self) -> int: ...
     @property
     def offset(self) -> int: ...
+
+
+Reread = Callable[[Partition, int, int], Awaitable[tuple[Sequence[KafkaRecord], int]]]
+"""Reads records of a partition again, from an offset on and before another: some of them, at least one if there are any
+left, and the offset to go on at."""

@@ -3,7 +3,10 @@
 from dataclasses import dataclass
 from typing import Any
 
+from aiokafka import TopicPartition  # type: ignore[import-untyped] # aiokafka ships no types
+
 from mnemolog.streams.kafka.admin import TopicState, connected_admin, describe_topics
+from mnemolog.streams.kafka.committed import committed_offsets
 from mnemolog.streams.kafka.topics import group_id
 
 
@@ -23,7 +26,7 @@ async def stage_lags(bootstrap: str, *, prefix: str = "") -> list[StageLag]:
         return [
             StageLag(
                 stage=stage,
-                workers=await _members(admin, group_id(stage, prefix)),
+                workers=await group_members(admin, group_id(stage, prefix)),
                 lag=await _lag(admin, group_id(stage, prefix), state),
             )
             for state in topics
@@ -31,16 +34,16 @@ async def stage_lags(bootstrap: str, *, prefix: str = "") -> list[StageLag]:
         ]
 
 
-async def _members(admin: Any, group: str) -> int:
+async def group_members(admin: Any, group: str) -> int:
+    """How many workers take part in a consumer group, or did until a moment ago."""
     answers = await admin.describe_consumer_groups([group])
     return sum(len(found[5]) for answer in answers for found in answer.groups)
 
 
 async def _lag(admin: Any, group: str, state: TopicState) -> int:
     """Records that retention has deleted wait for nobody."""
-    committed = await admin.list_consumer_group_offsets(group)
-    done = {place.partition: found.offset for place, found in committed.items() if place.topic == state.name}
+    done = await committed_offsets(admin, group, [TopicPartition(state.name, number) for number in state.end_offsets])
     return sum(
-        max(0, end - max(done.get(partition, 0), state.start_offsets[partition]))
-        for partition, end in state.end_offsets.items()
+        max(0, state.end_offsets[place.partition] - max(offset, state.start_offsets[place.partition]))
+        for place, offset in done.items()
     )

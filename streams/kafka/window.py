@@ -1,78 +1,32 @@
-"""Windows: many records are processed at once and acknowledged in offset order.
+"""Windows: many records are processed at once, and what may be committed is the finished prefix of each partition.
 
-A window pulls deliveries from a stream, works on several at a time and acknowledges only the finished prefix of
-each partition, because a consumer group commits nothing finer than "everything below this offset". It knows
-neither what is processed nor who delivers.
+A consumer group commits nothing finer than "everything below this offset". A window knows neither what is processed
+nor who delivers.
 """
 
 import asyncio
 import heapq
 import time
-from collections import deque
 from collections.abc import AsyncIterable, Awaitable, Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import count
 from typing import Final
 
 from mnemolog.streams.errors import OffsetRegression
-from mnemolog.streams.kafka.record import KafkaRecord, Partition
+from mnemolog.streams.kafka.record import KafkaRecord, Partition, Reread
+from mnemolog.streams.kafka.window_state import (
+    Delivery,
+    DrainResult,
+    KeyQueue,
+    Overflow,
+    PartitionProgress,
+    WindowEntry,
+    WindowProgress,
+)
 
 FailureHandler = Callable[[BaseException], Awaitable[None]]
 
 CANCEL_SECONDS: Final = 1.0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Delivery:
-    """A record and the way to acknowledge it; `ack` must not block."""
-
-    record: KafkaRecord
-    ack: Callable[[], object]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WindowProgress:
-    """How a window stands; ages in seconds, 0 when nothing is pending.
-
-    `pending` counts everything delivered and not acknowledged, `stalled_for` the time since a record was last finished.
-    """
-
-    running: int
-    pending: int
-    oldest_age: float
-    stalled_for: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DrainResult:
-    """What a drain left: the offset to commit per partition, and what will be delivered again.
-
-    Of `dropped` records, `started` were started or even finished and will be processed twice.
-    """
-
-    offsets: Mapping[Partition, int]
-    cancelled: int
-    dropped: int
-    started: int
-
-
-@dataclass(slots=True, eq=False)
-class WindowEntry:
-    """A delivery's place in the window."""
-
-    sequence: int
-    delivery: Delivery
-    admitted_at: float
-    is_started: bool = False
-    is_done: bool = False
-
-    @property
-    def record(self) -> KafkaRecord:
-        return self.delivery.record
-
-    @property
-    def partition(self) -> Partition:
-        return self.record.topic_partition
+MAX_OVERFLOWING_KEYS: Final = 8
 
 
 class Window:
@@ -81,6 +35,10 @@ class Window:
     A batch is what has arrived of one key, at most `max_records` in offset order, and is never waited for; it lies
     within one partition. Up to `max_in_flight` keys are worked on at once, the one that waits longest first. `process`
     returns when the effect of a batch is durable; what it raises crashes the stage.
+
+    With `reread`, a key keeps at most a sixteenth of `max_pending` waiting in memory. What comes beyond that is
+    forgotten and read again from its partition when its turn comes, so that the other keys go on. This holds for
+    `MAX_OVERFLOWING_KEYS` keys at once; more of them are a general backlog, for which delivery pauses.
     """
 
     def __init__(
@@ -91,6 +49,7 @@ class Window:
         max_records: int = 500,
         max_in_flight: int = 4,
         max_pending: int = 2048,
+        reread: Reread | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._process = process
@@ -98,6 +57,8 @@ class Window:
         self._max_records = max_records
         self.max_in_flight = max_in_flight
         self.max_pending = max_pending
+        self.max_waiting_per_key = max(1, max_pending // 16)
+        self.reread = reread
         self._clock = clock
         self._sequence = count()
         self._epoch = 0
@@ -109,29 +70,28 @@ class Window:
         self._reset()
 
     async def run(self, deliveries: AsyncIterable[Delivery], fail: FailureHandler) -> None:
-        """Take deliveries until the stream ends; wait while `max_pending` are unacknowledged.
+        """Take deliveries until the stream ends; wait while `max_pending` records are unfinished.
 
         May run for several streams at once. An error of the processing is handed to `fail` and the window takes
-        nothing more: the record stays unacknowledged and a new consumer gets it again. Deliveries that arrive
-        during a drain are dropped for the same reason.
+        nothing more: the record stays uncommitted and a new consumer gets it again. Deliveries of an earlier epoch,
+        and those that arrive during a drain, are dropped for the same reason.
         """
         self._fail = fail
         async for delivery in deliveries:
-            epoch = self._epoch
-            while self._pending >= self.max_pending and epoch == self._epoch:
+            while self._is_full(delivery.record) and delivery.epoch == self._epoch:
                 self._has_capacity.clear()
                 await self._has_capacity.wait()
-            if epoch == self._epoch and self._horizon is None:
-                await self._admit(delivery)
+            if delivery.epoch == self._epoch and self._horizon is None:
+                await self._admit(delivery.record)
 
     async def drain(self, grace: float) -> DrainResult:
         """Finish the started records and those before them within `grace` seconds, cancel the rest, forget everything.
 
         Nothing newer than the newest started record of a partition is begun. Records before it are, as they hold back
-        its acknowledgement. Afterwards no earlier task can acknowledge, and the window takes new records.
+        its commit. Afterwards no earlier task has an effect on what is committed, and the window takes new records.
         """
         async with self._draining:
-            self._horizon = {} if self._failed else self._newest_started()
+            self._horizon = {} if self._failed else self._newest_worth_finishing()
             self._launch()
             try:
                 async with asyncio.timeout(0 if self._failed else grace):
@@ -147,66 +107,97 @@ class Window:
         return self._epoch
 
     @property
+    def finished(self) -> Mapping[Partition, int]:
+        """The offsets to commit: in this epoch, everything below them that was delivered is finished."""
+        return {
+            partition: progress.finished_to
+            for partition, progress in self._partitions.items()
+            if progress.finished_to is not None
+        }
+
+    @property
     def progress(self) -> WindowProgress:
         now = self._clock()
-        heads = [lane[0].admitted_at for lane in self._entries_by_partition.values() if lane]
+        oldest = [progress.oldest for progress in self._partitions.values() if progress.oldest is not None]
         return WindowProgress(
             running=len(self._running),
             pending=self._pending,
-            oldest_age=now - min(heads, default=now),
+            overflowed=sum(queue.overflow.count for queue in self._queues.values() if queue.overflow),
+            oldest_age=now - min(oldest, default=now),
             stalled_for=now - self._last_progress_at if self._pending else 0.0,
         )
 
     def _reset(self) -> None:
-        self._entries_by_partition: dict[Partition, deque[WindowEntry]] = {}
-        self._newest_offsets: dict[Partition, int] = {}
-        self._acked_offsets: dict[Partition, int] = {}
-        self._waiting_by_key: dict[Hashable, deque[WindowEntry]] = {}
+        self._partitions: dict[Partition, PartitionProgress] = {}
+        self._queues: dict[Hashable, KeyQueue] = {}
         self._ready: list[tuple[int, Hashable]] = []  # the first waiting entry of each key that is not worked on
         self._running: dict[int, asyncio.Task[None]] = {}
+        self._refills: set[asyncio.Task[None]] = set()
         self._horizon = {} if self._failed else None
         self._pending = 0
         self._last_progress_at = self._clock()
         self._has_capacity = asyncio.Event()
 
-    async def _admit(self, delivery: Delivery) -> None:
-        entry = WindowEntry(next(self._sequence), delivery, self._clock())
-        newest = self._newest_offsets.get(entry.partition, -1)
-        if entry.record.offset <= newest:
-            await self._stop_with(OffsetRegression(f"{entry.record.position} came after offset {newest}"))
-            return
-        if not self._pending:
-            self._last_progress_at = entry.admitted_at
-        self._newest_offsets[entry.partition] = entry.record.offset
-        self._entries_by_partition.setdefault(entry.partition, deque()).append(entry)
-        self._pending += 1
-        key = self._key_of(entry.record)
-        if key not in self._waiting_by_key:
-            self._waiting_by_key[key] = deque()
-            heapq.heappush(self._ready, (entry.sequence, key))
-        self._waiting_by_key[key].append(entry)
-        self._launch()
+    def _is_full(self, record: KafkaRecord) -> bool:
+        return self._pending >= self.max_pending and not self._overflows(record)
 
-    def _newest_started(self) -> dict[Partition, int]:
-        return {
-            partition: max((entry.record.offset for entry in lane if entry.is_started), default=-1)
-            for partition, lane in self._entries_by_partition.items()
-        }
+    def _overflows(self, record: KafkaRecord) -> bool:
+        """Whether this record has to be read again, because its key has too many before it in memory."""
+        queue = self._queues.get(self._key_of(record))
+        if self.reread is None or queue is None:
+            return False
+        if queue.overflow is not None:
+            return queue.overflow.partition == record.topic_partition
+        is_hot = len(queue.waiting) >= self.max_waiting_per_key
+        return is_hot and sum(queue.overflow is not None for queue in self._queues.values()) < MAX_OVERFLOWING_KEYS
+
+    async def _admit(self, record: KafkaRecord) -> None:
+        progress = self._partitions.setdefault(record.topic_partition, PartitionProgress(record.offset))
+        if record.offset <= progress.newest_offset:
+            await self._stop_with(OffsetRegression(f"{record.position} came after offset {progress.newest_offset}"))
+        elif self._overflows(record):
+            self._overflow(record, progress)
+        else:
+            self._keep(record, progress, self._clock())
+            self._launch()
+
+    def _keep(self, record: KafkaRecord, progress: PartitionProgress, since: float) -> None:
+        entry = WindowEntry(next(self._sequence), record, since)
+        if not self._pending:
+            self._last_progress_at = self._clock()
+        self._pending += 1
+        progress.add(entry)
+        key = self._key_of(record)
+        queue = self._queues.setdefault(key, KeyQueue())
+        if not queue.waiting and not queue.is_running:
+            heapq.heappush(self._ready, (entry.sequence, key))
+        queue.waiting.append(entry)
+
+    def _overflow(self, record: KafkaRecord, progress: PartitionProgress) -> None:
+        queue = self._queues[self._key_of(record)]
+        if queue.overflow is None:
+            queue.overflow = Overflow(record.topic_partition, record.offset, record.offset, 0, self._clock())
+        queue.overflow.last_offset = record.offset
+        queue.overflow.count += 1
+        progress.overflow(queue.overflow)
+
+    def _newest_worth_finishing(self) -> dict[Partition, int]:
+        return {partition: progress.newest_worth_finishing for partition, progress in self._partitions.items()}
 
     def _launch(self) -> None:
         while len(self._running) < self.max_in_flight and (entries := self._take_next()):
-            for entry in entries:
-                entry.is_started = True
+            self._partitions[entries[0].record.topic_partition].start(entries)
             task = asyncio.create_task(self._run_entries(entries, self._epoch))
             self._running[entries[0].sequence] = task
 
     def _take_next(self) -> Sequence[WindowEntry]:
         """The entries to work on next; while draining, none that is newer than the horizon."""
         while self._ready:
-            waiting = self._waiting_by_key[heapq.heappop(self._ready)[1]]
-            head = waiting[0]
-            if self._horizon is None or head.record.offset <= self._horizon.get(head.partition, -1):
-                return [waiting.popleft() for _ in range(min(len(waiting), self._max_records))]
+            queue = self._queues[heapq.heappop(self._ready)[1]]
+            head = queue.waiting[0].record
+            if self._horizon is None or head.offset <= self._horizon.get(head.topic_partition, -1):
+                queue.is_running = True
+                return [queue.waiting.popleft() for _ in range(min(len(queue.waiting), self._max_records))]
         return ()
 
     async def _run_entries(self, entries: Sequence[WindowEntry], epoch: int) -> None:
@@ -225,22 +216,60 @@ class Window:
             await self._stop_with(failure)
 
     def _finish(self, entries: Sequence[WindowEntry]) -> None:
-        for entry in entries:
-            entry.is_done = True
         self._last_progress_at = self._clock()
-        lane = self._entries_by_partition[entries[0].partition]
-        while lane and lane[0].is_done:
-            entry = lane.popleft()
-            self._pending -= 1
-            entry.delivery.ack()
-            self._acked_offsets[entry.partition] = entry.record.offset + 1
+        self._pending -= len(entries)
+        self._partitions[entries[0].record.topic_partition].finish(entries)
         key = self._key_of(entries[0].record)
-        if waiting := self._waiting_by_key[key]:
-            heapq.heappush(self._ready, (waiting[0].sequence, key))
-        else:
-            del self._waiting_by_key[key]
+        queue = self._queues[key]
+        queue.is_running = False
+        if queue.waiting:
+            heapq.heappush(self._ready, (queue.waiting[0].sequence, key))
+        if queue.overflow and self.reread and len(queue.waiting) <= self.max_waiting_per_key // 2:
+            self._start_refill(key, queue, queue.overflow, self.reread)
+        elif queue.is_idle:
+            del self._queues[key]
         self._launch()
         self._has_capacity.set()
+
+    def _start_refill(self, key: Hashable, queue: KeyQueue, overflow: Overflow, reread: Reread) -> None:
+        if self._horizon is None and not queue.is_refilling:
+            queue.is_refilling = True
+            task = asyncio.create_task(self._refill(key, queue, overflow, reread))
+            self._refills.add(task)
+            task.add_done_callback(self._refills.discard)
+
+    async def _refill(self, key: Hashable, queue: KeyQueue, overflow: Overflow, reread: Reread) -> None:
+        """Read records of a key again, as many as it may have in memory."""
+        epoch = self._epoch
+        while not overflow.is_over and len(queue.waiting) < self.max_waiting_per_key:
+            try:
+                chunk, next_offset = await reread(overflow.partition, overflow.next_offset, overflow.last_offset + 1)
+            except Exception as error:  # noqa: BLE001 -- handed to `fail`
+                if epoch == self._epoch:
+                    await self._stop_with(error)
+                return
+            if epoch != self._epoch or self._horizon is not None:
+                return
+            self._keep_again(key, queue, overflow, chunk, next_offset)
+        queue.is_refilling = False
+        if overflow.is_over:
+            queue.overflow = None
+        self._partitions[overflow.partition].advance()
+        if queue.is_idle:  # what was left of it is no longer in the log
+            del self._queues[key]
+        self._launch()
+
+    def _keep_again(
+        self, key: Hashable, queue: KeyQueue, overflow: Overflow, chunk: Sequence[KafkaRecord], next_offset: int
+    ) -> None:
+        for record in chunk:
+            if self._key_of(record) == key:
+                if len(queue.waiting) >= self.max_waiting_per_key:
+                    overflow.next_offset = record.offset
+                    return
+                self._keep(record, self._partitions[overflow.partition], overflow.since)
+                overflow.count -= 1
+        overflow.next_offset = next_offset
 
     async def _stop_with(self, error: BaseException) -> None:
         if self._failed:
@@ -251,13 +280,15 @@ class Window:
 
     async def _cancel_and_reset(self) -> DrainResult:
         left, room = list(self._running.values()), self._has_capacity
-        entries = [entry for lane in self._entries_by_partition.values() for entry in lane]
+        repeats = [progress.to_repeat for progress in self._partitions.values()]
         drained = DrainResult(
-            offsets=self._acked_offsets,
+            offsets=self.finished,
             cancelled=len(left),
-            dropped=len(entries),
-            started=sum(entry.is_started for entry in entries),
+            dropped=sum(records for records, _ in repeats),
+            started=sum(started for _, started in repeats),
         )
+        for refill in self._refills:
+            refill.cancel()
         self._epoch += 1
         self._reset()
         room.set()
@@ -277,6 +308,7 @@ class KeyedWindow(Window):
         *,
         max_in_flight: int = 256,
         max_pending: int = 1024,
+        reread: Reread | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         super().__init__(
@@ -285,5 +317,6 @@ class KeyedWindow(Window):
             max_records=1,
             max_in_flight=max_in_flight,
             max_pending=max_pending,
+            reread=reread,
             clock=clock,
         )

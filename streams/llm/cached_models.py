@@ -1,14 +1,16 @@
 """Ask models and store their replies before use: a turn that is delivered again gets the stored reply."""
 
 import hashlib
+from functools import partial
 from itertools import islice
 from time import perf_counter
+from typing import Final
 
 from mnemolog.schemas.base import Record
 from mnemolog.schemas.stored import ReplyKey, ReplyNotStorableError, StoredReply
 from mnemolog.schemas.vector import Vector
 from mnemolog.streams import metrics
-from mnemolog.streams.llm.errors import PromptRefusedError
+from mnemolog.streams.llm.errors import BatchSuspectError, PromptRefusedError
 from mnemolog.streams.llm.micro_batcher import MicroBatcher
 from mnemolog.streams.llm.ports import (
     AskModel,
@@ -22,6 +24,8 @@ from mnemolog.streams.llm.ports import (
     TimedReply,
     Usage,
 )
+
+_MAX_NAME: Final = 200  # characters
 
 
 class CachedChatModel:
@@ -47,7 +51,7 @@ class CachedChatModel:
         # The digest keeps a stored reply from answering another question: after a rebalance a turn may meet
         # other candidates, and the integers of a reply mean nothing without them.
         said = _digest(*(message.content for message in question.messages))
-        version = f"{question.version}/{question.model or self._model.model}/{said}"
+        version = f"{question.version}/{_short_name(question.model or self._model.model)}/{said}"
 
         async def ask(prompt: Prompt, attempt: int) -> TimedReply:
             stored = await self._gets.submit(_key(source, version))
@@ -92,11 +96,12 @@ class CachedEmbedder:
         self._embedder = embedder
         self._replies = replies
         self._batcher: MicroBatcher[_EmbeddingRequest, EmbeddingResult] = MicroBatcher(
-            self._embed_all,
+            partial(self._embed_all, divisible=True),
+            run_alone=self._embed_alone,
             max_items=max_texts,
             max_wait=max_wait,
             max_concurrent=max_concurrent,
-            isolate_on=(PromptRefusedError, ReplyNotStorableError),
+            isolate_on=(BatchSuspectError, PromptRefusedError, ReplyNotStorableError),
         )
 
     @property
@@ -113,20 +118,24 @@ class CachedEmbedder:
         await self._batcher.close()
         await self._embedder.close()
 
-    async def _embed_all(self, wanted: list[_EmbeddingRequest]) -> list[EmbeddingResult]:
+    async def _embed_alone(self, wanted: _EmbeddingRequest) -> EmbeddingResult:
+        return (await self._embed_all([wanted], divisible=False))[0]
+
+    async def _embed_all(self, wanted: list[_EmbeddingRequest], *, divisible: bool) -> list[EmbeddingResult]:
         keys = [_key(source, self._version(texts)) for source, texts in wanted]
         stored = dict(await self._replies.get_many(keys))
         missing = [request for key, request in zip(keys, wanted, strict=True) if key not in stored]
         if missing:
             stored |= {
-                reply.key: (reply,) for reply in await self._replies.put_many(await self._call_embedder(missing))
+                reply.key: (reply,)
+                for reply in await self._replies.put_many(await self._call_embedder(missing, divisible=divisible))
             }
         return [_to_embedding_result(stored[key][0]) for key in keys]
 
-    async def _call_embedder(self, wanted: list[_EmbeddingRequest]) -> list[StoredReply]:
+    async def _call_embedder(self, wanted: list[_EmbeddingRequest], *, divisible: bool) -> list[StoredReply]:
         started = perf_counter()
         all_texts = [text for _, texts in wanted for text in texts]
-        embeddings = await self._embedder.embed(all_texts)
+        embeddings = await self._embedder.embed(all_texts, divisible=divisible)
         milliseconds = _record_call("embed", self.model, started, embeddings.usage)
         metrics.EMBEDDING_TEXTS.observe(len(all_texts))
         vectors = iter(embeddings.vectors)
@@ -184,6 +193,11 @@ def _record_call(purpose: str, model: str, started: float, usage: Usage) -> floa
     for direction, tokens in (("input", usage.input_tokens), ("output", usage.output_tokens)):
         metrics.MODEL_TOKENS.labels(purpose=purpose, model=model, direction=direction).inc(tokens)
     return round(seconds * 1000, 3)
+
+
+def _short_name(model: str) -> str:
+    """The name of a model as it stands in a key: a turn may name any text, and an index holds 2704 bytes."""
+    return model if len(model) <= _MAX_NAME else _digest(model)
 
 
 def _digest(*texts: str) -> str:

@@ -1,22 +1,23 @@
-"""Retries, concurrency limit and circuit breaker of the calls to one server.
+"""Retries, concurrency limit and pauses of the calls of one kind to one server.
 
-Nothing here knows what is called. An attempt answers with its result, or with a `CallFailure` that says what
-may be done about it.
+Nothing here knows what is called. An attempt gives its result, or a `CallFailure`. Whether a failing call or the server
+is at fault is decided by comparison with other calls of the same kind (`mnemolog.projections.evidence`). Where there
+are none, a probe is sent: a small call that a working server answers.
 """
 
 import asyncio
 import random
-import time
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, TypeVar
 
+from mnemolog.projections.evidence import Evidence
 from mnemolog.projections.logs import get_logger
 from mnemolog.projections.retry import growing_delay
-from mnemolog.streams.llm.errors import PromptRefusedError
+from mnemolog.streams.llm.errors import BatchSuspectError, PromptRefusedError
 
 T = TypeVar("T")
-FailureKind = Literal["unavailable", "suspect", "faulty", "refused"]
+FailureKind = Literal["unavailable", "refused"]
 _log = get_logger(__name__)
 
 
@@ -24,11 +25,9 @@ _log = get_logger(__name__)
 class CallFailure:
     """Why an attempt brought no result.
 
-    `unavailable`: the server cannot answer now; tried again without limit.
-    `suspect`: it may be the server or this call (a timeout); counts against the call only while other calls succeed.
-    `faulty`: the server answered, with something unusable; tried again a few times.
-    `refused`: this call can never succeed.
-    `code` has few values (it becomes a label), `retry_after` is in seconds.
+    `unavailable`: no usable answer; the next attempt waits longer and longer.
+    `refused`: the server says that this very request is wrong; waiting is no use, so the next attempt comes soon.
+    Both count alike. `code` has few values (it becomes a label), `retry_after` is in seconds.
     """
 
     kind: FailureKind
@@ -39,113 +38,216 @@ class CallFailure:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RetrySettings:
-    """Times in seconds. Waits are drawn evenly from 0 to `initial_delay` * 2^n, at most `max_delay` (full jitter)."""
+    """Times in seconds. Waits are drawn evenly from 0 to `initial_delay` * 2^n, at most `max_delay` (full jitter).
+
+    `failures_to_pause` failures in a row, of any calls and probes, pause all calls. At a failure rate of 50 % that many
+    come in a row once in a million attempts.
+    """
 
     max_concurrent: int = 32
     initial_delay: float = 0.5
     max_delay: float = 30.0
     max_retry_after: float = 3600.0
-    failures_to_open: int = 5
-    max_call_failures: int = 3
+    failures_to_pause: int = 20
+
+
+class CallSlots:
+    """Bounds the attempts at once; those that repeat a failed one get at most half, so that first attempts go on."""
+
+    def __init__(self, max_concurrent: int) -> None:
+        self.all = asyncio.Semaphore(max_concurrent)
+        self.repeats = asyncio.Semaphore(max(1, max_concurrent // 2))
 
 
 class CallRetrier:
-    """Runs the attempts of one client."""
+    """Runs the calls of one kind.
+
+    `probe` is the small call. `on_pause` is told when all calls are paused, and when they go on. Retriers that share
+    `slots` share one limit.
+    """
 
     def __init__(
         self,
         settings: RetrySettings,
         *,
         name: str,
+        probe: Callable[[], Awaitable[object]],
+        slots: CallSlots | None = None,
+        on_pause: Callable[[bool], None] = lambda _paused: None,
         uniform: Callable[[float, float], float] = random.uniform,
     ) -> None:
         self._settings = settings
         self._uniform = uniform
         self._longest_delay = growing_delay(settings.initial_delay, settings.max_delay)
-        self._slots = asyncio.Semaphore(settings.max_concurrent)
-        self._breaker = _CircuitBreaker(self._retry_delay, settings.failures_to_open, name=name)
+        self._slots = slots or CallSlots(settings.max_concurrent)
+        self._endpoint = _Endpoint(probe, self._growing_delay, settings.failures_to_pause, name=name, on_pause=on_pause)
 
     @property
     def paused(self) -> bool:
-        """Whether all calls wait behind one probe."""
-        return self._breaker.is_open
+        """Whether all calls wait until a probe succeeds."""
+        return self._endpoint.paused
 
-    async def call(self, attempt: Callable[[], Awaitable[T | CallFailure]]) -> T:
-        """Repeat `attempt` until it brings a result, for as long as the server is unavailable.
+    async def call(
+        self, attempt: Callable[[], Awaitable[T | CallFailure]], *, divisible: bool = False, overridden: bool = False
+    ) -> T:
+        """Repeat `attempt` until it brings a result, for as long as other calls fail as well.
 
-        Raises `PromptRefusedError` where this call can never succeed: at once when it is refused, else after
-        `RetrySettings.max_call_failures` faulty replies, or as many timeouts during each of which another call
-        succeeded.
+        Raises `PromptRefusedError` when the evidence says that this call is at fault. A `divisible` call raises
+        `BatchSuspectError` instead, at the first failure while others succeed. An `overridden` call differs from the
+        others by a choice of its own (another model, another timeout): it is compared with the others, but neither its
+        outcomes nor its pauses concern them.
         """
-        strikes = failures = 0
+        evidence, failures = Evidence(), 0
         while True:
-            async with self._slots:
-                outcome, others_succeed = await self._breaker.run(attempt)
+            outcome, others = await self._run(attempt, repeats=failures > 0 or overridden, apart=overridden)
             if not isinstance(outcome, CallFailure):
                 return outcome
             failures += 1
-            strikes += outcome.kind == "faulty" or (outcome.kind == "suspect" and others_succeed)
-            if outcome.kind == "refused" or strikes >= self._settings.max_call_failures:
+            await self._endpoint.probe_unless(others)
+            others_succeed = others.successes > 0
+            evidence.add_failure(successes=others.successes, failures=others.failures)
+            if evidence.is_conclusive:
                 raise PromptRefusedError(outcome.code, outcome.detail)
-            await asyncio.sleep(self._retry_delay(failures, outcome))
+            if divisible and others_succeed:
+                raise BatchSuspectError(outcome.code, outcome.detail)
+            await asyncio.sleep(self._repeat_delay(failures, outcome, others_succeed=others_succeed))
 
-    def _retry_delay(self, failures: int, fault: CallFailure) -> float:
-        """Seconds to wait after the n-th failure in a row."""
+    async def _run(
+        self, attempt: Callable[[], Awaitable[T | CallFailure]], *, repeats: bool, apart: bool
+    ) -> tuple[T | CallFailure, "_OthersSince"]:
+        if not repeats:
+            return await self._run_in_slot(attempt, apart=apart)
+        async with self._slots.repeats:
+            return await self._run_in_slot(attempt, apart=apart)
+
+    async def _run_in_slot(
+        self, attempt: Callable[[], Awaitable[T | CallFailure]], *, apart: bool
+    ) -> tuple[T | CallFailure, "_OthersSince"]:
+        endpoint = self._endpoint
+        while True:
+            if endpoint.paused and not apart:
+                await endpoint.wait_while_paused()
+            async with self._slots.all:
+                if endpoint.paused and not apart:
+                    continue  # paused while this call waited for its slot
+                others = _OthersSince(endpoint, own_failures=0 if apart else 1)
+                outcome = await attempt()
+                if not apart:
+                    endpoint.record(outcome)
+                return outcome, others
+
+    def _repeat_delay(self, failures: int, failure: CallFailure, *, others_succeed: bool) -> float:
+        """Seconds until a call is repeated after its n-th failure."""
+        if others_succeed and failure.retry_after is not None:
+            failure = replace(failure, retry_after=min(failure.retry_after, self._settings.max_delay))
+        return self._growing_delay(1 if failure.kind == "refused" else failures, failure)
+
+    def _growing_delay(self, failures: int, failure: CallFailure) -> float:
         settings = self._settings
-        if fault.retry_after is not None:
+        if failure.retry_after is not None:
             # the jitter keeps all callers from coming back in the same moment
-            return min(fault.retry_after, settings.max_retry_after) + self._uniform(0, settings.initial_delay)
+            return min(failure.retry_after, settings.max_retry_after) + self._uniform(0, settings.initial_delay)
         return self._uniform(0, self._longest_delay(failures))
 
 
-class _CircuitBreaker:
-    """Closed: everybody may call. Open: one probe at a time, until one brings a result."""
+class _Endpoint:
+    """What is known of the server from the outcomes of all calls and probes; paused after many failures in a row."""
 
-    def __init__(self, wait: Callable[[int, CallFailure], float], failures_to_open: int, *, name: str) -> None:
-        self._wait = wait
-        self._failures_to_open = failures_to_open
+    def __init__(
+        self,
+        probe: Callable[[], Awaitable[object]],
+        delay: Callable[[int, CallFailure], float],
+        failures_to_pause: int,
+        *,
+        name: str,
+        on_pause: Callable[[bool], None],
+    ) -> None:
+        self._probe = probe
+        self._delay = delay
+        self._failures_to_pause = failures_to_pause
         self._name = name
+        self._on_pause = on_pause
         self._probing = asyncio.Lock()
-        self._failures = 0
-        self._successes = 0
-        self._opened_at = self._next_probe = 0.0
+        self._resumed = asyncio.Event()
+        self._failures_in_a_row = 0
+        self._failed_probes = 0
+        self._probes = 0
+        self._paused_at = self._next_probe = 0.0
+        self.paused = False
+        self.successes = 0
+        self.failures = 0
+
+    def record(self, outcome: object) -> None:
+        """Count the outcome of an attempt or a probe."""
+        if not isinstance(outcome, CallFailure):
+            self.successes += 1
+            self._failures_in_a_row = 0
+            if self.paused:
+                self._resume()
+            return
+        self.failures += 1
+        self._failures_in_a_row += 1
+        if not self.paused and self._failures_in_a_row >= self._failures_to_pause:
+            self._pause(outcome)
+
+    async def probe_unless(self, others: "_OthersSince") -> None:
+        """Send a probe where nothing has succeeded since; callers that wait here at the same time share it."""
+        if others.successes or self.paused:
+            return
+        probes = self._probes
+        async with self._probing:
+            if not (others.successes or self.paused or self._probes > probes):
+                await self._run_probe()
+
+    async def wait_while_paused(self) -> None:
+        """Wait until the pause ends; of all that wait, one sends the probes."""
+        while self.paused:
+            async with self._probing:
+                if not self.paused:
+                    return
+                try:
+                    async with asyncio.timeout_at(self._next_probe):
+                        await self._resumed.wait()
+                except TimeoutError:
+                    await self._run_probe()
+
+    async def _run_probe(self) -> None:
+        outcome = await self._probe()
+        self._probes += 1
+        self.record(outcome)
+        if self.paused and isinstance(outcome, CallFailure):
+            self._failed_probes += 1
+            self._next_probe = asyncio.get_running_loop().time() + self._delay(self._failed_probes, outcome)
+
+    def _pause(self, failure: CallFailure) -> None:
+        self.paused = True
+        self._resumed.clear()
+        self._failed_probes = 0
+        self._paused_at = asyncio.get_running_loop().time()
+        self._next_probe = self._paused_at + self._delay(1, failure)
+        self._on_pause(True)
+        _log.error("provider_unavailable", provider=self._name, code=failure.code, failures=self._failures_in_a_row)
+
+    def _resume(self) -> None:
+        self.paused = False
+        self._resumed.set()
+        self._on_pause(False)
+        seconds = asyncio.get_running_loop().time() - self._paused_at
+        _log.info("provider_available", provider=self._name, paused_seconds=seconds)
+
+
+class _OthersSince:
+    """The outcomes of other calls since this was made; `own_failures` of those counted since are not theirs."""
+
+    def __init__(self, endpoint: _Endpoint, *, own_failures: int) -> None:
+        self._endpoint = endpoint
+        self._successes = endpoint.successes
+        self._failures = endpoint.failures + own_failures
 
     @property
-    def is_open(self) -> bool:
-        return self._failures >= self._failures_to_open
+    def successes(self) -> int:
+        return self._endpoint.successes - self._successes
 
-    async def run(self, attempt: Callable[[], Awaitable[T | CallFailure]]) -> tuple[T | CallFailure, bool]:
-        """The outcome of `attempt`, and whether another call succeeded while it ran."""
-        if self.is_open:
-            async with self._probing:
-                if self.is_open:  # else the probe before this one closed it
-                    await asyncio.sleep(self._next_probe - time.monotonic())
-                    return await self._run_attempt(attempt, probe=True)
-        return await self._run_attempt(attempt, probe=False)
-
-    async def _run_attempt(
-        self, attempt: Callable[[], Awaitable[T | CallFailure]], *, probe: bool
-    ) -> tuple[T | CallFailure, bool]:
-        before = self._successes
-        outcome = await attempt()
-        others_succeed = self._successes > before
-        if not isinstance(outcome, CallFailure):
-            self._on_success()
-        elif outcome.kind in {"unavailable", "suspect"} and (probe or not self.is_open):
-            # calls that were under way when it opened tell nothing new: they must not prolong the pause
-            self._on_failure(outcome)
-        return outcome, others_succeed
-
-    def _on_success(self) -> None:
-        if self.is_open:
-            _log.info("provider_available", provider=self._name, paused_seconds=time.monotonic() - self._opened_at)
-        self._failures = 0
-        self._successes += 1
-
-    def _on_failure(self, fault: CallFailure) -> None:
-        self._failures += 1
-        if self._failures == self._failures_to_open:
-            self._opened_at = time.monotonic()
-            _log.error("provider_unavailable", provider=self._name, code=fault.code, failures=self._failures)
-        probes = self._failures - self._failures_to_open
-        self._next_probe = time.monotonic() + self._wait(max(1, probes + 1), fault)
+    @property
+    def failures(self) -> int:
+        return self._endpoint.failures - self._failures

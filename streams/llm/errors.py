@@ -10,12 +10,19 @@ class ProviderError(MnemologError):
 
 
 class PromptRefusedError(ProviderError):
-    """This prompt can never succeed (too long, refused, always timing out): the turn fails, others go on."""
+    """This call fails while others of its kind succeed: the turn fails, others go on."""
 
     def __init__(self, reason: str, detail: str) -> None:
         super().__init__(f"{reason}: {detail}")
         self.reason = reason
         self.detail = detail
+
+
+class BatchSuspectError(ProviderError):
+    """A call for many items failed while other calls succeed: one of the items may be at fault, so ask for parts."""
+
+    def __init__(self, reason: str, detail: str) -> None:
+        super().__init__(f"{reason}: {detail}")
 
 
 class ProviderConfigurationError(ProviderError):

@@ -1,10 +1,10 @@
 """Process the items of many callers in one call."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from mnemolog.streams.errors import BatcherClosedError, ResultCountMismatch
 
@@ -16,20 +16,36 @@ R = TypeVar("R")
 class _BatchItem(Generic[T, R]):
     item: T
     result: asyncio.Future[R]
+    call: "_Call[T, R] | None" = None
+
+
+@dataclass(slots=True, eq=False)
+class _Call(Generic[T, R]):
+    """A call that is under way, and the items that wait for it."""
+
+    tickets: Sequence[_BatchItem[T, R]]
+    task: "asyncio.Task[None] | None" = None
+
+    def cancel_if_abandoned(self) -> None:
+        if self.task is not None and all(ticket.result.done() for ticket in self.tickets):
+            self.task.cancel()
 
 
 class MicroBatcher(Generic[T, R]):
     """Collects the items of many callers for one call: up to `max_items`, or what came within `max_wait` seconds.
 
     `run` gets the items in order and returns one result for each. What it raises reaches the callers of that batch
-    only; an error of `isolate_on` reaches only the caller whose item, run alone, raises it. At most `max_concurrent`
-    calls run at once; meanwhile items wait in a queue, at most `max_queued` of them.
+    only. After an error of `isolate_on` the halves of the batch are run, and so on, until each item that causes it is
+    alone; then `run_alone` is called with it, if given. A call that no caller waits for any more is cancelled. At most
+    `max_concurrent` batches run at once, not counting their halves; meanwhile items wait in a queue, at most
+    `max_queued` of them.
     """
 
     def __init__(
         self,
         run: Callable[[list[T]], Awaitable[list[R]]],
         *,
+        run_alone: Callable[[T], Awaitable[R]] | None = None,
         max_items: int = 256,
         max_wait: float = 0.010,
         max_concurrent: int = 2,
@@ -37,6 +53,7 @@ class MicroBatcher(Generic[T, R]):
         isolate_on: tuple[type[Exception], ...] = (),
     ) -> None:
         self._run = run
+        self._run_alone = run_alone
         self._max_items = max_items
         self._max_wait = max_wait
         self._isolate_on = isolate_on
@@ -57,15 +74,22 @@ class MicroBatcher(Generic[T, R]):
             await self._queue.put(ticket)
         if self._closed:
             _fail_as_closed([ticket])
-        return await ticket.result
+        try:
+            return await ticket.result
+        except asyncio.CancelledError:
+            if ticket.call is not None:
+                ticket.call.cancel_if_abandoned()
+            raise
 
     async def close(self) -> None:
         """Cancel running calls and refuse waiting items; their callers get `BatcherClosedError`."""
         self._closed = True
-        tasks = [task for task in (self._dispatcher, *self._calls) if task is not None]
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        tasks = [] if self._dispatcher is None else [self._dispatcher]
+        while tasks := [*tasks, *self._calls]:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+            tasks = []
         while not self._queue.empty():
             _fail_as_closed([self._queue.get_nowait()])
             await asyncio.sleep(0)  # lets in a caller that the full queue held back
@@ -79,9 +103,20 @@ class MicroBatcher(Generic[T, R]):
             except asyncio.CancelledError:
                 _fail_as_closed(tickets)
                 raise
-            call = asyncio.create_task(self._run_batch(tickets))
-            self._calls.add(call)
-            call.add_done_callback(partial(self._on_batch_done, tickets))
+            self._start(tickets, self._run_batch).add_done_callback(lambda _: self._slots.release())
+
+    def _start(
+        self,
+        tickets: Sequence[_BatchItem[T, R]],
+        run: Callable[[Sequence[_BatchItem[T, R]]], Coroutine[Any, Any, None]],
+    ) -> asyncio.Task[None]:
+        call = _Call(tickets)
+        for ticket in tickets:
+            ticket.call = call
+        call.task = task = asyncio.create_task(run(tickets))
+        self._calls.add(task)
+        task.add_done_callback(partial(self._on_call_done, tickets))
+        return task
 
     async def _collect_batch(self, tickets: list[_BatchItem[T, R]]) -> None:
         tickets.append(await self._queue.get())
@@ -98,15 +133,32 @@ class MicroBatcher(Generic[T, R]):
             return
         try:
             results = await self._checked_results([ticket.item for ticket in wanted])
+        except self._isolate_on as error:
+            self._divide(wanted, error)
         except Exception as error:  # noqa: BLE001 -- handed to those who asked
-            if len(wanted) > 1 and isinstance(error, self._isolate_on):
-                for ticket in wanted:
-                    await self._run_batch([ticket])
             _fail_pending(wanted, error)
-            return
-        for ticket, result in zip(wanted, results, strict=True):
-            if not ticket.result.done():
-                ticket.result.set_result(result)
+        else:
+            _give_results(wanted, results)
+
+    def _divide(self, tickets: Sequence[_BatchItem[T, R]], error: Exception) -> None:
+        """Run the halves without a slot of their own: an item that fails for long is to hold up no batch."""
+        left = [ticket for ticket in tickets if not ticket.result.done()]
+        if len(left) > 1:
+            middle = len(left) // 2
+            self._start(left[:middle], self._run_batch)
+            self._start(left[middle:], self._run_batch)
+        elif self._run_alone is not None and left:
+            self._start(left, partial(self._run_single, self._run_alone))
+        else:
+            _fail_pending(left, error)
+
+    async def _run_single(self, run: Callable[[T], Awaitable[R]], tickets: Sequence[_BatchItem[T, R]]) -> None:
+        try:
+            result = await run(tickets[0].item)
+        except Exception as error:  # noqa: BLE001 -- as above
+            _fail_pending(tickets, error)
+        else:
+            _give_results(tickets, [result])
 
     async def _checked_results(self, items: list[T]) -> list[R]:
         results = await self._run(items)
@@ -114,10 +166,16 @@ class MicroBatcher(Generic[T, R]):
             raise ResultCountMismatch(f"{len(items)} items gave {len(results)} results")
         return results
 
-    def _on_batch_done(self, tickets: Sequence[_BatchItem[T, R]], call: asyncio.Task[None]) -> None:
+    def _on_call_done(self, tickets: Sequence[_BatchItem[T, R]], call: asyncio.Task[None]) -> None:
         self._calls.discard(call)
-        self._slots.release()
-        _fail_as_closed(tickets)  # those of a cancelled call; the others have their result
+        if call.cancelled() or self._closed:
+            _fail_as_closed(tickets)
+
+
+def _give_results(tickets: Sequence[_BatchItem[T, R]], results: Sequence[R]) -> None:
+    for ticket, result in zip(tickets, results, strict=True):
+        if not ticket.result.done():
+            ticket.result.set_result(result)
 
 
 def _fail_pending(tickets: Sequence[_BatchItem[T, R]], error: Exception) -> None:

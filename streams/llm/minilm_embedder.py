@@ -42,7 +42,7 @@ class MiniLmEmbedder:
         self._tokenizer, self._session = load_model()
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="minilm")
 
-    async def embed(self, texts: Sequence[str]) -> Embeddings:
+    async def embed(self, texts: Sequence[str], *, divisible: bool = False) -> Embeddings:  # noqa: ARG002 -- the port's signature
         """As `Embedder`."""
         if not texts:
             return Embeddings(vectors=())

@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
+from http import HTTPStatus
 from typing import Any, Final, Literal, Protocol, TypeVar
 
 import openai
@@ -19,7 +20,9 @@ from mnemolog.streams.llm.ports import Usage
 CallPurpose = Literal["extract", "resolve", "embed"]
 _CONNECT_SECONDS: Final = 10.0
 _REFUSED_STATUSES: Final = frozenset({400, 413, 414, 422, 431})
-"""What the server says about this request alone. Other statuses can pass: a load, an outage, a key to be renewed."""
+"""What the server says about this request. Other statuses can pass: a load, an outage, a key to be renewed."""
+_TOO_LARGE: Final = "too large"
+"""In the message of a 429: the request alone exceeds the limit of a minute, so that no waiting helps."""
 _MAX_DETAIL: Final = 300  # characters of a server's message that are kept
 _ERROR_STATUSES: Final = range(400, 600)
 _UNKNOWN_STATUS: Final = 500
@@ -102,7 +105,7 @@ async def send(
         async with asyncio.timeout(timeout):
             outcome = read((await request()).content)
     except TimeoutError:
-        outcome = CallFailure(kind="suspect", code="timeout", detail=f"no reply within {timeout:g} s")
+        outcome = CallFailure(kind="unavailable", code="timeout", detail=f"no reply within {timeout:g} s")
     except openai.APIStatusError as error:
         wait = retry_after(error.response.headers, datetime.now(UTC))
         outcome = _status_failure(error.status_code, error.message, wait)
@@ -113,16 +116,23 @@ async def send(
     return outcome
 
 
+def show_pauses(purpose: CallPurpose, model: str) -> Callable[[bool], None]:
+    """Shows in the metrics whether all calls of a purpose are paused."""
+    gauge = metrics.MODEL_PAUSED.labels(purpose=purpose, model=model)
+    gauge.set(0)
+    return gauge.set
+
+
 def parse_body(content: bytes, body: type[B]) -> B | CallFailure:
-    """Validate a reply of status 200. What is no JSON comes from a proxy or was cut: perhaps the server's fault."""
+    """Validate a reply of status 200. What is no JSON comes from a proxy or was cut."""
     try:
         reply = body.model_validate_json(content)
     except ValidationError as error:
         fault = error.errors(include_url=False, include_input=False)[0]
         if fault["type"] == "json_invalid":
-            return CallFailure(kind="suspect", code="not_json", detail=fault["msg"][:_MAX_DETAIL])
+            return CallFailure(kind="unavailable", code="not_json", detail=fault["msg"][:_MAX_DETAIL])
         place = ".".join(map(str, fault["loc"]))
-        return CallFailure(kind="faulty", code="unexpected_reply", detail=f"{place}: {fault['msg']}"[:_MAX_DETAIL])
+        return CallFailure(kind="unavailable", code="unexpected_reply", detail=f"{place}: {fault['msg']}"[:_MAX_DETAIL])
     if reply.error is None:
         return reply
     code = reply.error.code
@@ -131,7 +141,10 @@ def parse_body(content: bytes, body: type[B]) -> B | CallFailure:
 
 
 def _status_failure(status: int, message: str, wait: float | None) -> CallFailure:
-    kind: FailureKind = "refused" if status in _REFUSED_STATUSES else "unavailable"
+    is_refused = status in _REFUSED_STATUSES or (
+        status == HTTPStatus.TOO_MANY_REQUESTS and _TOO_LARGE in message.lower()
+    )
+    kind: FailureKind = "refused" if is_refused else "unavailable"
     return CallFailure(kind=kind, code=f"http_{status}", detail=message[:_MAX_DETAIL], retry_after=wait)
 
 

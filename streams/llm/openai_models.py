@@ -6,17 +6,17 @@ import json
 import math
 import struct
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import Any, Final, Literal
 
 import openai
 from pydantic import BaseModel
 
+from mnemolog.schemas.base import MAX_MODEL_NAME
 from mnemolog.schemas.vector import Vector
-from mnemolog.streams.llm.call_retry import CallFailure, CallRetrier, RetrySettings
-from mnemolog.streams.llm.openai_client import Endpoint, ReplyBody, create_client, parse_body, send
-from mnemolog.streams.llm.ports import Embeddings, Prompt, Reply, Usage
+from mnemolog.streams.llm.call_retry import CallFailure, CallRetrier, CallSlots, RetrySettings
+from mnemolog.streams.llm.openai_client import Endpoint, ReplyBody, create_client, parse_body, send, show_pauses
+from mnemolog.streams.llm.ports import ChatMessage, Embeddings, Prompt, Purpose, Reply, Usage
 from mnemolog.streams.settings import StreamsSettings
 
 StructuredOutput = Literal["json_schema", "json_object", "none"]
@@ -28,7 +28,7 @@ _SEED: Final = 0
 _MAX_DETAIL: Final = 300  # characters of a refusal that are kept
 _FLOAT32_BYTES: Final = 4
 _OVERRIDE_MODEL_LABEL: Final = "other"  # how a turn's own model is told of where it fails: a label has few values
-_UNKNOWN_MODEL: Final = frozenset({"http_403", "http_404"})
+_PROBE_TEXT: Final = "Hello."
 
 
 class ChatMessageBody(BaseModel):
@@ -57,7 +57,9 @@ class EmbeddingsBody(ReplyBody):
 class OpenAiChatModel:
     """Completes prompts at temperature 0 with a fixed seed; a prompt's own model and timeout come first.
 
-    A prompt whose own model is unknown is refused, and one whose own timeout has passed a few times.
+    Calls of one purpose are of one kind: a failing prompt is compared with them (`call_retry`). Their probe is a prompt
+    with a greeting in the place of the conversation. A prompt's own model and timeout are part of it: it is compared
+    with calls of the configured ones.
 
     `structured_output` says how the server is told the form of the reply: by a strict JSON Schema, or, for servers
     that lack it, in the prompt, with or without JSON mode. `temperature=None` is for models that refuse this parameter.
@@ -77,27 +79,46 @@ class OpenAiChatModel:
         self._temperature = openai.omit if temperature is None else temperature
         self._client = create_client(endpoint)
         self._timeout = endpoint.timeout
-        self._retrier = CallRetrier(endpoint.retry, name=f"chat {model}")
-        # What a turn's own model or timeout brings about is to hold up no other turn.
-        self._override_retrier = CallRetrier(endpoint.retry, name="chat with a turn's own model or timeout")
+        self._retry = endpoint.retry
+        self._slots = CallSlots(endpoint.retry.max_concurrent)
+        self._retriers: dict[Purpose, CallRetrier] = {}
 
     @property
     def paused(self) -> bool:
-        """Whether the server is unavailable: all prompts wait behind one that probes."""
-        return self._retrier.paused
+        """Whether all prompts of a purpose wait until a probe succeeds."""
+        return any(retrier.paused for retrier in self._retriers.values())
 
     async def complete(self, prompt: Prompt) -> Reply:
         """As `ChatModel`. A reply cut off by the length limit is returned as it is, for the parser to judge."""
-        request, read = self._request(prompt), partial(self._read, prompt.model or self.model)
-        label = _OVERRIDE_MODEL_LABEL if prompt.model else self.model
-        timeout = prompt.timeout or self._timeout
+        retrier = self._retriers.get(prompt.purpose) or self._new_retrier(prompt)
+        overridden = prompt.model is not None or prompt.timeout is not None
+        return await retrier.call(partial(self._attempt, prompt, self._request(prompt)), overridden=overridden)
 
-        async def attempt() -> Reply | CallFailure:
-            outcome = await send(request, read, purpose=prompt.purpose, model=label, timeout=timeout)
-            return _blame_prompt_overrides(prompt, outcome)
+    async def _attempt(self, prompt: Prompt, request: Any) -> Reply | CallFailure:
+        return await send(
+            request,
+            partial(self._read, prompt.model or self.model),
+            purpose=prompt.purpose,
+            model=_OVERRIDE_MODEL_LABEL if prompt.model else self.model,
+            timeout=prompt.timeout or self._timeout,
+        )
 
-        has_overrides = prompt.model is not None or prompt.timeout is not None
-        return await (self._override_retrier if has_overrides else self._retrier).call(attempt)
+    def _new_retrier(self, prompt: Prompt) -> CallRetrier:
+        """The retrier of a purpose. Its probe has the purpose's instructions and schema: what fails all fails it."""
+        purpose = prompt.purpose
+        instructions = tuple(message for message in prompt.messages if message.role == "system")
+        greeting = ChatMessage(role="user", content=_PROBE_TEXT)
+        probe = Prompt(
+            purpose=purpose, version=prompt.version, messages=(*instructions, greeting), schema=prompt.schema
+        )
+        self._retriers[purpose] = CallRetrier(
+            self._retry,
+            name=f"{purpose} {self.model}",
+            probe=partial(self._attempt, probe, self._request(probe)),
+            slots=self._slots,
+            on_pause=show_pauses(purpose, self.model),
+        )
+        return self._retriers[purpose]
 
     async def close(self) -> None:
         await self._client.close()
@@ -134,16 +155,8 @@ class OpenAiChatModel:
             return CallFailure(kind="refused", code="model_refusal", detail=choice.message.refusal[:_MAX_DETAIL])
         if choice.finish_reason == "content_filter":
             return CallFailure(kind="refused", code="content_filter", detail="the server's filter stopped the reply")
-        return Reply(text=choice.message.content or "", model=body.model or model, usage=body.tokens)
-
-
-def _blame_prompt_overrides(prompt: Prompt, outcome: Reply | CallFailure) -> Reply | CallFailure:
-    """What a prompt has chosen for itself is its own fault: a model that there is not, a timeout that is too short."""
-    if not isinstance(outcome, CallFailure):
-        return outcome
-    if prompt.model is not None and outcome.code in _UNKNOWN_MODEL:
-        return replace(outcome, kind="refused")
-    return replace(outcome, kind="faulty") if prompt.timeout is not None and outcome.code == "timeout" else outcome
+        name = (body.model or model)[:MAX_MODEL_NAME]
+        return Reply(text=choice.message.content or "", model=name, usage=body.tokens)
 
 
 class OpenAiEmbedder:
@@ -167,14 +180,19 @@ class OpenAiEmbedder:
         self._dimensions = dimensions
         self._client = create_client(endpoint)
         self._timeout = endpoint.timeout
-        self._retrier = CallRetrier(endpoint.retry, name=f"embeddings {model}")
+        self._retrier = CallRetrier(
+            endpoint.retry,
+            name=f"embed {model}",
+            probe=partial(self._embed, [_PROBE_TEXT]),
+            on_pause=show_pauses("embed", model),
+        )
 
-    async def embed(self, texts: Sequence[str]) -> Embeddings:
+    async def embed(self, texts: Sequence[str], *, divisible: bool = False) -> Embeddings:
         """As `Embedder`. More texts than one request takes go in several, one after another."""
         vectors: list[Vector] = []
         usage = Usage()
         for batch in request_batches(texts):
-            part = await self._retrier.call(partial(self._embed, batch))
+            part = await self._retrier.call(partial(self._embed, batch), divisible=divisible)
             vectors += part.vectors
             usage += part.usage
         return Embeddings(vectors=tuple(vectors), usage=usage)
@@ -258,4 +276,4 @@ def normalized(values: Sequence[float]) -> list[float]:
 
 
 def _unusable_reply(code: str, detail: str) -> CallFailure:
-    return CallFailure(kind="faulty", code=code, detail=detail)
+    return CallFailure(kind="unavailable", code=code, detail=detail)

@@ -164,8 +164,8 @@ class SourceEmbedder(Protocol):
 class ChatModel(Protocol):
     """Completes prompts.
 
-    Waits out outages (the stage pauses, no turn fails for one); raises `PromptRefusedError`
-    only where this prompt itself can never succeed.
+    Waits out outages (the stage pauses, no turn fails for one); raises `PromptRefusedError` where this prompt fails
+    while others succeed.
     """
 
     @property
@@ -182,7 +182,12 @@ class Embedder(Protocol):
     @property
     def model(self) -> str: ...
 
-    async def embed(self, texts: Sequence[str]) -> Embeddings: ...
+    async def embed(self, texts: Sequence[str], *, divisible: bool = False) -> Embeddings:
+        """Return one vector a text.
+
+        Where `divisible`, raises `BatchSuspectError` at the first failure while others succeed: any of the texts may be
+        at fault, and the caller asks for parts of them.
+        """
 
     async def close(self) -> None: ...
 

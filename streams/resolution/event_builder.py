@@ -21,10 +21,14 @@ from mnemolog.streams.resolution.turn_state import TurnState
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LlmDecision:
-    """What the model decided on a conflict, and which model; `merged_vector` is the vector of a merged text."""
+    """What the model decided on a conflict, and which model; `merged_vector` is the vector of a merged text.
+
+    It was `shown` known facts, and `targets` are those of them that it named.
+    """
 
     reply: ParsedDecision
     targets: tuple[Candidate, ...] = ()
+    shown: tuple[Candidate, ...] = ()
     merged_vector: Vector | None = None
     model: str | None = None
     prompt_version: str | None = None
@@ -32,9 +36,10 @@ class LlmDecision:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NoDecision:
-    """Why there is no valid decision on a conflict."""
+    """Why there is no valid decision on a conflict with known facts, which a model was `shown` or was to be."""
 
     complaint: str
+    shown: tuple[Candidate, ...] = ()
     model: str | None = None
     prompt_version: str | None = None
 
@@ -113,11 +118,17 @@ class EventBuilder:
             model=llm_decision.model if llm_decision else None,
             prompt_version=llm_decision.prompt_version if llm_decision else None,
             verdict=llm_decision.reply.verdict if isinstance(llm_decision, LlmDecision) else None,
+            shown=self._fact_ids(llm_decision.shown) if llm_decision else (),
             **fields,
         )
 
-    def added(self, decision: Decision, *, unresolved: bool = False) -> FactAdded:
-        return FactAdded(**self.event_fields(decision), fact=self.new_fact(), unresolved=unresolved)
+    def _fact_ids(self, facts: Sequence[Candidate]) -> tuple[UUID, ...]:
+        """What these facts are by now, each once."""
+        return tuple(dict.fromkeys(self.state.current_fact(known).fact_id for known in facts))
+
+    def added(self, decision: Decision, *, unresolved: bool = False, ended_at: datetime | None = None) -> FactAdded:
+        fields: dict[str, Any] = {"unresolved": unresolved, "ended_at": ended_at}
+        return FactAdded(**self.event_fields(decision), fact=self.new_fact(), **fields)
 
     def added_as_history(self, newer: Sequence[TimedFact], decision: Decision) -> FactAdded:
         """The event of a statement that is older than one of `newer`: it held until the next version began."""
@@ -125,10 +136,18 @@ class EventBuilder:
         return FactAdded(**self.event_fields(decision), fact=self.new_fact(), ended_at=ended_at, ended_by=ended_by)
 
     def skipped(self, known: Candidate, decision: Decision) -> FactSkipped:
-        return FactSkipped(**self.event_fields(decision), target=known.fact_id, statement=self.statement)
+        fields: dict[str, Any] = {"statement": self.statement, "true_from": self.earlier_beginning(known)}
+        fields["of_ended"] = known.status == "ended"
+        return FactSkipped(**self.event_fields(decision), target=known.fact_id, **fields)
 
-    def confirmed(self, fact_id: UUID, decision: Decision) -> FactConfirmed:
-        return FactConfirmed(**self.event_fields(decision), target=fact_id, statement=self.statement)
+    def confirmed(self, known: Candidate, decision: Decision) -> FactConfirmed:
+        fields: dict[str, Any] = {"statement": self.statement, "true_from": self.earlier_beginning(known)}
+        return FactConfirmed(**self.event_fields(decision), target=known.fact_id, **fields)
+
+    def earlier_beginning(self, known: Candidate) -> datetime | None:
+        """When a fact that is or was held began by this repetition, if that is earlier than was known."""
+        true_from = self.statement_context.true_from
+        return true_from if known.status != "pending_confirmation" and true_from < known.true_from else None
 
     def new_fact(self, *, offset: int = 0) -> NewFact:
         if self.vector is None:
@@ -145,25 +164,27 @@ class EventBuilder:
     def merged_fact(self, llm_decision: LlmDecision, targets: Sequence[Candidate]) -> NewFact:
         """The richer fact: true since the first of its parents was, as certain as the most certain of them.
 
-        One with a doubtful statement in it is only as certain as that. It has the category of a high-risk parent; key,
-        subject and end are a parent's where the statement has none.
+        It was said when the last of them was. One with a doubtful statement in it is only as certain as that, and one
+        with a human's word in it is a human's. It has the category of a high-risk parent; key and subject are a
+        parent's where the statement has none. All have the same term.
         """
         fact, reply, rules = self.new_fact(), llm_decision.reply, self.context.rules
+        said_at = max([self.statement_context.said_at, *(known.said_at for known in targets if known.said_at)])
         surest = max(fact.confidence, *(known.confidence for known in targets))
         keyed = next((known for known in targets if known.key is not None), None) if fact.key is None else None
         risky = (known.category for known in targets if rules.is_high_risk(known.category, known.key))
-        ends = (known.valid_until or known.true_to for known in targets)
         return fact.model_copy(
             update={
                 "text": reply.text or fact.text,
                 "search_text": reply.search_text or reply.text or fact.search_text,
+                "said_at": None if said_at == self.context.occurred_at else said_at,
                 "true_from": min(fact.true_from, *(known.true_from for known in targets)),
                 "confidence": fact.confidence if self.statement_context.is_doubtful else surest,
                 "vector": llm_decision.merged_vector or fact.vector,
                 **({"key": keyed.key, "value": keyed.value} if keyed else {}),
                 "category": next(risky, fact.category),
                 "subject": fact.subject or next((known.subject for known in targets if known.subject), None),
-                "valid_until": fact.valid_until or next((end for end in ends if end is not None), None),
+                "authority": "human" if any(known.authority == "human" for known in targets) else fact.authority,
                 "single_valued": fact.single_valued or any(known.single_valued for known in targets),
             }
         )

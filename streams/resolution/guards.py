@@ -1,6 +1,6 @@
 """Guards that block or defer a decision that would end a known fact, and the comparisons of times that they need."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final, Protocol
@@ -57,22 +57,34 @@ def confidence_of(fact: ExtractedFact, rules: EffectivePolicy) -> float:
 
 
 def find_guard(
-    verdict: Verdict, targets: Sequence[Candidate], statement_context: StatementContext, rules: EffectivePolicy
+    verdict: Verdict,
+    targets: Sequence[Candidate],
+    statement_context: StatementContext,
+    rules: EffectivePolicy,
+    own_ids: Collection[UUID] = (),
 ) -> Guard | None:
-    """The first guard that applies to a verdict on `targets`, or None. Pending targets are not guarded."""
+    """The first guard that applies to a verdict on `targets`, or None.
+
+    Pending targets are not guarded, and of what its own turn said (`own_ids`) a statement can only be older.
+    """
     active = [known for known in targets if known.status == "active"]
-    return next(_applicable_guards(verdict, active, statement_context, rules), None)
+    return next(_applicable_guards(verdict, active, statement_context, rules, own_ids), None)
 
 
 def _applicable_guards(
-    verdict: Verdict, known_facts: Sequence[Candidate], statement_context: StatementContext, rules: EffectivePolicy
+    verdict: Verdict,
+    active: Sequence[Candidate],
+    statement_context: StatementContext,
+    rules: EffectivePolicy,
+    own_ids: Collection[UUID],
 ) -> Iterator[Guard]:
     if rules.add_only:
         yield "add_only"
     if verdict not in OVERWRITE_OF_VERDICT:
         return
-    if is_late_news(verdict, known_facts, statement_context):
+    if is_late_news(verdict, active, statement_context):
         yield "late_news"
+    known_facts = [known for known in active if known.fact_id not in own_ids]
     if any(known.authority == "human" for known in known_facts):
         yield "human_word"
     if verdict == "CONTRADICT" and any(known.confidence >= rules.confirm_below for known in known_facts):
@@ -145,8 +157,13 @@ def next_version_start(
     beginnings = (
         (began, known.true_from, known.fact_id)
         for known in known_facts
-        for began in (known.true_from, known.said_at or known.true_from, *version_starts.get(known.fact_id, ()))
+        for began in (known.true_from, _last_held(known), *version_starts.get(known.fact_id, ()))
         if began > true_from
     )
     began, _, fact_id = min(beginnings)
     return began, fact_id
+
+
+def _last_held(known: TimedFact) -> datetime:
+    """When a known fact was last said to hold: a plan not before it begins."""
+    return max(known.true_from, known.said_at or known.true_from)

@@ -6,6 +6,7 @@ from functools import partial
 from time import perf_counter
 
 from mnemolog.schemas.envelopes import MAX_DETAIL, MatchedFacts
+from mnemolog.schemas.ids import provisional_fact_id
 from mnemolog.schemas.provenance import Step
 from mnemolog.streams.llm.ask import ask, step_of
 from mnemolog.streams.llm.conflict_list import number_conflicts
@@ -15,7 +16,6 @@ from mnemolog.streams.llm.resolve_prompt import PROMPT_VERSION, parse_resolution
 from mnemolog.streams.resolution.classify import Classification, Conflict
 from mnemolog.streams.resolution.event_builder import LlmDecision, NoDecision
 from mnemolog.streams.resolution.retry_conflicts import RetryConflict, RetryOutcome
-from mnemolog.streams.resolution.turn_state import provisional_fact_id
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,12 +80,15 @@ class LlmDecider:
         except (ReplyInvalidError, PromptRefusedError) as error:
             if isinstance(error, ReplyInvalidError):
                 step = step_of("resolve", PROMPT_VERSION, error)
-            return [NoDecision(complaint=str(error)[:MAX_DETAIL], **author)] * len(conflicts.conflicts), step
+            complaint = str(error)[:MAX_DETAIL]
+            shown = (tuple(known for _, known in conflict.candidates) for conflict in conflicts.conflicts)
+            return [NoDecision(complaint=complaint, shown=facts, **author) for facts in shown], step
         vectors = dict(zip((merge.number for merge in merges), embedded.vectors, strict=True))
         decisions = [
             LlmDecision(
                 reply=reply,
                 targets=tuple(known for label, known in conflict.candidates if label in reply.targets),
+                shown=tuple(known for _, known in conflict.candidates),
                 merged_vector=vectors.get(reply.number),
                 **author,
             )

@@ -5,12 +5,14 @@ from datetime import datetime
 from typing import Protocol
 from uuid import UUID
 
+from mnemolog.schemas.facts import Candidate
 from mnemolog.schemas.policy import EffectivePolicy, LimitHit, TurnUsage
 from mnemolog.schemas.scope import Scope
-from mnemolog.schemas.stored import ClosedValue, PendingCase
+from mnemolog.schemas.stored import CandidateQuery, PendingCase
+from mnemolog.streams.moved_ends import EndedFactReader
 
 
-class Lookups(Protocol):
+class Lookups(EndedFactReader, Protocol):
     """Reads known facts. Each call is one round trip, and waits while Postgres is unavailable."""
 
     async def pending_cases(self, fact_ids: Sequence[UUID]) -> Mapping[UUID, PendingCase]:
@@ -19,8 +21,20 @@ class Lookups(Protocol):
     async def version_starts(self, fact_ids: Sequence[UUID]) -> Mapping[UUID, tuple[datetime, ...]]:
         """For each fact the `true_from` of itself and of the versions that it superseded, all the way back."""
 
-    async def closed_values(self, scope: Scope, keys: Sequence[str], *, after: datetime) -> Sequence[ClosedValue]:
-        """The values that these keys held in exactly `scope` and whose truth ended after `after`, bounded."""
+    async def ended_candidates(
+        self, scope: Scope, queries: Sequence[CandidateQuery], *, after: datetime, user_names: Sequence[str]
+    ) -> Sequence[Sequence[Candidate]]:
+        """For each query the facts of exactly `scope` near it, or of its key, that have ended after `after`, bounded.
+
+        `user_names` are all subjects that mean the user.
+        """
+
+
+class Challenges(Protocol):
+    """Reads what held overwrites challenge, in one round trip."""
+
+    async def challenges(self, scope: Scope, fact_ids: Sequence[UUID]) -> Mapping[UUID, tuple[UUID, ...]]:
+        """The open cases of `scope` that challenge one of these facts, each with all open facts that it challenges."""
 
 
 class Reservations(Protocol):

@@ -20,30 +20,38 @@ def repetition_events(
     """The events of a statement that repeats `known`; `raises_confidence`: the LLM saw it in other words.
 
     It confirms a pending fact that was said before it, and rejects earlier pending overwrites of `known`. A raw turn,
-    and any under `add_only`, does neither.
+    any under `add_only`, and a late one about what has ended do neither.
     """
     context, state = builder.context, builder.state
-    if not context.infer or context.rules.add_only:
+    if not context.infer or context.rules.add_only or known.status == "ended":
         return (builder.skipped(known, decision),)
     case = context.pending_cases.get(known.fact_id)
     if case is not None and known.status == "pending_confirmation" and supports(builder, case):
         if case.needs_human:
-            return (builder.confirmed(case.fact_id, decision.model_copy(update={"guard": "human_word"})),)
+            return (builder.confirmed(known, decision.model_copy(update={"guard": "human_word"})),)
         return (confirm_pending(builder, case, decision),)
     if rejections := _rejections(builder, known, decision):
         return rejections
     if raises_confidence and known.fact_id not in state.confirmed_ids:
-        return (builder.confirmed(known.fact_id, decision),)
+        return (builder.confirmed(known, decision),)
     return (builder.skipped(known, decision),)
 
 
 def confirm_pending(builder: EventBuilder, case: PendingCase, decision: Decision) -> PendingConfirmed:
-    """The pending overwrite is done, to those of its targets that this turn has not ended."""
-    before = snapshots(builder.state.compared_facts(case.targets))
+    """The pending overwrite is done, to those of its targets that this turn has not ended.
+
+    It is unresolved beside what other targets have become, and beside values of its slot that it was not shown.
+    """
+    state = builder.state
+    of_slot = (known for known in builder.candidates if known.status == "active" and builder.shares_slot(known))
+    others = (known.fact_id for known in of_slot if known.fact_id not in case.targets)
+    beside = tuple(dict.fromkeys(state.open_ids((*case.successors, *others))))
+    update = {"before": snapshots(state.compared_facts(case.targets))} | ({"shown": beside} if beside else {})
     return PendingConfirmed(
-        **builder.event_fields(decision.model_copy(update={"before": before})),
+        **builder.event_fields(decision.model_copy(update=update)),
         target=case.fact_id,
-        targets=builder.state.open_ids(case.targets),
+        targets=state.open_ids(case.targets),
+        unresolved=bool(beside),
         action=case.action,
         ended_at=case.ended_at,
         statement=builder.statement,
@@ -70,6 +78,7 @@ def _rejections(builder: EventBuilder, known: Candidate, decision: Decision) -> 
             target=case.fact_id,
             confirmed=None if offset else known.fact_id,
             statement=None if offset else builder.statement,
+            true_from=None if offset else builder.earlier_beginning(known),
         )
         for offset, case in enumerate(contradicted)
     ]

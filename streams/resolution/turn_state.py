@@ -5,10 +5,10 @@ from datetime import datetime
 from typing import Any, Final
 from uuid import UUID
 
-from mnemolog.schemas import ids
 from mnemolog.schemas.envelopes import MatchedFacts
 from mnemolog.schemas.events import FactPending, FactReplaced, MemoryEvent, PendingConfirmed
 from mnemolog.schemas.facts import Candidate, ExtractedFact, MatchedFact
+from mnemolog.schemas.ids import provisional_fact_id
 from mnemolog.schemas.policy import EffectivePolicy
 from mnemolog.schemas.vector import cosine_similarity
 from mnemolog.streams.resolution.guards import confidence_of
@@ -65,21 +65,18 @@ def _similarity(one: Sequence[float], other: Sequence[float]) -> float:
     return round(max(-1.0, min(1.0, cosine_similarity(one, other))), 4)
 
 
-def provisional_fact_id(owner: str, source_id: str, place: int) -> UUID:
-    """The id of the fact at `place` of a turn until it is known which event it becomes."""
-    return ids.fact_id(owner, source_id, place)
-
-
 class TurnState:
     """The effect of a turn's decisions so far on known facts and on its own.
 
-    `confirmed_ids` are the facts whose confidence it may not raise (again), `held_back` its own pending overwrites,
-    `version_starts` the starts of the versions before a fact.
+    `own_ids` are the facts that it brought, without those that a known one was merged into. `confirmed_ids` are the
+    facts whose confidence it may not raise (again), `held_back` its own pending overwrites, `version_starts` the
+    starts of the versions before a fact.
     """
 
     def __init__(self, version_starts: Mapping[UUID, tuple[datetime, ...]]) -> None:
         self.confirmed_ids: set[UUID] = set()
         self.held_back: dict[UUID, FactPending] = {}
+        self.own_ids: set[UUID] = set()
         self.version_starts = dict(version_starts)
         self._actual_ids: dict[UUID, UUID] = {}
         self._facts: dict[UUID, Candidate] = {}
@@ -91,17 +88,21 @@ class TurnState:
         return self._facts.setdefault(fact_id, candidate).model_copy(update={"similarity": candidate.similarity})
 
     def open_fact(self, candidate: Candidate) -> Candidate | None:
-        """What a candidate is by now, or None where this turn has ended it."""
+        """What a candidate is by now, or None where it had ended before, or this turn has ended it."""
         known = self.current_fact(candidate)
-        return None if known.fact_id in self._ended_ids else known
+        return None if known.status == "ended" or known.fact_id in self._ended_ids else known
 
     def open_facts(self, candidates: Iterable[Candidate]) -> tuple[Candidate, ...]:
-        """What the candidates are by now, each once, without those that this turn has ended."""
+        """What the candidates are by now, each once, without those that have ended."""
         found: dict[UUID, Candidate] = {}
         for candidate in candidates:
             if (known := self.open_fact(candidate)) is not None:
                 found.setdefault(known.fact_id, known)
         return tuple(found.values())
+
+    def ended_facts(self, candidates: Iterable[Candidate]) -> list[Candidate]:
+        """Those that had ended before this turn was decided."""
+        return [known for known in map(self.current_fact, candidates) if known.status == "ended"]
 
     def open_ids(self, fact_ids: Iterable[UUID]) -> tuple[UUID, ...]:
         """Those that this turn has not ended."""
@@ -124,10 +125,17 @@ class TurnState:
             if isinstance(event, FactReplaced):
                 self.version_starts[event.fact.fact_id] = self._version_starts_of(event.targets)
             if (fact := event.new_fact) is not None:
+                if event.overwrite != "merge" or self.own_ids.issuperset(event.affected_ids):
+                    self.own_ids.add(fact.fact_id)
                 self.confirmed_ids.add(fact.fact_id)  # a turn does not confirm its own facts
                 status = "pending_confirmation" if isinstance(event, FactPending) else "active"
                 self._facts[fact.fact_id] = _candidate(
-                    fact, fact_id=fact.fact_id, confidence=fact.confidence, true_from=fact.true_from, status=status
+                    fact,
+                    fact_id=fact.fact_id,
+                    confidence=fact.confidence,
+                    true_from=fact.true_from,
+                    said_at=fact.said_at,
+                    status=status,
                 )
         if provisional_id is not None:
             own = [event.new_fact.fact_id for event in events if event.new_fact]

@@ -1,77 +1,96 @@
 """What a worker does beside its stages: expire facts, export figures of quality and lag, delete old replies."""
 
-import asyncio
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Awaitable, Callable, Container, Iterable, Iterator, Mapping
 from datetime import datetime, timedelta
 from typing import Final
 
 from aiokafka import AIOKafkaProducer  # type: ignore[import-untyped] # aiokafka ships no types
 from aiokafka.errors import KafkaError  # type: ignore[import-untyped] # as above
 from aiokafka.partitioner import murmur2  # type: ignore[import-untyped] # as above
-from psycopg import OperationalError
-from psycopg_pool import PoolTimeout
 
 from mnemolog.projections import metrics as table_metrics
 from mnemolog.projections.db.pools import Pool
 from mnemolog.projections.logs import get_logger
-from mnemolog.projections.queries.quality import decision_quality
-from mnemolog.projections.rebuild.errors import LogUnreadableError
+from mnemolog.projections.queries.quality import OverwriteCounts, quality_counts
+from mnemolog.projections.stores.facts import FactStore
 from mnemolog.projections.stores.replies import ReplyStore
 from mnemolog.projections.write.projector import Projector
 from mnemolog.schemas.command import Command
+from mnemolog.schemas.provenance import Stage
 from mnemolog.schemas.scope import Scope
 from mnemolog.streams import metrics
 from mnemolog.streams.commands.expiry import ExpirySweep
 from mnemolog.streams.commands.ports import ExpiryReader
-from mnemolog.streams.errors import StreamsError
+from mnemolog.streams.errors import StaleProjection, StreamsError
+from mnemolog.streams.kafka.backlog import BacklogReader, PartitionBacklog
 from mnemolog.streams.kafka.log_reader import KafkaLogReader
 from mnemolog.streams.kafka.sender import Sender
 from mnemolog.streams.kafka.topics import CONVERSATION_TURNS, command_headers, max_record_bytes, topic_name
+from mnemolog.streams.runtime.loops import BackgroundLoop
 from mnemolog.streams.settings import StreamsSettings
 from mnemolog.streams.stages.project import projection_lag
 
-RETRY_SECONDS: Final = 5.0
 PURGE_SECONDS: Final = 3600.0
 LAG_SECONDS: Final = 5.0
+BACKLOG_SECONDS: Final = 15.0
 QUALITY_SECONDS: Final = 30.0
+POSITION_SECONDS: Final = 5.0
 QUALITY_PERIOD: Final = timedelta(days=30)
 
 log = get_logger(__name__)
 
 
-async def run_expiry_timer(
-    settings: StreamsSettings,
-    facts: ExpiryReader,
-    *,
-    partitions: Callable[[], frozenset[int]],
-    clock: Callable[[], datetime],
-) -> None:
-    """Publish expire commands for facts that have ended, for the owners whose `partitions` are this worker's.
+class ExpiryTimer:
+    """Publishes expire commands for facts that have ended, for the owners whose `partitions` are this worker's.
 
-    Waits while Kafka is unavailable. Its producer is its own: it outlives the restarts of stages.
+    Its producer is its own: it outlives the restarts of stages, and is made anew after an error.
     """
-    topic, headers = topic_name(CONVERSATION_TURNS, settings.topic_prefix), command_headers(settings.command_token)
-    while True:
-        # Not idempotent: a repeated command has the same id, and a plain producer outlives every refusal.
-        producer = AIOKafkaProducer(bootstrap_servers=settings.kafka, acks="all")
-        sender = Sender(producer.send, limits=max_record_bytes(settings.topic_prefix))
 
-        async def publish(command: Command, sender: Sender = sender) -> None:
-            await sender.send(topic, key=command.scope.key, value=command.to_bytes(), headers=headers)
-
-        sweep = ExpirySweep(
-            facts, publish=publish, owns_scope=lambda scope: partition_of(scope, settings.partitions) in partitions()
+    def __init__(
+        self,
+        settings: StreamsSettings,
+        facts: ExpiryReader,
+        *,
+        partitions: Callable[[], frozenset[int]],
+        clock: Callable[[], datetime],
+    ) -> None:
+        self._settings = settings
+        self._clock = clock
+        self._producer: AIOKafkaProducer | None = None
+        self._sweep = ExpirySweep(
+            facts,
+            publish=self._publish,
+            owns_scope=lambda scope: partition_of(scope, settings.partitions) in partitions(),
         )
+
+    async def run_sweep(self) -> None:
+        """Publish what is due. Raises aiokafka's errors while Kafka is unavailable."""
+        if self._producer is None:
+            # Not idempotent: a repeated command has the same id, and a plain producer outlives every refusal.
+            self._producer = AIOKafkaProducer(bootstrap_servers=self._settings.kafka, acks="all")
+            try:
+                await self._producer.start()
+            except BaseException:
+                await self.close()
+                raise
         try:
-            await producer.start()
-            while True:
-                await run_sweep(sweep, clock())
-                await asyncio.sleep(settings.expiry_interval)
-        except KafkaError as error:
-            log.warning("timer_waits_for_kafka", error=repr(error))
-        finally:
+            await run_sweep(self._sweep, self._clock())
+        except KafkaError:
+            await self.close()
+            raise
+
+    async def close(self) -> None:
+        producer, self._producer = self._producer, None
+        if producer is not None:
             await producer.stop()
-        await asyncio.sleep(RETRY_SECONDS)
+
+    async def _publish(self, command: Command) -> None:
+        prefix = self._settings.topic_prefix
+        sender = Sender(self._producer.send, limits=max_record_bytes(prefix))
+        headers = command_headers(self._settings.command_token)
+        topic = topic_name(CONVERSATION_TURNS, prefix)
+        await sender.send(topic, key=command.scope.key, value=command.to_bytes(), headers=headers)
 
 
 async def run_sweep(sweep: ExpirySweep, now: datetime) -> None:
@@ -92,24 +111,14 @@ def partition_of(scope: Scope, partitions: int) -> int:
     return int(murmur2(scope.key) & 0x7FFFFFFF) % partitions
 
 
-async def export_quality_metrics(pool: Pool, now: Callable[[], datetime]) -> None:
-    """Update the metrics every `QUALITY_SECONDS`; an unavailable Postgres is reported by the stages."""
-    while True:
-        try:
-            await update_quality_metrics(pool, now())
-        except (OperationalError, PoolTimeout) as error:
-            log.warning("quality_metrics_unavailable", error=str(error))
-        await asyncio.sleep(QUALITY_SECONDS)
-
-
 async def update_quality_metrics(pool: Pool, at: datetime) -> None:
     """Show the figures of the 30 days before `at`, over all tenants, counted from the tables."""
     async with pool.connection() as connection:
-        quality = await decision_quality(connection, None, at - QUALITY_PERIOD, at)
-    results = {how: sum(getattr(one, how) for one in quality.overwrites) for how in ("undone", "rejected", "corrected")}
-    total = sum(one.overwrites for one in quality.overwrites)
-    for result, number in {**results, "kept": total - sum(results.values())}.items():
-        table_metrics.RECENT_OVERWRITES.labels(result=result).set(number)
+        quality = await quality_counts(connection, at - QUALITY_PERIOD, at)
+    table_metrics.RECENT_OVERWRITES.clear()  # a model whose last overwrite is 30 days old is shown no more
+    for (model, prompt_version, result), number in _overwrites_of_models(quality.overwrites).items():
+        labels = {"model": model, "prompt_version": prompt_version}
+        table_metrics.RECENT_OVERWRITES.labels(result=result, **labels).set(number)
     held = quality.held
     settled = {"confirmed": held.confirmed, "rejected": held.rejected, "overtaken": held.overtaken}
     for settlement, number in {**settled, "open": held.held - sum(settled.values())}.items():
@@ -118,23 +127,98 @@ async def update_quality_metrics(pool: Pool, at: datetime) -> None:
     table_metrics.PENDING_OLDEST.set(held.oldest_seconds)
     table_metrics.PENDING_MEDIAN.set(held.median_seconds)
     table_metrics.UNRESOLVED.set(quality.unresolved)
+    _mark_success("quality")
 
 
-async def export_lag(projector: Projector, log_reader: KafkaLogReader) -> None:
-    """Export how far the tables are behind the log."""
-    while True:
-        try:
-            for partition, behind in (await projection_lag(projector, log_reader)).items():
-                metrics.PROJECTION_LAG.labels(partition=partition).set(behind)
-        except LogUnreadableError as error:
-            log.warning("lag_unavailable", error=str(error))
-        await asyncio.sleep(LAG_SECONDS)
+def _overwrites_of_models(rows: Iterable[OverwriteCounts]) -> Counter[tuple[str, str, str]]:
+    """How many overwrites of each model and prompt have each result."""
+    numbers: Counter[tuple[str, str, str]] = Counter()
+    for row in rows:
+        if row.by == "model":
+            for result, number in row.results.items():
+                numbers[row.model or "", row.prompt_version or "", result] += number
+    return numbers
 
 
-async def purge_replies(replies: ReplyStore, retention: timedelta, now: Callable[[], datetime]) -> None:
+async def update_lag(projector: Projector, log_reader: KafkaLogReader) -> None:
+    """Show how far the tables are behind the log."""
+    for partition, behind in (await projection_lag(projector, log_reader)).items():
+        metrics.PROJECTION_LAG.labels(partition=partition).set(behind)
+    _mark_success("lag")
+
+
+async def update_backlog(reader: BacklogReader, at: Callable[[], datetime]) -> None:
+    """Show what waits for each stage, also for those of other processes and of none."""
+    show_backlog(await reader.read(), at())
+    _mark_success("backlog")
+
+
+def show_backlog(backlog: Iterable[PartitionBacklog], at: datetime) -> None:
+    for one in backlog:
+        place = {"stage": one.stage, "partition": str(one.partition)}
+        waited = (at - one.oldest_at).total_seconds() if one.oldest_at else 0.0
+        metrics.BACKLOG_RECORDS.labels(**place).set(one.records)
+        metrics.BACKLOG_OLDEST.labels(**place).set(max(0.0, waited))
+
+
+def _mark_success(figures: str) -> None:
+    metrics.FIGURES_SUCCEEDED.labels(figures=figures).set_to_current_time()
+
+
+async def check_projected_offsets(
+    projector: Projector,
+    written: Callable[[], Mapping[int, int]],
+    crash: Callable[[StaleProjection], Awaitable[None]],
+) -> None:
+    """Crash the stage `project` when the tables have moved back behind what it has `written`, per partition.
+
+    It would go on behind the gap, or wait for a new commit to notice; started again, it begins where the tables are.
+    """
+    before = written()
+    found = await projector.next_offsets() if before else {}
+    for partition, offset in before.items():
+        # What this process has by now must be the same run of the stage, not one that began further back since.
+        if found.get(partition, 0) < offset <= written().get(partition, 0):
+            await crash(StaleProjection(partition, offset, found.get(partition, 0)))
+            return
+
+
+async def purge_replies(replies: ReplyStore, before: datetime) -> None:
     """Delete replies that are older than any turn that can still be delivered again."""
-    while True:
-        purged = await replies.purge(now() - retention)
-        if purged:
-            log.info("replies_purged", count=purged)
-        await asyncio.sleep(PURGE_SECONDS)
+    purged = await replies.purge(before)
+    if purged:
+        log.info("replies_purged", count=purged)
+
+
+def background_loops(
+    settings: StreamsSettings,
+    stages: Container[Stage],
+    *,
+    pool: Pool,
+    projector: Projector,
+    log_reader: KafkaLogReader,
+    partitions: Callable[[], frozenset[int]],
+    check_position: Callable[[], Awaitable[None]],
+    clock: Callable[[], datetime],
+) -> Iterator[BackgroundLoop]:
+    """Everything that a worker with these `stages` does again and again beside them.
+
+    `partitions` are those that the stage `resolve` has in this worker; `check_position` is `check_projected_offsets`.
+    """
+    replies, retention = ReplyStore(pool), timedelta(days=settings.reply_retention_days)
+    yield BackgroundLoop(
+        name="purge", interval=PURGE_SECONDS, run_round=lambda: purge_replies(replies, clock() - retention)
+    )
+    if "project" in stages:
+        backlog = BacklogReader(settings.kafka or "", prefix=settings.topic_prefix)
+        yield BackgroundLoop(name="lag", interval=LAG_SECONDS, run_round=lambda: update_lag(projector, log_reader))
+        yield BackgroundLoop(name="backlog", interval=BACKLOG_SECONDS, run_round=lambda: update_backlog(backlog, clock))
+        yield BackgroundLoop(
+            name="quality", interval=QUALITY_SECONDS, run_round=lambda: update_quality_metrics(pool, clock())
+        )
+        yield BackgroundLoop(name="position", interval=POSITION_SECONDS, run_round=check_position)
+    if "resolve" in stages:
+        timer = ExpiryTimer(settings, FactStore(pool), partitions=partitions, clock=clock)
+        yield BackgroundLoop(
+            name="timer", interval=settings.expiry_interval, run_round=timer.run_sweep, close=timer.close
+        )

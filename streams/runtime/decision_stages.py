@@ -18,6 +18,7 @@ from mnemolog.streams.commands.handler import CommandHandler
 from mnemolog.streams.kafka.record import KafkaRecord
 from mnemolog.streams.kafka.topics import MEMORY_EVENTS
 from mnemolog.streams.llm.ports import SourceChatModel, SourceEmbedder
+from mnemolog.streams.resolution.lapses import LapseCloser
 from mnemolog.streams.resolution.limits import LimitEnforcer
 from mnemolog.streams.resolution.llm_decisions import LlmDecider
 from mnemolog.streams.resolution.turn import TurnDecider
@@ -104,6 +105,7 @@ class DecisionStages:
                 clock=self._clock,
                 max_commit_bytes=MAX_COMMIT_BYTES,
             ),
+            close_lapsed=LapseCloser(facts),
             limits=self._limits,
             settings=self._effective,
             embedding_model=self._models.embedder.model,
@@ -111,6 +113,11 @@ class DecisionStages:
             forget_replies=ReplyStore(self._pool).forget,
             clock=self._clock,
         )
+
+    async def forget_replies(self, stage_input: StageInput) -> None:
+        """Forget what models replied for a source, so that they are asked anew."""
+        envelope = stage_input.envelope
+        await ReplyStore(self._pool).forget(envelope.owner, envelope.source_id)
 
     async def decide(self, record: KafkaRecord) -> Commit:
         """The commit that a turn would have now, if nothing of its owner were under way; nothing is written."""

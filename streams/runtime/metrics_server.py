@@ -1,30 +1,36 @@
 """Serve `/metrics` for Prometheus and `/health` for whatever restarts workers."""
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import asdict
 
 from aiohttp import web
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 
+from mnemolog.projections.metrics import WAITING
 from mnemolog.streams.errors import StartRefused
+from mnemolog.streams.metrics import MODEL_PAUSED, STAGE_HELD
+from mnemolog.streams.runtime.health import Health
 
 
 @asynccontextmanager
-async def serve_metrics(host: str, port: int, ready: Mapping[str, bool]) -> AsyncIterator[str]:
+async def serve_metrics(host: str, port: int, health: Health) -> AsyncIterator[str]:
     """Serve while the context lasts; gives the base URL. Port 0 takes a free one.
 
-    `/health` answers 200 when every stage takes part in its group, else 503, with each stage's state as JSON.
+    `/health` answers 200 when every stage takes part in its group, else 503, with all of `health` as JSON, and in
+    `paused` what does not go on at the moment: a restart would not end these waits, so they are no 503.
     Raises `StartRefused` where the address is taken.
     """
 
     async def metrics(_: web.Request) -> web.Response:
         return web.Response(body=generate_latest(), headers={"Content-Type": CONTENT_TYPE_LATEST})
 
-    async def health(_: web.Request) -> web.Response:
-        return web.json_response({"stages": dict(ready)}, status=200 if ready and all(ready.values()) else 503)
+    async def show_health(_: web.Request) -> web.Response:
+        state = asdict(health) | {"paused": paused_parts()}
+        return web.json_response(state, status=200 if health.ready else 503)
 
     application = web.Application()
-    application.add_routes([web.get("/metrics", metrics), web.get("/health", health)])
+    application.add_routes([web.get("/metrics", metrics), web.get("/health", show_health)])
     runner = web.AppRunner(application, access_log=None)
     await runner.setup()
     site = web.TCPSite(runner, host, port)
@@ -40,3 +46,15 @@ async def serve_metrics(host: str, port: int, ready: Mapping[str, bool]) -> Asyn
         yield f"http://{host}:{runner.addresses[0][1]}"
     finally:
         await runner.cleanup()
+
+
+def paused_parts() -> list[str]:
+    """The models that fail for all, the stages that hold failures back, and Postgres, where they are waited for."""
+    gauges = {"model": MODEL_PAUSED, "stage": STAGE_HELD, "postgres": WAITING}
+    return [
+        " ".join([name, *sample.labels.values()])
+        for name, gauge in gauges.items()
+        for metric in gauge.collect()
+        for sample in metric.samples
+        if sample.value
+    ]

@@ -5,13 +5,12 @@ had at that moment.
 """
 
 import asyncio
-import heapq
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
-from itertools import count
 from typing import Any, Final
 
 from mnemolog.projections.logs import get_logger
 from mnemolog.projections.retry import growing_delay
+from mnemolog.streams.errors import LogMismatch
 
 log = get_logger(__name__)
 
@@ -20,12 +19,22 @@ MIN_DELAY_SECONDS: Final = 0.1
 MAX_DELAY_SECONDS: Final = 1.0
 
 
+class _Waiter:
+    """Somebody who waits for a partition to be projected up to an offset."""
+
+    def __init__(self, partition: int, offset: int) -> None:
+        self.partition = partition
+        self.offset = offset
+        self.done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+
 class Watermark:
     """Waits until partitions are projected up to an offset.
 
     `read` gives the next offset to project per partition; a partition it does not name is at 0. It is called every
-    `interval` seconds, for all waiters together and only while there are any. While it fails, waiters go on waiting,
-    so that no decision is made on old facts.
+    `interval` seconds, for all waiters together and only while there are any. A waiter is answered by a reading that
+    began after it asked: an earlier one is no proof, because a failover or a restored backup moves the tables back.
+    While reading fails, waiters go on waiting, so that no decision is made on old facts.
     """
 
     def __init__(
@@ -39,34 +48,36 @@ class Watermark:
         self._interval = interval
         self._delay = growing_delay(max(2 * interval, MIN_DELAY_SECONDS), MAX_DELAY_SECONDS)
         self._sleep = sleep
-        self._projected: dict[int, int] = {}
-        self._waiting: dict[int, list[tuple[int, int, asyncio.Future[None]]]] = {}
-        self._tickets = count()
+        self._waiting: list[_Waiter] = []
         self._poller: asyncio.Task[None] | None = None
+
+    def projected(self, partition: int) -> int:
+        """The next offset to project, as far as it was read."""
+        return self._projected.get(partition, 0)
 
     async def wait_for_offset(self, partition: int, offset: int) -> None:
         """Return when the projection's next offset of `partition` is at least `offset`."""
-        if self._projected.get(partition, 0) >= offset:
+        if offset <= 0:
             return
-        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        heapq.heappush(self._waiting.setdefault(partition, []), (offset, next(self._tickets), done))
+        waiter = _Waiter(partition, offset)
+        self._waiting.append(waiter)
         if self._poller is None or self._poller.done():
             self._poller = asyncio.create_task(self._poll())
-        await done
+        await waiter.done
 
     async def close(self) -> None:
         """Stop polling and cancel whoever still waits."""
         if self._poller is not None:
             self._poller.cancel()
             await asyncio.gather(self._poller, return_exceptions=True)
-        for waiters in self._waiting.values():
-            for _, _, done in waiters:
-                done.cancel()
+        for waiter in self._waiting:
+            waiter.done.cancel()
         self._waiting.clear()
 
     async def _poll(self) -> None:
         failures = 0
         while self._waiting:
+            asked = len(self._waiting)
             try:
                 offsets = await self._read()
             except Exception as error:  # noqa: BLE001 -- whatever the store raises, waiting is the answer
@@ -74,20 +85,17 @@ class Watermark:
                 log.warning("projected_offsets_unavailable", failures=failures, error=repr(error))
             else:
                 failures = 0
-                self._wake_waiters(offsets)
+                waiting, newer = self._waiting[:asked], self._waiting[asked:]
+                self._waiting = [waiter for waiter in waiting if not _answer(waiter, offsets)] + newer
             if self._waiting:
                 await self._sleep(self._delay(failures) if failures else self._interval)
 
-    def _wake_waiters(self, offsets: Mapping[int, int]) -> None:
-        self._projected.update(offsets)
-        for partition, waiters in list(self._waiting.items()):
-            offset = self._projected.get(partition, 0)
-            while waiters and (waiters[0][0] <= offset or waiters[0][2].done()):
-                _, _, done = heapq.heappop(waiters)
-                if not done.done():
-                    done.set_result(None)
-            if not waiters:
-                del self._waiting[partition]
+
+def _answer(waiter: _Waiter, offsets: Mapping[int, int]) -> bool:
+    """Whether this waiter need not wait any longer."""
+    if not waiter.done.done() and offsets.get(waiter.partition, 0) >= waiter.offset:
+        waiter.done.set_result(None)
+    return waiter.done.done()
 
 
 class ReadYourWrites:
@@ -106,12 +114,19 @@ class ReadYourWrites:
     async def wait_until_projected(self, owner: str, partition: int) -> None:
         """Wait until the projection of `partition` holds everything that was committed for `owner`."""
         end = await asyncio.shield(self._log_end(partition))
-        await self._watermark.wait_for_offset(partition, max(end, self._floors.get(partition, 0)))
-        if owner in self._committed:
-            await self._watermark.wait_for_offset(*self._committed[owner])
+        place, committed = self._committed.get(owner, (partition, 0))
+        if place != partition:
+            await self._watermark.wait_for_offset(place, committed)
+            committed = 0
+        await self._watermark.wait_for_offset(partition, max(end, committed, self._floors.get(partition, 0)))
 
     def record_commit(self, owner: str, partition: int, offset: int) -> None:
-        """Remember that `owner`'s newest commit lies at `offset`."""
+        """Remember that `owner`'s newest commit lies at `offset`.
+
+        Raises `LogMismatch` where the tables have that offset already: the log has lost its end since they were made.
+        """
+        if offset < self._watermark.projected(partition):
+            raise LogMismatch(partition, offset)
         self._committed[owner] = (partition, offset + 1)
         if len(self._committed) > MAX_REMEMBERED_OWNERS:
             # From now on their turns wait for whole partitions: rarely a moment longer, never too short.

@@ -4,12 +4,14 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
+from typing import Any
 
 from mnemolog.projections.rebuild.log_source import TableLogSource
 from mnemolog.projections.stores.journal import Journal
 from mnemolog.projections.write.projector import Projector
 from mnemolog.schemas.envelopes import EmbeddedFacts, ExtractedFacts, MatchedFacts
 from mnemolog.schemas.provenance import Stage
+from mnemolog.streams.errors import StageCrash
 from mnemolog.streams.kafka.app import KafkaTuning, StageApp, build_app
 from mnemolog.streams.kafka.dead_letters import DeadLetterWriter
 from mnemolog.streams.kafka.dedup import SeenOrigins
@@ -31,10 +33,11 @@ from mnemolog.streams.runtime.models import StageModels
 from mnemolog.streams.runtime.read_your_writes import ReadYourWrites, Watermark
 from mnemolog.streams.settings import StreamsSettings
 from mnemolog.streams.stages.envelope import ended_envelope, envelope_reader
-from mnemolog.streams.stages.extract import parse_source
+from mnemolog.streams.stages.extract import has_asked_model, parse_source
+from mnemolog.streams.stages.failure_budget import FailureBudgets
 from mnemolog.streams.stages.journal import JournalStage
 from mnemolog.streams.stages.processor import I, O, StageDefinition, StageProcessor
-from mnemolog.streams.stages.project import ProjectStage, start_offsets
+from mnemolog.streams.stages.project import ProjectStage, checked_end, start_offsets
 
 ALL_STAGES: tuple[Stage, ...] = ("journal", "extract", "embed", "match", "resolve", "project")
 BATCH_RECORDS = 256
@@ -61,10 +64,20 @@ class StageFactory:
         self._bootstrap = bootstrap
         self._resources = resources
         self._built: dict[Stage, StageApp] = {}
+        self._budgets = FailureBudgets()  # not the App's: a crash is to give no new ones
 
     def partitions(self, stage: Stage) -> frozenset[int]:
         """The partitions that `stage` has now in this process."""
         return self._built[stage].assigned_partitions if stage in self._built else frozenset()
+
+    def written_offsets(self) -> dict[int, int]:
+        """Per partition of the log, where this process's `project` has written up to since it was assigned."""
+        app = self._built.get("project")
+        return {partition: offset for (_, partition), offset in app.window.finished.items()} if app else {}
+
+    async def crash(self, stage: Stage, error: StageCrash) -> None:
+        """Have a stage of this process started again."""
+        await self._built[stage].crash(error)
 
     def builder(self, stage: Stage) -> Callable[[], StageApp]:
         """A way to build the stage's App. Raises `ProviderConfigurationError` for a model that it cannot have."""
@@ -102,7 +115,16 @@ class StageFactory:
                 return CONVERSATION_TURNS, partial(self._batch_window, journal)
             case "extract":
                 read = partial(parse_source, max_bytes=max_bytes, command_token=self._settings.command_token)
-                return CONVERSATION_TURNS, self._enriching(stage, EXTRACTED_FACTS, read, stages.extract, ExtractedFacts)
+                window = self._enriching(
+                    stage,
+                    EXTRACTED_FACTS,
+                    read,
+                    stages.extract,
+                    ExtractedFacts,
+                    shows_health=has_asked_model,
+                    before_retry=stages.forget_replies,
+                )
+                return CONVERSATION_TURNS, window
             case "embed":
                 facts = envelope_reader(ExtractedFacts)
                 return EXTRACTED_FACTS, self._enriching(stage, EMBEDDED_FACTS, facts, stages.embed, EmbeddedFacts)
@@ -121,14 +143,17 @@ class StageFactory:
         read: Callable[[KafkaRecord], I],
         work: Callable[[I, KafkaRecord], Awaitable[E]],
         kind: type[E],
+        **more: Any,
     ) -> Callable[[Sender], Window]:
-        """The window of a stage whose output is an envelope of this kind."""
+        """The window of a stage whose output is an envelope of this kind; `more` is of its definition."""
         topic = topic_name(output, self._settings.topic_prefix)
-        definition = StageDefinition(stage=stage, topic=topic, read=read, work=work, finish=ended_envelope(kind))
+        finish = ended_envelope(kind)
+        definition = StageDefinition(stage=stage, topic=topic, read=read, work=work, finish=finish, **more)
         return partial(self._keyed_window, definition)
 
     def _resolve(self, sender: Sender) -> Window:
-        writes = ReadYourWrites(self._resources.watermark, self._resources.kafka_log.end_offset, lambda: window.epoch)
+        end_offset = checked_end(self._resources.projector, self._resources.kafka_log)
+        writes = ReadYourWrites(self._resources.watermark, end_offset, lambda: window.epoch)
         resolver = self._resources.stages.build_resolver(writes.wait_until_projected)
         definition = StageDefinition(
             stage="resolve",
@@ -145,7 +170,9 @@ class StageFactory:
         """One record of an owner at a time, processed as `definition` says."""
         dead_letters = DeadLetterWriter(sender, prefix=self._settings.topic_prefix)
         return KeyedWindow(
-            StageProcessor(definition, sender=sender, dead_letters=dead_letters, seen=SeenOrigins()),
+            StageProcessor(
+                definition, sender=sender, dead_letters=dead_letters, seen=SeenOrigins(), budgets=self._budgets
+            ),
             max_in_flight=self._settings.max_in_flight,
             max_pending=self._settings.max_pending,
         )

@@ -1,10 +1,9 @@
 """Run the chosen stages in one process, and the background tasks that belong to them."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, MutableMapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from datetime import timedelta
 from functools import partial
 from typing import Any
 
@@ -12,20 +11,16 @@ from mnemolog.projections.db.pools import Pool, open_pool
 from mnemolog.projections.logs import get_logger
 from mnemolog.projections.rebuild.log_source import TableLogSource
 from mnemolog.projections.stores.candidates import CandidateFinder
-from mnemolog.projections.stores.facts import FactStore
 from mnemolog.projections.stores.journal import Journal
 from mnemolog.projections.stores.replies import ReplyStore
 from mnemolog.projections.write.projector import Projector
 from mnemolog.schemas.provenance import Stage
 from mnemolog.streams.errors import StartRefused
 from mnemolog.streams.kafka.log_reader import KafkaLogReader
-from mnemolog.streams.runtime.background import (
-    export_lag,
-    export_quality_metrics,
-    purge_replies,
-    run_expiry_timer,
-)
+from mnemolog.streams.runtime.background import background_loops, check_projected_offsets
 from mnemolog.streams.runtime.decision_stages import DecisionStages
+from mnemolog.streams.runtime.health import Health
+from mnemolog.streams.runtime.loops import running_loops
 from mnemolog.streams.runtime.metrics_server import serve_metrics
 from mnemolog.streams.runtime.models import StageModels
 from mnemolog.streams.runtime.read_your_writes import Watermark
@@ -34,8 +29,6 @@ from mnemolog.streams.runtime.wiring import ALL_STAGES, SharedResources, StageFa
 from mnemolog.streams.settings import StreamsSettings
 
 log = get_logger(__name__)
-
-BackgroundTask = Coroutine[Any, Any, None]
 
 READY_POLL_SECONDS = 0.05
 
@@ -54,34 +47,76 @@ async def run_worker(
     stop: asyncio.Event,
     *,
     on_ready: Callable[[WorkerReport], None] | None = None,
+    prepare: Callable[[MutableMapping[str, str]], Coroutine[Any, Any, None]] | None = None,
 ) -> None:
     """Run `stages` until `stop` is set, then drain and return.
 
-    Topics and tables must exist. Raises `StartRefused` for what a person has to change first, and
+    `prepare` comes first, while `/health` shows what it waits for; a stop during it ends at once. Then topics and
+    tables must exist. Raises `StartRefused` for what a person has to change first, and
     `ProviderConfigurationError` for a model that cannot be built. What fails later is retried or restarted.
     """
     if settings.kafka is None or settings.postgres is None:
         raise StartRefused("a worker needs MNEMOLOG_KAFKA and MNEMOLOG_POSTGRES")
-    ready: dict[str, bool] = dict.fromkeys(stages, False)
+    health = Health(stages=dict.fromkeys(stages, False))
+    async with serve_metrics(settings.metrics_host, settings.metrics_port, health) as metrics_url:
+        log.info("worker_starting", stages=list(stages), metrics_url=metrics_url)
+        if prepare is None or await _finished_before(stop, prepare(health.waiting_for)):
+            report = WorkerReport(stages=tuple(stages), metrics_url=metrics_url)
+            announce = partial(_report_when_ready, report, health.stages, on_ready)
+            await _run_prepared(settings, stages, stop, health, announce)
+    log.info("worker_stopped", stages=list(stages))
+
+
+async def _finished_before(stop: asyncio.Event, work: Coroutine[Any, Any, None]) -> bool:
+    """Run `work`; whether it ended before `stop` was set, at which it is cancelled."""
+    task, stopped = asyncio.create_task(work), asyncio.create_task(stop.wait())
+    try:
+        await asyncio.wait({task, stopped}, return_when=asyncio.FIRST_COMPLETED)
+        if not task.done():
+            return False
+        task.result()
+        return True
+    finally:
+        for one in (task, stopped):
+            one.cancel()
+        await asyncio.gather(task, stopped, return_exceptions=True)
+
+
+async def _run_prepared(
+    settings: StreamsSettings,
+    stages: Sequence[Stage],
+    stop: asyncio.Event,
+    health: Health,
+    announce: Callable[[], Coroutine[Any, Any, None]],
+) -> None:
+    kafka = settings.kafka or ""
     matching_size = max(1, settings.postgres_pool_size // 4)  # a lookup takes about a millisecond
     async with (
-        serve_metrics(settings.metrics_host, settings.metrics_port, ready) as metrics_url,
         _open_pool(settings, "mnemolog-worker", settings.postgres_pool_size - matching_size) as pool,
         # A lookup of candidates takes longer to plan than to run; generic plans would make other queries slower.
         _open_pool(settings, "mnemolog-matching", matching_size, generic_plans=True) as matching,
-        _shared_resources(settings, settings.kafka, pool, matching) as parts,
+        _shared_resources(settings, kafka, pool, matching) as parts,
     ):
-        assembly = StageFactory(settings, settings.kafka, parts)
+        assembly = StageFactory(settings, kafka, parts)
         builders = [assembly.builder(stage) for stage in ALL_STAGES if stage in stages]
-        report = WorkerReport(stages=tuple(stages), metrics_url=metrics_url)
-        log.info("worker_starting", stages=list(stages), metrics_url=metrics_url)
-        async with _running_in_background(
-            _report_when_ready(report, ready, on_ready),
-            purge_replies(ReplyStore(pool), timedelta(days=settings.reply_retention_days), utc_now),
-            *_background_tasks(settings, stages, pool, parts, assembly),
+        loops = background_loops(
+            settings,
+            stages,
+            pool=pool,
+            projector=parts.projector,
+            log_reader=parts.kafka_log,
+            partitions=partial(assembly.partitions, "resolve"),
+            check_position=partial(
+                check_projected_offsets, parts.projector, assembly.written_offsets, partial(assembly.crash, "project")
+            ),
+            clock=utc_now,
+        )
+        supervision = SupervisorSettings(stall_timeout=settings.watchdog)
+        async with (
+            _running_in_background(announce()),
+            running_loops(loops, health.failing),
         ):
-            await run_stages(builders, stop, ready=ready, settings=SupervisorSettings(stall_timeout=settings.watchdog))
-        log.info("worker_stopped", stages=list(stages))
+            await run_stages(builders, stop, ready=health.stages, settings=supervision)
 
 
 def _open_pool(settings: StreamsSettings, application_name: str, size: int, *, generic_plans: bool = False) -> Pool:
@@ -118,36 +153,14 @@ async def _shared_resources(
             await part.close()
 
 
-def _background_tasks(
-    settings: StreamsSettings, stages: Sequence[Stage], pool: Pool, parts: SharedResources, assembly: StageFactory
-) -> Iterator[BackgroundTask]:
-    """The background tasks of `stages`."""
-    if "project" in stages:
-        yield export_lag(parts.projector, parts.kafka_log)
-        yield export_quality_metrics(pool, utc_now)
-    if "resolve" in stages:
-        yield run_expiry_timer(
-            settings, FactStore(pool), partitions=partial(assembly.partitions, "resolve"), clock=utc_now
-        )
-
-
 @asynccontextmanager
-async def _running_in_background(*works: BackgroundTask) -> AsyncIterator[None]:
-    tasks = [asyncio.create_task(_log_failure(work)) for work in works]
+async def _running_in_background(work: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
+    task = asyncio.create_task(work)
     try:
         yield
     finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
-
-
-async def _log_failure(work: BackgroundTask) -> None:
-    try:
-        await work
-    except Exception:  # nothing awaits a background task, so its error is logged here
-        log.exception("background_task_failed")
-        raise
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
 
 
 async def _report_when_ready(

@@ -56,7 +56,7 @@ class EmbedStage:
         try:
             return await self._embedder.embed(source, tuple(fact.search_text for fact in envelope.facts))
         except PromptRefusedError as error:
-            raise SourceEndedError(error.reason, error.detail, possibly_systemic=True) from error
+            raise SourceEndedError(error.reason, error.detail) from error
 
 
 def drop_near_duplicates(

@@ -11,7 +11,7 @@ class SourceEndedError(StreamsError):
     """This source cannot go on, others can: its bytes go to the dead letters and its end to the log.
 
     `step` is what the stage has spent on it. `possibly_systemic` marks what may be no fault of this source: a model
-    that refuses every prompt is misconfigured.
+    whose replies are never valid is the wrong one.
     """
 
     def __init__(

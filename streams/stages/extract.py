@@ -118,9 +118,14 @@ class ExtractStage:
             step = step_of("extract", PROMPT_VERSION, error)
             raise SourceEndedError("invalid_reply", str(error), step=step, possibly_systemic=True) from error
         except PromptRefusedError as error:
-            raise SourceEndedError(error.reason, error.detail, possibly_systemic=True) from error
+            raise SourceEndedError(error.reason, error.detail) from error
         metrics.REPROMPTS.labels(purpose="extract").inc(len(answer.replies) - 1)
         return answer
+
+
+def has_asked_model(output: ExtractedFacts) -> bool:
+    """Whether the facts came from a model, and not from a raw turn or a command."""
+    return any(step.stage == "extract" and step.model is not None for step in output.steps)
 
 
 def raw_facts(turn: Turn) -> tuple[ExtractedFact, ...]:

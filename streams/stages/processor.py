@@ -1,6 +1,8 @@
 """Takes one record through a stage: read, drop repeats, work, send durably. Every record leaves an output.
 
 What concerns this record alone (a refused prompt, undecodable bytes) ends its source, with a dead letter.
+What may concern all records (an error of the program, replies that are never valid) does so while others succeed;
+after many in a row it is held back (`failure_budget`).
 What concerns the stage (the database, the producer, a newer schema) escapes, and crashes it unacknowledged.
 """
 
@@ -8,28 +10,26 @@ import traceback
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from time import perf_counter
-from typing import Generic, Protocol, TypeVar
+from typing import Final, Generic, Protocol, TypeVar
 
-import psycopg
-
+from mnemolog.projections.db.failures import fault_of
+from mnemolog.projections.errors import StatementTimeoutError
 from mnemolog.projections.logs import get_logger
 from mnemolog.schemas.envelopes import End
 from mnemolog.schemas.provenance import Stage, Step
 from mnemolog.streams import metrics
-from mnemolog.streams.errors import RecordTooLarge, StageCrash
+from mnemolog.streams.errors import RecordTooLarge
 from mnemolog.streams.kafka.dead_letters import DeadLetterWriter
 from mnemolog.streams.kafka.dedup import SeenOrigins
 from mnemolog.streams.kafka.record import KafkaRecord, RecordMetadata
 from mnemolog.streams.kafka.sender import Sender
 from mnemolog.streams.stages.envelope import StageInput
 from mnemolog.streams.stages.errors import SourceEndedError
+from mnemolog.streams.stages.failure_budget import FailureBudgets
 
 log = get_logger(__name__)
 
-# What one record's content can cause through a fault of this program; any other error concerns the stage.
-RECORD_ERRORS = (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError, psycopg.DataError)
-# So many records in a row are not all at fault: it is the stage, or its model.
-MAX_CONSECUTIVE_FAILURES = 20
+_PROGRAM_ERRORS: Final = (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError)
 
 
 class StageOutput(Protocol):
@@ -42,12 +42,17 @@ I = TypeVar("I", bound=StageInput)  # noqa: E741 -- the usual name of an input
 O = TypeVar("O", bound=StageOutput)  # noqa: E741 -- the usual name of an output
 
 
+async def _nothing_to_do(_input: object) -> None:
+    """What most stages do before a record is tried again."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StageDefinition(Generic[I, O]):
     """The parts of a stage.
 
     `read` does not fail for bad bytes: `work` ends such an input. `work` gives None where the source was committed
-    before. `finish` makes the output of a source that ends here.
+    before. `finish` makes the output of a source that ends here. `shows_health` says whether an output proves that the
+    stage can do its work; `before_retry` is called before a record whose failure was held is tried again.
     """
 
     stage: Stage
@@ -56,19 +61,27 @@ class StageDefinition(Generic[I, O]):
     work: Callable[[I, KafkaRecord], Awaitable[O | None]]
     finish: Callable[[I, End, Step | None], O]
     on_sent: Callable[[O, RecordMetadata], None] = lambda _output, _sent: None
+    shows_health: Callable[[O], bool] = lambda _output: True
+    before_retry: Callable[[I], Awaitable[None]] = _nothing_to_do
 
 
 class StageProcessor(Generic[I, O]):
     """Processes one record at a time for a window; returns when the output is durable."""
 
     def __init__(
-        self, definition: StageDefinition[I, O], *, sender: Sender, dead_letters: DeadLetterWriter, seen: SeenOrigins
+        self,
+        definition: StageDefinition[I, O],
+        *,
+        sender: Sender,
+        dead_letters: DeadLetterWriter,
+        seen: SeenOrigins,
+        budgets: FailureBudgets | None = None,
     ) -> None:
         self._definition = definition
         self._sender = sender
         self._dead_letters = dead_letters
         self._seen = seen
-        self._consecutive_failures = 0
+        self._budgets = budgets or FailureBudgets()
 
     async def __call__(self, record: KafkaRecord) -> None:
         started, stage = perf_counter(), self._definition.stage
@@ -84,19 +97,34 @@ class StageProcessor(Generic[I, O]):
         metrics.STAGE_SECONDS.labels(stage=stage).observe(perf_counter() - started)
 
     async def _run_work(self, stage_input: I, record: KafkaRecord) -> O | None:
-        try:
-            output = await self._definition.work(stage_input, record)
-        except SourceEndedError as error:
-            if error.possibly_systemic:
-                self._count_failure(error)
-            return await self._dead_letter(stage_input, record, error)
-        except RECORD_ERRORS as error:
-            self._count_failure(error)
-            log.exception("record_failed", stage=self._definition.stage, position=record.position)
-            detail = "".join(traceback.format_exception_only(error)).strip()
-            return await self._dead_letter(stage_input, record, SourceEndedError("unexpected_error", detail))
-        self._consecutive_failures = 0
-        return output
+        envelope = stage_input.envelope
+        budget = self._budgets.of(self._definition.stage, envelope.source_kind)
+        while True:
+            try:
+                output = await self._definition.work(stage_input, record)
+            except Exception as error:
+                ended = self._end_of(error, record)
+                if ended is None:
+                    raise
+                if not ended.possibly_systemic or await budget.spend():
+                    return await self._dead_letter(stage_input, record, ended)
+                await self._definition.before_retry(stage_input)
+            else:
+                if output is not None and envelope.end is None and self._definition.shows_health(output):
+                    budget.record_success()
+                return output
+
+    def _end_of(self, error: Exception, record: KafkaRecord) -> SourceEndedError | None:
+        """How the source ends by an error; None where the error concerns the stage."""
+        if isinstance(error, SourceEndedError):
+            return error
+        if isinstance(error, StatementTimeoutError):
+            return SourceEndedError("statement_timeout", str(error))
+        if not isinstance(error, _PROGRAM_ERRORS) and fault_of(error) != "record":
+            return None
+        log.error("record_failed", stage=self._definition.stage, position=record.position, exc_info=error)
+        detail = "".join(traceback.format_exception_only(error)).strip()
+        return SourceEndedError("unexpected_error", detail, possibly_systemic=True)
 
     async def _send(self, stage_input: I, record: KafkaRecord, output: O) -> None:
         try:
@@ -116,10 +144,3 @@ class StageProcessor(Generic[I, O]):
             source_id=stage_input.envelope.source_id,
         )
         return self._definition.finish(stage_input, error.end, error.step)
-
-    def _count_failure(self, error: Exception) -> None:
-        self._consecutive_failures += 1
-        if self._consecutive_failures > MAX_CONSECUTIVE_FAILURES:
-            raise StageCrash(
-                f"{self._consecutive_failures} records in a row failed, the last with {error!r}"
-            ) from error

@@ -1,8 +1,9 @@
 """`project`: the log into the tables, batch by batch, rows and position in one transaction."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from time import perf_counter
+from typing import Any
 
 from mnemolog.projections.rebuild.log_source import LogSource
 from mnemolog.projections.write.projector import LogRecord, Projector
@@ -42,6 +43,22 @@ def start_offsets(projector: Projector, log: LogSource, applied_log: LogSource) 
             raise LogMismatch(partition, start - 1)
 
     return offsets
+
+
+def checked_end(projector: Projector, log: LogSource) -> Callable[[int], Coroutine[Any, Any, int]]:
+    """The end of a partition of the log; asked before anything is appended after a start or a rebalance.
+
+    Raises `LogMismatch` where the tables are ahead of it: new commits would take the offsets of lost ones.
+    """
+
+    async def end_offset(partition: int) -> int:
+        projected = (await projector.next_offsets()).get(partition, 0)  # first: meanwhile the log only grows
+        end = await log.end_offset(partition)
+        if end < projected:
+            raise LogMismatch(partition, end)
+        return end
+
+    return end_offset
 
 
 async def _value(log: LogSource, partition: int, offset: int) -> bytes | None:

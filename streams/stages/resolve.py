@@ -19,6 +19,7 @@ from mnemolog.streams import metrics
 from mnemolog.streams.commands.handler import CommandResult
 from mnemolog.streams.kafka.record import KafkaRecord
 from mnemolog.streams.resolution.commits import commit_of, end_commit
+from mnemolog.streams.resolution.lapses import LapseCloser
 from mnemolog.streams.resolution.limits import LimitEnforcer, added_facts, count_tokens
 from mnemolog.streams.resolution.turn import TurnDecider, TurnDecision
 from mnemolog.streams.stages.envelope import ReceivedEnvelope, limit_end
@@ -38,7 +39,8 @@ class ResolveStage:
         finder: CandidateFinder,
         match_stage: MatchStage,
         turn_decider: TurnDecider,
-        handle_command: Callable[[MatchedFacts], Awaitable[CommandResult]],
+        handle_command: Callable[[MatchedFacts, EffectivePolicy], Awaitable[CommandResult]],
+        close_lapsed: LapseCloser,
         limits: LimitEnforcer,
         settings: TurnSettings,
         embedding_model: str,
@@ -50,6 +52,7 @@ class ResolveStage:
         self._match_stage = match_stage
         self._turn_decider = turn_decider
         self._handle_command = handle_command
+        self._close_lapsed = close_lapsed
         self._limits = limits
         self._settings = settings
         self._embedding_model = embedding_model
@@ -76,7 +79,7 @@ class ResolveStage:
             envelope = await self._match_stage.with_candidates(envelope, rules)
         else:
             envelope = envelope.model_copy(update={"scope_version": status.scope_version})
-        is_late = status.latest_key_end is not None and envelope.occurred_at < status.latest_key_end
+        is_late = status.latest_end is not None and envelope.occurred_at < status.latest_end
         commit = await self._decide(envelope, rules, attempt, is_late=is_late)
         if commit.retryable and commit.outcome == "failed":  # another attempt has to ask the models anew
             await self._forget_replies(envelope.owner, envelope.source_id)
@@ -99,10 +102,11 @@ class ResolveStage:
             end = await self._end_within_limits(envelope, envelope.end or _NO_SCOPE, rules)
             return end_commit(envelope, end, attempt=attempt, decided_at=self._clock())
         if envelope.source_kind == "command":
-            return await self._command_commit(envelope, attempt)
+            return await self._command_commit(envelope, rules, attempt)
         thresholds = self._settings.thresholds_for(self._embedding_model, envelope.overrides)
-        decision = await self._turn_decider.decide(envelope, rules, thresholds, is_late=is_late)
-        events, step = decision.events, decision.step
+        now = self._clock()
+        decision = await self._turn_decider.decide(envelope, rules, thresholds, is_late=is_late, now=now)
+        events, step = await self._close_lapsed(envelope, decision.events, now), decision.step
         _count_decision(decision)
         facts, tokens = added_facts(events, self._clock()), count_tokens((*envelope.steps, step))
         if hit := await self._limits.exceeded_limit(envelope, rules, facts=facts, tokens=tokens):
@@ -125,9 +129,10 @@ class ResolveStage:
         hit = await self._limits.exceeded_limit(envelope, rules, facts=0, tokens=count_tokens(envelope.steps))
         return limit_end(hit) if hit else end
 
-    async def _command_commit(self, envelope: MatchedFacts, attempt: int) -> Commit:
+    async def _command_commit(self, envelope: MatchedFacts, rules: EffectivePolicy, attempt: int) -> Commit:
         started = perf_counter()
-        result = await self._handle_command(envelope)
+        result = await self._handle_command(envelope, rules)
+        events = await self._close_lapsed(envelope, result.events, self._clock())
         step = Step(stage="resolve", milliseconds=round((perf_counter() - started) * 1000, 3))
         return commit_of(
             envelope,
@@ -137,7 +142,7 @@ class ResolveStage:
             outcome=result.outcome,
             reason=result.reason,
             detail=result.detail,
-            events=result.events,
+            events=events,
         )
 
 

@@ -20,6 +20,7 @@ _PATTERNS: Final = {
 _LANGUAGES: Final = ["en", "de", "fr", "es", "pt", "it"]
 _YEARS: Final = range(3, 9998)  # those of a fact, without the days before and after that are counted from a date
 _FIXED: Final = {"TIMEZONE": "UTC", "PREFER_DAY_OF_MONTH": "first", "DATE_ORDER": "DMY"}
+Direction = Literal[-1, 0, 1]
 _WORD = re.compile(r"[^\W\d_]+")
 
 
@@ -40,12 +41,13 @@ class NamedTime:
 
 
 @lru_cache(maxsize=512)  # a sentence and its clauses are looked at several times
-def find_times(text: str, at: datetime) -> tuple[NamedTime, ...]:
+def find_times(text: str, at: datetime, direction: Direction = 0) -> tuple[NamedTime, ...]:
     """The times that `text` names, in their order; none where it tells of what happens again and again.
 
-    A weekday, or a month without a year, is a time only where the text shows whether it is past or ahead.
+    A weekday, or a month without a year, is a time only where the text shows whether it is past or ahead, or the
+    `direction` is known: 1 is ahead, -1 is past.
     """
-    return () if _PATTERNS["repeated"].search(text) else tuple(_found(text, at))
+    return () if _PATTERNS["repeated"].search(text) else tuple(_found(text, at, direction))
 
 
 def is_ahead(text: str) -> bool:
@@ -61,12 +63,12 @@ def noted(text: str, times: tuple[NamedTime, ...]) -> str:
     return text
 
 
-def _found(text: str, at: datetime) -> Iterator[NamedTime]:
+def _found(text: str, at: datetime, known_direction: Direction) -> Iterator[NamedTime]:
     is_past = bool(_PATTERNS["behind"].search(text))
     for match in _PATTERNS["time"].finditer(text):
         before = text[: match.start()]
         role: Literal["at", "from", "until"] = "at"
-        direction = 1 if is_ahead(text) else -1 if is_past else 0
+        direction: Direction = 1 if is_ahead(text) else -1 if is_past else known_direction
         if _PATTERNS["until_time"].search(before):
             role, direction = "until", 1
         elif _PATTERNS["from_time"].search(before):
@@ -75,7 +77,7 @@ def _found(text: str, at: datetime) -> Iterator[NamedTime]:
             yield NamedTime(first=days[0], last=days[1], span=match.span(), role=role)
 
 
-def _days(match: re.Match[str], at: datetime, direction: int) -> tuple[date, date] | None:
+def _days(match: re.Match[str], at: datetime, direction: Direction) -> tuple[date, date] | None:
     """The first and the last day that the words mean; `direction` is 1 ahead, -1 back, 0 unknown."""
     if match["weekday"]:
         direction = -1 if _PATTERNS["last"].search(match[0]) else 1 if _PATTERNS["next"].search(match[0]) else direction

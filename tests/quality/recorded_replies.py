@@ -95,7 +95,7 @@ class RecordedEmbedder:
         self._live = live
         self.model = model
 
-    async def embed(self, texts: Sequence[str]) -> Embeddings:
+    async def embed(self, texts: Sequence[str], *, divisible: bool = False) -> Embeddings:  # noqa: ARG002 -- the port's signature
         missing = list(dict.fromkeys(text for text in texts if self._tape.get(key_of(self.model, text)) is None))
         if missing:
             await self._record(missing)

@@ -105,6 +105,7 @@ def show_pending(found: "Sequence[PendingFact]", ids: ShortIds = WHOLE_IDS) -> N
 def _pending_details(one: "PendingFact", ids: ShortIds) -> Iterator[str]:
     yield f'said: "{one.fact.excerpt}"'
     yield from (f"would {one.action} {_known(old, ids)}" for old in one.challenged)
+    yield from (f"would stand unresolved beside {_known(old, ids)}" for old in one.beside)
     yield f"held by the guard {one.guard}: {one.reason}"
     yield f"waiting for {age(one.age)}" + ("; only a person can confirm it" if one.needs_human else "")
 

@@ -9,25 +9,28 @@ from mnemolog.cli.results.tables import Entry, print_entries
 from mnemolog.cli.results.words import age, cell, counted, moment
 
 if TYPE_CHECKING:
-    from mnemolog.projections.queries.quality import DecisionQuality
+    from mnemolog.projections.queries.quality import DecisionQuality, OverwriteCounts
 
 
 def show_quality(figures: "DecisionQuality", _: ShortIds = WHOLE_IDS) -> None:
-    rate = cell(figures.wrong_overwrite_rate) or "unknown"
     print_text(f"decisions from {moment(figures.since)} to {moment(figures.until)}")
-    if figures.overwrites:
+    print_text(
+        f"{counted(figures.decisions, 'decision')} on statements, overwrite rate {_rate(figures.overwrite_rate)}, "
+        f"rate of wrong ones {_rate(figures.wrong_overwrite_rate)}"
+    )
+    of_models = [one for one in figures.overwrites if one.by == "model"]
+    others = [one for one in figures.overwrites if one.by != "model"]
+    if of_models:
         entries = [
-            Entry(
-                one.event,
-                f"{counted(one.overwrites, 'overwrite')}: {one.undone} undone, {one.rejected} rejected, "
-                f"{one.corrected} corrected",
-                [", ".join(filter(None, (one.model, one.prompt_version)))],
-            )
-            for one in figures.overwrites
+            Entry(one.event, _results(one), [", ".join(filter(None, (one.model, one.prompt_version)))])
+            for one in of_models
         ]
-        print_entries(f"overwrites by models, rate of wrong ones {rate}", entries)
+        print_entries("overwrites proposed by models", entries)
     else:
-        print_text(f"no overwrites by models, rate of wrong ones {rate}")
+        print_text("no overwrites proposed by models")
+    if others:
+        entries = [Entry(one.event, counted(one.overwrites, "overwrite"), [f"by {one.by}"]) for one in others]
+        print_entries("other overwrites", entries)
     held = figures.held
     print_text(
         f"{counted(held.held, 'overwrite')} held back: {held.confirmed} confirmed, {held.rejected} rejected, "
@@ -39,3 +42,12 @@ def show_quality(figures: "DecisionQuality", _: ShortIds = WHOLE_IDS) -> None:
         f"{counted(figures.unresolved, 'unresolved fact')}; "
         f"{counted(figures.stale, 'decision')} on what had changed meanwhile (stale)"
     )
+
+
+def _rate(share: float | None) -> str:
+    return cell(share) or "unknown"
+
+
+def _results(one: "OverwriteCounts") -> str:
+    results = (f"{number} {name}" for name, number in one.results.items() if number)
+    return f"{counted(one.overwrites, 'overwrite')}: {', '.join(results)}"

@@ -4,7 +4,6 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import partial
 
 import pytest
 import pytest_asyncio
@@ -24,7 +23,8 @@ from mnemolog.streams.kafka.log_reader import KafkaLogReader
 from mnemolog.streams.kafka.record import KafkaRecord, RecordMetadata
 from mnemolog.streams.kafka.sender import Sender
 from mnemolog.streams.kafka.topics import CONVERSATION_TURNS, MEMORY_EVENTS, TOPICS, topic_name
-from mnemolog.streams.kafka.window import Delivery, KeyedWindow
+from mnemolog.streams.kafka.window import KeyedWindow
+from mnemolog.streams.kafka.window_state import Delivery
 from mnemolog.streams.settings import StreamsSettings
 from mnemolog.streams.stages.envelope import ReceivedEnvelope, ended_envelope, envelope_reader, next_envelope
 from mnemolog.streams.stages.processor import StageDefinition, StageProcessor
@@ -88,7 +88,7 @@ class ManualAckBroker:
 
 
 async def test_law_1_an_input_is_acknowledged_only_after_its_output_is_confirmed() -> None:
-    broker, acked, crashes = ManualAckBroker(), list[int](), list[BaseException]()
+    broker, crashes = ManualAckBroker(), list[BaseException]()
     sender = Sender(broker.enqueue, limits={})
 
     async def work(received: ReceivedEnvelope[ExtractedFacts], _: KafkaRecord) -> ExtractedFacts:
@@ -110,19 +110,19 @@ async def test_law_1_an_input_is_acknowledged_only_after_its_output_is_confirmed
             record = KafkaRecord(
                 topic="in", partition=0, offset=offset, key=b"k%d" % offset, value=b"{}", timestamp=1.7e9
             )
-            yield Delivery(record=record, ack=partial(acked.append, offset))
+            yield Delivery(record=record)
 
     async def crash(error: BaseException) -> None:
         crashes.append(error)
 
     await window.run(deliveries(), crash)
     await eventually(lambda: len(broker.sent) == 2)
-    assert acked == []
+    assert window.finished == {}
     broker.sent[0].set_result(SentRecord(topic="out", partition=0, offset=0))
-    await eventually(lambda: acked == [0])
+    await eventually(lambda: window.finished == {("in", 0): 1})
     broker.sent[1].set_exception(ProducerDead("the producer was fenced"))
     await eventually(lambda: crashes)
-    assert acked == [0]
+    assert window.finished == {("in", 0): 1}
 
 
 async def test_law_2_every_accepted_turn_has_exactly_one_end(settings: StreamsSettings, database: str) -> None:

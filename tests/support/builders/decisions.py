@@ -35,6 +35,7 @@ class PendingOverwrite:
 
     fact_id: UUID
     targets: tuple[UUID, ...]
+    successors: tuple[UUID, ...] = ()
     action: Overwrite = "replace"
     ended_at: datetime | None = TODAY
     needs_human: bool = False

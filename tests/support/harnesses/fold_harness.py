@@ -50,6 +50,7 @@ class FoldHarness:
 def expected_state(**fields: Any) -> TimedFactState:
     """The state of the fact about Bern, changed in the second commit."""
     defaults: dict[str, Any] = {"confidence": 0.8, "believed_from": FIRST_DECIDED_AT, "state_since": SECOND_DECIDED_AT}
+    defaults["true_from"] = day(1)
     return TimedFactState(**defaults | fields)
 
 

@@ -2,7 +2,7 @@
 
 import math
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
@@ -12,19 +12,51 @@ from mnemolog.schemas.commit import Commit
 from mnemolog.schemas.envelopes import MatchedFacts
 from mnemolog.schemas.facts import ExtractedFact, MatchedFact, content_hash
 from mnemolog.schemas.provenance import Origin
+from mnemolog.schemas.scope import Scope
 from mnemolog.schemas.vector import Vector
 from mnemolog.streams.kafka.record import KafkaRecord
 from mnemolog.streams.llm.cached_models import CachedChatModel, CachedEmbedder
-from mnemolog.streams.llm.ports import Embeddings, Prompt, Reply, Usage
+from mnemolog.streams.llm.ports import Embeddings, NumberedConflicts, Prompt, Reply, TaskPrompt, Usage
 from mnemolog.streams.runtime.decision_stages import DecisionStages
 from mnemolog.streams.settings import StreamsSettings
 from mnemolog.streams.stages.envelope import ReceivedEnvelope
 from tests.support.builders.commits import ALICE, MODEL, day, vector
-from tests.support.builders.model_replies import decisions_reply
+from tests.support.builders.model_replies import decision_json, decisions_reply
 from tests.support.harnesses.projected_database import ProjectedDatabase
 
 TOPIC = "conversation_turns"
 ScriptedReply = str | Callable[[Prompt], str]
+
+
+@dataclass(frozen=True)
+class TextVerdict:
+    """A verdict on the known facts of these texts, as far as they were shown; ADD where none of them was."""
+
+    action: str
+    known: tuple[str, ...] = ()
+    merged: str | None = None
+
+
+def verdicts_by_text(verdicts: Mapping[str, TextVerdict]) -> ScriptedReply:
+    """A reply that decides each new fact by its text; of others it says ADD."""
+
+    def reply(prompt: Prompt) -> str:
+        decisions = []
+        for conflict in numbered_conflicts(prompt).conflicts:
+            verdict = verdicts.get(conflict.fact.text, TextVerdict("ADD"))
+            labels = [label for label, known in conflict.candidates if known.text in verdict.known]
+            action = verdict.action if labels else "ADD"
+            merged = verdict.merged if action == "MERGE" else None
+            decisions.append(decision_json(conflict.number, action, *labels, text=merged, search_text=merged))
+        return decisions_reply(*decisions)
+
+    return reply
+
+
+def numbered_conflicts(prompt: Prompt) -> NumberedConflicts:
+    assert isinstance(prompt, TaskPrompt)
+    assert isinstance(prompt.task, NumberedConflicts)
+    return prompt.task
 
 
 @dataclass
@@ -37,6 +69,11 @@ class ScriptedChatModel:
 
     def set_replies(self, *replies: ScriptedReply | list[dict[str, Any]]) -> None:
         self.replies = deque(decisions_reply(*reply) if isinstance(reply, list) else reply for reply in replies)
+
+    @property
+    def shown(self) -> list[list[str]]:
+        """The texts of the known facts that each conflict of the last prompt named."""
+        return [[known.text for _, known in one.candidates] for one in numbered_conflicts(self.prompts[-1]).conflicts]
 
     async def complete(self, prompt: Prompt) -> Reply:
         self.prompts.append(prompt)
@@ -53,7 +90,7 @@ class SimilarEmbedder:
 
     model = MODEL
 
-    async def embed(self, texts: Sequence[str]) -> Embeddings:
+    async def embed(self, texts: Sequence[str], *, divisible: bool = False) -> Embeddings:  # noqa: ARG002 -- the port's signature
         return Embeddings(vectors=tuple(map(similar_vector, texts)), usage=Usage(input_tokens=len(texts)))
 
     async def close(self) -> None:
@@ -92,6 +129,11 @@ class ResolverHarness:
         if commit is not None:
             await self.stored.apply(commit)
         return commit
+
+    async def active_texts(self, scope: Scope = ALICE) -> list[str]:
+        """The texts of the active facts of a scope, in alphabetical order."""
+        rows = await self.stored.rows("SELECT owner, text FROM facts WHERE status = 'active' ORDER BY text")
+        return [text for owner, text in rows if owner == scope.owner]
 
     async def statuses(self) -> dict[str, str]:
         """The status of each fact by its text; of equal texts the last."""

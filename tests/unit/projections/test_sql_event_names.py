@@ -7,7 +7,7 @@ from typing import Final
 import pytest
 from pydantic import TypeAdapter
 
-from mnemolog.projections.write.change_counts import REVERSIBLE_OVERWRITES
+from mnemolog.projections.write.change_counts import OVERWRITE_EVENTS
 from mnemolog.schemas.events import EVENT_CLASSES, MemoryEvent
 
 ROOT: Final = Path(__file__).parents[3]
@@ -37,9 +37,9 @@ def test_recent_changes_are_the_events_that_can_end_a_known_fact(file: str) -> N
     assert ending in _name_lists(ROOT / "projections/migrations" / file)
 
 
-def test_the_view_of_overwrites_has_the_events_that_count_as_undone_overwrites() -> None:
-    lists = _name_lists(ROOT / "projections/migrations/0005_projections_quality.sql")
-    assert lists.count(REVERSIBLE_OVERWRITES) == 2
+def test_the_view_of_overwrites_and_its_index_have_the_events_that_end_a_known_fact() -> None:
+    lists = _name_lists(ROOT / "projections/migrations/0010_projections_overwrites.sql")
+    assert lists.count(OVERWRITE_EVENTS) == 2
 
 
 def test_recent_changes_list_the_subject_of_an_event_that_ends_it() -> None:

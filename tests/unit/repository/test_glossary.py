@@ -25,7 +25,7 @@ GENERAL = frozenset(
     port postgres processor producer progress published publisher query raw read reader record refused regression
     report requested resource result retention retrier retrieved retry revision row runner
     running runtime schema score server setting shared short skipped sql stack start state stop storable store
-    stored stream sync table text thread timed timeout token too topic traced transport tuning turning
+    stored stream sync table text thread timed timeout timestamp token too topic traced transport tuning turning type
     unavailable undeliverable unknown unusable unread unreadable unsupported upgrade usage use version versioned view
     wait wiring word write writer wrong
     """.split()

@@ -28,7 +28,7 @@ from mnemolog.schemas.command import (
 from mnemolog.schemas.commit import Commit
 from mnemolog.schemas.event import Event
 from mnemolog.schemas.events import EVENT_CLASSES, MemoryEvent
-from mnemolog.schemas.facts import FactState, NewFact, Reversal, Statement
+from mnemolog.schemas.facts import FactState, MovedEnd, NewFact, Reversal, Statement
 from mnemolog.schemas.policy import LimitHit, Limits, Policy
 from mnemolog.schemas.provenance import Decision, Origin, Provenance, Step, WeighedCandidate
 from mnemolog.schemas.scope import Scope
@@ -140,6 +140,7 @@ PARTS: dict[str, st.SearchStrategy[Any]] = {
     "decision": DECISIONS,
     "fact": FACTS,
     "unresolved": st.booleans(),
+    "of_ended": st.booleans(),
     "target": st.uuids(),
     "targets": st.lists(st.uuids(), min_size=1, max_size=3).map(tuple),
     "statement": STATEMENTS,
@@ -154,6 +155,18 @@ PARTS: dict[str, st.SearchStrategy[Any]] = {
     "reversals": st.lists(
         st.builds(Reversal, fact_id=st.uuids(), now=STATUSES, before=st.none() | FACT_STATES), max_size=2
     ).map(tuple),
+    "moved_ends": st.lists(
+        st.builds(
+            MovedEnd,
+            fact_id=st.uuids(),
+            ender=st.uuids(),
+            ended_at=st.none() | TIMES,
+            ended_by=st.none() | st.uuids(),
+            unresolved=st.booleans(),
+        ),
+        max_size=2,
+    ).map(tuple),
+    "true_from": st.none() | TIMES,
     "level": LEVELS,
     "policy": POLICIES,
 }

@@ -82,7 +82,7 @@ async def test_migrating_again_and_at_once_changes_nothing(empty_database: str) 
     await migrate(empty_database)
     async with await psycopg.AsyncConnection.connect(empty_database) as connection:
         cursor = await connection.execute("SELECT version_num FROM mnemolog_journal.alembic_version")
-        assert await cursor.fetchall() == [("0008",)]
+        assert await cursor.fetchall() == [(NEWEST,)]
         await connection.execute("SELECT * FROM turns, facts, turn_journal")  # found without a prefix
 
 

@@ -73,15 +73,28 @@ async def test_an_unresolved_fact_names_what_it_stands_beside_as_far_as_that_sta
         weighed_candidate(fact_id_at(known, 1), 0.75),
     )
     beside = with_decision(
-        added("Drinks nothing.", unresolved=True), by="fallback", candidates=candidates, reason="no verdict"
+        added("Drinks nothing.", unresolved=True),
+        by="fallback",
+        candidates=candidates,
+        shown=(fact_id_at(known), fact_id_at(known, 1)),
+        reason="no verdict",
     )
     made = commit("2", beside, at=day(1))
     await db.apply(known, made, commit("3", contradicted("Hates coffee.", fact_id_at(known, 1)), at=day(2)))
     (one,) = await unresolved(db.conn, MINE, day(3))
     assert (one.fact.fact_id, one.reason, one.age) == (fact_id_at(made), "no verdict", day(3) - made.decided_at)
-    assert [old.text for old in one.beside] == ["Drinks tea.", "Drinks milk."]
+    assert [old.text for old in one.beside] == ["Drinks tea."]
     await db.apply(commit("4", resolved(fact_id_at(made), fact_id_at(known), action="keep_both"), at=day(3)))
     assert await unresolved(db.conn, MINE, day(4)) == []
+
+
+async def test_where_a_log_does_not_say_what_was_shown_all_that_was_near_is_listed(db: ProjectedDatabase) -> None:
+    known = commit("1", added("Drinks tea."), added("Drinks milk."))
+    candidates = (weighed_candidate(fact_id_at(known), 0.8), weighed_candidate(fact_id_at(known, 1), 0.7))
+    beside = with_decision(added("Drinks nothing.", unresolved=True), by="fallback", candidates=candidates)
+    await db.apply(known, commit("2", beside, at=day(1)))
+    (one,) = await unresolved(db.conn, MINE, day(3))
+    assert [old.text for old in one.beside] == ["Drinks tea.", "Drinks milk."]
 
 
 async def test_nothing_waits(db: ProjectedDatabase) -> None:

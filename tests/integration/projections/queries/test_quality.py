@@ -49,6 +49,10 @@ def by_model(draft: Draft, model: str = "m1") -> Draft:
     return with_decision(draft, by="model", model=model, prompt_version="resolve-2")
 
 
+def by_human(draft: Draft) -> Draft:
+    return with_decision(draft, by="human")
+
+
 async def overwrite_counts(db: ProjectedDatabase, scope: ScopeFilter | None = None) -> DecisionQuality:
     return await decision_quality(db.conn, scope, day(0), day(20))
 
@@ -70,12 +74,14 @@ async def test_an_overwrite_is_wrong_once_somebody_takes_it_back(db: ProjectedDa
     back = Reversal(fact_id=fact_id_at(one, 0), now="active", before=None)
     await db.apply(
         commit("2", undone(event_id_at(one, 0), back), at=day(2)),
-        commit("3", corrected("A human's.", fact_id_at(one, 2)), at=day(2)),
+        commit("3", by_human(corrected("A human's.", fact_id_at(one, 2))), at=day(2)),
         commit("4", pending_rejected(fact_id_at(one, 4)), at=day(2)),
     )
     after = await overwrite_counts(db)
     assert {
-        (row.model, row.event): (row.overwrites, row.undone, row.rejected, row.corrected) for row in after.overwrites
+        (row.model, row.event): (row.overwrites, row.undone, row.rejected, row.corrected)
+        for row in after.overwrites
+        if row.by == "model"
     } == {
         ("m1", "fact_replaced"): (2, 1, 0, 0),
         ("m1", "fact_retracted"): (1, 0, 0, 0),
@@ -98,10 +104,19 @@ async def test_an_undo_that_was_undone_itself_makes_nothing_wrong(db: ProjectedD
 
 async def test_what_rules_humans_and_the_timer_decide_is_no_overwrite_of_a_model(db: ProjectedDatabase) -> None:
     await db.apply(
-        commit("1", with_decision(replaced("New.", OLD[0]), by="application"), corrected("Right.", OLD[1]), at=day(1))
+        commit(
+            "1",
+            with_decision(replaced("New.", OLD[0]), by="application"),
+            by_human(corrected("Right.", OLD[1])),
+            at=day(1),
+        )
     )
     quality = await overwrite_counts(db)
-    assert (quality.overwrites, quality.wrong_overwrite_rate) == ((), None)
+    assert [(row.by, row.event, row.overwrites) for row in quality.overwrites] == [
+        ("application", "fact_replaced", 1),
+        ("human", "fact_corrected", 1),
+    ]
+    assert (quality.overwrite_rate, quality.wrong_overwrite_rate) == (0.0, None)
 
 
 async def test_pending_facts_are_counted_until_they_are_settled(db: ProjectedDatabase) -> None:
@@ -128,7 +143,7 @@ async def test_unresolved_and_stale_are_counted_and_scopes_are_kept_apart(db: Pr
         await overwrite_counts(db, ScopeFilter.of_scope(ALICE)),
         await overwrite_counts(db, ScopeFilter.of_scope(BOB)),
     )
-    assert (mine.unresolved, mine.stale, len(mine.overwrites)) == (1, 1, 1)
+    assert (mine.unresolved, mine.stale, [row.overwrites for row in mine.overwrites]) == (1, 1, [1])
     assert (others.unresolved, others.stale, others.overwrites) == (0, 0, ())
 
 
@@ -144,7 +159,8 @@ async def test_the_figures_are_shown_to_prometheus(db: ProjectedDatabase, databa
     async with open_pool(database, min_size=1, max_size=1, application_name="test") as pool:
         await update_quality_metrics(pool, day(3))
     shown = REGISTRY.get_sample_value
-    assert shown("mnemolog_recent_overwrites", {"result": "undone"}) == 1
-    assert shown("mnemolog_recent_overwrites", {"result": "kept"}) == 1
+    by = {"model": "m1", "prompt_version": "resolve-2"}
+    results = {name: shown("mnemolog_recent_overwrites", {"result": name, **by}) for name in ("undone", "open", "kept")}
+    assert results == {"undone": 1, "open": 1, "kept": 0}
     assert shown("mnemolog_pending") == 1
     assert shown("mnemolog_pending_oldest_seconds") == (day(3) - one.decided_at).total_seconds()

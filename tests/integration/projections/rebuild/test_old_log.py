@@ -18,10 +18,15 @@ from mnemolog.streams.kafka.old_commands import with_kind
 from tests.support.harnesses.projected_database import ProjectedDatabase
 
 DATA: Final = Path(__file__).parents[3] / "data"
-ADDED_COLUMNS: Final = {"facts": {"ordinal"}, "profiles": {"work", "relationships", "other"}}
+ADDED_COLUMNS: Final = {
+    "facts": {"ordinal", "action_hint"},
+    "former_states": {"true_from"},
+    "profiles": {"work", "relationships", "other"},
+}
 """Columns that later migrations added; the digests are of the columns before.
 
-The one of `profiles` is that of a rebuild with the entries of one turn in the order of their statements.
+The one of `profiles` is that of a rebuild with the entries of one turn in the order of their statements, each with
+`unresolved`.
 """
 
 

@@ -4,8 +4,8 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from mnemolog.schemas.command import Confirm, Correct, Edit, Undo
-from tests.support.builders.commits import added, commit, day, fact_id_at, merged, pending, replaced
+from mnemolog.schemas.command import Confirm, Correct, Edit, Expire, Resolve, Undo
+from tests.support.builders.commits import added, commit, day, expired, fact_id_at, merged, pending, replaced
 from tests.support.harnesses.command_harness import CommandHarness
 from tests.support.harnesses.projected_database import ProjectedDatabase
 
@@ -44,23 +44,45 @@ async def test_a_fact_is_not_confirmed_and_ended_at_once(harness: CommandHarness
     assert await harness.statuses(OLD, ONE) == ["active", "pending_confirmation"]
 
 
-async def test_what_was_merged_since_is_challenged_as_what_it_became(harness: CommandHarness) -> None:
+async def test_what_was_merged_since_stays_and_the_confirmed_fact_stands_beside_it(harness: CommandHarness) -> None:
     richer = commit("t4", merged("Alice lives in Rome, in Trastevere.", OLD), at=day(2))
     again = commit("t5", merged("Alice lives in Rome, in Trastevere, on a hill.", fact_id_at(richer)), at=day(3))
     await harness.stored.apply(richer, again)
     case = (await harness.known.pending_cases([ONE]))[ONE]
-    assert (case.targets, case.needs_human) == ((fact_id_at(again),), False)
+    assert (case.targets, case.successors, case.needs_human) == ((), (fact_id_at(again),), False)
     await harness.execute("c1", Confirm(fact_ids=(ONE,)), at=day(4))
-    assert await harness.texts_with_status() == ["Alice lives in Milan."]
+    assert await harness.texts_with_status() == [
+        "Alice lives in Milan.",
+        "Alice lives in Rome, in Trastevere, on a hill.",
+    ]
+    (state,) = await harness.states(ONE)
+    assert state.unresolved
     assert await stale(harness) == 0
+    await harness.execute("c2", Resolve(fact_id=ONE, action="contradict"), at=day(5))
+    assert await harness.texts_with_status() == ["Alice lives in Milan."]
 
 
 async def test_what_a_human_has_corrected_since_is_for_a_human_to_give_up(harness: CommandHarness) -> None:
     corrected = await harness.execute("c1", Correct(edit=Edit(fact_id=OLD, text="Alice lives in Ostia.")), at=day(2))
     case = (await harness.known.pending_cases([ONE]))[ONE]
-    assert (case.targets, case.needs_human) == ((fact_id_at(corrected),), True)
+    assert (case.targets, case.successors, case.needs_human) == ((), (fact_id_at(corrected),), True)
     await harness.execute("c2", Confirm(fact_ids=(ONE,)), at=day(3))
-    assert await harness.texts_with_status() == ["Alice lives in Milan."]
+    assert await harness.texts_with_status() == ["Alice lives in Milan.", "Alice lives in Ostia."]
+
+
+async def test_who_confirms_one_of_two_closes_the_other(harness: CommandHarness) -> None:
+    done = await harness.execute("c1", Confirm(fact_ids=(ONE,)), at=day(2))
+    assert [event.event for event in done.events] == ["pending_confirmed", "pending_rejected"]
+    assert await harness.statuses(OLD, ONE, OTHER) == ["archived", "active", "archived"]
+    await harness.execute("c2", Undo(source_id="c1"), at=day(3))
+    assert await harness.statuses(OLD, ONE, OTHER) == ["active", "pending_confirmation", "pending_confirmation"]
+
+
+async def test_an_announced_end_closes_it_when_it_has_come(harness: CommandHarness) -> None:
+    await harness.stored.apply(commit("t4", expired(OLD, ended_at=day(9)), at=day(2)))
+    assert await harness.statuses(OLD, ONE) == ["active", "pending_confirmation"]
+    done = await harness.execute("c1", Expire(fact_ids=(OLD,)), at=day(10))
+    assert [event.event for event in done.events] == ["fact_expired", "pending_rejected", "pending_rejected"]
 
 
 async def test_what_has_ended_since_is_no_longer_challenged(harness: CommandHarness) -> None:

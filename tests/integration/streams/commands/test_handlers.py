@@ -1,6 +1,7 @@
 """What each order does to real tables, and what is refused."""
 
 from datetime import timedelta
+from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
@@ -57,7 +58,7 @@ async def harness(db: ProjectedDatabase) -> CommandHarness:
     return CommandHarness(db)
 
 
-def edit(fact_id: UUID, text: str, **fields: str) -> Edit:
+def edit(fact_id: UUID, text: str, **fields: Any) -> Edit:
     return Edit(fact_id=fact_id, text=text, **fields)
 
 
@@ -189,7 +190,7 @@ async def test_an_unresolved_fact_is_settled_against_what_it_was_added_beside(
     harness: CommandHarness, action: str, statuses: list[str]
 ) -> None:
     beside = with_decision(
-        added("Alice lives in Chur.", unresolved=True), candidates=(weighed_candidate(BERN), weighed_candidate(uuid4()))
+        added("Alice lives in Chur.", unresolved=True), candidates=(weighed_candidate(BERN),), shown=(BERN, uuid4())
     )
     doubtful = commit("t2", beside, at=day(1))
     await harness.stored.apply(doubtful)

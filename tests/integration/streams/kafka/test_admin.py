@@ -10,7 +10,7 @@ from aiokafka.admin import AIOKafkaAdminClient, NewTopic, RecordsToDelete  # typ
 from aiokafka.errors import KafkaError  # type: ignore[import-untyped] # as above
 
 from mnemolog.projections.retry import retry_while
-from mnemolog.streams.errors import PartitionCountDiffers, RetentionTooShort, TopicNotCreated
+from mnemolog.streams.errors import PartitionCountDiffers, RetentionTooShort, TimestampTypeDiffers, TopicNotCreated
 from mnemolog.streams.kafka.admin import connected_admin, describe_topics, ensure_topics
 from mnemolog.streams.kafka.stage_lag import stage_lags
 from mnemolog.streams.kafka.topics import CONVERSATION_TURNS, DEAD_LETTERS, MEMORY_EVENTS, TOPICS, topic_name
@@ -36,7 +36,8 @@ async def create(bootstrap: str, name: str, partitions: int = PARTITIONS, **conf
 
 
 async def test_the_missing_ones_are_created_and_the_others_left_alone(bootstrap: str, prefix: str) -> None:
-    await create(bootstrap, topic_name(CONVERSATION_TURNS, prefix), retention_ms="60000")
+    name = topic_name(CONVERSATION_TURNS, prefix)
+    await create(bootstrap, name, retention_ms="60000", message_timestamp_type="LogAppendTime")
     created = await ensure_topics(bootstrap, partitions=PARTITIONS, prefix=prefix)
     assert set(created) == {topic_name(topic, prefix) for topic in TOPICS} - {topic_name(CONVERSATION_TURNS, prefix)}
     assert await ensure_topics(bootstrap, partitions=PARTITIONS, prefix=prefix) == []
@@ -50,6 +51,15 @@ async def test_the_missing_ones_are_created_and_the_others_left_alone(bootstrap:
 async def test_two_workers_may_create_at_once(bootstrap: str, prefix: str) -> None:
     created = await asyncio.gather(*(ensure_topics(bootstrap, partitions=PARTITIONS, prefix=prefix) for _ in range(3)))
     assert sorted(name for names in created for name in names) == sorted(topic_name(t, prefix) for t in TOPICS)
+
+
+async def test_topics_whose_records_age_by_the_clocks_of_publishers_are_refused(bootstrap: str, prefix: str) -> None:
+    await create(bootstrap, topic_name(CONVERSATION_TURNS, prefix))
+    await create(bootstrap, topic_name(MEMORY_EVENTS, prefix), retention_ms="-1", retention_bytes="-1")
+    advice = r"conversation_turns: .*message.timestamp.type=LogAppendTime"
+    with pytest.raises(TimestampTypeDiffers, match=advice) as raised:
+        await ensure_topics(bootstrap, partitions=PARTITIONS, prefix=prefix)
+    assert "memory_events" not in str(raised.value)
 
 
 async def test_another_partition_count_is_refused_with_the_reason(bootstrap: str, prefix: str) -> None:

@@ -51,7 +51,7 @@ class ChangingEmbedder:
         self.calls: list[list[str]] = []
         self._given = 0
 
-    async def embed(self, texts: Sequence[str]) -> Embeddings:
+    async def embed(self, texts: Sequence[str], *, divisible: bool = False) -> Embeddings:  # noqa: ARG002 -- the port's signature
         self.calls.append(list(texts))
         if REFUSED in texts:
             raise PromptRefusedError("http_400", "no")

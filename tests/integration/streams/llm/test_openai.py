@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from mnemolog.streams.llm.call_retry import RetrySettings
-from mnemolog.streams.llm.errors import PromptRefusedError, ProviderConfigurationError
+from mnemolog.streams.llm.errors import BatchSuspectError, PromptRefusedError, ProviderConfigurationError
 from mnemolog.streams.llm.extract_prompt import extraction_prompt, parse_extraction
 from mnemolog.streams.llm.openai_client import Endpoint, create_client, retry_after
 from mnemolog.streams.llm.openai_models import MAX_CHARACTERS, MAX_TEXTS, OpenAiChatModel, OpenAiEmbedder
@@ -23,7 +23,7 @@ from tests.support.builders.prompts import extraction, user
 from tests.support.polling import eventually
 from tests.support.servers.openai_server import OpenAiServer
 
-PACE = RetrySettings(initial_delay=0.005, max_delay=0.02, failures_to_open=4)
+PACE = RetrySettings(initial_delay=0.005, max_delay=0.02, failures_to_pause=4)
 
 
 @pytest.fixture
@@ -94,20 +94,18 @@ async def test_a_server_without_schemas_is_told_in_words(server: OpenAiServer, f
     assert '"excerpt"' in body["messages"][-1]["content"]
 
 
-@pytest.mark.parametrize("status", [401, 403, 404, 408, 409, 429, 500, 502, 503, 529])
-async def test_what_can_pass_is_waited_out(server: OpenAiServer, status: int) -> None:
+@pytest.mark.parametrize("status", [400, 401, 403, 404, 408, 409, 413, 429, 500, 502, 503, 529])
+async def test_what_fails_for_all_is_waited_out(server: OpenAiServer, status: int) -> None:
     code, before = f"http_{status}", counted_errors()
-    server.fail(mode="status", status=status, times=6)
+    server.fail(mode="status", status=status, times=7)
     assert "Berlin" in await complete(server)
-    assert server.requests["chat"] == 7
-    assert counted_errors() == before | {code: before.get(code, 0) + 6}
+    assert counted_errors() == before | {code: before.get(code, 0) + 7}
 
 
-@pytest.mark.parametrize("mode", ["cut", "cut_body", "html", "error_in_200"])
-async def test_broken_connections_and_gateways_are_waited_out(server: OpenAiServer, mode: str) -> None:
-    server.fail(mode=mode, times=6)
+@pytest.mark.parametrize("mode", ["cut", "cut_body", "html", "error_in_200", "no_choices", "refusal", "content_filter"])
+async def test_unusable_replies_to_all_are_waited_out(server: OpenAiServer, mode: str) -> None:
+    server.fail(mode=mode, times=7)
     assert "Berlin" in await complete(server)
-    assert server.requests["chat"] == 7
 
 
 async def test_a_server_that_is_not_there_is_waited_for() -> None:
@@ -129,7 +127,9 @@ async def test_retry_after_is_honoured(server: OpenAiServer) -> None:
     server.fail(mode="status", status=429, retry_after="0.4")
     loop = asyncio.get_running_loop()
     start = loop.time()
-    await complete(server)
+    chat = OpenAiChatModel(endpoint(server, replace(PACE, max_delay=5.0)), "test-model")
+    await chat.complete(prompt())
+    await chat.close()
     assert loop.time() - start >= 0.4
 
 
@@ -148,20 +148,37 @@ def test_retry_after_comes_as_seconds_milliseconds_or_date() -> None:
     ("failure", "reason"),
     [
         ({"mode": "status", "status": 400}, "http_400"),
+        ({"mode": "status", "status": 402}, "http_402"),
         ({"mode": "status", "status": 413}, "http_413"),
         ({"mode": "status", "status": 422}, "http_422"),
+        ({"mode": "status", "status": 429}, "http_429"),
+        ({"mode": "status", "status": 500}, "http_500"),
         ({"mode": "refusal"}, "model_refusal"),
         ({"mode": "content_filter"}, "content_filter"),
+        ({"mode": "no_choices"}, "no_choices"),
+        ({"mode": "cut"}, "connection"),
+        ({"mode": "html"}, "not_json"),
     ],
 )
-async def test_what_can_never_succeed_is_refused_at_once(
+async def test_what_fails_for_one_prompt_alone_ends_it_after_a_bounded_number_of_attempts(
     server: OpenAiServer, failure: dict[str, Any], reason: str
 ) -> None:
-    server.fail(**failure)
+    server.fail(**failure, times=None, containing="poison")
     with pytest.raises(PromptRefusedError) as refused:
-        await complete(server)
+        await complete(server, "I drink poison.")
     assert refused.value.reason == reason
-    assert server.requests["chat"] == 1
+    assert server.requests["chat"] == 20 + 20  # each attempt is compared with a probe
+    assert "Berlin" in await complete(server)
+
+
+async def test_the_probe_has_the_instructions_and_the_schema_of_the_prompts(server: OpenAiServer) -> None:
+    server.fail(mode="status")
+    await complete(server)
+    failed, probe, again = server.bodies
+    assert failed == again
+    assert {**probe, "messages": ()} == {**failed, "messages": ()}
+    assert probe["messages"][0] == failed["messages"][0]
+    assert [message["content"] for message in probe["messages"][1:]] == ["Hello."]
 
 
 @pytest.mark.parametrize("mode", ["truncated", "wrong_schema"])
@@ -170,14 +187,6 @@ async def test_a_model_s_poor_words_are_the_parser_s_to_judge(server: OpenAiServ
     said = await complete(server)
     assert parse_extraction(said, extraction(user("I live in Berlin."))).complaints
     assert server.requests["chat"] == 1
-
-
-async def test_a_reply_without_choices_is_tried_again_a_few_times(server: OpenAiServer) -> None:
-    server.fail(mode="no_choices", times=2)
-    assert "Berlin" in await complete(server)
-    server.fail(mode="no_choices", times=None)
-    with pytest.raises(PromptRefusedError, match="no_choices"):
-        await complete(server)
 
 
 async def test_a_prompt_that_always_times_out_is_poison_while_others_succeed(server: OpenAiServer) -> None:
@@ -197,7 +206,6 @@ async def test_a_server_that_hangs_on_everything_is_away(server: OpenAiServer) -
     replies = await asyncio.gather(*(chat.complete(prompt()) for _ in range(5)))
     await chat.close()
     assert len(replies) == 5
-    assert server.requests["chat"] == 7 + 5
 
 
 async def test_a_prompt_s_own_model_and_timeout_come_first(server: OpenAiServer) -> None:
@@ -211,14 +219,16 @@ async def test_a_prompt_s_own_model_and_timeout_come_first(server: OpenAiServer)
 
 async def test_what_a_prompt_chose_for_itself_is_its_own_fault_and_holds_up_no_other(server: OpenAiServer) -> None:
     chat = OpenAiChatModel(endpoint(server), "test-model")
-    server.fail(mode="status", status=404, times=None, containing="no-such-model")
-    with pytest.raises(PromptRefusedError, match="http_404"):
+    server.fail(mode="status", status=402, times=None, containing="no-such-model")
+    with pytest.raises(PromptRefusedError, match="http_402"):
         await chat.complete(replace(prompt(), model="no-such-model"))
-    assert counted_errors("other") == {"http_404": 1}
+    assert counted_errors("other") == {"http_402": 20}
     server.fail(mode="hang", times=None, containing="slow")
-    for _ in range(PACE.failures_to_open):
-        with pytest.raises(PromptRefusedError, match="timeout"):
-            await chat.complete(replace(prompt("I am slow."), timeout=0.02))
+    ends = await asyncio.gather(
+        *(chat.complete(replace(prompt("I am slow."), timeout=0.02)) for _ in range(PACE.failures_to_pause)),
+        return_exceptions=True,
+    )
+    assert {type(end) for end in ends} == {PromptRefusedError}
     assert not chat.paused
     assert (await chat.complete(prompt())).model == "test-model"
     await chat.close()
@@ -246,20 +256,21 @@ async def test_texts_are_split_into_requests_that_servers_take(server: OpenAiSer
 
 @pytest.mark.parametrize(
     ("mode", "reason"),
-    [
-        ("wrong_count", "wrong_count"),
-        ("wrong_dimensions", "wrong_dimensions"),
-        ("nan", "bad_embedding"),
-    ],
+    [("wrong_count", "wrong_count"), ("wrong_dimensions", "wrong_dimensions"), ("nan", "bad_embedding")],
 )
-async def test_faulty_embeddings_are_tried_again_a_few_times(server: OpenAiServer, mode: str, reason: str) -> None:
-    server.fail(mode=mode, times=2)
-    assert len(await embed(server, ["a", "b"])) == 2
-    server.fail(mode=mode, times=None)
+async def test_faulty_embeddings_of_one_text_end_it_and_those_of_all_are_waited_out(
+    server: OpenAiServer, mode: str, reason: str
+) -> None:
+    embedder = OpenAiEmbedder(endpoint(server), "test-embedding", dimensions=1536)
+    server.fail(mode=mode, times=7)
+    assert len((await embedder.embed(["a", "b"])).vectors) == 2
+    server.fail(mode=mode, times=None, containing="poison")
+    with pytest.raises(BatchSuspectError):
+        await embedder.embed(["a", "poison"], divisible=True)
     with pytest.raises(PromptRefusedError) as refused:
-        await embed(server, ["a", "b"])
+        await embedder.embed(["poison"])
     assert refused.value.reason == reason
-    assert server.requests["embeddings"] == 6
+    await embedder.close()
 
 
 def test_a_missing_key_is_said_at_start(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -96,7 +96,7 @@ class UnlikeEmbedder:
 
     model = MODEL
 
-    async def embed(self, texts: Sequence[str]) -> Embeddings:
+    async def embed(self, texts: Sequence[str], *, divisible: bool = False) -> Embeddings:  # noqa: ARG002 -- the port's signature
         axes = (int(content_hash(text), 16) % 500 for text in texts)
         return Embeddings(vectors=tuple(vector(*(float(place == axis) for place in range(500))) for axis in axes))
 

@@ -25,6 +25,7 @@ from tests.support.servers.prometheus_server import Prometheus, running_promethe
 
 # Labels of what has not happened have no series yet.
 NEEDS_TROUBLE = {
+    "mnemolog_background_failures_total",
     "mnemolog_database_retries_total",
     "mnemolog_drain_redone_total",
     "mnemolog_facts_dropped_total",

@@ -18,7 +18,7 @@ AT = datetime(2026, 3, 1, tzinfo=UTC)
 
 def test_a_rate_without_a_figure_is_unknown(capsys: pytest.CaptureFixture[str]) -> None:
     held = HeldOverwrites(held=0, confirmed=0, rejected=0, overtaken=0, open=0, oldest_seconds=0.0, median_seconds=0.0)
-    show_quality(DecisionQuality(since=AT, until=AT, overwrites=(), held=held, unresolved=0, stale=0))
+    show_quality(DecisionQuality(since=AT, until=AT, overwrites=(), decisions=0, held=held, unresolved=0, stale=0))
     shown = " ".join(capsys.readouterr().out.split())
     assert "rate of wrong ones unknown" in shown
     assert "resolution rate unknown" in shown

@@ -48,7 +48,12 @@ def state_of(state: FoldState) -> TimedFactState:
 
 def expected_state(**fields: Any) -> TimedFactState:
     """The fact of Bern, changed in the second commit."""
-    defaults: dict[str, Any] = {"confidence": 0.8, "believed_from": BEGUN, "state_since": DECIDED}
+    defaults: dict[str, Any] = {
+        "confidence": 0.8,
+        "believed_from": BEGUN,
+        "state_since": DECIDED,
+        "true_from": FIRST.occurred_at,
+    }
     return TimedFactState(**defaults | fields)
 
 

@@ -56,6 +56,7 @@ def test_late_news_is_history_from_the_beginning(harness: FoldHarness) -> None:
     assert harness.state_of(fact_id_at(late)) == TimedFactState(
         status="superseded",
         confidence=0.95,
+        true_from=day(2),
         true_to=day(0),
         closed_at=SECOND_DECIDED_AT,
         believed_from=SECOND_DECIDED_AT,
@@ -141,7 +142,9 @@ def test_corrected_never_was_so_or_was_so_until_then(harness: FoldHarness) -> No
     [
         (
             "keep_both",
-            expected_state(confidence=0.95, believed_from=SECOND_DECIDED_AT, state_since=THIRD_DECIDED_AT),
+            expected_state(
+                confidence=0.95, true_from=day(2), believed_from=SECOND_DECIDED_AT, state_since=THIRD_DECIDED_AT
+            ),
             expected_state(state_since=FIRST_DECIDED_AT),
         ),
         (
@@ -149,6 +152,7 @@ def test_corrected_never_was_so_or_was_so_until_then(harness: FoldHarness) -> No
             expected_state(
                 status="archived",
                 confidence=0.95,
+                true_from=day(2),
                 believed_from=SECOND_DECIDED_AT,
                 believed_to=THIRD_DECIDED_AT,
                 superseded_by=BERN,
@@ -158,14 +162,18 @@ def test_corrected_never_was_so_or_was_so_until_then(harness: FoldHarness) -> No
         ),
         (
             "replace",
-            expected_state(confidence=0.95, believed_from=SECOND_DECIDED_AT, state_since=THIRD_DECIDED_AT),
+            expected_state(
+                confidence=0.95, true_from=day(2), believed_from=SECOND_DECIDED_AT, state_since=THIRD_DECIDED_AT
+            ),
             expected_state(
                 status="superseded", true_to=day(2), closed_at=THIRD_DECIDED_AT, state_since=THIRD_DECIDED_AT
             ),
         ),
         (
             "contradict",
-            expected_state(confidence=0.95, believed_from=SECOND_DECIDED_AT, state_since=THIRD_DECIDED_AT),
+            expected_state(
+                confidence=0.95, true_from=day(2), believed_from=SECOND_DECIDED_AT, state_since=THIRD_DECIDED_AT
+            ),
             expected_state(status="archived", believed_to=THIRD_DECIDED_AT, state_since=THIRD_DECIDED_AT),
         ),
     ],

@@ -49,6 +49,7 @@ def _knowing(event: MemoryEvent) -> FoldState:
             state=TimedFactState(
                 status=min(required_statuses(event, target)),
                 confidence=0.8,
+                true_from=day(0),
                 believed_from=day(0),
                 unresolved=isinstance(event, ConflictResolved),
                 state_since=day(0),

@@ -59,6 +59,7 @@ ONCE_ACTIVE = FactState(
     believed_to=None,
     superseded_by=None,
     unresolved=False,
+    true_from=day(0),
 )
 ONCE_PENDING = ONCE_ACTIVE.model_copy(update={"status": "pending_confirmation", "believed_from": None})
 STATUSES = ["active", "superseded", "archived", "pending_confirmation", "undone"]

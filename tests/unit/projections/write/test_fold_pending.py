@@ -48,7 +48,11 @@ def pending_fact(harness: FoldHarness) -> UUID:
 
 def test_pending_waits_and_is_not_believed(harness: FoldHarness, pending_fact: UUID) -> None:
     assert harness.state_of(pending_fact) == TimedFactState(
-        status="pending_confirmation", confidence=0.6, believed_from=None, state_since=SECOND_DECIDED_AT
+        status="pending_confirmation",
+        confidence=0.6,
+        true_from=day(2),
+        believed_from=None,
+        state_since=SECOND_DECIDED_AT,
     )
     assert harness.state_of(BERN) == expected_state(state_since=FIRST_DECIDED_AT)
     assert [(row.event.fact.fact_id, row.settlement_row) for row in harness.changes.pending] == [(pending_fact, None)]
@@ -80,6 +84,7 @@ def test_a_second_statement_lets_the_pending_do_what_it_was_held_back_from(
     )
     assert harness.state_of(pending_fact) == expected_state(
         confidence=pytest.approx(0.7),
+        true_from=day(2),
         mention_count=2,
         last_confirmed_at=day(3),
         believed_from=THIRD_DECIDED_AT,

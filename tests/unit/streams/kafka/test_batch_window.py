@@ -2,10 +2,10 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
-from functools import partial
 
 from mnemolog.streams.kafka.record import KafkaRecord
-from mnemolog.streams.kafka.window import Delivery, Window
+from mnemolog.streams.kafka.window import Window
+from mnemolog.streams.kafka.window_state import Delivery
 from tests.support.polling import eventually
 
 
@@ -15,7 +15,6 @@ class Fold:
     def __init__(self, *, max_records: int = 3, max_in_flight: int = 4) -> None:
         self.batches: list[list[str]] = []
         self.gates: dict[int, asyncio.Future[None]] = {}
-        self.acked: list[str] = []
         self.failures: list[BaseException] = []
         self.window = Window(self.process, max_records=max_records, max_in_flight=max_in_flight)
 
@@ -31,7 +30,7 @@ class Fold:
         async def deliveries() -> AsyncIterator[Delivery]:
             for offset in offsets:
                 record = KafkaRecord(topic="t", partition=partition, offset=offset, key=b"k", value=b"", timestamp=0.0)
-                yield Delivery(record=record, ack=partial(self.acked.append, record.position))
+                yield Delivery(record=record, epoch=self.window.epoch)
 
         await self.window.run(deliveries(), self.fail)
 
@@ -46,12 +45,12 @@ async def test_what_arrives_meanwhile_is_the_next_batch() -> None:
     fold.gates[0].set_result(None)
     await fold.begun(2)
     assert fold.batches == [["t/0/0"], ["t/0/1", "t/0/2", "t/0/3"]]
-    assert fold.acked == ["t/0/0"]
+    assert fold.window.finished == {("t", 0): 1}
     fold.gates[0].set_result(None)
     await fold.begun(3)
     fold.gates[0].set_result(None)
     await eventually(lambda: not fold.window.progress.pending, timeout=5)
-    assert fold.acked == [f"t/0/{n}" for n in range(5)]
+    assert fold.window.finished == {("t", 0): 5}
 
 
 async def test_partitions_do_not_wait_for_each_other() -> None:
@@ -86,5 +85,5 @@ async def test_a_failed_batch_breaks_the_stage_unacknowledged() -> None:
     await fold.begun(1)
     fold.gates[0].set_exception(RuntimeError("the table is gone"))
     await eventually(lambda: fold.failures, timeout=5)
-    assert fold.acked == []
+    assert fold.window.finished == {}
     assert len(fold.batches) == 1

@@ -106,20 +106,79 @@ async def test_closing_answers_everybody() -> None:
         await batcher.submit(5)
 
 
-async def test_where_an_item_spoils_its_batch_each_is_run_alone() -> None:
+async def test_a_batch_that_an_item_spoils_is_halved_until_the_item_is_alone() -> None:
     batches: list[list[int]] = []
 
     async def run(items: list[int]) -> list[int]:
         batches.append(items)
-        if 2 in items:
-            raise ValueError("2")
-        if 5 in items:
-            raise LookupError("5")
+        if 37 in items:
+            raise ValueError("37")
         return items
 
-    batcher = MicroBatcher(run, max_items=4, isolate_on=(ValueError,))
-    answers = await asyncio.gather(*map(batcher.submit, range(8)), return_exceptions=True)
+    batcher = MicroBatcher(run, max_items=256, isolate_on=(ValueError,))
+    answers = await asyncio.gather(*map(batcher.submit, range(256)), return_exceptions=True)
     await batcher.close()
-    assert batches == [[0, 1, 2, 3], [0], [1], [2], [3], [4, 5, 6, 7]]
-    assert [repr(answer) for answer in answers[:4]] == ["0", "1", "ValueError('2')", "3"]
-    assert {repr(answer) for answer in answers[4:]} == {"LookupError('5')"}
+    assert [number for number, answer in enumerate(answers) if answer != number] == [37]
+    assert isinstance(answers[37], ValueError)
+    assert len(batches) == 1 + 2 * 8
+    assert sorted(map(len, batches)) == [1, 1, 2, 2, 4, 4, 8, 8, 16, 16, 32, 32, 64, 64, 128, 128, 256]
+
+
+async def test_an_error_that_isolates_nothing_fails_the_whole_batch() -> None:
+    async def run(items: list[int]) -> list[int]:
+        raise LookupError(str(items))
+
+    batcher = MicroBatcher(run, max_items=4, isolate_on=(ValueError,))
+    answers = await asyncio.gather(*map(batcher.submit, range(4)), return_exceptions=True)
+    await batcher.close()
+    assert {repr(answer) for answer in answers} == {"LookupError('[0, 1, 2, 3]')"}
+
+
+async def test_an_item_that_fails_for_long_is_run_alone_and_holds_up_no_batch() -> None:
+    alone: list[int] = []
+
+    async def run(items: list[int]) -> list[int]:
+        if any(item < 0 for item in items):
+            raise ValueError("negative")
+        return items
+
+    async def run_alone(item: int) -> int:
+        alone.append(item)
+        await asyncio.Event().wait()
+        return item
+
+    batcher = MicroBatcher(run, run_alone=run_alone, max_concurrent=2, isolate_on=(ValueError,))
+    async with asyncio.timeout(5):
+        stuck = [asyncio.create_task(batcher.submit(-number)) for number in range(1, 9)]
+        assert await asyncio.gather(*map(batcher.submit, range(20))) == list(range(20))
+    assert sorted(alone) == list(range(-8, 0))
+    await batcher.close()
+    assert {type(end) for end in await asyncio.gather(*stuck, return_exceptions=True)} == {BatcherClosedError}
+
+
+async def test_a_call_that_nobody_waits_for_is_cancelled_and_its_slot_is_free() -> None:
+    started: list[list[int]] = []
+    cancelled: list[list[int]] = []
+
+    async def run(items: list[int]) -> list[int]:
+        started.append(items)
+        if 0 in items:
+            try:
+                await asyncio.Event().wait()
+            except asyncio.CancelledError:
+                cancelled.append(items)
+                raise
+        return items
+
+    batcher = MicroBatcher(run, max_concurrent=1)
+    waiting = [asyncio.create_task(batcher.submit(number)) for number in range(3)]
+    await eventually(lambda: started, timeout=5)
+    for task in waiting[:2]:
+        task.cancel()
+    await asyncio.sleep(0)
+    assert cancelled == []
+    waiting[2].cancel()
+    assert await asyncio.wait_for(batcher.submit(7), 5) == 7
+    assert cancelled == [[0, 1, 2]]
+    await batcher.close()
+    await asyncio.gather(*waiting, return_exceptions=True)

@@ -19,6 +19,7 @@ from mnemolog.schemas.events import (
     FactsRelated,
 )
 from mnemolog.schemas.facts import Certainty
+from mnemolog.schemas.ids import provisional_fact_id
 from mnemolog.schemas.policy import EffectivePolicy
 from mnemolog.schemas.provenance import Verdict
 from mnemolog.streams.resolution.classify import Conflict, Duplicate, New
@@ -124,12 +125,20 @@ def test_a_merged_fact_is_what_its_parents_are_together() -> None:
     old = known_fact(
         confidence=0.99, key="home_city", value="Berlin", category="health", subject="Mira", valid_until=NEXT_YEAR
     )
-    event = decide_one(matched_fact(old), llm_decision("MERGE", old, text="Mira moved."))
+    event = decide_one(matched_fact(old, valid_until=NEXT_YEAR), llm_decision("MERGE", old, text="Mira moved."))
     fact = event.fact
     assert (fact.text, fact.search_text, fact.vector) == ("Mira moved.", "Mira moved.", MERGED_VECTOR)
     assert (fact.true_from, fact.confidence, fact.valid_until) == (LAST_YEAR, 0.99, NEXT_YEAR)
     assert (fact.key, fact.value, fact.category, fact.subject) == ("home_city", "Berlin", "health", "Mira")
     assert event.statement.text == "Mira lives in Munich."
+
+
+def test_a_merged_fact_takes_no_end_and_every_authority_from_its_parents() -> None:
+    """The end that was announced for a parent follows in `mnemolog.streams.moved_ends`, as an end and not as a term."""
+    old = known_fact(true_to=NEXT_YEAR, authority="human")
+    event = decide_one(matched_fact(old), llm_decision("MERGE", old, text="Mira moved."))
+    assert isinstance(event, FactPending)
+    assert (event.fact.valid_until, event.fact.authority, event.needs_human) == (None, "human", True)
 
 
 @pytest.mark.parametrize(("certainty", "confidence"), [("speculation", 0.40), ("weak", 0.95), ("explicit", 0.95)])
@@ -239,7 +248,7 @@ def two(first: Verdict | None, second: Verdict, *, text: str = "two", **fields: 
     """The events of a statement about Berlin, and of a later one about that statement."""
     berlin = known_fact()
     one = matched_fact(berlin, text="one")
-    itself = known_fact(0.9, "one", fact_id=ids.fact_id(OWNER, SOURCE, 0), true_from=TODAY)
+    itself = known_fact(0.9, "one", fact_id=provisional_fact_id(OWNER, SOURCE, 0), true_from=TODAY)
     other = matched_fact(berlin, itself, text=text, **fields)
     decisions = {1: llm_decision(second, itself)} | ({0: llm_decision(first, berlin)} if first else {})
     return berlin, *decide_all([one, other], decisions)
@@ -286,7 +295,7 @@ def test_a_fact_is_confirmed_once_a_turn() -> None:
 
 def test_what_waits_since_this_very_turn_is_not_confirmed_by_it() -> None:
     berlin = known_fact(authority="human")
-    itself = known_fact(0.9, "one", fact_id=ids.fact_id(OWNER, SOURCE, 0))
+    itself = known_fact(0.9, "one", fact_id=provisional_fact_id(OWNER, SOURCE, 0))
     facts = [matched_fact(berlin, text="one"), matched_fact(itself, text="two")]
     first, second = decide_all(facts, {0: llm_decision("REPLACE", berlin), 1: llm_decision("KEEP", itself)})
     assert isinstance(first, FactPending)
@@ -307,7 +316,7 @@ def test_an_earlier_time_of_the_same_turn_becomes_history() -> None:
 
 def test_what_came_as_history_is_not_ended_again() -> None:
     munich = known_fact(true_from=NEXT_YEAR)
-    itself = known_fact(0.9, "one", fact_id=ids.fact_id(OWNER, SOURCE, 0), true_from=TODAY)
+    itself = known_fact(0.9, "one", fact_id=provisional_fact_id(OWNER, SOURCE, 0), true_from=TODAY)
     facts = [matched_fact(munich, text="one"), matched_fact(itself, text="two")]
     first, second = decide_all(facts, {0: llm_decision("REPLACE", munich), 1: llm_decision("REPLACE", itself)})
     assert isinstance(first, FactAdded)

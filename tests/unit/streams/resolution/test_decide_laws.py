@@ -26,6 +26,7 @@ from mnemolog.schemas.events import (
     PendingConfirmed,
 )
 from mnemolog.schemas.facts import Candidate, MatchedFact
+from mnemolog.schemas.ids import provisional_fact_id
 from mnemolog.schemas.policy import EffectivePolicy
 from mnemolog.schemas.provenance import Origin, Verdict
 from mnemolog.schemas.scope import Scope, scope_columns
@@ -33,7 +34,6 @@ from mnemolog.streams.resolution.classify import Classification, Conflict, class
 from mnemolog.streams.resolution.decide import decide
 from mnemolog.streams.resolution.event_builder import DecisionContext, LlmDecision, NoDecision
 from mnemolog.streams.resolution.retry_conflicts import RetryOutcome, conflicts_to_retry
-from mnemolog.streams.resolution.turn_state import provisional_fact_id
 from tests.support.builders.decisions import (
     LAST_YEAR,
     NEXT_YEAR,
@@ -226,7 +226,11 @@ def test_where_facts_are_only_added_nothing_else_happens(case: DecisionCase) -> 
 def test_every_decision_is_sound_when_it_is_applied(case: DecisionCase) -> None:
     states = {
         candidate.fact_id: TimedFactState(
-            status=candidate.status, confidence=candidate.confidence, believed_from=LAST_YEAR, state_since=LAST_YEAR
+            status=candidate.status,
+            confidence=candidate.confidence,
+            true_from=LAST_YEAR,
+            believed_from=LAST_YEAR,
+            state_since=LAST_YEAR,
         )
         for candidate in case.candidates
     }

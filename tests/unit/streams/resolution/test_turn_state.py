@@ -2,13 +2,28 @@ from typing import Any
 
 import pytest
 
+from mnemolog.schemas import ids
 from mnemolog.schemas.envelopes import MatchedFacts
 from mnemolog.schemas.facts import MatchedFact
+from mnemolog.schemas.ids import provisional_fact_id
 from mnemolog.schemas.policy import EffectivePolicy
 from mnemolog.schemas.vector import Vector
-from mnemolog.streams.resolution.turn_state import MAX_EARLIER_FACTS, provisional_fact_id, with_earlier_facts
-from tests.support.builders.decisions import LAST_YEAR, TODAY, known_fact
+from mnemolog.streams.resolution.turn_state import MAX_EARLIER_FACTS, TurnState, with_earlier_facts
+from tests.support.builders.decisions import (
+    LAST_YEAR,
+    OWNER,
+    SOURCE,
+    TODAY,
+    PendingOverwrite,
+    decide_all,
+    decision_context,
+    known_fact,
+    llm_decision,
+    matched_fact,
+)
 from tests.support.harnesses.resolver_harness import extracted_fact, matched_envelope
+
+MUNICH = known_fact(0.9, "Mira lives in Munich.", status="pending_confirmation")
 
 
 def turn_with(*facts: MatchedFact) -> MatchedFacts:
@@ -51,6 +66,25 @@ def test_only_what_may_clash_is_asked_about(before: dict[str, Any], after: dict[
     facts = (matched(**{"text": "Mira has a dog.", **before}), matched(**{"text": "Mira has a cat.", **after}))
     _, second = with_earlier_facts(turn_with(*facts), EffectivePolicy())
     assert bool(second.candidates) == may
+
+
+def test_a_place_in_a_turn_has_an_id_of_its_own() -> None:
+    """A statement with two events moves the ids of those after it: what is "place 1" is event 2."""
+    facts = [matched_fact(MUNICH, text="one"), matched_fact(text="two"), matched_fact(text="three")]
+    case = PendingOverwrite(fact_id=MUNICH.fact_id, targets=(known_fact().fact_id,))
+    first, second = (
+        known_fact(fact_id=provisional_fact_id(OWNER, SOURCE, place), text=facts[place].fact.text) for place in (0, 1)
+    )
+    third = facts[2].model_copy(update={"candidates": (first, second)})
+    decisions = {0: llm_decision("MERGE", MUNICH), 1: llm_decision("ADD"), 2: llm_decision("EXTEND", first)}
+    _, detail, _, last = decide_all([*facts[:2], third], decisions, decision_context(case))
+    assert detail.new_fact is not None
+    assert last.affected_ids == (detail.new_fact.fact_id,)
+    assert [one.fact_id for one in last.decision.candidates] == [ids.fact_id(OWNER, SOURCE, place) for place in (1, 2)]
+    state = TurnState({})
+    state.apply([detail], provisional_fact_id(OWNER, SOURCE, 0))
+    state.apply([last], provisional_fact_id(OWNER, SOURCE, 1))
+    assert state.current_fact(state.current_fact(first)) == state.current_fact(first)
 
 
 def test_a_fact_is_compared_with_so_many_before_it() -> None:

@@ -47,9 +47,47 @@ async def test_nobody_waiting_means_no_reading(fake_table: FakeTable) -> None:
     fake_table.offsets = {0: 9}
     await watermark.wait_for_offset(0, 9)
     reads = fake_table.reads
-    await watermark.wait_for_offset(0, 8)
     await asyncio.sleep(0.03)
     assert fake_table.reads == reads == 1
+    await watermark.close()
+
+
+async def test_tables_that_moved_back_are_waited_for_again(fake_table: FakeTable) -> None:
+    watermark = Watermark(fake_table.read)
+    fake_table.offsets = {0: 100}
+    await watermark.wait_for_offset(0, 100)
+    fake_table.offsets = {0: 40}  # a replica that lacked the last commits was promoted
+    reads = fake_table.reads
+    waiting = asyncio.create_task(watermark.wait_for_offset(0, 100))
+    await eventually(lambda: fake_table.reads > reads + 1, timeout=5)
+    assert not waiting.done()
+    fake_table.offsets = {0: 100}
+    async with asyncio.timeout(5):
+        await waiting
+    await watermark.close()
+
+
+async def test_a_reading_that_began_before_the_question_is_no_answer() -> None:
+    reading, answers = asyncio.Event(), asyncio.Queue[Mapping[int, int]]()
+
+    async def read() -> Mapping[int, int]:
+        reading.set()
+        return await answers.get()
+
+    watermark = Watermark(read)
+    first = asyncio.create_task(watermark.wait_for_offset(0, 1))
+    await reading.wait()
+    reading.clear()
+    second = asyncio.create_task(watermark.wait_for_offset(0, 1))
+    await asyncio.sleep(0)
+    answers.put_nowait({0: 1})
+    async with asyncio.timeout(5):
+        await first
+        await reading.wait()
+    assert not second.done()
+    answers.put_nowait({0: 1})
+    async with asyncio.timeout(5):
+        await second
     await watermark.close()
 
 

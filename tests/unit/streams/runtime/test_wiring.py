@@ -10,7 +10,8 @@ from mnemolog.schemas.envelopes import MatchedFacts
 from mnemolog.schemas.provenance import Origin
 from mnemolog.schemas.scope import Scope
 from mnemolog.streams.kafka.record import KafkaRecord
-from mnemolog.streams.kafka.window import Delivery, Window
+from mnemolog.streams.kafka.window import Window
+from mnemolog.streams.kafka.window_state import Delivery
 from mnemolog.streams.runtime.decision_stages import DecisionStages, Models
 from mnemolog.streams.runtime.read_your_writes import Watermark
 from mnemolog.streams.runtime.wiring import StageFactory
@@ -45,7 +46,6 @@ async def nothing() -> Mapping[int, int]:
 
 async def resolve(window: Window, offset: int) -> None:
     """Let one record go through the stage's window."""
-    acked: list[int] = []
     origin = Origin(topic="conversation_turns", partition=3, offset=offset)
     matched = MatchedFacts(source_id=f"t{offset}", scope=SCOPE, origin=origin, occurred_at=NOON, published_at=NOON)
     record = KafkaRecord(
@@ -53,13 +53,13 @@ async def resolve(window: Window, offset: int) -> None:
     )
 
     async def deliveries() -> AsyncIterator[Delivery]:
-        yield Delivery(record=record, ack=lambda: acked.append(offset))
+        yield Delivery(record=record, epoch=window.epoch)
 
     async def fail(error: BaseException) -> None:
         raise error
 
     await window.run(deliveries(), fail)
-    await eventually(lambda: acked)
+    await eventually(lambda: window.finished)
 
 
 async def test_after_a_rebalance_resolve_asks_again_where_the_log_ends() -> None:
@@ -69,7 +69,10 @@ async def test_after_a_rebalance_resolve_asks_again_where_the_log_ends() -> None
     tables: Any = CommittedTables()
     settings = StreamsSettings()
     stages = DecisionStages(unused, cast("Models", models), settings, clock=lambda: NOON, finder=tables)
-    parts: Any = SimpleNamespace(stages=stages, models=models, kafka_log=log, watermark=Watermark(nothing))
+    projector = SimpleNamespace(next_offsets=nothing)
+    parts: Any = SimpleNamespace(
+        stages=stages, models=models, kafka_log=log, watermark=Watermark(nothing), projector=projector
+    )
     window = StageFactory(settings, "localhost:9092", parts).builder("resolve")().window
     await resolve(window, 0)
     await resolve(window, 1)

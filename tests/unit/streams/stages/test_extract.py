@@ -11,11 +11,13 @@ from mnemolog.schemas.command import Command, CommandPayload, Correct, DeleteAll
 from mnemolog.schemas.envelopes import ExtractedFacts
 from mnemolog.schemas.facts import CATEGORIES
 from mnemolog.schemas.policy import EffectivePolicy, LimitHit, Limits
+from mnemolog.schemas.provenance import Origin
 from mnemolog.schemas.scope import Scope
 from mnemolog.schemas.turn import Message, Overrides, Turn
 from mnemolog.streams.kafka.record import KafkaRecord
 from mnemolog.streams.llm.errors import PromptRefusedError
 from mnemolog.streams.llm.ports import AskModel, Prompt, RequestSource, TimedReply, Usage
+from mnemolog.streams.stages.envelope import envelope_reader
 from mnemolog.streams.stages.errors import SourceEndedError
 from mnemolog.streams.stages.extract import ExtractStage, parse_source, raw_facts
 from tests.support.builders.model_replies import fact_json, facts_reply
@@ -308,6 +310,30 @@ async def test_a_turn_may_say_which_model_is_asked_for_how_long_and_how_often() 
     with pytest.raises(SourceEndedError, match="invalid_reply"):
         await extracted(model, own)
     assert [(question.model, question.timeout) for question in model.questions] == [("small", 3.5)]
+
+
+async def test_a_model_name_that_fits_into_no_key_is_refused_where_it_arrives() -> None:
+    own = turn(overrides=Overrides(chat_model="small")).to_bytes().replace(b'"small"', b'"%s"' % (b"x" * 201))
+    model = ScriptedModel()
+    with pytest.raises(SourceEndedError, match=r"overrides\.chat_model.*at most 200 characters"):
+        await extracted(model, own)
+    assert model.questions == []
+
+
+async def test_an_envelope_from_before_model_names_had_a_limit_ends_instead_of_stopping_a_stage() -> None:
+    envelope = ExtractedFacts(
+        source_id="t1",
+        scope=Scope(user_id="mira"),
+        origin=Origin(topic="t", partition=0, offset=7),
+        occurred_at=NOON,
+        published_at=NOON,
+        overrides=Overrides(chat_model="small"),
+    )
+    old = envelope.to_bytes().replace(b'"small"', b'"%s"' % (b"x" * 5000))
+    record = KafkaRecord(topic="extracted_facts", partition=0, offset=9, key=b"k", value=old, timestamp=0.0)
+    received = envelope_reader(ExtractedFacts)(record)
+    with pytest.raises(SourceEndedError, match="not_a_record"):
+        received.require_valid()
 
 
 async def test_a_turn_over_a_limit_is_refused_before_anybody_is_asked() -> None:

@@ -1,16 +1,17 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import UTC, datetime
+from typing import Any
 
 import psycopg
 import pytest
 
+from mnemolog.projections.errors import StatementTimeoutError
 from mnemolog.schemas.envelopes import EmbeddedFacts, ExtractedFacts
 from mnemolog.schemas.errors import UnsupportedVersionError
 from mnemolog.schemas.provenance import Step
 from mnemolog.schemas.scope import Scope
 from mnemolog.schemas.turn import Message, Turn
-from mnemolog.streams.errors import StageCrash
 from mnemolog.streams.kafka.dead_letters import DeadLetter, DeadLetterWriter
 from mnemolog.streams.kafka.dedup import SeenOrigins
 from mnemolog.streams.kafka.record import KafkaRecord, RecordMetadata
@@ -23,14 +24,22 @@ from mnemolog.streams.stages.envelope import (
     next_envelope,
 )
 from mnemolog.streams.stages.errors import SourceEndedError
-from mnemolog.streams.stages.processor import MAX_CONSECUTIVE_FAILURES, StageDefinition, StageProcessor
+from mnemolog.streams.stages.failure_budget import MAX_FAILURES_IN_A_ROW, FailureBudgets
+from mnemolog.streams.stages.processor import StageDefinition, StageProcessor
 from tests.support.servers.memory_broker import MemoryBroker
+from tests.support.virtual_time import run_in_virtual_time
 
 Work = Callable[[ReceivedEnvelope[ExtractedFacts], KafkaRecord], Awaitable[EmbeddedFacts | None]]
 
 
 def processor(
-    broker: MemoryBroker, work: Work, send: EnqueueRecord | None = None, *, limit: int = 1_000_000
+    broker: MemoryBroker,
+    work: Work,
+    send: EnqueueRecord | None = None,
+    *,
+    limit: int = 1_000_000,
+    budgets: FailureBudgets | None = None,
+    **more: Any,
 ) -> StageProcessor[ReceivedEnvelope[ExtractedFacts], EmbeddedFacts]:
     sender = Sender(send or broker.enqueue, limits={"out": limit})
     steps = StageDefinition(
@@ -39,8 +48,10 @@ def processor(
         read=envelope_reader(ExtractedFacts),
         work=work,
         finish=ended_envelope(EmbeddedFacts),
+        **more,
     )
-    return StageProcessor(steps, sender=sender, dead_letters=DeadLetterWriter(sender), seen=SeenOrigins())
+    dead_letters = DeadLetterWriter(sender)
+    return StageProcessor(steps, sender=sender, dead_letters=dead_letters, seen=SeenOrigins(), budgets=budgets)
 
 
 def values(broker: MemoryBroker, topic: str) -> list[bytes | None]:
@@ -108,7 +119,15 @@ async def test_bytes_that_are_no_record_are_dead_lettered_and_still_get_their_en
     assert (output.end.outcome, output.end.reason) == ("failed", "not_a_record")
 
 
-@pytest.mark.parametrize("error", [ValueError("odd"), KeyError("odd"), psycopg.DataError("odd")])
+@pytest.mark.parametrize(
+    "error",
+    [
+        ValueError("odd"),
+        KeyError("odd"),
+        psycopg.DataError("odd"),
+        psycopg.errors.ProgramLimitExceeded("index row size exceeds the maximum"),
+    ],
+)
 async def test_a_fault_of_one_record_ends_that_turn_alone(error: Exception) -> None:
     async def fails(received: ReceivedEnvelope[ExtractedFacts], _: KafkaRecord) -> EmbeddedFacts:
         if received.envelope.origin.offset == 0:
@@ -141,31 +160,98 @@ async def test_a_newer_version_stops_the_stage() -> None:
     assert broker.topics == {}
 
 
-async def test_too_many_faults_in_a_row_are_the_stages_fault() -> None:
-    async def fails(_received: ReceivedEnvelope[ExtractedFacts], _: KafkaRecord) -> EmbeddedFacts:
-        raise TypeError("a fault of the program")
+async def test_a_statement_that_is_always_too_slow_ends_its_record() -> None:
+    async def slow(_received: ReceivedEnvelope[ExtractedFacts], _: KafkaRecord) -> EmbeddedFacts:
+        raise StatementTimeoutError("match")
 
-    stage = processor(MemoryBroker(), fails)
-    for offset in range(MAX_CONSECUTIVE_FAILURES):
-        await stage(record(envelope(offset), offset))
-    with pytest.raises(StageCrash, match="in a row"):
-        await stage(record(envelope(MAX_CONSECUTIVE_FAILURES), MAX_CONSECUTIVE_FAILURES))
+    broker = MemoryBroker()
+    await processor(broker, slow)(record(envelope()))
+    end = EmbeddedFacts.from_bytes(values(broker, "out")[0]).end
+    assert end is not None
+    assert end.reason == "statement_timeout"
 
 
-@pytest.mark.parametrize(("suspicious", "breaks"), [(True, True), (False, False)])
-async def test_a_model_that_refuses_everything_breaks_the_stage_and_bad_turns_do_not(
-    *, suspicious: bool, breaks: bool
-) -> None:
-    async def refuses(_received: ReceivedEnvelope[ExtractedFacts], _: KafkaRecord) -> EmbeddedFacts:
-        raise SourceEndedError("http_400", "unknown parameter", possibly_systemic=suspicious)
+PROGRAM_ERROR = TypeError("a fault of the program")
+INVALID_REPLY = SourceEndedError("invalid_reply", "no JSON", possibly_systemic=True)
 
-    stage, broken = processor(MemoryBroker(), refuses), False
-    for offset in range(MAX_CONSECUTIVE_FAILURES + 1):
-        try:
+
+@pytest.mark.parametrize("error", [PROGRAM_ERROR, INVALID_REPLY], ids=lambda error: type(error).__name__)
+def test_after_many_failures_in_a_row_none_ends_until_one_record_succeeds(error: Exception) -> None:
+    """Restarts and records that were not worked on change nothing."""
+
+    async def main() -> None:
+        broker, budgets, mended = MemoryBroker(), FailureBudgets(), asyncio.Event()
+
+        async def works(received: ReceivedEnvelope[ExtractedFacts], _: KafkaRecord) -> EmbeddedFacts:
+            if received.envelope.origin.offset % 10 and not mended.is_set():
+                raise error
+            return next_envelope(EmbeddedFacts, received.require_valid())
+
+        def is_raw(output: EmbeddedFacts) -> bool:
+            return output.origin.offset % 10 == 0
+
+        tasks = []
+        for restart in range(5):
+            stage = processor(broker, works, budgets=budgets, shows_health=lambda output: not is_raw(output))
+            offsets = range(restart * 100, restart * 100 + 100)
+            tasks += [asyncio.create_task(stage(record(envelope(offset), offset))) for offset in offsets]
+            await asyncio.sleep(3600)
+        assert len(values(broker, "dead_letters")) == MAX_FAILURES_IN_A_ROW
+        assert len(values(broker, "out")) == MAX_FAILURES_IN_A_ROW + 50
+        mended.set()
+        await asyncio.gather(*tasks)
+        assert len(values(broker, "dead_letters")) == MAX_FAILURES_IN_A_ROW
+
+    run_in_virtual_time(main())
+
+
+def test_failures_among_successes_are_never_held() -> None:
+    async def main() -> None:
+        broker = MemoryBroker()
+
+        async def works(received: ReceivedEnvelope[ExtractedFacts], _: KafkaRecord) -> EmbeddedFacts:
+            if received.envelope.origin.offset % 2:
+                raise PROGRAM_ERROR
+            return next_envelope(EmbeddedFacts, received.require_valid())
+
+        stage = processor(broker, works)
+        for offset in range(1000):
             await stage(record(envelope(offset), offset))
-        except StageCrash:
-            broken = True
-    assert broken is breaks
+        assert len(values(broker, "dead_letters")) == 500
+        assert asyncio.get_running_loop().time() == 0
+
+    run_in_virtual_time(main())
+
+
+async def test_ends_that_are_certainly_of_one_source_are_not_counted() -> None:
+    async def refuses(_received: ReceivedEnvelope[ExtractedFacts], _: KafkaRecord) -> EmbeddedFacts:
+        raise SourceEndedError("http_400", "context too long")
+
+    broker = MemoryBroker()
+    stage = processor(broker, refuses)
+    for offset in range(100):
+        await stage(record(envelope(offset), offset))
+    assert len(values(broker, "dead_letters")) == 100
+
+
+def test_before_a_held_record_is_tried_again_its_replies_are_forgotten() -> None:
+    async def main() -> None:
+        asked: dict[int, int] = {}
+
+        async def works(received: ReceivedEnvelope[ExtractedFacts], _: KafkaRecord) -> EmbeddedFacts:
+            offset = received.envelope.origin.offset
+            if offset in asked:
+                return next_envelope(EmbeddedFacts, received.require_valid())
+            raise INVALID_REPLY
+
+        async def forget(received: ReceivedEnvelope[ExtractedFacts]) -> None:
+            asked[received.envelope.origin.offset] = 1
+
+        stage = processor(MemoryBroker(), works, before_retry=forget)
+        await asyncio.gather(*(stage(record(envelope(n), n)) for n in range(MAX_FAILURES_IN_A_ROW + 1)))
+        assert asked == {MAX_FAILURES_IN_A_ROW: 1}
+
+    run_in_virtual_time(main())
 
 
 async def test_an_output_that_is_too_large_ends_the_turn() -> None:

@@ -1,0 +1,81 @@
+"""A worker that starts while Kafka or Postgres is away waits for them with growing pauses, and says what for."""
+
+import asyncio
+import random
+import socket
+from collections.abc import Awaitable, Callable, MutableMapping
+from functools import partial
+from typing import Final
+
+from mnemolog.admin import create_topics, require_tables
+from mnemolog.errors import ServerUnavailableError
+from mnemolog.projections.logs import get_logger
+from mnemolog.projections.retry import growing_delay, retry_while
+from mnemolog.settings import Settings
+
+FIRST_DELAY_SECONDS: Final = 1.0
+MAX_DELAY_SECONDS: Final = 30.0
+
+log = get_logger(__name__)
+
+
+async def wait_for_servers(
+    settings: Settings,
+    waiting_for: MutableMapping[str, str],
+    *,
+    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+) -> None:
+    """Return when Kafka has the topics and Postgres the tables; the topics are created where they are missing.
+
+    `waiting_for` has the error of a server while it is away. Raises what waiting cannot change: `SettingsError` for
+    an account that is refused or a database without tables, `StartRefused` for topics that differ.
+    """
+    checks: dict[str, Callable[[], Awaitable[object]]] = {
+        "Kafka": partial(create_topics, settings),
+        "Postgres": partial(require_tables, settings),
+    }
+    async with asyncio.TaskGroup() as group:
+        for server, check in checks.items():
+            group.create_task(_wait(server, check, waiting_for, settings, sleep))
+
+
+async def _wait(
+    server: str,
+    check: Callable[[], Awaitable[object]],
+    waiting_for: MutableMapping[str, str],
+    settings: Settings,
+    sleep: Callable[[float], Awaitable[None]],
+) -> None:
+    delay = growing_delay(FIRST_DELAY_SECONDS, MAX_DELAY_SECONDS, jitter=random.random)
+
+    async def checked() -> None:
+        try:
+            await check()
+        except ServerUnavailableError as error:
+            unknown = await _unknown_hosts(settings.kafka or "") if server == "Kafka" else ""
+            waiting_for[server] = f"{error}{unknown}"
+            raise
+
+    def on_retry(failures: int, _: BaseException) -> None:
+        log.warning("waiting_for_server", server=server, attempts=failures, error=waiting_for[server])
+
+    await retry_while(
+        lambda error: isinstance(error, ServerUnavailableError), checked, delay=delay, on_retry=on_retry, sleep=sleep
+    )
+    if waiting_for.pop(server, None):
+        log.info("server_is_back", server=server)
+
+
+async def _unknown_hosts(bootstrap: str) -> str:
+    """Kafka's client does not say that a name is unknown."""
+    names = [address.rpartition(":")[0] for address in bootstrap.split(",")]
+    unknown = [name for name in names if not await _is_known(name)]
+    return f"; unknown name: {', '.join(unknown)}" if unknown else ""
+
+
+async def _is_known(name: str) -> bool:
+    try:
+        await asyncio.get_running_loop().getaddrinfo(name.strip("[]"), None)
+    except socket.gaierror:
+        return False
+    return True

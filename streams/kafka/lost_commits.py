@@ -1,0 +1,182 @@
+"""Appends to `memory_events` the commits that it has lost and that the tables still hold, byte for byte.
+
+A power cut can take the newest records of a single broker, of which the tables already knew. Their positions are part
+of the tables. So the lost records get their old offsets again where nothing was written since; otherwise they come
+after what was written, and the tables have to be rebuilt from the log.
+"""
+
+import asyncio
+import hashlib
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass
+from typing import Any, Final
+
+from aiokafka import AIOKafkaProducer  # type: ignore[import-untyped] # aiokafka ships no types
+
+from mnemolog.projections.rebuild.log_source import LogSource
+from mnemolog.projections.write.projector import LogRecord, parse_commit
+from mnemolog.schemas.commit import Commit
+from mnemolog.streams.errors import LogNotRestored, WorkersRunning
+from mnemolog.streams.kafka.admin import connected_admin
+from mnemolog.streams.kafka.stage_lag import group_members
+from mnemolog.streams.kafka.topics import MEMORY_EVENTS, TOPICS, group_id, topic_name
+
+BATCH: Final = 200
+MAX_REQUEST_BYTES: Final = 2 * 1024 * 1024
+
+Digests = frozenset[bytes]
+OnAppended = Callable[[int], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionLoss:
+    """A partition of the log and of the tables: the next offset of each, and how many records the log lacks.
+
+    `differs_at` is the first offset where both have a record and not the same: something was written after the loss.
+    """
+
+    partition: int
+    log_end: int
+    table_end: int
+    differs_at: int | None
+    missing: int
+
+    @property
+    def same_offsets(self) -> bool:
+        """Whether the missing records get the offsets back that they had."""
+        return self.differs_at is None
+
+    @property
+    def first_missing(self) -> int:
+        return self.log_end if self.differs_at is None else self.differs_at
+
+
+async def refuse_running_workers(bootstrap: str, *, prefix: str = "") -> None:
+    """Raise `WorkersRunning` where a stage has members: what they write meanwhile would take the lost offsets."""
+    stages = sorted({stage for topic in TOPICS for stage in topic.consumers})
+    async with connected_admin(bootstrap) as admin:
+        running = [stage for stage in stages if await group_members(admin, group_id(stage, prefix))]
+    if running:
+        raise WorkersRunning(running)
+
+
+async def find_losses(log: LogSource, tables: LogSource) -> list[PartitionLoss]:
+    """Compare every record of the log with the one in the tables; one entry for each partition that lacks some.
+
+    Reads both whole. Raises `LogUnreadableError`, and `LogGapError` where the log has lost its beginning.
+    """
+    found = [await _loss_of(log, tables, partition) for partition in await tables.partitions()]
+    return [loss for loss in found if loss.missing]
+
+
+async def append_lost_commits(
+    producer: AIOKafkaProducer,
+    topic: str,
+    losses: list[PartitionLoss],
+    log: LogSource,
+    tables: LogSource,
+    *,
+    on_appended: OnAppended = lambda _: None,
+) -> None:
+    """Append what `find_losses` found, in the order of the log, and compare again.
+
+    `producer` has to be idempotent. Interrupted, it can be called again with new losses. Raises `LogNotRestored`
+    where something else was written meanwhile, or the log is still not what the tables hold.
+    """
+    for loss in losses:
+        written = 0
+        async for batch in _batches(_missing_records(loss, log, tables)):
+            await _append(producer, topic, loss, written, batch)
+            written += len(batch)
+            on_appended(len(batch))
+        await _verify(loss, log, tables)
+
+
+async def _loss_of(log: LogSource, tables: LogSource, partition: int) -> PartitionLoss:
+    log_end, table_end = await log.end_offset(partition), await tables.end_offset(partition)
+    differs_at = await _first_difference(log, tables, partition, min(log_end, table_end))
+    loss = PartitionLoss(partition=partition, log_end=log_end, table_end=table_end, differs_at=differs_at, missing=0)
+    missing = [1 async for _ in _missing_records(loss, log, tables)]
+    return PartitionLoss(
+        partition=partition, log_end=log_end, table_end=table_end, differs_at=differs_at, missing=len(missing)
+    )
+
+
+async def _first_difference(log: LogSource, tables: LogSource, partition: int, stop: int) -> int | None:
+    known = tables.read(partition, 0, stop)
+    async for record in log.read(partition, 0, stop):
+        if record != await anext(known, None):
+            return record.offset
+    return None
+
+
+async def _missing_records(loss: PartitionLoss, log: LogSource, tables: LogSource) -> AsyncIterator[LogRecord]:
+    """What the tables have from the first difference on, without what stands in the log all the same."""
+    start = loss.first_missing
+    present = await _digests(log, loss.partition, start, loss.log_end)
+    async for record in tables.read(loss.partition, start, loss.table_end):
+        if hashlib.sha256(record.value).digest() not in present:
+            yield record
+
+
+async def _digests(log: LogSource, partition: int, start: int, stop: int) -> Digests:
+    return frozenset([hashlib.sha256(record.value).digest() async for record in log.read(partition, start, stop)])
+
+
+async def _batches(records: AsyncIterator[LogRecord]) -> AsyncIterator[list[LogRecord]]:
+    batch: list[LogRecord] = []
+    async for record in records:
+        batch.append(record)
+        if len(batch) == BATCH:
+            yield batch
+            batch = []
+    if batch:
+        yield batch
+
+
+async def _append(
+    producer: AIOKafkaProducer, topic: str, loss: PartitionLoss, written: int, batch: list[LogRecord]
+) -> None:
+    sent = [
+        await producer.send(topic, key=_key_of(record), value=record.value, partition=loss.partition)
+        for record in batch
+    ]
+    for number, place in enumerate(await asyncio.gather(*sent), start=loss.log_end + written):
+        if place.offset != number:
+            raise LogNotRestored(
+                f"partition {loss.partition} of {topic} gave offset {place.offset} where {number} was next: something "
+                "else writes to it. Stop all workers, then start this command again"
+            )
+
+
+def _key_of(record: LogRecord) -> bytes | None:
+    """The key that `resolve` had sent it with; records that are no commits were written by others, without a trace."""
+    commit = parse_commit(record.value)
+    return commit.key if isinstance(commit, Commit) else None
+
+
+async def _verify(loss: PartitionLoss, log: LogSource, tables: LogSource) -> None:
+    end = await log.end_offset(loss.partition)
+    if loss.same_offsets:
+        whole = end == loss.table_end and await _first_difference(log, tables, loss.partition, end) is None
+    else:
+        start, present = loss.first_missing, await _digests(log, loss.partition, loss.first_missing, end)
+        whole = await _digests(tables, loss.partition, start, loss.table_end) <= present
+    if not whole:
+        raise LogNotRestored(
+            f"partition {loss.partition} of memory_events still differs from the tables: start this command again"
+        )
+
+
+def restoring_producer(bootstrap: str, *, compression: str | None) -> Any:
+    """A producer that keeps the order of what it sends."""
+    return AIOKafkaProducer(
+        bootstrap_servers=bootstrap,
+        enable_idempotence=True,
+        compression_type=compression,
+        max_request_size=MAX_REQUEST_BYTES,
+    )
+
+
+def log_topic(prefix: str) -> str:
+    return topic_name(MEMORY_EVENTS, prefix)

@@ -1,0 +1,146 @@
+"""What a window remembers: the records of each key, and what is unfinished in each partition."""
+
+from collections import deque
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from mnemolog.streams.kafka.record import KafkaRecord, Partition
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Delivery:
+    """A record, and the epoch that the window had when the record left the transport's queue."""
+
+    record: KafkaRecord
+    epoch: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WindowProgress:
+    """How a window stands; ages in seconds, 0 when nothing is pending.
+
+    `pending` counts the records in memory that are not finished, `overflowed` those that were delivered and will be
+    read again; `stalled_for` is the time since a record was last finished.
+    """
+
+    running: int
+    pending: int
+    overflowed: int
+    oldest_age: float
+    stalled_for: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DrainResult:
+    """What a drain left: the offset to commit per partition, and what will be delivered again.
+
+    Of `dropped` records, `started` were started or even finished and will be processed twice.
+    """
+
+    offsets: Mapping[Partition, int]
+    cancelled: int
+    dropped: int
+    started: int
+
+
+@dataclass(slots=True, eq=False)
+class WindowEntry:
+    """A record's place in the window."""
+
+    sequence: int
+    record: KafkaRecord
+    admitted_at: float
+    is_started: bool = False
+
+
+@dataclass(slots=True, eq=False)
+class Overflow:
+    """The records of a key that were delivered and not kept: from `next_offset` to `last_offset`, among others'."""
+
+    partition: Partition
+    next_offset: int
+    last_offset: int
+    count: int
+    since: float
+
+    @property
+    def is_over(self) -> bool:
+        return self.next_offset > self.last_offset
+
+
+@dataclass(slots=True, eq=False)
+class KeyQueue:
+    """What waits for a key; there is one while anything of the key is unfinished."""
+
+    waiting: deque[WindowEntry] = field(default_factory=deque)
+    is_running: bool = False
+    overflow: Overflow | None = None
+    is_refilling: bool = False
+
+    @property
+    def is_idle(self) -> bool:
+        return not (self.waiting or self.is_running or self.overflow)
+
+
+class PartitionProgress:
+    """Which records of one partition are unfinished, and with that the offset below which everything is finished.
+
+    Finished records need no memory, however many of them follow an unfinished one.
+    """
+
+    def __init__(self, first_offset: int) -> None:
+        self.newest_offset = first_offset - 1
+        self._first = self._finished_to = first_offset
+        self._newest_started = -1
+        self._unfinished: dict[int, WindowEntry] = {}
+        self._overflows: list[Overflow] = []
+
+    @property
+    def finished_to(self) -> int | None:
+        """The offset to commit; None while nothing new is finished."""
+        return self._finished_to if self._finished_to > self._first else None
+
+    @property
+    def oldest(self) -> float | None:
+        """When the oldest unfinished record was delivered."""
+        times = [entry.admitted_at for entry in self._unfinished.values()]
+        return min([*times, *(overflow.since for overflow in self._overflows)], default=None)
+
+    @property
+    def newest_worth_finishing(self) -> int:
+        """The newest started offset, and none behind the place where re-reading would go on: that is not committed."""
+        return min([self._newest_started, *(overflow.next_offset - 1 for overflow in self._overflows)])
+
+    @property
+    def to_repeat(self) -> tuple[int, int]:
+        """What would be delivered again now: how many records, and how many of them were started or finished."""
+        overflowed = sum(overflow.count for overflow in self._overflows)
+        unstarted = overflowed + sum(not entry.is_started for entry in self._unfinished.values())
+        everything = self.newest_offset + 1 - self._finished_to  # gaps of the log count as records
+        return everything, everything - unstarted
+
+    def add(self, entry: WindowEntry) -> None:
+        self._unfinished[entry.record.offset] = entry
+        self.newest_offset = max(self.newest_offset, entry.record.offset)
+
+    def start(self, entries: Iterable[WindowEntry]) -> None:
+        for entry in entries:
+            entry.is_started = True
+            self._newest_started = max(self._newest_started, entry.record.offset)
+
+    def finish(self, entries: Iterable[WindowEntry]) -> None:
+        for entry in entries:
+            del self._unfinished[entry.record.offset]
+        self.advance()
+
+    def overflow(self, overflow: Overflow) -> None:
+        """Keep a record out of memory: the newest of this overflow."""
+        if overflow not in self._overflows:
+            self._overflows.append(overflow)
+        self.newest_offset = max(self.newest_offset, overflow.last_offset)
+
+    def advance(self) -> None:
+        """Look again how far everything is finished."""
+        self._overflows = [overflow for overflow in self._overflows if not overflow.is_over]
+        starts = (overflow.next_offset for overflow in self._overflows)
+        self._finished_to = min([*self._unfinished, *starts], default=self.newest_offset + 1)

@@ -1,0 +1,155 @@
+"""`mnemolog worker` while a server is away: it waits, says what for and goes on; what waiting cannot change ends it."""
+
+import json
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit, urlunsplit
+
+import pytest
+
+from tests.support.harnesses.command_line import CommandLine, RunningCommand, server_settings, turn_json
+
+pytestmark = [pytest.mark.kafka, pytest.mark.postgres]
+DEADLINE_SECONDS = 60
+
+
+@contextmanager
+def reserved_port() -> Iterator[int]:
+    """A port where nobody listens, and that nobody else takes."""
+    with socket.socket() as holder:
+        holder.bind(("127.0.0.1", 0))
+        yield holder.getsockname()[1]
+
+
+@contextmanager
+def detour(target: str) -> Iterator[tuple[str, "Detour"]]:
+    with reserved_port() as port:
+        pass
+    way = Detour(port, target)
+    try:
+        yield f"127.0.0.1:{port}", way
+    finally:
+        way.close()
+
+
+class Detour:
+    """An address that leads to a server once it is `open`ed; before, nobody is there."""
+
+    def __init__(self, port: int, target: str) -> None:
+        self._port = port
+        self._target = target
+        self._forwarder: Any = None
+
+    def open(self) -> None:
+        host, port = self._target.rsplit(":", 1)
+        self._forwarder = subprocess.Popen([sys.executable, "-c", FORWARDER, str(self._port), host, port])
+
+    def close(self) -> None:
+        if self._forwarder is not None:
+            self._forwarder.kill()
+            self._forwarder.wait()
+
+
+FORWARDER = """
+import asyncio, sys
+async def pipe(reader, writer):
+    try:
+        while data := await reader.read(65536):
+            writer.write(data); await writer.drain()
+    finally:
+        writer.close()
+async def serve(reader, writer):
+    far_reader, far_writer = await asyncio.open_connection(sys.argv[2], int(sys.argv[3]))
+    await asyncio.gather(pipe(reader, far_writer), pipe(far_reader, writer), return_exceptions=True)
+async def main():
+    server = await asyncio.start_server(serve, "127.0.0.1", int(sys.argv[1]))
+    await server.serve_forever()
+asyncio.run(main())
+"""
+
+
+def said(worker: RunningCommand, words: str) -> str:
+    """The log once it has these words."""
+    deadline = time.monotonic() + DEADLINE_SECONDS
+    while not re.search(words, log := worker.log.read_text()):
+        assert worker.process.poll() is None, log
+        assert time.monotonic() < deadline, log
+        time.sleep(0.05)
+    return log
+
+
+def health(log: str) -> tuple[int, Any]:
+    (url,) = set(re.findall(r"http://127\.0\.0\.1:\d+", log))
+    try:
+        with urllib.request.urlopen(f"{url}/health", timeout=10) as reply:  # noqa: S310 -- our own worker
+            return reply.status, json.loads(reply.read())
+    except urllib.error.HTTPError as error:
+        return error.code, json.loads(error.read())
+
+
+def away(url: str, address: str) -> str:
+    """The URL of a database with another address."""
+    parts = urlsplit(url)
+    return urlunsplit(parts._replace(netloc=f"{parts.username}:{parts.password}@{address}"))
+
+
+def test_a_worker_waits_for_postgres_and_goes_on_by_itself(bootstrap: str, database: str, tmp_path: Path) -> None:
+    real = urlsplit(database)
+    with detour(f"{real.hostname}:{real.port}") as (address, way):
+        settings = server_settings(bootstrap, database) | {"POSTGRES": away(database, address)}
+        shell = CommandLine(folder=tmp_path, settings=settings)
+        with shell.start("worker") as worker:
+            log = said(worker, r"waiting_for_server.*attempts=2")
+            assert f"Postgres at {address} cannot be reached" in log
+            state = shell.run("status")
+            assert (state.code, "workers wait for a server" in state.stdout) == (3, True)
+            way.open()
+            assert len(worker.ready_message()["stages"]) == 6
+            assert "server_is_back" in worker.log.read_text()
+            assert shell.json("publish", "-", "--wait", stdin=turn_json("t", "I live in Bern."))["ends"] == {"facts": 1}
+            assert worker.terminate() == 0
+
+
+def test_a_worker_waits_for_kafka_shows_it_and_ends_at_once_when_told_to(database: str, tmp_path: Path) -> None:
+    with reserved_port() as port:
+        shell = CommandLine(folder=tmp_path, settings=server_settings(f"127.0.0.1:{port}", database))
+        with shell.start("worker") as worker:
+            log = said(worker, r"waiting_for_server.*attempts=2")
+            assert f"Kafka at 127.0.0.1:{port} cannot be reached" in log
+            code, shown = health(said(worker, "metrics_url"))
+            assert code == 503
+            assert "cannot be reached" in shown["waiting_for"]["Kafka"]
+            assert "Postgres" not in shown["waiting_for"]
+            assert worker.terminate(seconds=20) == 0
+
+
+def test_an_unknown_name_is_told_at_each_attempt(database: str, tmp_path: Path) -> None:
+    shell = CommandLine(folder=tmp_path, settings=server_settings("no-such-host.invalid:9092", database))
+    with shell.start("worker") as worker:
+        log = said(worker, r"waiting_for_server.*attempts=2")
+        assert len(re.findall(r"unknown name: no-such-host\.invalid", log)) >= 2
+        worker.process.send_signal(signal.SIGINT)
+        assert worker.process.wait(20) == 0
+
+
+@pytest.mark.parametrize("what", ["password", "database"])
+def test_what_waiting_cannot_change_ends_the_worker(bootstrap: str, database: str, tmp_path: Path, what: str) -> None:
+    parts = urlsplit(database)
+    wrong = {
+        "password": parts._replace(netloc=f"{parts.username}:wrong@{parts.hostname}:{parts.port}"),
+        "database": parts._replace(path="/no_such_database"),
+    }
+    settings = server_settings(bootstrap, database) | {"POSTGRES": urlunsplit(wrong[what])}
+    ended = CommandLine(folder=tmp_path, settings=settings).run("worker")
+    assert ended.code == 2, ended
+    assert "Postgres refuses this account" in " ".join(ended.stderr.split())

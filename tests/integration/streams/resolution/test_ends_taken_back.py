@@ -1,0 +1,330 @@
+"""What a fact had ended is open again, or ends otherwise, once that fact is disbelieved: whatever disbelieves it."""
+
+from collections.abc import AsyncIterator, Mapping
+from datetime import UTC, datetime, timedelta
+from uuid import UUID
+
+import pytest
+import pytest_asyncio
+
+from mnemolog.projections.queries.diff import diff
+from mnemolog.projections.queries.facts import facts, facts_as_of
+from mnemolog.projections.queries.scope_filter import ScopeFilter
+from mnemolog.schemas.command import CommandPayload, Confirm, Correct, Delete, DeleteAll, Edit, Expire, Undo, Update
+from mnemolog.schemas.commit import Commit
+from mnemolog.schemas.facts import ExtractedFact
+from tests.support.builders.commits import day
+from tests.support.builders.verdicts import Verdict, judge_by_text, verdict
+from tests.support.harnesses.command_harness import CommandHarness
+from tests.support.harnesses.projected_database import ProjectedDatabase
+from tests.support.harnesses.resolver_harness import ResolverHarness, extracted_fact
+
+pytestmark = pytest.mark.postgres
+
+ALICE = ScopeFilter(user_id="alice")
+FEBRUARY, JUNE = datetime(2026, 2, 1, tzinfo=UTC), datetime(2026, 6, 1, tzinfo=UTC)
+SLOT = {"key": "home_city", "subject": "Mira", "single_valued": True}
+BERLIN, PLAN = "Mira lives in Berlin.", "Mira moves to Munich on 1 February."
+CALLED_OFF, CALLED_OFF_TWICE = "Mira's move to Munich is called off.", "Mira does not move to Munich."
+VERDICTS = {
+    PLAN: verdict("REPLACE", BERLIN),
+    CALLED_OFF: verdict("CONTRADICT", PLAN),
+    CALLED_OFF_TWICE: verdict("KEEP", CALLED_OFF),
+}
+
+
+def home(text: str, **fields: object) -> ExtractedFact:
+    return extracted_fact(text, **SLOT | fields)
+
+
+class Story:
+    """Turns and commands of Alice's, over real tables."""
+
+    def __init__(self, stored: ProjectedDatabase) -> None:
+        self.stored = stored
+        self.resolver = ResolverHarness(stored)
+        self.commands = CommandHarness(stored)
+        self._commands = 0
+
+    async def tell(self, fact: ExtractedFact, verdicts: Mapping[str, Verdict] = VERDICTS, *, at: datetime) -> Commit:
+        self.resolver.chat_model.set_replies(judge_by_text(verdicts))
+        return await self.resolver.resolve_turn(fact, at=at)
+
+    async def order(self, payload: CommandPayload, *, at: datetime) -> Commit:
+        self._commands += 1
+        commit = await self.commands.execute(f"c{self._commands}", payload, at=at)
+        assert commit.outcome == "done", commit.detail
+        return commit
+
+    async def expire(self, at: datetime) -> int:
+        """Let the timer run; gives how many facts were due."""
+        due = await self.commands.known.due_expiries(at, after=None, limit=10)
+        if due:
+            await self.order(Expire(fact_ids=tuple(expiry.fact_id for expiry in due)), at=at)
+        return len(due)
+
+    async def active(self, at: datetime) -> list[str]:
+        return [fact.text for fact in await facts(self.stored.conn, ALICE, at=at)]
+
+    async def id_of(self, text: str) -> UUID:
+        found = await facts(self.stored.conn, ALICE, all_versions=True, at=day(0))
+        return next(fact.fact_id for fact in reversed(found) if fact.text == text)
+
+    async def end_of(self, text: str) -> tuple[str, datetime | None, UUID | None, bool]:
+        """Status, end, what it ended in favour of, and whether it is unresolved."""
+        found = await facts(self.stored.conn, ALICE, all_versions=True, at=day(0))
+        fact = next(fact for fact in reversed(found) if fact.text == text)
+        return fact.status, fact.true_to, fact.superseded_by, fact.unresolved
+
+
+OPEN = ("active", None, None, False)
+
+
+@pytest_asyncio.fixture
+async def story(database: str) -> AsyncIterator[Story]:
+    async with ProjectedDatabase.open(database) as stored:
+        story = Story(stored)
+        yield story
+        await story.resolver.close()
+
+
+async def tell_plan(story: Story) -> None:
+    await story.tell(home(BERLIN), at=day(0))
+    await story.tell(home(PLAN, action_hint="update", event_time=FEBRUARY), at=day(5))
+    assert await story.end_of(BERLIN) == ("active", FEBRUARY, await story.id_of(PLAN), False)
+
+
+async def check_berlin_holds(story: Story) -> None:
+    assert await story.end_of(BERLIN) == OPEN
+    after = FEBRUARY + timedelta(days=1)
+    assert await story.expire(after) == 0
+    assert BERLIN in await story.active(after)
+    assert PLAN not in await story.active(after)
+
+
+@pytest.mark.parametrize("action", ["CONTRADICT", "REPLACE", "RETRACT"])
+async def test_a_plan_that_is_called_off_ends_nothing(story: Story, action: str) -> None:
+    await tell_plan(story)
+    told = home(CALLED_OFF, action_hint="retract", certainty="strong", single_valued=False)
+    await story.tell(told, {CALLED_OFF: verdict(action, PLAN)}, at=day(8))
+    if action == "CONTRADICT":  # the plan was told explicitly: one denial does not suffice
+        again = home(CALLED_OFF_TWICE, action_hint="retract", single_valued=False)
+        await story.tell(again, at=day(9))
+    await check_berlin_holds(story)
+
+
+async def test_what_holds_and_is_said_again_goes_on_holding(story: Story) -> None:
+    await tell_plan(story)
+    told = home(CALLED_OFF, action_hint="retract", single_valued=False)
+    await story.tell(told, {CALLED_OFF: verdict("RETRACT", PLAN)}, at=day(8))
+    await story.tell(home(BERLIN), at=day(9))
+    await check_berlin_holds(story)
+
+
+async def test_a_plan_that_is_deleted_ends_nothing(story: Story) -> None:
+    await tell_plan(story)
+    await story.order(Delete(fact_ids=(await story.id_of(PLAN),)), at=day(6))
+    await check_berlin_holds(story)
+
+
+async def test_a_plan_that_is_deleted_after_its_day_had_ended_nothing(story: Story) -> None:
+    await tell_plan(story)
+    assert await story.expire(FEBRUARY + timedelta(days=1)) == 1
+    assert (await story.end_of(BERLIN))[0] == "expired"
+    await story.order(Delete(fact_ids=(await story.id_of(PLAN),)), at=FEBRUARY + timedelta(days=2))
+    assert await story.end_of(BERLIN) == OPEN
+
+
+async def test_delete_all_reopens_nothing_that_it_selects(story: Story) -> None:
+    await story.tell(home(BERLIN), at=day(0))
+    munich = "Mira lives in Munich."
+    await story.tell(home(munich, action_hint="update"), {munich: verdict("REPLACE", BERLIN)}, at=day(5))
+    await story.order(DeleteAll(key="home_city"), at=day(6))
+    assert await story.active(day(7)) == []
+
+
+@pytest.mark.parametrize("kind", ["correct", "update"])
+async def test_a_plan_with_another_text_ends_what_it_ended(story: Story, kind: str) -> None:
+    await tell_plan(story)
+    edit = Edit(fact_id=await story.id_of(PLAN), text="Mira moves to Bonn on 1 February.")
+    await story.order(Correct(edit=edit) if kind == "correct" else Update(edits=(edit,)), at=day(6))
+    assert await story.end_of(BERLIN) == ("active", FEBRUARY, await story.id_of(edit.text), False)
+
+
+@pytest.mark.parametrize("told_by", ["text", "field"])
+async def test_a_plan_of_another_day_ends_what_it_ended_on_that_day(story: Story, told_by: str) -> None:
+    await tell_plan(story)
+    text = "Mira moves to Munich on 1 June." if told_by == "text" else "Mira moves to Munich in summer."
+    true_from = JUNE if told_by == "field" else None
+    await story.order(Correct(edit=Edit(fact_id=await story.id_of(PLAN), text=text, true_from=true_from)), at=day(6))
+    assert await story.end_of(BERLIN) == ("active", JUNE, await story.id_of(text), False)
+    assert await story.expire(FEBRUARY + timedelta(days=1)) == 0
+    assert await story.active(FEBRUARY + timedelta(days=1)) == [BERLIN, text]
+
+
+async def test_a_contradicted_replacer_of_the_past_leaves_the_home(story: Story) -> None:
+    munich, never = "Mira lives in Munich.", "Mira never lived in Munich."
+    await story.tell(home(BERLIN), at=day(0))
+    await story.tell(
+        home(munich, action_hint="update", certainty="strong"), {munich: verdict("REPLACE", BERLIN)}, at=day(5)
+    )
+    denial = home(never, action_hint="retract", single_valued=False)
+    await story.tell(denial, {never: verdict("CONTRADICT", munich)}, at=day(6))
+    assert await story.end_of(BERLIN) == OPEN
+    assert await story.active(day(9)) == [BERLIN, never]
+    true = await diff(story.stored.conn, ALICE, day(1), day(9), axis="true")
+    assert true.replaced == ()
+    believed = await diff(story.stored.conn, ALICE, day(1), day(9))
+    assert [(one.text, one.old[0].text, one.status) for one in believed.reopened] == [(BERLIN, munich, "active")]
+
+
+async def test_a_value_in_the_place_of_the_disbelieved_one_ends_what_that_had_ended(story: Story) -> None:
+    munich, milan = "Mira lives in Munich.", "Mira lives in Milan, not in Munich."
+    await story.tell(home(BERLIN), at=day(0))
+    await story.tell(
+        home(munich, action_hint="update", certainty="strong"), {munich: verdict("REPLACE", BERLIN)}, at=day(5)
+    )
+    await story.tell(home(milan, action_hint="update"), {milan: verdict("CONTRADICT", munich)}, at=day(6))
+    assert await story.end_of(BERLIN) == ("superseded", day(6), await story.id_of(milan), False)
+    assert await story.active(day(9)) == [milan]
+
+
+async def test_what_was_merged_into_the_disbelieved_fact_is_looked_through(story: Story) -> None:
+    await tell_plan(story)
+    detail, merged = "Mira moves with her cat.", "Mira moves to Munich on 1 February with her cat."
+    verdicts = {detail: verdict("MERGE", PLAN, text=merged, search_text=merged)}
+    await story.tell(home(detail, event_time=FEBRUARY), verdicts, at=day(6))
+    await story.order(Delete(fact_ids=(await story.id_of(merged),)), at=day(7))
+    assert await story.end_of(BERLIN) == OPEN
+
+
+async def test_an_undo_of_the_calling_off_restores_the_end(story: Story) -> None:
+    await tell_plan(story)
+    deleted = await story.order(Delete(fact_ids=(await story.id_of(PLAN),)), at=day(6))
+    await story.order(Undo(source_id=deleted.source_id), at=day(7))
+    assert await story.end_of(BERLIN) == ("active", FEBRUARY, await story.id_of(PLAN), False)
+
+
+async def test_late_news_is_open_again_where_its_newer_value_is_undone(story: Story) -> None:
+    rome, oslo = "Mira lives in Rome.", "Mira lives in Oslo."
+    newer = await story.tell(home(rome), at=day(10))
+    await story.tell(home(oslo), {oslo: verdict("REPLACE", rome)}, at=day(5))
+    assert (await story.end_of(oslo))[0] == "superseded"
+    undone = await story.order(Undo(source_id=newer.source_id), at=day(11))
+    assert await story.end_of(oslo) == OPEN
+    await story.order(Undo(source_id=undone.source_id), at=day(12))
+    assert await story.end_of(oslo) == ("superseded", day(10), await story.id_of(rome), False)
+
+
+async def test_what_was_so_then_is_told_as_it_is_known_at_each_time(story: Story) -> None:
+    await tell_plan(story)
+    told = home(CALLED_OFF, action_hint="retract", single_valued=False)
+    await story.tell(told, {CALLED_OFF: verdict("RETRACT", PLAN)}, at=day(8))
+    for believed_at, expected in ((day(7), [PLAN]), (day(9), [BERLIN])):
+        known = await facts_as_of(story.stored.conn, ALICE, believed_at=believed_at, true_at=FEBRUARY)
+        assert [fact.text for fact in known if fact.action_hint != "retract"] == expected
+
+
+async def test_what_an_announced_end_was_merged_or_corrected_into_ends_with_it(story: Story) -> None:
+    await tell_plan(story)
+    detail, merged = "Mira lives in Kreuzberg.", "Mira lives in Berlin, in Kreuzberg."
+    verdicts = {detail: verdict("MERGE", BERLIN, text=merged, search_text=merged)}
+    await story.tell(home(detail), verdicts, at=day(6))
+    plan = await story.id_of(PLAN)
+    assert await story.end_of(merged) == ("active", FEBRUARY, plan, False)
+    edit = Edit(fact_id=await story.id_of(merged), text="Mira lives in Berlin, in Neukoelln.")
+    await story.order(Correct(edit=edit), at=day(7))
+    assert await story.end_of(edit.text) == ("active", FEBRUARY, plan, False)
+    await story.order(Delete(fact_ids=(plan,)), at=day(8))
+    assert await story.end_of(edit.text) == OPEN
+    assert await story.expire(FEBRUARY + timedelta(days=1)) == 0
+
+
+async def test_a_detail_of_a_value_ends_with_the_value(story: Story) -> None:
+    await tell_plan(story)
+    detail = "Mira lives in Kreuzberg."
+    await story.tell(home(detail), {detail: verdict("EXTEND", BERLIN)}, at=day(6))
+    assert await story.end_of(detail) == ("active", FEBRUARY, await story.id_of(PLAN), False)
+    await story.order(Delete(fact_ids=(await story.id_of(PLAN),)), at=day(8))
+    assert await story.end_of(detail) == OPEN
+
+
+async def test_a_late_value_ends_the_one_before_it(story: Story) -> None:
+    rome, oslo = "Mira lives in Rome.", "Mira lives in Oslo."
+    await story.tell(home(BERLIN), at=day(0))
+    await story.tell(home(rome, action_hint="update"), {rome: verdict("REPLACE", BERLIN)}, at=day(10))
+    await story.tell(home(oslo), {oslo: verdict("REPLACE", rome)}, at=day(5))
+    assert (await story.end_of(BERLIN))[1:3] == (day(5), await story.id_of(oslo))
+    assert (await story.end_of(oslo))[1:3] == (day(10), await story.id_of(rome))
+
+
+TERMS = {
+    "lasting, then for a while": (None, day(2)),
+    "until one day, then until another": (day(31), day(60)),
+    "until a day, then without an end": (day(31), None),
+}
+
+
+@pytest.mark.parametrize(("known", "said"), TERMS.values(), ids=TERMS)
+@pytest.mark.parametrize("infer", [True, False])
+async def test_equal_words_with_another_end_are_kept_with_their_end(
+    story: Story, known: datetime | None, said: datetime | None, *, infer: bool
+) -> None:
+    permit = "Mira has a parking permit."
+    await story.tell(extracted_fact(permit, valid_until=known), at=day(0))
+    story.resolver.chat_model.set_replies(
+        judge_by_text({permit: verdict("KEEP", permit)})
+    )  # refused, and so unresolved
+    await story.resolver.resolve_turn(extracted_fact(permit, valid_until=said), at=day(1), infer=infer)
+    found = await facts(story.stored.conn, ALICE, at=day(1))
+    assert [fact.valid_until for fact in found] == [known, said]
+    last = max((end for end in (known, said) if end is not None), default=day(0))
+    if None in (known, said):
+        assert permit in await story.active(last + timedelta(days=1))
+
+
+async def test_a_merge_keeps_no_term_of_a_turn(story: Story) -> None:
+    known, said = "Mira uses TypeScript.", "Mira uses TypeScript for backends."
+    await story.tell(extracted_fact(known), at=day(0))
+    verdicts = {said: verdict("MERGE", known, text=said, search_text=said)}
+    await story.tell(extracted_fact(said, valid_until=day(2)), verdicts, at=day(1))
+    assert await story.active(day(3)) == [known]
+
+
+async def test_a_repetition_that_comes_late_moves_the_beginning_back(story: Story) -> None:
+    oslo = "Mira lives in Oslo."
+    await story.tell(home(oslo), at=day(10))
+    await story.tell(home(oslo), at=day(5))
+    for true_at, expected in ((day(4), []), (day(7), [oslo])):
+        known = await facts_as_of(story.stored.conn, ALICE, believed_at=day(30), true_at=true_at)
+        assert [fact.text for fact in known] == expected
+
+
+async def test_a_fact_that_waits_expires_with_its_term(story: Story) -> None:
+    munich = "Mira may live in Munich until spring."
+    await story.tell(home(BERLIN), at=day(0))
+    waiting = home(munich, certainty="speculation", valid_until=day(20))
+    await story.tell(waiting, {munich: verdict("REPLACE", BERLIN)}, at=day(1))
+    assert (await story.end_of(munich))[0] == "pending_confirmation"
+    assert await story.expire(day(21)) == 1
+    assert (await story.end_of(munich))[:2] == ("expired", day(20))
+    assert await story.expire(day(22)) == 0
+    settlement = await story.stored.rows("SELECT settlement FROM pending_confirmations")
+    assert settlement == [("overtaken",)]
+
+
+async def test_a_merge_of_a_humans_word_is_a_humans_word(story: Story) -> None:
+    acme, labs, nurse = "Mira works at Acme.", "Mira works at Acme Labs.", "Mira works there as a nurse."
+    merged, globex = "Mira works at Acme Labs as a nurse.", "Mira works at Globex."
+    await story.tell(extracted_fact(acme, key="employer"), at=day(0))
+    await story.order(Correct(edit=Edit(fact_id=await story.id_of(acme), text=labs)), at=day(1))
+    verdicts = {
+        nurse: verdict("MERGE", labs, text=merged, search_text=merged),
+        globex: verdict("REPLACE", merged),
+    }
+    await story.tell(extracted_fact(nurse, key="employer"), verdicts, at=day(2))
+    await story.order(Confirm(fact_ids=(await story.id_of(merged),)), at=day(3))
+    weak = extracted_fact(globex, key="employer", action_hint="update", certainty="weak")
+    commit = await story.tell(weak, verdicts, at=day(4))
+    assert [event.decision.guard for event in commit.events] == ["human_word"]
+    assert merged in await story.active(day(5))

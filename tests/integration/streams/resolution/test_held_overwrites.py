@@ -1,0 +1,180 @@
+"""An overwrite that was held back ends only the facts that it was shown, and only as they were shown."""
+
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from mnemolog.projections.queries.pending import PendingFact, pending, unresolved
+from mnemolog.projections.queries.scope_filter import ScopeFilter
+from mnemolog.schemas.command import Confirm, Delete, Expire
+from mnemolog.schemas.commit import Commit
+from mnemolog.schemas.events import FactPending, FactReplaced, PendingConfirmed, PendingRejected
+from mnemolog.schemas.facts import ExtractedFact
+from tests.support.builders.commits import day
+from tests.support.harnesses.command_harness import CommandHarness
+from tests.support.harnesses.resolver_harness import ResolverHarness, TextVerdict, extracted_fact, verdicts_by_text
+
+pytestmark = pytest.mark.postgres
+
+ME = ScopeFilter(user_id="alice")
+NUTS, PEANUTS = "Mira is allergic to nuts.", "Perhaps Mira is allergic to peanuts."
+BOTH, SHELLFISH = "Mira is allergic to nuts, and perhaps to peanuts.", "Mira is allergic to shellfish."
+RICHER = "Mira is allergic to nuts and shellfish."
+ACME, GLOBEX, INITECH = "Mira works at Acme.", "Mira works at Globex.", "Mira works at Initech."
+
+
+def allergy(text: str, **fields: Any) -> ExtractedFact:
+    return extracted_fact(text, **{"key": "allergy", "subject": "Mira", "category": "health", **fields})
+
+
+def job(text: str, **fields: Any) -> ExtractedFact:
+    return extracted_fact(text, **{"key": "employer", "subject": "Mira", "single_valued": True, **fields})
+
+
+def kinds(commit: Commit) -> list[str]:
+    return [event.event for event in commit.events]
+
+
+async def held(resolver: ResolverHarness, old: ExtractedFact, new: ExtractedFact, verdict: TextVerdict) -> UUID:
+    """A known fact, and a statement against it that is held back."""
+    await resolver.resolve_turn(old, at=day(0))
+    resolver.chat_model.set_replies(verdicts_by_text({new.text: verdict}))
+    (event,) = (await resolver.resolve_turn(new, at=day(1))).events
+    assert isinstance(event, FactPending)
+    return event.fact.fact_id
+
+
+async def held_merge(resolver: ResolverHarness) -> UUID:
+    """A merge of nuts and peanuts that is held back; since then the nuts were merged with shellfish."""
+    statement = allergy(PEANUTS, certainty="weak")
+    pending_id = await held(resolver, allergy(NUTS), statement, TextVerdict("MERGE", (NUTS,), BOTH))
+    resolver.chat_model.set_replies(verdicts_by_text({SHELLFISH: TextVerdict("MERGE", (NUTS,), RICHER)}))
+    assert kinds(await resolver.resolve_turn(allergy(SHELLFISH), at=day(2))) == ["facts_merged"]
+    return pending_id
+
+
+async def held_denial(resolver: ResolverHarness) -> UUID:
+    """Globex instead of Acme, which never was: held back."""
+    return await held(resolver, job(ACME), job(GLOBEX), TextVerdict("CONTRADICT", (ACME,)))
+
+
+async def waiting(resolver: ResolverHarness, at: datetime) -> list[PendingFact]:
+    return await pending(resolver.stored.conn, ME, at)
+
+
+async def test_confirming_a_held_merge_keeps_what_its_target_has_become(
+    resolver: ResolverHarness, commands: CommandHarness
+) -> None:
+    pending_id = await held_merge(resolver)
+    (listed,) = await waiting(resolver, day(3))
+    assert (listed.challenged, [one.text for one in listed.beside]) == ((), [RICHER])
+    (event,) = (await commands.execute("c1", Confirm(fact_ids=(pending_id,)), at=day(3))).events
+    assert isinstance(event, PendingConfirmed)
+    assert (event.targets, event.unresolved) == ((), True)
+    assert await resolver.active_texts() == [RICHER, BOTH]
+    (conflict,) = await unresolved(resolver.stored.conn, ME, day(4))
+    assert (conflict.fact.text, [one.text for one in conflict.beside]) == (BOTH, [RICHER])
+
+
+async def test_so_does_a_second_statement(resolver: ResolverHarness) -> None:
+    await held_merge(resolver)
+    resolver.chat_model.set_replies(verdicts_by_text({PEANUTS: TextVerdict("KEEP", (BOTH,))}))
+    commit = await resolver.resolve_turn(allergy(PEANUTS, certainty="weak"), at=day(3))
+    assert kinds(commit) == ["pending_confirmed"]
+    assert await resolver.active_texts() == [RICHER, BOTH]
+    (conflict,) = await unresolved(resolver.stored.conn, ME, day(4))
+    assert [one.text for one in conflict.beside] == [RICHER]
+
+
+async def test_what_it_was_shown_and_still_is_so_is_ended(resolver: ResolverHarness, commands: CommandHarness) -> None:
+    pending_id = await held_denial(resolver)
+    (listed,) = await waiting(resolver, day(3))
+    assert ([one.text for one in listed.challenged], listed.beside) == ([ACME], ())
+    (event,) = (await commands.execute("c1", Confirm(fact_ids=(pending_id,)), at=day(3))).events
+    assert isinstance(event, PendingConfirmed)
+    assert not event.unresolved
+    assert await resolver.active_texts() == [GLOBEX]
+
+
+async def test_a_held_overwrite_whose_target_has_ended_is_closed_with_it(resolver: ResolverHarness) -> None:
+    await held_denial(resolver)
+    resolver.chat_model.set_replies(verdicts_by_text({INITECH: TextVerdict("REPLACE", (ACME,))}))
+    replaced, closed = (await resolver.resolve_turn(job(INITECH, action_hint="update"), at=day(10))).events
+    assert isinstance(replaced, FactReplaced)
+    assert isinstance(closed, PendingRejected)
+    assert (closed.decision.by, closed.confirmed, closed.statement) == ("policy", None, None)
+    assert await resolver.statuses() == {ACME: "superseded", GLOBEX: "archived", INITECH: "active"}
+
+
+async def test_equal_words_later_meet_what_is_active_by_then(resolver: ResolverHarness) -> None:
+    await held_denial(resolver)
+    resolver.chat_model.set_replies(verdicts_by_text({INITECH: TextVerdict("REPLACE", (ACME,))}))
+    await resolver.resolve_turn(job(INITECH, action_hint="update"), at=day(10))
+    resolver.chat_model.set_replies(verdicts_by_text({GLOBEX: TextVerdict("REPLACE", (INITECH,))}))
+    (event,) = (await resolver.resolve_turn(job(GLOBEX), at=day(20))).events
+    assert isinstance(event, FactReplaced)
+    assert await resolver.active_texts() == [GLOBEX]
+
+
+async def test_a_command_and_the_timer_close_it_too(resolver: ResolverHarness, commands: CommandHarness) -> None:
+    await held_denial(resolver)
+    ((acme,),) = await resolver.stored.rows("SELECT fact_id FROM facts WHERE status = 'active'")
+    commit = await commands.execute("c1", Delete(fact_ids=(acme,)), at=day(3))
+    assert kinds(commit) == ["fact_retracted", "pending_rejected"]
+    assert await resolver.statuses() == {ACME: "retracted", GLOBEX: "archived"}
+
+
+async def test_the_timer_closes_it(resolver: ResolverHarness, commands: CommandHarness) -> None:
+    await held(resolver, job(ACME, valid_until=day(5)), job(GLOBEX), TextVerdict("CONTRADICT", (ACME,)))
+    ((acme,),) = await resolver.stored.rows("SELECT fact_id FROM facts WHERE status = 'active'")
+    commit = await commands.execute("c1", Expire(fact_ids=(acme,)), at=day(6))
+    assert kinds(commit) == ["fact_expired", "pending_rejected"]
+    assert commit.events[1].decision.by == "policy"
+
+
+async def test_a_held_overwrite_of_two_stays_while_one_of_them_is_open(
+    resolver: ResolverHarness, commands: CommandHarness
+) -> None:
+    await resolver.resolve_turn(extracted_fact("Mira runs."), at=day(0))
+    resolver.chat_model.set_replies(verdicts_by_text({}))
+    await resolver.resolve_turn(extracted_fact("Mira swims."), at=day(0.1))
+    denial = TextVerdict("CONTRADICT", ("Mira runs.", "Mira swims."))
+    resolver.chat_model.set_replies(verdicts_by_text({"Mira does no sport.": denial}))
+    await resolver.resolve_turn(extracted_fact("Mira does no sport."), at=day(1))
+    rows = dict(await resolver.stored.rows("SELECT text, fact_id FROM facts"))
+    assert kinds(await commands.execute("c1", Delete(fact_ids=(rows["Mira runs."],)), at=day(2))) == ["fact_retracted"]
+    (listed,) = await waiting(resolver, day(3))
+    assert [one.text for one in listed.challenged] == ["Mira swims."]
+    both = await commands.execute("c2", Delete(fact_ids=(rows["Mira swims."],)), at=day(3))
+    assert kinds(both) == ["fact_retracted", "pending_rejected"]
+
+
+async def test_a_repetition_of_what_the_target_became_rejects_the_challenge(resolver: ResolverHarness) -> None:
+    berlin, denial = "Mira lives in Berlin.", "Mira never lived in Berlin."
+    sister, richer = "Mira lives with her sister.", "Mira lives in Berlin with her sister."
+    home = {"key": "home_city", "subject": "Mira", "single_valued": True}
+    old, against = extracted_fact(berlin, **home), extracted_fact(denial, certainty="weak", **home)
+    await held(resolver, old, against, TextVerdict("CONTRADICT", (berlin,)))
+    resolver.chat_model.set_replies(verdicts_by_text({sister: TextVerdict("MERGE", (berlin,), richer)}))
+    assert kinds(await resolver.resolve_turn(extracted_fact(sister), at=day(2))) == ["facts_merged"]
+    (event,) = (await resolver.resolve_turn(extracted_fact(richer, **home), at=day(3))).events
+    assert isinstance(event, PendingRejected)
+    assert event.statement is not None
+    assert await resolver.active_texts() == [richer]
+    assert (await resolver.statuses())[denial] == "archived"
+
+
+async def test_an_older_statement_does_not_replace_a_newer_pending_one(resolver: ResolverHarness) -> None:
+    await held_denial(resolver)
+    resolver.chat_model.set_replies(verdicts_by_text({INITECH: TextVerdict("REPLACE", (GLOBEX,))}))
+    await resolver.resolve_turn(job(INITECH), at=day(0.5))
+    assert (await resolver.statuses())[GLOBEX] == "pending_confirmation"
+
+
+async def test_a_newer_one_does(resolver: ResolverHarness) -> None:
+    await held_denial(resolver)
+    resolver.chat_model.set_replies(verdicts_by_text({INITECH: TextVerdict("REPLACE", (GLOBEX,))}))
+    await resolver.resolve_turn(job(INITECH), at=day(2))
+    assert (await resolver.statuses())[GLOBEX] == "superseded"

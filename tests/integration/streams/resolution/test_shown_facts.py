@@ -1,0 +1,63 @@
+"""A decision concerns the facts that its model was shown, and no other."""
+
+import math
+
+import pytest
+
+from mnemolog.projections.queries.pending import unresolved
+from mnemolog.projections.queries.scope_filter import ScopeFilter
+from mnemolog.schemas.command import Resolve
+from mnemolog.schemas.commit import Commit
+from mnemolog.schemas.events import ConflictResolved, FactAdded
+from mnemolog.schemas.facts import ExtractedFact, MatchedFact
+from mnemolog.schemas.vector import Vector
+from tests.support.builders.commits import day, vector
+from tests.support.harnesses.command_harness import CommandHarness
+from tests.support.harnesses.resolver_harness import ResolverHarness, TextVerdict, extracted_fact, verdicts_by_text
+
+pytestmark = pytest.mark.postgres
+
+ME = ScopeFilter(user_id="alice")
+LIKES = ("Mira likes tea.", "Mira likes jazz.", "Mira plays chess.", "Mira has a dog.", "Mira runs.", "Mira eats meat.")
+NO_MEAT = extracted_fact("Mira no longer eats meat.", key="k5", subject="Mira", action_hint="retract")
+
+
+def far_vector(place: int) -> Vector:
+    """Any two have a similarity of .5: too far for a conflict, near enough for a statement that ends something."""
+    return vector(math.sqrt(0.5), *(math.sqrt(0.5) * (axis == place) for axis in range(1, 20)))
+
+
+async def resolve_far(resolver: ResolverHarness, fact: ExtractedFact, number: int) -> Commit:
+    matched = MatchedFact(fact=fact, vector=far_vector(number + 1))
+    return await resolver.resolve_turn(at=day(0.1 * number), facts=(matched,))
+
+
+async def test_resolve_without_targets_concerns_what_the_model_was_shown(
+    resolver: ResolverHarness, commands: CommandHarness
+) -> None:
+    for number, text in enumerate(LIKES):
+        await resolve_far(resolver, extracted_fact(text, key=f"k{number}"), number)
+    resolver.chat_model.set_replies("no JSON at all")
+    (event,) = (await resolve_far(resolver, NO_MEAT, 10)).events
+    assert isinstance(event, FactAdded)
+    assert event.unresolved
+    (shown,) = resolver.chat_model.shown
+    assert len(shown) == 3 < len(event.decision.candidates)
+    (conflict,) = await unresolved(resolver.stored.conn, ME, day(3))
+    assert sorted(one.text for one in conflict.beside) == sorted(shown)
+    done = await commands.execute("c1", Resolve(fact_id=event.fact.fact_id, action="contradict"), at=day(3))
+    (settled,) = done.events
+    assert isinstance(settled, ConflictResolved)
+    assert set(settled.targets) == set(event.decision.shown)
+    assert await resolver.active_texts() == sorted({*LIKES, NO_MEAT.text} - set(shown))
+
+
+async def test_a_retried_conflict_records_what_the_model_was_shown(resolver: ResolverHarness) -> None:
+    await resolver.resolve_turn("Mira likes tea.", at=day(0))
+    resolver.chat_model.set_replies("no JSON at all")
+    await resolver.resolve_turn("Mira likes coffee.", at=day(1))
+    verdict = {"Mira likes coffee.": TextVerdict("REPLACE", ("Mira likes tea.",))}
+    resolver.chat_model.set_replies(verdicts_by_text(verdict))
+    _, settled = (await resolver.resolve_turn("Mira likes cake.", at=day(2))).events
+    assert isinstance(settled, ConflictResolved)
+    assert settled.decision.shown == settled.targets

@@ -1,0 +1,328 @@
+"""Property 2: what is no longer answered was ended by somebody who had it before them, and answers again without them.
+
+A fact may end by its own term, by a decision of a model that was shown it for exactly that, or by a command that
+named it. It is judged by the log, the questions that the model got, and the answers of `facts`; not by the resolver.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from mnemolog.projections.queries.facts import facts
+from mnemolog.projections.queries.scope_filter import ScopeFilter
+from tests.properties.harness import Harness
+from tests.properties.log_reader import ACTIONS, Ending, Json, Log, LoggedFact, moment
+from tests.properties.oracle import OVERWRITES
+from tests.properties.sentences import Meaning, read
+from tests.properties.stories import Story, Told, tell
+
+OBJECTIONS: Final = ("fact_skipped", "fact_confirmed")
+
+
+async def check_nothing_vanishes(harness: Harness, story: Story) -> None:
+    """Tell the story; after each step every fact that is no longer answered has a reason, and every statement a place."""
+    watch = _Watch()
+    told = await tell(harness, story, watch.after_step)
+    faults = [*watch.faults, *_unreopened(told)]
+    assert not faults, "\n  ".join(["; ".join(faults), str(told)])
+
+
+@dataclass
+class _Watch:
+    """The answers after the last step, and what was wrong so far."""
+
+    answered: frozenset[str] = frozenset()
+    faults: list[str] = field(default_factory=list)
+
+    async def after_step(self, told: Told, commits: Sequence[Json]) -> None:
+        history = told.history
+        async with history.harness.pool.connection() as conn:
+            found = await facts(conn, ScopeFilter(user_id=history.scope.user_id), at=history.now)
+        answered = frozenset(str(fact.fact_id) for fact in found)
+        for fact_id in sorted(self.answered - answered):
+            fact = told.log.facts[fact_id]
+            if not any(self._reasons(told, fact)):
+                self.faults.append(f"{fact.text!r} is gone: {_how(told, fact)}")
+        for commit in commits:
+            self.faults += _lost_statements(told, commit)
+            self.faults += _wrong_events(told, commit)
+        self.answered = answered
+
+    def _reasons(self, told: Told, fact: LoggedFact) -> Iterator[bool]:
+        now = told.history.now
+        yield fact.valid_until is not None and fact.valid_until <= now and _own_term(told, fact)
+        for ending in told.log.endings(fact):
+            yield (ending.at is None or ending.at <= now) and is_justified(told, fact, ending)
+        yield fact.status == "undone"
+        yield any(_reverts(event, fact) for _, event in told.log.events())
+
+
+def _reverts(event: Json, fact: LoggedFact) -> bool:
+    return event["event"] == "decision_undone" and any(one["fact_id"] == fact.id for one in event["reversals"])
+
+
+def _how(told: Told, fact: LoggedFact) -> str:
+    endings = [f"{one.event['event']} of {one.commit['source_id']}" for one in told.log.endings(fact)]
+    return ", ".join(endings) or f"{fact.status}, term {fact.valid_until}"
+
+
+def _own_term(told: Told, fact: LoggedFact) -> bool:
+    """Whether the term of a fact is that of all that it says: of its statement, and of each fact merged into it."""
+    return all(parent.valid_until == fact.valid_until for parent in merged_parents(told.log, fact)) and (
+        (said := told.said(fact.commit["source_id"], _words(fact.event))) is None
+        or said.meaning.until == fact.valid_until
+    )
+
+
+def _words(event: Json) -> str:
+    return str((event.get("statement") or event.get("fact") or {}).get("text", ""))
+
+
+def merged_parents(log: Log, fact: LoggedFact) -> list[LoggedFact]:
+    if fact.event["event"] == "facts_merged":
+        return [log.facts[target] for target in fact.event["targets"]]
+    if fact.event["event"] == "fact_pending" and fact.event["action"] == "merge":
+        return [log.facts[target] for target in fact.event["targets"]]
+    return []
+
+
+def is_justified(told: Told, fact: LoggedFact, ending: Ending) -> bool:
+    """Whether whoever ended a fact had it before them for that."""
+    event, commit = ending.event, ending.commit
+    by = event["decision"]["by"]
+    if by == "timer":
+        return any(_has_come(other, commit) for other in told.log.endings(fact) if other is not ending) or (
+            fact.valid_until is not None and fact.valid_until <= moment(commit["decided_at"]) and _own_term(told, fact)
+        )
+    if ending.action == "moved":
+        return True  # what the end was moved for is judged where it ended the fact first
+    if commit["source_kind"] == "command":
+        return _was_commanded(told, fact, ending)
+    if event["event"] == "pending_confirmed":
+        return _was_held_for(told, fact, event) and not _was_said_again(told, fact, event)
+    return _was_shown_for(told, commit["source_id"], fact, event)
+
+
+def _has_come(ending: Ending, commit: Json) -> bool:
+    return ending.at is not None and ending.at <= moment(commit["decided_at"])
+
+
+def _was_shown_for(told: Told, source_id: str, fact: LoggedFact, event: Json) -> bool:
+    """Whether the model that decided a source was shown the fact, and named it for an end."""
+    for one in told.reader.decided:
+        if one.source_id != source_id or source_id in told.reader.invalid:
+            continue
+        named = fact.id in map(str, one.named)
+        if named and one.verdict in OVERWRITES:
+            return True
+        asked_again = one.text == fact.text and fact.id not in map(str, one.shown) or fact.id == event.get("target")
+        if asked_again and event["event"] in ("conflict_resolved", "fact_expired", "facts_merged"):
+            return True  # the unresolved fact itself was the question
+    return False
+
+
+def _was_commanded(told: Told, fact: LoggedFact, ending: Ending) -> bool:
+    order, event = ending.commit["order"], ending.event
+    match order["kind"]:
+        case "delete_all":
+            return order.get("key") in (None, fact.fact.get("key"))
+        case "confirm":
+            return event["event"] != "pending_confirmed" or _was_held_for(told, fact, event)
+        case "resolve":
+            asked = told.log.facts[order["fact_id"]]
+            named = {order["fact_id"], *order.get("targets", ()), *_shown_beside(told, asked)}
+            return fact.id in named
+        case "undo":
+            return True
+        case _:
+            return fact.id in str(order)
+
+
+def _shown_beside(told: Told, fact: LoggedFact) -> set[str]:
+    """The facts that the question was about after which a fact was kept as unresolved."""
+    asked = (one for one in told.reader.decided if (one.source_id, one.text) == (fact.commit["source_id"], fact.text))
+    return {str(known) for one in asked for known in one.shown}
+
+
+def _was_held_for(told: Told, fact: LoggedFact, event: Json) -> bool:
+    """Whether the overwrite that is confirmed was about the fact, or about one that a person corrected into it.
+
+    A denial may go on to a fact that has taken in what it denied; a merge may not: its text lacks what came in.
+    """
+    held = told.log.held_back[event["target"]]
+    source_id = told.log.facts[event["target"]].commit["source_id"]
+    if fact.id in held["targets"]:
+        return _was_shown_for(told, source_id, fact, held) or _enriches_pending(told, held)
+    if held["action"] == "merge":
+        return False
+    return any(parent.id in held["targets"] for parent in ancestors(told.log, fact))
+
+
+def _enriches_pending(told: Told, held: Json) -> bool:
+    """Whether it is the richer form of another pending overwrite, whose targets it has."""
+    return any(target in told.log.held_back for target in held["targets"])
+
+
+def ancestors(log: Log, fact: LoggedFact) -> list[LoggedFact]:
+    """The facts whose place a fact has taken, by merging or correcting them."""
+    found = [fact]
+    for one in found:
+        for other in log.facts.values():
+            taken = (
+                end.ender == one.id and end.action in ("merge", "correct", "replace") for end in log.endings(other)
+            )
+            if any(taken) and other not in found:
+                found.append(other)
+    return found[1:]
+
+
+def _was_said_again(told: Told, fact: LoggedFact, event: Json) -> bool:
+    """Whether the fact, or what was merged into it, was repeated after the challenge that a statement confirms."""
+    held = told.log.held_back[event["target"]]
+    challenge = told.log.facts[event["target"]].commit
+    if held["action"] in ("merge", "expire"):
+        return False
+    family = {fact.id, *(one.id for one in ancestors(told.log, fact))}
+    for commit, other in told.log.events():
+        if other is event:
+            return False
+        if other["event"] in OBJECTIONS and other["target"] in family and other.get("statement"):
+            turn = told.turns.get(commit["source_id"])
+            if turn is not None and turn.infer and moment(commit["occurred_at"]) > moment(challenge["occurred_at"]):
+                return other["event_id"] not in told.log.undone
+    return False
+
+
+def _lost_statements(told: Told, commit: Json) -> Iterator[str]:
+    """The statements of a turn that have neither an event nor a reason why they were dropped, or the wrong reason."""
+    turn = told.turns.get(commit["source_id"])
+    if turn is None or commit["outcome"] not in ("facts", "no_facts"):
+        return
+    steps = commit.get("provenance", {}).get("steps", ())
+    dropped = {one["text"]: one for step in steps for one in step.get("dropped", ())}
+    kept = {part["text"] for event in commit["events"] for part in (event.get("fact"), event.get("statement")) if part}
+    kept |= {one.text for one in told.reader.decided if one.source_id == turn.turn_id and one.verdict == "MERGE"}
+    claims = [one.meaning.claim for one in turn.said]
+    for one in turn.said:
+        reason = dropped.get(one.text)
+        if one.text in kept:
+            continue
+        if reason is None:
+            yield f"{one.text!r} of {turn.turn_id} left no trace"
+        elif reason["reason"] == "near_duplicate" and claims.count(one.meaning.claim) < 2:
+            yield f"{one.text!r} of {turn.turn_id} was dropped as a near duplicate of something else"
+        elif reason["reason"] == "recalled" and not any(_recalls(text, one.meaning) for text in turn.recalled):
+            yield f"{one.text!r} of {turn.turn_id} was dropped as recalled: {turn.recalled}"
+
+
+def _recalls(text: str, meaning: Meaning) -> bool:
+    recalled = read(text)
+    return recalled is not None and (recalled.key, recalled.value, recalled.form) == (
+        meaning.key,
+        meaning.value,
+        meaning.form,
+    )
+
+
+def _wrong_events(told: Told, commit: Json) -> Iterator[str]:
+    for event in commit["events"]:
+        yield from _wrong_repetition(told, commit, event)
+        yield from _wrong_history(told, commit, event)
+        yield from _outdated_end(told, commit, event)
+        yield from _lost_human_word(told, event)
+
+
+def _wrong_repetition(told: Told, commit: Json, event: Json) -> Iterator[str]:
+    """A statement counted as a repetition of what says something else: then it is nowhere."""
+    if event["event"] not in OBJECTIONS or not event.get("statement"):
+        return
+    said, known = told.said(commit["source_id"], event["statement"]["text"]), told.log.facts[event["target"]]
+    meaning = told.meaning(known)
+    if said is None or meaning is None:
+        return
+    new = said.meaning
+    same = (new.topic, new.holds or new.form) == (meaning.topic, meaning.holds or meaning.form)
+    same = same and new.details <= meaning.details and new.begins in (None, meaning.begins)
+    if event["decision"]["by"] in ("hash", "threshold"):
+        same = same and new.until == known.valid_until
+    if not same:
+        yield f"{said.text!r} (until {new.until}) was taken for {known.text!r} (until {known.valid_until})"
+
+
+def _wrong_history(told: Told, commit: Json, event: Json) -> Iterator[str]:
+    """A new fact that was born ended: only by what is of its slot, was said later, or was shown to the model for it."""
+    if event["event"] != "fact_added" or not event.get("ended_by"):
+        return
+    new, newer = told.log.facts[event["fact"]["fact_id"]], told.log.facts[event["ended_by"]]
+    if told.person(new) != told.person(newer):
+        yield f"{new.text!r} became history because of {newer.text!r} of another person"
+    said, other = (min(moment(one["occurred_at"]), moment(one["published_at"])) for one in (commit, newer.commit))
+    is_later = (
+        newer.commit["source_kind"] == "turn" and said > other and new.true_from >= moment(commit["published_at"])
+    )
+    if is_later and newer.fact.get("event_time") is None:
+        yield f"{new.text!r} became history because of {newer.text!r}, which was said before it"
+
+
+def _outdated_end(told: Told, commit: Json, event: Json) -> Iterator[str]:
+    """A pending fact that was ended by a statement that is older than it."""
+    if event["event"] not in ACTIONS or event["event"] == "facts_merged" or commit["source_kind"] == "command":
+        return
+    for target in event["targets"]:
+        known = told.log.facts[target]
+        is_older = moment(commit["occurred_at"]) < moment(known.commit["occurred_at"])
+        if known.event["event"] == "fact_pending" and known.commit["source_kind"] == "turn" and is_older:
+            if not known.believed and event["event"] != "fact_contradicted":
+                yield f"{known.text!r} waited for a confirmation and was ended by {_words(event)!r}, which is older"
+
+
+def _lost_human_word(told: Told, event: Json) -> Iterator[str]:
+    """A fact on a human's word that was merged into one that is not."""
+    merges = event["event"] == "facts_merged" or event.get("action") == "merge"
+    if event["event"] == "pending_confirmed" and merges:
+        new = told.log.facts[event["target"]]
+        for target in event["targets"]:
+            if told.log.facts[target].fact.get("authority") == "human" and new.fact.get("authority") != "human":
+                yield f"{told.log.facts[target].text!r} was a human's word; {new.text!r}, merged from it, is not"
+
+
+def _unreopened(told: Told) -> Iterator[str]:
+    """Facts that are ended by nothing but what is no longer believed."""
+    now = told.history.now
+    for fact in told.log.facts.values():
+        if (
+            not fact.endings
+            or fact.status == "withdrawn"
+            or fact.is_answered(now)
+            or fact.status in ("undone", "pending_confirmation")
+        ):
+            continue
+        if fact.valid_until is not None and fact.valid_until <= now:
+            continue
+        endings = told.log.endings(fact)
+        if (
+            fact.event["event"] == "fact_pending"
+            and not fact.believed
+            and not any(
+                event["event"] == "pending_confirmed" and event["target"] == fact.id for _, event in told.log.events()
+            )
+        ):
+            continue
+        if endings and not any(_stands(told, one, endings) for one in endings):
+            enders = [told.log.facts[one.ender].text for one in endings if one.ender]
+            yield f"{fact.text!r} stays ended by {enders}, which is not believed any more"
+
+
+def _stands(told: Told, ending: Ending, endings: Sequence[Ending], depth: int = 0) -> bool:
+    """Whether what ended a fact is still believed, or has become a part of what is."""
+    if ending.event["decision"]["by"] == "timer":
+        others = [one for one in endings if one is not ending]
+        return not others or any(_stands(told, one, others, depth) for one in others)
+    if ending.ender is None or depth > 20:
+        return True
+    ender = told.log.facts[ending.ender]
+    if ender.believed or ender.status == "pending_confirmation":
+        return True
+    taken = told.log.endings(ender)
+    heirs = [one for one in taken if one.action in ("merge", "correct", "keep_old")]
+    return any(_stands(told, one, taken, depth + 1) for one in heirs)

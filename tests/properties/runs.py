@@ -1,0 +1,84 @@
+"""Runs a property over generated histories, one event loop and one database for all of them."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import AsyncExitStack, contextmanager
+from dataclasses import dataclass
+from typing import Any, Final
+
+from hypothesis import HealthCheck, Phase, given, seed, settings
+from hypothesis.strategies import SearchStrategy
+
+from tests.properties.harness import Harness
+
+Check = Callable[[Harness, Any], Awaitable[None]]
+_HEALTH_CHECKS: Final = (HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much)
+
+
+@dataclass(frozen=True)
+class Property:
+    """A property: what a history is drawn from, and what has to hold of it."""
+
+    name: str
+    histories: SearchStrategy[Any]
+    check: Check
+
+
+@dataclass
+class Found:
+    """What a run has found: the histories that were tried up to the first fault, and the smallest faulty one."""
+
+    tried: int
+    error: Exception | None = None
+    first_after: int | None = None
+
+
+@contextmanager
+def running_harness(database: str) -> Iterator[tuple[asyncio.Runner, Harness]]:
+    """A harness over `database` with the loop that runs it."""
+    with asyncio.Runner() as runner:
+        stack = AsyncExitStack()
+        harness = runner.run(stack.enter_async_context(Harness.open(database)))
+        try:
+            yield runner, harness
+        finally:
+            runner.run(stack.aclose())
+
+
+def run_property(
+    runner: asyncio.Runner,
+    harness: Harness,
+    tested: Property,
+    *,
+    histories: int,
+    start: int = 0,
+    shrink: bool = True,
+    progress: Callable[[int], None] = lambda _: None,
+) -> Found:
+    """Try a number of histories, those of the seed `start`; the error is that of the smallest one found."""
+    found = Found(0)
+
+    @seed(start)
+    @settings(
+        max_examples=histories,
+        deadline=None,
+        database=None,
+        report_multiple_bugs=False,
+        suppress_health_check=_HEALTH_CHECKS,
+        phases=[Phase.generate, *([Phase.shrink] if shrink else [])],
+    )
+    @given(tested.histories)
+    def test(history: Any) -> None:
+        found.tried += found.first_after is None
+        progress(found.tried)
+        try:
+            runner.run(tested.check(harness, history))
+        except Exception:
+            found.first_after = found.first_after or found.tried
+            raise
+
+    try:
+        test()
+    except Exception as error:  # noqa: BLE001 - whatever it is, it is what was found
+        found.error = error
+    return found

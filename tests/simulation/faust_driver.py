@@ -1,0 +1,167 @@
+"""Faust's consumer and producer over the simulated broker: what is Faust's and the project's own stays, aiokafka goes."""
+
+import asyncio
+from collections.abc import Awaitable, Iterable, Mapping
+from types import SimpleNamespace
+from typing import Any, ClassVar, Final
+
+from aiokafka.errors import IllegalStateError  # type: ignore[import-untyped] # aiokafka ships no types
+from faust.transport.producer import Producer
+from faust.types import TP
+from mode import Service
+
+from mnemolog.streams.kafka.faust_patches import PatchedTransport, _PatchedConsumer
+from tests.simulation.broker import Broker, Member
+from tests.simulation.loop import PROCESS
+
+FETCHED_RECORDS: Final = 20
+
+
+class SimulatedThread(Service):
+    """In the place of the thread in which aiokafka's consumer runs: membership, positions, fetches."""
+
+    thread_loop = None
+    _thread: Any = None
+
+    def __init__(self, consumer: Any, broker: Broker, name: str, **kwargs: Any) -> None:
+        self.consumer = consumer
+        self.app = consumer.app
+        self.broker = broker
+        self.member = Member(name)
+        self._assigned: set[TP] = set()
+        self._positions: dict[TP, int | None] = {}
+        self._subscribed = asyncio.Event()
+        super().__init__(**kwargs)
+
+    async def on_stop(self) -> None:
+        self.broker.leave(self.member.name)
+
+    @Service.task
+    async def _be_a_member(self) -> None:
+        await self._subscribed.wait()
+        while not self.should_stop:
+            self.app.on_rebalance_start()
+            await self.consumer.on_partitions_revoked(set(self._assigned))
+            generation, partitions = await self.broker.join(self.member)
+            self._assigned = {TP(self.broker.source, number) for number in partitions}
+            self._positions = dict.fromkeys(self._assigned)
+            self.app.consumer_generation_id = generation
+            await self.consumer.on_partitions_assigned(set(self._assigned), generation)
+            await self.member.has_to_rejoin.wait()
+
+    @Service.task
+    async def _heartbeat(self) -> None:
+        while not self.should_stop:
+            if not self.broker.heartbeat(self.member):
+                self.member.has_to_rejoin.set()  # its session ended while its process was frozen
+            await asyncio.sleep(self.broker.session / 5)
+
+    async def subscribe(self, topics: Iterable[str]) -> None:
+        assert list(topics) == [self.broker.source]
+        self._subscribed.set()
+
+    def assignment(self) -> set[TP]:
+        return set(self._assigned)
+
+    async def seek_to_committed(self) -> Mapping[TP, int | None]:
+        offsets: dict[TP, int | None] = {}
+        for tp in sorted(self._assigned):
+            await self.broker._travel()
+            if tp not in self._assigned:
+                raise IllegalStateError(f"{tp} is not assigned")
+            offsets[tp] = self.broker.committed.get(tp.partition)
+            self._positions[tp] = offsets[tp] or 0
+        return offsets
+
+    async def seek_wait(self, partitions: Mapping[TP, int]) -> None:
+        for tp, offset in partitions.items():
+            self.seek(tp, offset)
+
+    def seek(self, tp: TP, offset: int) -> None:
+        self._positions[tp] = offset
+
+    async def commit(self, offsets: Mapping[TP, int]) -> bool:
+        own = {tp.partition: offset for tp, offset in offsets.items() if tp in self._assigned}
+        try:
+            return await self.broker.commit(self.member, own)
+        except ConnectionError as error:
+            await self.crash(error)  # as Faust's thread does
+            return False
+
+    async def getmany(self, active_partitions: set[TP] | None, timeout: float) -> Mapping[TP, Any]:  # noqa: ASYNC109
+        await self.broker._travel()
+        if not self.consumer.flow_active:
+            return {}
+        deadline = self.broker.loop.time() + timeout
+        while True:
+            found = self._fetch(active_partitions or set())
+            if found or self.broker.loop.time() >= deadline:
+                return found
+            await asyncio.sleep(0.05)
+
+    def _fetch(self, active: set[TP]) -> dict[TP, Any]:
+        found: dict[TP, Any] = {}
+        for tp in sorted(active & self._assigned):
+            start = self._positions[tp]
+            if start is None:
+                continue
+            count = 1 + self.broker.loop.random.randrange(FETCHED_RECORDS)
+            if records := self.broker.lane(tp.partition)[start : start + count]:
+                self._positions[tp] = start + len(records)
+                found[tp] = [_consumer_record(record) for record in records]
+        return found
+
+    def highwater(self, tp: TP) -> int:
+        return len(self.broker.lane(tp.partition))
+
+    def topic_partitions(self, topic: str) -> int:  # noqa: ARG002 -- Faust's signature
+        return self.broker.partitions
+
+    def verify_event_path(self, now: float, tp: TP) -> None: ...
+    def close(self) -> None: ...
+
+
+def _consumer_record(record: Any) -> Any:
+    return SimpleNamespace(
+        topic=record.topic,
+        partition=record.partition,
+        offset=record.offset,
+        key=record.key,
+        value=record.value,
+        headers=record.headers,
+        timestamp=int(record.timestamp * 1000),
+        timestamp_type=1,
+        checksum=None,
+        serialized_key_size=0,
+        serialized_value_size=0,
+    )
+
+
+class SimulatedConsumer(_PatchedConsumer):
+    def _new_consumer_thread(self) -> Any:
+        app: Any = self.app
+        return SimulatedThread(self, app.broker, app.member_name, loop=self.loop, beacon=self.beacon)
+
+    async def _offset_bounds(self, partitions: Any) -> tuple[Mapping[TP, int], Mapping[TP, int]]:
+        app: Any = self.app
+        await app.broker._travel()
+        return dict.fromkeys(partitions, 0), {tp: len(app.broker.lane(tp.partition)) for tp in partitions}
+
+
+class SimulatedProducer(Producer):
+    """Sends to the broker; what a process has sent may still arrive after it is killed."""
+
+    async def send(  # type: ignore[override]
+        self, topic: str, key: bytes | None, value: bytes | None, partition: Any, timestamp: Any, headers: Any, **_: Any
+    ) -> Awaitable[Any]:
+        app: Any = self.app
+        return asyncio.ensure_future(app.broker.send(topic, key, value, headers or (), PROCESS.get() or ""))
+
+    async def flush(self) -> None:
+        app: Any = self.app
+        await app.broker._travel()
+
+
+class SimulatedTransport(PatchedTransport):
+    Consumer: ClassVar[Any] = SimulatedConsumer
+    Producer: ClassVar[Any] = SimulatedProducer

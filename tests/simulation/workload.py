@@ -1,0 +1,112 @@
+"""What a seed stands for: the records of some owners, and when processes, the broker and the models misbehave."""
+
+import random
+from dataclasses import dataclass
+from typing import Final, Literal
+
+Kind = Literal["plain", "raw", "command", "slow", "poison_prompt", "poison_text"]
+Weather = Literal["calm", "crowd", "processes", "models", "everything"]
+WEATHERS: Final[tuple[Weather, ...]] = ("calm", "crowd", "processes", "models", "everything")
+ENDS_FAILED: Final = frozenset({"poison_prompt", "poison_text"})
+PARTITIONS: Final = 3
+QUIET_AFTER: Final = 60.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Publication:
+    """One record of the first topic, and when it is published."""
+
+    at: float
+    number: int
+    owner: str
+    kind: Kind
+
+
+@dataclass(frozen=True, kw_only=True)
+class Mishap:
+    """What happens to a process: `kill`, `freeze` or `stop`, for so many seconds; or `join` of another worker."""
+
+    at: float
+    what: Literal["kill", "freeze", "stop", "join"]
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelWeather:
+    """From `begins` to `ends`: the share of calls that fail, and of plain records that get a reply of no use."""
+
+    begins: float
+    ends: float
+    failing: float
+    useless: float = 0.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Workload:
+    """Everything that is chosen by the seed before the simulation begins."""
+
+    seed: int
+    weather: Weather
+    workers: int
+    publications: tuple[Publication, ...]
+    mishaps: tuple[Mishap, ...]
+    models: tuple[ModelWeather, ...]
+    commit_failures: float
+    max_in_flight: int
+    max_pending: int
+
+
+def workload(seed: int) -> Workload:
+    """The workload of a seed."""
+    chance = random.Random(seed)
+    weather = WEATHERS[seed % len(WEATHERS)]
+    owners = [f"t/owner-{number}" for number in range(chance.randint(3, 9))]
+    processes, models = weather in ("processes", "everything"), weather in ("models", "everything")
+    return Workload(
+        seed=seed,
+        weather=weather,
+        workers=chance.randint(1, 3) if processes else chance.randint(1, 2),
+        publications=tuple(_publications(chance, owners, weather)),
+        mishaps=tuple(_mishaps(chance)) if processes else (),
+        models=tuple(_models(chance)) if models else (),
+        commit_failures=chance.choice((0.0, 0.0, 0.1)) if processes else 0.0,
+        max_in_flight=chance.choice((2, 4, 16)) if weather != "crowd" else 16,
+        max_pending=chance.choice((4, 16, 48)) if weather != "crowd" else 32,
+    )
+
+
+def _publications(chance: random.Random, owners: list[str], weather: Weather) -> list[Publication]:
+    kinds: list[Kind] = ["plain"] * 12 + ["raw"] * 3 + ["command"] * 2
+    if weather in ("processes", "everything"):
+        kinds += ["slow"]
+    if weather in ("models", "everything"):
+        kinds += ["poison_prompt", "poison_text"]
+    times = sorted(chance.choice((0.0, chance.uniform(0, 40.0))) for _ in range(chance.randint(30, 60)))
+    one_by_one = [(at, chance.choice(owners), chance.choice(kinds)) for at in times]
+    if weather == "crowd":  # one owner has far more waiting than the window takes
+        backlog: list[tuple[float, str, Kind]] = [(0.0, "t/hot", "plain")] * 150
+        one_by_one = sorted([*backlog, *one_by_one], key=lambda one: one[0])
+    return [
+        Publication(at=at, number=number, owner=owner, kind=kind) for number, (at, owner, kind) in enumerate(one_by_one)
+    ]
+
+
+def _mishaps(chance: random.Random) -> list[Mishap]:
+    return [
+        Mishap(
+            at=chance.uniform(1.0, QUIET_AFTER - 20.0),
+            what=chance.choice(("kill", "freeze", "stop", "join")),
+            seconds=chance.choice((0.5, 4.0, 15.0)),
+        )
+        for _ in range(chance.randint(1, 6))
+    ]
+
+
+def _models(chance: random.Random) -> list[ModelWeather]:
+    found = []
+    for _ in range(chance.randint(1, 2)):
+        begins = chance.uniform(0.0, QUIET_AFTER / 2)
+        failing, useless = chance.choice(((1.0, 0.0), (0.3, 0.0), (0.5, 0.0), (0.0, 1.0)))
+        ends = begins + chance.uniform(5.0, QUIET_AFTER / 2)
+        found.append(ModelWeather(begins=begins, ends=ends, failing=failing, useless=useless))
+    return found

@@ -1,0 +1,23 @@
+"""What a server says its model is called."""
+
+import json
+
+import pytest
+from pydantic import SecretStr
+
+from mnemolog.streams.llm.openai_models import OpenAiChatModel
+from mnemolog.streams.llm.ports import Reply
+from mnemolog.streams.runtime.models import build_chat_model
+from mnemolog.streams.settings import StreamsSettings
+
+
+@pytest.mark.parametrize("name", ["small", "x" * 3000])
+async def test_a_name_that_fits_into_no_index_is_cut(name: str) -> None:
+    settings = StreamsSettings(provider="openai", chat_model="m", base_url="http://localhost:1", api_key=SecretStr("k"))
+    model = build_chat_model(settings)
+    assert isinstance(model, OpenAiChatModel)
+    body = {"model": name, "choices": [{"message": {"content": "{}"}}], "usage": None}
+    reply = model._read("asked", json.dumps(body).encode())
+    assert isinstance(reply, Reply)
+    assert reply.model == name[:200]
+    await model.close()
