@@ -72,11 +72,7 @@ def test_what_ends_at_another_time_is_another_fact(
     new = fact("Mira has a permit.", valid_until=new_end)
     parsed = reply_about(new, known, action=action, text="Mira has a permit.")
     assert (parsed.value is not None) == agree
-<<<<<<< HEAD
-    assert agree or "answer REPLACE if the new end counts, SIMILAR if both stand" in parsed.complaints[0]
-=======
-    assert agree or "choose REPLACE if the new end counts, ADD if both stand" in parsed.complaints[0]
->>>>>>> work-model
+    assert agree or "choose REPLACE if the new end counts, SIMILAR if both stand" in parsed.complaints[0]
 
 
 @pytest.mark.parametrize(
