@@ -1,4 +1,4 @@
-"""`make properties`: the properties over thousands of generated histories; with FAULTS=1 the table of what they find."""
+"""`make properties`: the properties over thousands of histories; with FAULTS=1 the table of what they find."""
 
 import argparse
 import asyncio
@@ -12,8 +12,7 @@ import structlog
 
 from mnemolog.embedded.stack import EmbeddedStack
 from mnemolog.projections.migrations.upgrade import migrate
-from tests.properties.registry import PROPERTIES
-from tests.properties.runs import run_property, running_harness
+from tests.properties.runs import PROPERTIES, run_property, running_harness
 from tests.support.databases import fresh_database, temporary_folder
 
 

@@ -92,7 +92,7 @@ class Log:
         """What ended a fact and is in effect."""
         return [ending for ending in fact.endings if ending.event["event_id"] not in self.undone]
 
-    def _apply(self, event: Json, commit: Json) -> None:
+    def _apply(self, event: Json, commit: Json) -> None:  # noqa: C901 -- one case an event
         kind = event["event"]
         new = self._add(event, commit) if event.get("fact") else None
         match kind:

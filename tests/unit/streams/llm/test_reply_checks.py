@@ -93,6 +93,18 @@ def test_words_that_name_nobody_are_kept_of_one_subject_only(
     assert (reply_about(new, known, action="KEEP", user_names=user_names).value is not None) == taken
 
 
+@pytest.mark.parametrize(
+    ("user_names", "known_subject", "taken"),
+    [((), "Tom", False), (("Tom",), "the user", False), ((), "the user", True)],
+)
+def test_the_same_of_another_person_is_no_repetition(
+    user_names: tuple[str, ...], known_subject: str, *, taken: bool
+) -> None:
+    new = fact("Bob lives in Rome.", subject="Bob")
+    known = known_fact(1, f"{known_subject} lives in Rome.", subject=known_subject)
+    assert (reply_about(new, known, action="KEEP", user_names=user_names).value is not None) == taken
+
+
 def test_another_value_of_the_key_is_no_repetition() -> None:
     known = known_fact(1, "Mira has a home in the south.", key="home_city", value="Munich")
     new = fact("Mira has a home in the north.", key="home_city", value="Kiel")
