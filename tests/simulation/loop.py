@@ -13,8 +13,13 @@ from typing import Any, Final, TypeVar
 
 T = TypeVar("T")
 PROCESS: Final[ContextVar[str | None]] = ContextVar("process", default=None)
+MAX_STEPS: Final = 1_000_000  # a seed takes some ten thousand
 CLEARING_ROUNDS: Final = 20
 FIFO_SHARE: Final = 0.5  # how often the callback that is ready for longest runs next
+
+
+class EndlessLoop(Exception):  # noqa: N818 -- as below
+    """Callback follows callback, and time does not go on."""
 
 
 class NothingLeftToDo(Exception):  # noqa: N818 -- says what happened
@@ -92,6 +97,8 @@ class SimulatedLoop(asyncio.BaseEventLoop):
             self._frozen[process].append(handle)
             return
         self.steps += 1
+        if self.steps > MAX_STEPS:
+            raise EndlessLoop
         handle._run()
 
     def _take_ready(self) -> asyncio.Handle | None:
