@@ -1,6 +1,7 @@
 """Runs one seed: publishes, starts workers, lets things happen to them, waits until all is quiet, has it checked."""
 
 import asyncio
+import gc
 import json
 import random
 from collections.abc import Iterator
@@ -46,8 +47,10 @@ def simulate(seed: int) -> Result:
 
 @contextmanager
 def _simulated_surroundings(seed: int) -> Iterator[None]:
-    """Faust over the simulated broker, its timers by the simulated clock, no log lines."""
+    """Faust over the simulated broker, its timers by the simulated clock, no log lines, no garbage collection."""
     random.seed(seed)
+    gc.collect()
+    gc.disable()  # it would close forgotten generators when memory says so, which no seed decides
     transport, timers = app_module.PatchedTransport, Service.itertimer.__kwdefaults__ or {}
     clock, logging = timers["clock"], structlog.get_config()
     app_module.PatchedTransport = SimulatedTransport  # type: ignore[misc]
@@ -59,6 +62,7 @@ def _simulated_surroundings(seed: int) -> Iterator[None]:
         app_module.PatchedTransport = transport  # type: ignore[misc]
         timers["clock"] = clock
         structlog.configure(**logging)
+        gc.enable()
 
 
 class _Simulation:
