@@ -154,7 +154,8 @@ class SimulatedProducer(Producer):
     async def send(self, topic: str, key: bytes | None, value: bytes | None, *more: Any, **_: Any) -> Awaitable[Any]:
         app: Any = self.app
         headers = more[-1] or ()
-        return asyncio.ensure_future(app.broker.send(topic, key, value, headers, PROCESS.get() or ""))
+        broker: Broker = app.broker
+        return asyncio.ensure_future(broker.send(topic, key, value, headers, PROCESS.get() or ""))
 
     async def flush(self) -> None:
         app: Any = self.app

@@ -7,6 +7,7 @@ killed, as by SIGKILL: its callbacks wait, or never run.
 import asyncio
 import heapq
 import random
+from collections import deque
 from collections.abc import Callable, Coroutine
 from contextvars import Context, ContextVar
 from typing import Any, Final, TypeVar
@@ -28,6 +29,9 @@ class NothingLeftToDo(Exception):  # noqa: N818 -- says what happened
 
 class SimulatedLoop(asyncio.BaseEventLoop):
     """Runs one callback after another, of all processes."""
+
+    _ready: deque[Any]
+    _scheduled: list[Any]
 
     def __init__(self, seed: int) -> None:
         super().__init__()
@@ -101,7 +105,7 @@ class SimulatedLoop(asyncio.BaseEventLoop):
             raise EndlessLoop
         handle._run()
 
-    def _take_ready(self) -> asyncio.Handle | None:
+    def _take_ready(self) -> Any:
         if not self._ready:
             return None
         if len(self._ready) > 1 and self.random.random() >= FIFO_SHARE:

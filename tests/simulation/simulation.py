@@ -7,7 +7,8 @@ import random
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
+from unittest.mock import patch
 from zlib import crc32
 
 import structlog
@@ -51,15 +52,14 @@ def _simulated_surroundings(seed: int) -> Iterator[None]:
     random.seed(seed)
     gc.collect()
     gc.disable()  # it would close forgotten generators when memory says so, which no seed decides
-    transport, timers = app_module.PatchedTransport, Service.itertimer.__kwdefaults__ or {}
+    timers: dict[str, Any] = Service.itertimer.__kwdefaults__ or {}
     clock, logging = timers["clock"], structlog.get_config()
-    app_module.PatchedTransport = SimulatedTransport  # type: ignore[misc]
     timers["clock"] = lambda: asyncio.get_running_loop().time()
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(50), cache_logger_on_first_use=False)
     try:
-        yield
+        with patch.object(app_module, "PatchedTransport", SimulatedTransport):
+            yield
     finally:
-        app_module.PatchedTransport = transport  # type: ignore[misc]
         timers["clock"] = clock
         structlog.configure(**logging)
         gc.enable()

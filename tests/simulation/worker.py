@@ -87,7 +87,7 @@ class StoredReplies:
         await asyncio.sleep(0.001)
         return {key: (self.replies[key],) for key in keys if key in self.replies}
 
-    async def put_many(self, replies: Sequence[StoredReply]) -> Sequence[StoredReply]:
+    async def put_many(self, replies: Sequence[StoredReply]) -> list[StoredReply]:
         await asyncio.sleep(0.001)
         return [self.replies.setdefault(reply.key, reply) for reply in replies]
 
@@ -168,10 +168,9 @@ class SimulatedWorker:
 
     def _build(self) -> StageApp:
         self._lives += 1
-        app: Any = build_app("extract", CONVERSATION_TURNS, self._window, bootstrap="nowhere:1", tuning=TUNING)
-        app.broker, app.member_name = self._broker, f"{self.name}/{self._lives}"
-        if app.window.reread is not None:
-            app.window.reread = self._broker.reread
+        app = build_app("extract", CONVERSATION_TURNS, self._window, bootstrap="nowhere:1", tuning=TUNING)
+        app.__dict__.update(broker=self._broker, member_name=f"{self.name}/{self._lives}")
+        app.window.reread = self._broker.reread
         return app
 
     def _window(self, sender: Sender) -> Window:

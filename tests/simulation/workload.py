@@ -83,9 +83,9 @@ def workload(seed: int) -> Workload:
 def _publications(chance: random.Random, owners: list[str], weather: Weather) -> list[Publication]:
     kinds: list[Kind] = ["plain"] * 12 + ["raw"] * 3 + ["command"] * 2
     if weather in {"processes", "everything"}:
-        kinds += ["slow"]
+        kinds.append("slow")
     if weather in {"models", "everything"}:
-        kinds += ["poison_prompt", "poison_text"]
+        kinds.extend(("poison_prompt", "poison_text"))
     times = sorted(chance.choice((0.0, chance.uniform(0, 40.0))) for _ in range(chance.randint(30, 60)))
     if weather == "nonsense":
         owners = [f"{owner}-{part}" for owner in owners for part in range(3)]
