@@ -54,7 +54,7 @@ def _panel_json(panel: Panel, position: dict[str, int]) -> dict[str, Any]:
         "description": panel.description,
         "datasource": DATASOURCE,
         "gridPos": position,
-        "fieldConfig": {"defaults": {"unit": panel.unit, "min": 0}, "overrides": []},
+        "fieldConfig": {"defaults": {"unit": panel.unit, "min": 0, **_colors(panel)}, "overrides": []},
         "options": _options(panel),
         "targets": [
             {
@@ -68,7 +68,20 @@ def _panel_json(panel: Panel, position: dict[str, int]) -> dict[str, Any]:
     }
 
 
+def _colors(panel: Panel) -> dict[str, Any]:
+    if panel.red_from is None:
+        return {}
+    steps = [{"color": "green", "value": None}, {"color": "red", "value": panel.red_from}]
+    return {
+        "noValue": "no data",
+        "color": {"mode": "thresholds"},
+        "thresholds": {"mode": "absolute", "steps": steps},
+    }
+
+
 def _options(panel: Panel) -> dict[str, Any]:
     if panel.kind == "stat":
-        return {"reduceOptions": {"calcs": ["lastNotNull"]}, "colorMode": "none", "graphMode": "area"}
+        color = "none" if panel.red_from is None else "background"
+        # `last` and not `lastNotNull`: where the newest value is missing, an older one is not the figure.
+        return {"reduceOptions": {"calcs": ["last"]}, "colorMode": color, "graphMode": "area"}
     return {"legend": {"displayMode": "list", "placement": "bottom"}, "tooltip": {"mode": "multi", "sort": "desc"}}

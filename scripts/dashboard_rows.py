@@ -2,9 +2,11 @@
 
 from typing import Final
 
-from scripts.decision_row import DECISIONS, WRONG_OVERWRITES
+from scripts.backlog_row import BACKLOG
+from scripts.decision_row import DECISIONS
+from scripts.figures import OVERWRITE_RATE_SHOWN, STAGES_DOWN, WRONG_OVERWRITE_RATE
 from scripts.panel_model import Panel, Row
-from scripts.promql import mean, quantile, rate, ratio, total
+from scripts.promql import mean, or_zero, quantile, rate, total
 
 CALL: Final = ("purpose", "model")
 BATCH_RECORDS: Final = "mnemolog_projection_batch_records"
@@ -32,36 +34,39 @@ OVERVIEW: Final = Row(
         ),
         Panel(
             title="Overwrite rate",
-            description="Of all decisions in the time shown, the share that ended a known fact.",
+            description="Of all decisions on statements in the time shown, the share by which a model ended a known "
+            "fact.",
             unit="percentunit",
-            queries={
-                "overwritten": ratio(total("mnemolog_overwrites_total"), total("mnemolog_events_projected_total"))
-            },
+            queries={"overwritten": OVERWRITE_RATE_SHOWN},
             kind="stat",
             width=4,
         ),
         Panel(
             title="Wrong overwrites",
-            description="Of what models decided to overwrite in the last 30 days, the share undone, rejected or "
-            "corrected since.",
+            description="Of the overwrites that models proposed in the last 30 days and that are settled, the share "
+            "undone, rejected or corrected.",
             unit="percentunit",
-            queries={"wrong": WRONG_OVERWRITES},
+            queries={"wrong": WRONG_OVERWRITE_RATE},
             kind="stat",
             width=4,
+            red_from=0.1,
         ),
         Panel(
             title="Dead letters",
             description="In the time shown. Each is in the topic dead_letters with its bytes and its reason.",
-            queries={"letters": total("mnemolog_dead_letters_total")},
+            queries={"letters": or_zero(total("mnemolog_dead_letters_total"))},
             kind="stat",
             width=4,
+            red_from=0.5,
         ),
         Panel(
             title="Stages without a worker",
-            description="Stages of which no process takes part in its consumer group: their turns wait.",
-            queries={"stages": "count(max by (stage) (mnemolog_stage_ready) == 0) or vector(0)"},
+            description="Stages of which no process is a member of its consumer group, or none is scraped: their turns "
+            "wait.",
+            queries={"stages": STAGES_DOWN},
             kind="stat",
             width=4,
+            red_from=1,
         ),
     ),
 )
@@ -106,8 +111,8 @@ WINDOWS: Final = Row(
             width=6,
         ),
         Panel(
-            title="Oldest",
-            description="Age of the oldest record that is not acknowledged.",
+            title="Oldest delivered",
+            description="Time since the oldest record that is not acknowledged was delivered to the stage.",
             unit="s",
             queries={"{{stage}}": "max by (stage) (mnemolog_window_oldest_seconds)"},
             width=6,
@@ -245,4 +250,4 @@ TROUBLE: Final = Row(
     ),
 )
 
-ROWS: Final = (OVERVIEW, LATENCY, WINDOWS, DECISIONS, MODELS, PROJECTION, TROUBLE)
+ROWS: Final = (OVERVIEW, LATENCY, BACKLOG, WINDOWS, DECISIONS, MODELS, PROJECTION, TROUBLE)

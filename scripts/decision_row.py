@@ -2,13 +2,18 @@
 
 from typing import Final
 
-from scripts.panel_model import Panel, Row
-from scripts.promql import rate, ratio, share_of_each
-
-RECENT_OVERWRITES: Final = "max by (result) (mnemolog_recent_overwrites)"
-WRONG_OVERWRITES: Final = ratio(
-    'sum(max by (result) (mnemolog_recent_overwrites{result!="kept"}))', f"sum({RECENT_OVERWRITES})"
+from scripts.figures import (
+    OVERWRITE_RATE,
+    PROPOSER,
+    SETTLED,
+    WRONG,
+    WRONG_OVERWRITE_RATE,
+    WRONG_OVERWRITE_RATE_BY_MODEL,
+    recent,
 )
+from scripts.panel_model import Panel, Row
+from scripts.promql import rate, share_of_each
+
 RECENT_PENDING: Final = "max by (settlement) (mnemolog_recent_held)"
 
 DECISIONS: Final = Row(
@@ -22,32 +27,41 @@ DECISIONS: Final = Row(
         ),
         Panel(
             title="Overwrites",
-            description="Decisions that ended at least one known fact, by who decided.",
+            description="Events that ended at least one known fact, by who proposed it: models, applications, humans "
+            "or the timer.",
             unit="cps",
-            queries={"{{event}} by {{by}}": rate("mnemolog_overwrites_total", "event", "by")},
+            queries={"{{event}} by {{by}} {{model}}": rate("mnemolog_overwrites_total", "event", "by", "model")},
         ),
         Panel(
             title="Overwrite rate",
-            description="Overwrites divided by decisions. Check it after a change of model or prompt.",
+            description="Overwrites that models proposed, divided by all decisions on statements. Check it after a "
+            "change of model or prompt.",
             unit="percentunit",
-            queries={"overwritten": ratio(rate("mnemolog_overwrites_total"), rate("mnemolog_events_projected_total"))},
+            queries={"overwritten": OVERWRITE_RATE},
         ),
         Panel(
             title="Wrong-overwrite rate",
-            description="Of the overwrites that models decided in the last 30 days, the share that was wrong, by how.",
+            description="Of the overwrites that models proposed in the last 30 days and that are settled, the share "
+            "that was wrong, by how.",
             unit="percentunit",
             queries={
-                "all": WRONG_OVERWRITES,
-                "{{result}}": share_of_each(
-                    'max by (result) (mnemolog_recent_overwrites{result!="kept"})', f"sum({RECENT_OVERWRITES})"
-                ),
+                "all": WRONG_OVERWRITE_RATE,
+                "{{result}}": share_of_each(recent(WRONG, "result"), recent(SETTLED)),
             },
         ),
         Panel(
+            title="Wrong-overwrite rate by model",
+            description="The same for each model and prompt version that proposed overwrites.",
+            unit="percentunit",
+            queries={"{{model}} {{prompt_version}}": WRONG_OVERWRITE_RATE_BY_MODEL},
+        ),
+        Panel(
             title="Overwrites undone, rejected or corrected",
-            description="By how: undone, rejected while pending, or corrected by a human.",
+            description="Proposed by models; by how: undone, rejected while pending, or corrected by a human.",
             unit="cps",
-            queries={"{{how}}": rate("mnemolog_overwrites_taken_back_total", "how")},
+            queries={
+                "{{how}} {{model}} {{prompt_version}}": rate("mnemolog_overwrites_taken_back_total", "how", *PROPOSER)
+            },
         ),
         Panel(
             title="Pending and unresolved",

@@ -7,24 +7,25 @@ import argparse
 import difflib
 import json
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-import mnemolog.projections.metrics
-import mnemolog.streams.metrics
 from mnemolog.schemas.base import Versioned
 from mnemolog.schemas.command import Command
 from mnemolog.schemas.commit import Commit
 from mnemolog.schemas.envelopes import EmbeddedFacts, ExtractedFacts, MatchedFacts
 from mnemolog.schemas.turn import Turn
 from mnemolog.settings import PREFIX, Settings
+from scripts.alerts import alert_rules
 from scripts.cldr_words import cldr_places, cldr_words
 from scripts.cli_page import cli_page
 from scripts.client_stub import client_stub
 from scripts.dashboard import dashboard
 from scripts.lock_parts import build_lock, jars_lock, runtime_lock, uv_lock
+from scripts.metrics_page import metrics_page
+from scripts.pages import page, table
 from scripts.vocabulary import FACT_STATUSES, SETTLEMENTS, TURN_STATUSES, VOCABULARY
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -57,25 +58,10 @@ def settings_page() -> str:
         (f"`{PREFIX}{name.upper()}`", _values(field), _default(field), str(field.get("description", "")))
         for name, field in Settings.model_json_schema(mode="validation")["properties"].items()
     ]
-    return _page(
+    return page(
         "Settings",
         "Each is an environment variable. A wrong value is refused; so is a name one or two letters from a setting.",
-        _table(("setting", "value", "default", "meaning"), rows),
-    )
-
-
-def metrics_page() -> str:
-    rows = [
-        (f"`{metric.name}`", metric.kind, metric.unit, ", ".join(metric.labels) or "none", metric.meaning)
-        for metric in sorted(
-            [*mnemolog.streams.metrics.CATALOGUE, *mnemolog.projections.metrics.CATALOGUE],
-            key=lambda metric: metric.name,
-        )
-    ]
-    return _page(
-        "Metrics",
-        "The metrics of a worker at `/metrics`. No label names a user or holds text.",
-        _table(("metric", "kind", "unit", "labels", "meaning"), rows),
+        table(("setting", "value", "default", "meaning"), rows),
     )
 
 
@@ -85,11 +71,11 @@ def vocabulary_page() -> str:
         for entry in VOCABULARY
     ]
     effects = [(f"`{entry.event}`", entry.effect) for entry in VOCABULARY]
-    words = _table(("event", *OTHER_SYSTEMS.values()), rows)
-    return _page(
+    words = table(("event", *OTHER_SYSTEMS.values()), rows)
+    return page(
         "Vocabulary",
         "Which words other memory layers have for each event, what it does to rows, and what each status means.",
-        f"{words}\n## Effect on rows\n\n{_table(('event', 'rows of `facts`'), effects)}\n{_statuses()}",
+        f"{words}\n## Effect on rows\n\n{table(('event', 'rows of `facts`'), effects)}\n{_statuses()}",
     )
 
 
@@ -101,7 +87,7 @@ def _statuses() -> str:
         "Settlement of a pending fact": ("settlement", SETTLEMENTS),
     }
     return "\n".join(
-        f"## {title}\n\n{_table((word, 'meaning'), [(f'`{name}`', meaning) for name, meaning in meanings.items()])}"
+        f"## {title}\n\n{table((word, 'meaning'), [(f'`{name}`', meaning) for name, meaning in meanings.items()])}"
         for title, (word, meanings) in subjects.items()
     )
 
@@ -116,6 +102,7 @@ GENERATED: Mapping[str, Callable[[], str]] = {
     "streams/text/cldr_places.json": cldr_places,
     "streams/text/cldr_words.json": cldr_words,
     "grafana/dashboards/mnemolog.json": dashboard,
+    "deploy/alerts.yml": alert_rules,
     "deploy/build.lock": build_lock,
     "deploy/runtime.lock": runtime_lock,
     "scripts/locks/uv.lock": uv_lock,
@@ -144,15 +131,6 @@ def _default(field: Mapping[str, Any]) -> str:
     if value is None or value == "":
         return "none"
     return f"`{value if isinstance(value, str) else json.dumps(value)}`"
-
-
-def _page(title: str, purpose: str, table: str) -> str:
-    return f"# {title}\n\n{purpose}\nThis page is written by `make generate`.\n\n{table}"
-
-
-def _table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
-    lines = [head, tuple("---" for _ in head), *rows]
-    return "".join(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in line)} |\n" for line in lines)
 
 
 def differences(root: Path) -> Iterator[str]:

@@ -9,7 +9,8 @@ from typing import Literal
 class Panel:
     """One graph or number; `unit` is Grafana's name of it, `description` its help text.
 
-    `queries` gives PromQL by what Grafana calls the series, `{{label}}` being a label's value.
+    `queries` gives PromQL by what Grafana calls the series, `{{label}}` being a label's value. `red_from` is the value
+    from which a number is red; one that is missing says so and is not green.
     """
 
     title: str
@@ -18,6 +19,7 @@ class Panel:
     unit: str = "short"
     kind: Literal["stat", "timeseries"] = "timeseries"
     width: int = 8
+    red_from: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

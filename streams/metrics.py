@@ -37,7 +37,8 @@ WINDOW_PENDING: Final = CATALOGUE.gauge(
 )
 WINDOW_OLDEST: Final = CATALOGUE.gauge(
     "mnemolog_window_oldest_seconds",
-    "age of the oldest record that is not acknowledged",
+    "time since the oldest record that is not acknowledged was delivered to the stage; what is not fetched yet is in "
+    "mnemolog_backlog_oldest_seconds",
     unit="seconds",
     labels=("stage",),
 )
@@ -100,6 +101,26 @@ WRONG_KEYS: Final = CATALOGUE.counter(
 ALREADY_COMMITTED: Final = CATALOGUE.counter(
     "mnemolog_already_committed", "turns and commands that reached resolve after their commit"
 )
+BACKLOG_RECORDS: Final = CATALOGUE.gauge(
+    "mnemolog_backlog_records",
+    "records of the stage's topic that it has not committed",
+    unit="records",
+    labels=("stage", "partition"),
+)
+BACKLOG_OLDEST: Final = CATALOGUE.gauge(
+    "mnemolog_backlog_oldest_seconds",
+    "time since the broker appended the oldest record that the stage has not committed; 0 where there is none",
+    unit="seconds",
+    labels=("stage", "partition"),
+)
+FIGURES_SUCCEEDED: Final = CATALOGUE.gauge(
+    "mnemolog_figures_last_success_timestamp_seconds",
+    "when gauges that are computed from time to time were last computed, as Unix time, 0 where never: quality "
+    "(mnemolog_recent_*, mnemolog_pending*, mnemolog_unresolved_facts), lag (mnemolog_projection_lag), backlog "
+    "(mnemolog_backlog_*)",
+    unit="seconds",
+    labels=("figures",),
+)
 PROJECTION_LAG: Final = CATALOGUE.gauge(
     "mnemolog_projection_lag",
     "commits in the log that are not yet in the tables",
@@ -108,6 +129,6 @@ PROJECTION_LAG: Final = CATALOGUE.gauge(
 )
 BACKGROUND_FAILURES: Final = CATALOGUE.counter(
     "mnemolog_background_failures",
-    "failed rounds of what a worker does beside its stages: purge, lag, quality, timer",
+    "failed rounds of what a worker does beside its stages",
     labels=("operation",),
 )

@@ -1,8 +1,8 @@
 """Moves ends with their enders: what a fact has ended is open again, or ends otherwise, once the fact is disbelieved.
 
 The result is that of a history in which the disbelieved fact was never told, or in which a fact that is found to have
-begun earlier was told then. Resolution and commands call it on the events that they have made; the log has the outcome,
-so the fold decides nothing.
+begun earlier, or between two others, was told then. Resolution and commands call it on the events that they have made;
+the log has the outcome, so the fold decides nothing.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -11,7 +11,14 @@ from datetime import datetime
 from typing import Protocol
 from uuid import UUID
 
-from mnemolog.schemas.events import DecisionUndone, FactContradicted, FactCorrected, MemoryEvent
+from mnemolog.schemas.events import (
+    DecisionUndone,
+    FactAdded,
+    FactContradicted,
+    FactCorrected,
+    FactReplaced,
+    MemoryEvent,
+)
 from mnemolog.schemas.facts import ExtractedFact, MovedEnd
 from mnemolog.schemas.policy import EffectivePolicy
 from mnemolog.schemas.stored import EndedFact, StoredFact
@@ -54,10 +61,11 @@ async def move_ends(events: Sequence[MemoryEvent], reader: EndedFactReader, rule
     """The events of one commit, with the ends that move; nothing is read where no ender changes."""
     disbelieved = [fact_id for event in events for fact_id in event.disbelieved_ids]
     moved = dict(event.moved_beginning for event in events if event.moved_beginning is not None)
-    enders = tuple(dict.fromkeys((*disbelieved, *moved)))
-    if not enders:
+    newer = (event.ended_by for event in events if isinstance(event, FactAdded) and event.ended_by is not None)
+    enders = tuple(dict.fromkeys((*disbelieved, *moved, *newer)))
+    if not enders and not any(_heirs(event) or event.moved_ends for event in events):
         return tuple(events)
-    ended = await reader.ended_facts(enders)
+    ended = await reader.ended_facts(enders) if enders else ()
     between = {fact_id: await reader.values_before(fact_id, since) for fact_id, since in moved.items()}
     needed = dict.fromkeys(enders)
     for event in events:
@@ -113,6 +121,8 @@ class _CommitEnds:
         """The event with the ends that it moves; without a beginning where that cannot move."""
         if event.moved_beginning is not None:
             return self._with_beginning(event, *event.moved_beginning)
+        if isinstance(event, FactAdded):
+            return self._with_end_of_older(event)
         successor = next(iter(event.successor_ids), None)
         for fact_id in _truly_ended(event):
             self._closed.add(fact_id)
@@ -123,7 +133,28 @@ class _CommitEnds:
         for one in moved:
             del self._enders[one.fact_id]
             self._closed.discard(one.fact_id)
-        return event.model_copy(update={"moved_ends": moved}) if moved else event
+        own = [self._with_ender(one) for one in event.moved_ends] + list(self._inherited_ends(event))
+        return event.model_copy(update={"moved_ends": (*own, *moved)}) if own or moved else event
+
+    def _inherited_ends(self, event: MemoryEvent) -> Iterator[MovedEnd]:
+        """What has an announced end, and is merged or gets a new text, has that end in its new version too."""
+        heir = self._values.get(next(iter(_heirs(event)), event.event_id))
+        ends = [
+            (end, fact_id)
+            for fact_id in event.affected_ids
+            if heir is not None
+            and (stored := self._known.get(fact_id)) is not None
+            and stored.state.status == "active"
+            and (end := stored.state.true_to) is not None
+            and end > heir.true_from
+        ]
+        for end, fact_id in sorted(ends)[:1] if heir else ():
+            yield self._with_ender(MovedEnd(fact_id=heir.fact_id, ender=fact_id, ended_at=end))
+
+    def _with_ender(self, moved: MovedEnd) -> MovedEnd:
+        """The same end, in favour of what ends the fact with which it ends."""
+        stored = self._known.get(moved.ender)
+        return moved if stored is None else moved.model_copy(update={"ended_by": stored.state.superseded_by})
 
     def _with_beginning(self, event: MemoryEvent, fact_id: UUID, since: datetime) -> MemoryEvent:
         """The fact that is repeated began at `since`, and what it had ended did so then; unless that held after it."""
@@ -132,7 +163,7 @@ class _CommitEnds:
         is_between = any(
             one not in ended and self._slot_relation(self._values[fact_id].fact, one.fact) != "other" for one in others
         )
-        if is_between or any(one.last_said > since for one in ended):
+        if is_between or any(one.last_said >= since for one in ended):
             return event.model_copy(update={"true_from": None})
         moved = (
             MovedEnd(fact_id=one.fact_id, ender=fact_id, ended_at=since, ended_by=fact_id)
@@ -140,6 +171,23 @@ class _CommitEnds:
             if (end := self._known[one.fact_id].state.true_to) is not None and end > since
         )
         return event.model_copy(update={"moved_ends": tuple(moved)})
+
+    def _with_end_of_older(self, event: FactAdded) -> MemoryEvent:
+        """A late value between two of its slot ends the older one, unless that was said again since."""
+        moved = tuple(
+            MovedEnd(fact_id=one.fact_id, ender=ender, ended_at=event.fact.true_from, ended_by=event.fact.fact_id)
+            for fact_id, ender in self._enders.items()
+            if ender == event.ended_by
+            and (one := self._values.get(fact_id)) is not None
+            and one.last_said < event.fact.true_from < self._end_of(one)
+            and self._slot_relation(one.fact, event.fact) == "same"
+        )
+        self._enders |= {one.fact_id: event.fact.fact_id for one in moved}
+        return event.model_copy(update={"moved_ends": moved}) if moved else event
+
+    def _end_of(self, value: _Value) -> datetime:
+        stored = self._known.get(value.fact_id)
+        return value.true_from if stored is None else stored.state.true_to or value.true_from
 
     def _freed_ids(self, event: MemoryEvent) -> list[UUID]:
         """The facts that were ended by what the event withdraws."""
@@ -156,7 +204,9 @@ class _CommitEnds:
     def _moved_end(self, value: _Value, event: MemoryEvent, siblings: Sequence[_Value]) -> MovedEnd:
         """The fact ends at the first of the ends that are left, if there is one."""
         end = min(self._ends_left(value, event, siblings), key=lambda end: end.at, default=None)
-        others = (*(sibling.fact_id for sibling in siblings), *event.successor_ids, *self._rivals(value))
+        rivals = [one for one in siblings if not self._stood_beside(value, one)]
+        doubtful = (one.fact_id for one in rivals if not self._follow_each_other(value, one))
+        others = (*doubtful, *event.successor_ids, *self._rivals(value, siblings))
         beside = (other for other in dict.fromkeys(others) if other not in (value.fact_id, end and end.ended_by))
         is_open = end is None or end.at > self._rules.at
         ended = self._ended.get(value.fact_id)
@@ -166,7 +216,7 @@ class _CommitEnds:
             ender=self._enders[value.fact_id],
             ended_at=end.at if end else None,
             ended_by=end.ended_by if end else None,
-            unresolved=is_open and (was_unresolved or any(self._may_rival(value, other) for other in beside)),
+            unresolved=is_open and (was_unresolved or any(self._may_rival(value, end, other) for other in beside)),
         )
 
     def _ends_left(self, value: _Value, event: MemoryEvent, siblings: Sequence[_Value]) -> Iterator[_End]:
@@ -178,7 +228,8 @@ class _CommitEnds:
             yield _End(ended.earlier_end, ended.earlier_ender)
         yield from self._end_of_ender(value)
         takers = [self._values[fact_id] for fact_id in event.successor_ids if fact_id in self._values]
-        for taker in (*takers, *siblings):
+        rivals = [sibling for sibling in siblings if not self._stood_beside(value, sibling)]
+        for taker in (*takers, *rivals):
             is_version = taker in takers and _is_new_version(event) and taker.fact.action_hint != "retract"
             if taker.true_from > value.true_from and (
                 is_version or self._slot_relation(value.fact, taker.fact) == "same"
@@ -195,13 +246,30 @@ class _CommitEnds:
         if newer is not None and is_value and newer.fact_id not in self._closed:
             yield _End(max(ender.state.true_to, value.true_from), newer.fact_id)
 
-    def _rivals(self, value: _Value) -> Iterable[UUID]:
+    def _rivals(self, value: _Value, siblings: Sequence[_Value]) -> Iterable[UUID]:
         ended = self._ended.get(value.fact_id)
-        return (fact_id for fact_id in (ended.rival_ids if ended else ()) if fact_id not in self._closed)
+        left_out = self._closed | {sibling.fact_id for sibling in siblings}
+        return (fact_id for fact_id in (ended.rival_ids if ended else ()) if fact_id not in left_out)
 
-    def _may_rival(self, value: _Value, other_id: UUID) -> bool:
-        other = self._values.get(other_id)
-        return other is not None and self._slot_relation(value.fact, other.fact) != "other"
+    def _stood_beside(self, value: _Value, other: _Value) -> bool:
+        """Whether both held at once before one fact ended them, or one adds to the other."""
+        one, two = self._ended.get(value.fact_id), self._ended.get(other.fact_id)
+        if one is None or two is None:
+            return True
+        return (one.was_open and two.was_open) or two.fact_id in one.related_ids
+
+    def _may_rival(self, value: _Value, end: _End | None, other_id: UUID) -> bool:
+        """Whether another fact may be a value of the same slot at the same time."""
+        other, stored = self._values.get(other_id), self._known.get(other_id)
+        if other is None or (end is not None and end.at <= other.true_from):
+            return False
+        other_end = stored.state.true_to if stored else None
+        is_over = other_end is not None and other_end <= value.true_from
+        return not is_over and self._slot_relation(value.fact, other.fact) != "other"
+
+    def _follow_each_other(self, value: _Value, other: _Value) -> bool:
+        """Whether one of two values certainly ends with the beginning of the other."""
+        return value.true_from != other.true_from and self._slot_relation(value.fact, other.fact) == "same"
 
     def _slot_relation(self, one: ExtractedFact, other: ExtractedFact) -> SubjectRelation:
         """Whether `other` is a value of the slot of `one`, and is so for certain."""
@@ -224,6 +292,12 @@ def _truly_ended(event: MemoryEvent) -> tuple[UUID, ...]:
     if event.end_time is None or event.overwrite not in ("replace", "retract", "expire"):
         return ()
     return event.affected_ids
+
+
+def _heirs(event: MemoryEvent) -> tuple[UUID, ...]:
+    """The fact that a merge, or a command with a new text, puts in the place of others."""
+    is_version = _is_new_version(event) or (isinstance(event, FactReplaced) and event.decision.by == "application")
+    return event.successor_ids if event.overwrite == "merge" or is_version else ()
 
 
 def _is_new_version(event: MemoryEvent) -> bool:

@@ -13,6 +13,7 @@ from mnemolog.client.base import ClientBase, checked
 from mnemolog.client.inputs.arguments import WHOLE_TENANT, ScopeArgs, scope_ids
 from mnemolog.client.inputs.checks import When
 from mnemolog.client.inputs.fact_ids import FactId, whole_id
+from mnemolog.client.metrics import measured
 from mnemolog.client.query_embedder import SearchResult
 from mnemolog.projections.queries import diff, explain, facts, pending
 from mnemolog.projections.queries import history as histories
@@ -35,6 +36,7 @@ from mnemolog.schemas.vector import Vector
 from mnemolog.texts import explanation_sentences, missing_sentence, no_hit_sentence
 
 
+@measured
 @checked(QueryError)
 class QueryMixin(ClientBase):
     """Queries of the tables. None needs Kafka."""

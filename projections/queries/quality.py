@@ -124,7 +124,7 @@ async def decision_quality(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RecentQuality:
+class QualityCounts:
     """The figures of `decision_quality` that are counted without reading every event of the interval."""
 
     overwrites: tuple[OverwriteCounts, ...]
@@ -132,10 +132,10 @@ class RecentQuality:
     unresolved: int
 
 
-async def recent_quality(conn: AsyncConnection[TupleRow], since: datetime, until: datetime) -> RecentQuality:
+async def quality_counts(conn: AsyncConnection[TupleRow], since: datetime, until: datetime) -> QualityCounts:
     """The figures of all tenants for what was decided from `since` on and before `until`."""
     overwrites, held, unresolved = await _counts(conn, {**ALL_TENANTS, "since": since, "until": until})
-    return RecentQuality(overwrites=overwrites, held=held, unresolved=unresolved)
+    return QualityCounts(overwrites=overwrites, held=held, unresolved=unresolved)
 
 
 async def _counts(

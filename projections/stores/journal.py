@@ -6,15 +6,20 @@ from datetime import datetime
 from typing import Any, Final
 
 import orjson
+import psycopg
 from pydantic_core import to_json
 
+from mnemolog.projections.db.failures import fault_of
 from mnemolog.projections.db.store import Store
+from mnemolog.projections.logs import get_logger
 from mnemolog.projections.sql import queries
 from mnemolog.schemas.admission import Refusal
 from mnemolog.schemas.scope import SCOPE_FIELDS, scope_columns
 from mnemolog.schemas.turn import Turn
 
 _SQL: Final = queries("journal")
+_WITHOUT_BODY: Final = {"body": None, "detail": "Postgres cannot hold the body of this record"}
+log = get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,11 +41,28 @@ class Journal(Store):
     """The table `turn_journal`."""
 
     async def record(self, entries: Sequence[JournalEntry]) -> None:
-        """Keep `entries`; one whose source is kept already changes nothing."""
-        if entries:
-            rows = [_row(entry) for entry in entries]
-            columns = {name: [row[name] for row in rows] for name in rows[0]}
-            await self._run("journal", lambda connection: connection.execute(_SQL["record"], columns))
+        """Keep `entries`; one whose source is kept already changes nothing.
+
+        One whose body the table cannot hold is kept without it, and the others of its batch as they are.
+        """
+        if not entries:
+            return
+        try:
+            await self._insert([_row(entry) for entry in entries])
+        except psycopg.Error as error:
+            if fault_of(error) != "record":
+                raise
+            if len(entries) == 1:
+                log.warning("body_not_storable", topic=entries[0].topic, offset=entries[0].offset)
+                await self._insert([_row(entries[0]) | _WITHOUT_BODY])
+                return
+            middle = len(entries) // 2
+            await self.record(entries[:middle])
+            await self.record(entries[middle:])
+
+    async def _insert(self, rows: Sequence[dict[str, Any]]) -> None:
+        columns = {name: [row[name] for row in rows] for name in rows[0]}
+        await self._run("journal", lambda connection: connection.execute(_SQL["record"], columns))
 
 
 def _row(entry: JournalEntry) -> dict[str, Any]:

@@ -8,9 +8,10 @@ from itertools import groupby
 from operator import attrgetter
 from typing import Final
 
-from psycopg import DataError
+import psycopg
 from psycopg.rows import class_row
 
+from mnemolog.projections.db.failures import fault_of
 from mnemolog.projections.db.store import Store
 from mnemolog.projections.sql import queries
 from mnemolog.schemas.stored import ReplyKey, ReplyNotStorableError, StoredReply
@@ -35,7 +36,9 @@ class ReplyStore(Store):
         columns = {name: [getattr(reply, name) for reply in storable] for name in _COLUMNS}
         try:
             rows = await self._rows("put", columns, operation="replies_put")
-        except DataError as error:
+        except psycopg.Error as error:
+            if fault_of(error) != "record":
+                raise
             raise ReplyNotStorableError(str(error)) from error
         new = {(tuple(key), attempt) for *key, attempt in rows}
         # Of two equal keys in one call the database keeps either; both have to get that one.

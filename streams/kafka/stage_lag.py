@@ -3,7 +3,10 @@
 from dataclasses import dataclass
 from typing import Any
 
+from aiokafka import TopicPartition  # type: ignore[import-untyped] # aiokafka ships no types
+
 from mnemolog.streams.kafka.admin import TopicState, connected_admin, describe_topics
+from mnemolog.streams.kafka.committed import committed_offsets
 from mnemolog.streams.kafka.topics import group_id
 
 
@@ -39,9 +42,8 @@ async def group_members(admin: Any, group: str) -> int:
 
 async def _lag(admin: Any, group: str, state: TopicState) -> int:
     """Records that retention has deleted wait for nobody."""
-    committed = await admin.list_consumer_group_offsets(group)
-    done = {place.partition: found.offset for place, found in committed.items() if place.topic == state.name}
+    done = await committed_offsets(admin, group, [TopicPartition(state.name, number) for number in state.end_offsets])
     return sum(
-        max(0, end - max(done.get(partition, 0), state.start_offsets[partition]))
-        for partition, end in state.end_offsets.items()
+        max(0, state.end_offsets[place.partition] - max(offset, state.start_offsets[place.partition]))
+        for place, offset in done.items()
     )

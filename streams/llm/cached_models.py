@@ -4,6 +4,7 @@ import hashlib
 from functools import partial
 from itertools import islice
 from time import perf_counter
+from typing import Final
 
 from mnemolog.schemas.base import Record
 from mnemolog.schemas.stored import ReplyKey, ReplyNotStorableError, StoredReply
@@ -23,6 +24,8 @@ from mnemolog.streams.llm.ports import (
     TimedReply,
     Usage,
 )
+
+_MAX_NAME: Final = 200  # characters
 
 
 class CachedChatModel:
@@ -48,7 +51,7 @@ class CachedChatModel:
         # The digest keeps a stored reply from answering another question: after a rebalance a turn may meet
         # other candidates, and the integers of a reply mean nothing without them.
         said = _digest(*(message.content for message in question.messages))
-        version = f"{question.version}/{question.model or self._model.model}/{said}"
+        version = f"{question.version}/{_short_name(question.model or self._model.model)}/{said}"
 
         async def ask(prompt: Prompt, attempt: int) -> TimedReply:
             stored = await self._gets.submit(_key(source, version))
@@ -190,6 +193,11 @@ def _record_call(purpose: str, model: str, started: float, usage: Usage) -> floa
     for direction, tokens in (("input", usage.input_tokens), ("output", usage.output_tokens)):
         metrics.MODEL_TOKENS.labels(purpose=purpose, model=model, direction=direction).inc(tokens)
     return round(seconds * 1000, 3)
+
+
+def _short_name(model: str) -> str:
+    """The name of a model as it stands in a key: a turn may name any text, and an index holds 2704 bytes."""
+    return model if len(model) <= _MAX_NAME else _digest(model)
 
 
 def _digest(*texts: str) -> str:

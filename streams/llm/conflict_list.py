@@ -49,7 +49,9 @@ def number_conflicts(
         )
         for number, (fact, valid_from, candidates, reconsidered) in enumerate(_within_budget(drafts), start=1)
     ]
-    return NumberedConflicts(conflicts=tuple(conflicts), same_turn_ids=just_said, user_names=user_names)
+    return NumberedConflicts(
+        conflicts=tuple(conflicts), said_at=said_at, same_turn_ids=just_said, user_names=user_names
+    )
 
 
 def as_extracted_fact(known: Candidate) -> ExtractedFact:
@@ -91,31 +93,40 @@ def _fact_characters(fact: ExtractedFact | Candidate) -> int:
 
 
 def conflicts_text(subject: NumberedConflicts) -> str:
-    """The facts as lines; white space is collapsed, so that no text can forge another line."""
+    """The facts as lines; white space is collapsed, so that no text can forge another line.
+
+    All times are in the zone of the turn, whatever the zones of the facts are.
+    """
     known = {label: candidate for conflict in subject.conflicts for label, candidate in conflict.candidates}
     labels = {candidate.fact_id: label for label, candidate in known.items()}
     names = ", ".join(one_line(name)[:_MAX_SUBJECT_CHARACTERS] for name in subject.user_names[:_MAX_USER_NAMES])
-    lines = [*([f"The user is: {names}"] if names else []), "Known facts:"]
-    lines += [_known_line(label, candidate, subject.same_turn_ids) for label, candidate in sorted(known.items())]
+    at = subject.said_at
+    lines = [f"All times are {_zone(at)}; the new facts were said at {at:%Y-%m-%d %H:%M}."]
+    lines += [*([f"The user is: {names}"] if names else []), "Known facts:"]
+    lines += [_known_line(label, candidate, subject) for label, candidate in sorted(known.items())]
     lines.append("New facts:")
     for conflict in subject.conflicts:
-        lines += _conflict_lines(conflict, labels)
+        lines += _conflict_lines(conflict, labels, at)
     return "\n".join(lines)
 
 
-def _known_line(label: int, known: Candidate, just_said: frozenset[UUID]) -> str:
-    notes = [*_about(known), f"since {_day(known.true_from)}"]
-    notes += [f"until {_day(end)}" for end in (known.true_to or known.valid_until,) if end]
+def _known_line(label: int, known: Candidate, subject: NumberedConflicts) -> str:
+    at = subject.said_at
+    notes = [*_about(known), f"since {_day(known.true_from, at)}"]
+    if ends := [end for end in (known.true_to, known.valid_until) if end is not None]:
+        end = min(ends)
+        has_ended = known.status == "ended" or end <= at
+        notes.append(f"{'ended' if has_ended else 'until'} {_day(end, at)}")
     notes += ["pending"] * (known.status == "pending_confirmation")
     notes += ["unresolved"] * known.unresolved
-    notes += ["said just now"] * (known.fact_id in just_said)
+    notes += ["said just now"] * (known.fact_id in subject.same_turn_ids)
     return f"K{label} ({', '.join(notes)}): {shortened(one_line(known.text), _MAX_FACT_CHARACTERS)}"
 
 
-def _conflict_lines(conflict: NumberedConflict, labels: dict[UUID, int]) -> list[str]:
+def _conflict_lines(conflict: NumberedConflict, labels: dict[UUID, int], at: datetime) -> list[str]:
     fact = conflict.fact
-    notes = [*_about(fact), f"since {_day(conflict.valid_from)}"]
-    notes += [f"until {_day(end)}" for end in (fact.valid_until,) if end]
+    notes = [*_about(fact), f"since {_day(conflict.valid_from, at)}"]
+    notes += [f"until {_day(end, at)}" for end in (fact.valid_until,) if end]
     if conflict.reconsidered_fact_id is not None:
         shown = labels.get(conflict.reconsidered_fact_id)
         notes.append(f"is K{shown}, unresolved" if shown else "known, unresolved")
@@ -134,6 +145,12 @@ def label_list(labels: Iterable[int]) -> str:
     return ", ".join(f"K{label}" for label in labels)
 
 
-def _day(moment: datetime) -> str:
+def _day(moment: datetime, at: datetime) -> str:
     """A date, and the time of day where it is not midnight: two facts of one day have an order."""
-    return f"{moment:%Y-%m-%d}" if moment.time() == time.min else f"{moment:%Y-%m-%d %H:%M}"
+    there = moment.astimezone(at.tzinfo)
+    return f"{there:%Y-%m-%d}" if there.time() == time.min else f"{there:%Y-%m-%d %H:%M}"
+
+
+def _zone(at: datetime) -> str:
+    offset = at.strftime("%z") if at.utcoffset() else ""
+    return f"UTC{offset and f'{offset[:3]}:{offset[3:5]}'}"

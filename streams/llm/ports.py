@@ -62,10 +62,12 @@ class NumberedConflicts:
     """What a resolution prompt is about: all conflicts of one turn. A known fact has one number throughout.
 
     `same_turn_ids` are the ids of candidates that are facts of this very turn, said before the fact they stand beside.
-    `user_names` are the names of the user: `compare_subjects` takes them.
+    `user_names` are the names of the user: `compare_subjects` takes them. `said_at` is when the turn was said; all
+    times are shown in its zone.
     """
 
     conflicts: tuple[NumberedConflict, ...]
+    said_at: datetime
     same_turn_ids: frozenset[UUID] = frozenset()
     user_names: tuple[str, ...] = ()
 

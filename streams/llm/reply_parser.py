@@ -48,10 +48,13 @@ Line = Annotated[Text, Field(max_length=MAX_LINE)]
 FilledLine = Annotated[Line, AfterValidator(_not_blank)]
 
 
-def read_reply(model: type[M], text: str) -> M | tuple[str, ...]:
-    """The one JSON object in `text`, or what is wrong with it. Code fences and words around it are overlooked."""
+def read_reply(model: type[M], text: str, context: object = None) -> M | tuple[str, ...]:
+    """The one JSON object in `text`, or what is wrong with it. Code fences and words around it are overlooked.
+
+    `context` is what the validators of the model get.
+    """
     try:
-        return model.model_validate_json(_object_text(text))
+        return model.model_validate_json(_object_text(text), context=context)
     except ValidationError as error:
         return first_complaints(_complaint(fault["loc"], fault["type"], fault["msg"]) for fault in error.errors())
 

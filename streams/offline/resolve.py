@@ -13,17 +13,17 @@ from mnemolog.streams.llm.ports import NumberedConflict, NumberedConflicts
 from mnemolog.streams.offline.phrases import PETS, WORDS
 from mnemolog.streams.offline.sentences import plain
 from mnemolog.streams.offline.slots import SlotStatement, clauses, same_value, slot_statements, without_fillers
+from mnemolog.streams.text.assertions import DOUBTFUL, is_denial
 from mnemolog.streams.text.differences import differences
 from mnemolog.streams.text.subjects import compare_subjects
+from mnemolog.streams.text.terms import changes_term, same_terms
 from mnemolog.streams.text.word_lists import NUMBERS, SENTENCE_STARTERS
 
-_WORD: Final = re.compile(r"[^\W_]+")
 _EMPTY: Final = SENTENCE_STARTERS | set("am is are do does did at all any really very so much too just".split())  # noqa: SIM905 -- words
 _FORM_WORDS: Final = frozenset("a an the do does at all any ein eine einen un une le la les de du des".split())  # noqa: SIM905 -- words
 _ORDER: Final[tuple[Verdict, ...]] = ("KEEP", *OVERWRITE_OF_VERDICT, "SIMILAR")
 _FOR_LIFE: Final = frozenset({"name", "birthday"})
-_Finding = tuple[Verdict, str]
-"""What a new fact means for a known one, and why."""
+_Finding = tuple[Verdict, str]  # what a new fact means for a known one, and why
 _Fact = ExtractedFact | Candidate
 
 
@@ -48,10 +48,19 @@ def _findings(conflict: NumberedConflict, user_names: tuple[str, ...]) -> Iterat
     for label, known in conflict.candidates:
         if compare_subjects(fact.subject, known.subject, user_names) != "same":
             continue
-        if finding := _finding(fact, known, conflict.valid_from):
-            yield label, finding
-        elif conflict.valid_from < known.true_from and (later := _finding(known, fact, known.true_from)):
-            yield label, ("REPLACE" if later[0] in OVERWRITE_OF_VERDICT else later[0], later[1])
+        finding = _finding(fact, known, conflict.valid_from)
+        if not finding and conflict.valid_from < known.true_from and (late := _finding(known, fact, known.true_from)):
+            finding = ("REPLACE" if late[0] in OVERWRITE_OF_VERDICT else late[0], late[1])
+        is_related = fact.certainty in DOUBTFUL or not is_denial(fact, known)
+        if finding and (finding[0] != "SIMILAR" or is_related):
+            yield label, _with_terms(finding, conflict, known)
+
+
+def _with_terms(finding: _Finding, conflict: NumberedConflict, known: Candidate) -> _Finding:
+    if finding[0] != "KEEP" or same_terms(conflict.fact, known):
+        return finding
+    changes = changes_term(conflict.fact, known, conflict.valid_from)
+    return ("REPLACE", "it has another end now") if changes else ("SIMILAR", "the same for a while: both are kept")
 
 
 def _finding(new: _Fact, old: _Fact, at: datetime) -> _Finding | None:
@@ -103,20 +112,17 @@ def _of_words(said: str, known: str) -> _Finding | None:
     for clause in dict.fromkeys((whole, *map(without_fillers, clauses(said)))) if is_certain else ():
         ended = WORDS["ended"].search(clause)
         is_denied = {denials, len(WORDS["negation"].findall(clause))} == {0, 1} and (clause == whole or ended)
-        if _content(clause) == old and old:
-            if is_denied and _content(clause, _FORM_WORDS) == _content(before, _FORM_WORDS):
+        if {*_content(clause)} == {*old} and old:
+            if is_denied and {*_content(clause, _FORM_WORDS)} == {*_content(before, _FORM_WORDS)}:
                 return ("RETRACT" if ended else "REPLACE", "the same words, denied")
-            if clause == whole and not differences(clause, before):
+            if clause == whole and not differences(clause, before) and _content(clause) == old:
                 return ("KEEP", "the same words")
-    shared = sum(any(one.startswith(other) or other.startswith(one) for other in old) for one in _content(whole))
+    shared = sum(any(one.startswith(other) or other.startswith(one) for other in old) for one in {*_content(whole)})
     is_denied = len(WORDS["negation"].findall(whole)) != denials
-    if shared <= (not is_denied):
-        return None
-    return ("SIMILAR", "may end this: both are kept" if is_denied else "is about the same")
+    reason = "may end this: both are kept" if is_denied else "is about the same"
+    return None if shared <= (not is_denied) else ("SIMILAR", reason)
 
 
-def _content(said: str, empty: frozenset[str] = _EMPTY) -> frozenset[str]:
-    words = _WORD.findall(WORDS["negation"].sub(" ", said.casefold()))
-    return frozenset(
-        NUMBERS.get(word, word) for word in words if (len(word) > 1 or word.isdigit()) and word not in empty
-    )
+def _content(said: str, empty: frozenset[str] = _EMPTY) -> tuple[str, ...]:
+    words = re.findall(r"[^\W_]+", WORDS["negation"].sub(" ", said.casefold()))
+    return tuple(NUMBERS.get(word, word) for word in words if (len(word) > 1 or word.isdigit()) and word not in empty)

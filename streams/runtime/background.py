@@ -12,7 +12,7 @@ from aiokafka.partitioner import murmur2  # type: ignore[import-untyped] # as ab
 from mnemolog.projections import metrics as table_metrics
 from mnemolog.projections.db.pools import Pool
 from mnemolog.projections.logs import get_logger
-from mnemolog.projections.queries.quality import OverwriteCounts, recent_quality
+from mnemolog.projections.queries.quality import OverwriteCounts, quality_counts
 from mnemolog.projections.stores.facts import FactStore
 from mnemolog.projections.stores.replies import ReplyStore
 from mnemolog.projections.write.projector import Projector
@@ -23,6 +23,7 @@ from mnemolog.streams import metrics
 from mnemolog.streams.commands.expiry import ExpirySweep
 from mnemolog.streams.commands.ports import ExpiryReader
 from mnemolog.streams.errors import StaleProjection, StreamsError
+from mnemolog.streams.kafka.backlog import BacklogReader, PartitionBacklog
 from mnemolog.streams.kafka.log_reader import KafkaLogReader
 from mnemolog.streams.kafka.sender import Sender
 from mnemolog.streams.kafka.topics import CONVERSATION_TURNS, command_headers, max_record_bytes, topic_name
@@ -32,6 +33,7 @@ from mnemolog.streams.stages.project import projection_lag
 
 PURGE_SECONDS: Final = 3600.0
 LAG_SECONDS: Final = 5.0
+BACKLOG_SECONDS: Final = 15.0
 QUALITY_SECONDS: Final = 30.0
 POSITION_SECONDS: Final = 5.0
 QUALITY_PERIOD: Final = timedelta(days=30)
@@ -112,7 +114,7 @@ def partition_of(scope: Scope, partitions: int) -> int:
 async def update_quality_metrics(pool: Pool, at: datetime) -> None:
     """Show the figures of the 30 days before `at`, over all tenants, counted from the tables."""
     async with pool.connection() as connection:
-        quality = await recent_quality(connection, at - QUALITY_PERIOD, at)
+        quality = await quality_counts(connection, at - QUALITY_PERIOD, at)
     table_metrics.RECENT_OVERWRITES.clear()  # a model whose last overwrite is 30 days old is shown no more
     for (model, prompt_version, result), number in _overwrites_of_models(quality.overwrites).items():
         labels = {"model": model, "prompt_version": prompt_version}
@@ -125,6 +127,7 @@ async def update_quality_metrics(pool: Pool, at: datetime) -> None:
     table_metrics.PENDING_OLDEST.set(held.oldest_seconds)
     table_metrics.PENDING_MEDIAN.set(held.median_seconds)
     table_metrics.UNRESOLVED.set(quality.unresolved)
+    _mark_success("quality")
 
 
 def _overwrites_of_models(rows: Iterable[OverwriteCounts]) -> Counter[tuple[str, str, str]]:
@@ -141,6 +144,25 @@ async def update_lag(projector: Projector, log_reader: KafkaLogReader) -> None:
     """Show how far the tables are behind the log."""
     for partition, behind in (await projection_lag(projector, log_reader)).items():
         metrics.PROJECTION_LAG.labels(partition=partition).set(behind)
+    _mark_success("lag")
+
+
+async def update_backlog(reader: BacklogReader, at: Callable[[], datetime]) -> None:
+    """Show what waits for each stage, also for those of other processes and of none."""
+    show_backlog(await reader.read(), at())
+    _mark_success("backlog")
+
+
+def show_backlog(backlog: Iterable[PartitionBacklog], at: datetime) -> None:
+    for one in backlog:
+        place = {"stage": one.stage, "partition": str(one.partition)}
+        waited = (at - one.oldest_at).total_seconds() if one.oldest_at else 0.0
+        metrics.BACKLOG_RECORDS.labels(**place).set(one.records)
+        metrics.BACKLOG_OLDEST.labels(**place).set(max(0.0, waited))
+
+
+def _mark_success(figures: str) -> None:
+    metrics.FIGURES_SUCCEEDED.labels(figures=figures).set_to_current_time()
 
 
 async def check_projected_offsets(
@@ -188,7 +210,9 @@ def background_loops(
         name="purge", interval=PURGE_SECONDS, run_round=lambda: purge_replies(replies, clock() - retention)
     )
     if "project" in stages:
+        backlog = BacklogReader(settings.kafka or "", prefix=settings.topic_prefix)
         yield BackgroundLoop(name="lag", interval=LAG_SECONDS, run_round=lambda: update_lag(projector, log_reader))
+        yield BackgroundLoop(name="backlog", interval=BACKLOG_SECONDS, run_round=lambda: update_backlog(backlog, clock))
         yield BackgroundLoop(
             name="quality", interval=QUALITY_SECONDS, run_round=lambda: update_quality_metrics(pool, clock())
         )

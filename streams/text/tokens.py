@@ -6,6 +6,7 @@ By word lists and capitals, in six languages.
 import re
 import unicodedata
 from collections.abc import Iterator, Sequence
+from decimal import Decimal
 from itertools import zip_longest
 from typing import Final
 
@@ -30,7 +31,9 @@ _ISO_DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 _THOUSANDS = re.compile(r"\d{1,3}(?:[.,]\d{3})+")
 _CLITIC = re.compile(r"(?<=[a-z])n't\b", re.IGNORECASE)
 _ELIDED = re.compile(r"\bn'(?=\w)", re.IGNORECASE)
+_EIGHTY = re.compile(r"\bquatre-vingts?\b", re.IGNORECASE)
 SENTENCE_ENDS: Final = frozenset(".!?…\n")
+_BEFORE_FIRST: Final = SENTENCE_ENDS | frozenset(":")
 CLAUSE_ENDS: Final = SENTENCE_ENDS | frozenset(",;:")
 CONJUNCTIONS: Final = frozenset({"and", "but", "und", "aber", "et", "mais", "y", "pero", "e", "mas", "ma"})
 _SHORT_UNITS: Final = frozenset({"m", "g", "l", "h", "s", "c", "f", "k", "t", "b"})
@@ -50,7 +53,7 @@ def tokens_of(text: str) -> list[str]:
 
 
 def _expanded(text: str) -> str:
-    return _ELIDED.sub("ne ", _CLITIC.sub(" not", plain(text)))
+    return _EIGHTY.sub("huitante", _ELIDED.sub("ne ", _CLITIC.sub(" not", plain(text))))
 
 
 def words_of(text: str) -> tuple[str, ...]:
@@ -132,11 +135,39 @@ def _negated_stems(tokens: Sequence[str]) -> Iterator[str]:
 
 
 def names_of(tokens: Sequence[str]) -> Iterator[str]:
-    """Words with a capital, in small letters. A first word counts unless it is one that sentences begin with."""
+    """Words with a capital, in small letters. A first one counts unless sentences begin with it."""
     first = True
     for token in tokens:
         word = token.casefold()
         written_large = token != token.lower() and (len(token) > 1 or not (first or word == "i"))
         if written_large and word not in DATES and word not in NUMBERS and not (first and word in SENTENCE_STARTERS):
             yield word
-        first = token in SENTENCE_ENDS
+        first = token in _BEFORE_FIRST
+
+
+def composed_numbers(tokens: Sequence[str]) -> Iterator[str]:
+    """What neighbouring numbers mean together: "three hundred" is 300, "2 thousand 5 hundred" 2500, "20k" 20000."""
+    total = part = Decimal(0)
+    run = 0
+    for token in [*tokens, ""]:
+        word = token.casefold()
+        number = next(numbers_of([token]), None) if token and not _ISO_DATE.fullmatch(token) else None
+        value = _SHORT_SIZES.get(word, number) if run else number
+        if value is None or not _PLAIN_NUMBER.fullmatch(value):
+            if run > 1:
+                yield f"{(total + part).normalize():f}"
+            total, part, run = Decimal(0), Decimal(0), run if run and word in CONJUNCTIONS else 0
+            continue
+        size, run = Decimal(value), run + 1
+        if size in _SIZES:
+            part = (part or 1) * size
+            if size > _HUNDRED:
+                total, part = total + part, Decimal(0)
+        else:
+            part += size
+
+
+_PLAIN_NUMBER = re.compile(r"\d{1,15}(?:\.\d{1,6})?")
+_HUNDRED: Final = Decimal(100)
+_SIZES: Final = frozenset(map(Decimal, (100, 1000, 1_000_000)))
+_SHORT_SIZES: Final = {"k": "1000", "m": "1000000"}

@@ -30,6 +30,19 @@ SENTENCE_STARTERS: Final = frozenset(_BY_HAND["words"]["sentence_starters"].spli
 AMBIGUOUS_WORDS: Final = frozenset(_BY_HAND["words"]["ambiguous"].split())
 """Words with a second meaning. They count when two texts are compared: a false alarm costs no more than a question to
 the LLM. They do not count when a text is refused."""
+SMALL_WORDS: Final = SENTENCE_STARTERS | frozenset(_BY_HAND["words"]["small_words"].split())
+"""Words that tell little alone: they begin sentences, or are forms of "to be" and the like."""
+DENYING_WORDS: Final = frozenset(_BY_HAND["words"]["denying_words"].split())
+SUBORDINATORS: Final = frozenset(_BY_HAND["words"]["subordinators"].split())
+ADVERSATIVES: Final = frozenset(_BY_HAND["words"]["adversatives"].split())
+PREPOSITIONS: Final = frozenset(_BY_HAND["words"]["prepositions"].split())
+OTHER_NEGATIONS: Final = tuple(_BY_HAND["words"]["other_negations"].split())
+ENDINGS: Final = frozenset(_BY_HAND["words"]["endings"].split())
+OPPOSITES: Final = tuple(
+    tuple(frozenset(side.split()) for side in line.split(" | "))
+    for line in _BY_HAND["words"]["opposites"].strip().splitlines()
+)
+"""Pairs of sets of words that exclude each other."""
 COUNTRIES: Final = frozenset(_PLACES["countries"])
 REGIONS: Final = frozenset(
     name for line in _BY_HAND["words"]["regions"].split("\n") for name in line.split(", ") if name

@@ -102,7 +102,9 @@ class Log:
             case "fact_skipped" | "fact_confirmed":
                 self._begin_earlier(event["target"], event)
             case "pending_confirmed":
-                self.facts[event["target"]].status, self.facts[event["target"]].believed = "active", True
+                confirmed = self.facts[event["target"]]
+                confirmed.status, confirmed.believed = "active", True
+                confirmed.unresolved = event.get("unresolved", False)
                 self._begin_earlier(event["target"], event)
                 self._end_targets(event, commit, event["action"], event["target"])
             case "pending_rejected":
@@ -147,7 +149,9 @@ class Log:
     def _end(self, target: str, ending: Ending) -> None:
         fact = self.facts[target]
         if fact.status not in OPEN:
-            self.stale.append(f"{ending.event['event']} of {ending.commit['source_id']} on {fact.text!r}: {fact.status}")
+            self.stale.append(
+                f"{ending.event['event']} of {ending.commit['source_id']} on {fact.text!r}: {fact.status}"
+            )
             return
         fact.endings.append(ending)
         if ending.action in ("merge", "contradict", "correct", "keep_old") or ending.at is None:

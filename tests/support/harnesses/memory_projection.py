@@ -1,7 +1,8 @@
 """The tables in memory, filled by the real fold, for tests of undo without a database."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from uuid import UUID
 
 from mnemolog.projections.write.fold import fold
@@ -11,7 +12,15 @@ from mnemolog.schemas.commit import Commit
 from mnemolog.schemas.events import DecisionUndone
 from mnemolog.schemas.facts import ExtractedFact, FactState
 from mnemolog.schemas.scope import Scope
-from mnemolog.schemas.stored import EventHistory, EventPosition, FormerState, LoggedEvent, OriginalDecision, StoredFact
+from mnemolog.schemas.stored import (
+    EndedFact,
+    EventHistory,
+    EventPosition,
+    FormerState,
+    LoggedEvent,
+    OriginalDecision,
+    StoredFact,
+)
 from tests.support.builders.commits import Draft, commit, day
 
 
@@ -58,13 +67,47 @@ class MemoryProjection:
     def events_by_id(self, *event_ids: UUID) -> Sequence[LoggedEvent]:
         return [event for event in self.event_history().events if event.event_id in event_ids]
 
+    def _ended_by(self, ender: UUID) -> Iterator[UUID]:
+        """What the fact ended, and what those had ended that were merged into it."""
+        for fact_id, known in self.state.facts.items():
+            state = known.state
+            if state.superseded_by != ender:
+                continue
+            if state.status == "superseded" and state.believed_to is not None:
+                yield from self._ended_by(fact_id)
+            elif state.believed_from is not None and state.believed_to is None and state.true_to is not None:
+                yield fact_id
+
+    def ended_facts(self, ender: UUID) -> list[EndedFact]:
+        """What was true until this fact, or what was merged into it, ended it."""
+        return [self._ended_fact(fact_id, ender) for fact_id in self._ended_by(ender)]
+
+    def _ended_fact(self, fact_id: UUID, ender: UUID) -> EndedFact:
+        row = self.facts[fact_id]
+        others = (one for one, known in self.state.facts.items() if known.state.status == "active")
+        successor = self.state.facts[ender].state.superseded_by
+        return EndedFact(
+            fact_id=fact_id,
+            ended_by=ender,
+            was_open=any(
+                former.state.status == "active"
+                and former.state.superseded_by != self.state.facts[fact_id].state.superseded_by
+                for former in self.former.get(fact_id, ())
+            ),
+            rival_ids=tuple(
+                one
+                for one in dict.fromkeys((*others, *([successor] if successor else [])))
+                if one not in (fact_id, ender) and (one == successor or self.facts[one].fact.key == row.fact.key)
+            ),
+        )
+
     def _stored_fact(self, row: FactRow) -> StoredFact:
         known = self.state.facts[row.fact.fact_id]
         return StoredFact(
             fact_id=row.fact.fact_id,
             scope=Scope.from_columns(known.scope),
             fact=ExtractedFact(**{name: getattr(row.fact, name) for name in ExtractedFact.model_fields}),
-            true_from=row.fact.true_from,
+            true_from=known.state.true_from,
             speaker=row.fact.speaker,
             authority=row.fact.authority,
             state=known.state.event_state,
@@ -102,3 +145,32 @@ class MemoryProjection:
 
 def _place(row: EventRow) -> EventPosition:
     return (row.position.partition, row.position.offset, row.event.ordinal)
+
+
+class MemoryReader:
+    """What a `MemoryProjection` answers about the ends of facts, without the ends that were set before others."""
+
+    def __init__(self, projection: MemoryProjection) -> None:
+        self._projection = projection
+
+    async def facts(self, fact_ids: Sequence[UUID]) -> Mapping[UUID, StoredFact]:
+        known = self._projection.event_history().facts
+        return {fact_id: known[fact_id] for fact_id in fact_ids if fact_id in known}
+
+    async def ended_facts(self, fact_ids: Sequence[UUID]) -> Sequence[EndedFact]:
+        return [ended for fact_id in fact_ids for ended in self._projection.ended_facts(fact_id)]
+
+    async def values_before(self, fact_id: UUID, since: datetime) -> Sequence[UUID]:
+        known = await self.facts(tuple(self._projection.facts))
+        asked = known[fact_id]
+        return [
+            one.fact_id
+            for one in known.values()
+            if one.fact_id != fact_id
+            and one.fact.key is not None
+            and one.fact.key == asked.fact.key
+            and one.state.believed_from is not None
+            and one.state.believed_to is None
+            and one.true_from < asked.true_from
+            and (one.state.true_to is None or one.state.true_to > since)
+        ]

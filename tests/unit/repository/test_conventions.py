@@ -12,6 +12,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import mnemolog.client.metrics
 import mnemolog.projections.metrics
 import mnemolog.streams.metrics
 from tests.support.paths import ROOT
@@ -21,6 +22,8 @@ MAX_MODULE_LINES = 400
 MAX_FOLDER_MODULES = 16
 KNOWN_LABELS = {
     "by",
+    "figures",
+    "prompt_version",
     "how",
     "result",
     "settlement",
@@ -210,7 +213,11 @@ def test_each_migration_is_numbered_and_says_what_it_is_for() -> None:
 def test_no_metric_has_a_label_for_a_person_or_a_record() -> None:
     labels = {
         label
-        for metric in (*mnemolog.streams.metrics.CATALOGUE, *mnemolog.projections.metrics.CATALOGUE)
+        for metric in (
+            *mnemolog.client.metrics.CATALOGUE,
+            *mnemolog.streams.metrics.CATALOGUE,
+            *mnemolog.projections.metrics.CATALOGUE,
+        )
         for label in metric.labels
     }
     assert labels <= KNOWN_LABELS

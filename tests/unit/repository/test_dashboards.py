@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+import mnemolog.client.metrics
 import mnemolog.projections.metrics
 import mnemolog.streams.metrics
 from scripts.dashboard import COLUMNS, DATASOURCE, dashboard
@@ -16,7 +17,12 @@ from tests.support.paths import ROOT
 
 DASHBOARDS = sorted((ROOT / "grafana/dashboards").glob("*.json"))
 METRICS = {
-    metric.name: metric for metric in [*mnemolog.streams.metrics.CATALOGUE, *mnemolog.projections.metrics.CATALOGUE]
+    metric.name: metric
+    for metric in [
+        *mnemolog.streams.metrics.CATALOGUE,
+        *mnemolog.projections.metrics.CATALOGUE,
+        *mnemolog.client.metrics.CATALOGUE,
+    ]
 }
 NAME = re.compile(r"\bmnemolog_\w+")
 SUFFIXES = ("_bucket", "_sum", "_count")

@@ -108,6 +108,20 @@ async def test_a_refused_turn_is_kept_under_its_own_name(pool: Pool) -> None:
     assert await rows(pool, "owner, source_id, refusal") == [("default/alice", "t1", "empty")]
 
 
+async def test_a_body_that_the_table_cannot_hold_spoils_no_other_turn(pool: Pool) -> None:
+    async with pool.connection() as connection:
+        await connection.execute(
+            "CREATE FUNCTION refuses() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN IF NEW.source_id = 't5' AND "
+            "NEW.body IS NOT NULL THEN RAISE program_limit_exceeded; END IF; RETURN NEW; END $$"
+        )
+        await connection.execute(
+            "CREATE TRIGGER refuses BEFORE INSERT ON turn_journal FOR EACH ROW EXECUTE FUNCTION refuses()"
+        )
+    await Journal(pool).record([entry(turn(f"t{number}").to_bytes(), offset=number) for number in range(9)])
+    kept = await rows(pool, "source_id, body IS NULL")
+    assert kept == [(f"t{number}", number == 5) for number in range(9)]
+
+
 async def test_no_entries_are_fine(pool: Pool) -> None:
     await Journal(pool).record([])
     assert await rows(pool, "1") == []

@@ -1,7 +1,9 @@
 """Replies of many turns in one transaction: together if possible, alone if one of them cannot be stored."""
 
 import asyncio
+import secrets
 from collections.abc import AsyncIterator
+from dataclasses import replace
 
 import pytest
 import pytest_asyncio
@@ -70,6 +72,25 @@ async def test_a_reply_that_cannot_be_stored_spoils_no_other(replies: ReplyStore
     assert [type(one) for one in kept].count(TimedReply) == 8
     (failure,) = [one for one in kept if isinstance(one, BaseException)]
     assert isinstance(failure, ReplyNotStorableError)
+    await model.close()
+
+
+async def test_a_reply_whose_key_is_too_large_for_the_index_spoils_no_other(replies: ReplyStore) -> None:
+    model = CachedChatModel(NumberingModel(), replies)
+    sources = [*map(str, range(8)), secrets.token_hex(5000)]
+    kept = await asyncio.gather(*(ask(model, source) for source in sources), return_exceptions=True)
+    assert [type(one) for one in kept] == [TimedReply] * 8 + [ReplyNotStorableError]
+    await model.close()
+
+
+async def test_the_name_of_a_turns_own_model_may_be_of_any_length(replies: ReplyStore) -> None:
+    counter = NumberingModel()
+    model = CachedChatModel(counter, replies)
+    question = replace(QUESTION, model=secrets.token_hex(50_000))
+    source = RequestSource(owner="default/alice", source_id="t1", stage="extract")
+    first = await model.for_source(source, question)(question, 0)
+    assert await model.for_source(source, question)(question, 0) == first
+    assert counter.calls == 1
     await model.close()
 
 

@@ -85,6 +85,29 @@ def stage_counts() -> dict[str, float]:
     return {stage: REGISTRY.get_sample_value(name, {"stage": stage}) or 0 for stage in ALL_STAGES}
 
 
+async def test_a_worker_shows_what_waits_for_stages_that_nobody_runs(
+    settings: StreamsSettings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mnemolog.streams.runtime.background.BACKLOG_SECONDS", 0.5)
+    async with running_worker(settings, ["project"]):
+        await publish_records(settings, user_turn("t1", "I live in Bern."))
+        sample = REGISTRY.get_sample_value
+
+        async def is_shown() -> bool:
+            waiting = [
+                (
+                    sample("mnemolog_backlog_records", {"stage": "extract", "partition": str(partition)}),
+                    sample("mnemolog_backlog_oldest_seconds", {"stage": "extract", "partition": str(partition)}),
+                )
+                for partition in range(settings.partitions)
+            ]
+            return any(records == 1 and seconds for records, seconds in waiting)
+
+        await wait_until(is_shown)
+        for figures in ("backlog", "lag", "quality"):
+            assert sample("mnemolog_figures_last_success_timestamp_seconds", {"figures": figures})
+
+
 async def test_health_and_metrics_are_served_and_name_no_user(settings: StreamsSettings, database: str) -> None:
     before = stage_counts()
     async with running_worker(settings) as report:

@@ -1,3 +1,4 @@
+from datetime import datetime, timedelta, timezone
 from typing import Any
 
 import jsonschema
@@ -52,6 +53,7 @@ def test_a_resolution_prompt_numbers_each_known_fact_once_and_shows_all_times() 
     prompt = resolution_prompt(number_conflicts(pairs, said_at=MONDAY))
     assert prompt.messages[1].content == snapshot(
         """\
+All times are UTC; the new facts were said at 2023-05-08 13:57.
 Known facts:
 K1 (since 2023-01-01): Alice lives in Berlin.
 K2 (since 2023-01-01): Alice has a cat.
@@ -77,6 +79,7 @@ def test_a_resolution_prompt_tells_how_known_facts_stand() -> None:
     )
     assert resolution_prompt(conflicts).messages[1].content == snapshot(
         """\
+All times are UTC; the new facts were said at 2023-05-08 13:57.
 Known facts:
 K1 (since 2023-01-01, until 2024-03-01): Alice has a lease.
 K2 (since 2023-01-01, pending): Alice lives in Bonn.
@@ -89,6 +92,27 @@ N1 (since 2023-05-08 13:57, until 2025-01-01): Alice lives in Oslo.
 N2 (since 2023-01-01, is K4, unresolved): Alice lives in Rome.
   said: Alice lives in Rome.
   may concern: K2\
+"""
+    )
+
+
+def test_all_times_of_a_resolution_prompt_are_in_the_zone_of_the_turn() -> None:
+    tokyo = timezone(timedelta(hours=9))
+    rome = known_fact(1, "Mira is in Rome.", true_from="2026-03-01T20:00:00Z", valid_until="2026-03-09T00:00:00+09:00")
+    lima = known_fact(2, "Mira is in Lima.", true_to="2026-03-01T10:00:00-05:00", valid_until="2026-04-01T00:00:00Z")
+    oslo = fact("Mira is in Oslo.", valid_until="2026-03-04T15:00:00Z")
+    said_at = datetime(2026, 3, 2, 0, 30, tzinfo=tokyo)
+    conflicts = number_conflicts([(oslo, (rome, lima))], said_at=said_at)
+    assert resolution_prompt(conflicts).messages[1].content == snapshot(
+        """\
+All times are UTC+09:00; the new facts were said at 2026-03-02 00:30.
+Known facts:
+K1 (since 2026-03-02 05:00, until 2026-03-09): Mira is in Rome.
+K2 (since 2023-01-01 09:00, ended 2026-03-02): Mira is in Lima.
+New facts:
+N1 (since 2026-03-02 00:30, until 2026-03-05): Mira is in Oslo.
+  said: Mira is in Oslo.
+  may concern: K1, K2\
 """
     )
 
@@ -124,7 +148,7 @@ def test_a_resolution_prompt_is_bounded_and_keeps_the_first_candidates(
 def test_a_long_fact_is_cut_between_words_and_says_so() -> None:
     long = fact("Alice writes a diary. " + "And so on. " * 400)
     shown = resolution_prompt(number_conflicts([(long, (known_fact(1, "漢" * 3000),))], said_at=MONDAY))
-    known, _, new, said, _ = shown.messages[1].content.splitlines()[1:]
+    known, _, new, said, _ = shown.messages[1].content.splitlines()[2:]
     assert known.endswith(f"{'漢' * 1999}…")
     for line in (new, said):
         assert line.endswith(("And so on.…", "And so…", "And…"))

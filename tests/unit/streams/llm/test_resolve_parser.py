@@ -16,7 +16,7 @@ from tests.support.builders.prompts import MONDAY, candidate_labels, fact, known
 BERLIN = known_fact(1, "Alice lives in Berlin since 2019.")
 CAT = known_fact(2, "Alice has a cat.")
 SUBJECT = number_conflicts(
-    [(fact("Alice lives in Bonn."), (BERLIN, CAT)), (fact("Alice has 2 cats."), (CAT,))], said_at=MONDAY
+    [(fact("Alice lives in Bonn."), (BERLIN, CAT)), (fact("Alice owns a cat."), (CAT,))], said_at=MONDAY
 )
 KEEP_CAT = decision_json(2, "KEEP", 2)
 
@@ -79,12 +79,12 @@ def test_a_faulty_decision_is_a_complaint(decisions: list[dict[str, Any]], compl
     assert any(complaint in said for said in parsed.complaints), parsed.complaints
 
 
-def test_two_new_facts_may_confirm_the_same_known_fact() -> None:
-    assert parse_resolution(decisions_reply(decision_json(1, "KEEP", 2, 2), KEEP_CAT), SUBJECT).value is not None
+def test_two_new_facts_may_concern_the_same_known_fact() -> None:
+    assert parse_resolution(decisions_reply(decision_json(1, "SIMILAR", 2, 2), KEEP_CAT), SUBJECT).value is not None
 
 
 def test_a_merge_keeps_the_numbers_of_its_own_parents_only() -> None:
-    merge = decision_json(2, "MERGE", 2, text="Alice has 2 cats.")
+    merge = decision_json(2, "MERGE", 2, text="Alice has a cat.")
     assert parse_resolution(decisions_reply(decision_json(1, "ADD"), merge), SUBJECT).value is not None
 
 
@@ -92,7 +92,7 @@ def test_a_merge_may_not_drop_a_denial() -> None:
     nuts = known_fact(1, "Alice is not allergic to nuts.")
     subject = number_conflicts([(fact("Alice is allergic to milk."), (nuts,))], said_at=MONDAY)
     dropped = decision_json(1, "MERGE", 1, text="Alice is allergic to nuts and milk.")
-    (complaint,) = parse_resolution(decisions_reply(dropped), subject).complaints
+    complaint, *_ = parse_resolution(decisions_reply(dropped), subject).complaints
     assert "loses its negation" in complaint
     kept = decision_json(1, "MERGE", 1, text="Alice isn't allergic to nuts but to milk.")
     assert parse_resolution(decisions_reply(kept), subject).value is not None
@@ -131,7 +131,7 @@ def test_what_is_asked_again_comes_after_the_new_facts_and_clashes_with_none() -
         [(fact("Alice lives in Ulm."), (BERLIN, CAT))], said_at=MONDAY, retries=[(CAT, (BERLIN,))]
     )
     assert [conflict.reconsidered_fact_id for conflict in subject.conflicts] == [None, CAT.fact_id]
-    reply = decisions_reply(decision_json(1, "REPLACE", 1, 2), decision_json(2, "KEEP", 1))
+    reply = decisions_reply(decision_json(1, "REPLACE", 1, 2), decision_json(2, "SIMILAR", 1))
     assert parse_resolution(reply, subject).value is not None
 
 
@@ -199,3 +199,43 @@ def test_a_reply_touches_candidates_only_and_ends_none_twice(decisions: list[Any
         target for verdict in parsed.value if verdict.verdict in OVERWRITE_OF_VERDICT for target in verdict.targets
     ]
     assert len(ended) == len(set(ended))
+
+
+@pytest.mark.parametrize(
+    ("ended_at", "is_accepted"),
+    [("2026-03-01", True), ("2026-03-01T10:00:00Z", True), ("2026-03-01T08:00:00Z", False), ("2026-02-28", False)],
+)
+def test_an_end_on_the_day_of_the_beginning_is_accepted_as_a_date(ended_at: str, *, is_accepted: bool) -> None:
+    editor = known_fact(1, "Alice uses VS Code.", true_from=datetime(2026, 3, 1, 9, tzinfo=UTC))
+    asked = number_conflicts(
+        [(fact("Alice uses Cursor now."), (editor,))], said_at=datetime(2026, 3, 1, 17, tzinfo=UTC)
+    )
+    parsed = parse_resolution(decisions_reply(decision_json(1, "REPLACE", 1, ended_at=ended_at)), asked)
+    assert (parsed.value is not None) == is_accepted
+    assert is_accepted or "before K1 began" in parsed.complaints[0]
+
+
+PERMIT = "Alice has a parking permit."
+TERM, LATER_TERM = datetime(2026, 3, 31, tzinfo=UTC), datetime(2026, 4, 30, tzinfo=UTC)
+
+
+@pytest.mark.parametrize("action", ["KEEP", "MERGE"])
+@pytest.mark.parametrize(
+    ("said", "known", "is_accepted"),
+    [
+        ({}, {}, True),
+        ({"valid_until": TERM}, {"valid_until": TERM}, True),
+        ({"valid_until": TERM}, {"true_to": TERM}, True),
+        ({}, {"true_to": TERM}, True),
+        ({"valid_until": LATER_TERM}, {"valid_until": TERM}, False),
+        ({"valid_until": TERM}, {}, False),
+        ({}, {"valid_until": TERM}, False),
+    ],
+)
+def test_what_holds_until_another_time_is_no_repetition_and_no_part(
+    action: str, said: dict[str, Any], known: dict[str, Any], *, is_accepted: bool
+) -> None:
+    asked = number_conflicts([(fact(PERMIT, **said), (known_fact(1, PERMIT, **known),))], said_at=MONDAY)
+    parsed = parse_resolution(decisions_reply(decision_json(1, action, 1, text=PERMIT)), asked)
+    assert (parsed.value is not None) == is_accepted
+    assert is_accepted or "hold until different times: choose REPLACE" in parsed.complaints[0]

@@ -55,7 +55,7 @@ VERDICTS = {
         ("My sister is called Lena.", "It's not Lena, it's Lea"),
     ],
     "SIMILAR": [
-        ("it's fine", "it's not fine"),
+        ("the dog bites my brother Tom", "my brother Tom bites the dog"),
         ("I love running.", "I can't run anymore."),
         ("I drink coffee every day.", "I no longer drink coffee in the evening."),
         ("I like my job.", "It's not that I don't like my job."),
@@ -67,6 +67,7 @@ VERDICTS = {
         ("I drink coffee.", "I don't drink coffee this week."),
     ],
     "ADD": [
+        ("it's fine", "it's not fine"),
         ("I work at Acme.", "I work for Tom now."),
         ("I work at Acme.", "My new employer is British."),
         ("I work at Acme.", "I started working with Kubernetes."),

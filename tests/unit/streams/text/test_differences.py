@@ -139,7 +139,10 @@ def test_a_text_differs_from_itself_in_nothing(text: str) -> None:
     assert missing_details([text], text) == frozenset()
 
 
-_WORDS = st.lists(st.sampled_from(["mira", "dog", "man", "bit", "likes", "walnuts", "peanuts", "in", "from", "2", "3", "two", "not"]), max_size=6)
+_WORDS = st.lists(
+    st.sampled_from(["mira", "dog", "man", "bit", "likes", "walnuts", "peanuts", "in", "from", "2", "3", "two", "not"]),
+    max_size=6,
+)
 
 
 @given(_WORDS, _WORDS)

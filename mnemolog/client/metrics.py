@@ -1,0 +1,45 @@
+"""The metrics of the client: they are in the registry of the application's process, which may serve them, or not.
+
+The application exports them as its other metrics, with `prometheus_client.start_http_server` for example; the client
+starts no server.
+"""
+
+import inspect
+from collections.abc import Callable, Coroutine
+from functools import wraps
+from time import perf_counter
+from typing import Any, Final, TypeVar
+
+from mnemolog.projections.metric_catalogue import MetricCatalogue
+
+R = TypeVar("R")
+T = TypeVar("T")
+CATALOGUE: Final = MetricCatalogue()
+QUERY_SECONDS: Final = CATALOGUE.histogram(
+    "mnemolog_client_query_seconds",
+    "time of a call of the client that reads, as the application waits for it: embedding of the query, waiting for a "
+    "connection and Postgres included; outcome is ok or error",
+    labels=("operation", "outcome"),
+)
+
+
+def measured(cls: type[T]) -> type[T]:
+    """Measure the public methods of a client class; it decorates the class, so that they keep their types."""
+    for name, method in list(vars(cls).items()):
+        if not name.startswith("_") and inspect.iscoroutinefunction(method):
+            setattr(cls, name, _measured(name, method))
+    return cls
+
+
+def _measured(operation: str, method: Callable[..., Coroutine[Any, Any, R]]) -> Callable[..., Coroutine[Any, Any, R]]:
+    @wraps(method)
+    async def call(*args: Any, **kwargs: Any) -> R:
+        started, outcome = perf_counter(), "error"
+        try:
+            result = await method(*args, **kwargs)
+            outcome = "ok"
+            return result
+        finally:
+            QUERY_SECONDS.labels(operation=operation, outcome=outcome).observe(perf_counter() - started)
+
+    return call

@@ -1,0 +1,89 @@
+"""The figures that are made of several metrics: one definition each, for the panels, the alerts and docs/metrics.md."""
+
+from dataclasses import dataclass
+from typing import Final, get_args
+
+from mnemolog.schemas.provenance import Stage
+from scripts.promql import each_of, or_zero, quantile, ratio, total
+
+STAGES: Final[tuple[str, ...]] = get_args(Stage)
+COMPUTED: Final = ("quality", "lag", "backlog")
+"""The values of `figures` of `mnemolog_figures_last_success_timestamp_seconds`."""
+OF_MODELS: Final = 'mnemolog_overwrites_total{by="model"}'
+ON_STATEMENTS: Final = 'mnemolog_events_projected_total{by!~"application|human|timer"}'
+WRONG: Final = 'mnemolog_recent_overwrites{result=~"undone|rejected|corrected"}'
+SETTLED: Final = 'mnemolog_recent_overwrites{result=~"kept|undone|rejected|corrected"}'
+PROPOSER: Final = ("model", "prompt_version")
+
+
+def overwrite_rate(span: str) -> str:
+    return ratio(or_zero(total(OF_MODELS, span=span)), total(ON_STATEMENTS, span=span))
+
+
+OVERWRITE_RATE: Final = overwrite_rate("$__rate_interval")
+OVERWRITE_RATE_SHOWN: Final = overwrite_rate("$__range")
+STAGES_READY: Final = each_of("stage", STAGES, "max by (stage) (mnemolog_stage_ready)")
+STAGES_DOWN: Final = or_zero(f"count({STAGES_READY} == 0)")
+
+
+def recent(series: str, *by: str) -> str:
+    """Recent overwrites by labels; each process shows all of them, so the largest of the processes counts."""
+    each = f"max by (result, model, prompt_version) ({series})"
+    return f"sum by ({', '.join(by)}) ({each})" if by else f"sum({each})"
+
+
+WRONG_OVERWRITE_RATE: Final = ratio(or_zero(recent(WRONG)), recent(SETTLED))
+WRONG_OVERWRITE_RATE_BY_MODEL: Final = ratio(recent(WRONG, *PROPOSER), recent(SETTLED, *PROPOSER))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Figure:
+    """A figure with its definition in one sentence, and its PromQL over the time that a dashboard shows."""
+
+    name: str
+    definition: str
+    expr: str
+
+
+FIGURES: Final = (
+    Figure(
+        name="overwrite rate",
+        definition="overwrites that a model proposed and that were carried out, divided by all decisions on "
+        "statements, which are all events but those of commands (`application`, `human`) and of the timer",
+        expr=OVERWRITE_RATE_SHOWN,
+    ),
+    Figure(
+        name="wrong-overwrite rate",
+        definition="of the overwrites that models proposed in the last 30 days, those that were undone, rejected or "
+        "corrected, divided by these and the ones that were kept; open and overtaken ones count on neither side",
+        expr=WRONG_OVERWRITE_RATE,
+    ),
+    Figure(
+        name="wrong-overwrite rate of a model",
+        definition="the same for each model and prompt version that proposed overwrites",
+        expr=WRONG_OVERWRITE_RATE_BY_MODEL,
+    ),
+    Figure(
+        name="turn to fact",
+        definition="the time within which 95 of 100 turns had their facts in the tables, from the broker's timestamp "
+        "of the turn on",
+        expr=quantile(0.95, "mnemolog_turn_to_fact_seconds"),
+    ),
+    Figure(
+        name="stages without a worker",
+        definition="how many of the six stages have no process that is a member of the stage's group; a stage of "
+        "which no process is scraped is one of them",
+        expr=STAGES_DOWN,
+    ),
+    Figure(
+        name="dead letters",
+        definition="records written to the topic `dead_letters` in the time shown, the first of each stage and reason "
+        "included",
+        expr=or_zero(total("mnemolog_dead_letters_total")),
+    ),
+    Figure(
+        name="oldest unread record",
+        definition="for each stage the time since the broker appended the oldest record that it has not committed",
+        expr="max by (stage) (mnemolog_backlog_oldest_seconds)",
+    ),
+)

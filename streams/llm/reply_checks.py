@@ -1,0 +1,177 @@
+"""What a decision of a model asserts beyond the new fact and the known facts that it names, as complaints."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime, time, timedelta, tzinfo
+from typing import Final
+
+from mnemolog.schemas.event import VERDICTS_WITH_END_TIME
+from mnemolog.schemas.facts import Candidate, ExtractedFact
+from mnemolog.schemas.provenance import Verdict
+from mnemolog.streams.llm.ports import NumberedConflict, NumberedConflicts
+from mnemolog.streams.llm.reply_parser import MAX_LINE, one_line
+from mnemolog.streams.text.assertions import (
+    DOUBTFUL,
+    added_details,
+    is_denial,
+    lost_details,
+    lost_negation,
+    mispaired,
+    new_clauses,
+    other_matter,
+    other_value,
+    turned_negations,
+)
+from mnemolog.streams.text.readings import read
+from mnemolog.streams.text.subjects import compare_subjects, is_user_word
+from mnemolog.streams.text.terms import same_terms
+
+LONGEST_UNSAID: Final = timedelta(days=3653)
+"""How far ahead an end may lie whose year nobody named."""
+
+
+@dataclass(frozen=True, slots=True)
+class DecisionClaim:
+    """What a decision says of a conflict: its action, the known facts with their numbers, a merged text and an end."""
+
+    conflict: NumberedConflict
+    action: Verdict
+    targets: tuple[tuple[int, Candidate], ...]
+    merged: str
+    ended_at: datetime | None
+
+    @property
+    def fact(self) -> ExtractedFact:
+        return self.conflict.fact
+
+    @property
+    def known(self) -> tuple[Candidate, ...]:
+        return tuple(known for _, known in self.targets)
+
+
+def claim_faults(claim: DecisionClaim, conflicts: NumberedConflicts) -> Iterator[str]:
+    """What is wrong with a decision on facts that it may name, each as a sentence that says what to do instead."""
+    names = conflicts.user_names
+    found = [*_end_faults(claim, conflicts.said_at)]
+    if claim.targets:
+        match claim.action:
+            case "MERGE":
+                found += _merge_faults(claim, names)
+            case "KEEP":
+                found += _keep_faults(claim, names)
+            case "EXTEND" | "SIMILAR" if claim.fact.certainty not in DOUBTFUL:
+                found += _denial_faults(claim, names)
+        if claim.action in ("KEEP", "MERGE"):
+            found += [*_term_faults(claim), *_subject_faults(claim, names)]
+    yield from (f"N{claim.conflict.number}: {fault}" for fault in found)
+
+
+def _merge_faults(claim: DecisionClaim, names: tuple[str, ...]) -> Iterator[str]:
+    if not claim.merged:
+        yield "MERGE needs the merged sentence as text"
+        return
+    parents = [claim.fact.text, *(known.text for known in claim.known)]
+    if any(len(one_line(parent)) > MAX_LINE for parent in parents):
+        yield "a text ends in … because it is too long to be merged: choose EXTEND or SIMILAR"
+        return
+    yield from _denial_faults(claim, names)
+    ignored, extras = _subject_stems(claim, names), [claim.fact.excerpt, *_values(claim), *names]
+    gone = [*lost_details(parents, claim.merged), *["its negation"] * lost_negation(parents, claim.merged)]
+    if gone:
+        lost = ", ".join(dict.fromkeys(gone))
+        yield f"the merged text loses {lost}: keep every number, name and negation, or do not merge"
+    added = [*added_details(parents, claim.merged, extras), *new_clauses([*parents, *extras], claim.merged)]
+    if added:
+        yield f"the merged text adds {', '.join(dict.fromkeys(added))}, which no fact says: leave it out"
+    if turned := [*turned_negations(parents, claim.merged, ignored)]:
+        yield f"the merged text turns a negation ({'; '.join(turned)}): keep it as it was said, or do not merge"
+    if moved := [*mispaired(parents, claim.merged, ignored)]:
+        yield f"the merged text changes {', '.join(moved)}: keep each with what it belongs to, or do not merge"
+
+
+def _keep_faults(claim: DecisionClaim, names: tuple[str, ...]) -> Iterator[str]:
+    known, said = [fact.text for fact in claim.known], claim.fact.text
+    ignored, extras = _subject_stems(claim, names), [*_values(claim, known_only=True), *names]
+    news = [*added_details(known, said, [*extras, claim.fact.subject or ""])]
+    news += turned_negations(known, said, ignored)
+    news += [*mispaired(known, said, ignored), *other_matter(known, said, ignored)]
+    values = [other_value(text, said) for text in known]
+    news += [f'"{value}"' for value in values if value and all(values)]
+    if all(_has_other_value(claim.fact, one) for one in claim.known):
+        news.append(f'the value "{claim.fact.value}"')
+    if news:
+        yield (
+            f"KEEP drops what no known fact says ({'; '.join(dict.fromkeys(news))}): "
+            "choose EXTEND, MERGE or SIMILAR if both are true, REPLACE or CONTRADICT if not"
+        )
+
+
+def _denial_faults(claim: DecisionClaim, names: tuple[str, ...]) -> Iterator[str]:
+    for label, known in claim.targets:
+        if is_denial(claim.fact, known, names):
+            yield (
+                f"one of it and K{label} denies what the other says, so {claim.action} is wrong: choose REPLACE, "
+                "CONTRADICT or RETRACT, or ADD if both are true"
+            )
+
+
+def _term_faults(claim: DecisionClaim) -> Iterator[str]:
+    """A statement and a known fact of different ends are not one fact; an end announced later is not the fact's own."""
+    for label, known in claim.targets:
+<<<<<<< HEAD
+        if not same_terms(claim.fact, known):
+            yield f"it and K{label} end at different times: answer REPLACE if the new end counts, SIMILAR if both stand"
+=======
+        ends = {known.valid_until, *([known.true_to] if claim.fact.valid_until else [])}
+        if claim.fact.valid_until not in ends:
+            yield f"it and K{label} hold until different times: choose REPLACE if the new end counts, ADD if both stand"
+>>>>>>> work-model
+
+
+def _subject_faults(claim: DecisionClaim, names: tuple[str, ...]) -> Iterator[str]:
+    """Words that name nobody ("likes tea") are about their subjects."""
+    for label, known in claim.targets:
+        subjects = {one.casefold() for one in (claim.fact.subject, known.subject) if one and not is_user_word(one)}
+        named = any(subject in text.casefold() for subject in subjects for text in (claim.fact.text, known.text))
+        if not named and compare_subjects(claim.fact.subject, known.subject, names) == "other":
+            yield f"it and K{label} are about different people or things: choose ADD or SIMILAR"
+
+
+def _end_faults(claim: DecisionClaim, said_at: datetime) -> Iterator[str]:
+    """The end of a fact is no earlier than its beginning, of which a date alone is the whole day.
+
+    One far ahead has a year that somebody named.
+    """
+    if claim.action == "EXPIRE" and claim.ended_at is None:
+        yield "EXPIRE needs ended_at, the time of the end: give it, or choose RETRACT"
+    if claim.action not in VERDICTS_WITH_END_TIME or claim.ended_at is None:
+        return
+    zone = said_at.tzinfo
+    for label, known in claim.targets:
+        if _is_before(claim.ended_at, known.true_from, zone):
+            yield f"ended_at lies before K{label} began: a fact ends after its beginning"
+    texts = [claim.fact.text, claim.fact.excerpt, *(known.text for known in claim.known)]
+    is_named = any(str(claim.ended_at.astimezone(zone).year) in read(text).details for text in texts)
+    if not is_named and claim.ended_at > max(said_at, claim.conflict.valid_from) + LONGEST_UNSAID:
+        yield f"ended_at {claim.ended_at:%Y-%m-%d} is more than ten years ahead, and nobody said so: give the end told"
+
+
+def _is_before(ended_at: datetime, true_from: datetime, zone: tzinfo | None) -> bool:
+    is_date = time() in (ended_at.time(), ended_at.astimezone(zone).time())
+    return true_from.astimezone(zone).date() > ended_at.astimezone(zone).date() if is_date else ended_at < true_from
+
+
+def _has_other_value(fact: ExtractedFact, known: Candidate) -> bool:
+    if fact.key is None or fact.key != known.key or not fact.value or not known.value:
+        return False
+    return not {*read(fact.value).stems} & {*read(known.value).stems} if read(fact.value).stems else False
+
+
+def _values(claim: DecisionClaim, *, known_only: bool = False) -> list[str]:
+    told: tuple[ExtractedFact | Candidate, ...] = claim.known if known_only else (claim.fact, *claim.known)
+    return [text for one in told for text in (one.value, one.subject) if text]
+
+
+def _subject_stems(claim: DecisionClaim, names: tuple[str, ...]) -> frozenset[str]:
+    subjects = [claim.fact.subject or "", *(known.subject or "" for known in claim.known)]
+    return frozenset(stem for name in (*subjects, *names) for stem in read(name).stems)

@@ -1,0 +1,158 @@
+"""Which amount, date or name belongs to which thing in a text, and who does what to whom."""
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import accumulate, product
+from typing import Final
+
+from mnemolog.streams.text.readings import clauses_of, is_content, is_number, read, stem_of
+from mnemolog.streams.text.tokens import CLAUSE_ENDS, CONJUNCTIONS, SENTENCE_ENDS, numbers_of, words_of
+from mnemolog.streams.text.word_lists import DATES, UNITS
+
+_COSTS: Final[Mapping[str, int]] = {
+    **dict.fromkeys(CONJUNCTIONS, 4),
+    **dict.fromkeys(CLAUSE_ENDS, 4),
+    ";": 8,
+    **dict.fromkeys(SENTENCE_ENDS, 20),
+}
+"""Of a token between a thing and its amount; any other costs 1."""
+_MAX_BETWEEN: Final = 4  # words between two that have a part in what the sentence says
+_NEAR: Final = 3  # words after an amount in which its thing is named
+_SYMMETRIC: Final = CONJUNCTIONS | {",", "or", "oder", "ou", "o", "nor", "ni", "&", "/"}
+_YEAR = re.compile(r"(?:19|20)\d\d")
+_JOINS: Final = frozenset({"of", "de", "d", "von", "di"})
+_Kind = Callable[[Sequence[str]], list[str | None]]
+"""The values of one kind among tokens, at their places."""
+_Links = dict[str, frozenset[str]]
+"""For each thing the value that it is nearest to."""
+
+
+def swapped(sources: Sequence[str], text: str, ignored: frozenset[str]) -> frozenset[str]:
+    """The amounts, dates and names of `text` that have changed places with others of the sources.
+
+    "10 mg in the morning, 5 mg at night" against "5 mg in the morning and 10 mg at night". Words of `ignored` are the
+    subject, and belong to all.
+    """
+    found: set[str] = set()
+    for kind in (_amounts, _dates, _names):
+        before = _joined(_links(source, kind, ignored) for source in sources)
+        after = _links(text, kind, ignored)
+        moves = {
+            (old, new)
+            for thing, values in after.items()
+            for new in values
+            for old in before.get(thing, frozenset())
+            if new not in before.get(thing, frozenset()) and _is_exclusive(before, thing)
+        }
+        found |= {new for old, new in moves if _reaches(moves, new, old)}
+    return frozenset(found)
+
+
+def misplaced_amounts(sources: Sequence[str], text: str) -> frozenset[str]:
+    """The numbers that stand before another thing in `text` than in the sources ("3 cats", "dogs"; "3 dogs")."""
+    known: dict[str, set[str]] = {}
+    stems = {stem for source in sources for stem in read(source).stems}
+    for source in sources:
+        for number, thing, _ in _counted(source):
+            known.setdefault(number, set()).update({thing} - {""})
+    return frozenset(
+        number
+        for number, thing, near in _counted(text)
+        if number in known and thing in stems and thing not in known[number] and not known[number] & near
+    )
+
+
+def reversed_roles(sources: Sequence[str], text: str) -> frozenset[str]:
+    """Pairs of words that have changed places around the same words ("the dog bit the man", "the man bit the dog")."""
+    known = {triple for source in sources for triple in _triples(source)}
+    own = set(_triples(text))
+    return frozenset(
+        f"{one} {' '.join(between)} {other}"
+        for one, between, other in own
+        if (other, between, one) in known and (one, between, other) not in known and (other, between, one) not in own
+    )
+
+
+def _triples(text: str) -> Iterator[tuple[str, tuple[str, ...], str]]:
+    """Two words that tell something, and what is between them: all of it, and each word of it that tells something."""
+    words = words_of(text)
+    tells = [place for place, word in enumerate(words) if is_number(word) or is_content(word)]
+    for start, end in product(tells, tells):
+        between = words[start + 1 : end]
+        if not 0 < len(between) <= _MAX_BETWEEN or words[start] == words[end] or _SYMMETRIC.issuperset(between):
+            continue
+        yield words[start], between, words[end]
+        if CLAUSE_ENDS.isdisjoint(between) and CONJUNCTIONS.isdisjoint(between):
+            yield from ((words[start], (word,), words[end]) for word in between if is_content(word))
+
+
+def _counted(text: str) -> Iterator[tuple[str, str, set[str]]]:
+    """Each number with the word right after it and its unit, or "", and the words near after it."""
+    for clause in clauses_of(read(text).tokens):
+        for place, token in enumerate(clause):
+            if not is_number(token) or token.casefold() in DATES or _YEAR.fullmatch(token):
+                continue
+            rest = clause[place + 1 :]
+            while rest and (rest[0].casefold() in UNITS or rest[0].casefold() in _JOINS):
+                rest = rest[1:]
+            near = {stem_of(word) for word in rest[:_NEAR] if is_content(word)}
+            is_thing = bool(rest) and is_content(rest[0]) and rest[0].casefold() not in DATES
+            for number in numbers_of([token]):
+                yield number, stem_of(rest[0]) if is_thing else "", near
+
+
+def _links(text: str, kind: _Kind, ignored: frozenset[str]) -> _Links:
+    """What of a kind each content word is nearest to; in doubt both."""
+    tokens = read(text).tokens
+    places = [0, *accumulate(_COSTS.get(token.casefold(), 1) for token in tokens)]
+    values = [(place, value) for place, value in enumerate(kind(tokens)) if value and stem_of(value) not in ignored]
+    links: _Links = {}
+    for place, token in enumerate(tokens):
+        stem = DATES.get(token.casefold()) or next(iter(_amounts([token])), None) or stem_of(token)
+        is_thing = is_content(token) or is_number(token) or token.casefold() in DATES
+        if not is_thing or stem in ignored or any(place == at for at, _ in values):
+            continue
+        near = sorted((abs(places[place] - places[at]), value) for at, value in values)
+        if nearest := frozenset(value for distance, value in near if distance == near[0][0]):
+            links[stem] = links.get(stem, frozenset()) | nearest
+    return {thing: found for thing, found in links.items() if len(found) == 1}
+
+
+def _amounts(tokens: Sequence[str]) -> list[str | None]:
+    return [next(numbers_of([token]), None) if is_number(token) else None for token in tokens]
+
+
+def _dates(tokens: Sequence[str]) -> list[str | None]:
+    return [DATES.get(token.casefold()) for token in tokens]
+
+
+def _names(tokens: Sequence[str]) -> list[str | None]:
+    return [
+        token.casefold() if token[0].isupper() and is_content(token) and token.casefold() not in DATES else None
+        for token in tokens
+    ]
+
+
+def _joined(found: Iterable[_Links]) -> _Links:
+    joined: _Links = {}
+    for links in found:
+        for thing, values in links.items():
+            joined[thing] = joined.get(thing, frozenset()) | values
+    return joined
+
+
+def _is_exclusive(links: _Links, thing: str) -> bool:
+    return len(links.get(thing, ())) == 1
+
+
+def _reaches(moves: set[tuple[str, str]], start: str, end: str) -> bool:
+    """Whether moves lead from one value to another: then both have changed places."""
+    seen, open_values = {start}, [start]
+    while open_values:
+        at = open_values.pop()
+        if at == end:
+            return True
+        following = {new for old, new in moves if old == at} - seen
+        seen |= following
+        open_values += following
+    return False

@@ -1,0 +1,123 @@
+"""The backlog of stages, of a real broker: also where nothing is fetched, and the oldest by the broker's time."""
+
+import time
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from aiokafka import AIOKafkaConsumer, TopicPartition  # type: ignore[import-untyped] # aiokafka ships no types
+from aiokafka.admin import RecordsToDelete  # type: ignore[import-untyped] # as above
+from aiokafka.errors import GroupLoadInProgressError, KafkaError  # type: ignore[import-untyped] # as above
+from aiokafka.structs import OffsetAndMetadata  # type: ignore[import-untyped] # as above
+
+from mnemolog.streams.kafka.admin import connected_admin, ensure_topics
+from mnemolog.streams.kafka.backlog import BacklogReader, PartitionBacklog
+from mnemolog.streams.kafka.committed import committed_offsets
+from mnemolog.streams.kafka.topics import CONVERSATION_TURNS, group_id, topic_name
+from tests.support.servers.kafka_client import PARTITIONS, producer, wait_until
+
+pytestmark = pytest.mark.kafka
+STAGES = ["journal", "extract", "embed", "match", "resolve", "project"]
+
+
+@pytest.fixture
+def prefix(topic_suffix: str) -> str:
+    return f"{topic_suffix}-"
+
+
+@pytest.fixture
+async def turns(bootstrap: str, prefix: str) -> str:
+    await ensure_topics(bootstrap, partitions=PARTITIONS, prefix=prefix)
+    return topic_name(CONVERSATION_TURNS, prefix)
+
+
+async def send(bootstrap: str, topic: str, count: int, *, partition: int = 1) -> list[datetime]:
+    """Append records one by one; gives the broker's time of each."""
+    async with producer(bootstrap) as client:
+        sent = [await client.send_and_wait(topic, value=b"{}", partition=partition) for _ in range(count)]
+    return [datetime.fromtimestamp(one.timestamp / 1000, UTC) for one in sent]
+
+
+async def commit_as(bootstrap: str, group: str, topic: str, offset: int) -> None:
+    """Commit an offset as the group of a stage that no process runs."""
+    consumer: Any = AIOKafkaConsumer(bootstrap_servers=bootstrap, group_id=group)
+    consumer.assign([TopicPartition(topic, 1)])
+    await consumer.start()
+    try:
+        await consumer.commit({TopicPartition(topic, 1): OffsetAndMetadata(offset, "")})
+    finally:
+        await consumer.stop()
+
+
+async def read(reader: BacklogReader) -> dict[tuple[str, int], PartitionBacklog]:
+    """The backlog, as soon as the broker knows the groups."""
+
+    async def attempt() -> list[PartitionBacklog] | None:
+        try:
+            return await reader.read()
+        except KafkaError:
+            return None
+
+    return {(one.stage, one.partition): one for one in await wait_until(attempt) or ()}
+
+
+async def test_every_stage_and_partition_has_one_though_none_runs(bootstrap: str, prefix: str, turns: str) -> None:
+    times = await send(bootstrap, turns, 3)
+    backlog = await read(BacklogReader(bootstrap, prefix=prefix))
+    assert set(backlog) == {(stage, partition) for stage in STAGES for partition in range(PARTITIONS)}
+    waiting = {place: (one.records, one.oldest_at) for place, one in backlog.items() if one.records}
+    assert waiting == {("journal", 1): (3, times[0]), ("extract", 1): (3, times[0])}
+    assert all(one.oldest_at is None for place, one in backlog.items() if place not in waiting)
+
+
+async def test_the_oldest_is_the_first_that_is_not_committed(bootstrap: str, prefix: str, turns: str) -> None:
+    times = await send(bootstrap, turns, 3)
+    await commit_as(bootstrap, group_id("extract", prefix), turns, 2)
+    await commit_as(bootstrap, group_id("journal", prefix), turns, 3)
+    backlog = await read(BacklogReader(bootstrap, prefix=prefix))
+    assert (backlog["extract", 1].records, backlog["extract", 1].oldest_at) == (1, times[2])
+    assert (backlog["journal", 1].records, backlog["journal", 1].oldest_at) == (0, None)
+
+
+async def test_a_record_is_fetched_again_only_when_the_stage_has_gone_on(
+    bootstrap: str, prefix: str, turns: str
+) -> None:
+    times = await send(bootstrap, turns, 3)
+    reader = BacklogReader(bootstrap, prefix=prefix)
+    first = await read(reader)
+    fetched = reader.fetched
+    assert fetched == 2  # journal and extract
+    assert await read(reader) == first
+    assert reader.fetched == fetched
+    await commit_as(bootstrap, group_id("extract", prefix), turns, 1)
+    assert (await read(reader))["extract", 1].oldest_at == times[1]
+    assert reader.fetched == fetched + 1
+
+
+async def test_what_retention_has_deleted_waits_for_nobody(bootstrap: str, prefix: str, turns: str) -> None:
+    times = await send(bootstrap, turns, 3)
+    async with connected_admin(bootstrap) as admin:
+        await admin.delete_records({TopicPartition(turns, 1): RecordsToDelete(before_offset=2)})
+    backlog = await read(BacklogReader(bootstrap, prefix=prefix))
+    assert (backlog["extract", 1].records, backlog["extract", 1].oldest_at) == (1, times[2])
+
+
+async def test_records_larger_than_a_fetch_are_read_of_all_partitions(bootstrap: str, prefix: str, turns: str) -> None:
+    async with producer(bootstrap) as client:
+        for partition in range(PARTITIONS):
+            await client.send_and_wait(turns, value=b"x" * 200_000, partition=partition)
+    before = datetime.fromtimestamp(time.time(), UTC)
+    backlog = await read(BacklogReader(bootstrap, prefix=prefix))
+    for partition in range(PARTITIONS):
+        one = backlog["extract", partition]
+        assert one.oldest_at is not None
+        assert one.oldest_at <= before
+
+
+async def test_a_coordinator_that_is_still_loading_is_no_group_without_offsets() -> None:
+    class Loading:
+        async def list_consumer_group_offsets(self, *_: object, **__: object) -> dict[object, object]:
+            return {}
+
+    with pytest.raises(GroupLoadInProgressError):
+        await committed_offsets(Loading(), "group", [TopicPartition("topic", 0)])

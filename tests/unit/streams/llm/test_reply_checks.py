@@ -1,0 +1,199 @@
+"""What a reply asserts beyond the new fact and the known facts that it names is refused, and nothing else."""
+
+from datetime import UTC, datetime, timedelta, timezone
+from typing import Any
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from mnemolog.schemas.facts import Candidate, ExtractedFact
+from mnemolog.streams.llm.conflict_list import number_conflicts
+from mnemolog.streams.llm.reply_parser import ParsedReply
+from mnemolog.streams.llm.resolve_prompt import ParsedDecision, parse_resolution
+from tests.support.builders.model_replies import decision_json, decisions_reply
+from tests.support.builders.prompts import MONDAY, fact, known_fact
+from tests.support.cases.reply_cases import HARMFUL, HONEST, ReplyCase
+
+Parsed = ParsedReply[tuple[ParsedDecision, ...]]
+
+
+def reply_about(
+    new: ExtractedFact,
+    *known: Candidate,
+    action: str,
+    said_at: datetime = MONDAY,
+    user_names: tuple[str, ...] = (),
+    **fields: Any,
+) -> Parsed:
+    subject = number_conflicts([(new, known)], said_at=said_at, user_names=user_names)
+    labels = () if action == "ADD" else range(1, len(known) + 1)
+    return parse_resolution(decisions_reply(decision_json(1, action, *labels, **fields)), subject)
+
+
+def reply_of(case: ReplyCase) -> Parsed:
+    return reply_about(fact(case.new), known_fact(1, case.known), action=case.action, text=case.merged or None)
+
+
+@pytest.mark.parametrize("case", HARMFUL, ids=str)
+def test_a_harmful_reply_is_refused_with_what_is_wrong(case: ReplyCase) -> None:
+    parsed = reply_of(case)
+    assert parsed.value is None
+    assert any(case.complaint in complaint for complaint in parsed.complaints), parsed.complaints
+
+
+@pytest.mark.parametrize("case", HONEST, ids=str)
+def test_an_honest_reply_is_taken(case: ReplyCase) -> None:
+    assert reply_of(case).complaints == ()
+
+
+def test_the_tables_are_as_large_as_they_should_be() -> None:
+    assert min(len(HARMFUL), len(HONEST)) >= 60
+
+
+@pytest.mark.parametrize("action", ["KEEP", "MERGE"])
+@pytest.mark.parametrize(
+    ("new_end", "known_end", "announced", "agree"),
+    [
+        (None, None, None, True),
+        (None, None, "2024-03-01T00:00:00Z", True),
+        ("2024-03-01T00:00:00Z", "2024-03-01T01:00:00+01:00", None, True),
+        ("2024-03-01T00:00:00Z", None, "2024-03-01T00:00:00Z", True),
+        ("2024-03-01T00:00:00Z", "2024-06-01T00:00:00Z", None, False),
+        ("2024-03-01T00:00:00Z", None, None, False),
+        (None, "2024-03-01T00:00:00Z", None, False),
+    ],
+)
+def test_what_ends_at_another_time_is_another_fact(
+    action: str, new_end: str | None, known_end: str | None, announced: str | None, *, agree: bool
+) -> None:
+    known = known_fact(1, "Mira has a permit.", valid_until=known_end, true_to=announced)
+    new = fact("Mira has a permit.", valid_until=new_end)
+    parsed = reply_about(new, known, action=action, text="Mira has a permit.")
+    assert (parsed.value is not None) == agree
+<<<<<<< HEAD
+    assert agree or "answer REPLACE if the new end counts, SIMILAR if both stand" in parsed.complaints[0]
+=======
+    assert agree or "choose REPLACE if the new end counts, ADD if both stand" in parsed.complaints[0]
+>>>>>>> work-model
+
+
+@pytest.mark.parametrize(
+    ("subjects", "user_names", "taken"),
+    [
+        (("Ann", "Ann"), (), True),
+        (("Ann", "Bob"), (), False),
+        (("the user", "Bob"), ("Ann",), False),
+        (("the user", "Ann"), ("Ann",), True),
+        (("the user", "Ann"), (), True),
+        ((None, "Ann"), (), True),
+    ],
+)
+def test_words_that_name_nobody_are_kept_of_one_subject_only(
+    subjects: tuple[str | None, str], user_names: tuple[str, ...], *, taken: bool
+) -> None:
+    new, known = fact("I like tea.", subject=subjects[0]), known_fact(1, "I like tea.", subject=subjects[1])
+    assert (reply_about(new, known, action="KEEP", user_names=user_names).value is not None) == taken
+
+
+def test_another_value_of_the_key_is_no_repetition() -> None:
+    known = known_fact(1, "Mira has a home in the south.", key="home_city", value="Munich")
+    new = fact("Mira has a home in the north.", key="home_city", value="Kiel")
+    assert 'the value "Kiel"' in reply_about(new, known, action="KEEP").complaints[0]
+    same = new.model_copy(update={"value": "Munich, Germany"})
+    assert reply_about(same, known.model_copy(update={"text": new.text}), action="KEEP").value is not None
+
+
+@pytest.mark.parametrize(("certainty", "taken"), [("explicit", False), ("strong", False), ("weak", True)])
+def test_a_doubtful_denial_may_stand_beside_what_it_denies(certainty: str, *, taken: bool) -> None:
+    new = fact("Mira is not allergic to nuts.", certainty=certainty)
+    parsed = reply_about(new, known_fact(1, "Mira is allergic to nuts."), action="SIMILAR")
+    assert (parsed.value is not None) == taken
+
+
+@pytest.mark.parametrize(
+    ("action", "ended_at", "complaint"),
+    [
+        ("REPLACE", "2023-01-01", None),
+        ("RETRACT", "2023-01-01T10:00:00+00:00", None),
+        ("RETRACT", "2023-01-01T08:00:00+00:00", "ended_at lies before K1 began"),
+        ("REPLACE", "2022-12-31", "ended_at lies before K1 began"),
+        ("EXPIRE", "2031-05-08", None),
+        ("EXPIRE", "2053-05-08", None),
+        ("EXPIRE", "2054-05-08", "more than ten years ahead"),
+        ("RETRACT", "2199-01-01", "more than ten years ahead"),
+    ],
+)
+def test_an_end_is_on_the_day_of_the_beginning_or_later_and_not_farther_than_told(
+    action: str, ended_at: str, complaint: str | None
+) -> None:
+    known = known_fact(1, "Mira pays a loan.", true_from="2023-01-01T09:00:00Z")
+    parsed = reply_about(fact("Mira pays the loan until 2053."), known, action=action, ended_at=ended_at)
+    assert (parsed.value is None) == (complaint is not None)
+    assert complaint is None or complaint in parsed.complaints[0]
+
+
+def test_a_day_is_that_of_the_zone_in_which_times_are_shown() -> None:
+    tokyo = timezone(timedelta(hours=9))
+    said_at = datetime(2026, 3, 2, 0, 30, tzinfo=tokyo)
+    known = known_fact(1, "Mira is in Rome.", true_from="2026-03-01T20:00:00Z")  # 2 March in Tokyo
+    for day, taken in (("2026-03-02", True), ("2026-03-01", False)):
+        parsed = reply_about(fact("Mira is in Oslo."), known, action="REPLACE", ended_at=day, said_at=said_at)
+        assert (parsed.value is not None) == taken
+    assert parsed.complaints
+    taken_reply = reply_about(fact("Mira is in Oslo."), known, action="REPLACE", ended_at="2026-03-02", said_at=said_at)
+    assert taken_reply.value is not None
+    assert taken_reply.value[0].ended_at == datetime(2026, 3, 1, 15, tzinfo=UTC)
+
+
+_PARENTS = st.lists(
+    st.one_of(
+        st.builds("has {} {}".format, st.integers(2, 900), st.sampled_from(["cats", "dogs"])),
+        st.builds("works with {}".format, st.sampled_from(["Bob", "Anna", "Kofi", "Yuki"])),
+        st.builds("takes {} mg of {}".format, st.integers(2, 900), st.sampled_from(["ramipril", "simvastatin"])),
+        st.builds("does not like {}".format, st.sampled_from(["tea", "jazz", "chess", "cheese", "puzzles"])),
+        st.builds("was in {} in {}".format, st.sampled_from(["Rome", "Oslo"]), st.integers(1950, 2020)),
+        st.builds("swims on {}".format, st.sampled_from(["Mondays", "Fridays"])),
+    ),
+    min_size=2,
+    max_size=5,
+    unique_by=lambda said: said.split()[0] + said.split()[-1],
+)
+_SPLICES = st.sampled_from(["905", "17:45", "twelve", "Zoe", "Kyoto", "not", "never", "kg", "litres", "€", "Tuesday"])
+
+
+def _merge_of(parents: list[str], merged: list[str]) -> Parsed:
+    new, *known = (f"Mira {said}." for said in parents)
+    facts = (known_fact(number, text) for number, text in enumerate(known, start=1))
+    return reply_about(fact(new), *facts, action="MERGE", text=f"Mira {', '.join(merged[:-1])} and {merged[-1]}.")
+
+
+@given(_PARENTS.flatmap(lambda parents: st.tuples(st.just(parents), st.permutations(parents))))
+def test_parents_in_any_order_make_an_honest_merge(drawn: tuple[list[str], list[str]]) -> None:
+    parents, merged = drawn
+    assert _merge_of(parents, merged).complaints == ()
+
+
+@given(_PARENTS, _SPLICES, st.data())
+def test_one_word_that_nobody_said_makes_a_merge_harmful(parents: list[str], splice: str, data: st.DataObject) -> None:
+    place = data.draw(st.integers(0, len(parents) - 1))
+    words = parents[place].split()
+    at = data.draw(st.integers(1, len(words) - 1))
+    assume(splice not in ("not", "never") or "not" not in words)
+    merged = [*parents]
+    merged[place] = " ".join([*words[:at], splice, *words[at:]])
+    assert _merge_of(parents, merged).value is None, merged
+
+
+@given(st.permutations(range(2, 6)), st.permutations(["morning", "afternoon", "evening", "night"]), st.data())
+def test_amounts_that_change_places_make_a_merge_harmful(
+    amounts: list[int], times: list[str], data: st.DataObject
+) -> None:
+    pairs = [f"{amount} mg in the {time}" for amount, time in zip(amounts, times, strict=True)]
+    count = data.draw(st.integers(2, 4))
+    said = f"Mira takes {', '.join(pairs[: count - 1])} and {pairs[count - 1]}."
+    order = data.draw(st.permutations(range(count)))
+    moved = [f"{amounts[place]} mg in the {time}" for place, time in zip(order, times, strict=False)]
+    merged = f"Mira takes pills, {', '.join(moved[:-1])} and {moved[-1]}."
+    parsed = reply_about(fact(said), known_fact(1, "Mira takes pills."), action="MERGE", text=merged)
+    assert (parsed.value is not None) == (list(order) == sorted(order))

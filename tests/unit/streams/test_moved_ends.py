@@ -1,0 +1,204 @@
+"""Disbelieving a fact leaves what a history without it has, however values, plans, merges and late news came about."""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Literal
+from uuid import UUID
+
+from hypothesis import assume, example, given, settings
+from hypothesis import strategies as st
+
+from mnemolog.schemas.commit import Commit
+from mnemolog.schemas.facts import FactState
+from mnemolog.streams.moved_ends import EndRules, move_ends
+from tests.support.builders.commits import (
+    Draft,
+    added,
+    commit,
+    contradicted,
+    corrected,
+    day,
+    expired,
+    fact_id_at,
+    merged,
+    replaced,
+    retracted,
+    skipped,
+)
+from tests.support.harnesses.memory_projection import MemoryProjection, MemoryReader
+
+NOW = 100
+"""The day after all arrivals, as a number of days."""
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """A value of the slot that holds from a day on, or a detail that is merged into what holds."""
+
+    since: int
+    is_detail: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """Statements in the order in which they arrive, each with its number; `timer` is after which of them it runs."""
+
+    statements: tuple[Statement, ...]
+    timer: int
+
+    @property
+    def numbers(self) -> range:
+        return range(len(self.statements))
+
+
+class Teller:
+    """Tells statements one after another: a simple decision takes the place of a model's."""
+
+    def __init__(self) -> None:
+        self.projection = MemoryProjection()
+        self.fact_ids: dict[int, UUID] = {}
+        self._arrivals = 0
+
+    def tell(self, number: int, statement: Statement) -> None:
+        committed = self.commit(f"t{number}", self._draft(number, statement))
+        self.fact_ids[number] = fact_id_at(committed)
+
+    def commit(self, source_id: str, draft: Draft, at: datetime | None = None) -> Commit:
+        self._arrivals += 1
+        arrived = at or day(NOW) + timedelta(minutes=self._arrivals)
+        told = commit(source_id, draft, at=arrived)
+        rules = EndRules(at=told.decided_at)
+        events = asyncio.run(move_ends(told.events, MemoryReader(self.projection), rules))
+        told = told.model_copy(update={"events": events})
+        self.projection.append(told)
+        return told
+
+    def run_timer(self, at: datetime) -> None:
+        for fact_id, state in self.states().items():
+            if state.status == "active" and state.true_to is not None and state.true_to <= at:
+                self.commit(f"timer-{fact_id}", expired(fact_id, ended_at=state.true_to), at=at)
+
+    def states(self) -> dict[UUID, FactState]:
+        return {fact_id: known.state.event_state for fact_id, known in self.projection.state.facts.items()}
+
+    def comparable(self) -> dict[UUID, tuple[object, ...]]:
+        """Each fact's status, times of truth, belief and successor: all but counters and when it was learned."""
+        return {
+            fact_id: (
+                "ended" if state.status in ("superseded", "expired") and state.believed_to is None else state.status,
+                state.true_from,
+                state.true_to,
+                state.believed_to is None,
+                self._standing(state.superseded_by),
+                state.unresolved,
+            )
+            for fact_id, state in self.states().items()
+        }
+
+    def _standing(self, fact_id: UUID | None) -> UUID | None:
+        """What a fact was merged into stands for it."""
+        state = self.states()[fact_id] if fact_id else None
+        merged_away = state is not None and state.status == "superseded" and state.believed_to is not None
+        return self._standing(state.superseded_by) if state and merged_away else fact_id
+
+    def _draft(self, number: int, statement: Statement) -> Draft:
+        since, text = day(statement.since), f"Value {number}."
+        slot = {"key": "home_city", "true_from": since}
+        believed = {
+            fact_id: state for fact_id, state in self.states().items() if state.believed_to is None and state.true_from
+        }
+        begun = {fact_id: state.true_from for fact_id, state in believed.items() if state.true_from is not None}
+        last = max(begun, key=lambda fact_id: (begun[fact_id], fact_id), default=None)
+        if last is None:
+            return added(text, **slot)
+        if statement.is_detail and begun[last] <= since:
+            return merged(text, last, key="home_city", true_from=begun[last])
+        newer = [fact_id for fact_id, began in begun.items() if began > since]
+        if newer:
+            first = min(newer, key=lambda fact_id: begun[fact_id])
+            return added(text, ended_at=begun[first], ended_by=first, **slot)
+        return replaced(text, last, ended_at=since, **slot)
+
+
+DAYS = st.integers(0, 200)  # from 100 on it is a plan
+Disbelief = Literal["deleted", "denied", "corrected"]
+
+
+@st.composite
+def histories(draw: st.DrawFn) -> History:
+    days = draw(st.lists(DAYS, min_size=2, max_size=7, unique=True))
+    details = draw(st.sets(st.sampled_from(range(1, len(days))), max_size=2))
+    statements = tuple(Statement(since, is_detail=number in details) for number, since in enumerate(days))
+    return History(statements, timer=draw(st.integers(0, len(days))))
+
+
+def told(history: History, *, without: int | None = None) -> Teller:
+    teller = Teller()
+    for number, statement in enumerate(history.statements):
+        if number != without:
+            teller.tell(number, statement)
+        if number == history.timer:
+            teller.run_timer(day(NOW) + timedelta(hours=1))
+    return teller
+
+
+def disbelieve(fact_id: UUID, how: Disbelief) -> Draft:
+    match how:
+        case "deleted":
+            return retracted(fact_id, ended_at=None)
+        case "denied":
+            return contradicted("It is not so.", fact_id, key="home_city", action_hint="retract")
+        case "corrected":
+            return corrected("It never was.", fact_id, key="home_city", action_hint="retract")
+
+
+@settings(max_examples=300, deadline=None)
+@given(histories(), st.data(), st.sampled_from(["deleted", "denied", "corrected"]))
+def test_disbelieving_a_fact_leaves_what_a_history_without_it_has(
+    history: History, data: st.DataObject, how: Disbelief
+) -> None:
+    number = data.draw(st.sampled_from(history.numbers), label="disbelieved")
+    assume(not any(one.is_detail for one in history.statements[number:]))  # what was merged goes with it
+    teller = told(history)
+    gone = teller.fact_ids[number]
+    assume(teller.states()[gone].status == "active")
+    teller.commit("disbelief", disbelieve(gone, how), at=day(NOW) + timedelta(hours=2))
+    denial = {fact_id for fact_id in teller.states() if fact_id not in teller.fact_ids.values()}
+    found = {one: state for one, state in teller.comparable().items() if one not in {gone, *denial}}
+    assert found == told(history, without=number).comparable()
+
+
+@settings(max_examples=200, deadline=None)
+@given(histories().filter(lambda history: not any(one.is_detail for one in history.statements)))
+def test_values_end_each_other_in_the_same_way_in_every_order(history: History) -> None:
+    def lines(statements: Sequence[tuple[int, Statement]]) -> dict[int, tuple[object, ...]]:
+        teller = Teller()
+        for number, statement in statements:
+            teller.tell(number, statement)
+        numbers = {fact_id: number for number, fact_id in teller.fact_ids.items()}
+        return {
+            numbers[one]: (state[2], numbers.get(state[4]))
+            for one, state in teller.comparable().items()  # type: ignore[call-overload]
+        }
+
+    in_order = sorted(enumerate(history.statements), key=lambda one: one[1].since)
+    assert lines(list(enumerate(history.statements))) == lines(in_order)
+
+
+@given(st.integers(0, 40), st.integers(41, 80), st.integers(0, 99))
+@example(0, 50, 20)
+def test_a_late_repetition_moves_a_beginning_and_the_end_before_it(first: int, second: int, again: int) -> None:
+    teller = Teller()
+    teller.tell(0, Statement(first))
+    teller.tell(1, Statement(second))
+    old, new = teller.fact_ids[0], teller.fact_ids[1]
+    assume(again < second)
+    repeated = skipped(new)
+    teller.commit("late", lambda place: repeated(place).model_copy(update={"true_from": day(again)}))
+    states = teller.states()
+    if again > first:
+        assert (states[old].true_to, states[new].true_from) == (day(again), day(again))
+    else:  # the first value was said in between
+        assert (states[old].true_to, states[new].true_from) == (day(second), day(second))
