@@ -118,14 +118,11 @@ def _denial_faults(claim: DecisionClaim, names: tuple[str, ...]) -> Iterator[str
 def _term_faults(claim: DecisionClaim) -> Iterator[str]:
     """A statement and a known fact of different ends are not one fact; an end announced later is not the fact's own."""
     for label, known in claim.targets:
-<<<<<<< HEAD
         if not same_terms(claim.fact, known):
-            yield f"it and K{label} end at different times: answer REPLACE if the new end counts, SIMILAR if both stand"
-=======
-        ends = {known.valid_until, *([known.true_to] if claim.fact.valid_until else [])}
-        if claim.fact.valid_until not in ends:
-            yield f"it and K{label} hold until different times: choose REPLACE if the new end counts, ADD if both stand"
->>>>>>> work-model
+            yield (
+                f"it and K{label} hold until different times: choose REPLACE if the new end counts, "
+                "SIMILAR if both stand"
+            )
 
 
 def _subject_faults(claim: DecisionClaim, names: tuple[str, ...]) -> Iterator[str]:
