@@ -6,7 +6,7 @@ STAMP  := $(VENV)/.installed
 RUN_STAMP := $(VENV)/.installed-to-run
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo up test chaos bench quality natural screens lint format generate lock clean
+.PHONY: help setup demo up test simulation chaos bench quality natural screens lint format generate lock clean
 
 help: ## print this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-9s %s\n", $$1, $$2}'
@@ -45,6 +45,10 @@ missing_tools:
 
 chaos: $(STAMP) ## kill every stage many times; nothing may be lost or doubled
 	@MNEMOLOG_CHAOS_ROUNDS=$${ROUNDS:-10} $(BIN)/python -m pytest tests/chaos -s --timeout=3600
+
+simulation: $(STAMP) ## delivery over a simulated broker: SEEDS=2000 FIRST=..., SEED=... again, FAULTS=1 the table
+	@PYTHONHASHSEED=0 $(BIN)/python -W ignore -m tests.simulation --seeds $(or $(SEEDS),2000) --first $(or $(FIRST),0) \
+	  $(if $(SEED),--seed $(SEED)) $(if $(FAULTS),--faults)
 
 bench: $(STAMP) ## measure, and write docs/performance.md
 	@$(BIN)/python -m tests.bench
