@@ -114,10 +114,14 @@ def test_no_healthy_call_is_blamed_where_the_server_fails_in_phases(up: int, dow
 
 def test_a_failing_call_delays_no_other() -> None:
     async def main() -> None:
-        server, poisons = ScriptedServer(), [ScriptedServer(lambda: FAILED) for _ in range(20)]
+        async def hangs() -> CallFailure:
+            await asyncio.sleep(25)
+            return FAILED
+
+        server, poisons = ScriptedServer(), [hangs] * 20
         calls = retrier(server, max_concurrent=4)
         failing = [asyncio.create_task(calls.call(poison)) for poison in poisons]
-        await asyncio.sleep(30)
+        await asyncio.sleep(200)  # each has failed at least once
         for _ in range(100):
             begun = now()
             await calls.call(server)
