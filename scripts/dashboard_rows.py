@@ -226,7 +226,7 @@ TROUBLE: Final = Row(
         ),
         Panel(
             title="Paused and held",
-            description="Models that fail for all (1), records whose failure is held, operations that wait for Postgres.",
+            description="Models that fail for all (1), records that are held, operations that wait for Postgres.",
             queries={
                 "model {{purpose}} {{model}}": "max by (purpose, model) (mnemolog_model_paused)",
                 "held by {{stage}}": "sum by (stage) (mnemolog_stage_held)",
