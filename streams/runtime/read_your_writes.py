@@ -51,10 +51,6 @@ class Watermark:
         self._waiting: list[_Waiter] = []
         self._poller: asyncio.Task[None] | None = None
 
-    def projected(self, partition: int) -> int:
-        """The next offset to project, as far as it was read."""
-        return self._projected.get(partition, 0)
-
     async def wait_for_offset(self, partition: int, offset: int) -> None:
         """Return when the projection's next offset of `partition` is at least `offset`."""
         if offset <= 0:
@@ -123,9 +119,10 @@ class ReadYourWrites:
     def record_commit(self, owner: str, partition: int, offset: int) -> None:
         """Remember that `owner`'s newest commit lies at `offset`.
 
-        Raises `LogMismatch` where the tables have that offset already: the log has lost its end since they were made.
+        Raises `LogMismatch` where the log held that offset already when this epoch began: it has lost its end since.
         """
-        if offset < self._watermark.projected(partition):
+        _, end = self._ends.get(partition, (0, None))
+        if end is not None and end.done() and not end.cancelled() and not end.exception() and offset < end.result():
             raise LogMismatch(partition, offset)
         self._committed[owner] = (partition, offset + 1)
         if len(self._committed) > MAX_REMEMBERED_OWNERS:

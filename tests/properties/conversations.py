@@ -211,13 +211,13 @@ def told_turns(acts: Sequence[Act], forms: frozenset[str] = ALL_FORMS, certainti
             nearness=("near", "near", "twin" if slot.single_valued else "alike", "far")[act.nearness % 4],
             certainty=certainties[act.certainty % len(certainties)],
         )
-        if turns and act.gap == 0 and all(text != other.text for other in turns[-1].said):
+        places = [(other.meaning.person, other.meaning.key) for other in turns[-1].said] if turns else []
+        if turns and act.gap == 0 and (person, slot.key) not in places:
             turns[-1] = replace(turns[-1], said=(*turns[-1].said, one))
         else:
             if act.gap == 0:
                 day += timedelta(days=1)
-            speaker = NAME if act.wording % 2 else None
-            turns.append(SpokenTurn(f"t{len(turns)}", day + timedelta(hours=9), (one,), speaker))
+            turns.append(SpokenTurn(f"t{len(turns)}", day + timedelta(hours=9), (one,), NAME))
     return turns
 
 

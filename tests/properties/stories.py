@@ -160,7 +160,7 @@ class _Teller:
                 await self._turn(step)
         records = [commit.to_bytes() for commit in self.told.history.commits[done:]]
         appended = [self.told.log.append(record) for record in records]
-        self.told.lines += [f"    -> {_told_event(event)}" for commit in appended for event in commit["events"]]
+        self.told.lines += [f"    -> {told_event(event)}" for commit in appended for event in commit["events"]]
         await self._after_step(self.told, appended)
 
     async def _turn(self, speeches: Sequence[Speech]) -> None:
@@ -281,12 +281,13 @@ class _Teller:
         return Edit(fact_id=UUID(fact.id), text=write(new, subject), key=new.key, value=new.value)
 
 
-def _told_event(event: Json) -> str:
+def told_event(event: Json) -> str:
     decision, fact = event["decision"], event.get("fact") or event.get("statement")
     guard = f" {decision['guard']}" if decision.get("guard") else ""
     verdict = f" {decision['verdict']}" if decision.get("verdict") else ""
     ended = f" ended {event['ended_at'][:10]}" if event.get("ended_at") else ""
     flag = " unresolved" if event.get("unresolved") else ""
+    flag += f" moved ends: {len(event['moved_ends'])}" if event.get("moved_ends") else ""
     return f"{event['event']} ({decision['by']}{verdict}{guard}){ended}{flag} {fact['text'] if fact else ''}"
 
 
