@@ -121,8 +121,8 @@ class ReadYourWrites:
 
         Raises `LogMismatch` where the log held that offset already when this epoch began: it has lost its end since.
         """
-        _, end = self._ends.get(partition, (0, None))
-        if end is not None and end.done() and not end.cancelled() and not end.exception() and offset < end.result():
+        _, asked = self._ends.get(partition, (0, None))
+        if asked is not None and not _is_open_or_failed(asked) and offset < asked.result():
             raise LogMismatch(partition, offset)
         self._committed[owner] = (partition, offset + 1)
         if len(self._committed) > MAX_REMEMBERED_OWNERS:
@@ -135,8 +135,11 @@ class ReadYourWrites:
         """The end of the partition's log in this epoch, asked once for all who wait."""
         epoch = self._epoch()
         asked, task = self._ends.get(partition, (None, None))
-        failed = task is not None and task.done() and (task.cancelled() or task.exception() is not None)
-        if task is None or asked != epoch or failed:
+        if task is None or asked != epoch or (task.done() and _is_open_or_failed(task)):
             task = asyncio.ensure_future(self._end_offset(partition))
             self._ends[partition] = (epoch, task)
         return task
+
+
+def _is_open_or_failed(task: asyncio.Task[int]) -> bool:
+    return not task.done() or task.cancelled() or task.exception() is not None

@@ -42,7 +42,9 @@ class HostileRecord:
 class HostileRecords:
     """Draws records; `bystanders` are users and the ids of their facts and sources."""
 
-    def __init__(self, seed: int, partitions: int, users: Sequence[str], facts: Sequence[str], sources: Sequence[str]):
+    def __init__(
+        self, seed: int, partitions: int, users: Sequence[str], facts: Sequence[str], sources: Sequence[str]
+    ) -> None:
         self._chance = random.Random(seed)
         self._partitions = partitions
         self._users, self._facts, self._sources = users, facts, sources
