@@ -15,13 +15,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from aiokafka import AIOKafkaProducer  # type: ignore[import-untyped] # ships no types
 from aiokafka.errors import MessageSizeTooLargeError, RecordTooLargeError  # type: ignore[import-untyped] # ships no types
 
 from mnemolog.schemas.turn import Turn
 from tests.hostile.records import HostileRecord, HostileRecords
 from tests.support.harnesses.command_line import CommandLine, server_settings
 from tests.support.harnesses.worker_harness import query_rows, user_turn
-from tests.support.servers.kafka_client import producer
 
 COUNT = int(os.environ.get("MNEMOLOG_HOSTILE_RECORDS", "300"))
 SEED = int(os.environ.get("MNEMOLOG_HOSTILE_SEED", str(random.SystemRandom().randrange(10**6))))
@@ -76,7 +76,10 @@ async def ended(database: str, positions: set[tuple[int, int]], seconds: float =
 async def publish(kafka: str, topic: str, records: Sequence[HostileRecord]) -> dict[tuple[int, int], HostileRecord]:
     """The position of each; those that the client or the broker refuses are left out."""
     found: dict[tuple[int, int], HostileRecord] = {}
-    async with producer(kafka) as client:
+    # Not idempotent: after a refusal such a producer sends nothing more.
+    client = AIOKafkaProducer(bootstrap_servers=kafka, max_request_size=4 * 1024 * 1024, linger_ms=5)
+    await client.start()
+    try:
 
         async def send(record: HostileRecord) -> None:
             try:
@@ -89,6 +92,8 @@ async def publish(kafka: str, topic: str, records: Sequence[HostileRecord]) -> d
 
         for start in range(0, len(records), 200):
             await asyncio.gather(*map(send, records[start : start + 200]))
+    finally:
+        await client.stop()
     return found
 
 
