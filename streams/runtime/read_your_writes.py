@@ -5,6 +5,7 @@ had at that moment.
 """
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from typing import Any, Final
 
@@ -15,6 +16,8 @@ from mnemolog.streams.errors import LogMismatch
 log = get_logger(__name__)
 
 MAX_REMEMBERED_OWNERS: Final = 100_000
+RECHECK_SECONDS: Final = 2.0
+"""A broker that lost its end in a power cut is away for longer."""
 MIN_DELAY_SECONDS: Final = 0.1
 MAX_DELAY_SECONDS: Final = 1.0
 
@@ -95,11 +98,22 @@ def _answer(waiter: _Waiter, offsets: Mapping[int, int]) -> bool:
 
 
 class ReadYourWrites:
-    """`end_offset` gives the next offset of a partition of the log; `epoch` changes with every rebalance."""
+    """`end_offset` gives the next offset of a partition of the log; `epoch` changes with every rebalance.
+
+    It is asked again every `RECHECK_SECONDS`, because it raises `LogMismatch` for a log that has lost its end: a broker
+    can do so within an epoch.
+    """
 
     def __init__(
-        self, watermark: Watermark, end_offset: Callable[[int], Coroutine[Any, Any, int]], epoch: Callable[[], int]
+        self,
+        watermark: Watermark,
+        end_offset: Callable[[int], Coroutine[Any, Any, int]],
+        epoch: Callable[[], int],
+        *,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
+        self._clock = clock
+        self._checks: dict[int, tuple[float, asyncio.Task[int]]] = {}
         self._watermark = watermark
         self._end_offset = end_offset
         self._epoch = epoch
@@ -110,6 +124,7 @@ class ReadYourWrites:
     async def wait_until_projected(self, owner: str, partition: int) -> None:
         """Wait until the projection of `partition` holds everything that was committed for `owner`."""
         end = await asyncio.shield(self._log_end(partition))
+        await asyncio.shield(self._latest_check(partition))
         place, committed = self._committed.get(owner, (partition, 0))
         if place != partition:
             await self._watermark.wait_for_offset(place, committed)
@@ -138,6 +153,14 @@ class ReadYourWrites:
         if task is None or asked != epoch or (task.done() and _is_open_or_failed(task)):
             task = asyncio.ensure_future(self._end_offset(partition))
             self._ends[partition] = (epoch, task)
+            self._checks[partition] = (self._clock(), task)
+        return task
+
+    def _latest_check(self, partition: int) -> asyncio.Task[int]:
+        asked_at, task = self._checks[partition]
+        if task.done() and (_is_open_or_failed(task) or self._clock() - asked_at > RECHECK_SECONDS):
+            task = asyncio.ensure_future(self._end_offset(partition))
+            self._checks[partition] = (self._clock(), task)
         return task
 
 
