@@ -26,14 +26,14 @@ STARTED_TASKS = {
     "streams/kafka/window.py self._run_entries": "the window stops and its stage is started again",
     "streams/kafka/window.py self._refill": "the window stops and its stage is started again",
     "streams/llm/micro_batcher.py self._dispatch_batches": "those who wait for a batch get the error",
-    "streams/llm/micro_batcher.py self._run_batch": "those who wait for the batch get the error",
+    "streams/llm/micro_batcher.py run": "those who wait for the batch get the error",
     "streams/runtime/loops.py run_loop": "the next round comes after a pause; counted and shown in /health",
     "streams/runtime/read_your_writes.py self._end_offset": "those who wait get it, and the next one asks again",
     "streams/runtime/read_your_writes.py self._poll": "the offsets are read again after a pause",
     "streams/runtime/supervisor.py supervisor.run": "the task group of the supervisor ends the worker",
     "streams/runtime/supervisor.py wait": "it is raised where it is waited for",
     "streams/runtime/worker.py stop.wait": "an event that is waited for has no errors",
-    "streams/runtime/worker.py work": "of the start, raised where it is waited for; of the report of readiness, nothing",
+    "streams/runtime/worker.py work": "raised where the start waits for it; the report of readiness reads a mapping",
 }
 
 
