@@ -138,17 +138,18 @@ class _CommitEnds:
 
     def _inherited_ends(self, event: MemoryEvent) -> Iterator[MovedEnd]:
         """What has an announced end, and is merged or gets a new text, has that end in its new version too."""
-        heir = self._values.get(next(iter(_heirs(event)), event.event_id))
+        heir = next((self._values[fact_id] for fact_id in _heirs(event) if fact_id in self._values), None)
+        if heir is None:
+            return
         ends = [
             (end, fact_id)
             for fact_id in event.affected_ids
-            if heir is not None
-            and (stored := self._known.get(fact_id)) is not None
+            if (stored := self._known.get(fact_id)) is not None
             and stored.state.status == "active"
             and (end := stored.state.true_to) is not None
             and end > heir.true_from
         ]
-        for end, fact_id in sorted(ends)[:1] if heir else ():
+        for end, fact_id in sorted(ends)[:1]:
             yield self._with_ender(MovedEnd(fact_id=heir.fact_id, ender=fact_id, ended_at=end))
 
     def _with_ender(self, moved: MovedEnd) -> MovedEnd:

@@ -126,8 +126,9 @@ class EventBuilder:
         """What these facts are by now, each once."""
         return tuple(dict.fromkeys(self.state.current_fact(known).fact_id for known in facts))
 
-    def added(self, decision: Decision, *, unresolved: bool = False) -> FactAdded:
-        return FactAdded(**self.event_fields(decision), fact=self.new_fact(), unresolved=unresolved)
+    def added(self, decision: Decision, *, unresolved: bool = False, ended_at: datetime | None = None) -> FactAdded:
+        fields: dict[str, Any] = {"unresolved": unresolved, "ended_at": ended_at}
+        return FactAdded(**self.event_fields(decision), fact=self.new_fact(), **fields)
 
     def added_as_history(self, newer: Sequence[TimedFact], decision: Decision) -> FactAdded:
         """The event of a statement that is older than one of `newer`: it held until the next version began."""
@@ -136,6 +137,7 @@ class EventBuilder:
 
     def skipped(self, known: Candidate, decision: Decision) -> FactSkipped:
         fields: dict[str, Any] = {"statement": self.statement, "true_from": self.earlier_beginning(known)}
+        fields["of_ended"] = known.status == "ended"
         return FactSkipped(**self.event_fields(decision), target=known.fact_id, **fields)
 
     def confirmed(self, known: Candidate, decision: Decision) -> FactConfirmed:
@@ -143,9 +145,9 @@ class EventBuilder:
         return FactConfirmed(**self.event_fields(decision), target=known.fact_id, **fields)
 
     def earlier_beginning(self, known: Candidate) -> datetime | None:
-        """When an active fact began by this repetition, if that is earlier than was known."""
+        """When a fact that is or was held began by this repetition, if that is earlier than was known."""
         true_from = self.statement_context.true_from
-        return true_from if known.status == "active" and true_from < known.true_from else None
+        return true_from if known.status != "pending_confirmation" and true_from < known.true_from else None
 
     def new_fact(self, *, offset: int = 0) -> NewFact:
         if self.vector is None:

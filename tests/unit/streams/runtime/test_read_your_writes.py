@@ -3,6 +3,7 @@ from collections import Counter
 
 import pytest
 
+from mnemolog.streams.errors import LogMismatch
 from mnemolog.streams.runtime import read_your_writes
 from mnemolog.streams.runtime.read_your_writes import ReadYourWrites, Watermark
 from tests.support.polling import eventually
@@ -93,3 +94,49 @@ async def test_forgotten_owners_are_waited_for_by_partition(monkeypatch: pytest.
     assert await is_waiting(task)
     log.projected = {0: 3}
     await eventually(task.done)
+
+
+<<<<<<< HEAD
+async def test_a_commit_that_others_see_in_the_tables_first_is_no_sign_of_a_lost_log() -> None:
+    log = FakeLog()
+    log.ends = log.projected = {0: 5}
+    fresh = log.read_your_writes()
+    await fresh.wait_until_projected("default/mira", 0)
+    log.projected = {0: 6}  # her commit is in the tables before its acknowledgement is handled
+    await fresh.wait_until_projected("default/jonas", 0)
+    fresh.record_commit("default/mira", 0, 5)
+
+
+async def test_a_commit_at_an_offset_that_the_tables_had_before_it_was_decided_shows_a_lost_log() -> None:
+    log = FakeLog()
+    log.ends = log.projected = {0: 5}
+    fresh = log.read_your_writes()
+    await fresh.wait_until_projected("default/mira", 0)
+    with pytest.raises(LogMismatch):
+        fresh.record_commit("default/mira", 0, 3)
+=======
+async def test_a_log_that_loses_its_end_within_an_epoch_is_noticed_before_the_next_decision() -> None:
+    log, now = FakeLog(), [0.0]
+    fresh = ReadYourWrites(Watermark(log.read, interval=0.001), log.end, lambda: 0, clock=lambda: now[0])
+    await fresh.wait_until_projected("default/mira", 0)
+    await fresh.wait_until_projected("default/mira", 0)
+    assert log.asked[0] == 1
+    now[0] += read_your_writes.RECHECK_SECONDS + 1
+    log.fails = True
+    for _ in range(2):
+        with pytest.raises(ConnectionError):
+            await fresh.wait_until_projected("default/mira", 0)
+    log.fails = False
+    await fresh.wait_until_projected("default/jonas", 0)
+    assert log.asked[0] == 4
+
+
+async def test_what_others_commit_meanwhile_is_not_waited_for() -> None:
+    log, now = FakeLog(), [0.0]
+    log.projected = {0: 0}
+    fresh = ReadYourWrites(Watermark(log.read, interval=0.001), log.end, lambda: 0, clock=lambda: now[0])
+    await fresh.wait_until_projected("default/mira", 0)
+    now[0] += read_your_writes.RECHECK_SECONDS + 1
+    log.ends = {0: 1_000}
+    await asyncio.wait_for(fresh.wait_until_projected("default/mira", 0), 5)
+>>>>>>> work-chaos
