@@ -244,7 +244,7 @@ async def _story_faults(conn: Conn, told: Told, fact: LoggedFact) -> list[str | 
 
 
 def _names(event: Json, fact_id: str) -> bool:
-    named = [event.get("target"), event.get("confirmed"), event.get("ended_by"), *event.get("targets", ())]
+    named = [event.get("target"), event.get("confirmed"), *event.get("targets", ())]
     named += [one["fact_id"] for one in event.get("reversals", ())]
     return fact_id in named or (event.get("fact") or {}).get("fact_id") == fact_id
 
