@@ -14,7 +14,7 @@ from mnemolog.projections.db.pools import open_pool
 from mnemolog.projections.rebuild.log_source import TableLogSource
 from mnemolog.settings import Settings
 from mnemolog.streams.kafka.log_reader import KafkaLogReader
-from mnemolog.streams.kafka.lost_commits import (
+from mnemolog.streams.runtime.lost_commits import (
     PartitionLoss,
     append_lost_commits,
     find_losses,

@@ -5,6 +5,7 @@ had at that moment.
 """
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from typing import Any, Final
 
@@ -15,6 +16,8 @@ from mnemolog.streams.errors import LogMismatch
 log = get_logger(__name__)
 
 MAX_REMEMBERED_OWNERS: Final = 100_000
+RECHECK_SECONDS: Final = 2.0
+"""A broker that lost its end in a power cut is away for longer."""
 MIN_DELAY_SECONDS: Final = 0.1
 MAX_DELAY_SECONDS: Final = 1.0
 
@@ -51,10 +54,6 @@ class Watermark:
         self._projected: Mapping[int, int] = {}
         self._waiting: list[_Waiter] = []
         self._poller: asyncio.Task[None] | None = None
-
-    def projected(self, partition: int) -> int:
-        """The next offset to project, as far as it was read."""
-        return self._projected.get(partition, 0)
 
     async def wait_for_offset(self, partition: int, offset: int) -> None:
         """Return when the projection's next offset of `partition` is at least `offset`."""
@@ -100,38 +99,46 @@ def _answer(waiter: _Waiter, offsets: Mapping[int, int]) -> bool:
 
 
 class ReadYourWrites:
-    """`end_offset` gives the next offset of a partition of the log; `epoch` changes with every rebalance."""
+    """`end_offset` gives the next offset of a partition of the log; `epoch` changes with every rebalance.
+
+    It is asked again every `RECHECK_SECONDS`, because it raises `LogMismatch` for a log that has lost its end: a broker
+    can do so within an epoch.
+    """
 
     def __init__(
-        self, watermark: Watermark, end_offset: Callable[[int], Coroutine[Any, Any, int]], epoch: Callable[[], int]
+        self,
+        watermark: Watermark,
+        end_offset: Callable[[int], Coroutine[Any, Any, int]],
+        epoch: Callable[[], int],
+        *,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
+        self._clock = clock
+        self._checks: dict[int, tuple[float, asyncio.Task[int]]] = {}
         self._watermark = watermark
         self._end_offset = end_offset
         self._epoch = epoch
         self._ends: dict[int, tuple[int, asyncio.Task[int]]] = {}
         self._committed: dict[str, tuple[int, int]] = {}
         self._floors: dict[int, int] = {}
-        self._projected_before: dict[tuple[str, int], int] = {}
 
     async def wait_until_projected(self, owner: str, partition: int) -> None:
         """Wait until the projection of `partition` holds everything that was committed for `owner`."""
         end = await asyncio.shield(self._log_end(partition))
+        await asyncio.shield(self._latest_check(partition))
         place, committed = self._committed.get(owner, (partition, 0))
         if place != partition:
             await self._watermark.wait_for_offset(place, committed)
             committed = 0
         await self._watermark.wait_for_offset(partition, max(end, committed, self._floors.get(partition, 0)))
-        if len(self._projected_before) > MAX_REMEMBERED_OWNERS:
-            self._projected_before.clear()
-        self._projected_before[owner, partition] = self._watermark.projected(partition)
 
     def record_commit(self, owner: str, partition: int, offset: int) -> None:
         """Remember that `owner`'s newest commit lies at `offset`.
 
-        Raises `LogMismatch` where the tables had that offset before: the log has lost its end since they were made.
+        Raises `LogMismatch` where the log held that offset already when this epoch began: it has lost its end since.
         """
-        # By now they may have this very commit: others read the tables too.
-        if offset < self._projected_before.get((owner, partition), 0):
+        _, asked = self._ends.get(partition, (0, None))
+        if asked is not None and not _is_open_or_failed(asked) and offset < asked.result():
             raise LogMismatch(partition, offset)
         self._committed[owner] = (partition, offset + 1)
         if len(self._committed) > MAX_REMEMBERED_OWNERS:
@@ -144,8 +151,19 @@ class ReadYourWrites:
         """The end of the partition's log in this epoch, asked once for all who wait."""
         epoch = self._epoch()
         asked, task = self._ends.get(partition, (None, None))
-        failed = task is not None and task.done() and (task.cancelled() or task.exception() is not None)
-        if task is None or asked != epoch or failed:
+        if task is None or asked != epoch or (task.done() and _is_open_or_failed(task)):
             task = asyncio.ensure_future(self._end_offset(partition))
             self._ends[partition] = (epoch, task)
+            self._checks[partition] = (self._clock(), task)
         return task
+
+    def _latest_check(self, partition: int) -> asyncio.Task[int]:
+        asked_at, task = self._checks[partition]
+        if task.done() and (_is_open_or_failed(task) or self._clock() - asked_at > RECHECK_SECONDS):
+            task = asyncio.ensure_future(self._end_offset(partition))
+            self._checks[partition] = (self._clock(), task)
+        return task
+
+
+def _is_open_or_failed(task: asyncio.Task[int]) -> bool:
+    return not task.done() or task.cancelled() or task.exception() is not None

@@ -19,7 +19,7 @@ from mnemolog.settings import Settings
 from mnemolog.streams.errors import LogMismatch, LogNotRestored, WorkersRunning
 from mnemolog.streams.kafka.admin import ensure_topics
 from mnemolog.streams.kafka.log_reader import KafkaLogReader
-from mnemolog.streams.kafka.lost_commits import append_lost_commits, find_losses, restoring_producer
+from mnemolog.streams.runtime.lost_commits import append_lost_commits, find_losses, restoring_producer
 from mnemolog.streams.runtime.read_your_writes import ReadYourWrites, Watermark
 from mnemolog.streams.stages.project import checked_end
 from tests.support.builders.commits import added, commit

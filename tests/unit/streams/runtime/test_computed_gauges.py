@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Iterator
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 from aiokafka.errors import KafkaConnectionError  # type: ignore[import-untyped] # aiokafka ships no types
@@ -12,6 +13,7 @@ from prometheus_client import REGISTRY
 from mnemolog.streams import metrics
 from mnemolog.streams.kafka.backlog import PartitionBacklog
 from mnemolog.streams.runtime import background
+from mnemolog.streams.runtime.loops import BackgroundLoop, run_loop
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 PLACE = {"stage": "extract", "partition": "0"}
@@ -39,11 +41,12 @@ def waiting(records: int, age: timedelta) -> list[PartitionBacklog]:
     return [PartitionBacklog(stage="extract", partition=0, records=records, oldest_at=oldest_at)]
 
 
-async def export(reader: Reader, monkeypatch: pytest.MonkeyPatch) -> float | None:
+async def export(reader: Reader) -> float | None:
     """Export until the reader's answers have ended; gives the time of the last success."""
-    monkeypatch.setattr(background, "BACKLOG_SECONDS", 0)
     metrics.FIGURES_SUCCEEDED.clear()
-    task = asyncio.create_task(background.export_backlog(reader, lambda: NOW))  # type: ignore[arg-type] # its part
+    part: Any = reader
+    loop = BackgroundLoop(name="backlog", interval=0, run_round=lambda: background.update_backlog(part, lambda: NOW))
+    task = asyncio.create_task(run_loop(loop, {}, sleep=lambda _: asyncio.sleep(0)))
     await reader.is_done.wait()
     task.cancel()
     with suppress(asyncio.CancelledError):
@@ -52,23 +55,23 @@ async def export(reader: Reader, monkeypatch: pytest.MonkeyPatch) -> float | Non
 
 
 @pytest.mark.parametrize("error", [KafkaConnectionError(), TimeoutError()], ids=repr)
-async def test_a_failure_is_no_success_and_ends_nothing(error: Exception, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert await export(Reader(error, error), monkeypatch) == 0
-    assert await export(Reader(error, waiting(1, timedelta(hours=3)), error), monkeypatch)
+async def test_a_failure_is_no_success_and_ends_nothing(error: Exception) -> None:
+    assert not await export(Reader(error, error))
+    assert await export(Reader(error, waiting(1, timedelta(hours=3)), error))
 
 
-async def test_the_age_is_that_of_the_oldest_record(monkeypatch: pytest.MonkeyPatch) -> None:
-    await export(Reader(waiting(5_000_000, timedelta(hours=3))), monkeypatch)
+async def test_the_age_is_that_of_the_oldest_record() -> None:
+    await export(Reader(waiting(5_000_000, timedelta(hours=3))))
     shown = REGISTRY.get_sample_value
     assert shown("mnemolog_backlog_records", PLACE) == 5_000_000
     assert shown("mnemolog_backlog_oldest_seconds", PLACE) == 3 * 3600
 
 
-async def test_nothing_that_waits_has_no_age(monkeypatch: pytest.MonkeyPatch) -> None:
-    await export(Reader(waiting(3, timedelta(hours=3)), waiting(0, timedelta())), monkeypatch)
+async def test_nothing_that_waits_has_no_age() -> None:
+    await export(Reader(waiting(3, timedelta(hours=3)), waiting(0, timedelta())))
     assert REGISTRY.get_sample_value("mnemolog_backlog_oldest_seconds", PLACE) == 0
 
 
-async def test_a_broker_clock_that_is_ahead_gives_no_negative_age(monkeypatch: pytest.MonkeyPatch) -> None:
-    await export(Reader(waiting(1, timedelta(seconds=-5))), monkeypatch)
+async def test_a_broker_clock_that_is_ahead_gives_no_negative_age() -> None:
+    await export(Reader(waiting(1, timedelta(seconds=-5))))
     assert REGISTRY.get_sample_value("mnemolog_backlog_oldest_seconds", PLACE) == 0

@@ -113,3 +113,29 @@ async def test_a_commit_at_an_offset_that_the_tables_had_before_it_was_decided_s
     await fresh.wait_until_projected("default/mira", 0)
     with pytest.raises(LogMismatch):
         fresh.record_commit("default/mira", 0, 3)
+
+
+async def test_a_log_that_loses_its_end_within_an_epoch_is_noticed_before_the_next_decision() -> None:
+    log, now = FakeLog(), [0.0]
+    fresh = ReadYourWrites(Watermark(log.read, interval=0.001), log.end, lambda: 0, clock=lambda: now[0])
+    await fresh.wait_until_projected("default/mira", 0)
+    await fresh.wait_until_projected("default/mira", 0)
+    assert log.asked[0] == 1
+    now[0] += read_your_writes.RECHECK_SECONDS + 1
+    log.fails = True
+    for _ in range(2):
+        with pytest.raises(ConnectionError):
+            await fresh.wait_until_projected("default/mira", 0)
+    log.fails = False
+    await fresh.wait_until_projected("default/jonas", 0)
+    assert log.asked[0] == 4
+
+
+async def test_what_others_commit_meanwhile_is_not_waited_for() -> None:
+    log, now = FakeLog(), [0.0]
+    log.projected = {0: 0}
+    fresh = ReadYourWrites(Watermark(log.read, interval=0.001), log.end, lambda: 0, clock=lambda: now[0])
+    await fresh.wait_until_projected("default/mira", 0)
+    now[0] += read_your_writes.RECHECK_SECONDS + 1
+    log.ends = {0: 1_000}
+    await asyncio.wait_for(fresh.wait_until_projected("default/mira", 0), 5)

@@ -5,6 +5,8 @@ from datetime import UTC, datetime
 from types import SimpleNamespace
 from typing import Any, cast
 
+import pytest
+
 from mnemolog.projections.stores.candidates import SourceStatus
 from mnemolog.schemas.envelopes import MatchedFacts
 from mnemolog.schemas.provenance import Origin
@@ -12,6 +14,7 @@ from mnemolog.schemas.scope import Scope
 from mnemolog.streams.kafka.record import KafkaRecord
 from mnemolog.streams.kafka.window import Window
 from mnemolog.streams.kafka.window_state import Delivery
+from mnemolog.streams.runtime import read_your_writes
 from mnemolog.streams.runtime.decision_stages import DecisionStages, Models
 from mnemolog.streams.runtime.read_your_writes import Watermark
 from mnemolog.streams.runtime.wiring import StageFactory
@@ -62,7 +65,8 @@ async def resolve(window: Window, offset: int) -> None:
     await eventually(lambda: window.finished)
 
 
-async def test_after_a_rebalance_resolve_asks_again_where_the_log_ends() -> None:
+async def test_after_a_rebalance_resolve_asks_again_where_the_log_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(read_your_writes, "RECHECK_SECONDS", 3600)
     log = LogEnds()
     models = SimpleNamespace(build_for=lambda _: None, chat=None, embedder=SimpleNamespace(model="m"))
     unused: Any = None
