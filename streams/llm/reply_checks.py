@@ -92,7 +92,8 @@ def _merge_faults(claim: DecisionClaim, names: tuple[str, ...]) -> Iterator[str]
 def _keep_faults(claim: DecisionClaim, names: tuple[str, ...]) -> Iterator[str]:
     known, said = [fact.text for fact in claim.known], claim.fact.text
     ignored, extras = _subject_stems(claim, names), [*_values(claim, known_only=True), *names]
-    news = [*added_details(known, said, [*extras, claim.fact.subject or ""])]
+    about = [claim.fact.subject or ""] if _may_be_one_subject(claim, names) else []
+    news = [*added_details(known, said, [*extras, *about])]
     news += turned_negations(known, said, ignored)
     news += [*mispaired(known, said, ignored), *other_matter(known, said, ignored)]
     values = [other_value(text, said) for text in known]
@@ -118,14 +119,16 @@ def _denial_faults(claim: DecisionClaim, names: tuple[str, ...]) -> Iterator[str
 def _term_faults(claim: DecisionClaim) -> Iterator[str]:
     """A statement and a known fact of different ends are not one fact; an end announced later is not the fact's own."""
     for label, known in claim.targets:
-<<<<<<< HEAD
         if not same_terms(claim.fact, known):
-            yield f"it and K{label} end at different times: answer REPLACE if the new end counts, SIMILAR if both stand"
-=======
-        ends = {known.valid_until, *([known.true_to] if claim.fact.valid_until else [])}
-        if claim.fact.valid_until not in ends:
-            yield f"it and K{label} hold until different times: choose REPLACE if the new end counts, ADD if both stand"
->>>>>>> work-model
+            yield (
+                f"it and K{label} hold until different times: choose REPLACE if the new end counts, "
+                "SIMILAR if both stand"
+            )
+
+
+def _may_be_one_subject(claim: DecisionClaim, names: tuple[str, ...]) -> bool:
+    """Whether the statement may be about whom a known fact is about; else its subject is what no known fact says."""
+    return any(compare_subjects(claim.fact.subject, known.subject, names) != "other" for known in claim.known)
 
 
 def _subject_faults(claim: DecisionClaim, names: tuple[str, ...]) -> Iterator[str]:
