@@ -6,10 +6,10 @@ STAMP  := $(VENV)/.installed
 RUN_STAMP := $(VENV)/.installed-to-run
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo up test simulation chaos bench quality natural screens lint format generate lock clean
+.PHONY: help setup demo up test simulation properties chaos bench quality natural screens lint format generate lock clean
 
 help: ## print this list
-	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-9s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
 
 # What the two stamps stand for: all packages, and those that `mnemolog` needs to run.
 $(STAMP): requirements-dev.lock pyproject.toml
@@ -45,6 +45,9 @@ missing_tools:
 
 chaos: $(STAMP) ## kill every stage many times; nothing may be lost or doubled
 	@MNEMOLOG_CHAOS_ROUNDS=$${ROUNDS:-10} $(BIN)/python -m pytest tests/chaos -s --timeout=3600
+
+properties: $(STAMP) ## decisions over N=2000 generated histories; SEED=0, FAULTS=1 for the table of faults found
+	@$(BIN)/python -m tests.properties --histories $(or $(N),2000) --seed $(or $(SEED),0) $(if $(FAULTS),--faults) $(ARGS)
 
 simulation: $(STAMP) ## delivery over a simulated broker: SEEDS=2000 FIRST=..., SEED=... again, FAULTS=1 the table
 	@PYTHONHASHSEED=0 $(BIN)/python -W ignore -m tests.simulation --seeds $(or $(SEEDS),2000) --first $(or $(FIRST),0) \

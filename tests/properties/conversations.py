@@ -132,40 +132,30 @@ class World:
                 del self.announced[place]
                 self._note(Meaning(*place, value, "end"))
 
-    def _options(self, person: str, slot: Slot, day: datetime) -> Iterator[Meaning]:  # noqa: C901, PLR0912 -- a list
+    def _options(self, person: str, slot: Slot, day: datetime) -> Iterator[Meaning]:
         place = (person, slot.key)
         held, plan = self.held.get(place, []), self.plans.get(place)
 
         def said(value: str, form: Form = "state", **fields: Any) -> Meaning:
             return Meaning(person, slot.key, value, form, **fields)
 
+        others = [value for value in slot.values if value not in held and not (plan and plan[0] == value)]
+        if slot.single_valued and held:
+            if not plan and place not in self.announced:
+                yield from (said(value, "change") for value in others)
+                yield said(others[0], begins=day + timedelta(days=20))
+        else:
+            yield from (said(value) for value in others)
+        yield said(others[-1] if others else held[0], until=day + timedelta(days=5))
         for value in held:
-            yield said(value)
-        for value in slot.values:
-            if value in held or (plan and plan[0] == value):
-                continue
-            if slot.single_valued and held:
-                if not plan and place not in self.announced:
-                    yield said(value, "change")
-                    yield said(value, begins=day + timedelta(days=20))
-            else:
-                yield said(value)
-            yield said(value, until=day + timedelta(days=5))
-        for value in held:
-            yield said(value, "end")
-            for place_of, detail in enumerate(slot.details):
-                yield said(value, details=frozenset(slot.details[: place_of + 1]))
-                yield said(value, details=frozenset({detail}))
+            yield from (said(value), said(value, "end"), said(value, "denial"))
+            yield said(value, details=frozenset(slot.details))
+            yield from (said(value, details=frozenset({detail})) for detail in slot.details)
             if place not in self.announced and not plan:
                 yield said(value, "announcement", until=day + timedelta(days=15))
         if plan:
-            yield said(plan[0], "call_off", begins=plan[1])
-            yield said(plan[0], begins=plan[1])
-        for value in self.past.get(place, []):
-            if value not in held:
-                yield said(value, "end")
-        for value in slot.values:
-            yield said(value, "denial") if value not in held else said(value)
+            yield from (said(plan[0], "call_off", begins=plan[1]), said(plan[0], begins=plan[1]))
+        yield from (said(value, "end") for value in self.past.get(place, []) if value not in held)
 
     def _note(self, meaning: Meaning) -> None:
         place = (meaning.person, meaning.key)

@@ -18,6 +18,8 @@ from mnemolog.projections.stores.candidates import CandidateFinder
 from mnemolog.projections.stores.facts import FactStore
 from mnemolog.schemas.base import normalise
 from mnemolog.schemas.facts import ExtractedFact, MatchedFact
+from mnemolog.schemas.provenance import DroppedStatement
+from mnemolog.schemas.turn import Turn
 from mnemolog.streams.commands import handler
 from mnemolog.streams.llm import resolve_prompt
 from mnemolog.streams.resolution import classify, decide, overwrites, repetitions, turn
@@ -87,9 +89,7 @@ def _short_answers_are_echoes() -> PatchedPlaces:
         recalled = tuple(filter(None, map(comparable_text, turn.recalled)))
         echoes = [fact for fact in facts if any(comparable_text(fact.excerpt) in text for text in recalled)]
         kept = tuple(fact for fact in facts if fact not in echoes)
-        return kept, tuple(
-            extract.DroppedStatement(text=fact.text, reason="recalled", excerpt=fact.excerpt) for fact in echoes
-        )
+        return kept, tuple(DroppedStatement(text=fact.text, reason="recalled", excerpt=fact.excerpt) for fact in echoes)
 
     return [(extract, "drop_recalled_echoes", dropped)]
 
@@ -223,7 +223,7 @@ def _future_turns_are_not_capped() -> PatchedPlaces:
         source = right(record, **more)
         if not source.notes:
             return source
-        told = extract.Turn.from_bytes(record.value)
+        told = Turn.from_bytes(record.value)
         envelope = source.envelope.model_copy(update={"occurred_at": told.occurred_at})
         return ParsedSource(envelope, told)
 

@@ -25,7 +25,7 @@ from tests.properties.oracle import OracleReader, RandomReader
 from tests.properties.sentences import NAME, SLOTS, SUBJECTS, Meaning, person_of, read, write
 from tests.properties.stories import CROWD, CommandDraw, Draw, Speech, Story, TimerDraw
 
-CERTAINTIES: Final = ("explicit", "explicit", "explicit", "explicit", "strong", "weak", "speculation")
+CERTAINTIES: Final = ("explicit", "explicit", "explicit", "strong", "weak", "speculation", "speculation")
 SPEAKERS: Final = (None, NAME, NAME, "Tom")
 FRIENDS: Final = ("Tom", "Bob", "Ida", "Jon", "Leo")
 
