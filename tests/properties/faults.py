@@ -59,13 +59,19 @@ def _call_off() -> PatchedPlaces:
 
 
 def _history_of_another_person() -> PatchedPlaces:
-    right = classify.classify_obsolete
+    right = classify.classify_late
 
-    def of_anybody(matched: MatchedFact, context: Any, closed_values: Sequence[Any], *more: Any) -> Any:
+    def of_anybody(matched: MatchedFact, *rest: Any) -> Any:
         subject = matched.fact.subject
-        return right(matched, context, [replace(one, subject=subject) for one in closed_values], *more)
+        ended = {
+            known: known.model_copy(update={"subject": subject})
+            for known in matched.candidates
+            if known.status == "ended"
+        }
+        candidates = tuple(ended.get(known, known) for known in matched.candidates)
+        return right(matched.model_copy(update={"candidates": candidates}), *rest)
 
-    return [(turn, "classify_obsolete", of_anybody)]
+    return [(turn, "classify_late", of_anybody)]
 
 
 def _inherited_terms() -> PatchedPlaces:
@@ -144,14 +150,27 @@ def _merge_forgets_when_it_was_said() -> PatchedPlaces:
 
 
 def _ended_values_of_single_keys_only() -> PatchedPlaces:
-    right = classify.classify_obsolete
+    right = turn.TurnDecider._with_ended_candidates  # noqa: SLF001 -- the fault is in there
 
-    def of_single_keys(matched: MatchedFact, context: Any, closed: Sequence[Any], rules: Any, *more: Any) -> Any:
-        if not (matched.fact.single_valued or rules.is_single_valued(matched.fact.key)):
-            return None
-        return right(matched, context, closed, rules, *more)
+    async def of_single_keys(self: Any, told: Any, rules: Any, thresholds: Any) -> Any:
+        found = await right(self, told, rules, thresholds)
+        facts = [_without_ended(one) if not classify.fills_slot(one.fact, rules) else one for one in found.facts]
+        return found.model_copy(update={"facts": tuple(facts)})
 
-    return [(turn, "classify_obsolete", of_single_keys)]
+    return [(turn.TurnDecider, "_with_ended_candidates", of_single_keys)]
+
+
+def _without_ended(matched: MatchedFact) -> MatchedFact:
+    candidates = tuple(known for known in matched.candidates if known.status != "ended")
+    return matched.model_copy(update={"candidates": candidates})
+
+
+def _later_question_takes_the_words() -> PatchedPlaces:
+    async def unread(self: Any, retries: Any, context: Any) -> Any:
+        del self
+        return retries, context
+
+    return [(turn.TurnDecider, "_with_statements", unread)]
 
 
 def _subjects_by_their_words() -> PatchedPlaces:
@@ -273,6 +292,9 @@ FAULTS: Final = (
     Fault(14, "replies that say more, or less, than the facts are accepted", "vanish", _harmful_replies),
     Fault(
         15, "held overwrites that were rejected are not counted as wrong", "readers", _held_overwrites_are_not_counted
+    ),
+    Fault(
+        16, "what is settled later is told as the words of who spoke then", "readers", _later_question_takes_the_words
     ),
     Fault(17, "diff names a successor that is no longer believed", "readers", _diff_names_the_disbelieved),
     Fault(18, "a turn from the future makes later news history", "vanish", _future_turns_are_not_capped),

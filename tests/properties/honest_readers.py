@@ -122,7 +122,7 @@ def _refused_replies(told: Told, commits: Sequence[Json]) -> Iterator[str]:
         return
     for commit in commits:
         for event in commit["events"]:
-            if event.get("unresolved") and commit["source_id"] not in told.reader.invalid:
+            if event["decision"]["by"] == "fallback" and commit["source_id"] not in told.reader.invalid:
                 yield f"a right reply was refused: {event['decision']['reason']}"
 
 

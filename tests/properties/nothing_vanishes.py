@@ -234,5 +234,7 @@ def _stands(told: Told, ending: Ending, endings: Sequence[Ending], depth: int = 
     if ender.believed or ender.status == "pending_confirmation":
         return True
     taken = told.log.endings(ender)
+    if any((one.commit["order"] or {}).get("kind") == "delete_all" for one in taken):
+        return True  # it deleted what the key held, and what it held before stays history
     heirs = [one for one in taken if one.action in ("merge", "correct", "keep_old")]
     return any(_stands(told, one, taken, depth + 1) for one in heirs)

@@ -10,7 +10,7 @@ from uuid import UUID
 from mnemolog.schemas.facts import Candidate, ExtractedFact
 from mnemolog.schemas.provenance import Verdict
 from mnemolog.streams.llm.ports import ExtractionTask, NumberedConflict, NumberedConflicts, Prompt, TaskPrompt
-from tests.properties.sentences import Form, Meaning, merged, read, write
+from tests.properties.sentences import NAME, Form, Meaning, merged, person_of, read, write
 from tests.support.builders.model_replies import decision_json, decisions_reply, facts_reply
 
 JsonObject = Mapping[str, Any]
@@ -177,7 +177,8 @@ def merged_text(conflict: NumberedConflict, targets: Targets) -> str:
         whole = merged(whole, one)
     assert whole is not None
     subjects = [conflict.fact.subject, *(subject for _, subject in texts)]
-    return write(whole, next((one for one in subjects if one), None))
+    named = [one for one in subjects if one and person_of(one) == whole.person]
+    return write(whole, NAME if NAME in named else next(iter(named), None))
 
 
 class RandomReader(OracleReader):

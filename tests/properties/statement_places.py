@@ -132,6 +132,6 @@ def _held_correction(told: Told, commit: Json, event: Json) -> Iterator[str]:
     said = told.said(commit["source_id"], event_text(event))
     if event["event"] != "fact_pending" or said is None or said.meaning.form != "correction":
         return
-    own = {one["fact"]["fact_id"] for one in commit["events"] if one.get("fact")}
+    own = {one["fact"]["fact_id"] for one in commit["events"] if one["event"] == "fact_added"}
     if said.certainty == "explicit" and own.issuperset(event["targets"]):
         yield f"{said.text!r} corrects what its turn said before, and waits for a confirmation"
