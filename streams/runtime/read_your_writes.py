@@ -51,7 +51,6 @@ class Watermark:
         self._interval = interval
         self._delay = growing_delay(max(2 * interval, MIN_DELAY_SECONDS), MAX_DELAY_SECONDS)
         self._sleep = sleep
-        self._projected: Mapping[int, int] = {}
         self._waiting: list[_Waiter] = []
         self._poller: asyncio.Task[None] | None = None
 
@@ -84,7 +83,7 @@ class Watermark:
                 failures += 1
                 log.warning("projected_offsets_unavailable", failures=failures, error=repr(error))
             else:
-                failures, self._projected = 0, offsets
+                failures = 0
                 waiting, newer = self._waiting[:asked], self._waiting[asked:]
                 self._waiting = [waiter for waiter in waiting if not _answer(waiter, offsets)] + newer
             if self._waiting:

@@ -12,7 +12,7 @@ from mnemolog.streams.kafka.app import StageApp, build_app
 from mnemolog.streams.kafka.record import KafkaRecord
 from mnemolog.streams.kafka.topics import CONVERSATION_TURNS
 from mnemolog.streams.kafka.window import KeyedWindow, Window
-from mnemolog.streams.kafka.window_state import Delivery
+from mnemolog.streams.kafka.windows.state import Delivery
 from tests.support.polling import eventually
 
 PLACE: Final = TP("conversation_turns", 0)
