@@ -6,7 +6,7 @@ STAMP  := $(VENV)/.installed
 RUN_STAMP := $(VENV)/.installed-to-run
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo up test chaos hostile bench quality natural screens lint format generate lock clean
+.PHONY: help setup demo up test simulation chaos hostile bench quality natural screens lint format generate lock clean
 
 help: ## print this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-9s %s\n", $$1, $$2}'
@@ -48,6 +48,10 @@ chaos: $(STAMP) ## every fault of machines many times; nothing may be lost or do
 
 hostile: $(STAMP) ## thousands of hostile records: each ends, nobody else is touched; N=10000
 	@MNEMOLOG_HOSTILE_RECORDS=$${N:-10000} $(BIN)/python -m pytest tests/hostile -s --timeout=3600
+
+simulation: $(STAMP) ## delivery over a simulated broker: SEEDS=2000 FIRST=..., SEED=... again, FAULTS=1 the table
+	@PYTHONHASHSEED=0 $(BIN)/python -W ignore -m tests.simulation --seeds $(or $(SEEDS),2000) --first $(or $(FIRST),0) \
+	  $(if $(SEED),--seed $(SEED)) $(if $(FAULTS),--faults)
 
 bench: $(STAMP) ## measure, and write docs/performance.md
 	@$(BIN)/python -m tests.bench

@@ -114,6 +114,9 @@ def _source_sentence(source: FactSource, extraction: FactExtraction | None, fact
         return f"It comes from command {source.source_id} {order}of {_minute(source.occurred_at)}."
     excerpt = extraction.excerpt if extraction else fact.excerpt
     turn = f"turn {source.source_id} of {_minute(source.occurred_at)}"
+    if source.said_at is not None:
+        said = f"by {_minute(source.said_at)}, {fact.speaker or 'a turn'} had said: {_quoted(excerpt)}"
+        return f"It comes from a conflict that was open until {turn}; {said}."
     return f"It comes from {turn}, where {fact.speaker or 'it'} says: {_quoted(excerpt)}."
 
 

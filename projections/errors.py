@@ -46,7 +46,7 @@ class StatementTimeoutError(ProjectionError):
         )
 
 
-class CommitTooSlowError(ProjectionError):
+class CommitTimeoutError(ProjectionError):
     """A commit of the log cannot be written within the statement timeout. It is not skipped: the projection stops."""
 
     def __init__(self, partition: int, offset: int, source_id: str) -> None:

@@ -49,13 +49,15 @@ class FactAdded(Event):
 class FactSkipped(Event):
     """The statement repeats `target` word for word or nearly so: counted as a mention.
 
-    With `true_from` it says that `target` began then, which is earlier than was known; so in all repetitions.
+    With `true_from` it says that `target` began then, which is earlier than was known; so in all repetitions. Where
+    `of_ended`, it was said before `target` ended and came after that: the fact stays ended.
     """
 
     event: Literal["fact_skipped"] = "fact_skipped"
     target: UUID
     statement: Statement
     true_from: Beginning = None
+    of_ended: bool = Field(default=False, exclude_if=lambda of_ended: not of_ended)
 
     @property
     def repeated_id(self) -> UUID | None:

@@ -22,6 +22,8 @@ Authority = Literal["extracted", "human"]
 FactStatus = Literal["active", "superseded", "archived", "pending_confirmation", "expired", "retracted", "undone"]
 OPEN_STATUSES: Final[frozenset[FactStatus]] = frozenset({"active", "pending_confirmation"})
 """What events may end: facts that are believed or wait for a confirmation."""
+ENDED_STATUSES: Final[frozenset[FactStatus]] = frozenset({"superseded", "expired", "retracted"})
+"""What was true once and has ended, if it is believed still."""
 
 ImportanceCategory = Literal[
     "biographical_milestone",
@@ -97,6 +99,8 @@ class EmbeddedFact(Record):
 class Candidate(Record):
     """A known fact near a new one, or of the same key, as it was when it was looked up.
 
+    One that is `ended` was true until `true_to`; only a statement that was made before that is compared with it.
+
     `similarity` is cosine, -1..1; `said_at` is when any turn said it last. `challenged_by` names the pending facts that
     would overwrite this one, or what it was before it was merged or corrected.
     """
@@ -114,7 +118,7 @@ class Candidate(Record):
     category: Slot = "other"
     subject: Text | None = None
     excerpt: Text = ""
-    status: Literal["active", "pending_confirmation"] = "active"
+    status: Literal["active", "pending_confirmation", "ended"] = "active"
     authority: Authority = "extracted"
     unresolved: bool = False
     single_valued: bool = False

@@ -9,6 +9,7 @@ from mnemolog.schemas.event import Overwrite
 from mnemolog.schemas.facts import OPEN_STATUSES, Authority, ExtractedFact, FactState
 from mnemolog.schemas.provenance import FactSnapshot
 from mnemolog.schemas.scope import Scope
+from mnemolog.schemas.vector import Vector
 
 ReplyKey = tuple[str, str, str, str]
 """Owner, source id, stage and version of the prompt and model."""
@@ -67,16 +68,18 @@ class PendingCase:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ClosedValue:
-    """What a key held from `true_from` until `true_to`; `said_at` is when it was said last, at the latest its end."""
+class CandidateQuery:
+    """A new fact to find candidates for: `min_similarity` is the least cosine similarity.
 
-    fact_id: UUID
-    key: str
-    subject: str | None
-    event_time: datetime | None
-    true_from: datetime
-    true_to: datetime
-    said_at: datetime
+    `key` is given where it holds one value at a time: then facts of that key are candidates at any distance, those
+    about the same `subject` first.
+    """
+
+    vector: Vector
+    content_hash: str
+    min_similarity: float
+    key: str | None = None
+    subject: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,15 +87,18 @@ class EndedFact:
     """A fact that was true and has ended, or will, in favour of `ended_by` or of what was merged into that.
 
     `earlier_end` is the last end that something else had set for it, `earlier_ender`, which is still believed.
-    `rival_ids` are the other active facts of its key, and the one that `ended_by` ends in favour of.
+    `rival_ids` are the other active facts of its key, and the one that `ended_by` ends in favour of, `related_ids`
+    those that it adds to or is similar to. What `was_open` held before that; late news came with its end.
     """
 
     fact_id: UUID
     ended_by: UUID
+    was_open: bool = True
     was_unresolved: bool = False
     earlier_end: datetime | None = None
     earlier_ender: UUID | None = None
     rival_ids: tuple[UUID, ...] = ()
+    related_ids: tuple[UUID, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

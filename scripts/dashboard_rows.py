@@ -231,6 +231,15 @@ TROUBLE: Final = Row(
             },
         ),
         Panel(
+            title="Paused and held",
+            description="Models that fail for all (1), records that are held, operations that wait for Postgres.",
+            queries={
+                "model {{purpose}} {{model}}": "max by (purpose, model) (mnemolog_model_paused)",
+                "held by {{stage}}": "sum by (stage) (mnemolog_stage_held)",
+                "database": "sum(mnemolog_database_waiting)",
+            },
+        ),
+        Panel(
             title="Waiting for a connection",
             description="Requests that wait for a connection to Postgres.",
             queries={"{{pool}}": "sum by (pool) (mnemolog_pool_waiting)"},

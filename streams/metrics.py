@@ -33,7 +33,7 @@ WINDOW_RUNNING: Final = CATALOGUE.gauge(
     "mnemolog_window_running", "records or batches being processed", labels=("stage",)
 )
 WINDOW_PENDING: Final = CATALOGUE.gauge(
-    "mnemolog_window_pending", "records delivered and not acknowledged", labels=("stage",)
+    "mnemolog_window_pending", "records in memory that are not finished", labels=("stage",)
 )
 WINDOW_OLDEST: Final = CATALOGUE.gauge(
     "mnemolog_window_oldest_seconds",

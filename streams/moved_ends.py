@@ -11,7 +11,14 @@ from datetime import datetime
 from typing import Protocol
 from uuid import UUID
 
-from mnemolog.schemas.events import DecisionUndone, FactAdded, FactContradicted, FactCorrected, MemoryEvent
+from mnemolog.schemas.events import (
+    DecisionUndone,
+    FactAdded,
+    FactContradicted,
+    FactCorrected,
+    FactReplaced,
+    MemoryEvent,
+)
 from mnemolog.schemas.facts import ExtractedFact, MovedEnd
 from mnemolog.schemas.policy import EffectivePolicy
 from mnemolog.schemas.stored import EndedFact, StoredFact
@@ -56,9 +63,9 @@ async def move_ends(events: Sequence[MemoryEvent], reader: EndedFactReader, rule
     moved = dict(event.moved_beginning for event in events if event.moved_beginning is not None)
     newer = (event.ended_by for event in events if isinstance(event, FactAdded) and event.ended_by is not None)
     enders = tuple(dict.fromkeys((*disbelieved, *moved, *newer)))
-    if not enders:
+    if not enders and not any(_heirs(event) or event.moved_ends for event in events):
         return tuple(events)
-    ended = await reader.ended_facts(enders)
+    ended = await reader.ended_facts(enders) if enders else ()
     between = {fact_id: await reader.values_before(fact_id, since) for fact_id, since in moved.items()}
     needed = dict.fromkeys(enders)
     for event in events:
@@ -126,7 +133,29 @@ class _CommitEnds:
         for one in moved:
             del self._enders[one.fact_id]
             self._closed.discard(one.fact_id)
-        return event.model_copy(update={"moved_ends": moved}) if moved else event
+        own = [self._with_ender(one) for one in event.moved_ends] + list(self._inherited_ends(event))
+        return event.model_copy(update={"moved_ends": (*own, *moved)}) if own or moved else event
+
+    def _inherited_ends(self, event: MemoryEvent) -> Iterator[MovedEnd]:
+        """What has an announced end, and is merged or gets a new text, has that end in its new version too."""
+        heir = next((self._values[fact_id] for fact_id in _heirs(event) if fact_id in self._values), None)
+        if heir is None:
+            return
+        ends = [
+            (end, fact_id)
+            for fact_id in event.affected_ids
+            if (stored := self._known.get(fact_id)) is not None
+            and stored.state.status == "active"
+            and (end := stored.state.true_to) is not None
+            and end > heir.true_from
+        ]
+        for end, fact_id in sorted(ends)[:1]:
+            yield self._with_ender(MovedEnd(fact_id=heir.fact_id, ender=fact_id, ended_at=end))
+
+    def _with_ender(self, moved: MovedEnd) -> MovedEnd:
+        """The same end, in favour of what ends the fact with which it ends."""
+        stored = self._known.get(moved.ender)
+        return moved if stored is None else moved.model_copy(update={"ended_by": stored.state.superseded_by})
 
     def _with_beginning(self, event: MemoryEvent, fact_id: UUID, since: datetime) -> MemoryEvent:
         """The fact that is repeated began at `since`, and what it had ended did so then; unless that held after it."""
@@ -176,8 +205,9 @@ class _CommitEnds:
     def _moved_end(self, value: _Value, event: MemoryEvent, siblings: Sequence[_Value]) -> MovedEnd:
         """The fact ends at the first of the ends that are left, if there is one."""
         end = min(self._ends_left(value, event, siblings), key=lambda end: end.at, default=None)
-        doubtful = (one.fact_id for one in siblings if not self._follow_each_other(value, one))
-        others = (*doubtful, *event.successor_ids, *self._rivals(value))
+        rivals = [one for one in siblings if not self._stood_beside(value, one)]
+        doubtful = (one.fact_id for one in rivals if not self._follow_each_other(value, one))
+        others = (*doubtful, *event.successor_ids, *self._rivals(value, siblings))
         beside = (other for other in dict.fromkeys(others) if other not in (value.fact_id, end and end.ended_by))
         is_open = end is None or end.at > self._rules.at
         ended = self._ended.get(value.fact_id)
@@ -199,7 +229,8 @@ class _CommitEnds:
             yield _End(ended.earlier_end, ended.earlier_ender)
         yield from self._end_of_ender(value)
         takers = [self._values[fact_id] for fact_id in event.successor_ids if fact_id in self._values]
-        for taker in (*takers, *siblings):
+        rivals = [sibling for sibling in siblings if not self._stood_beside(value, sibling)]
+        for taker in (*takers, *rivals):
             is_version = taker in takers and _is_new_version(event) and taker.fact.action_hint != "retract"
             if taker.true_from > value.true_from and (
                 is_version or self._slot_relation(value.fact, taker.fact) == "same"
@@ -216,9 +247,17 @@ class _CommitEnds:
         if newer is not None and is_value and newer.fact_id not in self._closed:
             yield _End(max(ender.state.true_to, value.true_from), newer.fact_id)
 
-    def _rivals(self, value: _Value) -> Iterable[UUID]:
+    def _rivals(self, value: _Value, siblings: Sequence[_Value]) -> Iterable[UUID]:
         ended = self._ended.get(value.fact_id)
-        return (fact_id for fact_id in (ended.rival_ids if ended else ()) if fact_id not in self._closed)
+        left_out = self._closed | {sibling.fact_id for sibling in siblings}
+        return (fact_id for fact_id in (ended.rival_ids if ended else ()) if fact_id not in left_out)
+
+    def _stood_beside(self, value: _Value, other: _Value) -> bool:
+        """Whether both held at once before one fact ended them, or one adds to the other."""
+        one, two = self._ended.get(value.fact_id), self._ended.get(other.fact_id)
+        if one is None or two is None:
+            return True
+        return (one.was_open and two.was_open) or two.fact_id in one.related_ids
 
     def _may_rival(self, value: _Value, end: _End | None, other_id: UUID) -> bool:
         """Whether another fact may be a value of the same slot at the same time."""
@@ -254,6 +293,12 @@ def _truly_ended(event: MemoryEvent) -> tuple[UUID, ...]:
     if event.end_time is None or event.overwrite not in ("replace", "retract", "expire"):
         return ()
     return event.affected_ids
+
+
+def _heirs(event: MemoryEvent) -> tuple[UUID, ...]:
+    """The fact that a merge, or a command with a new text, puts in the place of others."""
+    is_version = _is_new_version(event) or (isinstance(event, FactReplaced) and event.decision.by == "application")
+    return event.successor_ids if event.overwrite == "merge" or is_version else ()
 
 
 def _is_new_version(event: MemoryEvent) -> bool:

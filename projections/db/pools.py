@@ -12,7 +12,7 @@ from psycopg.rows import TupleRow
 from psycopg_pool import AsyncConnectionPool
 
 from mnemolog.projections import metrics
-from mnemolog.projections.db.failures import SlowStatement, StatementTallies, fault_of
+from mnemolog.projections.db.faults import SlowStatement, StatementTallies, fault_of
 from mnemolog.projections.db.halfvec import register_halfvec
 from mnemolog.projections.errors import StatementTimeoutError
 from mnemolog.projections.logs import get_logger

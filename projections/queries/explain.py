@@ -22,7 +22,10 @@ from mnemolog.schemas.facts import NewFact
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FactSource:
-    """The turn or the command that a fact came from; `messages` are None where the journal does not have them."""
+    """The turn or the command that a fact came from; `messages` are None where the journal does not have them.
+
+    `said_at` is when its words were said, where that was before: the turn only settled a conflict about them.
+    """
 
     source_id: str
     kind: str
@@ -33,6 +36,7 @@ class FactSource:
     order: str | None
     actor: str | None
     messages: list[dict[str, Any]] | None
+    said_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,8 +61,8 @@ class FactExtraction:
 class Explanation:
     """A fact, where it came from, how it was extracted and decided, and what happened to it since.
 
-    `extraction` is None for a fact of a command. `thresholds` are the similarities that applied when it was decided.
-    `words` says all of it in sentences: the client adds them.
+    `extraction` is None for a fact of a command, or of earlier words. `thresholds` are the similarities that applied
+    when it was decided. `words` says all of it in sentences: the client adds them.
     """
 
     fact: Fact
@@ -96,7 +100,7 @@ async def explain(conn: AsyncConnection[TupleRow], tenant: str, fact_id: UUID) -
     thresholds = commit.provenance.thresholds
     explanation = Explanation(
         fact=fact,
-        source=_source(commit, messages),
+        source=_source(commit, event.new_fact, messages),
         extraction=_extraction(commit, event.new_fact),
         decision=traced_decision(event, texts),
         thresholds=thresholds.model_dump() if thresholds else None,
@@ -106,8 +110,15 @@ async def explain(conn: AsyncConnection[TupleRow], tenant: str, fact_id: UUID) -
     return explanation, texts
 
 
-def _source(commit: Commit, messages: list[dict[str, Any]] | None) -> FactSource:
+def _said_before(commit: Commit, fact: NewFact | None) -> datetime | None:
+    """When the words of a fact were said, where that was before its turn."""
+    is_earlier = fact is not None and fact.said_at is not None and fact.said_at < commit.occurred_at
+    return fact.said_at if fact is not None and is_earlier else None
+
+
+def _source(commit: Commit, fact: NewFact | None, messages: list[dict[str, Any]] | None) -> FactSource:
     return FactSource(
+        said_at=_said_before(commit, fact),
         source_id=commit.source_id,
         kind=commit.source_kind,
         occurred_at=commit.occurred_at,
@@ -121,8 +132,8 @@ def _source(commit: Commit, messages: list[dict[str, Any]] | None) -> FactSource
 
 
 def _extraction(commit: Commit, fact: NewFact | None) -> FactExtraction | None:
-    """How the statement was extracted; None for a command, whose texts are taken as they are."""
-    if fact is None or commit.source_kind == "command":
+    """How the statement was extracted; None for a command, whose texts are taken as they are, and for earlier words."""
+    if fact is None or commit.source_kind == "command" or _said_before(commit, fact) is not None:
         return None
     steps = [step for step in commit.provenance.steps if step.stage == "extract"]
     last = steps[-1] if steps else None

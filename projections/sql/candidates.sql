@@ -213,7 +213,6 @@ SELECT
             AND facts.agent_id = %(agent_id)s
             AND facts.app_id = %(app_id)s
             AND facts.run_id = %(run_id)s
-            AND facts.key IS NOT NULL
             AND facts.status IN ('superseded', 'retracted', 'expired')
             AND facts.believed_to IS NULL
             AND facts.true_to IS NOT NULL

@@ -1,10 +1,11 @@
 -- name: record
--- Keep the records of conversation_turns; a record of a source that is kept already changes nothing.
+-- Keep the records of conversation_turns; a record of a source that is kept already changes nothing. But a turn that is
+-- published again after a failure, or after a limit that it was over, is kept as it comes then: its last attempt counts.
 INSERT INTO mnemolog_journal.turn_journal (
     owner, source_id, tenant, user_id, agent_id, app_id, run_id, topic, partition, log_offset, published_at,
     occurred_at, infer, body, refusal, detail
 )
-SELECT
+SELECT DISTINCT ON (owner, source_id)
     owner, source_id, tenant, user_id, agent_id, app_id, run_id, topic, partition, log_offset, published_at,
     occurred_at, infer, body::jsonb, refusal, detail
 FROM unnest(
@@ -29,7 +30,21 @@ FROM unnest(
     occurred_at, infer, body, refusal, detail
 )
 ORDER BY owner, source_id, topic, partition, log_offset
-ON CONFLICT (owner, source_id) DO NOTHING;
+ON CONFLICT (owner, source_id) DO UPDATE SET
+    occurred_at = excluded.occurred_at,
+    infer = excluded.infer,
+    body = excluded.body
+WHERE
+    turn_journal.refusal IS NULL
+    AND excluded.refusal IS NULL
+    AND excluded.published_at > turn_journal.published_at
+    AND (
+        SELECT last.outcome = 'failed' OR last.limit_hit IS NOT NULL
+        FROM commits AS last
+        WHERE last.owner = excluded.owner AND last.source_id = excluded.source_id AND last.source_kind = 'turn'
+        ORDER BY last.attempt DESC
+        LIMIT 1
+    );
 
 -- name: first_messages
 -- What was said in the first turn of an id, one row per owner.

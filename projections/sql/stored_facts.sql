@@ -145,6 +145,7 @@ WITH RECURSIVE standing AS (
 SELECT
     ended.fact_id,
     standing.asked_id AS ended_by,
+    before_end.unresolved IS NOT NULL AS was_open,
     coalesce(before_end.unresolved, false) AS was_unresolved,
     earlier.true_to AS earlier_end,
     earlier.superseded_by AS earlier_ender,
@@ -159,7 +160,12 @@ SELECT
             = (ended.tenant, ended.user_id, ended.agent_id, ended.app_id, ended.run_id)
         UNION
         SELECT asked.superseded_by WHERE asked.superseded_by IS NOT NULL
-    ) AS rival_ids
+    ) AS rival_ids,
+    array(
+        SELECT relation.related_id FROM fact_relations AS relation WHERE relation.fact_id = ended.fact_id
+        UNION
+        SELECT relation.fact_id FROM fact_relations AS relation WHERE relation.related_id = ended.fact_id
+    ) AS related_ids
 FROM standing
 INNER JOIN facts AS asked ON standing.asked_id = asked.fact_id
 INNER JOIN facts AS ended
@@ -225,27 +231,87 @@ WHERE
     AND (other.true_to IS NULL OR other.true_to > %(since)s)
 ORDER BY other.true_from, other.fact_id;
 
--- name: closed_values
--- What these keys held in one scope and has ended after a time, the first to end first. Merged and denied facts are
--- left out. What was said again after its end counts as said at the end.
+-- name: ended_candidates
+-- Per late statement the facts of exactly one scope that have ended after a time: the nearest, those of equal words, and
+-- those of an equal key, of one subject first and then the first to end. Merged and denied facts are left out. What was
+-- said again after its end counts as said at the end.
 SELECT
-    fact_id,
-    key,
-    subject,
-    event_time,
-    true_from,
-    true_to,
-    least(greatest(said_at, last_confirmed_at), true_to) AS said_at
-FROM facts
+    asked.place,
+    found.fact_id,
+    found.similarity,
+    found.text,
+    found.content_hash,
+    found.key,
+    found.value,
+    found.confidence,
+    found.true_from,
+    found.true_to,
+    found.valid_until,
+    found.category,
+    found.subject,
+    found.excerpt,
+    'ended' AS status,
+    found.authority,
+    false AS unresolved,
+    found.single_valued,
+    found.event_time,
+    least(greatest(found.said_at, found.last_confirmed_at), found.true_to) AS said_at
+FROM unnest(
+    %(vectors)b::halfvec [],
+    %(models)s::text [],
+    %(content_hashes)s::text [],
+    %(keys)s::text [],
+    %(subjects)s::text [],
+    %(floors)s::double precision []
+) WITH ORDINALITY AS asked (embedding, model, content_hash, key, subject, floor, place)
+CROSS JOIN LATERAL (
+    SELECT
+        near.*,
+        row_number() OVER (ORDER BY near.is_near DESC, near.similarity DESC, near.fact_id) AS rank,
+        row_number() OVER (
+            ORDER BY near.is_of_key DESC, near.is_of_subject DESC, near.true_to, near.fact_id
+        ) AS rank_of_key
+    FROM (
+        SELECT
+            f.*,
+            coalesce(f.key = asked.key, false) AS is_of_key,
+            (lower(f.subject) = lower(asked.subject)) IS TRUE
+            OR (
+                lower(coalesce(f.subject, 'user')) = ANY(%(user_names)s::text [])
+                AND lower(coalesce(asked.subject, 'user')) = ANY(%(user_names)s::text [])
+            ) AS is_of_subject,
+            coalesce(f.content_hash = asked.content_hash OR compared.distance <= 1 - asked.floor, false) AS is_near,
+            CASE
+                WHEN f.content_hash = asked.content_hash THEN 1
+                WHEN compared.distance IS NULL THEN 0
+                ELSE greatest(-1, least(1, 1 - compared.distance))
+            END AS similarity
+        FROM facts AS f
+        CROSS JOIN LATERAL (
+            SELECT
+                CASE
+                    WHEN
+                        f.embedding_model = asked.model AND vector_dims(f.embedding) = vector_dims(asked.embedding)
+                        THEN nullif(f.embedding <=> asked.embedding, 'NaN')
+                END AS distance
+        ) AS compared
+        WHERE
+            (f.tenant, f.user_id, f.agent_id, f.app_id, f.run_id)
+            = (%(tenant)s, %(user_id)s, %(agent_id)s, %(app_id)s, %(run_id)s)
+            AND f.status IN ('superseded', 'retracted', 'expired')
+            AND f.believed_to IS NULL
+            AND f.true_to > %(after)s
+            AND (
+                f.content_hash = asked.content_hash
+                OR compared.distance <= 1 - asked.floor
+                OR f.key = asked.key
+            )
+    ) AS near
+) AS found
 WHERE
-    (tenant, user_id, agent_id, app_id, run_id)
-    = (%(tenant)s, %(user_id)s, %(agent_id)s, %(app_id)s, %(run_id)s)
-    AND status IN ('superseded', 'retracted', 'expired')
-    AND believed_to IS NULL
-    AND key = ANY(%(keys)s::text [])
-    AND true_to > %(after)s
-ORDER BY true_to, fact_id
-LIMIT %(limit)s;
+    (found.is_near AND found.rank <= %(limit)s)
+    OR (found.is_of_key AND found.rank_of_key <= %(limit_of_key)s)
+ORDER BY asked.place, found.true_to, found.fact_id;
 
 -- name: conflict_of
 -- The known facts that an unresolved fact was put beside, the likeliest first: those that the question was about.

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Final
+from typing import Any, Final
 
 from mnemolog.projections.db.pools import Pool
 from mnemolog.projections.db.store import Store
@@ -12,31 +12,16 @@ from mnemolog.schemas.facts import Candidate
 from mnemolog.schemas.policy import NO_POLICIES, StoredPolicies
 from mnemolog.schemas.provenance import Origin
 from mnemolog.schemas.scope import SCOPE_FIELDS, Scope, scope_columns
-from mnemolog.schemas.vector import Vector
+from mnemolog.schemas.stored import CandidateQuery
 
 MAX_CANDIDATES_OF_KEY: Final = 5
 """How many facts of an equal key are candidates on top of the nearest ones."""
 
-_CANDIDATE_COLUMNS: Final = (
+CANDIDATE_COLUMNS: Final = (
     *("fact_id", "similarity", "text", "content_hash", "key", "value", "confidence", "true_from", "true_to"),
     *("valid_until", "category", "subject", "excerpt", "status", "authority", "unresolved", "single_valued"),
     *("event_time", "said_at", "challenged_by"),
 )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CandidateQuery:
-    """A new fact to find candidates for: `min_similarity` is the least cosine similarity.
-
-    `key` is given where it holds one value at a time: then facts of that key are candidates at any distance, those
-    about the same `subject` first.
-    """
-
-    vector: Vector
-    content_hash: str
-    min_similarity: float
-    key: str | None = None
-    subject: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,15 +41,15 @@ class SourceStatus:
     """The status of a source and of its scope.
 
     `attempt` counts the commits of the source; the last one was made of the record at `origin`, and may be followed by
-    another where it is `retryable`. `scope_version` counts the commits with events of the scope, `latest_key_end` is
-    the latest time at which one of its facts with a key ceased to be true, `policies` are those that hold for it.
+    another where it is `retryable`. `scope_version` counts the commits with events of the scope, `latest_end` is
+    the latest time at which one of its facts ceased to be true, `policies` are those that hold for it.
     """
 
     scope_version: int
     attempt: int = 0
     retryable: bool = False
     origin: Origin | None = None
-    latest_key_end: datetime | None = None
+    latest_end: datetime | None = None
     policies: StoredPolicies = NO_POLICIES
 
     @property
@@ -99,12 +84,7 @@ class CandidateFinder(Store):
         """
         parameters = {
             **scope.columns,
-            "vectors": [item.vector for item in queries],
-            "models": [item.vector.model for item in queries],
-            "content_hashes": [item.content_hash for item in queries],
-            "keys": [item.key for item in queries],
-            "subjects": [item.subject for item in queries],
-            "floors": [item.min_similarity for item in queries],
+            **query_parameters(queries),
             "at": at,
             "speaker": speaker,
             "user_words": list(user_words),
@@ -115,7 +95,7 @@ class CandidateFinder(Store):
         candidates: list[list[Candidate]] = [[] for _ in queries]
         for _, _, place, *fields in rows:
             if fields[0] is not None:
-                candidates[place - 1].append(Candidate(**dict(zip(_CANDIDATE_COLUMNS, fields, strict=True))))
+                candidates[place - 1].append(Candidate(**dict(zip(CANDIDATE_COLUMNS, fields, strict=True))))
         version, user_names, *_ = rows[0]
         return CandidateLists(
             scope_version=version, candidates=tuple(map(tuple, candidates)), user_names=tuple(user_names)
@@ -132,6 +112,18 @@ class CandidateFinder(Store):
             attempt=attempt,
             retryable=retryable,
             origin=Origin(topic=topic, partition=partition, offset=offset) if attempt else None,
-            latest_key_end=last_end,
+            latest_end=last_end,
             policies=StoredPolicies.from_json(*policies),
         )
+
+
+def query_parameters(queries: Sequence[CandidateQuery]) -> dict[str, Any]:
+    """The parameters of the table `asked`, which has a row for each query."""
+    return {
+        "vectors": [item.vector for item in queries],
+        "models": [item.vector.model for item in queries],
+        "content_hashes": [item.content_hash for item in queries],
+        "keys": [item.key for item in queries],
+        "subjects": [item.subject for item in queries],
+        "floors": [item.min_similarity for item in queries],
+    }

@@ -5,16 +5,19 @@ from datetime import datetime
 from typing import Any, Final
 from uuid import UUID
 
-from psycopg.rows import class_row, dict_row
+from psycopg.rows import dict_row
 
 from mnemolog.projections.db.store import Store
 from mnemolog.projections.sql import queries
-from mnemolog.schemas.facts import ExtractedFact, FactState
+from mnemolog.projections.stores.candidates import CANDIDATE_COLUMNS, query_parameters
+from mnemolog.schemas.facts import Candidate, ExtractedFact, FactState
 from mnemolog.schemas.scope import SCOPE_FIELDS, Scope
-from mnemolog.schemas.stored import ClosedValue, DueExpiry, EndedFact, PendingCase, ScopeFacts, StoredFact
+from mnemolog.schemas.stored import CandidateQuery, DueExpiry, EndedFact, PendingCase, ScopeFacts, StoredFact
 
-MAX_CLOSED_VALUES: Final = 100
-"""How many values that have ended are looked up at once, the first to end first: the next newer one is among them."""
+MAX_ENDED_NEAR: Final = 10
+"""How many ended facts that are near a late statement are looked up for it."""
+MAX_ENDED_OF_KEY: Final = 100
+"""How many ended values of its key are looked up for a late statement."""
 
 
 class FactStore(Store):
@@ -43,15 +46,32 @@ class FactStore(Store):
         rows = await self._rows("version_starts", {"fact_ids": list(fact_ids)}) if fact_ids else []
         return {fact_id: tuple(since) for fact_id, since in rows}
 
-    async def closed_values(self, scope: Scope, keys: Sequence[str], *, after: datetime) -> tuple[ClosedValue, ...]:
-        """What these keys held in exactly `scope` until after `after`; the first `MAX_CLOSED_VALUES` that ended."""
-        parameters = {**scope.columns, "keys": list(keys), "after": after, "limit": MAX_CLOSED_VALUES}
-        return tuple(await self._rows("closed_values", parameters, make=class_row(ClosedValue)) if keys else ())
+    async def ended_candidates(
+        self, scope: Scope, queries: Sequence[CandidateQuery], *, after: datetime, user_names: Sequence[str]
+    ) -> tuple[tuple[Candidate, ...], ...]:
+        """For each query the facts of exactly `scope` that have ended after `after`; `user_names` as in a turn.
+
+        At most `MAX_ENDED_NEAR` that are near or of equal words, and the first `MAX_ENDED_OF_KEY` of its key to end,
+        those about the same subject before others: the next newer one is among them.
+        """
+        found: list[list[Candidate]] = [[] for _ in queries]
+        parameters = {
+            **scope.columns,
+            **query_parameters(queries),
+            "after": after,
+            "user_names": [name.lower() for name in user_names],
+            "limit": MAX_ENDED_NEAR,
+            "limit_of_key": MAX_ENDED_OF_KEY,
+        }
+        for place, *fields in await self._rows("ended_candidates", parameters) if queries else []:
+            found[place - 1].append(Candidate(**dict(zip(CANDIDATE_COLUMNS, fields, strict=False))))
+        return tuple(map(tuple, found))
 
     async def ended_facts(self, fact_ids: Sequence[UUID]) -> tuple[EndedFact, ...]:
         """The facts that were true until one of `fact_ids`, or what was merged into it, ended them; oldest first."""
         rows = await self._rows("ended_facts", {"fact_ids": list(fact_ids)}, make=dict_row) if fact_ids else []
-        return tuple(EndedFact(**row | {"rival_ids": tuple(row["rival_ids"])}) for row in rows)
+        lists = ("rival_ids", "related_ids")
+        return tuple(EndedFact(**row | {name: tuple(row[name]) for name in lists}) for row in rows)
 
     async def values_before(self, fact_id: UUID, since: datetime) -> tuple[UUID, ...]:
         """The other facts of its key that held after `since` and began before it did, the oldest first."""

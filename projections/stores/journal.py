@@ -9,7 +9,7 @@ import orjson
 import psycopg
 from pydantic_core import to_json
 
-from mnemolog.projections.db.failures import fault_of
+from mnemolog.projections.db.faults import fault_of
 from mnemolog.projections.db.store import Store
 from mnemolog.projections.logs import get_logger
 from mnemolog.projections.sql import queries

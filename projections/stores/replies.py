@@ -11,7 +11,7 @@ from typing import Final
 import psycopg
 from psycopg.rows import class_row
 
-from mnemolog.projections.db.failures import fault_of
+from mnemolog.projections.db.faults import fault_of
 from mnemolog.projections.db.store import Store
 from mnemolog.projections.sql import queries
 from mnemolog.schemas.stored import ReplyKey, ReplyNotStorableError, StoredReply

@@ -29,7 +29,7 @@ from mnemolog.schemas.events import (
     PendingRejected,
     PolicySet,
 )
-from mnemolog.schemas.facts import OPEN_STATUSES, FactStatus, MovedEnd, NewFact, Reversal
+from mnemolog.schemas.facts import ENDED_STATUSES, OPEN_STATUSES, FactStatus, MovedEnd, NewFact, Reversal
 
 CONFIRMATION_GAIN: Final = 0.25
 """The part of the remaining doubt that a confirmation takes away: c + .25 (1 - c)."""
@@ -62,6 +62,8 @@ def required_statuses(event: MemoryEvent, fact_id: UUID) -> frozenset[FactStatus
     match event:
         case PendingConfirmed(target=target) | PendingRejected(target=target) if target == fact_id:
             return frozenset({"pending_confirmation"})
+        case FactSkipped(of_ended=True):
+            return OPEN_STATUSES | ENDED_STATUSES
         case DecisionUndone():
             return frozenset(reversal.now for reversal in event.reversals if reversal.fact_id == fact_id)
         case _:
@@ -166,6 +168,13 @@ def _revert(state: TimedFactState, reversal: Reversal, moment: CommitTimes) -> T
     if reversal.before is None:
         return _withdraw(state, "undone", None, moment)
     return TimedFactState.from_state(reversal.before, state)
+
+
+def state_with_own_end(state: TimedFactState, end: MovedEnd | None, moment: CommitTimes) -> TimedFactState:
+    """The state of a fact that an event adds or lets hold, with the end that it has from the beginning."""
+    if end is None or end.ended_at is None or state.status != "active":
+        return state
+    return _close(state, "superseded" if end.ended_by else "expired", end.ended_at, end.ended_by, moment)
 
 
 def state_with_moved_end(state: TimedFactState, moved: MovedEnd, moment: CommitTimes) -> TimedFactState | None:

@@ -14,6 +14,7 @@ from mnemolog.projections.write.effects import (
     initial_state,
     required_statuses,
     state_with_moved_end,
+    state_with_own_end,
     states_after,
 )
 from mnemolog.projections.write.rows import (
@@ -124,7 +125,9 @@ class _CommitFold:
         after = states_after(event, sound, self._times, raises_confidence=raised not in self._confirmed)
         if raised in sound:
             self._confirmed.add(raised)
-        for fact_id, state in after.items():
+        own_ends = {moved.fact_id: moved for moved in event.moved_ends}
+        for fact_id, changed in after.items():
+            state = state_with_own_end(changed, own_ends.get(fact_id), self._times)
             if state != sound[fact_id]:
                 yield self._change(event, fact_id, state)
 
@@ -151,6 +154,8 @@ class _CommitFold:
         if new is None:
             return None
         fact, state = new
+        own_end = next((moved for moved in event.moved_ends if moved.fact_id == fact.fact_id), None)
+        state = state_with_own_end(state, own_end, self._times)
         self._known[fact.fact_id] = KnownFact(fact_id=fact.fact_id, scope=self._scope, state=state)
         ended = tuple(sound) if event.overwrite in ("merge", "replace", "contradict") else ()
         return FactRow(

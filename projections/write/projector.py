@@ -11,10 +11,10 @@ from psycopg import AsyncCursor
 from psycopg.rows import TupleRow
 
 from mnemolog.projections import metrics
-from mnemolog.projections.db.failures import fault_of
+from mnemolog.projections.db.faults import fault_of
 from mnemolog.projections.db.pools import Pool
 from mnemolog.projections.db.store import Store
-from mnemolog.projections.errors import CommitTooSlowError, LogChangedError, LogGapError, ProjectionError
+from mnemolog.projections.errors import CommitTimeoutError, LogChangedError, LogGapError, ProjectionError
 from mnemolog.projections.logs import get_logger
 from mnemolog.projections.sql import queries
 from mnemolog.projections.write.change_counts import BatchOverwrites, count_changes, read_overwrites
@@ -71,7 +71,7 @@ class Projector(Store):
         Records that were folded before are skipped. Raises `LogGapError` where
         records are missing before or between these, `LogChangedError` where one had other bytes when it was
         folded, and `mnemolog.schemas.errors.UnsupportedVersionError` for a commit of a newer program: each stops the
-        projection, and nothing of the batch is written. Raises `CommitTooSlowError` for a commit that exceeds the
+        projection, and nothing of the batch is written. Raises `CommitTimeoutError` for a commit that exceeds the
         statement timeout alone; what stands before it is written.
         """
         started = perf_counter()
@@ -90,7 +90,7 @@ class Projector(Store):
 async def project_batch(connection: Connection, partition: int, records: Sequence[LogRecord]) -> BatchResult:
     """Fold one batch through `connection`, in transactions of its own, as `Projector.apply` says."""
     readings = [(record, parse_commit(record.value)) for record in records]
-    return await _HalvingWriter(connection, partition).write(readings)
+    return await _BatchWriter(connection, partition).write(readings)
 
 
 def may_be_one_records_fault(error: BaseException) -> bool:
@@ -195,7 +195,7 @@ async def _check_repeats(connection: Connection, partition: int, readings: Seque
         raise LogChangedError(partition, changed[0])
 
 
-class _HalvingWriter:
+class _BatchWriter:
     """Writes a batch; where that fails, its halves, until a record that cannot be written is alone.
 
     Such a record becomes a rejection, so that it blocks no other. One that only takes too long is not skipped.
@@ -231,7 +231,7 @@ class _HalvingWriter:
         record, commit = reading
         if fault_of(error) == "slow":
             source_id = commit.source_id if isinstance(commit, Commit) else "unknown"
-            raise CommitTooSlowError(self._partition, record.offset, source_id) from error
+            raise CommitTimeoutError(self._partition, record.offset, source_id) from error
         self._unstorable_in_a_row += 1
         log.error("commit_not_storable", partition=self._partition, offset=record.offset, error=str(error).strip())
         if self._unstorable_in_a_row > MAX_UNSTORABLE_IN_A_ROW:

@@ -83,6 +83,7 @@ def resolve(
         detail = f"no fact that {payload.fact_id} is known to stand beside is open: name targets, or use keep_both"
         raise CommandRefusedError("invalid_command", detail)
     if payload.action == "merge":
+        _check_terms((facts[payload.fact_id], *targets))
         return (_facts_merged(context, facts[payload.fact_id], targets, embedded_texts[0]),)
     parents = (facts[payload.fact_id], *targets)
     ended_at = max(stored.true_from for stored in parents) if payload.action == "replace" else None
@@ -94,6 +95,14 @@ def resolve(
         ended_at=ended_at,
     )
     return (event,)
+
+
+def _check_terms(parents: Sequence[StoredFact]) -> None:
+    """Raise `CommandRefusedError` where facts that hold until different times would become one."""
+    if len({parent.fact.valid_until for parent in parents}) > 1:
+        terms = ", ".join(f"{parent.fact_id} {parent.fact.valid_until or 'without an end'}" for parent in parents)
+        detail = f"they hold until different times ({terms}): use replace, contradict or keep_both"
+        raise CommandRefusedError("invalid_command", detail)
 
 
 def _check_beginning(true_from: datetime | None, old: StoredFact) -> None:
@@ -122,7 +131,7 @@ def _new_version(
 ) -> NewFact:
     """A fact with a new text; true `since` then, since what the edit or its text says, or since the old one was.
 
-    It has the old one's end, also an announced one, if that is still to come. A text that denies what the old one said
+    It has the old one's term, if that is still to come. A text that denies what the old one said
     is no value of its key.
     """
     edit, text = edit_with_text
@@ -131,7 +140,8 @@ def _new_version(
     changed = {"text": edit.text, "excerpt": edit.text, "search_text": text.fact.search_text}
     slot = {"key": edit.key or old.fact.key, "value": _new_value(edit, old.fact)}
     true_from = begins or since or old.true_from
-    until = old.ends_at if old.ends_at is None or true_from < old.ends_at else None
+    term = old.fact.valid_until
+    until = term if term is None or true_from < term else None
     timed: dict[str, Any] = {"valid_until": until}
     timed |= {"event_time": begins} if since or begins else {}
     denial = {"action_hint": "retract"} if adds_denial(old.fact.text, edit.text) else {}

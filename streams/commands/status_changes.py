@@ -64,8 +64,8 @@ def confirm(context: CommandContext, payload: Confirm, facts: StoredFacts, cases
         if case is None:
             events.append(FactConfirmed(**fields, target=fact_id, statement=None))
             continue
-        how = {"action": case.action, "ended_at": case.ended_at, "unresolved": bool(beside)}
-        events.append(PendingConfirmed(**fields, target=fact_id, targets=targets, **how))
+        fields |= {"action": case.action, "ended_at": case.ended_at, "unresolved": bool(beside)}
+        events.append(PendingConfirmed(**fields, target=fact_id, targets=targets))
         ended.update(targets)
     return tuple(events)
 

@@ -29,8 +29,9 @@ from mnemolog.streams.kafka.window_state import Delivery
 log = get_logger(__name__)
 
 COMMIT_SECONDS = 5.0
-BUFFERED_RECORDS = 4096
-POLLED_RECORDS = 500
+# A record waits in Faust's queue behind those of an owner with very many: the queue is short.
+BUFFERED_RECORDS = 512
+POLLED_RECORDS = 100
 # When back-pressure stops fetching for longer, the client leaves its group and never comes back.
 POLL_INTERVAL_SECONDS = 86_400.0
 

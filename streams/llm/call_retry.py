@@ -1,7 +1,7 @@
 """Retries, concurrency limit and pauses of the calls of one kind to one server.
 
 Nothing here knows what is called. An attempt gives its result, or a `CallFailure`. Whether a failing call or the server
-is at fault is decided by comparison with other calls of the same kind (`mnemolog.projections.evidence`). Where there
+is at fault is decided by comparison with other calls of the same kind (`mnemolog.projections.suspicion`). Where there
 are none, a probe is sent: a small call that a working server answers.
 """
 
@@ -11,9 +11,9 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from typing import Literal, TypeVar
 
-from mnemolog.projections.evidence import Evidence
 from mnemolog.projections.logs import get_logger
 from mnemolog.projections.retry import growing_delay
+from mnemolog.projections.suspicion import Suspicion
 from mnemolog.streams.llm.errors import BatchSuspectError, PromptRefusedError
 
 T = TypeVar("T")
@@ -97,7 +97,7 @@ class CallRetrier:
         others by a choice of its own (another model, another timeout): it is compared with the others, but neither its
         outcomes nor its pauses concern them.
         """
-        evidence, failures = Evidence(), 0
+        suspicion, failures = Suspicion(), 0
         while True:
             outcome, others = await self._run(attempt, repeats=failures > 0 or overridden, apart=overridden)
             if not isinstance(outcome, CallFailure):
@@ -105,8 +105,8 @@ class CallRetrier:
             failures += 1
             await self._endpoint.probe_unless(others)
             others_succeed = others.successes > 0
-            evidence.add_failure(successes=others.successes, failures=others.failures)
-            if evidence.is_conclusive:
+            suspicion.add_failure(successes=others.successes, failures=others.failures)
+            if suspicion.is_conclusive:
                 raise PromptRefusedError(outcome.code, outcome.detail)
             if divisible and others_succeed:
                 raise BatchSuspectError(outcome.code, outcome.detail)
@@ -114,7 +114,7 @@ class CallRetrier:
 
     async def _run(
         self, attempt: Callable[[], Awaitable[T | CallFailure]], *, repeats: bool, apart: bool
-    ) -> tuple[T | CallFailure, "_OthersSince"]:
+    ) -> tuple[T | CallFailure, "_OtherCalls"]:
         if not repeats:
             return await self._run_in_slot(attempt, apart=apart)
         async with self._slots.repeats:
@@ -122,7 +122,7 @@ class CallRetrier:
 
     async def _run_in_slot(
         self, attempt: Callable[[], Awaitable[T | CallFailure]], *, apart: bool
-    ) -> tuple[T | CallFailure, "_OthersSince"]:
+    ) -> tuple[T | CallFailure, "_OtherCalls"]:
         endpoint = self._endpoint
         while True:
             if endpoint.paused and not apart:
@@ -130,7 +130,7 @@ class CallRetrier:
             async with self._slots.all:
                 if endpoint.paused and not apart:
                     continue  # paused while this call waited for its slot
-                others = _OthersSince(endpoint, own_failures=0 if apart else 1)
+                others = _OtherCalls(endpoint, own_failures=0 if apart else 1)
                 outcome = await attempt()
                 if not apart:
                     endpoint.record(outcome)
@@ -190,14 +190,17 @@ class _Endpoint:
         if not self.paused and self._failures_in_a_row >= self._failures_to_pause:
             self._pause(outcome)
 
-    async def probe_unless(self, others: "_OthersSince") -> None:
+    async def probe_unless(self, others: "_OtherCalls") -> None:
         """Send a probe where nothing has succeeded since; callers that wait here at the same time share it."""
-        if others.successes or self.paused:
-            return
         probes = self._probes
+        if not self._needs_probe(others, probes):
+            return
         async with self._probing:
-            if not (others.successes or self.paused or self._probes > probes):
+            if self._needs_probe(others, probes):
                 await self._run_probe()
+
+    def _needs_probe(self, others: "_OtherCalls", probes: int) -> bool:
+        return not others.successes and not self.paused and self._probes == probes
 
     async def wait_while_paused(self) -> None:
         """Wait until the pause ends; of all that wait, one sends the probes."""
@@ -236,7 +239,7 @@ class _Endpoint:
         _log.info("provider_available", provider=self._name, paused_seconds=seconds)
 
 
-class _OthersSince:
+class _OtherCalls:
     """The outcomes of other calls since this was made; `own_failures` of those counted since are not theirs."""
 
     def __init__(self, endpoint: _Endpoint, *, own_failures: int) -> None:

@@ -115,7 +115,8 @@ def _known_line(label: int, known: Candidate, subject: NumberedConflicts) -> str
     notes = [*_about(known), f"since {_day(known.true_from, at)}"]
     if ends := [end for end in (known.true_to, known.valid_until) if end is not None]:
         end = min(ends)
-        notes.append(f"{'ended' if end <= at else 'until'} {_day(end, at)}")
+        has_ended = known.status == "ended" or end <= at
+        notes.append(f"{'ended' if has_ended else 'until'} {_day(end, at)}")
     notes += ["pending"] * (known.status == "pending_confirmation")
     notes += ["unresolved"] * known.unresolved
     notes += ["said just now"] * (known.fact_id in subject.same_turn_ids)

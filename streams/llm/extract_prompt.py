@@ -19,7 +19,6 @@ from mnemolog.schemas.facts import (
 )
 from mnemolog.schemas.provenance import DroppedStatement, DropReason, OmissionReason
 from mnemolog.schemas.turn import Message, Turn
-from mnemolog.streams.llm.extract_checks import TurnWords, unsaid
 from mnemolog.streams.llm.ports import ChatMessage, ExtractionTask, TaskPrompt
 from mnemolog.streams.llm.reply_parser import (
     MAX_LINE,
@@ -37,6 +36,7 @@ from mnemolog.streams.llm.reply_parser import (
 from mnemolog.streams.llm.turn_speakers import other_speaker
 from mnemolog.streams.text.normalise import comparable_text, without_texts
 from mnemolog.streams.text.subjects import is_user_word
+from mnemolog.streams.text.turn_words import TurnWords, unsaid
 
 PROMPT_VERSION = "extract-2"
 MAX_FACTS = 100

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime, time, timedelta, tzinfo
 from typing import Final
 
 from mnemolog.schemas.event import VERDICTS_WITH_END_TIME
@@ -18,11 +18,13 @@ from mnemolog.streams.text.assertions import (
     lost_negation,
     mispaired,
     new_clauses,
+    other_matter,
     other_value,
     turned_negations,
 )
 from mnemolog.streams.text.readings import read
 from mnemolog.streams.text.subjects import compare_subjects, is_user_word
+from mnemolog.streams.text.terms import same_terms
 
 LONGEST_UNSAID: Final = timedelta(days=3653)
 """How far ahead an end may lie whose year nobody named."""
@@ -90,9 +92,10 @@ def _merge_faults(claim: DecisionClaim, names: tuple[str, ...]) -> Iterator[str]
 def _keep_faults(claim: DecisionClaim, names: tuple[str, ...]) -> Iterator[str]:
     known, said = [fact.text for fact in claim.known], claim.fact.text
     ignored, extras = _subject_stems(claim, names), [*_values(claim, known_only=True), *names]
-    news = [*added_details(known, said, [*extras, claim.fact.subject or ""])]
+    about = [claim.fact.subject or ""] if _may_be_one_subject(claim, names) else []
+    news = [*added_details(known, said, [*extras, *about])]
     news += turned_negations(known, said, ignored)
-    news += mispaired(known, said, ignored)
+    news += [*mispaired(known, said, ignored), *other_matter(known, said, ignored)]
     values = [other_value(text, said) for text in known]
     news += [f'"{value}"' for value in values if value and all(values)]
     if all(_has_other_value(claim.fact, one) for one in claim.known):
@@ -116,9 +119,16 @@ def _denial_faults(claim: DecisionClaim, names: tuple[str, ...]) -> Iterator[str
 def _term_faults(claim: DecisionClaim) -> Iterator[str]:
     """A statement and a known fact of different ends are not one fact; an end announced later is not the fact's own."""
     for label, known in claim.targets:
-        ends = {known.valid_until, *([known.true_to] if claim.fact.valid_until else [])}
-        if claim.fact.valid_until not in ends:
-            yield (f"it and K{label} end at different times: answer REPLACE if the new end counts, ADD if both stand")
+        if not same_terms(claim.fact, known):
+            yield (
+                f"it and K{label} hold until different times: choose REPLACE if the new end counts, "
+                "SIMILAR if both stand"
+            )
+
+
+def _may_be_one_subject(claim: DecisionClaim, names: tuple[str, ...]) -> bool:
+    """Whether the statement may be about whom a known fact is about; else its subject is what no known fact says."""
+    return any(compare_subjects(claim.fact.subject, known.subject, names) != "other" for known in claim.known)
 
 
 def _subject_faults(claim: DecisionClaim, names: tuple[str, ...]) -> Iterator[str]:
@@ -131,19 +141,27 @@ def _subject_faults(claim: DecisionClaim, names: tuple[str, ...]) -> Iterator[st
 
 
 def _end_faults(claim: DecisionClaim, said_at: datetime) -> Iterator[str]:
-    """The end of a fact lies on the day of its beginning or later; one far ahead has a year that somebody named."""
+    """The end of a fact is no earlier than its beginning, of which a date alone is the whole day.
+
+    One far ahead has a year that somebody named.
+    """
     if claim.action == "EXPIRE" and claim.ended_at is None:
         yield "EXPIRE needs ended_at, the time of the end: give it, or choose RETRACT"
     if claim.action not in VERDICTS_WITH_END_TIME or claim.ended_at is None:
         return
     zone = said_at.tzinfo
     for label, known in claim.targets:
-        if claim.ended_at.astimezone(zone).date() < known.true_from.astimezone(zone).date():
+        if _is_before(claim.ended_at, known.true_from, zone):
             yield f"ended_at lies before K{label} began: a fact ends after its beginning"
     texts = [claim.fact.text, claim.fact.excerpt, *(known.text for known in claim.known)]
     is_named = any(str(claim.ended_at.astimezone(zone).year) in read(text).details for text in texts)
     if not is_named and claim.ended_at > max(said_at, claim.conflict.valid_from) + LONGEST_UNSAID:
         yield f"ended_at {claim.ended_at:%Y-%m-%d} is more than ten years ahead, and nobody said so: give the end told"
+
+
+def _is_before(ended_at: datetime, true_from: datetime, zone: tzinfo | None) -> bool:
+    is_date = time() in (ended_at.time(), ended_at.astimezone(zone).time())
+    return true_from.astimezone(zone).date() > ended_at.astimezone(zone).date() if is_date else ended_at < true_from
 
 
 def _has_other_value(fact: ExtractedFact, known: Candidate) -> bool:

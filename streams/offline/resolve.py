@@ -16,6 +16,7 @@ from mnemolog.streams.offline.slots import SlotStatement, clauses, same_value, s
 from mnemolog.streams.text.assertions import DOUBTFUL, is_denial
 from mnemolog.streams.text.differences import differences
 from mnemolog.streams.text.subjects import compare_subjects
+from mnemolog.streams.text.terms import changes_term, same_terms
 from mnemolog.streams.text.word_lists import NUMBERS, SENTENCE_STARTERS
 
 _EMPTY: Final = SENTENCE_STARTERS | set("am is are do does did at all any really very so much too just".split())  # noqa: SIM905 -- words
@@ -45,13 +46,21 @@ def _findings(conflict: NumberedConflict, user_names: tuple[str, ...]) -> Iterat
     """What is known later is judged as if it were said later too: what it ends in the new fact makes that history."""
     fact = conflict.fact
     for label, known in conflict.candidates:
+        if compare_subjects(fact.subject, known.subject, user_names) != "same":
+            continue
         finding = _finding(fact, known, conflict.valid_from)
         if not finding and conflict.valid_from < known.true_from and (late := _finding(known, fact, known.true_from)):
             finding = ("REPLACE" if late[0] in OVERWRITE_OF_VERDICT else late[0], late[1])
-        is_same = compare_subjects(fact.subject, known.subject, user_names) == "same"
         is_related = fact.certainty in DOUBTFUL or not is_denial(fact, known)
-        if finding and is_same and (finding[0] != "SIMILAR" or is_related):
-            yield label, finding
+        if finding and (finding[0] != "SIMILAR" or is_related):
+            yield label, _with_terms(finding, conflict, known)
+
+
+def _with_terms(finding: _Finding, conflict: NumberedConflict, known: Candidate) -> _Finding:
+    if finding[0] != "KEEP" or same_terms(conflict.fact, known):
+        return finding
+    changes = changes_term(conflict.fact, known, conflict.valid_from)
+    return ("REPLACE", "it has another end now") if changes else ("SIMILAR", "the same for a while: both are kept")
 
 
 def _finding(new: _Fact, old: _Fact, at: datetime) -> _Finding | None:

@@ -2,16 +2,19 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Final, Literal
 
-from mnemolog.schemas.facts import Candidate, ExtractedFact, MatchedFact
+from mnemolog.schemas.facts import Candidate, EmbeddedFact, ExtractedFact, MatchedFact
 from mnemolog.schemas.policy import EffectivePolicy
 from mnemolog.schemas.provenance import Guard, Thresholds
-from mnemolog.schemas.stored import ClosedValue
+from mnemolog.schemas.stored import CandidateQuery
 from mnemolog.streams.resolution.guards import StatementContext, predates
 from mnemolog.streams.text.differences import subjects_differ, texts_equivalent
 from mnemolog.streams.text.subjects import compare_subjects
+from mnemolog.streams.text.terms import same_terms
 
+_NEVER: Final = datetime.max.replace(tzinfo=UTC)
 MAX_ENDED_CANDIDATES: Final = 3
 """How many known facts below the conflict threshold a statement that ends something is compared with."""
 
@@ -46,7 +49,7 @@ class Obsolete:
     """A late statement about a value that was superseded, by `newer_values` that have ended: stored as history."""
 
     matched: MatchedFact
-    newer_values: tuple[ClosedValue, ...]
+    newer_values: tuple[Candidate, ...]
 
 
 Classification = New | Duplicate | Conflict | Obsolete
@@ -62,7 +65,8 @@ def classify(
 ) -> Classification:
     """Without `infer` there are only duplicates and new facts; under `add_only` only equal words are duplicates."""
     fact = matched.fact
-    known_of_it = [known for known in matched.candidates if not subjects_differ(fact, known, user_names)]
+    candidates = (known for known in matched.candidates if known.status != "ended" and same_terms(fact, known))
+    known_of_it = [known for known in candidates if not subjects_differ(fact, known, user_names)]
     equal = [known for known in known_of_it if known.content_hash == fact.content_hash]
     same = min(equal, key=lambda known: known.status, default=None)  # active before pending
     if same is not None:
@@ -78,27 +82,66 @@ def classify(
     return Conflict(matched, near) if near else New(matched)
 
 
-def classify_obsolete(
+def classify_late(
     matched: MatchedFact,
     statement_context: StatementContext,
-    closed_values: Sequence[ClosedValue],
+    thresholds: Thresholds,
     rules: EffectivePolicy,
     user_names: Sequence[str] = (),
-) -> Obsolete | None:
-    """The classification of a fact older than a value that its key held when, or after, it was said; else None.
+) -> Duplicate | Obsolete | None:
+    """What facts that have ended since a statement was said tell of it without a model, or None.
 
-    Only values of certainly the same subject count: a doubtful one is left to the model.
+    It repeats one of them, or is older than a value that its key held then or later. Only values of certainly the same
+    subject count: a doubtful one is left to the model.
     """
     fact = matched.fact
+    ended = [known for known in _ended_candidates(matched) if statement_context.said_at < (known.true_to or _NEVER)]
+    if repeated := _repeated_ended_fact(matched, ended, statement_context, thresholds, user_names):
+        return Duplicate(matched, repeated, "hash" if repeated.content_hash == fact.content_hash else "threshold")
     newer = tuple(
-        closed
-        for closed in closed_values
-        if fact.key == closed.key
-        and compare_subjects(fact.subject, closed.subject, user_names) == "same"
-        and statement_context.said_at < closed.true_to  # what had ended before is no newer value
-        and predates(statement_context.true_from, statement_context, closed)
+        known
+        for known in ended
+        if same_slot(fact, known, rules, user_names) and predates(statement_context.true_from, statement_context, known)
     )
     return Obsolete(matched, newer) if newer and fills_slot(fact, rules) else None
+
+
+def _repeated_ended_fact(
+    matched: MatchedFact,
+    ended: Sequence[Candidate],
+    statement_context: StatementContext,
+    thresholds: Thresholds,
+    user_names: Sequence[str],
+) -> Candidate | None:
+    """The ended fact that a statement repeats: the one that held then, or the next one; none where an open one did."""
+    fact, since = matched.fact, statement_context.true_from
+    of_it = [known for known in ended if not subjects_differ(fact, known, user_names)]
+    equal = [known for known in of_it if known.content_hash == fact.content_hash]
+    alike = equal or [
+        known for known in of_it if known.similarity > thresholds.duplicate and texts_equivalent(fact.text, known.text)
+    ]
+    open_facts = (known for known in matched.candidates if known.status != "ended")
+    if any(known.content_hash == fact.content_hash and known.true_from <= since for known in open_facts):
+        return None
+    held = (known for known in alike if since < (known.true_to or _NEVER))
+    return min(held, key=lambda known: (known.true_from > since, known.true_from), default=None)
+
+
+def _ended_candidates(matched: MatchedFact) -> list[Candidate]:
+    return [known for known in matched.candidates if known.status == "ended"]
+
+
+def candidate_query(embedded: EmbeddedFact, thresholds: Thresholds, rules: EffectivePolicy) -> CandidateQuery:
+    """What a fact is compared with; one that ends something with less similar facts too."""
+    fact = embedded.fact
+    floor = min(thresholds.conflict, thresholds.raw_duplicate, thresholds.duplicate)
+    return CandidateQuery(
+        vector=embedded.vector,
+        content_hash=fact.content_hash,
+        min_similarity=floor if fact.action_hint == "new" else min(floor, thresholds.ending),
+        key=fact.key if fact.single_valued or rules.is_single_valued(fact.key) else None,
+        subject=fact.subject,
+    )
 
 
 def fills_slot(fact: ExtractedFact, rules: EffectivePolicy) -> bool:
@@ -109,14 +152,23 @@ def fills_slot(fact: ExtractedFact, rules: EffectivePolicy) -> bool:
 def conflicting_facts(
     matched: MatchedFact, thresholds: Thresholds, rules: EffectivePolicy, user_names: Sequence[str] = ()
 ) -> tuple[Candidate, ...]:
-    """The known facts that a fact may conflict with: of its slot, near it, or near enough to be ended by it."""
-    fact, candidates = matched.fact, matched.candidates
+    """The known facts that a fact may conflict with: of its slot, near it, or near enough to be ended by it.
+
+    Ended ones come last, and not those of its slot: `classify_late` has compared them.
+    """
+    fact = matched.fact
+    compared = [
+        known
+        for known in _ended_candidates(matched)
+        if fills_slot(fact, rules) and same_slot(fact, known, rules, user_names)
+    ]
+    candidates = [known for known in matched.candidates if known not in compared]
     found = [known for known in candidates if may_be_same_slot(fact, known, rules, user_names)]
     found += [known for known in candidates if known.similarity >= thresholds.conflict]
     if fact.action_hint != "new":
         below = [known for known in candidates if thresholds.ending <= known.similarity < thresholds.conflict]
         found += sorted(below, key=lambda known: -known.similarity)[:MAX_ENDED_CANDIDATES]
-    return tuple(dict.fromkeys(found))
+    return tuple(sorted(dict.fromkeys(found), key=lambda known: known.status == "ended"))
 
 
 def may_be_same_slot(

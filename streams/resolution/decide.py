@@ -1,12 +1,11 @@
 """Turns the classifications and LLM decisions of one turn into events, statement by statement."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from datetime import datetime
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from mnemolog.schemas.event import OVERWRITE_OF_VERDICT
 from mnemolog.schemas.events import FactExtended, FactsRelated, MemoryEvent
-from mnemolog.schemas.facts import Candidate
+from mnemolog.schemas.facts import Candidate, MovedEnd, NewFact
 from mnemolog.schemas.ids import provisional_fact_id
 from mnemolog.schemas.provenance import Decision, Verdict
 from mnemolog.streams.llm.conflict_list import MAX_CANDIDATES
@@ -18,7 +17,8 @@ from mnemolog.streams.resolution.event_builder import (
     NoDecision,
     snapshots,
 )
-from mnemolog.streams.resolution.guards import GUARD_REASONS, has_intervening_version, is_late_news, predates
+from mnemolog.streams.resolution.guards import GUARD_REASONS, is_late_news, predates
+from mnemolog.streams.resolution.late_statements import add_as_history, add_obsolete, apply_to_ended, is_outdated
 from mnemolog.streams.resolution.overwrites import apply_overwrite
 from mnemolog.streams.resolution.repetitions import repetition_events
 from mnemolog.streams.resolution.retry_conflicts import RetryOutcome, retry_events
@@ -61,15 +61,22 @@ def _statement_events(
             reason = f"no known fact reaches similarity {builder.context.thresholds.conflict:g}"
             return (builder.added(builder.decision("threshold", reason)),)
         case Obsolete():
-            return _add_obsolete(builder, classification)
+            return (add_obsolete(builder, classification),)
         case Duplicate():
             return _repeat_duplicate(builder, classification)
         case Conflict() if isinstance(llm_decision, LlmDecision):
-            return _apply_llm_decision(builder, llm_decision)
+            return _decide_conflict(builder, llm_decision)
         case Conflict(candidates=candidates):
             none = llm_decision or NoDecision(complaint=_NOT_ASKED, shown=candidates[:MAX_CANDIDATES])
             decision = builder.decision("fallback", f"added as unresolved: {none.complaint}", none)
             return (builder.added(decision, unresolved=True),)
+
+
+def _decide_conflict(builder: EventBuilder, llm_decision: LlmDecision) -> Sequence[MemoryEvent]:
+    ended = builder.state.ended_facts(llm_decision.targets)
+    if ended and not builder.state.open_facts(llm_decision.targets):
+        return (apply_to_ended(builder, llm_decision, ended),)
+    return _apply_llm_decision(builder, llm_decision)
 
 
 def _apply_llm_decision(builder: EventBuilder, llm_decision: LlmDecision) -> Sequence[MemoryEvent]:
@@ -78,23 +85,21 @@ def _apply_llm_decision(builder: EventBuilder, llm_decision: LlmDecision) -> Seq
         targets = tuple(known for known in targets if known.status == "active")
     newer = [known for known in targets if _is_newer_pending(builder, reply.verdict, known)]
     targets = tuple(known for known in targets if known not in newer)
-    outdated = next((known for known in targets if _is_outdated_for(builder, known)), None)
+    outdated = next((known for known in targets if is_outdated(builder, known)), None)
     decision = builder.decision("model", reply.reason, llm_decision)
     match reply.verdict:
         case _ if not targets:
             return (_add_without_targets(builder, decision, newer),)
         case "KEEP" | "MERGE" if outdated is not None:
-            return _add_as_history(builder, outdated, llm_decision)
+            return (add_as_history(builder, outdated, llm_decision),)
         case "KEEP":
             nearest = max(targets, key=lambda known: known.similarity)
             return repetition_events(builder, nearest, decision, raises_confidence=True)
         case "EXTEND" | "SIMILAR":
             kind = FactExtended if reply.verdict == "EXTEND" else FactsRelated
-            fact = builder.new_fact()
-            ends = [end for end in (fact.valid_until, *_ends_of_newer_values(builder, targets)) if end is not None]
-            fact = fact.model_copy(update={"valid_until": min(ends, default=None)})
-            target_ids = tuple(known.fact_id for known in targets)
-            return (kind(**builder.event_fields(decision), targets=target_ids, fact=fact),)
+            fact, target_ids = builder.new_fact(), tuple(known.fact_id for known in targets)
+            ends = _announced_end(builder, fact, targets, reply.verdict)
+            return (kind(**builder.event_fields(decision), targets=target_ids, fact=fact, moved_ends=ends),)
         case "ADD":
             return (builder.added(decision),)
         case _:
@@ -102,31 +107,15 @@ def _apply_llm_decision(builder: EventBuilder, llm_decision: LlmDecision) -> Seq
 
 
 def _repeat_duplicate(builder: EventBuilder, duplicate: Duplicate) -> Sequence[MemoryEvent]:
-    known = builder.state.open_fact(duplicate.candidate)
+    is_ended = duplicate.candidate.status == "ended"
+    known = duplicate.candidate if is_ended else builder.state.open_fact(duplicate.candidate)
     if known is None:
         return (builder.added(builder.decision(duplicate.by, "the fact it repeats was ended earlier in this turn")),)
-    if _is_outdated_for(builder, known):
-        return _add_as_history(builder, known)
+    if is_outdated(builder, known):
+        return (add_as_history(builder, known),)
     near = f"similarity {duplicate.candidate.similarity:.3f} is that of a duplicate"
     decision = builder.decision(duplicate.by, "same words as a known fact" if duplicate.by == "hash" else near)
     return repetition_events(builder, known, decision, raises_confidence=False)
-
-
-def _add_obsolete(builder: EventBuilder, obsolete: Obsolete) -> Sequence[MemoryEvent]:
-    statement = builder.statement_context
-    of_slot = (known for known in builder.candidates if builder.shares_slot(known))
-    open_values = builder.state.open_facts(of_slot)
-    newer = [known for known in open_values if predates(statement.true_from, statement, known)]
-    decision = builder.decision("policy", "the key had a newer value, which has ended too", guard="late_news")
-    return (builder.added_as_history([*obsolete.newer_values, *newer], decision),)
-
-
-def _add_as_history(
-    builder: EventBuilder, known: Candidate, llm_decision: LlmDecision | None = None
-) -> Sequence[MemoryEvent]:
-    reason = f"another value held between this statement and the known fact: {GUARD_REASONS['late_news']}"
-    decision = builder.decision("policy", reason, llm_decision, guard="late_news", before=snapshots([known]))
-    return (builder.added_as_history([known], decision),)
 
 
 def _add_without_targets(builder: EventBuilder, decision: Decision, newer: Sequence[Candidate]) -> MemoryEvent:
@@ -145,13 +134,15 @@ def _is_newer_pending(builder: EventBuilder, verdict: Verdict, known: Candidate)
     return is_late_news(verdict, [known], builder.statement_context)
 
 
-def _is_outdated_for(builder: EventBuilder, known: Candidate) -> bool:
-    return has_intervening_version(builder.statement_context, known, builder.state.version_starts)
-
-
-def _ends_of_newer_values(builder: EventBuilder, targets: Sequence[Candidate]) -> Iterator[datetime | None]:
-    """The announced ends of newer values of the statement's slot: what is older ends with them."""
+def _announced_end(
+    builder: EventBuilder, fact: NewFact, targets: Sequence[Candidate], verdict: Verdict
+) -> tuple[MovedEnd, ...]:
+    """The end of a detail of a value that is about to end, or of a fact older than such a value: it ends with it."""
     statement = builder.statement_context
-    for known in targets:
-        if builder.shares_slot(known) and predates(statement.true_from, statement, known):
-            yield known.true_to
+    ends = [
+        MovedEnd(fact_id=fact.fact_id, ender=known.fact_id, ended_at=known.true_to)
+        for known in targets
+        if known.true_to is not None and known.true_to > fact.true_from and builder.shares_slot(known)
+        if verdict == "EXTEND" or predates(statement.true_from, statement, known)
+    ]
+    return tuple(sorted(ends, key=lambda end: end.ended_at or fact.true_from)[:1])

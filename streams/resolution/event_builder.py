@@ -126,8 +126,9 @@ class EventBuilder:
         """What these facts are by now, each once."""
         return tuple(dict.fromkeys(self.state.current_fact(known).fact_id for known in facts))
 
-    def added(self, decision: Decision, *, unresolved: bool = False) -> FactAdded:
-        return FactAdded(**self.event_fields(decision), fact=self.new_fact(), unresolved=unresolved)
+    def added(self, decision: Decision, *, unresolved: bool = False, ended_at: datetime | None = None) -> FactAdded:
+        fields: dict[str, Any] = {"unresolved": unresolved, "ended_at": ended_at}
+        return FactAdded(**self.event_fields(decision), fact=self.new_fact(), **fields)
 
     def added_as_history(self, newer: Sequence[TimedFact], decision: Decision) -> FactAdded:
         """The event of a statement that is older than one of `newer`: it held until the next version began."""
@@ -136,6 +137,7 @@ class EventBuilder:
 
     def skipped(self, known: Candidate, decision: Decision) -> FactSkipped:
         fields: dict[str, Any] = {"statement": self.statement, "true_from": self.earlier_beginning(known)}
+        fields["of_ended"] = known.status == "ended"
         return FactSkipped(**self.event_fields(decision), target=known.fact_id, **fields)
 
     def confirmed(self, known: Candidate, decision: Decision) -> FactConfirmed:
@@ -143,9 +145,9 @@ class EventBuilder:
         return FactConfirmed(**self.event_fields(decision), target=known.fact_id, **fields)
 
     def earlier_beginning(self, known: Candidate) -> datetime | None:
-        """When an active fact began by this repetition, if that is earlier than was known."""
+        """When a fact that is or was held began by this repetition, if that is earlier than was known."""
         true_from = self.statement_context.true_from
-        return true_from if known.status == "active" and true_from < known.true_from else None
+        return true_from if known.status != "pending_confirmation" and true_from < known.true_from else None
 
     def new_fact(self, *, offset: int = 0) -> NewFact:
         if self.vector is None:
@@ -162,15 +164,15 @@ class EventBuilder:
     def merged_fact(self, llm_decision: LlmDecision, targets: Sequence[Candidate]) -> NewFact:
         """The richer fact: true since the first of its parents was, as certain as the most certain of them.
 
-        It was said when the last of them was. One with a doubtful statement in it is only as certain as that. It has
-        the category of a high-risk parent; key, subject and end are a parent's where the statement has none.
+        It was said when the last of them was. One with a doubtful statement in it is only as certain as that, and one
+        with a human's word in it is a human's. It has the category of a high-risk parent; key and subject are a
+        parent's where the statement has none. All have the same term.
         """
         fact, reply, rules = self.new_fact(), llm_decision.reply, self.context.rules
         said_at = max([self.statement_context.said_at, *(known.said_at for known in targets if known.said_at)])
         surest = max(fact.confidence, *(known.confidence for known in targets))
         keyed = next((known for known in targets if known.key is not None), None) if fact.key is None else None
         risky = (known.category for known in targets if rules.is_high_risk(known.category, known.key))
-        ends = (known.valid_until or known.true_to for known in targets)
         return fact.model_copy(
             update={
                 "text": reply.text or fact.text,
@@ -182,7 +184,7 @@ class EventBuilder:
                 **({"key": keyed.key, "value": keyed.value} if keyed else {}),
                 "category": next(risky, fact.category),
                 "subject": fact.subject or next((known.subject for known in targets if known.subject), None),
-                "valid_until": fact.valid_until or next((end for end in ends if end is not None), None),
+                "authority": "human" if any(known.authority == "human" for known in targets) else fact.authority,
                 "single_valued": fact.single_valued or any(known.single_valued for known in targets),
             }
         )

@@ -1,7 +1,7 @@
 """Builds the events of a decision that ends known facts: carried out, or held back by a guard."""
 
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from mnemolog.schemas.event import OVERWRITE_OF_VERDICT, VERDICTS_WITH_END_TIME
 from mnemolog.schemas.events import (
@@ -77,9 +77,15 @@ def overwrite_event(
 
 
 def target_end(builder: EventBuilder, llm_decision: LlmDecision, targets: Sequence[Candidate]) -> datetime:
-    """When the targets ended: at the given end, else when the statement began to hold; not before they began."""
-    ended_at = llm_decision.reply.ended_at or builder.statement_context.true_from
-    return max([ended_at, *(known.true_from for known in targets)])
+    """When the targets ended: at the given end, else when the statement began to hold; not before they began.
+
+    An end on the day on which they began, given as a date, is when the statement began to hold, within that day.
+    """
+    told, ended_at = builder.statement_context.true_from, llm_decision.reply.ended_at
+    begun = max((known.true_from for known in targets), default=told)
+    if ended_at is not None and ended_at < begun:
+        return max(begun, min(told, ended_at + timedelta(days=1)))
+    return max(begun, ended_at or told)
 
 
 def _enrich_pending(builder: EventBuilder, llm_decision: LlmDecision, pending: Candidate) -> Sequence[MemoryEvent]:

@@ -5,9 +5,10 @@ from datetime import datetime
 from typing import Protocol
 from uuid import UUID
 
+from mnemolog.schemas.facts import Candidate
 from mnemolog.schemas.policy import EffectivePolicy, LimitHit, TurnUsage
 from mnemolog.schemas.scope import Scope
-from mnemolog.schemas.stored import ClosedValue, PendingCase
+from mnemolog.schemas.stored import CandidateQuery, PendingCase
 from mnemolog.streams.moved_ends import EndedFactReader
 
 
@@ -20,8 +21,13 @@ class Lookups(EndedFactReader, Protocol):
     async def version_starts(self, fact_ids: Sequence[UUID]) -> Mapping[UUID, tuple[datetime, ...]]:
         """For each fact the `true_from` of itself and of the versions that it superseded, all the way back."""
 
-    async def closed_values(self, scope: Scope, keys: Sequence[str], *, after: datetime) -> Sequence[ClosedValue]:
-        """The values that these keys held in exactly `scope` and whose truth ended after `after`, bounded."""
+    async def ended_candidates(
+        self, scope: Scope, queries: Sequence[CandidateQuery], *, after: datetime, user_names: Sequence[str]
+    ) -> Sequence[Sequence[Candidate]]:
+        """For each query the facts of exactly `scope` near it, or of its key, that have ended after `after`, bounded.
+
+        `user_names` are all subjects that mean the user.
+        """
 
 
 class Challenges(Protocol):

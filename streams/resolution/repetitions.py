@@ -20,10 +20,10 @@ def repetition_events(
     """The events of a statement that repeats `known`; `raises_confidence`: the LLM saw it in other words.
 
     It confirms a pending fact that was said before it, and rejects earlier pending overwrites of `known`. A raw turn,
-    and any under `add_only`, does neither.
+    any under `add_only`, and a late one about what has ended do neither.
     """
     context, state = builder.context, builder.state
-    if not context.infer or context.rules.add_only:
+    if not context.infer or context.rules.add_only or known.status == "ended":
         return (builder.skipped(known, decision),)
     case = context.pending_cases.get(known.fact_id)
     if case is not None and known.status == "pending_confirmation" and supports(builder, case):

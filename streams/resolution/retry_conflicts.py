@@ -1,7 +1,7 @@
 """Asks again about unresolved facts that a turn has come near, and settles them."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 from uuid import UUID
 
@@ -9,6 +9,7 @@ from mnemolog.schemas.events import ConflictResolved, FactExpired, FactRetracted
 from mnemolog.schemas.facts import Candidate, MatchedFact
 from mnemolog.schemas.policy import EffectivePolicy
 from mnemolog.schemas.provenance import Decision, Thresholds
+from mnemolog.schemas.stored import StoredFact
 from mnemolog.streams.llm.conflict_list import as_extracted_fact
 from mnemolog.streams.resolution.classify import conflicting_facts
 from mnemolog.streams.resolution.event_builder import (
@@ -19,6 +20,7 @@ from mnemolog.streams.resolution.event_builder import (
     snapshots,
 )
 from mnemolog.streams.resolution.guards import GUARD_REASONS, StatementContext, find_guard, next_version_start
+from mnemolog.streams.resolution.late_statements import is_outdated
 from mnemolog.streams.resolution.overwrites import overwrite_event, target_end
 from mnemolog.streams.resolution.turn_state import TurnState
 
@@ -28,10 +30,14 @@ MAX_RETRIED_CONFLICTS: Final = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RetryConflict:
-    """An unresolved fact that a turn has come near, and the known facts near both."""
+    """An unresolved fact that a turn has come near, and the known facts near both.
+
+    `stored` has what was said of it, and by whom.
+    """
 
     unresolved: Candidate
     rivals: tuple[Candidate, ...]
+    stored: StoredFact | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,20 +83,11 @@ def retry_events(
     targets = tuple(known for known in state.open_facts(llm_decision.targets) if known.status == "active")
     if reply.verdict != "ADD" and not targets:
         return ()
-    began = unresolved.true_from
-    builder = EventBuilder(
-        context=context,
-        state=state,
-        ordinal=ordinal,
-        fact=as_extracted_fact(unresolved),
-        statement_context=StatementContext(
-            confidence=unresolved.confidence, true_from=began, said_at=unresolved.said_at or began
-        ),
-        vector=llm_decision.merged_vector,
-        candidates=retry_outcome.conflict.rivals,
-    )
+    builder = _as_statement(retry_outcome, unresolved, context, state, ordinal)
     decision = builder.decision("model", reply.reason, llm_decision, before=snapshots(targets))
-    guard = find_guard(reply.verdict, targets, builder.statement_context, context.rules)
+    guard = find_guard(reply.verdict, targets, builder.statement_context, context.rules, state.own_ids)
+    if reply.verdict in ("KEEP", "MERGE") and any(is_outdated(builder, known) for known in targets):
+        guard = "late_news"
     if guard is None:
         return tuple(_resolution_events(builder, llm_decision, unresolved, targets, decision))
     if guard != "late_news":
@@ -98,8 +95,31 @@ def retry_events(
     reason = f"{reply.reason}; held back: {GUARD_REASONS[guard]}"
     update = {"by": "policy", "reason": reason, "guard": guard, "before": snapshots([unresolved])}
     fields = builder.event_fields(decision.model_copy(update=update))
-    ended_at, _ = next_version_start(targets, began, state.version_starts)
+    ended_at, _ = next_version_start(targets, unresolved.true_from, state.version_starts)
     return (FactExpired(**fields, targets=(unresolved.fact_id,), ended_at=ended_at),)
+
+
+def _as_statement(
+    retry_outcome: RetryOutcome, unresolved: Candidate, context: DecisionContext, state: TurnState, ordinal: int
+) -> EventBuilder:
+    """The builder of events about an unresolved fact as it was said: by its own speaker, and when that was."""
+    stored, began = retry_outcome.conflict.stored, unresolved.true_from
+    fact = stored.fact if stored else as_extracted_fact(unresolved)
+    decided = retry_outcome.llm_decision
+    return EventBuilder(
+        context=replace(context, speaker=stored.speaker) if stored else context,
+        state=state,
+        ordinal=ordinal,
+        fact=fact,
+        statement_context=StatementContext(
+            confidence=unresolved.confidence,
+            true_from=began,
+            said_at=unresolved.said_at or began,
+            tells_change_or_end=fact.action_hint != "new",
+        ),
+        vector=decided.merged_vector if isinstance(decided, LlmDecision) else None,
+        candidates=retry_outcome.conflict.rivals,
+    )
 
 
 def _resolution_events(

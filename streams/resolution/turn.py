@@ -1,7 +1,7 @@
 """Decides one turn: looks up what its facts need, classifies them, asks the LLM about conflicts, makes the events."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from uuid import UUID
 
@@ -9,15 +9,15 @@ from mnemolog.schemas.envelopes import MatchedFacts
 from mnemolog.schemas.events import MemoryEvent
 from mnemolog.schemas.policy import EffectivePolicy
 from mnemolog.schemas.provenance import DroppedStatement, Step, Thresholds
-from mnemolog.schemas.stored import ClosedValue
 from mnemolog.streams.moved_ends import EndRules, move_ends
-from mnemolog.streams.resolution.classify import classify, classify_obsolete, fills_slot
+from mnemolog.streams.resolution.classify import candidate_query, classify, classify_late
 from mnemolog.streams.resolution.decide import decide
 from mnemolog.streams.resolution.event_builder import DecisionContext, statement_context
 from mnemolog.streams.resolution.llm_decisions import LlmDecider
 from mnemolog.streams.resolution.ports import Lookups
-from mnemolog.streams.resolution.retry_conflicts import conflicts_to_retry
+from mnemolog.streams.resolution.retry_conflicts import RetryConflict, conflicts_to_retry
 from mnemolog.streams.resolution.turn_state import with_earlier_facts
+from mnemolog.streams.text.subjects import USER_WORDS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,15 +48,18 @@ class TurnDecider:
                 DroppedStatement(text=fact.text, reason="below_importance", excerpt=fact.excerpt) for fact in low
             )
         uses_llm = envelope.infer and not rules.add_only
+        if uses_llm and is_late:
+            turn = await self._with_ended_candidates(turn, rules, thresholds)
         context = await self._context(turn, rules, thresholds, uses_llm=uses_llm)
         turn = _without_lapsed(turn, context)
-        closed_values = await self._closed_values(turn, rules) if uses_llm and is_late else ()
         classifications = [
-            classify_obsolete(matched, statement_context(matched.fact, context), closed_values, rules, turn.user_names)
+            classify_late(matched, statement_context(matched.fact, context), thresholds, rules, turn.user_names)
             or classify(matched, thresholds, rules, infer=envelope.infer, user_names=turn.user_names)
             for matched in (with_earlier_facts(turn, rules) if uses_llm else turn.facts)
         ]
         retries = conflicts_to_retry(turn.facts, thresholds, rules, turn.user_names) if uses_llm else ()
+        if retries:
+            retries, context = await self._with_statements(retries, context)
         llm = await self._llm_decider(turn, classifications, retries)
         made = decide(classifications, llm.decisions, context, llm.retry_outcomes)
         end_rules = EndRules(at=now, policy=rules, user_names=turn.user_names)
@@ -90,13 +93,35 @@ class TurnDecider:
             user_names=turn.user_names,
         )
 
-    async def _closed_values(self, turn: MatchedFacts, rules: EffectivePolicy) -> Sequence[ClosedValue]:
-        """What the keys of a late turn held when it was said, or since, and that has ended."""
-        keys = {matched.fact.key: None for matched in turn.facts if fills_slot(matched.fact, rules)}
-        wanted = [key for key in keys if key is not None]
-        if turn.scope is None or not wanted:
-            return ()
-        return await self._lookups.closed_values(turn.scope, wanted, after=turn.occurred_at)
+    async def _with_statements(
+        self, retries: Sequence[RetryConflict], context: DecisionContext
+    ) -> tuple[tuple[RetryConflict, ...], DecisionContext]:
+        """The retries with what was said of their facts, and the starts of versions that these are older than."""
+        stored = await self._lookups.facts([retry.unresolved.fact_id for retry in retries])
+        newer = dict.fromkeys(
+            known.fact_id
+            for retry in retries
+            for known in retry.rivals
+            if retry.unresolved.true_from < known.true_from and known.fact_id not in context.version_starts
+        )
+        starts = await self._lookups.version_starts(tuple(newer)) if newer else {}
+        told = tuple(replace(retry, stored=stored.get(retry.unresolved.fact_id)) for retry in retries)
+        return told, replace(context, version_starts={**context.version_starts, **starts})
+
+    async def _with_ended_candidates(
+        self, turn: MatchedFacts, rules: EffectivePolicy, thresholds: Thresholds
+    ) -> MatchedFacts:
+        """A late turn with the facts that held when it was said, or since, and that have ended."""
+        if turn.scope is None or not turn.facts:
+            return turn
+        queries = [candidate_query(matched, thresholds, rules) for matched in turn.facts]
+        names = (*USER_WORDS, *turn.user_names)
+        found = await self._lookups.ended_candidates(turn.scope, queries, after=turn.occurred_at, user_names=names)
+        facts = (
+            matched.model_copy(update={"candidates": (*matched.candidates, *ended)})
+            for matched, ended in zip(turn.facts, found, strict=True)
+        )
+        return turn.model_copy(update={"facts": tuple(facts)})
 
 
 def _without_lapsed(turn: MatchedFacts, context: DecisionContext) -> MatchedFacts:

@@ -88,17 +88,21 @@ class TurnState:
         return self._facts.setdefault(fact_id, candidate).model_copy(update={"similarity": candidate.similarity})
 
     def open_fact(self, candidate: Candidate) -> Candidate | None:
-        """What a candidate is by now, or None where this turn has ended it."""
+        """What a candidate is by now, or None where it had ended before, or this turn has ended it."""
         known = self.current_fact(candidate)
-        return None if known.fact_id in self._ended_ids else known
+        return None if known.status == "ended" or known.fact_id in self._ended_ids else known
 
     def open_facts(self, candidates: Iterable[Candidate]) -> tuple[Candidate, ...]:
-        """What the candidates are by now, each once, without those that this turn has ended."""
+        """What the candidates are by now, each once, without those that have ended."""
         found: dict[UUID, Candidate] = {}
         for candidate in candidates:
             if (known := self.open_fact(candidate)) is not None:
                 found.setdefault(known.fact_id, known)
         return tuple(found.values())
+
+    def ended_facts(self, candidates: Iterable[Candidate]) -> list[Candidate]:
+        """Those that had ended before this turn was decided."""
+        return [known for known in map(self.current_fact, candidates) if known.status == "ended"]
 
     def open_ids(self, fact_ids: Iterable[UUID]) -> tuple[UUID, ...]:
         """Those that this turn has not ended."""

@@ -4,12 +4,13 @@ from collections.abc import Sequence
 from time import perf_counter
 from typing import Final
 
-from mnemolog.projections.stores.candidates import CandidateFinder, CandidateQuery
+from mnemolog.projections.stores.candidates import CandidateFinder
 from mnemolog.schemas.envelopes import EmbeddedFacts, MatchedFacts
 from mnemolog.schemas.facts import EmbeddedFact, ExtractedFact, MatchedFact
 from mnemolog.schemas.policy import EffectivePolicy, is_single_valued
-from mnemolog.schemas.provenance import Step, Thresholds
+from mnemolog.schemas.provenance import Step
 from mnemolog.streams.kafka.record import KafkaRecord
+from mnemolog.streams.resolution.classify import candidate_query
 from mnemolog.streams.stages.envelope import ReceivedEnvelope, next_envelope
 from mnemolog.streams.stages.ports import RulesFor, ThresholdsFor
 from mnemolog.streams.text.subjects import USER_WORDS, subject_in_turn
@@ -58,7 +59,7 @@ class MatchStage:
             keys = {fact.fact.key for fact in facts if not (fact.fact.single_valued or is_single_valued(fact.fact.key))}
             rules = await self._rules_for(scope, overrides) if keys - {None} else EffectivePolicy()
         thresholds = self._thresholds_for(facts[0].vector.model, overrides)
-        wanted = [_candidate_query(fact, thresholds, rules) for fact in facts]
+        wanted = [candidate_query(fact, thresholds, rules) for fact in facts]
         speaker = envelope.speaker
         found = await self._finder.find(scope, wanted, at=envelope.occurred_at, speaker=speaker, user_words=USER_WORDS)
         names = found.user_names
@@ -67,18 +68,6 @@ class MatchStage:
             for fact, candidates in zip(facts, found.candidates, strict=True)
         )
         return next_envelope(MatchedFacts, envelope, facts=matched, scope_version=found.scope_version, user_names=names)
-
-
-def _candidate_query(embedded: EmbeddedFact, thresholds: Thresholds, rules: EffectivePolicy) -> CandidateQuery:
-    fact = embedded.fact
-    floor = min(thresholds.conflict, thresholds.raw_duplicate, thresholds.duplicate)
-    return CandidateQuery(
-        vector=embedded.vector,
-        content_hash=fact.content_hash,
-        min_similarity=floor if fact.action_hint == "new" else min(floor, thresholds.ending),
-        key=fact.key if fact.single_valued or rules.is_single_valued(fact.key) else None,
-        subject=fact.subject,
-    )
 
 
 def _with_speaker(fact: ExtractedFact, speaker: str | None, user_names: Sequence[str]) -> ExtractedFact:

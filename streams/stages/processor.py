@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from time import perf_counter
 from typing import Final, Generic, Protocol, TypeVar
 
-from mnemolog.projections.db.failures import fault_of
+from mnemolog.projections.db.faults import fault_of
 from mnemolog.projections.errors import StatementTimeoutError
 from mnemolog.projections.logs import get_logger
 from mnemolog.schemas.envelopes import End

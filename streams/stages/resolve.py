@@ -79,7 +79,7 @@ class ResolveStage:
             envelope = await self._match_stage.with_candidates(envelope, rules)
         else:
             envelope = envelope.model_copy(update={"scope_version": status.scope_version})
-        is_late = status.latest_key_end is not None and envelope.occurred_at < status.latest_key_end
+        is_late = status.latest_end is not None and envelope.occurred_at < status.latest_end
         commit = await self._decide(envelope, rules, attempt, is_late=is_late)
         if commit.retryable and commit.outcome == "failed":  # another attempt has to ask the models anew
             await self._forget_replies(envelope.owner, envelope.source_id)

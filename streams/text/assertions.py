@@ -11,7 +11,7 @@ from mnemolog.streams.text.pairings import misplaced_amounts, reversed_roles, sw
 from mnemolog.streams.text.readings import Reading, clauses_of, dates_in, is_content, is_number, read, stem_of
 from mnemolog.streams.text.subjects import compare_subjects
 from mnemolog.streams.text.tokens import words_of
-from mnemolog.streams.text.word_lists import DATES, DENYING_WORDS, NEGATIONS, OPPOSITES, PREPOSITIONS, UNITS
+from mnemolog.streams.text.word_lists import DATES, DENYING_WORDS, ENDINGS, NEGATIONS, OPPOSITES, PREPOSITIONS, UNITS
 
 _NEGATING: Final = ("un", "dis", "non", "nicht", "mis")
 _INFLECTIONS: Final = frozenset({"", "s", "es", "n", "en", "e", "er", "em", "ern", "ens"})
@@ -26,25 +26,24 @@ def added_details(sources: Sequence[str], text: str, extras: Sequence[str] = ())
     details = frozenset().union(*(reading.details for reading in readings))
     words = {token.casefold() for reading in readings for token in reading.tokens}
     yield from sorted(own.claimed - details)
-    yield from (
-        date
-        for date, parts in dates_in(own)
-        if date not in details and not all({part, f"month {part}"} & details for part in parts)
-    )
+    yield from (date for date, parts in dates_in(own) if date not in details and not _has_date(details, parts))
     yield from sorted(name for name in own.names if not _is_known(name, words))
 
 
 def lost_details(parents: Sequence[str], text: str) -> Iterator[str]:
     """The numbers, dates, units and names of `parents` that `text` lacks, and the parents of which little is left."""
     own = read(text)
-    details, words = own.details, {token.casefold() for token in own.tokens}
+    words = {token.casefold() for token in own.tokens}
     for parent in parents:
         said = read(parent)
-        yield from sorted(said.claimed - details)
-        dates = dates_in(said)
-        yield from (date for date, parts in dates if not all({part, f"month {part}"} & details for part in parts))
-        yield from sorted(name for name in said.names if not _is_known(name, words))
-    yield from (f'most of "{parent}"' for parent in parents if _is_lost(parent, parents, own))
+        dates = (date for date, parts in dates_in(said) if not _has_date(own.details, parts))
+        names = (name for name in said.names if not _is_known(name, words))
+        gone = sorted({*(said.claimed - own.details), *dates, *names})
+        yield from gone or ([f'most of "{parent}"'] if _is_lost(parent, parents, own) else [])
+
+
+def _has_date(details: frozenset[str], parts: Sequence[str]) -> bool:
+    return all({part, f"month {part}"} & details for part in parts)
 
 
 def _is_lost(parent: str, parents: Sequence[str], merged: Reading) -> bool:
@@ -103,6 +102,19 @@ def new_clauses(sources: Sequence[str], text: str) -> Iterator[str]:
             yield f'"{" ".join(clause)}"'
 
 
+def other_matter(known: Sequence[str], text: str, ignored: frozenset[str]) -> Iterator[str]:
+    """What shows that a text is about something else than the known ones: an end, or no word and detail of theirs."""
+    readings, own = [read(one) for one in known], read(text)
+    ends = {token.casefold() for token in own.tokens} & ENDINGS
+    if ends and not any(ENDINGS & {token.casefold() for token in reading.tokens} for reading in readings):
+        yield f'"{min(ends)}"'
+    told = {*own.stems, *own.details} - ignored
+    if any(own.stems[:1] == reading.stems[:1] for reading in readings):
+        told -= {*own.stems[:1]}  # the subject
+    if own.is_spaced and told and not any(told & {*reading.stems, *reading.details} for reading in readings):
+        yield "all that it says"
+
+
 def other_value(known: str, text: str) -> str | None:
     """The one word of `text` in whose place the known text has another: "walnuts" for "peanuts"; None where none."""
     left, right = words_of(known), words_of(text)
@@ -112,7 +124,8 @@ def other_value(known: str, text: str) -> str | None:
     if len(places) != 1:
         return None
     (place,) = places
-    is_object = place == len(right) - 1 or (place > 0 and right[place - 1] in PREPOSITIONS)
+    after = right[place + 1 : place + 2]
+    is_object = not after or right[place - 1] in PREPOSITIONS or (place > 1 and is_content(after[0]))
     is_told = is_content(left[place]) and is_content(right[place])
     is_other = stem_of(left[place]) != stem_of(right[place])
     return right[place] if is_object and is_told and is_other and place > 0 else None

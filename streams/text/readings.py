@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
+from mnemolog.streams.text.subjects import WORDS_FOR_USER
 from mnemolog.streams.text.tokens import (
     CLAUSE_ENDS,
     CONJUNCTIONS,
@@ -80,7 +81,7 @@ def read(text: str) -> Reading:
         tokens=tuple(tokens),
         claimed=frozenset({*_details(certain), *numerals} - {*dates}),
         details=frozenset({*_details(tokens), *composed_numbers(tokens), *numerals, *_date_parts(dates)}),
-        names=frozenset(names_of(tokens)),
+        names=frozenset(names_of(tokens)) - WORDS_FOR_USER,
         stems=stems,
         negations=found,
         negated=negated - unclear,

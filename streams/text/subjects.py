@@ -19,6 +19,10 @@ USER_WORDS: Final[frozenset[str]] = frozenset(
 """Subjects that say "the user" without a name, normalised; models write them in the language of the conversation."""
 
 
+WORDS_FOR_USER: Final = frozenset(word for name in USER_WORDS for word in name.replace("\u2019", "'").split())
+"""The words of these: where one is written with a capital ("Nutzer"), it is no name."""
+
+
 def is_user_word(subject: str) -> bool:
     """Whether a subject says "the user" and names nobody."""
     return normalise(subject) in USER_WORDS

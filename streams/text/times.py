@@ -18,6 +18,7 @@ _PATTERNS: Final = {
     name: compiled(text, DATE_PARTS) for name, text in tables(Path(__file__).with_name("times.toml")).items()
 }
 _LANGUAGES: Final = ["en", "de", "fr", "es", "pt", "it"]
+_YEARS: Final = range(3, 9998)  # those of a fact, without the days before and after that are counted from a date
 _FIXED: Final = {"TIMEZONE": "UTC", "PREFER_DAY_OF_MONTH": "first", "DATE_ORDER": "DMY"}
 Direction = Literal[-1, 0, 1]
 _WORD = re.compile(r"[^\W\d_]+")
@@ -86,7 +87,7 @@ def _days(match: re.Match[str], at: datetime, direction: Direction) -> tuple[dat
     prefer = "future" if direction > 0 else "past"
     settings = {**_FIXED, "RELATIVE_BASE": at.replace(tzinfo=None), "PREFER_DATES_FROM": prefer}
     found = DateDataParser(languages=_LANGUAGES, try_previous_locales=False, settings=settings).get_date_data(words)
-    if found.date_obj is None:
+    if found.date_obj is None or found.date_obj.year not in _YEARS:
         return None
     day, monday = found.date_obj.date(), found.date_obj.date() - timedelta(days=found.date_obj.weekday())
     match found.period:

@@ -1,4 +1,4 @@
-"""`make properties`: the properties over thousands of generated histories; with FAULTS=1 the table of what they find."""
+"""`make properties`: the properties over thousands of histories; with FAULTS=1 the table of what they find."""
 
 import argparse
 import asyncio
@@ -12,8 +12,7 @@ import structlog
 
 from mnemolog.embedded.stack import EmbeddedStack
 from mnemolog.projections.migrations.upgrade import migrate
-from tests.properties.registry import PROPERTIES
-from tests.properties.runs import run_property, running_harness
+from tests.properties.runs import PROPERTIES, run_property, running_harness
 from tests.support.databases import fresh_database, temporary_folder
 
 
@@ -50,7 +49,13 @@ def main() -> int:
                     print(f"{name}: {tried} of {chosen.histories}", file=sys.stderr, flush=True)
 
             found = run_property(
-                runner, harness, one, histories=chosen.histories, start=chosen.seed, shrink=not chosen.no_shrink, progress=tell
+                runner,
+                harness,
+                one,
+                histories=chosen.histories,
+                start=chosen.seed,
+                shrink=not chosen.no_shrink,
+                progress=tell,
             )
             seconds = time.monotonic() - started
             print(f"{one.name}: {found.tried} histories in {seconds:.0f} s, seed {chosen.seed}", flush=True)

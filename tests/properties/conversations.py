@@ -1,9 +1,9 @@
 """Generates conversations: a small world changes day by day, and people tell of it; all else is drawn at random."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 from hypothesis import strategies as st
 
@@ -132,7 +132,7 @@ class World:
                 del self.announced[place]
                 self._note(Meaning(*place, value, "end"))
 
-    def _options(self, person: str, slot: Slot, day: datetime) -> Iterator[Meaning]:
+    def _options(self, person: str, slot: Slot, day: datetime) -> Iterator[Meaning]:  # noqa: C901, PLR0912 -- a list
         place = (person, slot.key)
         held, plan = self.held.get(place, []), self.plans.get(place)
 
@@ -193,7 +193,9 @@ class World:
 ALL_FORMS: Final = frozenset({"state", "change", "end", "announcement", "denial", "call_off", "plan", "term", "detail"})
 
 
-def told_turns(acts: Sequence[Act], forms: frozenset[str] = ALL_FORMS, certainties: Sequence[str] = ("explicit",)) -> list[SpokenTurn]:
+def told_turns(
+    acts: Sequence[Act], forms: frozenset[str] = ALL_FORMS, certainties: Sequence[str] = ("explicit",)
+) -> list[SpokenTurn]:
     """The turns of a conversation: each act is a statement, those without a day between them are of one turn."""
     world, day, turns = World(forms), START, list[SpokenTurn]()
     for act in acts:
@@ -201,7 +203,7 @@ def told_turns(acts: Sequence[Act], forms: frozenset[str] = ALL_FORMS, certainti
         person, slot = people[act.person % len(people)], SLOTS[act.slot % len(SLOTS)]
         day += timedelta(days=act.gap)
         meaning = world.tell(person, slot, act.action, day)
-        subjects = SUBJECTS[person]
+        subjects = [name for name in SUBJECTS[person] if name]  # without one it is in doubt who is meant
         subject = subjects[act.subject % len(subjects)]
         text = write(meaning, subject, act.wording)
         one = Said(

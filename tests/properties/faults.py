@@ -5,8 +5,7 @@ A fault is a context manager that replaces a function, or a query, by what it wa
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
-from functools import partial
+from dataclasses import dataclass, replace
 from typing import Any, Final
 from unittest.mock import patch
 
@@ -35,10 +34,11 @@ PatchedPlaces = Sequence[tuple[Any, str, Any]]
 
 @dataclass(frozen=True)
 class Fault:
-    """A fault by its number in the table, in words, and how to put it back."""
+    """A fault by its number in the table, in words, the property that is tried first, and how to put it back."""
 
     number: int
     what: str
+    found_by: str
     places: Callable[[], PatchedPlaces]
 
     @contextmanager
@@ -61,7 +61,7 @@ def _history_of_another_person() -> PatchedPlaces:
 
     def of_anybody(matched: MatchedFact, context: Any, closed_values: Sequence[Any], *more: Any) -> Any:
         subject = matched.fact.subject
-        return right(matched, context, [_replaced(one, subject=subject) for one in closed_values], *more)
+        return right(matched, context, [replace(one, subject=subject) for one in closed_values], *more)
 
     return [(turn, "classify_obsolete", of_anybody)]
 
@@ -100,7 +100,7 @@ def _confirmation_follows_successors() -> PatchedPlaces:
     async def following(self: FactStore, fact_ids: Sequence[Any]) -> Mapping[Any, Any]:
         cases = await right(self, fact_ids)
         return {
-            fact_id: _replaced(case, targets=(*case.targets, *case.successors), successors=())
+            fact_id: replace(case, targets=(*case.targets, *case.successors), successors=())
             for fact_id, case in cases.items()
         }
 
@@ -157,7 +157,9 @@ def _ended_values_of_single_keys_only() -> PatchedPlaces:
 def _subjects_by_their_words() -> PatchedPlaces:
     def compared(one: str | None, other: str | None, names: Sequence[str] = ()) -> str:
         del names
-        left, right = (None if normalise(name or "") in ("", "the user") else normalise(name or "") for name in (one, other))
+        left, right = (
+            None if normalise(name or "") in ("", "the user") else normalise(name or "") for name in (one, other)
+        )
         return "same" if left == right else "other"
 
     return [(classify, "compare_subjects", compared), (differences, "compare_subjects", compared)]
@@ -190,7 +192,7 @@ def _human_word_is_lost() -> PatchedPlaces:
 
 
 def _harmful_replies() -> PatchedPlaces:
-    return [(resolve_prompt, "claim_faults", lambda claim, conflicts: iter(()))]
+    return [(resolve_prompt, "claim_faults", lambda *_: iter(()))]
 
 
 def _held_overwrites_are_not_counted() -> PatchedPlaces:
@@ -198,14 +200,9 @@ def _held_overwrites_are_not_counted() -> PatchedPlaces:
         query = read_query(file, name, **more)
         if (file, name) != ("quality", "overwrites"):
             return query
-        return query + SQL(" HAVING o.event <> 'fact_pending'") if False else _without_held(query)
+        return SQL(query.as_string(None).replace("WHERE ", "WHERE o.event <> 'fact_pending' AND ", 1))
 
     return [(quality, "read_query", read)]
-
-
-def _without_held(query: Any) -> Any:
-    text = query.as_string(None)
-    return SQL(text.replace("WHERE ", "WHERE o.event <> 'fact_pending' AND ", 1))
 
 
 def _diff_names_the_disbelieved() -> PatchedPlaces:
@@ -234,11 +231,11 @@ def _future_turns_are_not_capped() -> PatchedPlaces:
 
 
 def _late_repeats_move_no_beginning() -> PatchedPlaces:
-    return [(EventBuilder, "earlier_beginning", lambda self, known: None)]
+    return [(EventBuilder, "earlier_beginning", lambda *_: None)]
 
 
 def _older_ends_newer_pending() -> PatchedPlaces:
-    return [(decide, "_is_newer_pending", lambda builder, verdict, known: False)]
+    return [(decide, "_is_newer_pending", lambda *_: False)]
 
 
 def _ends_of_the_same_day() -> PatchedPlaces:
@@ -253,31 +250,33 @@ def _ends_of_the_same_day() -> PatchedPlaces:
     return [(resolve_prompt, "claim_faults", strict)]
 
 
-def _replaced(value: Any, **fields: Any) -> Any:
-    import dataclasses
-
-    return dataclasses.replace(value, **fields)
-
-
 FAULTS: Final = (
-    Fault(1, "what a plan that is called off had ended stays ended", _call_off),
-    Fault(2, "another person's late news becomes the user's history", _history_of_another_person),
-    Fault(3, "a term passes to what is merged, and equal words with another end are skipped", _inherited_terms),
-    Fault(4, "short answers are dropped as echoes of recalled memory", _short_answers_are_echoes),
-    Fault(5, "confirming a held merge ends what its target has become", _confirmation_follows_successors),
-    Fault(6, "resolve without targets ends everything that was near", _resolve_ends_all_that_was_near),
-    Fault(7, "the words of a stale pending fact bring a second value", _stale_pending),
-    Fault(8, "a late merge forgets when its parent was last said", _merge_forgets_when_it_was_said),
-    Fault(9, "a late repetition revives an ended value of a multi-valued key", _ended_values_of_single_keys_only),
-    Fault(10, "the user under two names is two people", _subjects_by_their_words),
-    Fault(11, "a correction within a turn is held back", _corrections_in_a_turn_are_held),
-    Fault(12, "a repetition does not reject a challenge of what was merged", _merged_facts_are_not_challenged),
-    Fault(13, "a human's word is lost in a merge that is confirmed", _human_word_is_lost),
-    Fault(14, "replies that say more, or less, than the facts are accepted", _harmful_replies),
-    Fault(15, "held overwrites that were rejected are not counted as wrong", _held_overwrites_are_not_counted),
-    Fault(17, "diff names a successor that is no longer believed", _diff_names_the_disbelieved),
-    Fault(18, "a turn from the future makes later news history", _future_turns_are_not_capped),
-    Fault(19, "a late repetition does not move the beginning", _late_repeats_move_no_beginning),
-    Fault(20, "an older statement ends a newer pending one", _older_ends_newer_pending),
-    Fault(21, "an end on the day of the beginning is refused", _ends_of_the_same_day),
+    Fault(1, "what a plan that is called off had ended stays ended", "vanish", _call_off),
+    Fault(2, "another person's late news becomes the user's history", "vanish", _history_of_another_person),
+    Fault(
+        3, "a term passes to what is merged, and equal words with another end are skipped", "vanish", _inherited_terms
+    ),
+    Fault(4, "short answers are dropped as echoes of recalled memory", "vanish", _short_answers_are_echoes),
+    Fault(5, "confirming a held merge ends what its target has become", "vanish", _confirmation_follows_successors),
+    Fault(6, "resolve without targets ends everything that was near", "vanish", _resolve_ends_all_that_was_near),
+    Fault(7, "the words of a stale pending fact bring a second value", "readers", _stale_pending),
+    Fault(8, "a late merge forgets when its parent was last said", "order", _merge_forgets_when_it_was_said),
+    Fault(
+        9, "a late repetition revives an ended value of a multi-valued key", "order", _ended_values_of_single_keys_only
+    ),
+    Fault(10, "the user under two names is two people", "readers", _subjects_by_their_words),
+    Fault(11, "a correction within a turn is held back", "vanish", _corrections_in_a_turn_are_held),
+    Fault(
+        12, "a repetition does not reject a challenge of what was merged", "vanish", _merged_facts_are_not_challenged
+    ),
+    Fault(13, "a human's word is lost in a merge that is confirmed", "vanish", _human_word_is_lost),
+    Fault(14, "replies that say more, or less, than the facts are accepted", "vanish", _harmful_replies),
+    Fault(
+        15, "held overwrites that were rejected are not counted as wrong", "readers", _held_overwrites_are_not_counted
+    ),
+    Fault(17, "diff names a successor that is no longer believed", "readers", _diff_names_the_disbelieved),
+    Fault(18, "a turn from the future makes later news history", "vanish", _future_turns_are_not_capped),
+    Fault(19, "a late repetition does not move the beginning", "order", _late_repeats_move_no_beginning),
+    Fault(20, "an older statement ends a newer pending one", "vanish", _older_ends_newer_pending),
+    Fault(21, "an end on the day of the beginning is refused", "readers", _ends_of_the_same_day),
 )

@@ -4,9 +4,9 @@ Only Kafka and the models are left out. Each history has a scope of its own; not
 """
 
 import math
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from datetime import datetime, timedelta
+from datetime import UTC, datetime
 from typing import Any, Final, Protocol
 
 from mnemolog.projections.db.pools import Pool, open_pool
@@ -58,7 +58,7 @@ class _Models:
         self.chat = self
         self.embedder = self
 
-    def for_source(self, source: RequestSource, question: Prompt) -> AskModel:
+    def for_source(self, source: RequestSource, _question: Prompt) -> AskModel:
         async def ask(prompt: Prompt, attempt: int) -> TimedReply:
             assert self.reader is not None
             text = self.reader.reply(source.source_id, prompt, attempt)
@@ -66,7 +66,7 @@ class _Models:
 
         return ask
 
-    async def embed(self, source: RequestSource, texts: tuple[str, ...]) -> EmbeddingResult:
+    async def embed(self, _source: RequestSource, texts: tuple[str, ...]) -> EmbeddingResult:
         vectors = tuple(map(text_vector, texts))
         return EmbeddingResult(vectors=vectors, model=MODEL, calls=1, tokens=1, milliseconds=0)
 
@@ -89,7 +89,7 @@ class Harness:
 
     def __init__(self, pool: Pool, settings: StreamsSettings) -> None:
         self.pool = pool
-        self.now = datetime.min
+        self.now = datetime.min.replace(tzinfo=UTC)
         self.models = _Models()
         self.stages = DecisionStages(pool, self.models, settings, clock=lambda: self.now)
         self.resolver = self.stages.build_resolver()
@@ -116,8 +116,10 @@ class Harness:
 
     async def _clean(self) -> None:
         """Empty all tables: the timer looks at the facts of all scopes."""
-        schemas = "schemaname IN ('mnemolog', 'mnemolog_journal') AND tablename NOT LIKE 'alembic%%'"
-        names = await self.rows(f"SELECT schemaname || '.' || tablename FROM pg_tables WHERE {schemas}")
+        names = await self.rows("""
+            SELECT schemaname || '.' || tablename FROM pg_tables
+            WHERE schemaname IN ('mnemolog', 'mnemolog_journal') AND tablename NOT LIKE 'alembic%%'
+        """)
         async with self.pool.connection() as connection:
             await connection.execute("SET LOCAL session_replication_role = replica")  # the triggers refuse it
             await connection.execute(f"TRUNCATE {', '.join(name for (name,) in names)}".encode())
@@ -166,7 +168,7 @@ class History:
             offset=self._offset,
             key=self.scope.key,
             value=value,
-            timestamp=(now + timedelta(seconds=0)).timestamp(),
+            timestamp=now.timestamp(),
         )
         self._offset += 1
         source = parse_source(record, max_bytes=1_000_000)
@@ -186,7 +188,3 @@ async def _run(work: Callable[..., Any], output: type[Envelope], stage_input: An
         return await work(stage_input, record)
     except SourceEndedError as error:
         return ended_envelope(output)(stage_input, error.end, error.step)
-
-
-def in_order(turns: Sequence[Turn]) -> list[Turn]:
-    return sorted(turns, key=lambda turn: turn.occurred_at)

@@ -20,7 +20,8 @@ from mnemolog.projections.queries.search import search
 from tests.properties.conversations import START
 from tests.properties.harness import Harness, text_vector
 from tests.properties.log_reader import Json, LoggedFact
-from tests.properties.stories import Story, Told, tell
+from tests.properties.stories import Story
+from tests.properties.telling import Told, tell
 
 SECTION_SIZE: Final = 50
 Conn = AsyncConnection[Any]
@@ -178,11 +179,10 @@ async def _open_case_faults(conn: Conn, told: Told, scope: ScopeFilter) -> list[
     waiting = {fact.id for fact in log.facts.values() if fact.status == "pending_confirmation"}
     asked = {fact.id for fact in log.facts.values() if fact.status == "active" and fact.unresolved}
     cases = await pending(conn, scope, now)
-    faults = [
+    return [
         _differ(told, "pending", _ids(case.fact for case in cases), waiting),
         _differ(told, "unresolved", _ids(case.fact for case in await unresolved(conn, scope, now)), asked),
     ]
-    return faults
 
 
 async def _profile_faults(
@@ -250,9 +250,7 @@ def _quality_faults(told: Told, quality: Any) -> Iterator[str]:
     """The wrong overwrites of models: held back and rejected, or undone."""
     log = told.log
     proposed = [
-        (commit, event)
-        for commit, event in log.events()
-        if event["decision"].get("model") and _is_overwrite(log, event)
+        (commit, event) for commit, event in log.events() if event["decision"].get("model") and _is_overwrite(event)
     ]
     rejected = [event for _, event in proposed if event["event"] == "fact_pending" and _was_rejected(told, event)]
     counted = sum(one.rejected for one in quality.overwrites if getattr(one, "by", "model") == "model")
@@ -264,7 +262,7 @@ def _quality_faults(told: Told, quality: Any) -> Iterator[str]:
         yield f"quality: {counted_undone} undone overwrites, in the log {len(undone)}"
 
 
-def _is_overwrite(log: Any, event: Json) -> bool:
+def _is_overwrite(event: Json) -> bool:
     kinds = ("facts_merged", "fact_replaced", "fact_contradicted", "fact_retracted", "fact_expired", "fact_pending")
     return event["event"] in kinds
 

@@ -92,7 +92,7 @@ class Log:
         """What ended a fact and is in effect."""
         return [ending for ending in fact.endings if ending.event["event_id"] not in self.undone]
 
-    def _apply(self, event: Json, commit: Json) -> None:
+    def _apply(self, event: Json, commit: Json) -> None:  # noqa: C901 -- one case an event
         kind = event["event"]
         new = self._add(event, commit) if event.get("fact") else None
         match kind:
@@ -149,7 +149,9 @@ class Log:
     def _end(self, target: str, ending: Ending) -> None:
         fact = self.facts[target]
         if fact.status not in OPEN:
-            self.stale.append(f"{ending.event['event']} of {ending.commit['source_id']} on {fact.text!r}: {fact.status}")
+            self.stale.append(
+                f"{ending.event['event']} of {ending.commit['source_id']} on {fact.text!r}: {fact.status}"
+            )
             return
         fact.endings.append(ending)
         if ending.action in ("merge", "contradict", "correct", "keep_old") or ending.at is None:

@@ -6,21 +6,19 @@ named it. It is judged by the log, the questions that the model got, and the ans
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Final
 
 from mnemolog.projections.queries.facts import facts
 from mnemolog.projections.queries.scope_filter import ScopeFilter
 from tests.properties.harness import Harness
-from tests.properties.log_reader import ACTIONS, Ending, Json, Log, LoggedFact, moment
+from tests.properties.log_reader import Ending, Json, Log, LoggedFact, moment
 from tests.properties.oracle import OVERWRITES
-from tests.properties.sentences import Meaning, read
-from tests.properties.stories import Story, Told, tell
-
-OBJECTIONS: Final = ("fact_skipped", "fact_confirmed")
+from tests.properties.statement_places import REPETITIONS, event_text, misplaced_statements
+from tests.properties.stories import Story
+from tests.properties.telling import Told, tell
 
 
 async def check_nothing_vanishes(harness: Harness, story: Story) -> None:
-    """Tell the story; after each step every fact that is no longer answered has a reason, and every statement a place."""
+    """Tell the story: each fact that is no longer answered has a reason, and each statement a place."""
     watch = _Watch()
     told = await tell(harness, story, watch.after_step)
     faults = [*watch.faults, *_unreopened(told)]
@@ -44,8 +42,7 @@ class _Watch:
             if not any(self._reasons(told, fact)):
                 self.faults.append(f"{fact.text!r} is gone: {_how(told, fact)}")
         for commit in commits:
-            self.faults += _lost_statements(told, commit)
-            self.faults += _wrong_events(told, commit)
+            self.faults += misplaced_statements(told, commit)
         self.answered = answered
 
     def _reasons(self, told: Told, fact: LoggedFact) -> Iterator[bool]:
@@ -69,13 +66,9 @@ def _how(told: Told, fact: LoggedFact) -> str:
 def _own_term(told: Told, fact: LoggedFact) -> bool:
     """Whether the term of a fact is that of all that it says: of its statement, and of each fact merged into it."""
     return all(parent.valid_until == fact.valid_until for parent in merged_parents(told.log, fact)) and (
-        (said := told.said(fact.commit["source_id"], _words(fact.event))) is None
+        (said := told.said(fact.commit["source_id"], event_text(fact.event))) is None
         or said.meaning.until == fact.valid_until
     )
-
-
-def _words(event: Json) -> str:
-    return str((event.get("statement") or event.get("fact") or {}).get("text", ""))
 
 
 def merged_parents(log: Log, fact: LoggedFact) -> list[LoggedFact]:
@@ -112,13 +105,23 @@ def _was_shown_for(told: Told, source_id: str, fact: LoggedFact, event: Json) ->
     for one in told.reader.decided:
         if one.source_id != source_id or source_id in told.reader.invalid:
             continue
-        named = fact.id in map(str, one.named)
+        named = fact.id in map(str, one.named) or fact.id in _just_said(told, source_id, one.named_texts)
         if named and one.verdict in OVERWRITES:
             return True
-        asked_again = one.text == fact.text and fact.id not in map(str, one.shown) or fact.id == event.get("target")
+        asked_again = (one.text == fact.text and fact.id not in map(str, one.shown)) or fact.id == event.get("target")
         if asked_again and event["event"] in ("conflict_resolved", "fact_expired", "facts_merged"):
             return True  # the unresolved fact itself was the question
     return False
+
+
+def _just_said(told: Told, source_id: str, texts: Sequence[str]) -> set[str]:
+    """The facts that statements of the same turn became, or repeated."""
+    commit = next(commit for commit in told.log.commits if commit["source_id"] == source_id)
+    return {
+        str(event.get("target") or event["fact"]["fact_id"])
+        for event in commit["events"]
+        if event_text(event) in texts and (event.get("target") or event.get("fact"))
+    }
 
 
 def _was_commanded(told: Told, fact: LoggedFact, ending: Ending) -> bool:
@@ -186,104 +189,11 @@ def _was_said_again(told: Told, fact: LoggedFact, event: Json) -> bool:
     for commit, other in told.log.events():
         if other is event:
             return False
-        if other["event"] in OBJECTIONS and other["target"] in family and other.get("statement"):
+        if other["event"] in REPETITIONS and other["target"] in family and other.get("statement"):
             turn = told.turns.get(commit["source_id"])
             if turn is not None and turn.infer and moment(commit["occurred_at"]) > moment(challenge["occurred_at"]):
                 return other["event_id"] not in told.log.undone
     return False
-
-
-def _lost_statements(told: Told, commit: Json) -> Iterator[str]:
-    """The statements of a turn that have neither an event nor a reason why they were dropped, or the wrong reason."""
-    turn = told.turns.get(commit["source_id"])
-    if turn is None or commit["outcome"] not in ("facts", "no_facts"):
-        return
-    steps = commit.get("provenance", {}).get("steps", ())
-    dropped = {one["text"]: one for step in steps for one in step.get("dropped", ())}
-    kept = {part["text"] for event in commit["events"] for part in (event.get("fact"), event.get("statement")) if part}
-    kept |= {one.text for one in told.reader.decided if one.source_id == turn.turn_id and one.verdict == "MERGE"}
-    claims = [one.meaning.claim for one in turn.said]
-    for one in turn.said:
-        reason = dropped.get(one.text)
-        if one.text in kept:
-            continue
-        if reason is None:
-            yield f"{one.text!r} of {turn.turn_id} left no trace"
-        elif reason["reason"] == "near_duplicate" and claims.count(one.meaning.claim) < 2:
-            yield f"{one.text!r} of {turn.turn_id} was dropped as a near duplicate of something else"
-        elif reason["reason"] == "recalled" and not any(_recalls(text, one.meaning) for text in turn.recalled):
-            yield f"{one.text!r} of {turn.turn_id} was dropped as recalled: {turn.recalled}"
-
-
-def _recalls(text: str, meaning: Meaning) -> bool:
-    recalled = read(text)
-    return recalled is not None and (recalled.key, recalled.value, recalled.form) == (
-        meaning.key,
-        meaning.value,
-        meaning.form,
-    )
-
-
-def _wrong_events(told: Told, commit: Json) -> Iterator[str]:
-    for event in commit["events"]:
-        yield from _wrong_repetition(told, commit, event)
-        yield from _wrong_history(told, commit, event)
-        yield from _outdated_end(told, commit, event)
-        yield from _lost_human_word(told, event)
-
-
-def _wrong_repetition(told: Told, commit: Json, event: Json) -> Iterator[str]:
-    """A statement counted as a repetition of what says something else: then it is nowhere."""
-    if event["event"] not in OBJECTIONS or not event.get("statement"):
-        return
-    said, known = told.said(commit["source_id"], event["statement"]["text"]), told.log.facts[event["target"]]
-    meaning = told.meaning(known)
-    if said is None or meaning is None:
-        return
-    new = said.meaning
-    same = (new.topic, new.holds or new.form) == (meaning.topic, meaning.holds or meaning.form)
-    same = same and new.details <= meaning.details and new.begins in (None, meaning.begins)
-    if event["decision"]["by"] in ("hash", "threshold"):
-        same = same and new.until == known.valid_until
-    if not same:
-        yield f"{said.text!r} (until {new.until}) was taken for {known.text!r} (until {known.valid_until})"
-
-
-def _wrong_history(told: Told, commit: Json, event: Json) -> Iterator[str]:
-    """A new fact that was born ended: only by what is of its slot, was said later, or was shown to the model for it."""
-    if event["event"] != "fact_added" or not event.get("ended_by"):
-        return
-    new, newer = told.log.facts[event["fact"]["fact_id"]], told.log.facts[event["ended_by"]]
-    if told.person(new) != told.person(newer):
-        yield f"{new.text!r} became history because of {newer.text!r} of another person"
-    said, other = (min(moment(one["occurred_at"]), moment(one["published_at"])) for one in (commit, newer.commit))
-    is_later = (
-        newer.commit["source_kind"] == "turn" and said > other and new.true_from >= moment(commit["published_at"])
-    )
-    if is_later and newer.fact.get("event_time") is None:
-        yield f"{new.text!r} became history because of {newer.text!r}, which was said before it"
-
-
-def _outdated_end(told: Told, commit: Json, event: Json) -> Iterator[str]:
-    """A pending fact that was ended by a statement that is older than it."""
-    if event["event"] not in ACTIONS or event["event"] == "facts_merged" or commit["source_kind"] == "command":
-        return
-    for target in event["targets"]:
-        known = told.log.facts[target]
-        is_older = moment(commit["occurred_at"]) < moment(known.commit["occurred_at"])
-        if known.event["event"] == "fact_pending" and known.commit["source_kind"] == "turn" and is_older:
-            if not known.believed and event["event"] != "fact_contradicted":
-                yield f"{known.text!r} waited for a confirmation and was ended by {_words(event)!r}, which is older"
-
-
-def _lost_human_word(told: Told, event: Json) -> Iterator[str]:
-    """A fact on a human's word that was merged into one that is not."""
-    merges = event["event"] == "facts_merged" or event.get("action") == "merge"
-    if event["event"] == "pending_confirmed" and merges:
-        new = told.log.facts[event["target"]]
-        for target in event["targets"]:
-            if told.log.facts[target].fact.get("authority") == "human" and new.fact.get("authority") != "human":
-                yield f"{told.log.facts[target].text!r} was a human's word; {new.text!r}, merged from it, is not"
 
 
 def _unreopened(told: Told) -> Iterator[str]:

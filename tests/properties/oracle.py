@@ -27,7 +27,7 @@ _PRIORITY: Final[tuple[Verdict, ...]] = (
 """What a sentence does that does several things to the known ones: only one verdict can be given."""
 
 
-def verdict_on(new: Meaning, known: Meaning) -> Verdict | None:
+def verdict_on(new: Meaning, known: Meaning) -> Verdict | None:  # noqa: PLR0911 -- one way out a case
     """What a new sentence means for a known one, in whatever order they were said; None where it has nothing to do."""
     if (new.person, new.key) != (known.person, known.key):
         return None
@@ -72,6 +72,7 @@ class Shown:
     shown_texts: tuple[str, ...]
     verdict: str
     named: tuple[UUID, ...]
+    named_texts: tuple[str, ...]
     attempt: int
 
 
@@ -96,7 +97,7 @@ class OracleReader:
                 self._record(source_id, task, decisions, attempt)
                 return "this is no JSON" if source_id in self.invalid else decisions_reply(*decisions)
 
-    def decisions(self, source_id: str, task: NumberedConflicts, attempt: int) -> Iterable[JsonObject]:
+    def decisions(self, _source_id: str, task: NumberedConflicts, _attempt: int) -> Iterable[JsonObject]:
         used, ended = set[int](), set[int]()
         for conflict in task.conflicts:
             verdict, targets = best_verdict(conflict, used, ended)
@@ -107,17 +108,27 @@ class OracleReader:
 
     def _record(self, source_id: str, task: NumberedConflicts, decisions: Sequence[JsonObject], attempt: int) -> None:
         for conflict, decision in zip(task.conflicts, decisions, strict=False):
-            ids = {label: known.fact_id for label, known in conflict.candidates}
-            named = tuple(ids[label] for label in decision["known"] if label in ids)
-            shown, texts = tuple(ids.values()), tuple(known.text for _, known in conflict.candidates)
-            self.decided.append(Shown(source_id, conflict.fact.text, shown, texts, decision["action"], named, attempt))
+            known = dict(conflict.candidates)
+            named = [known[label] for label in decision["known"] if label in known]
+            self.decided.append(
+                Shown(
+                    source_id=source_id,
+                    text=conflict.fact.text,
+                    shown=tuple(one.fact_id for one in known.values()),
+                    shown_texts=tuple(one.text for one in known.values()),
+                    verdict=decision["action"],
+                    named=tuple(one.fact_id for one in named),
+                    named_texts=tuple(one.text for one in named),
+                    attempt=attempt,
+                )
+            )
 
 
 Targets = Sequence[tuple[int, Candidate]]
 
 
 def best_verdict(conflict: NumberedConflict, used: set[int], ended: set[int]) -> tuple[Verdict, Targets]:
-    """The right verdict. What is `used` in a reply may not be ended by it, and what is `ended` may not be used again."""
+    """The right verdict. What a reply has `used` is not ended by it, and what it has `ended` is not used again."""
     new = meaning_of(conflict.fact)
     if new is None:
         return "ADD", ()

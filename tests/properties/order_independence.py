@@ -12,10 +12,13 @@ from tests.properties.conversations import Act, SpokenTurn, acts, told_turns
 from tests.properties.harness import Harness, History
 from tests.properties.oracle import OracleReader
 from tests.properties.sentences import read
-from tests.properties.stories import told_event
+from tests.properties.telling import told_event
 
-FORMS: Final = frozenset({"state", "change", "end", "call_off", "plan", "term", "detail", "announcement"})
-"""Without denials of what never was so: these are held back, and then the order counts (docs/policy.md)."""
+FORMS: Final = frozenset({"state", "change", "end", "call_off", "plan", "term", "detail"})
+"""The forms of statements whose order does not count (docs/policy.md).
+
+Denials of what never was so are held back, and an end that is announced before what it ends does not end that.
+"""
 LONG_AFTER: Final = timedelta(days=200)
 Truth = tuple[datetime, frozenset[tuple[object, ...]]]
 
@@ -54,7 +57,8 @@ async def check_order_independence(harness: Harness, example: Permuted) -> None:
     compared = zip(told, arrived, strict=True)
     for (at, expected), (_, found) in itertools.islice(compared, 1 if _returns(turns) else None):
         assert found == expected, "\n  ".join([
-            f"at {at:%m-%d %H:%M} told in order: {_listed(expected - found)}; as they arrived: {_listed(found - expected)}",
+            f"at {at:%m-%d %H:%M}",
+            f"told in order: {_listed(expected - found)}; as they arrived: {_listed(found - expected)}",
             *("told in order:", *story, "as they arrived:", *other_story),
         ])  # fmt: skip
 

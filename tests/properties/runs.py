@@ -10,6 +10,10 @@ from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis.strategies import SearchStrategy
 
 from tests.properties.harness import Harness
+from tests.properties.honest_readers import check_honest_readers
+from tests.properties.nothing_vanishes import check_nothing_vanishes
+from tests.properties.order_independence import check_order_independence, permuted
+from tests.properties.stories import stories
 
 Check = Callable[[Harness, Any], Awaitable[None]]
 _HEALTH_CHECKS: Final = (HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much)
@@ -22,6 +26,13 @@ class Property:
     name: str
     histories: SearchStrategy[Any]
     check: Check
+
+
+PROPERTIES: Final = (
+    Property("order", permuted(), check_order_independence),
+    Property("vanish", stories(10), check_nothing_vanishes),
+    Property("readers", stories(10), check_honest_readers),
+)
 
 
 @dataclass

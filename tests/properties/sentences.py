@@ -38,7 +38,9 @@ class Slot:
     words: dict[Form, tuple[str, ...]]
 
 
-def _words(state: tuple[str, ...], change: str, denial: str, announcement: str, call_off: str) -> dict[Form, tuple[str, ...]]:
+def _words(
+    state: tuple[str, ...], change: str, denial: str, announcement: str, call_off: str
+) -> dict[Form, tuple[str, ...]]:
     return {
         "state": state,
         "change": (change,),
@@ -69,7 +71,7 @@ SLOTS: Final = (
     ),
     Slot(
         "allergy", False, "health", ("nuts", "milk"), ("since 1992", "from Kent"),
-        _words(("is allergic to", "cannot eat"), "became allergic to", "was allergic to", "will be cured of", "is not to avoid"),
+        _words(("is allergic to", "has an allergy to"), "became allergic to", "was allergic to", "will lose", "will not get"),
     ),
 )  # fmt: skip
 SLOT_OF_KEY: Final = {slot.key: slot for slot in SLOTS}
@@ -115,20 +117,22 @@ def write(meaning: Meaning, subject: str | None, wording: int = 0) -> str:
     words = [choices[wording % len(choices)], meaning.value]
     words += [" and ".join(sorted(meaning.details))] if meaning.details else []
     words += [f"from {meaning.begins:%Y-%m-%d} on"] if meaning.begins else []
-    words += [f"{'on' if meaning.form == 'announcement' else 'until'} {meaning.until:%Y-%m-%d}"] if meaning.until else []
-    sentence = " ".join([*([subject] if subject else []), *words])
+    words += (
+        [f"{'on' if meaning.form == 'announcement' else 'until'} {meaning.until:%Y-%m-%d}"] if meaning.until else []
+    )
+    sentence = " ".join([subject or "the user", *words])
     return f"{sentence[0].upper()}{sentence[1:]}."
 
 
 def read(text: str, subject: str | None = None) -> Meaning | None:
-    """What a sentence of this language says; `subject` is of whom, where the sentence names nobody. None for others."""
+    """What a sentence of this language says, None for others; `subject` is of whom, where that is not the user."""
     found = _SENTENCE.fullmatch(text.strip().rstrip(".! "))
     if found is None:
         return None
     key, form = _MEANING_OF_WORDS[found["words"].lower()]
     details = frozenset(found["details"].strip().split(" and ")) - {""} if found["details"] else frozenset()
     return Meaning(
-        person=person_of(found["subject"] or subject),
+        person=person_of(subject if person_of(subject) != "user" else found["subject"] or subject),
         key=key,
         value=found["value"],
         form=form,

@@ -55,7 +55,7 @@ class Checker:
             for offset in range(commit.offset):
                 effect = self._effects.get((commit.partition, offset))
                 if effect is None or effect.at > commit.at:
-                    yield f"{commit.member} committed {commit.partition}/{commit.offset}, and {offset} had no output yet"
+                    yield f"{commit.member} committed {commit.partition}/{commit.offset}; {offset} had no output yet"
                     return
 
     def _out_of_order(self) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""Faust's consumer and producer over the simulated broker: what is Faust's and the project's own stays, aiokafka goes."""
+"""Faust's consumer and producer over the simulated broker, in the place of aiokafka; the rest of Faust is real."""
 
 import asyncio
 from collections.abc import Awaitable, Iterable, Mapping
@@ -151,11 +151,11 @@ class SimulatedConsumer(_PatchedConsumer):
 class SimulatedProducer(Producer):
     """Sends to the broker; what a process has sent may still arrive after it is killed."""
 
-    async def send(  # type: ignore[override]
-        self, topic: str, key: bytes | None, value: bytes | None, partition: Any, timestamp: Any, headers: Any, **_: Any
-    ) -> Awaitable[Any]:
+    async def send(self, topic: str, key: bytes | None, value: bytes | None, *more: Any, **_: Any) -> Awaitable[Any]:
         app: Any = self.app
-        return asyncio.ensure_future(app.broker.send(topic, key, value, headers or (), PROCESS.get() or ""))
+        headers = more[-1] or ()
+        broker: Broker = app.broker
+        return asyncio.ensure_future(broker.send(topic, key, value, headers, PROCESS.get() or ""))
 
     async def flush(self) -> None:
         app: Any = self.app

@@ -7,14 +7,20 @@ killed, as by SIGKILL: its callbacks wait, or never run.
 import asyncio
 import heapq
 import random
+from collections import deque
 from collections.abc import Callable, Coroutine
 from contextvars import Context, ContextVar
 from typing import Any, Final, TypeVar
 
 T = TypeVar("T")
 PROCESS: Final[ContextVar[str | None]] = ContextVar("process", default=None)
+MAX_STEPS: Final = 1_000_000  # a seed takes some ten thousand
 CLEARING_ROUNDS: Final = 20
 FIFO_SHARE: Final = 0.5  # how often the callback that is ready for longest runs next
+
+
+class EndlessLoop(Exception):  # noqa: N818 -- as below
+    """Callback follows callback, and time does not go on."""
 
 
 class NothingLeftToDo(Exception):  # noqa: N818 -- says what happened
@@ -23,6 +29,9 @@ class NothingLeftToDo(Exception):  # noqa: N818 -- says what happened
 
 class SimulatedLoop(asyncio.BaseEventLoop):
     """Runs one callback after another, of all processes."""
+
+    _ready: deque[Any]
+    _scheduled: list[Any]
 
     def __init__(self, seed: int) -> None:
         super().__init__()
@@ -92,9 +101,11 @@ class SimulatedLoop(asyncio.BaseEventLoop):
             self._frozen[process].append(handle)
             return
         self.steps += 1
+        if self.steps > MAX_STEPS:
+            raise EndlessLoop
         handle._run()
 
-    def _take_ready(self) -> asyncio.Handle | None:
+    def _take_ready(self) -> Any:
         if not self._ready:
             return None
         if len(self._ready) > 1 and self.random.random() >= FIFO_SHARE:

@@ -51,6 +51,7 @@ class Output:
     offset: int
     owner: str
     end: str
+    has_asked: bool
 
     @property
     def key(self) -> bytes:
@@ -71,9 +72,9 @@ def read(record: KafkaRecord) -> Input:
     return Input(envelope, said)
 
 
-def output_of(stage_input: Input, end: str) -> Output:
+def output_of(stage_input: Input, end: str, *, has_asked: bool = False) -> Output:
     origin = stage_input.envelope.origin
-    return Output(origin.partition, origin.offset, stage_input.said["owner"], end)
+    return Output(origin.partition, origin.offset, stage_input.said["owner"], end, has_asked)
 
 
 class StoredReplies:
@@ -86,7 +87,7 @@ class StoredReplies:
         await asyncio.sleep(0.001)
         return {key: (self.replies[key],) for key in keys if key in self.replies}
 
-    async def put_many(self, replies: Sequence[StoredReply]) -> Sequence[StoredReply]:
+    async def put_many(self, replies: Sequence[StoredReply]) -> list[StoredReply]:
         await asyncio.sleep(0.001)
         return [self.replies.setdefault(reply.key, reply) for reply in replies]
 
@@ -147,12 +148,10 @@ _VECTOR: Final = Vector.from_values("embedder", [1.0, 0.0])
 class SimulatedWorker:
     """One life of a worker process."""
 
-    def __init__(
-        self, name: str, loop: SimulatedLoop, broker: Broker, load: Workload, server: ModelServer, replies: Any
-    ) -> None:
+    def __init__(self, name: str, broker: Broker, load: Workload, server: ModelServer, replies: StoredReplies) -> None:
         self.name = name
         self.stop = asyncio.Event()
-        self._loop = loop
+        loop = self._loop = broker.loop
         self._broker = broker
         self._load = load
         self._server = server
@@ -169,10 +168,9 @@ class SimulatedWorker:
 
     def _build(self) -> StageApp:
         self._lives += 1
-        app: Any = build_app("extract", CONVERSATION_TURNS, self._window, bootstrap="nowhere:1", tuning=TUNING)
-        app.broker, app.member_name = self._broker, f"{self.name}/{self._lives}"
-        if app.window.reread is not None:
-            app.window.reread = self._broker.reread
+        app = build_app("extract", CONVERSATION_TURNS, self._window, bootstrap="nowhere:1", tuning=TUNING)
+        app.__dict__.update(broker=self._broker, member_name=f"{self.name}/{self._lives}")
+        app.window.reread = self._broker.reread
         return app
 
     def _window(self, sender: Sender) -> Window:
@@ -182,6 +180,7 @@ class SimulatedWorker:
             read=read,
             work=self._work,
             finish=lambda stage_input, _end, _step: output_of(stage_input, "failed"),
+            shows_health=lambda output: output.has_asked,
         )
         processor = StageProcessor(
             definition,
@@ -210,7 +209,7 @@ class SimulatedWorker:
             await self._embedder.embed(source, (f"{kind} {record.position}",))
         except PromptRefusedError as error:
             raise SourceEndedError(error.reason, error.detail) from error
-        return output_of(stage_input, "done")
+        return output_of(stage_input, "done", has_asked=True)
 
     async def _ask(self, kind: str) -> None:
         async def attempt() -> Literal["ready"] | CallFailure:

@@ -5,8 +5,9 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 Kind = Literal["plain", "raw", "command", "slow", "poison_prompt", "poison_text"]
-Weather = Literal["calm", "crowd", "processes", "models", "everything"]
-WEATHERS: Final[tuple[Weather, ...]] = ("calm", "crowd", "processes", "models", "everything")
+Weather = Literal["calm", "crowd", "nonsense", "processes", "models", "everything"]
+WEATHERS: Final[tuple[Weather, ...]] = ("calm", "crowd", "nonsense", "processes", "models", "everything")
+"""A hot owner; a chat model that has no useful reply for a while; processes that die; models that fail; all of that."""
 ENDS_FAILED: Final = frozenset({"poison_prompt", "poison_text"})
 PARTITIONS: Final = 3
 QUIET_AFTER: Final = 60.0
@@ -56,32 +57,39 @@ class Workload:
     max_pending: int
 
 
+_BUSY: Final = frozenset({"crowd", "nonsense"})
+_NONSENSE: Final = (ModelWeather(begins=0.0, ends=45.0, failing=0.0, useless=1.0),)
+
+
 def workload(seed: int) -> Workload:
     """The workload of a seed."""
     chance = random.Random(seed)
     weather = WEATHERS[seed % len(WEATHERS)]
     owners = [f"t/owner-{number}" for number in range(chance.randint(3, 9))]
-    processes, models = weather in ("processes", "everything"), weather in ("models", "everything")
+    processes, models = weather in {"processes", "everything"}, weather in {"models", "everything"}
     return Workload(
         seed=seed,
         weather=weather,
-        workers=chance.randint(1, 3) if processes else chance.randint(1, 2),
+        workers=1 if weather == "nonsense" else chance.randint(1, 3 if processes else 2),
         publications=tuple(_publications(chance, owners, weather)),
         mishaps=tuple(_mishaps(chance)) if processes else (),
-        models=tuple(_models(chance)) if models else (),
+        models=_NONSENSE if weather == "nonsense" else tuple(_models(chance)) if models else (),
         commit_failures=chance.choice((0.0, 0.0, 0.1)) if processes else 0.0,
-        max_in_flight=chance.choice((2, 4, 16)) if weather != "crowd" else 16,
-        max_pending=chance.choice((4, 16, 48)) if weather != "crowd" else 32,
+        max_in_flight=chance.choice((2, 4, 16)) if weather not in _BUSY else 16,
+        max_pending=chance.choice((4, 16, 48)) if weather not in _BUSY else 32,
     )
 
 
 def _publications(chance: random.Random, owners: list[str], weather: Weather) -> list[Publication]:
     kinds: list[Kind] = ["plain"] * 12 + ["raw"] * 3 + ["command"] * 2
-    if weather in ("processes", "everything"):
-        kinds += ["slow"]
-    if weather in ("models", "everything"):
-        kinds += ["poison_prompt", "poison_text"]
+    if weather in {"processes", "everything"}:
+        kinds.append("slow")
+    if weather in {"models", "everything"}:
+        kinds.extend(("poison_prompt", "poison_text"))
     times = sorted(chance.choice((0.0, chance.uniform(0, 40.0))) for _ in range(chance.randint(30, 60)))
+    if weather == "nonsense":
+        owners = [f"{owner}-{part}" for owner in owners for part in range(3)]
+        times = sorted(chance.uniform(0, 40.0) for _ in range(120))
     one_by_one = [(at, chance.choice(owners), chance.choice(kinds)) for at in times]
     if weather == "crowd":  # one owner has far more waiting than the window takes
         backlog: list[tuple[float, str, Kind]] = [(0.0, "t/hot", "plain")] * 150

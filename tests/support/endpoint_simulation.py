@@ -17,7 +17,7 @@ from itertools import count
 from typing import Any, Final
 from unittest.mock import patch
 
-import httpx
+import httpx2 as httpx
 import openai
 import orjson
 

@@ -55,7 +55,7 @@ async def test_the_cautious_preset_believes_nobody_at_once(harness: PipelineHarn
 async def test_a_turn_confirms_once_however_often_it_says_it(harness: PipelineHarness) -> None:
     ben = harness.person("ben-often")
     await ben.say(fact_json(OLD, MEAT, certainty="weak"))
-    again = ["Ben eats no meat.", "Ben leaves meat alone.", "Ben shuns meat."]
+    again = ["Ben lives as a vegetarian.", "Ben counts as a vegetarian.", "Vegetarian is what Ben is."]
     facts = [fact_json(text, f"meat on the {word}") for text, word in zip(again, "abc", strict=True)]
     decided = dict.fromkeys(again, ScriptedDecision("KEEP", (OLD,)))
     result = await ben.say(*facts, decisions=decided)

@@ -164,13 +164,15 @@ async def test_what_is_unresolved_is_listed_with_what_it_stands_beside(harness: 
 LATER: Final = "Hal takes his bikes to France."
 
 
-async def reprompts_of(hal: Person, *decisions: ScriptedDecision) -> WriteResult:
+async def reprompts_of(hal: Person, *decisions: ScriptedDecision, new: str = NEW) -> WriteResult:
     """A later turn meets the unresolved fact, and the model rules on both."""
-    await say_with_invalid_replies(hal, "no")
+    await hal.say(fact_json(OLD, "bikes"))
+    await hal.say(fact_json(new, "bikes"), answers=["no"])
     own, of_the_unresolved = decisions
-    return await hal.say(fact_json(LATER, "bikes"), decisions={LATER: own, NEW: of_the_unresolved})
+    return await hal.say(fact_json(LATER, "bikes"), decisions={LATER: own, new: of_the_unresolved})
 
 
+AGAIN: Final = "Hal does not ride his 3 bikes with Tom."
 RESOLUTIONS: Final[Sequence[tuple[ScriptedDecision, str, str]]] = [
     (ScriptedDecision("ADD"), "active", "active"),
     (ScriptedDecision("SIMILAR", (OLD,)), "active", "active"),
@@ -185,13 +187,13 @@ RESOLUTIONS: Final[Sequence[tuple[ScriptedDecision, str, str]]] = [
 async def test_a_later_turn_that_meets_it_settles_it(
     harness: PipelineHarness, decision: ScriptedDecision, old: str, new: str
 ) -> None:
-    hal = harness.person(f"hal-later-{decision.action}")
-    result = await reprompts_of(hal, ScriptedDecision("ADD"), decision)
+    hal, unresolved = harness.person(f"hal-later-{decision.action}"), AGAIN if decision.action == "KEEP" else NEW
+    result = await reprompts_of(hal, ScriptedDecision("ADD"), decision, new=unresolved)
     (question,) = hal.questions_about(LATER)[-1:]
-    assert set(question.new.values()) == {LATER, NEW}
+    assert set(question.new.values()) == {LATER, unresolved}
     assert result.llm_calls == 2
     statuses = await hal.statuses()
-    assert (statuses[OLD], statuses[NEW], statuses[LATER]) == (old, new, "active")
+    assert (statuses[OLD], statuses[unresolved], statuses[LATER]) == (old, new, "active")
     assert await harness.memory.unresolved(user_id=hal.name) == []
 
 

@@ -72,7 +72,7 @@ async def test_raw_texts_that_a_vector_cannot_tell_apart_are_all_kept(tenant: Te
 
 async def test_a_turns_own_thresholds_come_first(tenant: TenantHarness) -> None:
     lax = Overrides(raw_duplicate=0.1, near_duplicate=0.1)
-    again = ["There is soup on a Tuesday.", "We have soup on Tuesdays."]
+    again = ["We deploy on the Tuesdays.", "We deploy on Tuesdays."]
     await tenant.publish(
         tenant.turn("t1", "We deploy on Tuesdays.", infer=False),
         tenant.turn("t2", "We deploy each Tuesday.", "On Tuesdays we deploy.", infer=False),

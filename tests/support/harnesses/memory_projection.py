@@ -89,6 +89,11 @@ class MemoryProjection:
         return EndedFact(
             fact_id=fact_id,
             ended_by=ender,
+            was_open=any(
+                former.state.status == "active"
+                and former.state.superseded_by != self.state.facts[fact_id].state.superseded_by
+                for former in self.former.get(fact_id, ())
+            ),
             rival_ids=tuple(
                 one
                 for one in dict.fromkeys((*others, *([successor] if successor else [])))

@@ -8,7 +8,7 @@ from prometheus_client import REGISTRY
 from psycopg import errors
 from psycopg_pool import PoolClosed, PoolTimeout
 
-from mnemolog.projections.db.failures import Fault, StatementTallies, fault_of
+from mnemolog.projections.db.faults import Fault, StatementTallies, fault_of
 from mnemolog.projections.db.pools import retry_while_unavailable
 from mnemolog.projections.errors import StatementTimeoutError
 

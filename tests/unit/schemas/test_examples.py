@@ -35,7 +35,9 @@ SINCE_2 = {"command"} | {
     *("fact_extended", "facts_related", "fact_expired", "fact_retracted", "fact_pending", "pending_confirmed"),
     *("pending_rejected", "fact_corrected", "conflict_resolved", "decision_undone", "policy_set"),
 }
-CHANGED_IN_3 = {"turn", "command", "extracted_facts", "embedded_facts", "matched_facts", "commit"}
+CHANGED_IN_3 = {"turn", "command", "extracted_facts", "embedded_facts", "matched_facts", "commit"} | {
+    *("fact_retracted", "fact_skipped")
+}
 CHANGED_IN_2 = {"turn", "extracted_facts", "embedded_facts", "matched_facts", "commit", "fact_added", "fact_confirmed"}
 
 

@@ -140,6 +140,7 @@ PARTS: dict[str, st.SearchStrategy[Any]] = {
     "decision": DECISIONS,
     "fact": FACTS,
     "unresolved": st.booleans(),
+    "of_ended": st.booleans(),
     "target": st.uuids(),
     "targets": st.lists(st.uuids(), min_size=1, max_size=3).map(tuple),
     "statement": STATEMENTS,

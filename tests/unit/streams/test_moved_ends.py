@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Literal
+from typing import Any, Literal
 from uuid import UUID
 
 from hypothesis import assume, example, given, settings
@@ -105,7 +105,7 @@ class Teller:
 
     def _draft(self, number: int, statement: Statement) -> Draft:
         since, text = day(statement.since), f"Value {number}."
-        slot = {"key": "home_city", "true_from": since}
+        slot: dict[str, Any] = {"key": "home_city", "true_from": since}
         believed = {
             fact_id: state for fact_id, state in self.states().items() if state.believed_to is None and state.true_from
         }
@@ -178,9 +178,10 @@ def test_values_end_each_other_in_the_same_way_in_every_order(history: History) 
         for number, statement in statements:
             teller.tell(number, statement)
         numbers = {fact_id: number for number, fact_id in teller.fact_ids.items()}
+        states = {numbers[fact_id]: state for fact_id, state in teller.states().items()}
         return {
-            numbers[one]: (state[2], numbers.get(state[4]))
-            for one, state in teller.comparable().items()  # type: ignore[call-overload]
+            number: (state.true_to, state.superseded_by and numbers[state.superseded_by])
+            for number, state in states.items()
         }
 
     in_order = sorted(enumerate(history.statements), key=lambda one: one[1].since)

@@ -7,7 +7,7 @@ import pytest
 import pytest_asyncio
 
 from mnemolog.projections.db.pools import Pool, open_pool
-from mnemolog.projections.stores.candidates import MAX_CANDIDATES_OF_KEY, CandidateFinder, CandidateQuery, SourceStatus
+from mnemolog.projections.stores.candidates import MAX_CANDIDATES_OF_KEY, CandidateFinder, SourceStatus
 from mnemolog.projections.write.projector import LogRecord, Projector
 from mnemolog.schemas.command import tenant_scope
 from mnemolog.schemas.commit import Commit
@@ -15,6 +15,7 @@ from mnemolog.schemas.facts import content_hash
 from mnemolog.schemas.policy import LimitHit, Policy, StoredPolicies
 from mnemolog.schemas.provenance import Origin
 from mnemolog.schemas.scope import Scope
+from mnemolog.schemas.stored import CandidateQuery
 from mnemolog.schemas.vector import Vector
 from tests.support.builders.commits import (
     ALICE,

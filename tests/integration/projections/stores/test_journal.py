@@ -1,6 +1,7 @@
 """The journal keeps what came in, admitted or refused, once per source."""
 
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -13,7 +14,8 @@ from mnemolog.schemas.scope import Scope
 from mnemolog.schemas.turn import Message, Turn
 from mnemolog.streams.kafka.record import KafkaRecord
 from mnemolog.streams.stages.journal import JournalStage
-from tests.support.builders.commits import START_TIME, day
+from tests.support.builders.commits import START_TIME, commit, day
+from tests.support.harnesses.projected_database import ProjectedDatabase
 
 pytestmark = pytest.mark.postgres
 
@@ -79,6 +81,19 @@ async def test_the_first_of_equal_sources_in_a_batch_is_kept(pool: Pool) -> None
     records = [entry(turn(text=str(offset)).to_bytes(), offset=offset) for offset in (0, 1)]
     await Journal(pool).record(records)
     assert await rows(pool, "log_offset") == [(0,)]
+
+
+@pytest.mark.parametrize(("outcome", "kept"), [("failed", "second"), ("no_facts", "first")])
+async def test_a_turn_that_is_published_again_after_a_failure_is_kept_as_it_comes_then(
+    db: ProjectedDatabase, outcome: Any, kept: str
+) -> None:
+    journal = Journal(db.pool)
+    first, second = entry(turn(text="first").to_bytes()), entry(turn(text="second").to_bytes(), offset=9)
+    await journal.record([first])
+    await db.apply(commit("t1", outcome=outcome, reason="model", at=day(1)))
+    await journal.record([replace(second, published_at=day(2))])
+    await journal.record([first])  # a redelivery of the first one
+    assert await rows(db.pool, "body->'messages'->0->>'content', log_offset") == [(kept, first.offset)]
 
 
 REFUSED = {

@@ -8,11 +8,11 @@ from mnemolog.projections.stores.candidates import (
     MAX_CANDIDATES_OF_KEY,
     CandidateFinder,
     CandidateLists,
-    CandidateQuery,
 )
 from mnemolog.schemas.commit import Commit
 from mnemolog.schemas.facts import Reversal
 from mnemolog.schemas.scope import Scope
+from mnemolog.schemas.stored import CandidateQuery
 from mnemolog.streams.text.subjects import USER_WORDS
 from tests.support.builders.commits import (
     ALICE,

@@ -5,6 +5,7 @@ from datetime import timedelta
 import pytest
 
 from mnemolog.schemas.commit import Commit
+from mnemolog.schemas.facts import MovedEnd
 from tests.support.builders.commits import (
     BOB,
     added,
@@ -95,3 +96,22 @@ async def test_profiles_know_of_no_fact_that_waits_and_when_others_end(db: Proje
         ("Lease.", "2026-01-21T09:00:00.000000Z"),
         ("Other.", None),
     ]
+
+
+async def test_a_profile_says_what_is_unresolved(db: ProjectedDatabase) -> None:
+    await db.apply(
+        commit("t1", added("Bern.", category="identity"), added("Rome.", category="identity", unresolved=True))
+    )
+    ((identity,),) = await db.rows("SELECT identity FROM profiles")
+    assert {entry["text"]: entry["unresolved"] for entry in identity} == {"Bern.": False, "Rome.": True}
+
+
+async def test_a_recent_change_names_what_it_ended_and_no_fact_that_is_open_again(db: ProjectedDatabase) -> None:
+    first = commit("t1", added("Bern."), at=day(1))
+    second = commit("t2", replaced("Rome.", fact_id_at(first)), at=day(2))
+    reopened = MovedEnd(fact_id=fact_id_at(first), ender=fact_id_at(second))
+    denied = contradicted("Not Rome.", fact_id_at(second))
+    third = commit("t3", lambda place: denied(place).model_copy(update={"moved_ends": (reopened,)}), at=day(3))
+    await db.apply(first, second, third)
+    ((changes,),) = await db.rows("SELECT recent_changes FROM profiles")
+    assert [old["text"] for old in changes[0]["old"]] == ["Rome."]

@@ -12,9 +12,8 @@ import pytest_asyncio
 from prometheus_client import REGISTRY
 from psycopg import sql
 
-import mnemolog.projections.write.projector
 from mnemolog.projections.db.pools import Pool, open_pool
-from mnemolog.projections.errors import CommitTooSlowError, LogChangedError, LogGapError
+from mnemolog.projections.errors import LogChangedError, LogGapError
 from mnemolog.projections.write.projector import SWAP_LOCK, LogRecord, Projector
 from mnemolog.projections.write.row_writer import refresh_all_profiles
 from mnemolog.schemas.commit import Commit
@@ -289,50 +288,6 @@ async def test_what_the_tables_cannot_hold_stops_nobody(pool: Pool, projector: P
     assert found == [(1, 0, "not_storable", poison.to_bytes())]
     assert await rows(pool, "SELECT mention_count FROM facts WHERE fact_id = %s", [BERN]) == [(2,)]
     assert await projector.next_offsets() == {0: 3}
-
-
-async def test_a_batch_with_a_commit_that_the_tables_cannot_hold_is_halved(
-    pool: Pool, projector: Projector, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    batches: list[int] = []
-    in_transaction = mnemolog.projections.write.projector._project_in_transaction
-
-    async def counted(connection: Any, partition: int, readings: Sequence[Any]) -> Any:
-        batches.append(len(readings))
-        return await in_transaction(connection, partition, readings)
-
-    monkeypatch.setattr("mnemolog.projections.write.projector._project_in_transaction", counted)
-    commits = [commit(f"t{number}", added(f"Fact {number}."), at=day(1)) for number in range(64)]
-    commits[41] = commit("t41", based_on=2**70)
-    applied = await projector.apply(0, log_of(*commits))
-    assert applied.next_offset == 64
-    assert len(batches) == 1 + 2 * 6
-    assert await rows(pool, "SELECT count(*) FROM facts") == [(63,)]
-    assert await rows(pool, "SELECT log_offset, reason FROM rejections") == [(41, "not_storable")]
-
-
-async def test_a_commit_that_exceeds_the_statement_timeout_stops_loudly_by_its_name(
-    database: str, pool: Pool, projector: Projector
-) -> None:
-    """What stands before it is written, it is not skipped, and it is written once Postgres is quick enough."""
-    async with await psycopg.AsyncConnection.connect(database, autocommit=True) as admin:
-        await admin.execute(
-            "CREATE FUNCTION slow() RETURNS trigger LANGUAGE plpgsql AS "
-            "$$ BEGIN IF NEW.source_id = 't5' THEN PERFORM pg_sleep(60); END IF; RETURN NEW; END $$"
-        )
-        await admin.execute(
-            "CREATE TRIGGER slow BEFORE INSERT ON mnemolog.commits FOR EACH ROW EXECUTE FUNCTION slow()"
-        )
-        log = log_of(*(commit(f"t{number}", added(f"Fact {number}."), at=day(1)) for number in range(8)))
-        async with open_pool(
-            database, min_size=1, max_size=1, application_name="hasty", autocommit=True, statement_timeout=0.5
-        ) as hasty:
-            with pytest.raises(CommitTooSlowError, match=r"commit of t5 \(partition 0, offset 5"):
-                await Projector(hasty).apply(0, log)
-        assert await rows(pool, "SELECT count(*) FROM commits") == [(5,)]
-        assert await rows(pool, "SELECT count(*) FROM rejections") == [(0,)]
-        await admin.execute("DROP FUNCTION slow CASCADE")
-    assert (await projector.apply(0, log)).next_offset == 8
 
 
 async def test_two_projectors_of_one_partition_fold_each_record_once(pool: Pool, projector: Projector) -> None:

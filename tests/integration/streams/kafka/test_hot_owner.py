@@ -44,9 +44,7 @@ async def test_the_others_of_its_partition_do_not_wait_for_a_hot_owner(bootstrap
         return made
 
     def build() -> StageApp:
-        return build_app(
-            "copy", CONVERSATION_TURNS, window, bootstrap=bootstrap, prefix=prefix, tuning=QUICK_TUNING
-        )
+        return build_app("copy", CONVERSATION_TURNS, window, bootstrap=bootstrap, prefix=prefix, tuning=QUICK_TUNING)
 
     async def all_committed() -> bool:
         return await committed_offset(bootstrap, group_id("copy", prefix), topic) == HOT + OTHERS
@@ -57,7 +55,7 @@ async def test_the_others_of_its_partition_do_not_wait_for_a_hot_owner(bootstrap
     stop.set()
     await asyncio.wait_for(running, 30)
     assert [number for key, number in processed if key == b"hot"] == list(range(HOT))
-    assert Counter(key for key, _ in processed) == {b"hot": HOT, **{b"other-%d" % number: 1 for number in range(OTHERS)}}
+    assert Counter(key for key, _ in processed) == {b"hot": HOT} | {b"other-%d" % one: 1 for one in range(OTHERS)}
     assert most_pending <= MAX_PENDING + MAX_PENDING // 16 * 8
 
 

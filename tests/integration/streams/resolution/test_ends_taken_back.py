@@ -10,7 +10,7 @@ import pytest_asyncio
 from mnemolog.projections.queries.diff import diff
 from mnemolog.projections.queries.facts import facts, facts_as_of
 from mnemolog.projections.queries.scope_filter import ScopeFilter
-from mnemolog.schemas.command import CommandPayload, Correct, Delete, DeleteAll, Edit, Expire, Undo, Update
+from mnemolog.schemas.command import CommandPayload, Confirm, Correct, Delete, DeleteAll, Edit, Expire, Undo, Update
 from mnemolog.schemas.commit import Commit
 from mnemolog.schemas.facts import ExtractedFact
 from tests.support.builders.commits import day
@@ -223,3 +223,108 @@ async def test_what_was_so_then_is_told_as_it_is_known_at_each_time(story: Story
     for believed_at, expected in ((day(7), [PLAN]), (day(9), [BERLIN])):
         known = await facts_as_of(story.stored.conn, ALICE, believed_at=believed_at, true_at=FEBRUARY)
         assert [fact.text for fact in known if fact.action_hint != "retract"] == expected
+
+
+async def test_what_an_announced_end_was_merged_or_corrected_into_ends_with_it(story: Story) -> None:
+    await tell_plan(story)
+    detail, merged = "Mira lives in Kreuzberg.", "Mira lives in Berlin, in Kreuzberg."
+    verdicts = {detail: verdict("MERGE", BERLIN, text=merged, search_text=merged)}
+    await story.tell(home(detail), verdicts, at=day(6))
+    plan = await story.id_of(PLAN)
+    assert await story.end_of(merged) == ("active", FEBRUARY, plan, False)
+    edit = Edit(fact_id=await story.id_of(merged), text="Mira lives in Berlin, in Neukoelln.")
+    await story.order(Correct(edit=edit), at=day(7))
+    assert await story.end_of(edit.text) == ("active", FEBRUARY, plan, False)
+    await story.order(Delete(fact_ids=(plan,)), at=day(8))
+    assert await story.end_of(edit.text) == OPEN
+    assert await story.expire(FEBRUARY + timedelta(days=1)) == 0
+
+
+async def test_a_detail_of_a_value_ends_with_the_value(story: Story) -> None:
+    await tell_plan(story)
+    detail = "Mira lives in Kreuzberg."
+    await story.tell(home(detail), {detail: verdict("EXTEND", BERLIN)}, at=day(6))
+    assert await story.end_of(detail) == ("active", FEBRUARY, await story.id_of(PLAN), False)
+    await story.order(Delete(fact_ids=(await story.id_of(PLAN),)), at=day(8))
+    assert await story.end_of(detail) == OPEN
+
+
+async def test_a_late_value_ends_the_one_before_it(story: Story) -> None:
+    rome, oslo = "Mira lives in Rome.", "Mira lives in Oslo."
+    await story.tell(home(BERLIN), at=day(0))
+    await story.tell(home(rome, action_hint="update"), {rome: verdict("REPLACE", BERLIN)}, at=day(10))
+    await story.tell(home(oslo), {oslo: verdict("REPLACE", rome)}, at=day(5))
+    assert (await story.end_of(BERLIN))[1:3] == (day(5), await story.id_of(oslo))
+    assert (await story.end_of(oslo))[1:3] == (day(10), await story.id_of(rome))
+
+
+TERMS = {
+    "lasting, then for a while": (None, day(2)),
+    "until one day, then until another": (day(31), day(60)),
+    "until a day, then without an end": (day(31), None),
+}
+
+
+@pytest.mark.parametrize(("known", "said"), TERMS.values(), ids=TERMS)
+@pytest.mark.parametrize("infer", [True, False])
+async def test_equal_words_with_another_end_are_kept_with_their_end(
+    story: Story, known: datetime | None, said: datetime | None, *, infer: bool
+) -> None:
+    permit = "Mira has a parking permit."
+    await story.tell(extracted_fact(permit, valid_until=known), at=day(0))
+    story.resolver.chat_model.set_replies(
+        judge_by_text({permit: verdict("KEEP", permit)})
+    )  # refused, and so unresolved
+    await story.resolver.resolve_turn(extracted_fact(permit, valid_until=said), at=day(1), infer=infer)
+    found = await facts(story.stored.conn, ALICE, at=day(1))
+    assert [fact.valid_until for fact in found] == [known, said]
+    last = max((end for end in (known, said) if end is not None), default=day(0))
+    if None in (known, said):
+        assert permit in await story.active(last + timedelta(days=1))
+
+
+async def test_a_merge_keeps_no_term_of_a_turn(story: Story) -> None:
+    known, said = "Mira uses TypeScript.", "Mira uses TypeScript for backends."
+    await story.tell(extracted_fact(known), at=day(0))
+    verdicts = {said: verdict("MERGE", known, text=said, search_text=said)}
+    await story.tell(extracted_fact(said, valid_until=day(2)), verdicts, at=day(1))
+    assert await story.active(day(3)) == [known]
+
+
+async def test_a_repetition_that_comes_late_moves_the_beginning_back(story: Story) -> None:
+    oslo = "Mira lives in Oslo."
+    await story.tell(home(oslo), at=day(10))
+    await story.tell(home(oslo), at=day(5))
+    for true_at, expected in ((day(4), []), (day(7), [oslo])):
+        known = await facts_as_of(story.stored.conn, ALICE, believed_at=day(30), true_at=true_at)
+        assert [fact.text for fact in known] == expected
+
+
+async def test_a_fact_that_waits_expires_with_its_term(story: Story) -> None:
+    munich = "Mira may live in Munich until spring."
+    await story.tell(home(BERLIN), at=day(0))
+    waiting = home(munich, certainty="speculation", valid_until=day(20))
+    await story.tell(waiting, {munich: verdict("REPLACE", BERLIN)}, at=day(1))
+    assert (await story.end_of(munich))[0] == "pending_confirmation"
+    assert await story.expire(day(21)) == 1
+    assert (await story.end_of(munich))[:2] == ("expired", day(20))
+    assert await story.expire(day(22)) == 0
+    settlement = await story.stored.rows("SELECT settlement FROM pending_confirmations")
+    assert settlement == [("overtaken",)]
+
+
+async def test_a_merge_of_a_humans_word_is_a_humans_word(story: Story) -> None:
+    acme, labs, nurse = "Mira works at Acme.", "Mira works at Acme Labs.", "Mira works there as a nurse."
+    merged, globex = "Mira works at Acme Labs as a nurse.", "Mira works at Globex."
+    await story.tell(extracted_fact(acme, key="employer"), at=day(0))
+    await story.order(Correct(edit=Edit(fact_id=await story.id_of(acme), text=labs)), at=day(1))
+    verdicts = {
+        nurse: verdict("MERGE", labs, text=merged, search_text=merged),
+        globex: verdict("REPLACE", merged),
+    }
+    await story.tell(extracted_fact(nurse, key="employer"), verdicts, at=day(2))
+    await story.order(Confirm(fact_ids=(await story.id_of(merged),)), at=day(3))
+    weak = extracted_fact(globex, key="employer", action_hint="update", certainty="weak")
+    commit = await story.tell(weak, verdicts, at=day(4))
+    assert [event.decision.guard for event in commit.events] == ["human_word"]
+    assert merged in await story.active(day(5))

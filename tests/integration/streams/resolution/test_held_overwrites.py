@@ -143,7 +143,7 @@ async def test_a_held_overwrite_of_two_stays_while_one_of_them_is_open(
     denial = TextVerdict("CONTRADICT", ("Mira runs.", "Mira swims."))
     resolver.chat_model.set_replies(verdicts_by_text({"Mira does no sport.": denial}))
     await resolver.resolve_turn(extracted_fact("Mira does no sport."), at=day(1))
-    rows = dict(await resolver.stored.rows("SELECT text, fact_id FROM facts"))
+    rows: dict[str, UUID] = dict(await resolver.stored.rows("SELECT text, fact_id FROM facts"))
     assert kinds(await commands.execute("c1", Delete(fact_ids=(rows["Mira runs."],)), at=day(2))) == ["fact_retracted"]
     (listed,) = await waiting(resolver, day(3))
     assert [one.text for one in listed.challenged] == ["Mira swims."]

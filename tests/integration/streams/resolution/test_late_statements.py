@@ -2,14 +2,23 @@
 
 from collections.abc import Sequence
 from typing import Any
+from uuid import UUID
 
 import pytest
 
+from mnemolog.schemas.events import FactAdded, FactSkipped
+from mnemolog.schemas.facts import ExtractedFact
 from mnemolog.schemas.scope import Scope
 from mnemolog.streams.llm.ports import NumberedConflict, Prompt
-from tests.support.builders.commits import day
+from tests.support.builders.commits import day, fact_id_at
 from tests.support.builders.model_replies import decision_json, decisions_reply
-from tests.support.harnesses.resolver_harness import ResolverHarness, extracted_fact, numbered_conflicts
+from tests.support.harnesses.resolver_harness import (
+    ResolverHarness,
+    TextVerdict,
+    extracted_fact,
+    numbered_conflicts,
+    verdicts_by_text,
+)
 
 pytestmark = pytest.mark.postgres
 
@@ -51,3 +60,102 @@ async def test_a_merged_fact_was_said_when_the_latest_of_its_parents_was(
         await resolver.resolve_turn(fact, at=day(number), scope=scope)
     (active,) = await resolver.active_texts(scope)
     assert "Neovim" in active
+
+
+DOG, REX_DIED, REX = "Mira has a dog.", "Mira's dog Rex has died.", "Mira owns a dog."
+
+
+def pet(text: str, **fields: Any) -> ExtractedFact:
+    return extracted_fact(text, key="pet", subject="Mira", **fields)
+
+
+async def dog_that_died(resolver: ResolverHarness) -> UUID:
+    """A dog since day 1, which died on day 10."""
+    known = await resolver.resolve_turn(pet(DOG), at=day(1))
+    resolver.chat_model.set_replies(verdicts_by_text({REX_DIED: TextVerdict("RETRACT", (DOG,))}))
+    await resolver.resolve_turn(pet(REX_DIED, action_hint="retract"), at=day(10))
+    return fact_id_at(known)
+
+
+async def test_equal_words_told_late_repeat_what_has_ended_and_do_not_revive_it(resolver: ResolverHarness) -> None:
+    dog = await dog_that_died(resolver)
+    asked = len(resolver.chat_model.prompts)
+    (event,) = (await resolver.resolve_turn(pet(DOG), at=day(5))).events
+    assert isinstance(event, FactSkipped)
+    assert (event.target, event.of_ended, event.true_from) == (dog, True, None)
+    assert len(resolver.chat_model.prompts) == asked
+    assert await resolver.active_texts() == [REX_DIED]
+    assert await resolver.stored.rows("SELECT count(*) FROM rejections") == [(0,)]
+    ((mentions,),) = await resolver.stored.rows("SELECT mention_count FROM facts WHERE status = 'retracted'")
+    assert mentions == 2
+
+
+async def test_they_may_say_that_it_began_earlier(resolver: ResolverHarness) -> None:
+    dog = await dog_that_died(resolver)
+    (event,) = (await resolver.resolve_turn(pet(DOG), at=day(0))).events
+    assert isinstance(event, FactSkipped)
+    assert (event.target, event.true_from) == (dog, day(0))
+    ((began, ended),) = await resolver.stored.rows("SELECT true_from, true_to FROM facts WHERE status = 'retracted'")
+    assert (began, ended) == (day(0), day(10))
+
+
+async def test_who_says_it_after_the_end_says_something_new(resolver: ResolverHarness) -> None:
+    await dog_that_died(resolver)
+    resolver.chat_model.set_replies(verdicts_by_text({}))
+    (event,) = (await resolver.resolve_turn(pet(DOG), at=day(11))).events
+    assert isinstance(event, FactAdded)
+    assert event.ended_at is None
+    assert await resolver.active_texts() == [DOG, REX_DIED]
+
+
+@pytest.mark.parametrize("at", [5, 0])
+@pytest.mark.parametrize(
+    ("verdict", "kind", "is_active"),
+    [
+        ("KEEP", "fact_skipped", False),
+        ("MERGE", "fact_added", False),
+        ("EXTEND", "fact_added", False),
+        ("ADD", "fact_added", True),
+        ("SIMILAR", "fact_added", True),
+    ],
+)
+async def test_other_words_are_judged_by_a_model_that_is_shown_what_has_ended(
+    resolver: ResolverHarness, verdict: str, kind: str, at: int, *, is_active: bool
+) -> None:
+    await dog_that_died(resolver)
+    merged = "Mira has, and owns, a dog." if verdict == "MERGE" else None
+    resolver.chat_model.set_replies(verdicts_by_text({REX: TextVerdict(verdict, (DOG,), merged)}))
+    (event,) = (await resolver.resolve_turn(pet(REX), at=day(at))).events
+    assert event.event == kind
+    assert DOG in resolver.chat_model.shown[0]
+    assert "ended): Mira has a dog." in resolver.chat_model.prompts[-1].messages[1].content
+    assert (REX in await resolver.active_texts()) == is_active
+    if kind == "fact_added" and not is_active:
+        assert (event.end_time, event.decision.guard) == (day(10), "late_news")
+
+
+@pytest.mark.parametrize(("at", "is_history"), [(0, True), (5, False)])
+async def test_what_is_older_than_an_ended_fact_that_it_would_end_is_history(
+    resolver: ResolverHarness, at: int, *, is_history: bool
+) -> None:
+    await dog_that_died(resolver)
+    no_pets = "Mira has no pets."
+    resolver.chat_model.set_replies(verdicts_by_text({no_pets: TextVerdict("RETRACT", (DOG,))}))
+    (event,) = (await resolver.resolve_turn(pet(no_pets), at=day(at))).events
+    assert isinstance(event, FactAdded)
+    assert (event.ended_at == day(1), no_pets in await resolver.active_texts()) == (is_history, not is_history)
+
+
+async def test_a_doubtful_subject_is_a_question_also_about_what_has_ended(resolver: ResolverHarness) -> None:
+    home: dict[str, Any] = {"key": "home_city", "single_valued": True}
+    rome = extracted_fact("The user lives in Rome.", subject="the user", **home)
+    oslo = extracted_fact("The user moved to Oslo.", subject="the user", action_hint="update", **home)
+    bern = extracted_fact("The user's brother Tom lives in Bern.", subject="Tom", **home)
+    await resolver.resolve_turn(rome, at=day(10))
+    resolver.chat_model.set_replies(verdicts_by_text({oslo.text: TextVerdict("REPLACE", (rome.text,))}))
+    await resolver.resolve_turn(oslo, at=day(20))
+    (event,) = (await resolver.resolve_turn(bern, at=day(5))).events
+    assert isinstance(event, FactAdded)
+    assert (event.ended_at, event.decision.by) == (None, "model")
+    assert sorted(resolver.chat_model.shown[0]) == sorted([rome.text, oslo.text])
+    assert await resolver.active_texts() == sorted([oslo.text, bern.text])

@@ -1,9 +1,11 @@
 """A decision concerns the facts that its model was shown, and no other."""
 
 import math
+from typing import Any
 
 import pytest
 
+from mnemolog.projections.queries.explain import explain
 from mnemolog.projections.queries.pending import unresolved
 from mnemolog.projections.queries.scope_filter import ScopeFilter
 from mnemolog.schemas.command import Resolve
@@ -11,6 +13,7 @@ from mnemolog.schemas.commit import Commit
 from mnemolog.schemas.events import ConflictResolved, FactAdded
 from mnemolog.schemas.facts import ExtractedFact, MatchedFact
 from mnemolog.schemas.vector import Vector
+from mnemolog.texts import explanation_sentences
 from tests.support.builders.commits import day, vector
 from tests.support.harnesses.command_harness import CommandHarness
 from tests.support.harnesses.resolver_harness import ResolverHarness, TextVerdict, extracted_fact, verdicts_by_text
@@ -61,3 +64,24 @@ async def test_a_retried_conflict_records_what_the_model_was_shown(resolver: Res
     _, settled = (await resolver.resolve_turn("Mira likes cake.", at=day(2))).events
     assert isinstance(settled, ConflictResolved)
     assert settled.decision.shown == settled.targets
+
+
+async def test_a_conflict_that_is_settled_later_keeps_whose_words_it_is_about(resolver: ResolverHarness) -> None:
+    vim, plugins, merged = "Ann uses Vim.", "Ann uses Vim with plugins.", "Ann uses Vim, with plugins."
+    slot: dict[str, Any] = {"key": "editor", "subject": "Ann", "single_valued": True}
+    await resolver.resolve_turn(extracted_fact(vim, excerpt="I use Vim", **slot), at=day(0), speaker="Ann")
+    resolver.chat_model.set_replies("nonsense")
+    told = extracted_fact(plugins, excerpt="I use Vim with plugins", importance=0.9, certainty="weak", **slot)
+    await resolver.resolve_turn(told, at=day(1), speaker="Ann")
+    resolver.chat_model.set_replies(verdicts_by_text({plugins: TextVerdict("MERGE", (vim,), merged)}))
+    tea = extracted_fact("Bob likes tea.", excerpt="I like tea")
+    _, event = (await resolver.resolve_turn(tea, at=day(2), speaker="Bob", source_id="bobs-turn")).events
+    fact = event.new_fact
+    assert fact is not None
+    assert (fact.text, fact.speaker, fact.excerpt) == (merged, "Ann", "I use Vim with plugins")
+    assert (fact.certainty, fact.importance, fact.said_at) == ("weak", 0.9, day(1))
+    explanation, texts = await explain(resolver.stored.conn, "default", fact.fact_id)
+    words = "\n".join(explanation_sentences(explanation, texts))
+    assert "It comes from a conflict that was open until turn bobs-turn of 2026-01-03 09:00 UTC; " in words
+    assert 'by 2026-01-02 09:00 UTC, Ann had said: "I use Vim with plugins".' in words
+    assert "read it there" not in words

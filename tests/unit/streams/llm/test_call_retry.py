@@ -3,11 +3,12 @@
 import asyncio
 import random
 from collections.abc import Awaitable, Callable
+from typing import Any
 
 import pytest
 import structlog
 
-from mnemolog.projections.evidence import MAX_CHANCE, MIN_SHARE
+from mnemolog.projections.suspicion import MAX_CHANCE, MIN_SHARE
 from mnemolog.streams.llm.call_retry import CallFailure, CallRetrier, CallSlots, RetrySettings
 from mnemolog.streams.llm.errors import BatchSuspectError, PromptRefusedError
 from tests.support.virtual_time import run_in_virtual_time
@@ -35,7 +36,7 @@ class ScriptedServer:
         return self.failure() or "ok"
 
 
-def retrier(probe: Attempt, **settings: float) -> CallRetrier:
+def retrier(probe: Attempt, **settings: Any) -> CallRetrier:
     return CallRetrier(RetrySettings(**settings), name="test", probe=probe, uniform=random.Random(7).uniform)
 
 
@@ -114,10 +115,14 @@ def test_no_healthy_call_is_blamed_where_the_server_fails_in_phases(up: int, dow
 
 def test_a_failing_call_delays_no_other() -> None:
     async def main() -> None:
-        server, poisons = ScriptedServer(), [ScriptedServer(lambda: FAILED) for _ in range(20)]
+        async def hangs() -> str | CallFailure:
+            await asyncio.sleep(25)
+            return FAILED
+
+        server, poisons = ScriptedServer(), [hangs] * 20
         calls = retrier(server, max_concurrent=4)
         failing = [asyncio.create_task(calls.call(poison)) for poison in poisons]
-        await asyncio.sleep(30)
+        await asyncio.sleep(200)  # each has failed at least once
         for _ in range(100):
             begun = now()
             await calls.call(server)
@@ -172,7 +177,7 @@ def test_a_success_of_a_call_under_way_ends_the_pause() -> None:
         waiting = [asyncio.create_task(calls.call(server)) for _ in range(10)]
         await first
         assert not calls.paused
-        assert await asyncio.gather(calls.call(server)) == ["ok"]
+        assert await calls.call(server) == "ok"
         for task in waiting:
             task.cancel()
         await asyncio.gather(*waiting, return_exceptions=True)

@@ -11,6 +11,7 @@ from mnemolog.schemas.facts import Candidate, ExtractedFact
 from mnemolog.streams.llm.conflict_list import number_conflicts
 from mnemolog.streams.llm.reply_parser import ParsedReply
 from mnemolog.streams.llm.resolve_prompt import ParsedDecision, parse_resolution
+from tests.support.builders.labelled_pairs import COMPATIBLE, CONTRADICTING, SAME_MEANING, UNRELATED, parse_pairs
 from tests.support.builders.model_replies import decision_json, decisions_reply
 from tests.support.builders.prompts import MONDAY, fact, known_fact
 from tests.support.cases.reply_cases import HARMFUL, HONEST, ReplyCase
@@ -71,7 +72,7 @@ def test_what_ends_at_another_time_is_another_fact(
     new = fact("Mira has a permit.", valid_until=new_end)
     parsed = reply_about(new, known, action=action, text="Mira has a permit.")
     assert (parsed.value is not None) == agree
-    assert agree or "answer REPLACE if the new end counts, ADD if both stand" in parsed.complaints[0]
+    assert agree or "choose REPLACE if the new end counts, SIMILAR if both stand" in parsed.complaints[0]
 
 
 @pytest.mark.parametrize(
@@ -89,6 +90,18 @@ def test_words_that_name_nobody_are_kept_of_one_subject_only(
     subjects: tuple[str | None, str], user_names: tuple[str, ...], *, taken: bool
 ) -> None:
     new, known = fact("I like tea.", subject=subjects[0]), known_fact(1, "I like tea.", subject=subjects[1])
+    assert (reply_about(new, known, action="KEEP", user_names=user_names).value is not None) == taken
+
+
+@pytest.mark.parametrize(
+    ("user_names", "known_subject", "taken"),
+    [((), "Tom", False), (("Tom",), "the user", False), ((), "the user", True)],
+)
+def test_the_same_of_another_person_is_no_repetition(
+    user_names: tuple[str, ...], known_subject: str, *, taken: bool
+) -> None:
+    new = fact("Bob lives in Rome.", subject="Bob")
+    known = known_fact(1, f"{known_subject} lives in Rome.", subject=known_subject)
     assert (reply_about(new, known, action="KEEP", user_names=user_names).value is not None) == taken
 
 
@@ -111,7 +124,8 @@ def test_a_doubtful_denial_may_stand_beside_what_it_denies(certainty: str, *, ta
     ("action", "ended_at", "complaint"),
     [
         ("REPLACE", "2023-01-01", None),
-        ("RETRACT", "2023-01-01T08:00:00+00:00", None),
+        ("RETRACT", "2023-01-01T10:00:00+00:00", None),
+        ("RETRACT", "2023-01-01T08:00:00+00:00", "ended_at lies before K1 began"),
         ("REPLACE", "2022-12-31", "ended_at lies before K1 began"),
         ("EXPIRE", "2031-05-08", None),
         ("EXPIRE", "2053-05-08", None),
@@ -192,3 +206,19 @@ def test_amounts_that_change_places_make_a_merge_harmful(
     merged = f"Mira takes pills, {', '.join(moved[:-1])} and {moved[-1]}."
     parsed = reply_about(fact(said), known_fact(1, "Mira takes pills."), action="MERGE", text=merged)
     assert (parsed.value is not None) == (list(order) == sorted(order))
+
+
+def _taken(table: str, action: str) -> int:
+    """How many of the labelled pairs, both ways, may be decided so."""
+    pairs = [pair for one, other in parse_pairs(table) for pair in ((one, other), (other, one))]
+    return sum(reply_of(ReplyCase(action, new, known, "", "")).value is not None for known, new in pairs)
+
+
+def test_few_repetitions_are_refused_and_few_others_are_taken_for_one() -> None:
+    assert _taken(SAME_MEANING, "KEEP") >= 75  # of 80
+    assert _taken(CONTRADICTING, "KEEP") <= 20  # of 80: "is engaged to Tom", "married Tom"
+    assert _taken(COMPATIBLE, "KEEP") <= 4  # of 40
+    assert _taken(UNRELATED, "KEEP") == 0
+    for action in ("SIMILAR", "EXTEND"):
+        assert _taken(COMPATIBLE, action) == 40
+        assert _taken(UNRELATED, action) == 80

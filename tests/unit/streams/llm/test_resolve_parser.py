@@ -199,3 +199,43 @@ def test_a_reply_touches_candidates_only_and_ends_none_twice(decisions: list[Any
         target for verdict in parsed.value if verdict.verdict in OVERWRITE_OF_VERDICT for target in verdict.targets
     ]
     assert len(ended) == len(set(ended))
+
+
+@pytest.mark.parametrize(
+    ("ended_at", "is_accepted"),
+    [("2026-03-01", True), ("2026-03-01T10:00:00Z", True), ("2026-03-01T08:00:00Z", False), ("2026-02-28", False)],
+)
+def test_an_end_on_the_day_of_the_beginning_is_accepted_as_a_date(ended_at: str, *, is_accepted: bool) -> None:
+    editor = known_fact(1, "Alice uses VS Code.", true_from=datetime(2026, 3, 1, 9, tzinfo=UTC))
+    asked = number_conflicts(
+        [(fact("Alice uses Cursor now."), (editor,))], said_at=datetime(2026, 3, 1, 17, tzinfo=UTC)
+    )
+    parsed = parse_resolution(decisions_reply(decision_json(1, "REPLACE", 1, ended_at=ended_at)), asked)
+    assert (parsed.value is not None) == is_accepted
+    assert is_accepted or "before K1 began" in parsed.complaints[0]
+
+
+PERMIT = "Alice has a parking permit."
+TERM, LATER_TERM = datetime(2026, 3, 31, tzinfo=UTC), datetime(2026, 4, 30, tzinfo=UTC)
+
+
+@pytest.mark.parametrize("action", ["KEEP", "MERGE"])
+@pytest.mark.parametrize(
+    ("said", "known", "is_accepted"),
+    [
+        ({}, {}, True),
+        ({"valid_until": TERM}, {"valid_until": TERM}, True),
+        ({"valid_until": TERM}, {"true_to": TERM}, True),
+        ({}, {"true_to": TERM}, True),
+        ({"valid_until": LATER_TERM}, {"valid_until": TERM}, False),
+        ({"valid_until": TERM}, {}, False),
+        ({}, {"valid_until": TERM}, False),
+    ],
+)
+def test_what_holds_until_another_time_is_no_repetition_and_no_part(
+    action: str, said: dict[str, Any], known: dict[str, Any], *, is_accepted: bool
+) -> None:
+    asked = number_conflicts([(fact(PERMIT, **said), (known_fact(1, PERMIT, **known),))], said_at=MONDAY)
+    parsed = parse_resolution(decisions_reply(decision_json(1, action, 1, text=PERMIT)), asked)
+    assert (parsed.value is not None) == is_accepted
+    assert is_accepted or "hold until different times: choose REPLACE" in parsed.complaints[0]

@@ -125,12 +125,20 @@ def test_a_merged_fact_is_what_its_parents_are_together() -> None:
     old = known_fact(
         confidence=0.99, key="home_city", value="Berlin", category="health", subject="Mira", valid_until=NEXT_YEAR
     )
-    event = decide_one(matched_fact(old), llm_decision("MERGE", old, text="Mira moved."))
+    event = decide_one(matched_fact(old, valid_until=NEXT_YEAR), llm_decision("MERGE", old, text="Mira moved."))
     fact = event.fact
     assert (fact.text, fact.search_text, fact.vector) == ("Mira moved.", "Mira moved.", MERGED_VECTOR)
     assert (fact.true_from, fact.confidence, fact.valid_until) == (LAST_YEAR, 0.99, NEXT_YEAR)
     assert (fact.key, fact.value, fact.category, fact.subject) == ("home_city", "Berlin", "health", "Mira")
     assert event.statement.text == "Mira lives in Munich."
+
+
+def test_a_merged_fact_takes_no_end_and_every_authority_from_its_parents() -> None:
+    """The end that was announced for a parent follows in `mnemolog.streams.moved_ends`, as an end and not as a term."""
+    old = known_fact(true_to=NEXT_YEAR, authority="human")
+    event = decide_one(matched_fact(old), llm_decision("MERGE", old, text="Mira moved."))
+    assert isinstance(event, FactPending)
+    assert (event.fact.valid_until, event.fact.authority, event.needs_human) == (None, "human", True)
 
 
 @pytest.mark.parametrize(("certainty", "confidence"), [("speculation", 0.40), ("weak", 0.95), ("explicit", 0.95)])

@@ -226,7 +226,7 @@ def test_where_facts_are_only_added_nothing_else_happens(case: DecisionCase) -> 
 def test_every_decision_is_sound_when_it_is_applied(case: DecisionCase) -> None:
     states = {
         candidate.fact_id: TimedFactState(
-            status=candidate.status,
+            status="superseded" if candidate.status == "ended" else candidate.status,
             confidence=candidate.confidence,
             true_from=LAST_YEAR,
             believed_from=LAST_YEAR,

@@ -194,3 +194,8 @@ def test_a_plan_can_be_called_off_before_its_day(verdict: Verdict) -> None:
 def test_what_does_not_speak_of_a_change_leaves_a_plan_alone() -> None:
     plan = known_fact(text="Mira moves to Paris.", true_from=NEXT_YEAR, event_time=NEXT_YEAR, said_at=LAST_YEAR)
     assert find_guard("REPLACE", [plan], SURE, EffectivePolicy()) == "late_news"
+
+
+def test_what_a_plan_follows_ends_when_that_begins_and_not_when_it_was_said() -> None:
+    plan = known_fact(true_from=NEXT_YEAR, event_time=NEXT_YEAR, said_at=TODAY)
+    assert next_version_start([plan], LAST_YEAR, {}) == (NEXT_YEAR, plan.fact_id)

@@ -33,7 +33,7 @@ class KnownChallenges:
 
 def an_event(kind: type[Any], ordinal: int = 0, **fields: Any) -> MemoryEvent:
     place = EventPlace(owner=ENVELOPE.owner, source_id=ENVELOPE.source_id, ordinal=ordinal, at=TODAY)
-    common = {"event_id": uuid4(), "ordinal": ordinal, "decision": decision()}
+    common: dict[str, Any] = {"event_id": uuid4(), "ordinal": ordinal, "decision": decision()}
     made: MemoryEvent = kind(**common, **fields, fact=new_fact(place, "new"))
     return made
 

@@ -2,22 +2,21 @@
 
 from datetime import datetime, timedelta
 from typing import Any
-from uuid import uuid4
 
 import pytest
 
 from mnemolog.schemas.events import FactAdded, FactConfirmed, FactExtended, FactSkipped, FactsMerged, FactsRelated
-from mnemolog.schemas.facts import MatchedFact
+from mnemolog.schemas.facts import Candidate, MatchedFact, MovedEnd
 from mnemolog.schemas.policy import EffectivePolicy
 from mnemolog.schemas.provenance import Verdict
-from mnemolog.schemas.stored import ClosedValue
-from mnemolog.streams.resolution.classify import Duplicate, Obsolete, classify_obsolete
+from mnemolog.streams.resolution.classify import Duplicate, Obsolete, classify_late
 from mnemolog.streams.resolution.decide import decide
 from mnemolog.streams.resolution.event_builder import statement_context
 from mnemolog.streams.resolution.guards import StatementContext
 from tests.support.builders.decisions import (
     LAST_YEAR,
     NEXT_YEAR,
+    THRESHOLDS,
     TODAY,
     decide_one,
     decision_context,
@@ -30,31 +29,35 @@ DAY = timedelta(days=1)
 HOME: dict[str, Any] = {"key": "home_city", "value": "Munich", "subject": "Mira"}
 
 
-def ended_value(**fields: Any) -> ClosedValue:
+def ended_value(**fields: Any) -> Candidate:
     defaults: dict[str, Any] = {
         "key": "home_city",
         "subject": "Mira",
-        "event_time": None,
+        "text": "Mira lives in Oslo.",
+        "status": "ended",
         "true_from": TODAY + DAY,
         "true_to": TODAY + 2 * DAY,
         "said_at": TODAY + DAY,
     }
-    return ClosedValue(fact_id=uuid4(), **defaults | fields)
+    return known_fact(0.0, **defaults | fields)
 
 
-def classify(fact: MatchedFact, *closed_values: ClosedValue, rules: EffectivePolicy | None = None) -> Obsolete | None:
-    return classify_obsolete(
-        fact, statement_context(fact.fact, decision_context()), closed_values, rules or EffectivePolicy()
-    )
+def with_ended(fact: MatchedFact, *ended: Candidate) -> MatchedFact:
+    return fact.model_copy(update={"candidates": (*fact.candidates, *ended)})
+
+
+def classify(fact: MatchedFact, *ended: Candidate, rules: EffectivePolicy | None = None) -> Duplicate | Obsolete | None:
+    context = statement_context(fact.fact, decision_context())
+    return classify_late(with_ended(fact, *ended), context, THRESHOLDS, rules or EffectivePolicy())
 
 
 def test_what_is_older_than_an_ended_value_is_obsolete() -> None:
     fact, oslo = matched_fact(**HOME), ended_value()
-    assert classify(fact, oslo) == Obsolete(fact, (oslo,))
+    assert classify(fact, oslo) == Obsolete(with_ended(fact, oslo), (oslo,))
 
 
 @pytest.mark.parametrize(
-    "closed_value",
+    "value",
     [
         {"key": "employer"},
         {"subject": "Bob"},
@@ -63,8 +66,8 @@ def test_what_is_older_than_an_ended_value_is_obsolete() -> None:
     ],
     ids=["another slot", "another person", "an older one", "one as old"],
 )
-def test_no_other_value_makes_it_obsolete(closed_value: dict[str, Any]) -> None:
-    assert classify(matched_fact(**HOME), ended_value(**closed_value)) is None
+def test_no_other_value_makes_it_obsolete(value: dict[str, Any]) -> None:
+    assert classify(matched_fact(**HOME), ended_value(**value)) is None
 
 
 def test_what_was_said_again_after_it_overtakes_it() -> None:
@@ -170,11 +173,9 @@ def test_what_is_older_in_its_slot_ends_with_what_has_its_end_announced(verdict:
     acme = known_fact(**HOME, true_from=TODAY + DAY, true_to=NEXT_YEAR)
     event = decide_one(matched_fact(acme, **HOME), llm_decision(verdict, acme))
     assert isinstance(event, kind)
-    assert event.fact.valid_until == NEXT_YEAR
-    assert (
-        decide_one(matched_fact(acme, **HOME, valid_until=TODAY + DAY), llm_decision(verdict, acme)).fact.valid_until
-        == TODAY + DAY
-    )
+    assert event.moved_ends == (MovedEnd(fact_id=event.fact.fact_id, ender=acme.fact_id, ended_at=NEXT_YEAR),)
+    own_term = decide_one(matched_fact(acme, **HOME, valid_until=TODAY + DAY), llm_decision(verdict, acme))
+    assert (event.fact.valid_until, own_term.fact.valid_until) == (None, TODAY + DAY)
 
 
 @pytest.mark.parametrize(
@@ -184,9 +185,9 @@ def test_what_is_older_in_its_slot_ends_with_what_has_its_end_announced(verdict:
 )
 def test_nothing_else_ends_with_it(fields: dict[str, Any]) -> None:
     acme = known_fact(**{**HOME, "true_from": TODAY + DAY, "true_to": NEXT_YEAR} | fields)
-    assert decide_one(matched_fact(acme, **HOME), llm_decision("SIMILAR", acme)).fact.valid_until is None
+    assert decide_one(matched_fact(acme, **HOME), llm_decision("SIMILAR", acme)).moved_ends == ()
 
 
 def test_a_saying_of_now_is_late_for_nothing_that_is_over() -> None:
     now = StatementContext(confidence=0.95, true_from=NEXT_YEAR, said_at=NEXT_YEAR)
-    assert classify_obsolete(matched_fact(**HOME), now, [ended_value()], EffectivePolicy()) is None
+    assert classify_late(matched_fact(ended_value(), **HOME), now, THRESHOLDS, EffectivePolicy()) is None

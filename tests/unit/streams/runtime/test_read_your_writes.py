@@ -3,6 +3,7 @@ from collections import Counter
 
 import pytest
 
+from mnemolog.streams.errors import LogMismatch
 from mnemolog.streams.runtime import read_your_writes
 from mnemolog.streams.runtime.read_your_writes import ReadYourWrites, Watermark
 from tests.support.polling import eventually
@@ -93,6 +94,25 @@ async def test_forgotten_owners_are_waited_for_by_partition(monkeypatch: pytest.
     assert await is_waiting(task)
     log.projected = {0: 3}
     await eventually(task.done)
+
+
+async def test_a_commit_that_others_see_in_the_tables_first_is_no_sign_of_a_lost_log() -> None:
+    log = FakeLog()
+    log.ends = log.projected = {0: 5}
+    fresh = log.read_your_writes()
+    await fresh.wait_until_projected("default/mira", 0)
+    log.projected = {0: 6}  # her commit is in the tables before its acknowledgement is handled
+    await fresh.wait_until_projected("default/jonas", 0)
+    fresh.record_commit("default/mira", 0, 5)
+
+
+async def test_a_commit_at_an_offset_that_the_log_had_before_it_was_decided_shows_a_lost_log() -> None:
+    log = FakeLog()
+    log.ends = log.projected = {0: 5}
+    fresh = log.read_your_writes()
+    await fresh.wait_until_projected("default/mira", 0)
+    with pytest.raises(LogMismatch):
+        fresh.record_commit("default/mira", 0, 3)
 
 
 async def test_a_log_that_loses_its_end_within_an_epoch_is_noticed_before_the_next_decision() -> None:

@@ -7,13 +7,14 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from mnemolog.projections.stores.candidates import CandidateLists, CandidateQuery
+from mnemolog.projections.stores.candidates import CandidateLists
 from mnemolog.schemas.command import Correct, Edit
 from mnemolog.schemas.envelopes import EmbeddedFacts, MatchedFacts
 from mnemolog.schemas.facts import Candidate, EmbeddedFact, ExtractedFact
 from mnemolog.schemas.policy import EffectivePolicy
 from mnemolog.schemas.provenance import Origin
 from mnemolog.schemas.scope import Scope
+from mnemolog.schemas.stored import CandidateQuery
 from mnemolog.schemas.turn import Overrides
 from mnemolog.schemas.vector import Vector
 from mnemolog.streams.kafka.record import KafkaRecord

@@ -31,9 +31,13 @@ _YEAR = re.compile(r"(?:1[89]|20|21)\d\d")
 
 @dataclass(frozen=True, slots=True)
 class TurnWords:
-    """What a turn says, its recalled memory and names included: all that a fact's text can come from."""
+    """What a turn says, its recalled memory and names included: all that a fact's text can come from.
+
+    `named` are the details of names and of the time of the turn alone.
+    """
 
     details: frozenset[str]
+    named: frozenset[str]
     digits: str
     denies: bool
 
@@ -41,10 +45,12 @@ class TurnWords:
     def of(cls, turn: Turn) -> Self:
         messages = [message.content for message in turn.messages]
         names = [message.name or "" for message in turn.messages]
-        texts = [*messages, *turn.recalled, *names, turn.speaker or "", f"{turn.occurred_at:%Y %m %d %H %M}"]
+        named = [*names, turn.speaker or "", f"{turn.occurred_at:%Y %m %d %H %M}"]
+        texts = [*messages, *turn.recalled, *named]
         readings = [read(text) for text in texts]
         return cls(
             details=frozenset().union(*(reading.details for reading in readings)),
+            named=frozenset().union(*(read(name).details for name in named)),
             digits=re.sub(r"\D", "", " ".join(texts)),
             denies=any(reading.negations or _is_negative(reading) for reading in readings),
         )
@@ -53,7 +59,7 @@ class TurnWords:
 def unsaid(text: str, excerpt: str, turn: TurnWords) -> Iterator[str]:
     """What the text of a fact says and its turn does not, in words for a complaint."""
     own, said = read(text), read(excerpt)
-    told = said.details if any(_amounts(excerpt)) else turn.details
+    told = said.details | turn.named if any(_amounts(excerpt)) else turn.details
     yield from (number for number in _amounts(text) if number not in told and not _spelled(number, turn))
     yield from mispaired([excerpt], text)
     if not own.is_foreign and not said.is_foreign:

@@ -12,14 +12,14 @@ _ENOUGH: Final = -math.log10(MAX_CHANCE) - 1e-9
 
 
 @dataclass(slots=True)
-class Evidence:
+class Suspicion:
     """How improbable the failures of one call are if the call is healthy, in powers of ten.
 
     Each failed attempt is compared with the attempts of other calls that ended in the same period. If `failures` of
     them failed and `successes` did not, and all were equally likely to fail, then this attempt was one of the
     `failures + 1` among `successes + failures + 1` with the probability (failures + 1) / (successes + failures + 1).
     The product over all attempts is the chance. Nothing is assumed about the failure rate, which may change between the
-    attempts. Where no other attempt succeeded, the share is 1: an outage is no evidence.
+    attempts. Where no other attempt succeeded, the share is 1: an outage is no suspicion.
     """
 
     powers_of_ten: float = 0.0

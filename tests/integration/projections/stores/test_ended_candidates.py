@@ -7,9 +7,10 @@ import pytest
 import pytest_asyncio
 
 from mnemolog.projections.stores.candidates import CandidateFinder
-from mnemolog.projections.stores.facts import MAX_CLOSED_VALUES, FactStore
+from mnemolog.projections.stores.facts import MAX_ENDED_OF_KEY, FactStore
 from mnemolog.schemas.events import FactAdded
-from mnemolog.schemas.facts import ExtractedFact
+from mnemolog.schemas.facts import Candidate, ExtractedFact, content_hash
+from mnemolog.schemas.stored import CandidateQuery
 from tests.support.builders.commits import (
     ALICE,
     BOB,
@@ -22,14 +23,13 @@ from tests.support.builders.commits import (
     replaced,
     retracted,
     skipped,
+    vector,
 )
 from tests.support.builders.model_replies import decision_json
 from tests.support.harnesses.projected_database import ProjectedDatabase
 from tests.support.harnesses.resolver_harness import ResolverHarness, extracted_fact, matched_envelope
 
 pytestmark = pytest.mark.postgres
-
-KEYS = ["home_city"]
 
 
 @pytest_asyncio.fixture
@@ -45,11 +45,30 @@ async def resolver_harness(stored: ProjectedDatabase) -> AsyncIterator[ResolverH
     await memory.close()
 
 
-async def closed_values(
-    stored: ProjectedDatabase, *, after: datetime, keys: list[str] | None = None
-) -> list[tuple[datetime, datetime]]:
-    closed_values = await FactStore(stored.pool).closed_values(ALICE, keys or KEYS, after=after)
-    return [(closed_value.true_from, closed_value.true_to) for closed_value in closed_values]
+def wanted(text: str, key: str | None = None, *, subject: str | None = None, axis: int = 0) -> CandidateQuery:
+    """A query by words, key and one of two orthogonal vectors."""
+    return CandidateQuery(
+        vector=vector(*(float(place == axis) for place in range(3))),
+        content_hash=content_hash(text),
+        min_similarity=0.9999,
+        key=key,
+        subject=subject,
+    )
+
+
+CITY = wanted("no such text", "home_city", axis=2)
+
+
+async def ended(stored: ProjectedDatabase, query: CandidateQuery, *, after: datetime) -> tuple[Candidate, ...]:
+    store = FactStore(stored.pool)
+    (found,) = await store.ended_candidates(ALICE, [query], after=after, user_names=["the user", "Alice"])
+    return found
+
+
+async def spans(
+    stored: ProjectedDatabase, *, after: datetime, query: CandidateQuery = CITY
+) -> list[tuple[datetime, datetime | None]]:
+    return [(known.true_from, known.true_to) for known in await ended(stored, query, after=after)]
 
 
 async def test_what_a_key_held_is_found_by_its_end(stored: ProjectedDatabase) -> None:
@@ -60,28 +79,38 @@ async def test_what_a_key_held_is_found_by_its_end(stored: ProjectedDatabase) ->
     elsewhere = commit("t1", added("Bern", key="home_city"), scope=BOB, at=day(1))
     left = commit("t2", retracted(fact_id_at(elsewhere), ended_at=day(6)), scope=BOB, at=day(7))
     await stored.apply(rome, again, oslo, gone, elsewhere, left)
-    (first, second) = await FactStore(stored.pool).closed_values(ALICE, KEYS, after=day(0))
-    assert (first.fact_id, first.key, first.subject, first.event_time) == (fact_id_at(rome), "home_city", "Alice", None)
+    (first, second) = await ended(stored, CITY, after=day(0))
+    assert (first.fact_id, first.key, first.subject, first.status) == (fact_id_at(rome), "home_city", "Alice", "ended")
     assert (first.true_from, first.said_at, first.true_to) == (day(1), day(2), day(4))
     assert (second.fact_id, second.true_from, second.said_at, second.true_to) == (
         fact_id_at(oslo),
         *map(day, (4, 4, 6)),
     )
-    assert await closed_values(stored, after=day(4)) == [(day(4), day(6))]
-    assert await closed_values(stored, after=day(6)) == []
-    assert await closed_values(stored, after=day(0), keys=["employer"]) == []
+    assert await spans(stored, after=day(4)) == [(day(4), day(6))]
+    assert await spans(stored, after=day(6)) == []
+    assert await spans(stored, after=day(0), query=wanted("no such text", "employer", axis=2)) == []
     source_status = await CandidateFinder(stored.pool).source_status("default/alice", "t9", ALICE)
-    assert source_status.latest_key_end == day(6)
+    assert source_status.latest_end == day(6)
+
+
+async def test_what_is_near_or_of_equal_words_is_found_without_a_key(stored: ProjectedDatabase) -> None:
+    dog = commit("t1", added("Has a dog.", vector=vector(1.0, 0.0, 0.0)), at=day(1))
+    await stored.apply(dog, commit("t2", retracted(fact_id_at(dog), ended_at=day(4)), at=day(4)))
+    for query, similarity in ((wanted("Has a dog.", axis=1), 1.0), (wanted("Owns a dog."), pytest.approx(1.0))):
+        (found,) = await ended(stored, query, after=day(2))
+        assert (found.text, found.similarity) == ("Has a dog.", similarity)
+    assert await ended(stored, wanted("Owns a dog.", axis=1), after=day(2)) == ()
+    assert (await CandidateFinder(stored.pool).source_status("default/alice", "t9", ALICE)).latest_end == day(4)
 
 
 async def test_what_was_said_again_after_its_end_counts_as_said_at_its_end(stored: ProjectedDatabase) -> None:
     rome = commit("t1", added("Rome", key="home_city"), at=day(1))
     again = commit("t2", skipped(fact_id_at(rome)), at=day(5))
     moved = commit("t3", replaced("Oslo", fact_id_at(rome), key="home_city", true_from=day(3)), at=day(6))
-    ended = moved.events[0].model_copy(update={"ended_at": day(3)})
-    await stored.apply(rome, again, moved.model_copy(update={"events": (ended,)}))
-    (closed_value,) = await FactStore(stored.pool).closed_values(ALICE, KEYS, after=day(0))
-    assert (closed_value.said_at, closed_value.true_to) == (day(3), day(3))
+    event = moved.events[0].model_copy(update={"ended_at": day(3)})
+    await stored.apply(rome, again, moved.model_copy(update={"events": (event,)}))
+    (found,) = await ended(stored, CITY, after=day(0))
+    assert (found.said_at, found.true_to) == (day(3), day(3))
 
 
 async def test_what_is_held_or_was_merged_or_never_was_has_not_ended(stored: ProjectedDatabase) -> None:
@@ -94,16 +123,31 @@ async def test_what_is_held_or_was_merged_or_never_was_has_not_ended(stored: Pro
         at=day(2),
     )
     await stored.apply(facts, later)
-    assert await closed_values(stored, after=day(0)) == []
-    assert (await CandidateFinder(stored.pool).source_status("default/alice", "t9", ALICE)).latest_key_end is None
+    assert await spans(stored, after=day(0)) == []
+    assert (await CandidateFinder(stored.pool).source_status("default/alice", "t9", ALICE)).latest_end is None
 
 
-async def test_the_first_to_end_are_looked_up(stored: ProjectedDatabase) -> None:
-    number = MAX_CLOSED_VALUES + 1
+async def test_the_first_of_a_key_to_end_are_looked_up(stored: ProjectedDatabase) -> None:
+    number = MAX_ENDED_OF_KEY + 1
     facts = commit("t1", *(added(f"City {place}", key="home_city") for place in range(number)), at=day(0))
     ends = [retracted(fact_id_at(facts, place), ended_at=day(number - place)) for place in range(number)]
     await stored.apply(facts, commit("t2", *ends, at=day(200)))
-    assert [true_to for _, true_to in await closed_values(stored, after=day(0))] == [day(n) for n in range(1, number)]
+    assert [true_to for _, true_to in await spans(stored, after=day(0))] == [day(n) for n in range(1, number)]
+
+
+async def test_neither_another_key_nor_other_people_push_a_value_out(stored: ProjectedDatabase) -> None:
+    """The bound is that of one statement and its key, and values of its subject come first."""
+    number = MAX_ENDED_OF_KEY + 1
+    others = [added(f"Tom lives in city {place}.", key="home_city", subject="Tom") for place in range(number)]
+    jobs = [added(f"Job {place}", key="employer", subject="Alice") for place in range(number)]
+    facts = commit("t1", *others, *jobs, added("Rome", key="home_city", subject="the user"), at=day(0))
+    places = range(len(facts.events))
+    ends = [retracted(fact_id_at(facts, place), ended_at=day(1 if place < 2 * number else 9)) for place in places]
+    await stored.apply(facts, commit("t2", *ends, at=day(200)))
+    query = wanted("no such text", "home_city", subject="Alice", axis=2)
+    found = await ended(stored, query, after=day(0))
+    assert len(found) == MAX_ENDED_OF_KEY
+    assert "Rome" in [known.text for known in found]
 
 
 def home(city: str) -> ExtractedFact:

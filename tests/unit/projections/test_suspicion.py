@@ -4,13 +4,13 @@ import random
 
 import pytest
 
-from mnemolog.projections.evidence import Evidence
+from mnemolog.projections.suspicion import Suspicion
 
 
 def attempts_until_conclusive(*, successes: int, failures: int) -> int:
-    evidence, attempts = Evidence(), 0
-    while not evidence.is_conclusive:
-        evidence.add_failure(successes=successes, failures=failures)
+    suspicion, attempts = Suspicion(), 0
+    while not suspicion.is_conclusive:
+        suspicion.add_failure(successes=successes, failures=failures)
         attempts += 1
         assert attempts < 10_000
     return attempts
@@ -24,11 +24,11 @@ def test_the_number_of_attempts_adapts_to_the_failures_of_others(successes: int,
     assert attempts_until_conclusive(successes=successes, failures=failures) == attempts
 
 
-def test_failures_among_failures_are_no_evidence() -> None:
-    evidence = Evidence()
+def test_failures_among_failures_are_no_suspicion() -> None:
+    suspicion = Suspicion()
     for _ in range(10_000):
-        evidence.add_failure(successes=0, failures=3)
-    assert not evidence.is_conclusive
+        suspicion.add_failure(successes=0, failures=3)
+    assert not suspicion.is_conclusive
 
 
 @pytest.mark.parametrize("share", [0.05, 0.3, 0.5, 0.7, 0.9])
@@ -39,8 +39,8 @@ def test_the_expected_weight_of_a_period_is_at_most_one(share: float) -> None:
     for _ in range(50_000):
         outcomes = [chance.random() < share for _ in range(8)]
         failures = sum(outcomes[1:])
-        evidence = Evidence()
+        suspicion = Suspicion()
         if outcomes[0]:
-            evidence.add_failure(successes=7 - failures, failures=failures)
-        weights.append(10**evidence.powers_of_ten if outcomes[0] else 0.0)
+            suspicion.add_failure(successes=7 - failures, failures=failures)
+        weights.append(10**suspicion.powers_of_ten if outcomes[0] else 0.0)
     assert sum(weights) / len(weights) < 1.02

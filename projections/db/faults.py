@@ -6,7 +6,7 @@ from typing import Final, Literal
 import psycopg
 from psycopg_pool import PoolClosed
 
-from mnemolog.projections.evidence import Evidence
+from mnemolog.projections.suspicion import Suspicion
 
 Fault = Literal["server", "record", "slow", "program"]
 
@@ -78,7 +78,7 @@ class SlowStatement:
     def __init__(self, tallies: StatementTallies, operation: str) -> None:
         self._tallies = tallies
         self._tally = tallies.of(operation)
-        self._evidence = Evidence()
+        self._suspicion = Suspicion()
         self.begin_attempt()
 
     def begin_attempt(self) -> None:
@@ -91,5 +91,5 @@ class SlowStatement:
         finished, stopped = self._tally.finished - self._finished, self._tally.stopped - self._stopped - 1
         if not finished and not stopped:
             finished = min(1, self._tallies.finished - self._all_finished)
-        self._evidence.add_failure(successes=finished, failures=stopped)
-        return self._evidence.is_conclusive
+        self._suspicion.add_failure(successes=finished, failures=stopped)
+        return self._suspicion.is_conclusive

@@ -1,0 +1,57 @@
+"""Builds the events of statements that come late: repetitions and details of what has ended, and history."""
+
+from collections.abc import Sequence
+
+from mnemolog.schemas.event import OVERWRITE_OF_VERDICT
+from mnemolog.schemas.events import FactAdded, MemoryEvent
+from mnemolog.schemas.facts import Candidate
+from mnemolog.streams.resolution.classify import Obsolete
+from mnemolog.streams.resolution.event_builder import EventBuilder, LlmDecision, snapshots
+from mnemolog.streams.resolution.guards import GUARD_REASONS, has_intervening_version, is_late_news, predates
+
+
+def apply_to_ended(builder: EventBuilder, llm_decision: LlmDecision, ended: Sequence[Candidate]) -> MemoryEvent:
+    """The event of a late statement about facts that have ended since it was said.
+
+    It says one of them again. Or it adds to them, and ended with them; or it is of a time before them. Else it is news.
+    """
+    reply, statement = llm_decision.reply, builder.statement_context
+    decision = builder.decision("model", reply.reason, llm_decision)
+    history = decision.model_copy(update={"by": "policy", "guard": "late_news", "before": snapshots(ended)})
+    held = [known for known in ended if known.true_to is not None and statement.true_from < known.true_to]
+    if reply.verdict == "KEEP" and held:
+        nearest = max(held, key=lambda known: known.similarity)
+        if not is_outdated(builder, nearest):
+            return builder.skipped(nearest, decision)
+        return add_as_history(builder, nearest, llm_decision)
+    if reply.verdict in ("MERGE", "EXTEND") and held:
+        ended_at = max(known.true_to for known in held if known.true_to is not None)
+        reason = f"{reply.reason}; it adds to what has ended since: kept as history"
+        return builder.added(history.model_copy(update={"reason": reason}), ended_at=ended_at)
+    newer = [known for known in ended if is_late_news(reply.verdict, [known], statement)]
+    if reply.verdict in OVERWRITE_OF_VERDICT and newer:
+        reason = f"{reply.reason}; {GUARD_REASONS['late_news']}"
+        return builder.added_as_history(newer, history.model_copy(update={"reason": reason}))
+    return builder.added(decision)
+
+
+def add_obsolete(builder: EventBuilder, obsolete: Obsolete) -> FactAdded:
+    """The statement was so until the next newer value of its slot began, held or gone."""
+    statement = builder.statement_context
+    of_slot = (known for known in builder.candidates if builder.shares_slot(known))
+    open_values = builder.state.open_facts(of_slot)
+    newer = [known for known in open_values if predates(statement.true_from, statement, known)]
+    decision = builder.decision("policy", "the key had a newer value, which has ended too", guard="late_news")
+    return builder.added_as_history([*obsolete.newer_values, *newer], decision)
+
+
+def add_as_history(builder: EventBuilder, known: Candidate, llm_decision: LlmDecision | None = None) -> FactAdded:
+    """The statement is of a time before another value, which held before `known`."""
+    reason = f"another value held between this statement and the known fact: {GUARD_REASONS['late_news']}"
+    decision = builder.decision("policy", reason, llm_decision, guard="late_news", before=snapshots([known]))
+    return builder.added_as_history([known], decision)
+
+
+def is_outdated(builder: EventBuilder, known: Candidate) -> bool:
+    """Whether something else was so between a statement and a known fact."""
+    return has_intervening_version(builder.statement_context, known, builder.state.version_starts)
