@@ -106,7 +106,7 @@ async def test_a_commit_that_others_see_in_the_tables_first_is_no_sign_of_a_lost
     fresh.record_commit("default/mira", 0, 5)
 
 
-async def test_a_commit_at_an_offset_that_the_tables_had_before_it_was_decided_shows_a_lost_log() -> None:
+async def test_a_commit_at_an_offset_that_the_log_had_before_it_was_decided_shows_a_lost_log() -> None:
     log = FakeLog()
     log.ends = log.projected = {0: 5}
     fresh = log.read_your_writes()
