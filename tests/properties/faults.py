@@ -150,7 +150,7 @@ def _merge_forgets_when_it_was_said() -> PatchedPlaces:
 
 
 def _ended_values_of_single_keys_only() -> PatchedPlaces:
-    right = turn.TurnDecider._with_ended_candidates  # noqa: SLF001 -- the fault is in there
+    right = turn.TurnDecider._with_ended_candidates
 
     async def of_single_keys(self: Any, told: Any, rules: Any, thresholds: Any) -> Any:
         found = await right(self, told, rules, thresholds)

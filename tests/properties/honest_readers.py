@@ -73,6 +73,9 @@ def _was_decided(told: Told, one: LoggedFact, other: LoggedFact) -> bool:
     ]
     if any(commanded) or not (_was_understood(told, one) and _was_understood(told, other)):
         return True
+    settled = {event["target"] for _, event in told.log.events() if event["event"] == "conflict_resolved"}
+    if settled & {one.id, other.id}:
+        return True  # a question that is asked again is about what is near then, and its answer closes it
     families = [_family(told, one), _family(told, other)]
     for decided in told.reader.decided:
         if decided.source_id in told.reader.invalid:

@@ -195,7 +195,7 @@ class RandomReader(OracleReader):
         chance = random.Random(f"{self._seed}/{source_id}/{attempt}")
         used: set[int] = set()
         for conflict in task.conflicts:
-            free = [one for one in conflict.candidates if one[0] not in used]
+            free = sorted((one for one in conflict.candidates if one[0] not in used), key=lambda one: one[1].text)
             decision = self._decision(chance, conflict, free)
             used.update(decision["known"])
             yield decision

@@ -65,12 +65,9 @@ def _wrong_repetition(told: Told, commit: Json, event: Json) -> Iterator[str]:
     if said is None or meaning is None:
         return
     new, turn = said.meaning, told.turns[commit["source_id"]]
-    if (
-        event["decision"]["by"] == "model"
-        and not _names_are_known(told, commit)
-        and "user" in (new.person, meaning.person)
-    ):
-        return  # a name may be the user's
+    in_doubt = not (said.subject and known.fact.get("subject")) or not _names_are_known(told, commit)
+    if event["decision"]["by"] == "model" and new.person != meaning.person and in_doubt:
+        return  # whom a fact without a subject is about, and whose a name is, is left to the model
     same = (new.topic, new.holds or new.form) == (meaning.topic, meaning.holds or meaning.form)
     same = same and new.details <= meaning.details and new.begins in (None, meaning.begins)
     if event["decision"]["by"] in ("hash", "threshold"):
