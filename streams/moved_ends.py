@@ -1,8 +1,8 @@
 """Moves ends with their enders: what a fact has ended is open again, or ends otherwise, once the fact is disbelieved.
 
 The result is that of a history in which the disbelieved fact was never told, or in which a fact that is found to have
-begun earlier, or between two others, was told then. Resolution and commands call it on the events that they have made; the log has the outcome,
-so the fold decides nothing.
+begun earlier, or between two others, was told then. Resolution and commands call it on the events that they have made;
+the log has the outcome, so the fold decides nothing.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

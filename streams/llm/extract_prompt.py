@@ -17,8 +17,9 @@ from mnemolog.schemas.facts import (
     ImportanceCategory,
     Slot,
 )
-from mnemolog.schemas.provenance import DroppedStatement, OmissionReason
+from mnemolog.schemas.provenance import DroppedStatement, DropReason, OmissionReason
 from mnemolog.schemas.turn import Message, Turn
+from mnemolog.streams.llm.extract_checks import TurnWords, unsaid
 from mnemolog.streams.llm.ports import ChatMessage, ExtractionTask, TaskPrompt
 from mnemolog.streams.llm.reply_parser import (
     MAX_LINE,
@@ -157,8 +158,10 @@ def evidence_messages(turn: Turn) -> tuple[Message, ...]:
 
 
 def parse_extraction(text: str, subject: ExtractionTask) -> ParsedReply[tuple[ExtractedFact, ...]]:
-    """The facts of a reply. A fact whose excerpt is not in the turn is a soft complaint and left out.
+    """The facts of a reply.
 
+    A fact whose excerpt is not in the turn, or whose text asserts an amount or a negation that the turn does not, is a
+    soft complaint and left out.
     The valid facts of an invalid reply make an incomplete one; without a single valid fact it has no value.
     """
     reply = read_reply(_FactsReply, text)
@@ -209,21 +212,26 @@ def _readable_text(item: object, *fields: str) -> str:
 
 
 def _grounded(candidates: Sequence[_Fact], turn: Turn) -> ParsedReply[tuple[ExtractedFact, ...]]:
-    """The facts whose excerpt a message says."""
-    evidence = _TurnEvidence.of(turn)
+    """The facts whose excerpt a message says, and whose text asserts no more than the turn."""
+    evidence, words = _TurnEvidence.of(turn), TurnWords.of(turn)
     facts: list[ExtractedFact] = []
     complaints: list[str] = []
     dropped: list[DroppedStatement] = []
     for index, fact in enumerate(candidates):
         excerpt = comparable_text(fact.excerpt)
-        if evidence.contains(excerpt):
+        is_found = evidence.contains(excerpt)
+        added = ", ".join(unsaid(fact.text, fact.excerpt, words)) if is_found else ""
+        if is_found and not added:
             facts.append(_extracted(fact, other_speaker(turn, excerpt)))
             continue
         complaints.append(
-            f'facts.{index}.excerpt: "{one_line(fact.excerpt)[:_MAX_QUOTED]}" {evidence.absence_reason(excerpt)}: '
+            f"facts.{index}.text: it says {added}, which no message says: say only what is said, or leave the fact out"
+            if is_found
+            else f'facts.{index}.excerpt: "{one_line(fact.excerpt)[:_MAX_QUOTED]}" {evidence.absence_reason(excerpt)}: '
             "copy the words from one message, or leave the fact out"
         )
-        dropped.append(DroppedStatement(text=fact.text, reason="excerpt_not_found", excerpt=fact.excerpt))
+        reason: DropReason = "invalid_fact" if is_found else "excerpt_not_found"
+        dropped.append(DroppedStatement(text=fact.text, reason=reason, excerpt=fact.excerpt))
     return ParsedReply(value=tuple(facts), complaints=first_complaints(complaints), dropped=tuple(dropped))
 
 

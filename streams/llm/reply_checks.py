@@ -153,10 +153,10 @@ def _has_other_value(fact: ExtractedFact, known: Candidate) -> bool:
 
 
 def _values(claim: DecisionClaim, *, known_only: bool = False) -> list[str]:
-    told = claim.known if known_only else (claim.fact, *claim.known)
+    told: tuple[ExtractedFact | Candidate, ...] = claim.known if known_only else (claim.fact, *claim.known)
     return [text for one in told for text in (one.value, one.subject) if text]
 
 
 def _subject_stems(claim: DecisionClaim, names: tuple[str, ...]) -> frozenset[str]:
-    subjects = [one.subject or "" for one in (claim.fact, *claim.known)]
+    subjects = [claim.fact.subject or "", *(known.subject or "" for known in claim.known)]
     return frozenset(stem for name in (*subjects, *names) for stem in read(name).stems)

@@ -157,8 +157,13 @@ def next_version_start(
     beginnings = (
         (began, known.true_from, known.fact_id)
         for known in known_facts
-        for began in (known.true_from, known.said_at or known.true_from, *version_starts.get(known.fact_id, ()))
+        for began in (known.true_from, _last_held(known), *version_starts.get(known.fact_id, ()))
         if began > true_from
     )
     began, _, fact_id = min(beginnings)
     return began, fact_id
+
+
+def _last_held(known: TimedFact) -> datetime:
+    """When a known fact was last said to hold: a plan not before it begins."""
+    return max(known.true_from, known.said_at or known.true_from)

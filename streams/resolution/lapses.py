@@ -1,6 +1,6 @@
 """Closes held overwrites of which nothing is left to overwrite: every fact that they challenged has ended."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Final
 from uuid import UUID
@@ -36,11 +36,16 @@ class LapseCloser:
         return (*events, *_rejections(envelope, lapsed, len(events)))
 
 
-def _ended_ids(events: Sequence[MemoryEvent], now: datetime) -> Iterator[UUID]:
+def _ended_ids(events: Sequence[MemoryEvent], now: datetime) -> Iterable[UUID]:
     """What the events end by `now`; what was merged or corrected goes on in another fact."""
+    ended: dict[UUID, None] = {}
     for event in events:
         if event.overwrite != "merge" and (event.end_time is None or event.end_time <= now):
-            yield from event.ended_ids
+            ended |= dict.fromkeys(event.ended_ids)
+        for moved in event.moved_ends:
+            if moved.ended_at is None or moved.ended_at > now:
+                ended.pop(moved.fact_id, None)
+    return ended
 
 
 def _lapsed(

@@ -70,10 +70,10 @@ def turned_negations(sources: Sequence[str], text: str, ignored: frozenset[str] 
         yield "it denies something that was not denied"
     elif any(reach and not reach & negated for reach in reached):
         yield "it denies something else"
-    elif turned := {stem for reach in reached for stem in reach} & affirmed - negated:
+    elif turned := frozenset().union(*reached) & affirmed - negated:
         yield f"it denies {_quoted(turned, own)}"
-    if turned := (own.affirmed - ignored) & negated - affirmed:
-        yield f"it does not deny {_quoted(turned, own)}"
+    if kept := (own.affirmed - ignored) & negated - affirmed:
+        yield f"it does not deny {_quoted(kept, own)}"
     if own.is_foreign and not own.negations and any(reading.negations for reading in readings):
         yield "it loses a negation"
     yield from _opposites(said, {token.casefold() for one in readings for token in one.tokens}, own)

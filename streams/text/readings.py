@@ -149,7 +149,8 @@ def _negated(tokens: Sequence[str]) -> Iterator[tuple[list[str], list[str]]]:
         if token.casefold() not in NEGATIONS:
             continue
         before = list(_before(tokens[:place]))
-        certainly, unclear, may_end = [], before[:1], False  # "eats no meat" denies the eating too
+        certainly: list[str] = []
+        unclear, may_end = before[:1], False  # "eats no meat" may deny the eating too
         for after in tokens[place + 1 : place + 1 + _REACH]:
             word = after.casefold()
             if after in CLAUSE_ENDS or word in ADVERSATIVES or word in SUBORDINATORS:

@@ -31,6 +31,7 @@ _ISO_DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 _THOUSANDS = re.compile(r"\d{1,3}(?:[.,]\d{3})+")
 _CLITIC = re.compile(r"(?<=[a-z])n't\b", re.IGNORECASE)
 _ELIDED = re.compile(r"\bn'(?=\w)", re.IGNORECASE)
+_EIGHTY = re.compile(r"\bquatre-vingts?\b", re.IGNORECASE)
 SENTENCE_ENDS: Final = frozenset(".!?…\n")
 _BEFORE_FIRST: Final = SENTENCE_ENDS | frozenset(":")
 CLAUSE_ENDS: Final = SENTENCE_ENDS | frozenset(",;:")
@@ -52,7 +53,7 @@ def tokens_of(text: str) -> list[str]:
 
 
 def _expanded(text: str) -> str:
-    return _ELIDED.sub("ne ", _CLITIC.sub(" not", plain(text)))
+    return _EIGHTY.sub("huitante", _ELIDED.sub("ne ", _CLITIC.sub(" not", plain(text))))
 
 
 def words_of(text: str) -> tuple[str, ...]:

@@ -50,7 +50,13 @@ def main() -> int:
                     print(f"{name}: {tried} of {chosen.histories}", file=sys.stderr, flush=True)
 
             found = run_property(
-                runner, harness, one, histories=chosen.histories, start=chosen.seed, shrink=not chosen.no_shrink, progress=tell
+                runner,
+                harness,
+                one,
+                histories=chosen.histories,
+                start=chosen.seed,
+                shrink=not chosen.no_shrink,
+                progress=tell,
             )
             seconds = time.monotonic() - started
             print(f"{one.name}: {found.tried} histories in {seconds:.0f} s, seed {chosen.seed}", flush=True)

@@ -193,7 +193,9 @@ class World:
 ALL_FORMS: Final = frozenset({"state", "change", "end", "announcement", "denial", "call_off", "plan", "term", "detail"})
 
 
-def told_turns(acts: Sequence[Act], forms: frozenset[str] = ALL_FORMS, certainties: Sequence[str] = ("explicit",)) -> list[SpokenTurn]:
+def told_turns(
+    acts: Sequence[Act], forms: frozenset[str] = ALL_FORMS, certainties: Sequence[str] = ("explicit",)
+) -> list[SpokenTurn]:
     """The turns of a conversation: each act is a statement, those without a day between them are of one turn."""
     world, day, turns = World(forms), START, list[SpokenTurn]()
     for act in acts:
@@ -211,13 +213,13 @@ def told_turns(acts: Sequence[Act], forms: frozenset[str] = ALL_FORMS, certainti
             nearness=("near", "near", "twin" if slot.single_valued else "alike", "far")[act.nearness % 4],
             certainty=certainties[act.certainty % len(certainties)],
         )
-        if turns and act.gap == 0 and all(text != other.text for other in turns[-1].said):
+        places = [(other.meaning.person, other.meaning.key) for other in turns[-1].said] if turns else []
+        if turns and act.gap == 0 and (person, slot.key) not in places:
             turns[-1] = replace(turns[-1], said=(*turns[-1].said, one))
         else:
             if act.gap == 0:
                 day += timedelta(days=1)
-            speaker = NAME if act.wording % 2 else None
-            turns.append(SpokenTurn(f"t{len(turns)}", day + timedelta(hours=9), (one,), speaker))
+            turns.append(SpokenTurn(f"t{len(turns)}", day + timedelta(hours=9), (one,), NAME))
     return turns
 
 

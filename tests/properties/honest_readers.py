@@ -49,9 +49,7 @@ def slot_faults(told: Told) -> Iterator[str]:
     """Two values of one slot of one person that hold now, and nobody has decided, or is asked, that both do."""
     now = told.history.now
     values = [
-        fact
-        for fact in told.log.facts.values()
-        if fact.is_answered(now) and fact.held(now) and _fills_slot(told, fact)
+        fact for fact in told.log.facts.values() if fact.is_answered(now) and fact.held(now) and _fills_slot(told, fact)
     ]
     for one, other in combinations(values, 2):
         meanings = told.meaning(one), told.meaning(other)
@@ -69,7 +67,9 @@ def _fills_slot(told: Told, fact: LoggedFact) -> bool:
 
 def _was_decided(told: Told, one: LoggedFact, other: LoggedFact) -> bool:
     """Whether a reply of the model was about both of them, or a person or an application brought one of them here."""
-    commanded = [fact.commit["source_kind"] == "command" or _was_touched_by_command(told, fact) for fact in (one, other)]
+    commanded = [
+        fact.commit["source_kind"] == "command" or _was_touched_by_command(told, fact) for fact in (one, other)
+    ]
     if any(commanded) or not (_was_understood(told, one) and _was_understood(told, other)):
         return True
     families = [_family(told, one), _family(told, other)]
@@ -211,7 +211,9 @@ async def _other_faults(conn: Conn, told: Told, scope: ScopeFilter, answered: se
             faults.append(f"diff: {log.facts[str(change.fact_id)].text!r} is named as what holds, and is not believed")
     for fact in list(log.facts.values())[-3:]:
         faults += await _story_faults(conn, told, fact)
-    faults += _quality_faults(told, await decision_quality(conn, scope, START - timedelta(days=1), now + timedelta(days=1)))
+    faults += _quality_faults(
+        told, await decision_quality(conn, scope, START - timedelta(days=1), now + timedelta(days=1))
+    )
     return faults
 
 
@@ -225,7 +227,9 @@ async def _story_faults(conn: Conn, told: Told, fact: LoggedFact) -> list[str | 
         if not words:
             faults.append(f"explain: {explained.extraction.excerpt!r} was not said in {turn.turn_id}")
         elif explained.fact.speaker != turn.speaker:
-            faults.append(f"explain: {explained.extraction.excerpt!r} was said by {turn.speaker}, not {explained.fact.speaker}")
+            faults.append(
+                f"explain: {explained.extraction.excerpt!r} was said by {turn.speaker}, not {explained.fact.speaker}"
+            )
         elif turn.infer and explained.extraction.certainty not in {one.certainty for one in words}:
             faults.append(f"explain: {explained.extraction.excerpt!r} was said {words[0].certainty}")
     told_ids = {str(event.event_id) for event in (await history(conn, "default", UUID(fact.id))).events}
@@ -246,7 +250,9 @@ def _quality_faults(told: Told, quality: Any) -> Iterator[str]:
     """The wrong overwrites of models: held back and rejected, or undone."""
     log = told.log
     proposed = [
-        (commit, event) for commit, event in log.events() if event["decision"].get("model") and _is_overwrite(log, event)
+        (commit, event)
+        for commit, event in log.events()
+        if event["decision"].get("model") and _is_overwrite(log, event)
     ]
     rejected = [event for _, event in proposed if event["event"] == "fact_pending" and _was_rejected(told, event)]
     counted = sum(one.rejected for one in quality.overwrites if getattr(one, "by", "model") == "model")

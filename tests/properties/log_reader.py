@@ -149,7 +149,9 @@ class Log:
     def _end(self, target: str, ending: Ending) -> None:
         fact = self.facts[target]
         if fact.status not in OPEN:
-            self.stale.append(f"{ending.event['event']} of {ending.commit['source_id']} on {fact.text!r}: {fact.status}")
+            self.stale.append(
+                f"{ending.event['event']} of {ending.commit['source_id']} on {fact.text!r}: {fact.status}"
+            )
             return
         fact.endings.append(ending)
         if ending.action in ("merge", "contradict", "correct", "keep_old") or ending.at is None:

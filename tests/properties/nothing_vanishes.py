@@ -168,7 +168,9 @@ def ancestors(log: Log, fact: LoggedFact) -> list[LoggedFact]:
     found = [fact]
     for one in found:
         for other in log.facts.values():
-            taken = (end.ender == one.id and end.action in ("merge", "correct", "replace") for end in log.endings(other))
+            taken = (
+                end.ender == one.id and end.action in ("merge", "correct", "replace") for end in log.endings(other)
+            )
             if any(taken) and other not in found:
                 found.append(other)
     return found[1:]
@@ -255,7 +257,9 @@ def _wrong_history(told: Told, commit: Json, event: Json) -> Iterator[str]:
     if told.person(new) != told.person(newer):
         yield f"{new.text!r} became history because of {newer.text!r} of another person"
     said, other = (min(moment(one["occurred_at"]), moment(one["published_at"])) for one in (commit, newer.commit))
-    is_later = newer.commit["source_kind"] == "turn" and said > other and new.true_from >= moment(commit["published_at"])
+    is_later = (
+        newer.commit["source_kind"] == "turn" and said > other and new.true_from >= moment(commit["published_at"])
+    )
     if is_later and newer.fact.get("event_time") is None:
         yield f"{new.text!r} became history because of {newer.text!r}, which was said before it"
 
@@ -286,13 +290,22 @@ def _unreopened(told: Told) -> Iterator[str]:
     """Facts that are ended by nothing but what is no longer believed."""
     now = told.history.now
     for fact in told.log.facts.values():
-        if not fact.endings or fact.status == "withdrawn" or fact.is_answered(now) or fact.status in ("undone", "pending_confirmation"):
+        if (
+            not fact.endings
+            or fact.status == "withdrawn"
+            or fact.is_answered(now)
+            or fact.status in ("undone", "pending_confirmation")
+        ):
             continue
         if fact.valid_until is not None and fact.valid_until <= now:
             continue
         endings = told.log.endings(fact)
-        if fact.event["event"] == "fact_pending" and not fact.believed and not any(
-            event["event"] == "pending_confirmed" and event["target"] == fact.id for _, event in told.log.events()
+        if (
+            fact.event["event"] == "fact_pending"
+            and not fact.believed
+            and not any(
+                event["event"] == "pending_confirmed" and event["target"] == fact.id for _, event in told.log.events()
+            )
         ):
             continue
         if endings and not any(_stands(told, one, endings) for one in endings):

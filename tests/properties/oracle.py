@@ -105,9 +105,7 @@ class OracleReader:
             ended |= labels if verdict in OVERWRITES else set()
             yield decision_on(conflict, verdict, targets)
 
-    def _record(
-        self, source_id: str, task: NumberedConflicts, decisions: Sequence[JsonObject], attempt: int
-    ) -> None:
+    def _record(self, source_id: str, task: NumberedConflicts, decisions: Sequence[JsonObject], attempt: int) -> None:
         for conflict, decision in zip(task.conflicts, decisions, strict=False):
             ids = {label: known.fact_id for label, known in conflict.candidates}
             named = tuple(ids[label] for label in decision["known"] if label in ids)
@@ -159,7 +157,11 @@ def merged_text(conflict: NumberedConflict, targets: Targets) -> str:
     meanings = [read(conflict.fact.text, conflict.fact.subject), *(read(*one) for one in texts)]
     whole = meanings[0]
     for one in meanings[1:]:
-        if whole is None or one is None or (one.topic, one.until, one.begins) != (whole.topic, whole.until, whole.begins):
+        if (
+            whole is None
+            or one is None
+            or (one.topic, one.until, one.begins) != (whole.topic, whole.until, whole.begins)
+        ):
             return " ".join(dict.fromkeys([*(text for text, _ in texts), conflict.fact.text]))
         whole = merged(whole, one)
     assert whole is not None

@@ -38,7 +38,9 @@ class Slot:
     words: dict[Form, tuple[str, ...]]
 
 
-def _words(state: tuple[str, ...], change: str, denial: str, announcement: str, call_off: str) -> dict[Form, tuple[str, ...]]:
+def _words(
+    state: tuple[str, ...], change: str, denial: str, announcement: str, call_off: str
+) -> dict[Form, tuple[str, ...]]:
     return {
         "state": state,
         "change": (change,),
@@ -115,7 +117,9 @@ def write(meaning: Meaning, subject: str | None, wording: int = 0) -> str:
     words = [choices[wording % len(choices)], meaning.value]
     words += [" and ".join(sorted(meaning.details))] if meaning.details else []
     words += [f"from {meaning.begins:%Y-%m-%d} on"] if meaning.begins else []
-    words += [f"{'on' if meaning.form == 'announcement' else 'until'} {meaning.until:%Y-%m-%d}"] if meaning.until else []
+    words += (
+        [f"{'on' if meaning.form == 'announcement' else 'until'} {meaning.until:%Y-%m-%d}"] if meaning.until else []
+    )
     sentence = " ".join([*([subject] if subject else []), *words])
     return f"{sentence[0].upper()}{sentence[1:]}."
 

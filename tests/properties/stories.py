@@ -160,7 +160,7 @@ class _Teller:
                 await self._turn(step)
         records = [commit.to_bytes() for commit in self.told.history.commits[done:]]
         appended = [self.told.log.append(record) for record in records]
-        self.told.lines += [f"    -> {_told_event(event)}" for commit in appended for event in commit["events"]]
+        self.told.lines += [f"    -> {told_event(event)}" for commit in appended for event in commit["events"]]
         await self._after_step(self.told, appended)
 
     async def _turn(self, speeches: Sequence[Speech]) -> None:
@@ -180,7 +180,9 @@ class _Teller:
         if first.fails:
             self.told.reader.invalid.add(turn.turn_id)
         late = f" arriving {self._now:%m-%d}" if at != self._now else ""
-        self.told.lines.append(f"{turn}{late}{' raw' if not turn.infer else ''}{' no valid reply' if first.fails else ''}")
+        self.told.lines.append(
+            f"{turn}{late}{' raw' if not turn.infer else ''}{' no valid reply' if first.fails else ''}"
+        )
         await self.told.history.publish_turn(turn.as_turn(self.told.history.scope), now=self._now)
 
     def _statements(self, speech: Speech, speaker: str | None, at: datetime) -> Iterator[Said]:
@@ -188,7 +190,9 @@ class _Teller:
         if speech.corrected and slot.single_valued:
             wrong, right = slot.values[act.action % 3], slot.values[(act.action + 1) % 3]
             yield self._said(speech, Meaning("user" if speaker != "Tom" else "Tom", slot.key, wrong), speaker)
-            yield self._said(speech, Meaning("user" if speaker != "Tom" else "Tom", slot.key, right, "correction"), speaker)
+            yield self._said(
+                speech, Meaning("user" if speaker != "Tom" else "Tom", slot.key, right, "correction"), speaker
+            )
             return
         if act.person == CROWD:
             for friend in FRIENDS:
@@ -232,7 +236,9 @@ class _Teller:
         active = [fact for fact in log.facts.values() if fact.status == "active"]
         pending = [fact for fact in log.facts.values() if fact.status == "pending_confirmation"]
         unresolved = [fact for fact in active if fact.unresolved]
-        wanted = {"confirm": pending or active, "reject": pending, "resolve": unresolved}.get(draw.kind, active + pending)
+        wanted = {"confirm": pending or active, "reject": pending, "resolve": unresolved}.get(
+            draw.kind, active + pending
+        )
         match draw.kind:
             case "undo" | "undo_event":
                 return self._undo(draw)
@@ -281,12 +287,13 @@ class _Teller:
         return Edit(fact_id=UUID(fact.id), text=write(new, subject), key=new.key, value=new.value)
 
 
-def _told_event(event: Json) -> str:
+def told_event(event: Json) -> str:
     decision, fact = event["decision"], event.get("fact") or event.get("statement")
     guard = f" {decision['guard']}" if decision.get("guard") else ""
     verdict = f" {decision['verdict']}" if decision.get("verdict") else ""
     ended = f" ended {event['ended_at'][:10]}" if event.get("ended_at") else ""
     flag = " unresolved" if event.get("unresolved") else ""
+    flag += f" moved ends: {len(event['moved_ends'])}" if event.get("moved_ends") else ""
     return f"{event['event']} ({decision['by']}{verdict}{guard}){ended}{flag} {fact['text'] if fact else ''}"
 
 

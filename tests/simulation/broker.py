@@ -71,18 +71,27 @@ class Broker:
     async def _travel(self) -> None:
         await asyncio.sleep(self.loop.random.random() * NETWORK_SECONDS)
 
-    def append(self, topic: str, key: bytes | None, value: bytes | None, headers: Sequence[tuple[str, bytes]], by: str) -> RecordMetadata:
+    def append(
+        self, topic: str, key: bytes | None, value: bytes | None, headers: Sequence[tuple[str, bytes]], by: str
+    ) -> RecordMetadata:
         lanes = self.topics.setdefault(topic, [[] for _ in range(self.partitions)])
         partition = crc32(key or b"") % self.partitions
         record = KafkaRecord(
-            topic=topic, partition=partition, offset=len(lanes[partition]), key=key, value=value,
-            headers=tuple(headers), timestamp=1.7e9 + self.loop.time(),
+            topic=topic,
+            partition=partition,
+            offset=len(lanes[partition]),
+            key=key,
+            value=value,
+            headers=tuple(headers),
+            timestamp=1.7e9 + self.loop.time(),
         )
         lanes[partition].append(record)
         self.appends.append(Appended(at=self.loop.time(), member=by, record=record))
         return SentRecord(topic=topic, partition=partition, offset=record.offset)
 
-    async def send(self, topic: str, key: bytes | None, value: bytes | None, headers: Sequence[tuple[str, bytes]], by: str) -> RecordMetadata:
+    async def send(
+        self, topic: str, key: bytes | None, value: bytes | None, headers: Sequence[tuple[str, bytes]], by: str
+    ) -> RecordMetadata:
         await self._travel()
         answer = self.append(topic, key, value, headers, by)
         await self._travel()
@@ -134,7 +143,13 @@ class Broker:
         for partition, offset in offsets.items():
             self.committed[partition] = offset
             self.commits.append(
-                Committed(at=self.loop.time(), member=member.name, generation=self.generation, partition=partition, offset=offset)
+                Committed(
+                    at=self.loop.time(),
+                    member=member.name,
+                    generation=self.generation,
+                    partition=partition,
+                    offset=offset,
+                )
             )
         await self._travel()
         return True

@@ -123,9 +123,17 @@ class SimulatedThread(Service):
 
 def _consumer_record(record: Any) -> Any:
     return SimpleNamespace(
-        topic=record.topic, partition=record.partition, offset=record.offset, key=record.key, value=record.value,
-        headers=record.headers, timestamp=int(record.timestamp * 1000), timestamp_type=1, checksum=None,
-        serialized_key_size=0, serialized_value_size=0,
+        topic=record.topic,
+        partition=record.partition,
+        offset=record.offset,
+        key=record.key,
+        value=record.value,
+        headers=record.headers,
+        timestamp=int(record.timestamp * 1000),
+        timestamp_type=1,
+        checksum=None,
+        serialized_key_size=0,
+        serialized_value_size=0,
     )
 
 

@@ -13,6 +13,7 @@ from typing import Any, Final, TypeVar
 
 T = TypeVar("T")
 PROCESS: Final[ContextVar[str | None]] = ContextVar("process", default=None)
+CLEARING_ROUNDS: Final = 20
 FIFO_SHARE: Final = 0.5  # how often the callback that is ready for longest runs next
 
 
@@ -41,7 +42,9 @@ class SimulatedLoop(asyncio.BaseEventLoop):
         self._frozen.setdefault(process, [])
 
     def thaw(self, process: str) -> None:
-        """Let a frozen process go on, with all that became due meanwhile."""
+        """Let a frozen process go on, with all that became due meanwhile; a killed one does not."""
+        if process in self._killed:
+            return
         self._ready.extend(self._frozen.pop(process, []))
 
     def is_frozen(self, process: str) -> bool:
@@ -50,10 +53,19 @@ class SimulatedLoop(asyncio.BaseEventLoop):
     def kill(self, process: str) -> None:
         """Nothing of this process runs any more."""
         self._killed.add(process)
-        self._frozen.pop(process, None)
-        for task in asyncio.all_tasks(self):
-            if task.get_context().get(PROCESS) == process:
-                task._log_destroy_pending = False  # type: ignore[attr-defined]
+        self.freeze(process)
+
+    def clear(self) -> None:
+        """End every task, also of killed processes: what they had open is closed before the loop is."""
+        for process in list(self._frozen):
+            self._ready.extend(self._frozen.pop(process))
+        for _ in range(CLEARING_ROUNDS):
+            tasks = asyncio.all_tasks(self)
+            if not tasks:
+                return
+            for task in tasks:
+                task.cancel()
+            self.run_until_complete(asyncio.wait(tasks, timeout=60))
 
     def start_process(self, name: str, main: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
         """Run `main`, and all it starts, as the process `name`."""
@@ -76,8 +88,6 @@ class SimulatedLoop(asyncio.BaseEventLoop):
         if handle is None or handle._cancelled:
             return
         process = handle._context.get(PROCESS)
-        if process in self._killed:
-            return
         if process is not None and process in self._frozen:
             self._frozen[process].append(handle)
             return
@@ -112,6 +122,6 @@ def run_simulated(seed: int, main: Callable[[SimulatedLoop], Coroutine[Any, Any,
     try:
         return loop.run_until_complete(main(loop))
     finally:
-        for task in asyncio.all_tasks(loop):
-            task._log_destroy_pending = False  # type: ignore[attr-defined]
+        loop.clear()
+        loop.run_until_complete(loop.shutdown_asyncgens())
         loop.close()

@@ -6,7 +6,7 @@ import random
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 import structlog
 from mode import Service
@@ -15,7 +15,7 @@ from mnemolog.streams.kafka import app as app_module
 from tests.simulation.broker import Broker
 from tests.simulation.checker import Checker
 from tests.simulation.faust_driver import SimulatedTransport
-from tests.simulation.loop import NothingLeftToDo, SimulatedLoop, run_simulated
+from tests.simulation.loop import SimulatedLoop, run_simulated
 from tests.simulation.worker import OUTPUT, TUNING, ModelServer, SimulatedWorker, StoredReplies
 from tests.simulation.workload import PARTITIONS, QUIET_AFTER, Mishap, Workload, workload
 
@@ -48,7 +48,7 @@ def _simulated_surroundings(seed: int) -> Iterator[None]:
     clock, logging = timers["clock"], structlog.get_config()
     app_module.PatchedTransport = SimulatedTransport  # type: ignore[misc]
     timers["clock"] = lambda: asyncio.get_running_loop().time()
-    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(60), cache_logger_on_first_use=False)
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(50), cache_logger_on_first_use=False)
     try:
         yield
     finally:
@@ -62,7 +62,11 @@ class _Simulation:
         self._loop = loop
         self._load = load
         self._broker = Broker(
-            loop, source=SOURCE, partitions=PARTITIONS, session=TUNING.session_timeout, rebalance=TUNING.rebalance_timeout
+            loop,
+            source=SOURCE,
+            partitions=PARTITIONS,
+            session=TUNING.session_timeout,
+            rebalance=TUNING.rebalance_timeout,
         )
         self._server = ModelServer(loop, load)
         self._replies = StoredReplies()
@@ -127,5 +131,3 @@ class _Simulation:
             self._broker.committed.get(partition, 0) >= len(self._broker.lane(partition))
             for partition in range(PARTITIONS)
         )
-
-

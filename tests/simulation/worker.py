@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any, Final, Literal
 
-from mnemolog.schemas.envelopes import End
 from mnemolog.schemas.stored import ReplyKey, StoredReply
 from mnemolog.schemas.vector import Vector
 from mnemolog.streams.kafka.app import KafkaTuning, StageApp, build_app
@@ -205,7 +204,9 @@ class SimulatedWorker:
             return output_of(stage_input, "done")
         try:
             await self._ask(kind)
-            source = RequestSource(owner=stage_input.said["owner"], source_id=stage_input.envelope.source_id, stage="embed")
+            source = RequestSource(
+                owner=stage_input.said["owner"], source_id=stage_input.envelope.source_id, stage="embed"
+            )
             await self._embedder.embed(source, (f"{kind} {record.position}",))
         except PromptRefusedError as error:
             raise SourceEndedError(error.reason, error.detail) from error
@@ -223,5 +224,3 @@ class SimulatedWorker:
 
     async def _probe(self) -> object:
         return await self._server.call(None, 0.5) or "ready"
-
-

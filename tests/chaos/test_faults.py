@@ -1,0 +1,69 @@
+"""Three workers with all stages under every fault that a machine has; then log and tables are checked by foreign means.
+
+`make chaos` runs more rounds (MNEMOLOG_CHAOS_ROUNDS) with a seed of its own (MNEMOLOG_CHAOS_SEED repeats one) and writes
+the table of docs/reliability.md.
+"""
+
+import ast
+import os
+import random
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.chaos.checker import check, read_log
+from tests.chaos.machines import mnemolog
+from tests.chaos.reliability_page import write_page
+from tests.chaos.run import LOG, PARTITIONS, ChaosRun, worker_environ
+from tests.support.databases import temporary_folder
+
+ROUNDS = int(os.environ.get("MNEMOLOG_CHAOS_ROUNDS", "1"))
+SEED = int(os.environ.get("MNEMOLOG_CHAOS_SEED", str(random.SystemRandom().randrange(10**6))))
+HERE = Path(__file__).parent
+
+
+def say(text: str) -> None:
+    print(f"chaos: {text}", flush=True)  # noqa: T201 -- progress, and what makes a failure repeatable
+
+
+@pytest.mark.kafka
+@pytest.mark.postgres
+@pytest.mark.chaos
+@pytest.mark.timeout(7200)
+async def test_no_fault_loses_doubles_or_reorders_anything() -> None:
+    say(f"{ROUNDS} rounds, seed {SEED}")
+    with temporary_folder() as folder:
+        run, began = ChaosRun(SEED, folder, worker_environ(), say), time.monotonic()
+        async with run.running():
+            for number in range(ROUNDS):
+                say(f"round {number + 1}/{ROUNDS}")
+                await run.round(number)
+            await run.settle()
+            run.tally.seconds = time.monotonic() - began
+            published = {f"default/{story.name}": story.order for story in run.stories}
+            verdict = check(
+                await read_log(run.bootstrap, LOG, PARTITIONS),
+                run.database,
+                published,
+                {story.name: story.active for story in run.stories},
+                {one: "done" if _is_command(one) else "facts" for ids in published.values() for one in ids},
+            )
+            say(f"{run.tally} {verdict}")
+            assert not verdict.faults, verdict.faults
+            for command in (("audit",), ("rebuild", "--verify-only"), ("rebuild", "--from", "table", "--verify-only")):
+                code, said = await mnemolog(run.environ, *command)
+                assert code == 0, said
+    write_page(run.tally, verdict)
+
+
+def _is_command(source_id: str) -> bool:
+    return source_id.split("-")[1] in ("delete", "correct", "undo")
+
+
+@pytest.mark.parametrize("module", ["checker.py", "conversations.py"])
+def test_the_checker_shares_no_code_with_the_product(module: str) -> None:
+    tree = ast.parse((HERE / module).read_text())
+    imported = {node.module or "" for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
+    imported |= {name.name for node in ast.walk(tree) if isinstance(node, ast.Import) for name in node.names}
+    assert not [name for name in imported if name.split(".")[0] in ("mnemolog", "tests")]

@@ -1,0 +1,35 @@
+"""What the text of a fact asserts beyond its turn is refused, and what follows from the turn is not."""
+
+from pathlib import Path
+
+import pytest
+
+from mnemolog.streams.llm.extract_prompt import parse_extraction
+from tests.support.builders.model_replies import facts_reply
+from tests.support.builders.prompts import extracted_json, extraction, user
+from tests.support.paths import ROOT
+
+_CASES = ROOT / "tests" / "support" / "cases"
+
+
+def cases(name: str) -> list[list[str]]:
+    lines = Path(_CASES / name).read_text(encoding="utf-8").splitlines()
+    return [line.split(" | ") for line in lines]
+
+
+@pytest.mark.parametrize(("said", "text", "complaint"), cases("harmful_extractions.txt"))
+def test_a_fact_that_says_more_than_its_turn_is_left_out_and_told(said: str, text: str, complaint: str) -> None:
+    reply = facts_reply(extracted_json(excerpt=said, text=text))
+    parsed = parse_extraction(reply, extraction(user(f"Well, {said}, you know."), speaker="Alice"))
+    assert parsed.value == ()
+    assert complaint in parsed.complaints[0]
+    assert [(dropped.text, dropped.reason) for dropped in parsed.dropped] == [(text, "invalid_fact")]
+
+
+@pytest.mark.parametrize(("said", "text"), cases("honest_extractions.txt"))
+def test_a_fact_in_other_words_is_taken(said: str, text: str) -> None:
+    reply = facts_reply(extracted_json(excerpt=said, text=text))
+    parsed = parse_extraction(reply, extraction(user(f"Well, {said}, you know."), speaker="Alice"))
+    assert parsed.complaints == ()
+    assert parsed.value is not None
+    assert [fact.text for fact in parsed.value] == [text]
