@@ -107,7 +107,9 @@ async def test_the_panels_agree_with_the_log(lived: Lived, tmp_path: Path) -> No
     """Prometheus sees the counters rise from nothing, and the gauges, of two processes with the same tables."""
     ended = lived.counters["mnemolog_overwrites_total"]
     decided = lived.counters["mnemolog_events_projected_total"]
-    results = Counter((*one.proposer[1:], one.result) for one in overwrites(lived.log).values() if one.by == "model")
+    results: Counter[Key] = Counter(
+        (*one.proposer[1:], one.result) for one in overwrites(lived.log).values() if one.by == "model"
+    )
     series = {
         **_series("mnemolog_overwrites_total", ("event", "by", "model", "prompt_version"), ended, "_x25 {}x5"),
         **_series("mnemolog_events_projected_total", ("event", "by"), decided, "_x25 {}x5"),
