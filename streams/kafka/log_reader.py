@@ -70,9 +70,9 @@ class KafkaLogReader:
             return
         if not connecting.done():
             connecting.cancel()
-        (consumer,) = await asyncio.gather(connecting, return_exceptions=True)
-        if not isinstance(consumer, BaseException):
-            await consumer.stop()
+        ends: Any = await asyncio.gather(connecting, return_exceptions=True)
+        if not isinstance(ends[0], BaseException):
+            await ends[0].stop()
 
     async def _describe_partitions(self) -> list[int]:
         async with connected_admin(self._bootstrap) as admin:
