@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Awaitable, Callable, Container, Iterable, Iterator, Mapping
 from datetime import datetime, timedelta
-from typing import Final
+from typing import Any, Final
 
 from aiokafka import AIOKafkaProducer  # type: ignore[import-untyped] # aiokafka ships no types
 from aiokafka.errors import KafkaError  # type: ignore[import-untyped] # as above
@@ -59,7 +59,7 @@ class ExpiryTimer:
     ) -> None:
         self._settings = settings
         self._clock = clock
-        self._producer: AIOKafkaProducer | None = None
+        self._producer: Any = None
         self._sweep = ExpirySweep(
             facts,
             publish=self._publish,

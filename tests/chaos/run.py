@@ -172,7 +172,7 @@ class ChaosRun:
         """The ids of the notes' facts, as far as the tables have them."""
         with psycopg.connect(self.database) as connection:
             rows = connection.execute("SELECT source_id, fact_id::text FROM mnemolog.facts").fetchall()
-        known = dict(rows)
+        known: dict[str, str] = dict(rows)
         for story in self.stories:
             for note in story.open_notes:
                 note.fact_id = known.get(note.source_id)
