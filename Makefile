@@ -6,7 +6,7 @@ STAMP  := $(VENV)/.installed
 RUN_STAMP := $(VENV)/.installed-to-run
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo up test simulation properties chaos bench quality natural screens lint format generate lock clean
+.PHONY: help setup demo up test simulation properties chaos bench quality natural screens lint format generate lock clean hostile
 
 help: ## print this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -43,8 +43,11 @@ missing_tools:
 	@for tool in $(TOOLS); do command -v $${tool%%:*} >/dev/null || \
 	  echo "$${tool%%:*} is not installed, tests that run it are skipped: apt-get install $${tool##*:}"; done
 
-chaos: $(STAMP) ## kill every stage many times; nothing may be lost or doubled
-	@MNEMOLOG_CHAOS_ROUNDS=$${ROUNDS:-10} $(BIN)/python -m pytest tests/chaos -s --timeout=3600
+chaos: $(STAMP) ## every fault of machines many times; nothing may be lost or doubled; 20 ROUNDS write docs/reliability.md
+	@MNEMOLOG_CHAOS_PAGE=1 MNEMOLOG_CHAOS_ROUNDS=$${ROUNDS:-20} $(BIN)/python -m pytest tests/chaos -s --timeout=7200
+
+hostile: $(STAMP) ## thousands of hostile records: each ends, nobody else is touched; N=10000
+	@MNEMOLOG_HOSTILE_RECORDS=$${N:-10000} $(BIN)/python -m pytest tests/hostile -s --timeout=3600
 
 properties: $(STAMP) ## decisions over N=2000 generated histories; SEED=0, FAULTS=1 for the table of faults found
 	@$(BIN)/python -m tests.properties --histories $(or $(N),2000) --seed $(or $(SEED),0) $(if $(FAULTS),--faults) $(ARGS)

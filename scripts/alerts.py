@@ -5,7 +5,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from scripts.figures import COMPUTED, SETTLED, STAGES_READY, WRONG_OVERWRITE_RATE_BY_MODEL, recent
+from mnemolog.streams.runtime.background import FIGURES
+from scripts.figures import SETTLED, STAGES_READY, WRONG_OVERWRITE_RATE_BY_MODEL, recent
 from scripts.promql import each_of, total
 
 SUCCEEDED: Final = "mnemolog_figures_last_success_timestamp_seconds"
@@ -81,12 +82,12 @@ ALERTS: Final = (
         name="MnemologFiguresStale",
         expr=(
             f"time() - {SUCCEEDED} > 300 or "
-            f"{each_of('figures', COMPUTED, f'(max by (figures) ({SUCCEEDED}) > bool 0)')} == 0"
+            f"{each_of('figures', FIGURES, f'(max by (figures) ({SUCCEEDED}) > bool 0)')} == 0"
         ),
         wait="5m",
         when="gauges that are computed from time to time are older than 5 minutes, or no process computes them",
         meaning="The gauges of {{ $labels.figures }} show what was, and not what is.",
-        action="Look for quality_metrics_unavailable, lag_unavailable or backlog_unavailable in the log of project.",
+        action="The log event background_round_failed of project says why.",
     ),
     Alert(
         name="MnemologWrongOverwrites",

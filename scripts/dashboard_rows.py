@@ -259,4 +259,25 @@ TROUBLE: Final = Row(
     ),
 )
 
-ROWS: Final = (OVERVIEW, LATENCY, BACKLOG, WINDOWS, DECISIONS, MODELS, PROJECTION, TROUBLE)
+OUTAGES: Final = Row(
+    title="Outages",
+    panels=(
+        Panel(
+            title="Models that are paused",
+            description="1 while all calls of a purpose wait because the model fails for all; nothing ends meanwhile.",
+            queries={"{{purpose}} {{model}}": "max by (purpose, model) (mnemolog_model_paused)"},
+        ),
+        Panel(
+            title="Failures held back",
+            description="Records whose failure is held back because too many failed in a row.",
+            queries={"{{stage}}": "sum by (stage) (mnemolog_stage_held)"},
+        ),
+        Panel(
+            title="Operations that wait for Postgres",
+            description="Operations that are being repeated because Postgres is unavailable.",
+            queries={"waiting": "sum(mnemolog_database_waiting)"},
+        ),
+    ),
+)
+
+ROWS: Final = (OVERVIEW, LATENCY, BACKLOG, WINDOWS, DECISIONS, MODELS, PROJECTION, OUTAGES, TROUBLE)

@@ -7,8 +7,6 @@ from mnemolog.schemas.provenance import Stage
 from scripts.promql import each_of, or_zero, quantile, ratio, total
 
 STAGES: Final[tuple[str, ...]] = get_args(Stage)
-COMPUTED: Final = ("quality", "lag", "backlog")
-"""The values of `figures` of `mnemolog_figures_last_success_timestamp_seconds`."""
 OF_MODELS: Final = 'mnemolog_overwrites_total{by="model"}'
 ON_STATEMENTS: Final = 'mnemolog_events_projected_total{by!~"application|human|timer"}'
 WRONG: Final = 'mnemolog_recent_overwrites{result=~"undone|rejected|corrected"}'

@@ -29,7 +29,8 @@ a pending fact, and late news that was history when it came are none. The view `
 * It belongs to who proposed it. `by` is `model`, with the model and its prompt version, `application` or `human` for a
   command, `timer` for an end that has come, or the rule that decided it (`policy`, `threshold` ...). One that was held
   back belongs to the model that proposed it, whoever confirmed or rejected it.
-* It is carried out at the event that ended the fact: at once, or for a held one at its confirmation.
+* It is carried out, once, at the event that ended the fact: at once, or for a held one at its first confirmation,
+  also if that is taken back later.
 * Its result is `undone` if it, or the confirmation that carried it out, was undone; `rejected` if it was held back, and
   a command or a repetition of the old fact rejected it; `corrected` if a human said that the fact in its place was
   never true, by `correct` without an end or by confirming or resolving a contradiction of it. Else it is `kept` if it

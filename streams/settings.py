@@ -39,7 +39,7 @@ class StreamsSettings(PostgresSettings):
         default="zstd", description="how producers compress batches"
     )
     max_in_flight: int = Field(default=256, ge=1, description="users whose records one stage processes at once")
-    max_pending: int = Field(default=1024, ge=1, description="records one stage holds; bounds what a crash repeats")
+    max_pending: int = Field(default=1024, ge=1, description="records one stage holds; of one owner, a sixteenth")
     drain_grace: Seconds = Field(
         default=30.0, description="seconds to finish started records on rebalance and shutdown"
     )

@@ -45,13 +45,17 @@ CROSS JOIN LATERAL (
     SELECT
         CASE
             WHEN e.event <> 'fact_pending' THEN e.decided_at
-            WHEN
-                held.settlement = 'confirmed'
-                AND EXISTS (
-                    SELECT FROM former_states AS ended
-                    WHERE ended.event_id = held.settled_by AND ended.fact_id <> e.fact_id
-                )
-                THEN held.settled_at
+            ELSE (
+                SELECT min(confirmation.decided_at)
+                FROM memory_events AS confirmation
+                WHERE
+                    confirmation.event = 'pending_confirmed'
+                    AND confirmation.fact_id = e.fact_id
+                    AND EXISTS (
+                        SELECT FROM former_states AS ended
+                        WHERE ended.event_id = confirmation.event_id AND ended.fact_id = ANY(confirmation.targets)
+                    )
+            )
         END AS carried_out_at
 ) AS done
 CROSS JOIN LATERAL (
@@ -115,7 +119,7 @@ WHERE
 COMMENT ON VIEW overwrites IS
 'Every decision that ended a known fact (also one whose end was announced), and every one that was held back from it '
 '(fact_pending). decided_by is who proposed it: of one that was held back the model, whoever settled it, with its '
-'prompt_version. carried_out_at is when it ended the fact, NULL where it has not. taken_back says that it was wrong, '
+'prompt_version. carried_out_at is when it first ended the fact, also if that was taken back, NULL where it has not. taken_back says that it was wrong, '
 'by whoever knew better: undone (itself, or the confirmation that carried it out), rejected while it was pending, or '
 'corrected: a human said that the fact in its place never was true (correct without an end, or a contradiction that a '
 'human confirmed or resolved). result is taken_back, or kept, open (held back and not settled), or overtaken (held '

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, Final, Literal, get_args
 from uuid import UUID
 
@@ -38,6 +38,7 @@ ChangeKind = Literal[
 ]
 CHANGE_KINDS: Final[tuple[ChangeKind, ...]] = get_args(ChangeKind)
 
+_RESOLUTION: Final = timedelta(microseconds=1)
 _KIND_OF_EVENT: Final[dict[str, ChangeKind]] = {
     "fact_added": "added",
     "fact_confirmed": "confirmed",
@@ -100,7 +101,8 @@ class Diff:
     those that end at another time now.
 
     A confirmed or resolved decision is of the kind of what it did. `gained` and `lost` compare the ends of the
-    interval: what is believed at `until` to be so then, and was not at `since`; and the other way round.
+    interval: what is believed just before `until` to be so then, and was not just before `since`; and the other way
+    round. So they agree with the changes, which are those from `since` on and before `until`.
     """
 
     since: datetime
@@ -172,8 +174,9 @@ async def diff(
     if axis not in get_args(Axis):
         raise QueryError(f"axis is {axis!r}: choose one of {', '.join(get_args(Axis))}")
     parameters = {**scope.parameters, "since": since, "until": until}
-    then = await facts_as_of(conn, scope, believed_at=since, true_at=since)
-    now = await facts_as_of(conn, scope, believed_at=until, true_at=until)
+    start, end = _just_before(since), _just_before(until)
+    then = await facts_as_of(conn, scope, believed_at=start, true_at=start)
+    now = await facts_as_of(conn, scope, believed_at=end, true_at=end)
     if axis == "true":
         turning = await fetch_bounded_rows(conn, _TurningPoint, read_query("history", "turning_points"), parameters)
         changes, skipped = _truth_changes(turning, since, until), 0
@@ -190,6 +193,12 @@ async def diff(
         gained=_facts_not_in(now, then),
         lost=_facts_not_in(then, now),
     )
+
+
+def _just_before(moment: datetime) -> datetime:
+    """A microsecond earlier, which is what Postgres and Python tell times apart by."""
+    earliest = datetime.min.replace(tzinfo=moment.tzinfo)
+    return moment - min(_RESOLUTION, moment - earliest)
 
 
 def _kind(event: str, action: str | None) -> ChangeKind:

@@ -1,6 +1,6 @@
 -- name: carried_out
 -- The overwrites that these events carried out, by event and by who proposed them; what was held back is carried out by
--- its confirmation.
+-- its first confirmation, and not once more by another one after an undo.
 WITH done AS (
     SELECT e.event_id AS proposal, e.event
     FROM memory_events AS e
@@ -14,6 +14,15 @@ WITH done AS (
         AND EXISTS (
             SELECT FROM former_states AS ended
             WHERE ended.event_id = e.event_id AND ended.fact_id = ANY(e.targets)
+        )
+        AND NOT EXISTS (
+            SELECT
+            FROM memory_events AS earlier
+            INNER JOIN former_states AS ended ON earlier.event_id = ended.event_id
+            WHERE earlier.event = 'pending_confirmed'
+                AND earlier.fact_id = e.fact_id
+                AND (earlier.log_offset, earlier.ordinal) < (e.log_offset, e.ordinal)
+                AND ended.fact_id = ANY(earlier.targets)
         )
 )
 SELECT

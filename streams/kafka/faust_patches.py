@@ -92,8 +92,12 @@ class _PatchedConsumer(driver.Consumer):
                 committed=known[tp],
                 end=end[tp],
             )
-        await self._thread.seek_wait(cut)
-        return {**committed, **cut}
+        # The client seeks only where something was committed. Elsewhere it would read on behind what it has fetched
+        # since the assignment, and what was dropped of that would be lost.
+        unread = {tp: first[tp] for tp, offset in committed.items() if not offset}
+        sought = {**cut, **unread}
+        await self._thread.seek_wait(sought)
+        return {**committed, **sought}
 
     async def _offset_bounds(self, partitions: Collection[TP]) -> tuple[Mapping[TP, int], Mapping[TP, int]]:
         """The first and the next offset of each partition.

@@ -70,7 +70,7 @@ class KafkaLogReader:
             return
         if not connecting.done():
             connecting.cancel()
-        (consumer,) = await asyncio.gather(connecting, return_exceptions=True)
+        consumer: Any = (await asyncio.gather(connecting, return_exceptions=True))[0]
         if not isinstance(consumer, BaseException):
             await consumer.stop()
 

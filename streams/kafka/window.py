@@ -13,7 +13,7 @@ from typing import Final
 
 from mnemolog.streams.errors import OffsetRegression
 from mnemolog.streams.kafka.record import KafkaRecord, Partition, Reread
-from mnemolog.streams.kafka.window_state import (
+from mnemolog.streams.kafka.windows.state import (
     Delivery,
     DrainResult,
     KeyQueue,

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Awaitable, Callable, Container, Iterable, Iterator, Mapping
 from datetime import datetime, timedelta
-from typing import Final
+from typing import Any, Final
 
 from aiokafka import AIOKafkaProducer  # type: ignore[import-untyped] # aiokafka ships no types
 from aiokafka.errors import KafkaError  # type: ignore[import-untyped] # as above
@@ -36,6 +36,8 @@ LAG_SECONDS: Final = 5.0
 BACKLOG_SECONDS: Final = 15.0
 QUALITY_SECONDS: Final = 30.0
 POSITION_SECONDS: Final = 5.0
+FIGURES: Final = ("quality", "lag", "backlog")
+"""Groups of gauges that say when they were last computed."""
 QUALITY_PERIOD: Final = timedelta(days=30)
 
 log = get_logger(__name__)
@@ -57,7 +59,7 @@ class ExpiryTimer:
     ) -> None:
         self._settings = settings
         self._clock = clock
-        self._producer: AIOKafkaProducer | None = None
+        self._producer: Any = None
         self._sweep = ExpirySweep(
             facts,
             publish=self._publish,
@@ -210,6 +212,8 @@ def background_loops(
         name="purge", interval=PURGE_SECONDS, run_round=lambda: purge_replies(replies, clock() - retention)
     )
     if "project" in stages:
+        for figures in FIGURES:
+            metrics.FIGURES_SUCCEEDED.labels(figures=figures)  # 0 until the first success
         backlog = BacklogReader(settings.kafka or "", prefix=settings.topic_prefix)
         yield BackgroundLoop(name="lag", interval=LAG_SECONDS, run_round=lambda: update_lag(projector, log_reader))
         yield BackgroundLoop(name="backlog", interval=BACKLOG_SECONDS, run_round=lambda: update_backlog(backlog, clock))

@@ -51,7 +51,6 @@ class Watermark:
         self._interval = interval
         self._delay = growing_delay(max(2 * interval, MIN_DELAY_SECONDS), MAX_DELAY_SECONDS)
         self._sleep = sleep
-        self._projected: Mapping[int, int] = {}
         self._waiting: list[_Waiter] = []
         self._poller: asyncio.Task[None] | None = None
 
@@ -84,7 +83,7 @@ class Watermark:
                 failures += 1
                 log.warning("projected_offsets_unavailable", failures=failures, error=repr(error))
             else:
-                failures, self._projected = 0, offsets
+                failures = 0
                 waiting, newer = self._waiting[:asked], self._waiting[asked:]
                 self._waiting = [waiter for waiter in waiting if not _answer(waiter, offsets)] + newer
             if self._waiting:
@@ -121,7 +120,6 @@ class ReadYourWrites:
         self._ends: dict[int, tuple[int, asyncio.Task[int]]] = {}
         self._committed: dict[str, tuple[int, int]] = {}
         self._floors: dict[int, int] = {}
-        self._projected_before: dict[tuple[str, int], int] = {}
 
     async def wait_until_projected(self, owner: str, partition: int) -> None:
         """Wait until the projection of `partition` holds everything that was committed for `owner`."""
@@ -132,24 +130,14 @@ class ReadYourWrites:
             await self._watermark.wait_for_offset(place, committed)
             committed = 0
         await self._watermark.wait_for_offset(partition, max(end, committed, self._floors.get(partition, 0)))
-        if len(self._projected_before) > MAX_REMEMBERED_OWNERS:
-            self._projected_before.clear()
-        self._projected_before[owner, partition] = self._watermark.projected(partition)
 
     def record_commit(self, owner: str, partition: int, offset: int) -> None:
         """Remember that `owner`'s newest commit lies at `offset`.
 
-<<<<<<< HEAD
-        Raises `LogMismatch` where the tables had that offset before: the log has lost its end since they were made.
-        """
-        # By now they may have this very commit: others read the tables too.
-        if offset < self._projected_before.get((owner, partition), 0):
-=======
         Raises `LogMismatch` where the log held that offset already when this epoch began: it has lost its end since.
         """
         _, asked = self._ends.get(partition, (0, None))
         if asked is not None and not _is_open_or_failed(asked) and offset < asked.result():
->>>>>>> work-chaos
             raise LogMismatch(partition, offset)
         self._committed[owner] = (partition, offset + 1)
         if len(self._committed) > MAX_REMEMBERED_OWNERS:

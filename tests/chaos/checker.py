@@ -46,6 +46,23 @@ class Verdict:
 
 async def read_log(bootstrap: str, topic: str, partitions: int) -> list[LoggedCommit]:
     """The whole topic, each partition in its order."""
+    return [_logged(message) for message in await _read_topic(bootstrap, topic, partitions)]
+
+
+async def find_records(
+    bootstrap: str, topics: Sequence[str], partitions: int, sources: set[str]
+) -> dict[str, list[str]]:
+    """By source the positions of the records that have its id as a word of their JSON, over these topics."""
+    found: dict[str, list[str]] = {source: [] for source in sources}
+    for topic in topics:
+        for message in await _read_topic(bootstrap, topic, partitions):
+            for source in sources:
+                if f'"{source}"'.encode() in (message.value or b""):
+                    found[source].append(f"{topic}/{message.partition}/{message.offset}")
+    return found
+
+
+async def _read_topic(bootstrap: str, topic: str, partitions: int) -> list[Any]:
     consumer = AIOKafkaConsumer(bootstrap_servers=bootstrap)
     await consumer.start()
     try:
@@ -53,10 +70,10 @@ async def read_log(bootstrap: str, topic: str, partitions: int) -> list[LoggedCo
         consumer.assign(places)
         await consumer.seek_to_beginning(*places)
         ends = await consumer.end_offsets(places)
-        found: list[LoggedCommit] = []
+        found: list[Any] = []
         while any([await consumer.position(place) < end for place, end in ends.items()]):
             for messages in (await consumer.getmany(timeout_ms=500)).values():
-                found.extend(_logged(message) for message in messages)
+                found.extend(messages)
         return found
     finally:
         await consumer.stop()

@@ -64,6 +64,10 @@ class Worker:
     def log(self) -> str:
         return self._log.read_text(errors="replace")
 
+    @property
+    def has_log(self) -> bool:
+        return self._log.exists()
+
     async def start(self) -> None:
         with self._log.open("ab") as output:
             self._process = await asyncio.create_subprocess_exec(

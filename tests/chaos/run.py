@@ -16,6 +16,7 @@ import psycopg
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition  # type: ignore[import-untyped] # ships no types
 from aiokafka.errors import KafkaError  # type: ignore[import-untyped] # as above
 
+from tests.chaos.checker import find_records
 from tests.chaos.conversations import Published, UserStory
 from tests.chaos.machines import Server, Worker, mnemolog
 from tests.support.servers.power_cut import cut_log
@@ -30,6 +31,9 @@ SESSION_SECONDS: Final = 3.0
 QUIET_SECONDS: Final = 240.0
 COMMANDS_PER_ROUND: Final = 6
 FAULTS_PER_ROUND: Final = 5
+STAGE_TOPICS: Final = (
+    "conversation_turns", "extracted_facts", "embedded_facts", "matched_facts", "memory_events", "dead_letters"
+)  # fmt: skip
 FAULTS: Final = {
     "worker SIGKILL": 7,
     "worker SIGSTOP beyond its session, then SIGCONT": 4,
@@ -85,12 +89,20 @@ class ChaosRun:
             await asyncio.gather(*(worker.start() for worker in self.workers))
             yield
         finally:
+            self._keep_logs()
             for worker in self.workers:
                 if worker._process is not None and worker.process.returncode is None:
                     worker.send(signal.SIGCONT)
                     await worker.kill()
             await self.kafka.stop()
             await self.postgres.stop()
+
+    def _keep_logs(self) -> None:
+        """Where a folder is named, the logs of the workers outlive the run."""
+        if folder := os.environ.get("MNEMOLOG_CHAOS_LOGS"):
+            for worker in self.workers:
+                if worker.has_log:
+                    (Path(folder) / f"{worker.name}.log").write_text(worker.log)
 
     async def round(self, number: int) -> None:
         """Publish the next turns and commands while faults happen."""
@@ -120,8 +132,16 @@ class ChaosRun:
         while (found := self._ended()) < wanted:
             for worker in self.workers:
                 worker.assert_running()
-            assert time.monotonic() < deadline, f"{found} of {wanted} sources have ended: {self.workers[0].log[-3000:]}"
+            if time.monotonic() > deadline:
+                raise AssertionError(f"{found} of {wanted} sources have ended, missing {await self._missing()}")
             await asyncio.sleep(0.3)
+
+    async def _missing(self) -> dict[str, list[str]]:
+        """The sources without an end, and the positions of all records that name them."""
+        with psycopg.connect(self.database) as connection:
+            ended = {row[0] for row in connection.execute("SELECT source_id FROM mnemolog.commits").fetchall()}
+        missing = {one for story in self.stories for one in story.order} - ended
+        return await find_records(self.bootstrap, [f"{PREFIX}{name}" for name in STAGE_TOPICS], PARTITIONS, missing)
 
     def _ended(self) -> int:
         with psycopg.connect(self.database) as connection:
@@ -141,7 +161,7 @@ class ChaosRun:
 
         async def tell(told: Sequence[Published]) -> None:
             for record in told:
-                await _until_kafka_answers(lambda: producer.send_and_wait(TURNS, record.value, key=record.key))  # noqa: B023
+                await _until_kafka_answers(lambda: producer.send_and_wait(TURNS, record.value, key=record.key))  # noqa: B023 -- called at once
 
         try:
             await asyncio.gather(*map(tell, by_user.values()))
@@ -152,7 +172,7 @@ class ChaosRun:
         """The ids of the notes' facts, as far as the tables have them."""
         with psycopg.connect(self.database) as connection:
             rows = connection.execute("SELECT source_id, fact_id::text FROM mnemolog.facts").fetchall()
-        known = dict(rows)
+        known: dict[str, str] = dict(rows)
         for story in self.stories:
             for note in story.open_notes:
                 note.fact_id = known.get(note.source_id)
@@ -236,7 +256,8 @@ class ChaosRun:
         for worker in self.workers:
             code = worker.process.returncode
             code = await worker.terminate() if code is None else code
-            assert code in (0, 2), worker.log[-3000:]
+            # A signal while it already ends because of the log is taken for a second one.
+            assert code in (0, 2, 130, -signal.SIGTERM), (code, worker.log[-3000:])
 
     async def _restore_log(self) -> Any:
         deadline = time.monotonic() + QUIET_SECONDS

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-TIMES: Final = (
+TIMES: Final[tuple[Any, ...]] = (
     "0001-01-01T00:00:00Z", "9999-12-31T23:59:59Z", "10000-01-01T00:00:00Z", "2026-02-30T00:00:00Z", "-1", "now",
     "2026-03-02T09:00:00", "2026-03-02T09:00:00+99:00", "", 0, -1, 1e18, 10**30, None, [], True,
     "2026-03-02T25:61:61Z", "0000-00-00T00:00:00Z", "\u0662\u0660\u0662\u0666-03-02T09:00:00Z",

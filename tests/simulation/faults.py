@@ -9,12 +9,12 @@ from unittest.mock import patch
 
 from faust.transport.consumer import Consumer
 
-from mnemolog.projections.evidence import Evidence
+from mnemolog.projections.suspicion import Suspicion
 from mnemolog.streams.kafka.app import StageApp
 from mnemolog.streams.kafka.faust_patches import _PatchedConsumer
 from mnemolog.streams.kafka.record import KafkaRecord
 from mnemolog.streams.kafka.window import FailureHandler, KeyedWindow, Window
-from mnemolog.streams.kafka.window_state import Delivery, PartitionProgress, WindowEntry
+from mnemolog.streams.kafka.windows.state import Delivery, PartitionProgress, WindowEntry
 from mnemolog.streams.llm import micro_batcher
 from mnemolog.streams.llm.call_retry import CallFailure, CallRetrier
 from mnemolog.streams.llm.errors import PromptRefusedError
@@ -108,7 +108,7 @@ def abandoned_calls_keep_slots() -> AbstractContextManager[object]:
     async def without_end(self: CallRetrier, attempt: Callable[[], Awaitable[Any]], **more: Any) -> Any:
         if self._endpoint._name != "embed":
             return await call(self, attempt, **more)
-        while isinstance(outcome := await attempt(), CallFailure):  # noqa: ASYNC110
+        while isinstance(outcome := await attempt(), CallFailure):  # noqa: ASYNC110 -- no event
             await asyncio.sleep(1.0)  # the server may come back
         return outcome
 
@@ -120,7 +120,7 @@ def abandoned_calls_keep_slots() -> AbstractContextManager[object]:
 
 
 def retries_without_limit() -> AbstractContextManager[object]:
-    return patch.object(Evidence, "is_conclusive", property(lambda _: False))
+    return patch.object(Suspicion, "is_conclusive", property(lambda _: False))
 
 
 def failures_are_never_held() -> AbstractContextManager[object]:

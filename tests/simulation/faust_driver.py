@@ -88,7 +88,7 @@ class SimulatedThread(Service):
             await self.crash(error)  # as Faust's thread does
             return False
 
-    async def getmany(self, active_partitions: set[TP] | None, timeout: float) -> Mapping[TP, Any]:  # noqa: ASYNC109
+    async def getmany(self, active_partitions: set[TP] | None, timeout: float) -> Any:  # noqa: ASYNC109 -- Faust's
         await self.broker._travel()
         if not self.consumer.flow_active:
             return {}

@@ -82,7 +82,7 @@ class SimulatedLoop(asyncio.BaseEventLoop):
         context.run(PROCESS.set, name)
         return self.create_task(main, context=context)
 
-    def call_soon_threadsafe(  # type: ignore[override]
+    def call_soon_threadsafe(  # type: ignore[override] # fewer overloads
         self, callback: Callable[..., object], *args: Any, context: Context | None = None
     ) -> asyncio.Handle:
         return self.call_soon(callback, *args, context=context)

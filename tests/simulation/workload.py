@@ -81,7 +81,7 @@ def workload(seed: int) -> Workload:
 
 
 def _publications(chance: random.Random, owners: list[str], weather: Weather) -> list[Publication]:
-    kinds: list[Kind] = ["plain"] * 12 + ["raw"] * 3 + ["command"] * 2
+    kinds: list[Kind] = [*(("plain",) * 12), *(("raw",) * 3), "command", "command"]
     if weather in {"processes", "everything"}:
         kinds.append("slow")
     if weather in {"models", "everything"}:

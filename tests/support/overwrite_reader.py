@@ -39,8 +39,12 @@ def carried_out_counts(log: Sequence[Event]) -> Counter[tuple[str, ...]]:
     """What `mnemolog_overwrites_total` counts: event, by, model and prompt of each event that ended known facts."""
     found, proposals = overwrites(log), {one["fact"]["fact_id"]: one for one in log if one["event"] == "fact_pending"}
     counts: Counter[tuple[str, ...]] = Counter()
+    seen: set[str] = set()
     for event in log:
         if event["event"] == "pending_confirmed" and event["targets"]:
+            if event["target"] in seen:  # confirmed again after an undo
+                continue
+            seen.add(event["target"])
             counts["pending_confirmed", *found[proposals[event["target"]]["event_id"]].proposer] += 1
         elif _is_overwrite(event) and event["event"] != "fact_pending":
             counts[event["event"], *found[event["event_id"]].proposer] += 1
@@ -84,14 +88,13 @@ def _judged(event: Event, log: Sequence[Event], undone: set[str]) -> Overwrite:
     settlements = [one for one in log if held and one.get("target") == mine and one["event"].startswith("pending_")]
     valid = [one for one in settlements if one["event_id"] not in undone]
     last = valid[-1]["event"] if valid else None
-    carried_out = not held or (last == "pending_confirmed" and bool(valid[-1]["targets"]))
+    carried_out = not held or any(one["event"] == "pending_confirmed" and one["targets"] for one in settlements)
     if event["event_id"] in undone:
-        # An undo of a confirmed overwrite takes its confirmation back, too, or leaves it as it was.
         return Overwrite(event, carried_out, "undone")
     if last == "pending_rejected":
-        return Overwrite(event, False, "rejected")
+        return Overwrite(event, carried_out, "rejected")
     if any(one["event"] == "pending_confirmed" for one in settlements) and last is None:
-        return Overwrite(event, False, "undone")
+        return Overwrite(event, carried_out, "undone")
     if any(mine in named for named in _never_true(log, undone)):
         return Overwrite(event, carried_out, "corrected")
     if carried_out:

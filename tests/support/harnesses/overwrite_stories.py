@@ -247,7 +247,7 @@ async def resolved_by_model(one: Storyteller) -> None:
 
 
 async def late_history(one: Storyteller) -> None:
-    slot = {"key": "employer", "single_valued": True}
+    slot: dict[str, Any] = {"key": "employer", "single_valued": True}
     await one.say("Mira works at Acme.", **slot)
     await one.say("Mira works at Globex.", "REPLACE", **slot)
     late = await one.say("Mira works at Initech.", at=one.start - timedelta(days=1), **slot)

@@ -2,7 +2,8 @@
 
 import itertools
 from collections import Counter
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,10 +12,12 @@ from prometheus_client import REGISTRY
 
 from mnemolog.projections.queries.quality import DecisionQuality, decision_quality
 from mnemolog.streams.runtime import background
+from scripts.figures import OVERWRITE_RATE_SHOWN, WRONG_OVERWRITE_RATE
 from tests.support.builders.commits import day
 from tests.support.harnesses.overwrite_stories import STORIES, live_all
 from tests.support.harnesses.projected_database import ProjectedDatabase
 from tests.support.overwrite_reader import WRONG, carried_out_counts, overwrites, taken_back_counts
+from tests.support.promtool import check_value
 
 pytestmark = pytest.mark.postgres
 Key = tuple[str, ...]
@@ -98,3 +101,37 @@ async def test_the_gauges_agree_with_the_log(lived: Lived, monkeypatch: pytest.M
         if sample.name == "mnemolog_recent_overwrites"
     }
     assert +Counter(shown) == expected
+
+
+async def test_the_panels_agree_with_the_log(lived: Lived, tmp_path: Path) -> None:
+    """Prometheus sees the counters rise from nothing, and the gauges, of two processes with the same tables."""
+    ended = lived.counters["mnemolog_overwrites_total"]
+    decided = lived.counters["mnemolog_events_projected_total"]
+    results: Counter[Key] = Counter(
+        (*one.proposer[1:], one.result) for one in overwrites(lived.log).values() if one.by == "model"
+    )
+    series = {
+        **_series("mnemolog_overwrites_total", ("event", "by", "model", "prompt_version"), ended, "_x25 {}x5"),
+        **_series("mnemolog_events_projected_total", ("event", "by"), decided, "_x25 {}x5"),
+    }
+    for instance in ("p:1", "p:2"):
+        name = "mnemolog_recent_overwrites"
+        labels = ("model", "prompt_version", "result")
+        series |= _series(name, labels, results, "{}x30", instance=instance)
+    quality = await lived.quality()
+    assert quality.overwrite_rate
+    assert quality.wrong_overwrite_rate
+    shown = OVERWRITE_RATE_SHOWN.replace("$__range", "20m")
+    check_value(tmp_path, series, _rounded(shown), {"{}": round(quality.overwrite_rate, 6)})
+    check_value(tmp_path, series, _rounded(WRONG_OVERWRITE_RATE), {"{}": round(quality.wrong_overwrite_rate, 6)})
+
+
+def _rounded(expr: str) -> str:
+    return f"round({expr}, 0.000001)"
+
+
+def _series(name: str, labels: Sequence[str], counts: Counter[Key], values: str, **more: str) -> dict[str, str]:
+    def place(key: Key) -> str:
+        return ",".join(f'{label}="{value}"' for label, value in (*zip(labels, key, strict=True), *more.items()))
+
+    return {f"{name}{{{place(key)}}}": values.format(number) for key, number in counts.items() if number}

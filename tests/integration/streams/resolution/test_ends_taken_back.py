@@ -25,11 +25,10 @@ ALICE = ScopeFilter(user_id="alice")
 FEBRUARY, JUNE = datetime(2026, 2, 1, tzinfo=UTC), datetime(2026, 6, 1, tzinfo=UTC)
 SLOT = {"key": "home_city", "subject": "Mira", "single_valued": True}
 BERLIN, PLAN = "Mira lives in Berlin.", "Mira moves to Munich on 1 February."
-CALLED_OFF, CALLED_OFF_TWICE = "Mira's move to Munich is called off.", "Mira does not move to Munich."
+CALLED_OFF, CALLED_OFF_TWICE = "Mira's move to Munich is called off.", "Mira's move to Munich is called off!"
 VERDICTS = {
     PLAN: verdict("REPLACE", BERLIN),
     CALLED_OFF: verdict("CONTRADICT", PLAN),
-    CALLED_OFF_TWICE: verdict("KEEP", CALLED_OFF),
 }
 
 

@@ -2,6 +2,7 @@
 
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -101,7 +102,7 @@ def recent(model: str, instance: str = "p:1", **results: int) -> dict[str, str]:
 
 
 def test_the_model_that_overwrites_wrongly_is_named(tmp_path: Path) -> None:
-    bad = {"kept": 17, "undone": 1, "rejected": 1, "corrected": 1, "open": 50, "overtaken": 50}
+    bad: dict[str, Any] = {"kept": 17, "undone": 1, "rejected": 1, "corrected": 1, "open": 50, "overtaken": 50}
     series = recent("bad", **bad) | recent("bad", "p:2", **bad) | recent("good", kept=100, rejected=10)
     few = recent("few", kept=10, rejected=9)
     labels = {"model": "bad", "prompt_version": "resolve-3"}

@@ -261,3 +261,13 @@ def test_no_event_reaches_into_another_scope(harness: FoldHarness, draft: Draft)
     assert harness.changes.relations == ()
     assert harness.changes.undone == ()
     assert ALICE.owner not in {step.owner for step in harness.changes.scope_increments}
+
+
+def test_an_undo_that_finds_nothing_as_it_was_takes_nothing_out_of_effect(harness: FoldHarness) -> None:
+    moved = harness.commit("t2", replaced("Alice lives in Rome.", BERN))
+    stale = reversal(fact_id_at(moved), "archived", expected_state())
+    harness.commit("u1", undone(event_id_at(moved), stale, undone_event="fact_replaced"), at=day(3))
+    assert harness.changes.undone == ()
+    sound = reversal(BERN, "superseded", expected_state())
+    harness.commit("u2", undone(event_id_at(moved), sound, undone_event="fact_replaced"), at=day(4))
+    assert [row.event_id for row in harness.changes.undone] == [event_id_at(moved)]

@@ -12,7 +12,7 @@ from mnemolog.streams.kafka.app import StageApp, build_app
 from mnemolog.streams.kafka.record import KafkaRecord
 from mnemolog.streams.kafka.topics import CONVERSATION_TURNS
 from mnemolog.streams.kafka.window import KeyedWindow, Window
-from mnemolog.streams.kafka.window_state import Delivery
+from mnemolog.streams.kafka.windows.state import Delivery
 from tests.support.polling import eventually
 
 PLACE: Final = TP("conversation_turns", 0)
@@ -186,3 +186,28 @@ async def test_a_seek_that_fails_in_its_own_assignment_crashes_the_stage(
     with pytest.raises(RuntimeError):
         await consumer.seek_to_committed()
     assert stage.app.crashed
+
+
+async def test_a_partition_of_which_nothing_is_committed_is_read_from_its_first_record(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was fetched before the seek was dropped: reading on behind it would lose it."""
+    consumer, other, sought = stage.consumer, TP(PLACE.topic, 1), []
+    stage.assign()
+
+    async def committed() -> dict[TP, int | None]:
+        return {PLACE: None, other: 7}
+
+    async def bounds(_: object) -> tuple[dict[TP, int], dict[TP, int]]:
+        return {PLACE: 2, other: 0}, {PLACE: 5, other: 9}
+
+    async def seek_wait(offsets: dict[TP, int]) -> None:
+        sought.append(offsets)
+
+    monkeypatch.setattr(consumer._thread, "seek_to_committed", committed)
+    monkeypatch.setattr(consumer._thread, "seek_wait", seek_wait)
+    monkeypatch.setattr(consumer, "_offset_bounds", bounds)
+    assert await consumer.seek_to_committed() == {PLACE: 2, other: 7}
+    assert sought == [{PLACE: 2}]
+    assert not stage.app.delivers(message(1))
+    assert stage.app.delivers(message(2))

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Sequence
 
 from mnemolog.streams.kafka.record import KafkaRecord
 from mnemolog.streams.kafka.window import Window
-from mnemolog.streams.kafka.window_state import Delivery
+from mnemolog.streams.kafka.windows.state import Delivery
 from tests.support.polling import eventually
 
 

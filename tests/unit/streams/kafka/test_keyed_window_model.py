@@ -12,7 +12,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from mnemolog.streams.kafka.record import KafkaRecord, Partition, Reread
 from mnemolog.streams.kafka.window import MAX_OVERFLOWING_KEYS, KeyedWindow
-from mnemolog.streams.kafka.window_state import Delivery, DrainResult
+from mnemolog.streams.kafka.windows.state import Delivery, DrainResult
 
 T = TypeVar("T")
 

@@ -96,7 +96,6 @@ async def test_forgotten_owners_are_waited_for_by_partition(monkeypatch: pytest.
     await eventually(task.done)
 
 
-<<<<<<< HEAD
 async def test_a_commit_that_others_see_in_the_tables_first_is_no_sign_of_a_lost_log() -> None:
     log = FakeLog()
     log.ends = log.projected = {0: 5}
@@ -107,14 +106,15 @@ async def test_a_commit_that_others_see_in_the_tables_first_is_no_sign_of_a_lost
     fresh.record_commit("default/mira", 0, 5)
 
 
-async def test_a_commit_at_an_offset_that_the_tables_had_before_it_was_decided_shows_a_lost_log() -> None:
+async def test_a_commit_at_an_offset_that_the_log_had_before_it_was_decided_shows_a_lost_log() -> None:
     log = FakeLog()
     log.ends = log.projected = {0: 5}
     fresh = log.read_your_writes()
     await fresh.wait_until_projected("default/mira", 0)
     with pytest.raises(LogMismatch):
         fresh.record_commit("default/mira", 0, 3)
-=======
+
+
 async def test_a_log_that_loses_its_end_within_an_epoch_is_noticed_before_the_next_decision() -> None:
     log, now = FakeLog(), [0.0]
     fresh = ReadYourWrites(Watermark(log.read, interval=0.001), log.end, lambda: 0, clock=lambda: now[0])
@@ -139,4 +139,3 @@ async def test_what_others_commit_meanwhile_is_not_waited_for() -> None:
     now[0] += read_your_writes.RECHECK_SECONDS + 1
     log.ends = {0: 1_000}
     await asyncio.wait_for(fresh.wait_until_projected("default/mira", 0), 5)
->>>>>>> work-chaos

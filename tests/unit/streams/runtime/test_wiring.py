@@ -13,7 +13,7 @@ from mnemolog.schemas.provenance import Origin
 from mnemolog.schemas.scope import Scope
 from mnemolog.streams.kafka.record import KafkaRecord
 from mnemolog.streams.kafka.window import Window
-from mnemolog.streams.kafka.window_state import Delivery
+from mnemolog.streams.kafka.windows.state import Delivery
 from mnemolog.streams.runtime import read_your_writes
 from mnemolog.streams.runtime.decision_stages import DecisionStages, Models
 from mnemolog.streams.runtime.read_your_writes import Watermark
