@@ -21,8 +21,8 @@ from mnemolog.schemas.facts import ExtractedFact, MatchedFact
 from mnemolog.schemas.provenance import DroppedStatement
 from mnemolog.schemas.turn import Turn
 from mnemolog.streams.commands import handler
-from mnemolog.streams.llm import resolve_prompt
-from mnemolog.streams.resolution import classify, decide, overwrites, repetitions, turn
+from mnemolog.streams.llm import reply_checks, resolve_prompt
+from mnemolog.streams.resolution import classify, decide, guards, overwrites, repetitions, turn
 from mnemolog.streams.resolution.event_builder import EventBuilder
 from mnemolog.streams.resolution.lapses import LapseCloser
 from mnemolog.streams.stages import extract
@@ -185,7 +185,7 @@ def _subjects_by_their_words() -> PatchedPlaces:
 
 
 def _corrections_in_a_turn_are_held() -> PatchedPlaces:
-    right = overwrites.find_guard
+    right = guards.find_guard
 
     def guarding_own(verdict: Any, targets: Any, context: Any, rules: Any, *_: Any, **__: Any) -> Any:
         return right(verdict, targets, context, rules)
@@ -236,7 +236,7 @@ def _diff_names_the_disbelieved() -> PatchedPlaces:
 
 
 def _future_turns_are_not_capped() -> PatchedPlaces:
-    right = harness.parse_source
+    right = extract.parse_source
 
     def uncapped(record: Any, **more: Any) -> ParsedSource:
         source = right(record, **more)
@@ -258,7 +258,7 @@ def _older_ends_newer_pending() -> PatchedPlaces:
 
 
 def _ends_of_the_same_day() -> PatchedPlaces:
-    right = resolve_prompt.claim_faults
+    right = reply_checks.claim_faults
 
     def strict(claim: Any, conflicts: Any) -> Iterator[str]:
         yield from right(claim, conflicts)

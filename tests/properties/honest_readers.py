@@ -53,8 +53,8 @@ def slot_faults(told: Told) -> Iterator[str]:
         fact for fact in told.log.facts.values() if fact.is_answered(now) and fact.held(now) and _fills_slot(told, fact)
     ]
     for one, other in combinations(values, 2):
-        meanings = told.meaning(one), told.meaning(other)
-        if None in meanings or meanings[0].value == meanings[1].value:  # type: ignore[union-attr]
+        meaning, rival = told.meaning(one), told.meaning(other)
+        if meaning is None or rival is None or meaning.value == rival.value:
             continue
         same = (told.person(one), one.fact["key"]) == (told.person(other), other.fact["key"])
         if same and not (one.unresolved or other.unresolved) and not _was_decided(told, one, other):

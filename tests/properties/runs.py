@@ -1,7 +1,7 @@
 """Runs a property over generated histories, one event loop and one database for all of them."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from contextlib import AsyncExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any, Final
@@ -15,7 +15,7 @@ from tests.properties.nothing_vanishes import check_nothing_vanishes
 from tests.properties.order_independence import check_order_independence, permuted
 from tests.properties.stories import stories
 
-Check = Callable[[Harness, Any], Awaitable[None]]
+Check = Callable[[Harness, Any], Coroutine[Any, Any, None]]
 _HEALTH_CHECKS: Final = (HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much)
 
 

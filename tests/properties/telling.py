@@ -220,8 +220,9 @@ class _Teller:
         if not events:
             return None
         commit, event = events[first % len(events)]
-        by_event = {"event_id": UUID(event["event_id"])} if draw.kind == "undo_event" else {}
-        return Undo(**by_event or {"source_id": commit["source_id"]}, cascade=second % 2 == 0)
+        if draw.kind == "undo_event":
+            return Undo(event_id=UUID(event["event_id"]), cascade=second % 2 == 0)
+        return Undo(source_id=commit["source_id"], cascade=second % 2 == 0)
 
     def _resolve(self, fact: LoggedFact, pick: int) -> Resolve:
         action = ("keep_both", "keep_old", "replace", "contradict", "merge")[pick % 5]
