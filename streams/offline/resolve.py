@@ -16,7 +16,8 @@ from mnemolog.streams.offline.slots import SlotStatement, clauses, same_value, s
 from mnemolog.streams.text.assertions import DOUBTFUL, is_denial
 from mnemolog.streams.text.differences import differences
 from mnemolog.streams.text.subjects import compare_subjects
-from mnemolog.streams.text.terms import changes_term, same_terms
+from mnemolog.streams.text.terms import same_terms
+from mnemolog.streams.text.times import names_end
 from mnemolog.streams.text.word_lists import NUMBERS, SENTENCE_STARTERS
 
 _EMPTY: Final = SENTENCE_STARTERS | set("am is are do does did at all any really very so much too just".split())  # noqa: SIM905 -- words
@@ -59,7 +60,7 @@ def _findings(conflict: NumberedConflict, user_names: tuple[str, ...]) -> Iterat
 def _with_terms(finding: _Finding, conflict: NumberedConflict, known: Candidate) -> _Finding:
     if finding[0] != "KEEP" or same_terms(conflict.fact, known):
         return finding
-    changes = changes_term(conflict.fact, known, conflict.valid_from)
+    changes = known.valid_until is not None or names_end(conflict.fact.excerpt, conflict.valid_from)
     return ("REPLACE", "it has another end now") if changes else ("SIMILAR", "the same for a while: both are kept")
 
 

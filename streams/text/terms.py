@@ -1,9 +1,6 @@
 """Whether a statement and a known fact hold for the same time: a term belongs to its statement and to no other."""
 
-from datetime import datetime
-
 from mnemolog.schemas.facts import Candidate, ExtractedFact
-from mnemolog.streams.text.times import find_times
 
 
 def same_terms(fact: ExtractedFact, known: Candidate) -> bool:
@@ -14,11 +11,3 @@ def same_terms(fact: ExtractedFact, known: Candidate) -> bool:
     if fact.valid_until is None:
         return known.valid_until is None
     return fact.valid_until in (known.valid_until, known.true_to)
-
-
-def changes_term(fact: ExtractedFact, known: Candidate, at: datetime) -> bool:
-    """Whether an end other than the known one counts from now on: it is in the words of the statement, said at `at`.
-
-    Otherwise it is that of a whole turn, which ends nothing that has no end.
-    """
-    return known.valid_until is not None or any(when.role == "until" for when in find_times(fact.excerpt, at))

@@ -99,3 +99,8 @@ def _days(match: re.Match[str], at: datetime, direction: Direction) -> tuple[dat
             return date(day.year, 1, 1), date(day.year, 12, 31)
         case _:
             return day, day
+
+
+def names_end(text: str, at: datetime) -> bool:
+    """Whether `text`, said at `at`, says until when something holds."""
+    return any(when.role == "until" for when in find_times(text, at))

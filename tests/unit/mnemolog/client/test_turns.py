@@ -99,7 +99,7 @@ def test_a_document_without_turn_id_is_refused() -> None:
 
 ALL_OVERRIDES = (
     "overrides are duplicate (number from 0 to 1), raw_duplicate (number from 0 to 1), conflict (number from 0 to 1), "
-    "near_duplicate (number from 0 to 1), ending (number from 0 to 1), chat_model (text), "
+    "near_duplicate (number from 0 to 1), ending (number from 0 to 1), chat_model (text of at most 200 characters), "
     "llm_timeout (number above 0 to 600), reprompts (whole number from 0 to 5), add_only (true or false), "
     "confidence (standard or cautious), confirm_below (number from 0 to 1), min_importance (number from 0 to 1)"
 )

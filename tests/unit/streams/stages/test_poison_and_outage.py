@@ -15,7 +15,8 @@ from mnemolog.streams.kafka.dead_letters import DeadLetter, DeadLetterWriter
 from mnemolog.streams.kafka.dedup import SeenOrigins
 from mnemolog.streams.kafka.record import KafkaRecord
 from mnemolog.streams.kafka.sender import Sender
-from mnemolog.streams.kafka.window import Delivery, KeyedWindow
+from mnemolog.streams.kafka.window import KeyedWindow
+from mnemolog.streams.kafka.windows.state import Delivery
 from mnemolog.streams.llm.cached_models import CachedEmbedder
 from mnemolog.streams.llm.openai_client import Endpoint
 from mnemolog.streams.llm.openai_models import OpenAiEmbedder
@@ -61,6 +62,11 @@ def thresholds(model: str, overrides: Overrides) -> Thresholds:
     return thresholds_for(model, overrides)
 
 
+def acknowledged(window: KeyedWindow, records: list[KafkaRecord]) -> int:
+    """How many of the records may be committed."""
+    return sum(one.offset < window.finished.get(one.topic_partition, 0) for one in records)
+
+
 class EmbedHarness:
     """The stage `embed` over a window; `acknowledged` records are done."""
 
@@ -88,21 +94,19 @@ class EmbedHarness:
 
         async def deliveries() -> AsyncIterator[Delivery]:
             for one in records:
-                yield Delivery(record=one, ack=self._acknowledge)
+                yield Delivery(record=one)
 
         async def fail(error: BaseException) -> None:
             raise AssertionError(f"the stage crashed: {error!r}")
 
         running = asyncio.create_task(window.run(deliveries(), fail))
         loop = asyncio.get_running_loop()
-        while self.acknowledged < len(records) and loop.time() < (until or float("inf")):  # noqa: ASYNC110 -- a deadline in virtual time
+        while acknowledged(window, records) < len(records) and loop.time() < (until or float("inf")):
             await asyncio.sleep(1)
+        self.acknowledged = acknowledged(window, records)
         running.cancel()
         await window.drain(0)
         await asyncio.gather(running, return_exceptions=True)
-
-    def _acknowledge(self) -> None:
-        self.acknowledged += 1
 
     def ends(self) -> list[str | None]:
         """Why records ended; None for those with vectors."""
