@@ -1,6 +1,7 @@
 """`embed` over a window, with the real clients and a simulated server: poison ends, an outage ends nothing."""
 
 import asyncio
+import math
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime
 
@@ -101,7 +102,7 @@ class EmbedHarness:
 
         running = asyncio.create_task(window.run(deliveries(), fail))
         loop = asyncio.get_running_loop()
-        while acknowledged(window, records) < len(records) and loop.time() < (until or float("inf")):
+        while acknowledged(window, records) < len(records) and loop.time() < (until or math.inf):  # noqa: ASYNC110 -- virtual
             await asyncio.sleep(1)
         self.acknowledged = acknowledged(window, records)
         running.cancel()
