@@ -131,8 +131,7 @@ def test_one_text_that_the_server_always_refuses_ends_and_all_others_go_on(statu
     run_in_virtual_time(main())
 
 
-@pytest.mark.parametrize("turns", [9, TURNS])
-@pytest.mark.parametrize("status", [400, 402, 429, 500])
+@pytest.mark.parametrize(("status", "turns"), [(400, 9), (402, 9), (429, 9), (500, 9), (400, TURNS)])
 def test_a_model_that_refuses_all_texts_ends_none_and_restarts_change_nothing(status: int, turns: int) -> None:
     async def main() -> None:
         records = [record(number, text=f"Fact {number}.") for number in range(turns)]
