@@ -33,6 +33,7 @@ NEEDS_TROUBLE = {
     "mnemolog_overwrites_taken_back_total",
     "mnemolog_recent_held",
     "mnemolog_rejections_total",
+    "mnemolog_backlog_oldest_seconds) > 5",
     "mnemolog_repeats_dropped_total",
     "mnemolog_reprompts_total",
     "mnemolog_send_retries_total",

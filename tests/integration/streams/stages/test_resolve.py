@@ -15,6 +15,7 @@ from mnemolog.schemas.facts import NewFact
 from mnemolog.schemas.policy import Limits, Policy
 from mnemolog.schemas.turn import Overrides
 from mnemolog.streams.llm.ports import Prompt
+from mnemolog.streams.llm.resolve_prompt import PROMPT_VERSION
 from tests.support.builders.commits import day
 from tests.support.builders.model_replies import decision_json, decisions_reply
 from tests.support.harnesses.projected_database import ProjectedDatabase
@@ -52,7 +53,7 @@ async def test_a_verdict_is_applied_and_recorded_with_its_model(resolver_harness
     assert await resolver_harness.statuses() == {BERLIN: "superseded", BONN: "active"}
     (event,) = commit.events
     decision = event.decision
-    assert (decision.by, decision.model, decision.prompt_version) == ("model", "reader-1", "resolve-3")
+    assert (decision.by, decision.model, decision.prompt_version) == ("model", "reader-1", PROMPT_VERSION)
     assert [before.text for before in decision.before] == [BERLIN]
     step = commit.provenance.steps[-1]
     assert (step.llm_calls, step.input_tokens, step.output_tokens, step.complaints) == (1, 10, 5, ())
