@@ -21,7 +21,7 @@ from tests.support.harnesses.pipeline_harness import START, Person, day
 from tests.support.servers.kafka_client import wait_until
 from tests.support.servers.scripted_model import ScriptedDecision
 
-FAR_FUTURE: Final = datetime(2999, 1, 1, tzinfo=UTC)
+FAR_FUTURE: Final = datetime(datetime.now(UTC).year + 5, 1, 1, tzinfo=UTC)
 
 
 @event_case("fact_added", resolution="ADD", arbitration="insert", reconciliation="ADD")
@@ -54,7 +54,9 @@ async def equal_text_is_skipped(ann: Person) -> Change:
 @event_case("fact_confirmed", resolution="KEEP", arbitration="noop", reconciliation="NOOP", classification="noop")
 async def same_meaning_confirms(ann: Person) -> Change:
     await ann.say(extraction_of(old_text(ann), certainty="weak"))
-    change = await observe_old_and_new(ann, say_new(ann, ScriptedDecision("KEEP")))
+    again = f"Emacs is what {ann.name} writes with."
+    said = ann.say(extraction_of(again), decisions={again: ScriptedDecision("KEEP")})
+    change = await observe_change(ann, said, old=old_text(ann), new=again)
     assert (change.old["mention_count"], change.old["confidence"]) == (2, pytest.approx(0.60 + 0.25 * 0.40))
     assert change.new_texts == set()
     return change
