@@ -29,7 +29,6 @@ NEEDS_TROUBLE = {
     "mnemolog_database_retries_total",
     "mnemolog_drain_redone_total",
     "mnemolog_facts_dropped_total",
-    "mnemolog_background_failures_total",
     "mnemolog_model_errors_total",
     "mnemolog_model_paused",
     "mnemolog_stage_held",
