@@ -126,6 +126,27 @@ def test_a_fact_without_a_subject_is_the_users_where_their_name_is_known(
     assert (parsed.value is not None) == taken, parsed.complaints
 
 
+@pytest.mark.parametrize(
+    ("new", "known", "taken"),
+    [
+        ("Owns a dog.", "Has a dog.", True),
+        ("Is at home in Rome.", "Lives in Rome.", True),
+        ("Lives in Oslo.", "Moved to Oslo.", True),
+        ("Wohnt in Rom.", "Lebt in Rom.", True),
+        ("Tom lives in Rome.", "Lives in Rome.", False),
+        ("James owns a dog.", "Owns a dog.", False),
+        ("Will has a dog.", "Has a dog.", False),
+        ("Thomas a un chien.", "A un chien.", False),
+        ("Tom l'aime.", "Aime Anna.", False),
+        ("Maria de Souza lives in Rome.", "Lives in Rome.", False),
+        ("Lives in Oslo.", "Lives in Rome.", False),
+    ],
+)
+def test_the_verb_that_begins_a_sentence_is_no_name(new: str, known: str, *, taken: bool) -> None:
+    parsed = reply_about(fact(new, subject=None), known_fact(1, known, subject=None), action="KEEP")
+    assert (parsed.value is not None) == taken, parsed.complaints
+
+
 def test_the_facts_of_two_people_do_not_become_one() -> None:
     tom, known = fact("Tom lives in Rome.", subject="Tom"), known_fact(1, "Lives in Rome.", subject=None)
     parsed = reply_about(tom, known, action="MERGE", text="Tom lives in Rome.", user_names=("Alice",))
