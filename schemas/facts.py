@@ -181,7 +181,8 @@ class MovedEnd(Record):
     """The new end of a fact that `ender` had ended, and that ends otherwise now: an end follows its ender.
 
     Without `ended_at` the fact is open again; with it, it ends then, in favour of `ended_by` or by its own term.
-    `unresolved` where it is beside another value of its key without a decision on the two.
+    `unresolved` where it is beside another value of its key without a decision on the two; `beside` are those values,
+    and of these only the ones that are certainly about the same subject, if there are any.
     """
 
     fact_id: UUID
@@ -189,6 +190,7 @@ class MovedEnd(Record):
     ended_at: Timestamp | None = None
     ended_by: UUID | None = None
     unresolved: bool = False
+    beside: tuple[UUID, ...] = Field(default=(), exclude_if=lambda beside: not beside)
 
 
 def content_hash(text: str) -> str:

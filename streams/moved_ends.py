@@ -208,16 +208,21 @@ class _CommitEnds:
         rivals = [one for one in siblings if not self._stood_beside(value, one)]
         doubtful = (one.fact_id for one in rivals if not self._follow_each_other(value, one))
         others = (*doubtful, *event.successor_ids, *self._rivals(value, siblings))
-        beside = (other for other in dict.fromkeys(others) if other not in (value.fact_id, end and end.ended_by))
+        possible = (other for other in dict.fromkeys(others) if other not in (value.fact_id, end and end.ended_by))
         is_open = end is None or end.at > self._rules.at
         ended = self._ended.get(value.fact_id)
         was_unresolved = ended is not None and ended.was_unresolved
+        rivals_left = [other for other in possible if is_open and self._may_rival(value, end, other)]
+        certain = [
+            other for other in rivals_left if self._slot_relation(value.fact, self._values[other].fact) == "same"
+        ]
         return MovedEnd(
             fact_id=value.fact_id,
             ender=self._enders[value.fact_id],
             ended_at=end.at if end else None,
             ended_by=end.ended_by if end else None,
-            unresolved=is_open and (was_unresolved or any(self._may_rival(value, end, other) for other in beside)),
+            unresolved=is_open and (was_unresolved or bool(rivals_left)),
+            beside=tuple(certain or rivals_left),
         )
 
     def _ends_left(self, value: _Value, event: MemoryEvent, siblings: Sequence[_Value]) -> Iterator[_End]:

@@ -3,7 +3,9 @@
 -- those of equal words, and those of an equal key however far they are.
 -- The scan is exact: an index with a filter on the scope would return too few of its f. Active and pending facts
 -- are scanned one after the other, because each have an index of their own.
--- Of those of an equal key the ones about the same subject come first, under whichever name.
+-- Of those of an equal key the ones about the same subject come first, under whichever name; then those of which this
+-- is unsure: a fact without a subject beside a name, the user beside a name while no name of the user is known, and
+-- names of which one contains the other.
 -- A model's vectors compare with its own only; CASE keeps Postgres from comparing others. A vector without a direction
 -- has the distance NaN to all.
 WITH held_back AS MATERIALIZED (
@@ -26,6 +28,7 @@ WITH held_back AS MATERIALIZED (
 named AS MATERIALIZED (
     SELECT
         names,
+        lower(names::text)::text [] AS spoken,
         %(user_words)s::text [] || lower(names::text)::text [] AS aliases
     FROM user_names(
         %(tenant)s, %(user_id)s, %(agent_id)s, %(app_id)s, %(run_id)s, %(speaker)s, %(user_words)s
@@ -82,17 +85,41 @@ LEFT JOIN LATERAL (
         near.*,
         row_number() OVER (ORDER BY near.is_near DESC, near.similarity DESC, near.fact_id) AS rank,
         row_number() OVER (
-            ORDER BY near.is_of_key DESC, near.is_of_subject DESC, near.similarity DESC, near.fact_id
+            ORDER BY near.is_of_key DESC, near.subject_rank DESC, near.similarity DESC, near.fact_id
         ) AS rank_of_key
     FROM (
         SELECT
             known.*,
             coalesce(known.key = asked.key, false) AS is_of_key,
-            (lower(known.subject) = lower(asked.subject)) IS TRUE
-            OR (
-                lower(coalesce(known.subject, 'user')) = ANY(named.aliases)
-                AND lower(coalesce(asked.subject, 'user')) = ANY(named.aliases)
-            ) AS is_of_subject,
+            CASE
+                WHEN
+                    (lower(known.subject) = lower(asked.subject)) IS TRUE
+                    OR (
+                        lower(coalesce(known.subject, 'user')) = ANY(named.aliases)
+                        AND lower(coalesce(asked.subject, 'user')) = ANY(named.aliases)
+                    ) THEN 2
+                WHEN known.subject IS NULL OR asked.subject IS NULL THEN 1
+                WHEN
+                    named.spoken = '{}'
+                    AND (lower(known.subject) = ANY(named.aliases) OR lower(asked.subject) = ANY(named.aliases)) THEN 1
+                WHEN
+                    EXISTS (
+                        SELECT
+                        FROM
+                            unnest(CASE
+                                WHEN lower(known.subject) = ANY(named.aliases) THEN named.spoken
+                                ELSE ARRAY[lower(known.subject)]
+                            END) AS one (name),
+                            unnest(CASE
+                                WHEN lower(asked.subject) = ANY(named.aliases) THEN named.spoken
+                                ELSE ARRAY[lower(asked.subject)]
+                            END) AS other (name)
+                        WHERE
+                            string_to_array(one.name, ' ') <@ string_to_array(other.name, ' ')
+                            OR string_to_array(other.name, ' ') <@ string_to_array(one.name, ' ')
+                    ) THEN 1
+                ELSE 0
+            END AS subject_rank,
             coalesce(
                 known.content_hash = asked.content_hash OR compared.distance <= 1 - asked.floor, false
             ) AS is_near,

@@ -52,6 +52,7 @@ LIMIT %(bound)s;
 -- name: unresolved
 -- The unresolved active facts of a scope, the oldest first, and the facts that they were put beside, the likeliest
 -- first, as far as these are active or pending. Older logs do not say what was shown: there it is all that was near.
+-- A fact that is open again because its end has moved stands beside other values of its key.
 SELECT
     e.event_id,
     e.reason,
@@ -60,13 +61,40 @@ SELECT
     {fact}
 FROM facts AS f
 INNER JOIN LATERAL (
-    SELECT happened.*
-    FROM memory_events AS happened
-    WHERE
-        happened.fact_id = f.fact_id
-        AND happened.event IN ('fact_added', 'pending_confirmed')
-        AND (happened.payload ->> 'unresolved')::boolean
-    ORDER BY happened.partition DESC, happened.log_offset DESC
+    SELECT asked.*
+    FROM (
+        SELECT
+            happened.event_id,
+            happened.reason,
+            happened.model,
+            happened.partition,
+            happened.log_offset,
+            coalesce(
+                happened.payload -> 'decision' -> 'shown',
+                jsonb_path_query_array(happened.payload, '$.decision.candidates[*].fact_id')
+            ) AS shown
+        FROM memory_events AS happened
+        WHERE
+            happened.fact_id = f.fact_id
+            AND happened.event IN ('fact_added', 'pending_confirmed')
+            AND (happened.payload ->> 'unresolved')::boolean
+        UNION ALL
+        SELECT
+            happened.event_id,
+            happened.reason,
+            happened.model,
+            happened.partition,
+            happened.log_offset,
+            coalesce(moved.ending -> 'beside', '[]'::jsonb) AS shown
+        FROM former_states AS former
+        INNER JOIN memory_events AS happened ON former.event_id = happened.event_id
+        CROSS JOIN LATERAL jsonb_array_elements(happened.payload -> 'moved_ends') AS moved (ending)
+        WHERE
+            former.fact_id = f.fact_id
+            AND (moved.ending ->> 'fact_id')::uuid = f.fact_id
+            AND (moved.ending ->> 'unresolved')::boolean
+    ) AS asked
+    ORDER BY asked.shown = '[]', asked.partition DESC, asked.log_offset DESC
     LIMIT 1
 ) AS e ON true
 LEFT JOIN LATERAL (
@@ -74,12 +102,7 @@ LEFT JOIN LATERAL (
         jsonb_agg(
             {conflicting} ORDER BY shown.place
         ) AS facts
-    FROM jsonb_array_elements_text(
-        coalesce(
-            e.payload -> 'decision' -> 'shown',
-            jsonb_path_query_array(e.payload, '$.decision.candidates[*].fact_id')
-        )
-    ) WITH ORDINALITY AS shown (fact_id, place)
+    FROM jsonb_array_elements_text(e.shown) WITH ORDINALITY AS shown (fact_id, place)
     INNER JOIN facts AS t ON t.fact_id = shown.fact_id::uuid
     WHERE t.status IN ('active', 'pending_confirmation')
         AND (t.tenant, t.user_id, t.agent_id, t.app_id, t.run_id)

@@ -314,21 +314,36 @@ WHERE
 ORDER BY asked.place, found.true_to, found.fact_id;
 
 -- name: conflict_of
--- The known facts that an unresolved fact was put beside, the likeliest first: those that the question was about.
+-- The known facts that an unresolved fact was put beside, the likeliest first: those that the question was about; of
+-- one that is open again because its end has moved, the other values of its key.
 SELECT shown.fact_id::uuid
 FROM (
-    SELECT happened.payload
+    SELECT
+        happened.partition,
+        happened.log_offset,
+        happened.payload -> 'decision' -> 'shown' AS shown
     FROM memory_events AS happened
     WHERE
         happened.fact_id = %(fact_id)s::uuid
         AND happened.event IN ('fact_added', 'pending_confirmed')
         AND (happened.payload ->> 'unresolved')::boolean
-    ORDER BY happened.partition DESC, happened.log_offset DESC
+    UNION ALL
+    SELECT
+        happened.partition,
+        happened.log_offset,
+        moved.ending -> 'beside' AS shown
+    FROM former_states AS former
+    INNER JOIN memory_events AS happened ON former.event_id = happened.event_id
+    CROSS JOIN LATERAL jsonb_array_elements(happened.payload -> 'moved_ends') AS moved (ending)
+    WHERE
+        former.fact_id = %(fact_id)s::uuid
+        AND (moved.ending ->> 'fact_id')::uuid = %(fact_id)s::uuid
+        AND (moved.ending ->> 'unresolved')::boolean
+        AND moved.ending ? 'beside'
+    ORDER BY partition DESC, log_offset DESC
     LIMIT 1
 ) AS latest
-CROSS JOIN LATERAL jsonb_array_elements_text(
-    latest.payload -> 'decision' -> 'shown'
-) WITH ORDINALITY AS shown (fact_id, place)
+CROSS JOIN LATERAL jsonb_array_elements_text(latest.shown) WITH ORDINALITY AS shown (fact_id, place)
 ORDER BY shown.place;
 
 -- name: in_scope

@@ -23,7 +23,7 @@ from mnemolog.streams.text.assertions import (
     turned_negations,
 )
 from mnemolog.streams.text.readings import read
-from mnemolog.streams.text.subjects import compare_subjects, is_user_word
+from mnemolog.streams.text.subjects import SubjectRelation, compare_subjects, is_user_word
 from mnemolog.streams.text.terms import same_terms
 
 LONGEST_UNSAID: Final = timedelta(days=3653)
@@ -128,15 +128,21 @@ def _term_faults(claim: DecisionClaim) -> Iterator[str]:
 
 def _may_be_one_subject(claim: DecisionClaim, names: tuple[str, ...]) -> bool:
     """Whether the statement may be about whom a known fact is about; else its subject is what no known fact says."""
-    return any(compare_subjects(claim.fact.subject, known.subject, names) != "other" for known in claim.known)
+    return any(_subject_relation(claim.fact, known, names) != "other" for known in claim.known)
+
+
+def _subject_relation(fact: ExtractedFact, known: Candidate, names: tuple[str, ...]) -> SubjectRelation:
+    """As `compare_subjects`, but a fact without a subject is the user's: in doubt both facts stay."""
+    return compare_subjects(fact.subject or "the user", known.subject or "the user", names)
 
 
 def _subject_faults(claim: DecisionClaim, names: tuple[str, ...]) -> Iterator[str]:
-    """Words that name nobody ("likes tea") are about their subjects."""
+    """Facts of two subjects are one only where both texts name one of these ("Anna manages Mira", "Mira has Anna")."""
     for label, known in claim.targets:
-        subjects = {one.casefold() for one in (claim.fact.subject, known.subject) if one and not is_user_word(one)}
-        named = any(subject in text.casefold() for subject in subjects for text in (claim.fact.text, known.text))
-        if not named and compare_subjects(claim.fact.subject, known.subject, names) == "other":
+        subjects = [one for one in (claim.fact.subject, known.subject) if one and not is_user_word(one)]
+        stems = {stem for subject in subjects for stem in read(subject).stems}
+        named = stems & {*read(claim.fact.text).stems} & {*read(known.text).stems}
+        if not named and _subject_relation(claim.fact, known, names) == "other":
             yield f"it and K{label} are about different people or things: choose ADD or SIMILAR"
 
 

@@ -25,6 +25,7 @@ from mnemolog.streams.text.word_lists import (
     NEGATIONS,
     NUMBERS,
     OTHER_NEGATIONS,
+    PREPOSITIONS,
     SMALL_WORDS,
     SUBORDINATORS,
 )
@@ -38,6 +39,13 @@ _NOT_ONLY = re.compile(
 _NUMERIC_DATE = re.compile(r"(\d{1,4})[-./](\d{1,2})[-./](\d{2,4})")
 _ORDINAL = re.compile(r"(\d+)(?:st|nd|rd|th)")
 _SUFFIX = re.compile(r"(?<=\w{3})(?:ing|ed|en)$")
+_AFTER_VERBS: Final = frozenset(
+    {
+        *("an", "in", "at", "on", "to", "from", "with", "for", "by", "into", "as"),
+        *("ein", "eine", "einen", "einem", "im", "bei", "mit", "auf", "aus", "für", "als"),
+        *("à", "chez", "dans", "sur", "un", "une"),
+    }
+)
 _REACH: Final = 8  # words that a negation reaches at the most
 _STEM_LENGTH: Final = 5
 
@@ -81,7 +89,7 @@ def read(text: str) -> Reading:
         tokens=tuple(tokens),
         claimed=frozenset({*_details(certain), *numerals} - {*dates}),
         details=frozenset({*_details(tokens), *composed_numbers(tokens), *numerals, *_date_parts(dates)}),
-        names=frozenset(names_of(tokens)) - WORDS_FOR_USER,
+        names=frozenset(names_of(tokens)) - WORDS_FOR_USER - frozenset(_leading_verbs(tokens)),
         stems=stems,
         negations=found,
         negated=negated - unclear,
@@ -127,6 +135,18 @@ def clauses_of(tokens: Sequence[str]) -> Iterator[list[str]]:
         else:
             clause.append(token)
     yield clause
+
+
+def _leading_verbs(tokens: Sequence[str]) -> Iterator[str]:
+    """The verb that begins a text without a subject ("Owns a dog", "Lives in Rome"): what follows cannot follow a name.
+
+    In French it can: "Tom a un chien".
+    """
+    if len(tokens) > len(("verb", "a")) and tokens[0] not in tokens[1:]:
+        first, second, third = (token.casefold() for token in tokens[:3])
+        is_article = second == "a" and first.endswith(("s", "ed")) and third not in PREPOSITIONS
+        if second in _AFTER_VERBS or is_article:
+            yield first
 
 
 def _details(tokens: Sequence[str]) -> Iterator[str]:

@@ -132,8 +132,10 @@ async def test_quality_takes_wildcards_and_loses_no_scope_of_a_tenant(db: Projec
     for wanted in FEW_FILTERS:
         quality = await decision_quality(db.conn, ScopeFilter(**wanted), day(0), day(3))
         number = sum(is_in(one, wanted) for one in SCOPES)
-        counts = (sum(one.overwrites for one in quality.overwrites), quality.held.held, quality.unresolved)
-        assert counts == (number, number, number), wanted
+        proposed = sum(one.overwrites for one in quality.overwrites)  # those carried out, and those held back
+        carried_out = sum(one.carried_out for one in quality.overwrites)
+        counts = (proposed, carried_out, quality.held.held, quality.unresolved)
+        assert counts == (2 * number, number, number, number), wanted
     everybody = await decision_quality(db.conn, None, day(0), day(3))
     assert everybody.unresolved == len(SCOPES)
 

@@ -6,7 +6,7 @@ from uuid import UUID
 import pytest
 
 from mnemolog.schemas.admission import Refusal, parse_command
-from mnemolog.schemas.command import CommandPayload, Correct, Edit, Update
+from mnemolog.schemas.command import CommandPayload, Correct, Edit, Resolve, Update
 from tests.support.builders.commits import ALICE, added, commit, day, expired, fact_id_at
 from tests.support.harnesses.command_harness import CommandHarness
 from tests.support.harnesses.projected_database import ProjectedDatabase
@@ -61,3 +61,19 @@ def test_blank_text_is_refused(text: str) -> None:
     refusal = parse_command(command % (ALICE.model_dump_json().encode(), order), position="")
     assert isinstance(refusal, Refusal)
     assert refusal.reason == "invalid_command"
+
+
+@pytest.mark.parametrize("lasting_is_target", [False, True])
+async def test_what_holds_for_ever_and_what_ends_are_not_merged_by_hand(
+    harness: CommandHarness, lasting_is_target: bool
+) -> None:
+    """One of both would vanish with the term of the other, or outlive its own."""
+    ends = commit("t3", added("Alice is in Rome.", valid_until=day(7), unresolved=True))
+    lasts = commit("t4", added("Alice lives in Rome.", unresolved=True), at=day(0.1))
+    await harness.stored.apply(ends, lasts)
+    one, two = (fact_id_at(ends), fact_id_at(lasts))[:: 1 if lasting_is_target else -1]
+    order = Resolve(fact_id=one, targets=(two,), action="merge", text="Alice is and lives in Rome.")
+    refused = await harness.execute("c1", order, at=day(1))
+    assert (refused.outcome, refused.reason) == ("rejected", "invalid_command")
+    assert "they hold until different times" in refused.detail
+    assert await harness.statuses(one, two) == ["active", "active"]

@@ -105,6 +105,54 @@ def test_the_same_of_another_person_is_no_repetition(
     assert (reply_about(new, known, action="KEEP", user_names=user_names).value is not None) == taken
 
 
+@pytest.mark.parametrize(
+    ("new", "known", "user_names", "taken"),
+    [
+        (("Tom lives in Rome.", "Tom"), ("The user moved to Rome.", None), ("Alice",), False),
+        (("Tom lives in Rome.", "Tom"), ("Lives in Rome.", None), ("Alice",), False),
+        (("Lives in Rome.", None), ("Tom lives in Rome.", "Tom"), ("Alice",), False),
+        (("The user lives in Rome.", None), ("Tom lives in Rome.", "Tom"), ("Alice",), False),
+        (("Tom lives in Rome.", "Tom"), ("Tom is at home in Rome.", None), ("Alice",), True),
+        (("Tom lives in Rome.", "Tom"), ("Lives in Rome.", None), ("Tom",), True),
+        (("Tom lives in Rome.", "Tom"), ("Lives in Rome.", None), (), True),
+        (("Rex is brown.", "Rex"), ("Mira has a brown dog, Rex.", "Mira"), ("Alice",), True),
+    ],
+)
+def test_a_fact_without_a_subject_is_the_users_where_their_name_is_known(
+    new: tuple[str, str | None], known: tuple[str, str | None], user_names: tuple[str, ...], *, taken: bool
+) -> None:
+    old = known_fact(1, known[0], subject=known[1])
+    parsed = reply_about(fact(new[0], subject=new[1]), old, action="KEEP", user_names=user_names)
+    assert (parsed.value is not None) == taken, parsed.complaints
+
+
+@pytest.mark.parametrize(
+    ("new", "known", "taken"),
+    [
+        ("Owns a dog.", "Has a dog.", True),
+        ("Is at home in Rome.", "Lives in Rome.", True),
+        ("Lives in Oslo.", "Moved to Oslo.", True),
+        ("Wohnt in Rom.", "Lebt in Rom.", True),
+        ("Tom lives in Rome.", "Lives in Rome.", False),
+        ("James owns a dog.", "Owns a dog.", False),
+        ("Will has a dog.", "Has a dog.", False),
+        ("Thomas a un chien.", "A un chien.", False),
+        ("Tom l'aime.", "Aime Anna.", False),
+        ("Maria de Souza lives in Rome.", "Lives in Rome.", False),
+        ("Lives in Oslo.", "Lives in Rome.", False),
+    ],
+)
+def test_the_verb_that_begins_a_sentence_is_no_name(new: str, known: str, *, taken: bool) -> None:
+    parsed = reply_about(fact(new, subject=None), known_fact(1, known, subject=None), action="KEEP")
+    assert (parsed.value is not None) == taken, parsed.complaints
+
+
+def test_the_facts_of_two_people_do_not_become_one() -> None:
+    tom, known = fact("Tom lives in Rome.", subject="Tom"), known_fact(1, "Lives in Rome.", subject=None)
+    parsed = reply_about(tom, known, action="MERGE", text="Tom lives in Rome.", user_names=("Alice",))
+    assert "about different people or things" in parsed.complaints[0]
+
+
 def test_another_value_of_the_key_is_no_repetition() -> None:
     known = known_fact(1, "Mira has a home in the south.", key="home_city", value="Munich")
     new = fact("Mira has a home in the north.", key="home_city", value="Kiel")
