@@ -159,3 +159,24 @@ async def test_a_doubtful_subject_is_a_question_also_about_what_has_ended(resolv
     assert (event.ended_at, event.decision.by) == (None, "model")
     assert sorted(resolver.chat_model.shown[0]) == sorted([rome.text, oslo.text])
     assert await resolver.active_texts() == sorted([oslo.text, bern.text])
+
+
+ROME, OSLO, AT_HOME = "Mira lives in Rome.", "Mira moved to Oslo.", "Mira is at home in Rome."
+
+
+@pytest.mark.parametrize("verdict", ["KEEP", "MERGE", "EXTEND"])
+async def test_a_late_turn_that_says_the_same_twice_is_history_with_both(
+    resolver: ResolverHarness, verdict: str
+) -> None:
+    home: dict[str, Any] = {"key": "home_city", "subject": "Mira", "single_valued": True}
+    await resolver.resolve_turn(extracted_fact(OSLO, **home), at=day(10))
+    merged = "Mira lives, and is at home, in Rome." if verdict == "MERGE" else None
+    told = {ROME: TextVerdict("REPLACE", (OSLO,)), AT_HOME: TextVerdict(verdict, (ROME,), merged)}
+    resolver.chat_model.set_replies(verdicts_by_text(told))
+    said = [extracted_fact(text, **home) for text in told]
+    history, again = (await resolver.resolve_turn(*said, at=day(5))).events
+    assert (history.event, history.end_time) == ("fact_added", day(10))
+    assert again.event == ("fact_skipped" if verdict == "KEEP" else "fact_added")
+    assert await resolver.active_texts() == [OSLO]
+    ended = await resolver.stored.rows("SELECT true_to FROM facts WHERE status = 'superseded'")
+    assert ended == [(day(10),)] * (1 if verdict == "KEEP" else 2)
