@@ -9,18 +9,18 @@ from mnemolog.schemas import ids
 from mnemolog.schemas.envelopes import MatchedFacts
 from mnemolog.schemas.events import FactPending, MemoryEvent, PendingConfirmed, PendingRejected
 from mnemolog.schemas.provenance import Decision
-from mnemolog.streams.resolution.ports import Challenges
+from mnemolog.streams.resolution.ports import ChallengeReader
 
 LAPSE_REASON: Final = "everything that it challenged has ended"
 
 
-class LapseCloser:
+class LapseWriter:
     """Adds to the events of a source those that close the held overwrites that lapse by them.
 
     Nothing lapses by an undo: it also takes back the closing, or is refused while a held overwrite depends on it.
     """
 
-    def __init__(self, challenges: Challenges) -> None:
+    def __init__(self, challenges: ChallengeReader) -> None:
         self._challenges = challenges
 
     async def __call__(

@@ -30,7 +30,7 @@ class Lookups(EndedFactReader, Protocol):
         """
 
 
-class Challenges(Protocol):
+class ChallengeReader(Protocol):
     """Reads what held overwrites challenge, in one round trip."""
 
     async def challenges(self, scope: Scope, fact_ids: Sequence[UUID]) -> Mapping[UUID, tuple[UUID, ...]]:

@@ -18,7 +18,7 @@ from mnemolog.streams.commands.handler import CommandHandler
 from mnemolog.streams.kafka.record import KafkaRecord
 from mnemolog.streams.kafka.topics import MEMORY_EVENTS
 from mnemolog.streams.llm.ports import SourceChatModel, SourceEmbedder
-from mnemolog.streams.resolution.lapses import LapseCloser
+from mnemolog.streams.resolution.lapses import LapseWriter
 from mnemolog.streams.resolution.limits import LimitEnforcer
 from mnemolog.streams.resolution.llm_decisions import LlmDecider
 from mnemolog.streams.resolution.turn import TurnDecider
@@ -105,7 +105,7 @@ class DecisionStages:
                 clock=self._clock,
                 max_commit_bytes=MAX_COMMIT_BYTES,
             ),
-            close_lapsed=LapseCloser(facts),
+            close_lapsed=LapseWriter(facts),
             limits=self._limits,
             settings=self._effective,
             embedding_model=self._models.embedder.model,

@@ -19,7 +19,7 @@ from mnemolog.streams import metrics
 from mnemolog.streams.commands.handler import CommandResult
 from mnemolog.streams.kafka.record import KafkaRecord
 from mnemolog.streams.resolution.commits import commit_of, end_commit
-from mnemolog.streams.resolution.lapses import LapseCloser
+from mnemolog.streams.resolution.lapses import LapseWriter
 from mnemolog.streams.resolution.limits import LimitEnforcer, added_facts, count_tokens
 from mnemolog.streams.resolution.turn import TurnDecider, TurnDecision
 from mnemolog.streams.stages.envelope import ReceivedEnvelope, limit_end
@@ -40,7 +40,7 @@ class ResolveStage:
         match_stage: MatchStage,
         turn_decider: TurnDecider,
         handle_command: Callable[[MatchedFacts, EffectivePolicy], Awaitable[CommandResult]],
-        close_lapsed: LapseCloser,
+        close_lapsed: LapseWriter,
         limits: LimitEnforcer,
         settings: TurnSettings,
         embedding_model: str,

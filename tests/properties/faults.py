@@ -24,7 +24,7 @@ from mnemolog.streams.commands import handler
 from mnemolog.streams.llm import reply_checks, resolve_prompt
 from mnemolog.streams.resolution import classify, decide, guards, overwrites, repetitions, turn
 from mnemolog.streams.resolution.event_builder import EventBuilder
-from mnemolog.streams.resolution.lapses import LapseCloser
+from mnemolog.streams.resolution.lapses import LapseWriter
 from mnemolog.streams.stages import extract
 from mnemolog.streams.stages.extract import ParsedSource
 from mnemolog.streams.text import differences
@@ -124,7 +124,7 @@ def _resolve_ends_all_that_was_near() -> PatchedPlaces:
 
 
 def _stale_pending() -> PatchedPlaces:
-    async def unclosed(self: LapseCloser, envelope: Any, events: Sequence[Any], *_: Any) -> tuple[Any, ...]:
+    async def unclosed(self: LapseWriter, envelope: Any, events: Sequence[Any], *_: Any) -> tuple[Any, ...]:
         del self, envelope
         return tuple(events)
 
@@ -134,7 +134,7 @@ def _stale_pending() -> PatchedPlaces:
         return right(builder, case, decision).model_copy(update={"unresolved": False})
 
     return [
-        (LapseCloser, "__call__", unclosed),
+        (LapseWriter, "__call__", unclosed),
         (turn, "_without_lapsed", lambda turn, _: turn),
         (repetitions, "confirm_pending", undoubted),
     ]

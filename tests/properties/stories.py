@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 from hypothesis import strategies as st
 
@@ -10,8 +10,21 @@ from tests.properties.conversations import Act
 
 CommandKind = Literal["delete", "correct", "update", "confirm", "reject", "resolve", "undo", "undo_event", "delete_key"]
 COMMANDS: Final[Sequence[CommandKind]] = (
-    *["confirm", "confirm", "confirm", "reject", "reject", "resolve", "resolve", "resolve", "delete", "delete"],
-    *["correct", "update", "undo", "undo_event", "delete_key"],
+    "confirm",
+    "confirm",
+    "confirm",
+    "reject",
+    "reject",
+    "resolve",
+    "resolve",
+    "resolve",
+    "delete",
+    "delete",
+    "correct",
+    "update",
+    "undo",
+    "undo_event",
+    "delete_key",
 )
 CROWD: Final = 9
 """The number of all friends together."""
@@ -64,7 +77,7 @@ def stories(draw: st.DrawFn, most: int = 10) -> Story:
     """Stories of up to `most` draws, mostly about one key; with a perfect reader, or one that answers at random."""
     key = draw(st.sampled_from([0, 0, 1, 2, 3, 4]))
     count = draw(st.integers(3, most))
-    draws = [draw(_DRAWS[draw(st.integers(0, len(_DRAWS) - 1))](key)) for _ in range(count)]
+    draws: list[Any] = [draw(_DRAWS[draw(st.integers(0, len(_DRAWS) - 1))](key)) for _ in range(count)]
     return Story(tuple(draws), draw(st.none() | st.integers(0, 1 << 16)))
 
 

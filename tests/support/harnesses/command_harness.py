@@ -15,7 +15,7 @@ from mnemolog.schemas.provenance import Origin
 from mnemolog.schemas.scope import Scope
 from mnemolog.streams.commands.handler import CommandHandler
 from mnemolog.streams.resolution.commits import commit_of
-from mnemolog.streams.resolution.lapses import LapseCloser
+from mnemolog.streams.resolution.lapses import LapseWriter
 from mnemolog.streams.runtime.decision_stages import MAX_COMMIT_BYTES
 from tests.support.builders.commits import ALICE, pseudo_random_vector
 from tests.support.harnesses.projected_database import ProjectedDatabase
@@ -75,7 +75,7 @@ class CommandHarness:
             facts=self.known, events=self.past, clock=lambda: decided_at, max_commit_bytes=MAX_COMMIT_BYTES
         )
         result = await handle(envelope)
-        events = await LapseCloser(self.known)(envelope, result.events, decided_at)
+        events = await LapseWriter(self.known)(envelope, result.events, decided_at)
         return commit_of(
             envelope,
             attempt=1,

@@ -267,7 +267,7 @@ def test_an_undo_that_finds_nothing_as_it_was_takes_nothing_out_of_effect(harnes
     moved = harness.commit("t2", replaced("Alice lives in Rome.", BERN))
     stale = reversal(fact_id_at(moved), "archived", expected_state())
     harness.commit("u1", undone(event_id_at(moved), stale, undone_event="fact_replaced"), at=day(3))
-    assert harness.changes.undone == ()
+    assert not harness.changes.undone
     sound = reversal(BERN, "superseded", expected_state())
     harness.commit("u2", undone(event_id_at(moved), sound, undone_event="fact_replaced"), at=day(4))
     assert [row.event_id for row in harness.changes.undone] == [event_id_at(moved)]

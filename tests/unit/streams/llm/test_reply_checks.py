@@ -189,6 +189,7 @@ def test_one_word_that_nobody_said_makes_a_merge_harmful(parents: list[str], spl
     words = parents[place].split()
     at = data.draw(st.integers(1, len(words) - 1))
     assume(splice not in ("not", "never") or "not" not in words)
+    assume(splice != "twelve" or "12" not in " ".join(parents).split())
     merged = [*parents]
     merged[place] = " ".join([*words[:at], splice, *words[at:]])
     assert _merge_of(parents, merged).value is None, merged
