@@ -128,7 +128,7 @@ async def test_other_words_are_judged_by_a_model_that_is_shown_what_has_ended(
     (event,) = (await resolver.resolve_turn(pet(REX), at=day(at))).events
     assert event.event == kind
     assert DOG in resolver.chat_model.shown[0]
-    assert "ended): Mira has a dog." in resolver.chat_model.prompts[-1].messages[1].content
+    assert "ended 2026-01-11 09:00): Mira has a dog." in resolver.chat_model.prompts[-1].messages[1].content
     assert (REX in await resolver.active_texts()) == is_active
     if kind == "fact_added" and not is_active:
         assert (event.end_time, event.decision.guard) == (day(10), "late_news")
