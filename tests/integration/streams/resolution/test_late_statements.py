@@ -180,3 +180,29 @@ async def test_a_late_turn_that_says_the_same_twice_is_history_with_both(
     assert await resolver.active_texts() == [OSLO]
     ended = await resolver.stored.rows("SELECT true_to FROM facts WHERE status = 'superseded'")
     assert ended == [(day(10),)] * (1 if verdict == "KEEP" else 2)
+
+
+@pytest.mark.parametrize(("text", "verdict"), [("Mira no longer lives in Rome.", "RETRACT"), (OSLO, "REPLACE")])
+async def test_an_end_told_late_comes_before_the_end_that_was_known(
+    resolver: ResolverHarness, text: str, verdict: str
+) -> None:
+    home: dict[str, Any] = {"key": "home_city", "subject": "Mira", "single_valued": True}
+    left = "Mira is gone from Rome."
+    await resolver.resolve_turn(extracted_fact(ROME, **home), at=day(1))
+    told = {left: TextVerdict("RETRACT", (ROME,)), text: TextVerdict(verdict, (ROME,))}
+    resolver.chat_model.set_replies(verdicts_by_text(told))
+    await resolver.resolve_turn(extracted_fact(left, action_hint="retract", **home), at=day(10))
+    hint = "retract" if verdict == "RETRACT" else "update"
+    (event,) = (await resolver.resolve_turn(extracted_fact(text, action_hint=hint, **home), at=day(5))).events
+    assert [one.ended_at for one in event.moved_ends] == [day(5)]
+    assert await resolver.stored.rows("SELECT text, true_to FROM facts WHERE true_to IS NOT NULL") == [(ROME, day(5))]
+    assert await resolver.active_texts() == sorted([left, text])
+
+
+async def test_an_end_told_late_of_a_human_word_leaves_the_later_end(resolver: ResolverHarness) -> None:
+    await dog_that_died(resolver)
+    await resolver.stored.rows("UPDATE facts SET authority = 'human' RETURNING 1")
+    given = "Mira gave the dog away."
+    resolver.chat_model.set_replies(verdicts_by_text({given: TextVerdict("RETRACT", (DOG,))}))
+    (event,) = (await resolver.resolve_turn(pet(given, action_hint="retract"), at=day(5))).events
+    assert event.moved_ends == ()
