@@ -34,9 +34,12 @@ def apply_to_ended(builder: EventBuilder, llm_decision: LlmDecision, ended: Sequ
             return builder.skipped(nearest, decision)
         return add_as_history(builder, nearest, llm_decision)
     if reply.verdict in ("MERGE", "EXTEND") and held:
-        ended_at = max(known.true_to for known in held if known.true_to is not None)
+        last = max(held, key=lambda known: known.true_to or statement.true_from)
         reason = f"{reply.reason}; it adds to what has ended since: kept as history"
-        return builder.added(history.model_copy(update={"reason": reason}), ended_at=ended_at)
+        # `move_ends` knows what has ended that one
+        ended_by = None if last.fact_id in builder.state.own_ids else last.fact_id
+        adds = history.model_copy(update={"reason": reason})
+        return builder.added(adds, ended_at=last.true_to, ended_by=ended_by)
     newer = [known for known in ended if is_late_news(reply.verdict, [known], statement)]
     if reply.verdict in OVERWRITE_OF_VERDICT and newer:
         reason = f"{reply.reason}; {GUARD_REASONS['late_news']}"

@@ -206,3 +206,23 @@ async def test_an_end_told_late_of_a_human_word_leaves_the_later_end(resolver: R
     resolver.chat_model.set_replies(verdicts_by_text({given: TextVerdict("RETRACT", (DOG,))}))
     (event,) = (await resolver.resolve_turn(pet(given, action_hint="retract"), at=day(5))).events
     assert event.moved_ends == ()
+
+
+async def test_what_adds_to_an_ended_fact_opens_with_it(resolver: ResolverHarness) -> None:
+    """The plan that ended Rome is called off: then the detail, which came after that end, holds on as well."""
+    home: dict[str, Any] = {"key": "home_city", "subject": "Mira", "single_valued": True}
+    plan, off, gate = "Mira moves to Oslo on the 10th.", "Mira stays where she is.", "Mira lives in Rome, at Gate 5."
+    await resolver.resolve_turn(extracted_fact(ROME, **home), at=day(1))
+    told = {
+        plan: TextVerdict("REPLACE", (ROME,)),
+        gate: TextVerdict("EXTEND", (ROME,)),
+        off: TextVerdict("RETRACT", (plan,)),
+    }
+    resolver.chat_model.set_replies(verdicts_by_text(told))
+    resolver.now = day(20)
+    announced = extracted_fact(plan, action_hint="update", event_time=day(10), **home)
+    await resolver.resolve_turn(announced, at=day(2))
+    (detail,) = (await resolver.resolve_turn(extracted_fact(gate, **home), at=day(3))).events
+    assert detail.end_time == day(10)
+    await resolver.resolve_turn(extracted_fact(off, action_hint="retract", **home), at=day(4))
+    assert gate in await resolver.active_texts()
