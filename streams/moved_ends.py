@@ -122,7 +122,7 @@ class _CommitEnds:
         if event.moved_beginning is not None:
             return self._with_beginning(event, *event.moved_beginning)
         if isinstance(event, FactAdded):
-            return self._with_end_of_older(event)
+            return self._with_end_of_older(self._with_end_of_known(event))
         successor = next(iter(event.successor_ids), None)
         for fact_id in _truly_ended(event):
             self._closed.add(fact_id)
@@ -172,6 +172,13 @@ class _CommitEnds:
             if (end := self._known[one.fact_id].state.true_to) is not None and end > since
         )
         return event.model_copy(update={"moved_ends": tuple(moved)})
+
+    def _with_end_of_known(self, event: FactAdded) -> FactAdded:
+        """History that ended with a known fact ended in favour of what ended that, and moves with it."""
+        known = self._known.get(event.ended_by) if event.ended_by is not None else None
+        if known is None or event.ended_at is None or not known.true_from < event.ended_at == known.state.true_to:
+            return event
+        return event.model_copy(update={"ended_by": known.state.superseded_by})
 
     def _with_end_of_older(self, event: FactAdded) -> MemoryEvent:
         """A late value between two of its slot ends the older one, unless that was said again since."""

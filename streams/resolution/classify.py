@@ -154,15 +154,9 @@ def conflicting_facts(
 ) -> tuple[Candidate, ...]:
     """The known facts that a fact may conflict with: of its slot, near it, or near enough to be ended by it.
 
-    Ended ones come last, and not those of its slot: `classify_late` has compared them.
+    Ended ones come last. Those of its slot held when it was said: what is older than one is `Obsolete`.
     """
-    fact = matched.fact
-    compared = [
-        known
-        for known in _ended_candidates(matched)
-        if fills_slot(fact, rules) and same_slot(fact, known, rules, user_names)
-    ]
-    candidates = [known for known in matched.candidates if known not in compared]
+    fact, candidates = matched.fact, matched.candidates
     found = [known for known in candidates if may_be_same_slot(fact, known, rules, user_names)]
     found += [known for known in candidates if known.similarity >= thresholds.conflict]
     if fact.action_hint != "new":

@@ -107,9 +107,8 @@ def _apply_llm_decision(builder: EventBuilder, llm_decision: LlmDecision) -> Seq
 
 
 def _repeat_duplicate(builder: EventBuilder, duplicate: Duplicate) -> Sequence[MemoryEvent]:
-    is_ended = duplicate.candidate.status == "ended"
-    known = duplicate.candidate if is_ended else builder.state.open_fact(duplicate.candidate)
-    if known is None:
+    known = builder.state.current_fact(duplicate.candidate)
+    if known.status != "ended" and builder.state.open_fact(known) is None:
         return (builder.added(builder.decision(duplicate.by, "the fact it repeats was ended earlier in this turn")),)
     if is_outdated(builder, known):
         return (add_as_history(builder, known),)

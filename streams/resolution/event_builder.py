@@ -126,8 +126,7 @@ class EventBuilder:
         """What these facts are by now, each once."""
         return tuple(dict.fromkeys(self.state.current_fact(known).fact_id for known in facts))
 
-    def added(self, decision: Decision, *, unresolved: bool = False, ended_at: datetime | None = None) -> FactAdded:
-        fields: dict[str, Any] = {"unresolved": unresolved, "ended_at": ended_at}
+    def added(self, decision: Decision, **fields: Any) -> FactAdded:
         return FactAdded(**self.event_fields(decision), fact=self.new_fact(), **fields)
 
     def added_as_history(self, newer: Sequence[TimedFact], decision: Decision) -> FactAdded:

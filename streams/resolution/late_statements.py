@@ -2,18 +2,27 @@
 
 from collections.abc import Sequence
 
-from mnemolog.schemas.event import OVERWRITE_OF_VERDICT
+from mnemolog.schemas.event import OVERWRITE_OF_VERDICT, VERDICTS_WITH_END_TIME
 from mnemolog.schemas.events import FactAdded, MemoryEvent
-from mnemolog.schemas.facts import Candidate
+from mnemolog.schemas.facts import Candidate, MovedEnd
 from mnemolog.streams.resolution.classify import Obsolete
 from mnemolog.streams.resolution.event_builder import EventBuilder, LlmDecision, snapshots
-from mnemolog.streams.resolution.guards import GUARD_REASONS, has_intervening_version, is_late_news, predates
+from mnemolog.streams.resolution.guards import (
+    GUARD_REASONS,
+    find_guard,
+    has_intervening_version,
+    is_late_news,
+    is_planned,
+    predates,
+)
+from mnemolog.streams.resolution.overwrites import target_end
 
 
 def apply_to_ended(builder: EventBuilder, llm_decision: LlmDecision, ended: Sequence[Candidate]) -> MemoryEvent:
     """The event of a late statement about facts that have ended since it was said.
 
-    It says one of them again. Or it adds to them, and ended with them; or it is of a time before them. Else it is news.
+    It says one of them again. Or it adds to them, and ended with them; or it is of a time before them. Else it is news,
+    which may end them earlier than was known.
     """
     reply, statement = llm_decision.reply, builder.statement_context
     decision = builder.decision("model", reply.reason, llm_decision)
@@ -25,14 +34,38 @@ def apply_to_ended(builder: EventBuilder, llm_decision: LlmDecision, ended: Sequ
             return builder.skipped(nearest, decision)
         return add_as_history(builder, nearest, llm_decision)
     if reply.verdict in ("MERGE", "EXTEND") and held:
-        ended_at = max(known.true_to for known in held if known.true_to is not None)
+        last = max(held, key=lambda known: known.true_to or statement.true_from)
         reason = f"{reply.reason}; it adds to what has ended since: kept as history"
-        return builder.added(history.model_copy(update={"reason": reason}), ended_at=ended_at)
+        # `move_ends` knows what has ended that one
+        ended_by = None if last.fact_id in builder.state.own_ids else last.fact_id
+        adds = history.model_copy(update={"reason": reason})
+        return builder.added(adds, ended_at=last.true_to, ended_by=ended_by)
     newer = [known for known in ended if is_late_news(reply.verdict, [known], statement)]
     if reply.verdict in OVERWRITE_OF_VERDICT and newer:
         reason = f"{reply.reason}; {GUARD_REASONS['late_news']}"
         return builder.added_as_history(newer, history.model_copy(update={"reason": reason}))
-    return builder.added(decision)
+    moved = _earlier_ends(builder, llm_decision, held) if reply.verdict in VERDICTS_WITH_END_TIME else ()
+    if not moved:
+        return builder.added(decision)
+    return builder.added(history.model_copy(update={"by": "model", "guard": None}), moved_ends=moved)
+
+
+def _earlier_ends(builder: EventBuilder, llm_decision: LlmDecision, held: Sequence[Candidate]) -> tuple[MovedEnd, ...]:
+    """The ends of facts that held until something else ended them, and that the statement ends before that.
+
+    None where a guard would hold that back, or where it calls off what was a plan then.
+    """
+    verdict, statement = llm_decision.reply.verdict, builder.statement_context
+    begun = [known for known in held if not is_planned(known, statement)]
+    as_they_were = [known.model_copy(update={"status": "active"}) for known in begun]
+    if not begun or find_guard(verdict, as_they_were, statement, builder.context.rules, builder.state.own_ids):
+        return ()
+    fact_id, ended_at = builder.new_fact().fact_id, target_end(builder, llm_decision, begun)
+    return tuple(
+        MovedEnd(fact_id=known.fact_id, ender=fact_id, ended_at=ended_at, ended_by=fact_id)
+        for known in begun
+        if known.true_to is not None and ended_at < known.true_to
+    )
 
 
 def add_obsolete(builder: EventBuilder, obsolete: Obsolete) -> FactAdded:

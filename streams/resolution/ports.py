@@ -21,6 +21,9 @@ class Lookups(EndedFactReader, Protocol):
     async def version_starts(self, fact_ids: Sequence[UUID]) -> Mapping[UUID, tuple[datetime, ...]]:
         """For each fact the `true_from` of itself and of the versions that it superseded, all the way back."""
 
+    async def conflicting_fact_ids(self, fact_id: UUID) -> Sequence[UUID]:
+        """The facts that an unresolved fact was put beside, the likeliest first."""
+
     async def ended_candidates(
         self, scope: Scope, queries: Sequence[CandidateQuery], *, after: datetime, user_names: Sequence[str]
     ) -> Sequence[Sequence[Candidate]]:

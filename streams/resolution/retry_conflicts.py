@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import Final
 from uuid import UUID
 
@@ -30,7 +31,7 @@ MAX_RETRIED_CONFLICTS: Final = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RetryConflict:
-    """An unresolved fact that a turn has come near, and the known facts near both.
+    """An unresolved fact that a turn has come near, and the known facts near both, or that it was put beside.
 
     `stored` has what was said of it, and by whom.
     """
@@ -66,6 +67,36 @@ def conflicts_to_retry(
         RetryConflict(unresolved=known, rivals=tuple(rivals[fact_id].values()))
         for fact_id, known in unresolved.items()
         if rivals[fact_id]
+    )
+
+
+def with_facts_beside(conflict: RetryConflict, beside: Sequence[StoredFact], *, at: datetime) -> RetryConflict:
+    """The conflict with the facts of its first question, as far as they hold `at` a time, before what else is near.
+
+    An answer that was not shown them settles nothing between them.
+    """
+    near = {known.fact_id: known for known in conflict.rivals}
+    still_active = (stored for stored in beside if stored.state.status == "active")
+    held = (stored for stored in still_active if stored.ends_at is None or stored.ends_at > at)
+    first = {stored.fact_id: near.get(stored.fact_id) or _as_candidate(stored) for stored in held}
+    return replace(conflict, rivals=tuple({**first, **near}.values()))
+
+
+def _as_candidate(stored: StoredFact) -> Candidate:
+    """A known fact whose distance was not measured. What began at a time of its own was said then or before."""
+    fact, state = stored.fact, stored.state
+    shared = ("text", "content_hash", "key", "value", "valid_until", "category", "subject", "excerpt", "single_valued")
+    last_said = [time for time in (state.last_confirmed_at, None if fact.event_time else stored.true_from) if time]
+    return Candidate(
+        **{name: getattr(fact, name) for name in (*shared, "event_time")},
+        fact_id=stored.fact_id,
+        similarity=0.0,
+        confidence=state.confidence,
+        true_from=stored.true_from,
+        true_to=state.true_to,
+        authority=stored.authority,
+        unresolved=state.unresolved,
+        said_at=max(last_said, default=None),
     )
 
 

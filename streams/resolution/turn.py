@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from itertools import chain
 from uuid import UUID
 
 from mnemolog.schemas.envelopes import MatchedFacts
@@ -15,7 +16,7 @@ from mnemolog.streams.resolution.decide import decide
 from mnemolog.streams.resolution.event_builder import DecisionContext, statement_context
 from mnemolog.streams.resolution.llm_decisions import LlmDecider
 from mnemolog.streams.resolution.ports import Lookups
-from mnemolog.streams.resolution.retry_conflicts import RetryConflict, conflicts_to_retry
+from mnemolog.streams.resolution.retry_conflicts import RetryConflict, conflicts_to_retry, with_facts_beside
 from mnemolog.streams.resolution.turn_state import with_earlier_facts
 from mnemolog.streams.text.subjects import USER_WORDS
 
@@ -59,7 +60,7 @@ class TurnDecider:
         ]
         retries = conflicts_to_retry(turn.facts, thresholds, rules, turn.user_names) if uses_llm else ()
         if retries:
-            retries, context = await self._with_statements(retries, context)
+            retries, context = await self._with_statements(retries, context, at=now)
         llm = await self._llm_decider(turn, classifications, retries)
         made = decide(classifications, llm.decisions, context, llm.retry_outcomes)
         end_rules = EndRules(at=now, policy=rules, user_names=turn.user_names)
@@ -94,10 +95,19 @@ class TurnDecider:
         )
 
     async def _with_statements(
-        self, retries: Sequence[RetryConflict], context: DecisionContext
+        self, retries: Sequence[RetryConflict], context: DecisionContext, *, at: datetime
     ) -> tuple[tuple[RetryConflict, ...], DecisionContext]:
-        """The retries with what was said of their facts, and the starts of versions that these are older than."""
-        stored = await self._lookups.facts([retry.unresolved.fact_id for retry in retries])
+        """The retries with what was said of their facts, and what these were put beside; and the starts of versions.
+
+        These are of the facts that they are older than.
+        """
+        beside = [await self._lookups.conflicting_fact_ids(retry.unresolved.fact_id) for retry in retries]
+        needed = dict.fromkeys((*(retry.unresolved.fact_id for retry in retries), *chain.from_iterable(beside)))
+        stored = await self._lookups.facts(tuple(needed))
+        retries = [
+            with_facts_beside(retry, [stored[fact_id] for fact_id in fact_ids if fact_id in stored], at=at)
+            for retry, fact_ids in zip(retries, beside, strict=True)
+        ]
         newer = dict.fromkeys(
             known.fact_id
             for retry in retries

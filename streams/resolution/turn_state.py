@@ -6,7 +6,7 @@ from typing import Any, Final
 from uuid import UUID
 
 from mnemolog.schemas.envelopes import MatchedFacts
-from mnemolog.schemas.events import FactPending, FactReplaced, MemoryEvent, PendingConfirmed
+from mnemolog.schemas.events import FactAdded, FactPending, FactReplaced, MemoryEvent, PendingConfirmed
 from mnemolog.schemas.facts import Candidate, ExtractedFact, MatchedFact
 from mnemolog.schemas.ids import provisional_fact_id
 from mnemolog.schemas.policy import EffectivePolicy
@@ -101,7 +101,7 @@ class TurnState:
         return tuple(found.values())
 
     def ended_facts(self, candidates: Iterable[Candidate]) -> list[Candidate]:
-        """Those that had ended before this turn was decided."""
+        """Those that had ended before this turn was decided, or that it has added as history."""
         return [known for known in map(self.current_fact, candidates) if known.status == "ended"]
 
     def open_ids(self, fact_ids: Iterable[UUID]) -> tuple[UUID, ...]:
@@ -128,14 +128,13 @@ class TurnState:
                 if event.overwrite != "merge" or self.own_ids.issuperset(event.affected_ids):
                     self.own_ids.add(fact.fact_id)
                 self.confirmed_ids.add(fact.fact_id)  # a turn does not confirm its own facts
-                status = "pending_confirmation" if isinstance(event, FactPending) else "active"
                 self._facts[fact.fact_id] = _candidate(
                     fact,
                     fact_id=fact.fact_id,
                     confidence=fact.confidence,
                     true_from=fact.true_from,
                     said_at=fact.said_at,
-                    status=status,
+                    **_state_of_new(event),
                 )
         if provisional_id is not None:
             own = [event.new_fact.fact_id for event in events if event.new_fact]
@@ -150,6 +149,13 @@ class TurnState:
             for known in self.compared_facts(fact_ids)
             for began in (known.true_from, *self.version_starts.get(known.fact_id, ()))
         )
+
+
+def _state_of_new(event: MemoryEvent) -> dict[str, Any]:
+    """The status of the fact that an event brings; history has ended when it comes."""
+    if isinstance(event, FactAdded) and event.ended_at is not None:
+        return {"status": "ended", "true_to": event.ended_at}
+    return {"status": "pending_confirmation" if isinstance(event, FactPending) else "active"}
 
 
 def _candidate(fact: ExtractedFact, **fields: Any) -> Candidate:

@@ -160,3 +160,70 @@ async def test_a_doubtful_subject_is_a_question_also_about_what_has_ended(resolv
     assert (event.ended_at, event.decision.by) == (None, "model")
     assert sorted(resolver.chat_model.shown[0]) == sorted([rome.text, oslo.text])
     assert await resolver.active_texts() == sorted([oslo.text, bern.text])
+
+
+ROME, OSLO, AT_HOME = "Mira lives in Rome.", "Mira moved to Oslo.", "Mira is at home in Rome."
+
+
+@pytest.mark.parametrize("verdict", ["KEEP", "MERGE", "EXTEND"])
+async def test_a_late_turn_that_says_the_same_twice_is_history_with_both(
+    resolver: ResolverHarness, verdict: str
+) -> None:
+    home: dict[str, Any] = {"key": "home_city", "subject": "Mira", "single_valued": True}
+    await resolver.resolve_turn(extracted_fact(OSLO, **home), at=day(10))
+    merged = "Mira lives, and is at home, in Rome." if verdict == "MERGE" else None
+    told = {ROME: TextVerdict("REPLACE", (OSLO,)), AT_HOME: TextVerdict(verdict, (ROME,), merged)}
+    resolver.chat_model.set_replies(verdicts_by_text(told))
+    said = [extracted_fact(text, **home) for text in told]
+    history, again = (await resolver.resolve_turn(*said, at=day(5))).events
+    assert (history.event, history.end_time) == ("fact_added", day(10))
+    assert again.event == ("fact_skipped" if verdict == "KEEP" else "fact_added")
+    assert await resolver.active_texts() == [OSLO]
+    ended = await resolver.stored.rows("SELECT true_to FROM facts WHERE status = 'superseded'")
+    assert ended == [(day(10),)] * (1 if verdict == "KEEP" else 2)
+
+
+@pytest.mark.parametrize(("text", "verdict"), [("Mira no longer lives in Rome.", "RETRACT"), (OSLO, "REPLACE")])
+async def test_an_end_told_late_comes_before_the_end_that_was_known(
+    resolver: ResolverHarness, text: str, verdict: str
+) -> None:
+    home: dict[str, Any] = {"key": "home_city", "subject": "Mira", "single_valued": True}
+    left = "Mira is gone from Rome."
+    await resolver.resolve_turn(extracted_fact(ROME, **home), at=day(1))
+    told = {left: TextVerdict("RETRACT", (ROME,)), text: TextVerdict(verdict, (ROME,))}
+    resolver.chat_model.set_replies(verdicts_by_text(told))
+    await resolver.resolve_turn(extracted_fact(left, action_hint="retract", **home), at=day(10))
+    hint = "retract" if verdict == "RETRACT" else "update"
+    (event,) = (await resolver.resolve_turn(extracted_fact(text, action_hint=hint, **home), at=day(5))).events
+    assert [one.ended_at for one in event.moved_ends] == [day(5)]
+    assert await resolver.stored.rows("SELECT text, true_to FROM facts WHERE true_to IS NOT NULL") == [(ROME, day(5))]
+    assert await resolver.active_texts() == sorted([left, text])
+
+
+async def test_an_end_told_late_of_a_human_word_leaves_the_later_end(resolver: ResolverHarness) -> None:
+    await dog_that_died(resolver)
+    await resolver.stored.rows("UPDATE facts SET authority = 'human' RETURNING 1")
+    given = "Mira gave the dog away."
+    resolver.chat_model.set_replies(verdicts_by_text({given: TextVerdict("RETRACT", (DOG,))}))
+    (event,) = (await resolver.resolve_turn(pet(given, action_hint="retract"), at=day(5))).events
+    assert event.moved_ends == ()
+
+
+async def test_what_adds_to_an_ended_fact_opens_with_it(resolver: ResolverHarness) -> None:
+    """The plan that ended Rome is called off: then the detail, which came after that end, holds on as well."""
+    home: dict[str, Any] = {"key": "home_city", "subject": "Mira", "single_valued": True}
+    plan, off, gate = "Mira moves to Oslo on the 10th.", "Mira stays where she is.", "Mira lives in Rome, at Gate 5."
+    await resolver.resolve_turn(extracted_fact(ROME, **home), at=day(1))
+    told = {
+        plan: TextVerdict("REPLACE", (ROME,)),
+        gate: TextVerdict("EXTEND", (ROME,)),
+        off: TextVerdict("RETRACT", (plan,)),
+    }
+    resolver.chat_model.set_replies(verdicts_by_text(told))
+    resolver.now = day(20)
+    announced = extracted_fact(plan, action_hint="update", event_time=day(10), **home)
+    await resolver.resolve_turn(announced, at=day(2))
+    (detail,) = (await resolver.resolve_turn(extracted_fact(gate, **home), at=day(3))).events
+    assert detail.end_time == day(10)
+    await resolver.resolve_turn(extracted_fact(off, action_hint="retract", **home), at=day(4))
+    assert gate in await resolver.active_texts()

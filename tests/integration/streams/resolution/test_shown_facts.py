@@ -66,6 +66,24 @@ async def test_a_retried_conflict_records_what_the_model_was_shown(resolver: Res
     assert settled.decision.shown == settled.targets
 
 
+async def test_a_retry_shows_what_the_fact_was_put_beside(resolver: ResolverHarness) -> None:
+    """The turn that comes near is far from that: nobody would ever be asked about the two cities of Tom."""
+    rome, oslo = "Tom lives in Rome.", "Tom moved to Oslo."
+    home: dict[str, Any] = {"key": "home_city", "subject": "Tom", "single_valued": True}
+    west = MatchedFact(fact=extracted_fact(rome, **home), vector=vector(0.0, 1.0))
+    await resolver.resolve_turn(at=day(0), facts=(west,))
+    await resolver.resolve_turn("Bob is from Oslo.", at=day(0.5))
+    resolver.chat_model.set_replies("no JSON at all")
+    await resolver.resolve_turn(extracted_fact(oslo, **home), at=day(1))
+    resolver.chat_model.set_replies(verdicts_by_text({oslo: TextVerdict("REPLACE", (rome,))}))
+    alice = extracted_fact("Alice moved to Oslo.", **home | {"subject": "Alice"})
+    _, settled = (await resolver.resolve_turn(alice, at=day(2))).events
+    assert rome in resolver.chat_model.shown[-1]
+    assert isinstance(settled, ConflictResolved)
+    assert (settled.action, settled.ended_at) == ("replace", day(1))
+    assert await resolver.active_texts() == [alice.text, "Bob is from Oslo.", oslo]
+
+
 async def test_a_conflict_that_is_settled_later_keeps_whose_words_it_is_about(resolver: ResolverHarness) -> None:
     vim, plugins, merged = "Ann uses Vim.", "Ann uses Vim with plugins.", "Ann uses Vim, with plugins."
     slot: dict[str, Any] = {"key": "editor", "subject": "Ann", "single_valued": True}

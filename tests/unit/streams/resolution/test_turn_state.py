@@ -4,13 +4,17 @@ import pytest
 
 from mnemolog.schemas import ids
 from mnemolog.schemas.envelopes import MatchedFacts
+from mnemolog.schemas.events import FactSkipped
 from mnemolog.schemas.facts import MatchedFact
 from mnemolog.schemas.ids import provisional_fact_id
 from mnemolog.schemas.policy import EffectivePolicy
 from mnemolog.schemas.vector import Vector
+from mnemolog.streams.resolution.classify import Conflict, Duplicate
+from mnemolog.streams.resolution.decide import decide
 from mnemolog.streams.resolution.turn_state import MAX_EARLIER_FACTS, TurnState, with_earlier_facts
 from tests.support.builders.decisions import (
     LAST_YEAR,
+    NEXT_YEAR,
     OWNER,
     SOURCE,
     TODAY,
@@ -97,3 +101,16 @@ def test_a_fact_is_compared_with_so_many_before_it() -> None:
 def test_vectors_of_two_models_are_not_compared() -> None:
     _, second = with_earlier_facts(turn_with(matched("one"), matched("two", 1.0, model="other")), EffectivePolicy())
     assert [candidate.similarity for candidate in second.candidates] == [0.0]
+
+
+def test_equal_words_in_one_turn_repeat_what_is_history() -> None:
+    munich = known_fact(0.9, "Mira lives in Munich.", true_from=NEXT_YEAR, said_at=NEXT_YEAR)
+    rome = matched_fact(munich, text="Mira lives in Rome.")
+    first = known_fact(1.0, rome.fact.text, fact_id=provisional_fact_id(OWNER, SOURCE, 0), true_from=TODAY)
+    again = Duplicate(rome.model_copy(update={"candidates": (first,)}), first, "hash")
+    replaces = {0: llm_decision("REPLACE", munich)}
+    history, repeated = decide([Conflict(rome, (munich,)), again], replaces, decision_context())
+    assert (history.event, history.end_time) == ("fact_added", NEXT_YEAR)
+    assert isinstance(repeated, FactSkipped)
+    assert repeated.of_ended
+    assert repeated.target == history.subject_id
