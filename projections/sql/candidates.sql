@@ -91,35 +91,7 @@ LEFT JOIN LATERAL (
         SELECT
             known.*,
             coalesce(known.key = asked.key, false) AS is_of_key,
-            CASE
-                WHEN
-                    (lower(known.subject) = lower(asked.subject)) IS TRUE
-                    OR (
-                        lower(coalesce(known.subject, 'user')) = ANY(named.aliases)
-                        AND lower(coalesce(asked.subject, 'user')) = ANY(named.aliases)
-                    ) THEN 2
-                WHEN known.subject IS NULL OR asked.subject IS NULL THEN 1
-                WHEN
-                    named.spoken = '{}'
-                    AND (lower(known.subject) = ANY(named.aliases) OR lower(asked.subject) = ANY(named.aliases)) THEN 1
-                WHEN
-                    EXISTS (
-                        SELECT
-                        FROM
-                            unnest(CASE
-                                WHEN lower(known.subject) = ANY(named.aliases) THEN named.spoken
-                                ELSE ARRAY[lower(known.subject)]
-                            END) AS one (name),
-                            unnest(CASE
-                                WHEN lower(asked.subject) = ANY(named.aliases) THEN named.spoken
-                                ELSE ARRAY[lower(asked.subject)]
-                            END) AS other (name)
-                        WHERE
-                            string_to_array(one.name, ' ') <@ string_to_array(other.name, ' ')
-                            OR string_to_array(other.name, ' ') <@ string_to_array(one.name, ' ')
-                    ) THEN 1
-                ELSE 0
-            END AS subject_rank,
+            subject_rank(known.subject, asked.subject, named.spoken, named.aliases) AS subject_rank,
             coalesce(
                 known.content_hash = asked.content_hash OR compared.distance <= 1 - asked.floor, false
             ) AS is_near,
