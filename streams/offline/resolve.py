@@ -49,9 +49,12 @@ def _findings(conflict: NumberedConflict, user_names: tuple[str, ...]) -> Iterat
     for label, known in conflict.candidates:
         if compare_subjects(fact.subject, known.subject, user_names) != "same":
             continue
-        finding = _finding(fact, known, conflict.valid_from)
-        if not finding and conflict.valid_from < known.true_from and (late := _finding(known, fact, known.true_from)):
-            finding = ("REPLACE" if late[0] in OVERWRITE_OF_VERDICT else late[0], late[1])
+        if conflict.valid_from < known.true_from:
+            finding = _finding(known, fact, known.true_from)
+            if finding and finding[0] in OVERWRITE_OF_VERDICT:
+                finding = ("REPLACE", finding[1])
+        else:
+            finding = _finding(fact, known, conflict.valid_from)
         is_related = fact.certainty in DOUBTFUL or not is_denial(fact, known)
         if finding and (finding[0] != "SIMILAR" or is_related):
             yield label, _with_terms(finding, conflict, known)

@@ -123,6 +123,7 @@ def test_backwards_comes_to_the_same_active_facts(database: str) -> None:
         @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
         @given(st.lists(st.sampled_from(STATEMENTS), min_size=2, max_size=6))
         @example(["I live in Rome now.", "I relocated to Bonn."])
+        @example(["I started working at Bosch.", "I work at Acme now as a nurse."])
         @example(["I work at Acme now.", "I left Acme.", "I work at Acme now."])
         @example(["I have a dog.", "I have a dog called Rex."])
         def check(texts: list[str]) -> None:
