@@ -23,7 +23,7 @@ from mnemolog.streams.resolution.event_builder import (
 from mnemolog.streams.resolution.guards import GUARD_REASONS, StatementContext, find_guard, next_version_start
 from mnemolog.streams.resolution.late_statements import is_outdated
 from mnemolog.streams.resolution.overwrites import overwrite_event, target_end
-from mnemolog.streams.resolution.turn_state import TurnState
+from mnemolog.streams.resolution.turn_state import TurnState, known_candidate
 
 MAX_RETRIED_CONFLICTS: Final = 3
 """How many unresolved facts one call asks about again, so that one turn does not pay for many."""
@@ -85,12 +85,10 @@ def with_facts_beside(conflict: RetryConflict, beside: Sequence[StoredFact], *, 
 def _as_candidate(stored: StoredFact) -> Candidate:
     """A known fact whose distance was not measured. What began at a time of its own was said then or before."""
     fact, state = stored.fact, stored.state
-    shared = ("text", "content_hash", "key", "value", "valid_until", "category", "subject", "excerpt", "single_valued")
     last_said = [time for time in (state.last_confirmed_at, None if fact.event_time else stored.true_from) if time]
-    return Candidate(
-        **{name: getattr(fact, name) for name in (*shared, "event_time")},
+    return known_candidate(
+        fact,
         fact_id=stored.fact_id,
-        similarity=0.0,
         confidence=state.confidence,
         true_from=stored.true_from,
         true_to=state.true_to,

@@ -35,7 +35,7 @@ def with_earlier_facts(envelope: MatchedFacts, rules: EffectivePolicy) -> tuple[
             if _may_conflict(fact, known, rules)
         ]
         facts.append(matched.model_copy(update={"candidates": (*matched.candidates, *candidates)}))
-        candidate = _candidate(
+        candidate = known_candidate(
             fact,
             fact_id=provisional_fact_id(envelope.owner, envelope.source_id, place),
             confidence=confidence_of(fact, rules),
@@ -128,7 +128,7 @@ class TurnState:
                 if event.overwrite != "merge" or self.own_ids.issuperset(event.affected_ids):
                     self.own_ids.add(fact.fact_id)
                 self.confirmed_ids.add(fact.fact_id)  # a turn does not confirm its own facts
-                self._facts[fact.fact_id] = _candidate(
+                self._facts[fact.fact_id] = known_candidate(
                     fact,
                     fact_id=fact.fact_id,
                     confidence=fact.confidence,
@@ -158,7 +158,8 @@ def _state_of_new(event: MemoryEvent) -> dict[str, Any]:
     return {"status": "pending_confirmation" if isinstance(event, FactPending) else "active"}
 
 
-def _candidate(fact: ExtractedFact, **fields: Any) -> Candidate:
+def known_candidate(fact: ExtractedFact, **fields: Any) -> Candidate:
+    """A fact as a candidate, with `fields` for its state; its distance is not measured."""
     shared = ("text", "content_hash", "key", "value", "valid_until", "category", "subject", "excerpt", "single_valued")
     taken = {name: getattr(fact, name) for name in (*shared, "event_time")}
     return Candidate(similarity=0.0, **taken, **fields)
