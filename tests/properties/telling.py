@@ -154,7 +154,8 @@ class _Teller:
 
     def _said(self, speech: Speech, meaning: Meaning, speaker: str | None) -> Said:
         act = speech.act
-        subjects = (None, "the user", "Tom") if speaker == "Tom" else SUBJECTS[meaning.person]
+        is_of_tom = speaker == "Tom" == meaning.person  # of his friends he speaks by name
+        subjects = (None, "the user", "Tom") if is_of_tom else SUBJECTS[meaning.person]
         subject = subjects[act.subject % len(subjects)]
         silent = speech.silent_term and meaning.form != "announcement"
         return Said(

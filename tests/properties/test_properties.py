@@ -10,7 +10,7 @@ from tests.properties.runs import PROPERTIES, Property, run_property, running_ha
 
 pytestmark = pytest.mark.postgres
 
-HISTORIES = int(os.environ.get("MNEMOLOG_PROPERTY_HISTORIES", "100"))
+HISTORIES = int(os.environ.get("MNEMOLOG_PROPERTY_HISTORIES", "120"))
 
 
 @pytest.mark.parametrize("tested", PROPERTIES, ids=[one.name for one in PROPERTIES])
