@@ -158,10 +158,12 @@ def conflicting_facts(
 ) -> tuple[Candidate, ...]:
     """The known facts that a fact may conflict with: of its slot, near it, or near enough to be ended by it.
 
-    Ended ones come last. Those of its slot held when it was said: what is older than one is `Obsolete`.
+    Those of certainly its subject come first, so that a bounded list has them; ended ones come last. Those of its slot
+    held when it was said: what is older than one is `Obsolete`.
     """
     fact, candidates = matched.fact, matched.candidates
-    found = [known for known in candidates if may_be_same_slot(fact, known, rules, user_names)]
+    of_slot = [known for known in candidates if may_be_same_slot(fact, known, rules, user_names)]
+    found = sorted(of_slot, key=lambda known: not same_slot(fact, known, rules, user_names))
     found += [known for known in candidates if known.similarity >= thresholds.conflict]
     if fact.action_hint != "new":
         below = [known for known in candidates if thresholds.ending <= known.similarity < thresholds.conflict]
