@@ -30,7 +30,7 @@ def apply_overwrite(
     if pending is not None and reply.verdict == "MERGE":
         return _enrich_pending(builder, llm_decision, pending)
     own_ids, rules = builder.state.own_ids, builder.context.rules
-    guard = find_guard(reply.verdict, targets, builder.statement_context, rules, own_ids)
+    guard = find_guard(reply.verdict, targets, builder.statement_context, rules, own_ids, ended_at=reply.ended_at)
     if guard is None:
         decision = builder.decision("model", reply.reason, llm_decision, before=before)
         return (overwrite_event(builder, llm_decision, targets, decision),)
