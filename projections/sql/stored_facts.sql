@@ -257,6 +257,7 @@ SELECT
     found.authority,
     false AS unresolved,
     found.single_valued,
+    found.action_hint,
     found.event_time,
     least(greatest(found.said_at, found.last_confirmed_at), found.true_to) AS said_at
 FROM unnest(
