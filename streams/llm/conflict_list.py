@@ -22,7 +22,7 @@ _LINE_OVERHEAD: Final = 100  # characters around a fact: its number, times and l
 
 
 @dataclass(frozen=True, slots=True)
-class _Draft:
+class _Conflict:
     """A conflict without numbers: a fact, since when it holds, and the known facts; as in `NumberedConflict`."""
 
     fact: ExtractedFact
@@ -47,22 +47,22 @@ def number_conflicts(
 
     Each has its first candidates, as many as fit; the last conflicts are left out where one each is too much.
     """
-    drafts = [
-        *(_Draft(fact, fact.event_time or said_at, known) for fact, known in new),
-        *(_Draft(as_extracted_fact(fact), fact.true_from, known, fact.fact_id) for fact, known in retries),
-        *(_Draft(as_extracted_fact(end), end.true_from, (fact,), end.fact_id, why) for end, fact, why in later_ends),
+    unnumbered = [
+        *(_Conflict(fact, fact.event_time or said_at, known) for fact, known in new),
+        *(_Conflict(as_extracted_fact(fact), fact.true_from, known, fact.fact_id) for fact, known in retries),
+        *(_Conflict(as_extracted_fact(end), end.true_from, (fact,), end.fact_id, why) for end, fact, why in later_ends),
     ]
     labels: dict[UUID, int] = {}
     conflicts = [
         NumberedConflict(
             number=number,
-            fact=draft.fact,
-            valid_from=draft.valid_from,
-            candidates=tuple((labels.setdefault(known.fact_id, len(labels) + 1), known) for known in draft.known),
-            reconsidered_fact_id=draft.reconsidered_fact_id,
-            known_as=draft.known_as,
+            fact=one.fact,
+            valid_from=one.valid_from,
+            candidates=tuple((labels.setdefault(known.fact_id, len(labels) + 1), known) for known in one.known),
+            reconsidered_fact_id=one.reconsidered_fact_id,
+            known_as=one.known_as,
         )
-        for number, draft in enumerate(_within_budget(drafts), start=1)
+        for number, one in enumerate(_within_budget(unnumbered), start=1)
     ]
     return NumberedConflicts(
         conflicts=tuple(conflicts), said_at=said_at, same_turn_ids=just_said, user_names=user_names
@@ -86,10 +86,10 @@ def as_extracted_fact(known: Candidate) -> ExtractedFact:
     )
 
 
-def _within_budget(drafts: Sequence[_Draft]) -> Sequence[_Draft]:
+def _within_budget(unnumbered: Sequence[_Conflict]) -> Sequence[_Conflict]:
     """As many candidates for each as let all of them fit; where none do, as many conflicts as fit with one each."""
     for most in _CANDIDATE_LIMITS:
-        bounded = [replace(draft, known=draft.known[:most]) for draft in drafts]
+        bounded = [replace(one, known=one.known[:most]) for one in unnumbered]
         if _characters(bounded) <= MAX_CHARACTERS:
             return bounded
     while _characters(bounded) > MAX_CHARACTERS:
@@ -97,12 +97,12 @@ def _within_budget(drafts: Sequence[_Draft]) -> Sequence[_Draft]:
     return bounded
 
 
-def _characters(drafts: Sequence[_Draft]) -> int:
+def _characters(unnumbered: Sequence[_Conflict]) -> int:
     """What the facts take in the prompt at the most; a known fact is shown once."""
-    facts = [draft.fact for draft in drafts]
+    facts = [one.fact for one in unnumbered]
     new = sum(_fact_characters(fact) + min(len(fact.excerpt), _MAX_EXCERPT_CHARACTERS) for fact in facts)
-    known = {one.fact_id: _fact_characters(one) for draft in drafts for one in draft.known}
-    return new + sum(known.values()) + _LINE_OVERHEAD * (len(drafts) + len(known))
+    shown = {known.fact_id: _fact_characters(known) for one in unnumbered for known in one.known}
+    return new + sum(shown.values()) + _LINE_OVERHEAD * (len(unnumbered) + len(shown))
 
 
 def _fact_characters(fact: ExtractedFact | Candidate) -> int:
