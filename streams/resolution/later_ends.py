@@ -75,11 +75,9 @@ def split_later_ends(
         ]
         without = tuple(known for known in matched.candidates if known not in near)
         facts.append(matched.model_copy(update={"candidates": without}))
-        statement = _as_known(turn, place, rules)
-        ends += [
-            LaterEnd(place=place, told=known, statement=statement, is_announced=known in announced)
-            for known in sorted((*near, *announced), key=lambda known: -known.similarity)[:MAX_LATER_ENDS]
-        ]
+        for known in sorted((*near, *announced), key=lambda known: -known.similarity)[:MAX_LATER_ENDS]:
+            statement = _as_known(turn, place, rules, number=len(ends))
+            ends.append(LaterEnd(place=place, told=known, statement=statement, is_announced=known in announced))
     return turn.model_copy(update={"facts": tuple(facts)}), tuple(ends)
 
 
@@ -100,11 +98,12 @@ def _is_near(
     return known.similarity >= threshold or may_be_same_slot(matched.fact, known, rules, turn.user_names)
 
 
-def _as_known(turn: MatchedFacts, place: int, rules: EffectivePolicy) -> Candidate:
+def _as_known(turn: MatchedFacts, place: int, rules: EffectivePolicy, number: int) -> Candidate:
+    """The statement with an id of its own for each end: in one reply, only one decision may end a known fact."""
     fact = turn.facts[place].fact
     return known_candidate(
         fact,
-        fact_id=provisional_fact_id(turn.owner, turn.source_id, place),
+        fact_id=provisional_fact_id(turn.owner, turn.source_id, len(turn.facts) + number),
         confidence=confidence_of(fact, rules),
         true_from=fact.event_time or turn.occurred_at,
         said_at=turn.occurred_at,
@@ -125,9 +124,11 @@ def events_of_denied(builder: EventBuilder, outcomes: Sequence[LaterEndOutcome])
         statement = outcome.end.statement
         is_called_off = decided.reply.verdict != "EXPIRE" and is_planned(statement, _as_told(outcome.end, builder))
         if decided.reply.verdict == "CONTRADICT" or is_called_off:
+            told = outcome.end.told.fact_id
             decision = builder.decision("model", decided.reply.reason, decided)
-            added = builder.added(decision)
-            fields = builder.event_fields(decision, offset=1)
+            added = builder.added(decision.model_copy(update={"shown": (told,)}))
+            both = decision.model_copy(update={"shown": (added.fact.fact_id, told)})
+            fields = builder.event_fields(both, offset=1)
             return added, FactRetracted(**fields, targets=(added.fact.fact_id,), ended_at=None)
     return ()
 

@@ -53,12 +53,13 @@ class LlmDecider:
         if not conflicts and not retries and not later_ends:
             return LlmDecisions(decisions={}, retry_outcomes=(), step=Step(stage="resolve", milliseconds=0))
         places = range(len(envelope.facts))
+        just_said = {provisional_fact_id(envelope.owner, envelope.source_id, place) for place in places}
         numbered = number_conflicts(
             [(conflict.matched.fact, conflict.candidates) for conflict in conflicts.values()],
             said_at=envelope.occurred_at,
             retries=[(retry.unresolved, retry.rivals) for retry in retries],
             later_ends=[(end.told, end.statement, end.known_as) for end in later_ends],
-            just_said=frozenset(provisional_fact_id(envelope.owner, envelope.source_id, place) for place in places),
+            just_said=frozenset(just_said | {end.statement.fact_id for end in later_ends}),
             user_names=envelope.user_names,
         )
         decisions, step = await self._ask(envelope, numbered)

@@ -47,12 +47,13 @@ def said(text: str) -> ExtractedFact:
 
 
 def judged(prompt: Prompt) -> str:
-    """What each text means for the others, whichever of them came first."""
-    decisions = []
+    """What each text means for the others, whichever of them came first. What is ended once serves no other one."""
+    decisions, used = [], set[int]()
     for conflict in numbered_conflicts(prompt).conflicts:
         new, known = conflict.fact.text, dict(conflict.candidates)
         ended = {LEAVES: (ROME,), LEFT: (ROME,), NEVER: (ROME,), OFF: (PLAN,), PLAN: (BERN,)}.get(new, ())
-        labels = [label for label, one in known.items() if one.text in ended]
+        labels = [label for label, one in known.items() if one.text in ended and label not in used]
+        used.update(labels)
         action = VERDICTS.get(new, "REPLACE") if labels else "ADD"
         end = day(20) if action == "EXPIRE" else None
         decisions.append(decision_json(conflict.number, action, *labels, ended_at=end))
@@ -101,6 +102,24 @@ async def test_an_end_between_two_statements_ends_the_older_one(
     told = [(ROME, 1), (LEFT, 5), (BERN, 9)]
     await tell(resolver, *(told[place] for place in order), now=day(30))
     assert await held(resolver) == [(ROME, day(1), day(5)), (BERN, day(9), None)]
+
+
+async def test_a_plan_that_was_called_off_before_names_what_says_so(resolver: ResolverHarness) -> None:
+    await tell(resolver, (OFF, 3), now=day(30))
+    ((off,),) = await resolver.stored.rows("SELECT fact_id FROM facts")
+    added, withdrawn = (await resolver.resolve_turn(said(PLAN), at=day(2))).events
+    assert (added.event, added.decision.shown) == ("fact_added", (off,))
+    plan = added.subject_id
+    assert (withdrawn.event, withdrawn.affected_ids, withdrawn.decision.shown) == (
+        "fact_retracted",
+        (plan,),
+        (plan, off),
+    )
+
+
+async def test_of_two_ends_the_first_counts(resolver: ResolverHarness) -> None:
+    await tell(resolver, (LEAVES, 2), (LEFT, 5), (ROME, 1), now=day(30))
+    assert await held(resolver) == [(ROME, day(1), day(5))]
 
 
 async def test_who_said_it_again_after_the_end_is_believed(resolver: ResolverHarness) -> None:
