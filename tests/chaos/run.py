@@ -19,9 +19,9 @@ from tests.chaos.cluster import PARTITIONS, PREFIX, TURNS, Cluster
 from tests.chaos.conversations import Published, UserStory
 from tests.chaos.faults import Faults
 from tests.chaos.power_cuts import ALL, KAFKA_ALONE, PowerCuts
+from tests.support.polling import until_grown
 
 USERS: Final = 24
-QUIET_SECONDS: Final = 240.0
 COMMANDS_PER_ROUND: Final = 6
 FAULTS_PER_ROUND: Final = 5
 POWER_CUT_EVERY: Final = 4
@@ -91,14 +91,10 @@ class ChaosRun:
         assert set(codes) <= {0, -signal.SIGTERM}, codes
 
     async def wait_until_ended(self) -> None:
-        wanted = sum(len(story.order) for story in self.stories)
-        deadline = time.monotonic() + QUIET_SECONDS
-        while (found := self._ended()) < wanted:
-            for worker in self.cluster.workers:
-                worker.assert_running()
-            if time.monotonic() > deadline:
-                raise AssertionError(f"{found} of {wanted} sources have ended, missing {await self._missing()}")
-            await asyncio.sleep(0.3)
+        try:
+            await until_grown(self._ended, sum(len(story.order) for story in self.stories))
+        except AssertionError as stalled:
+            raise AssertionError(f"{stalled}, missing {await self._missing()}") from stalled
 
     async def _missing(self) -> dict[str, list[str]]:
         """The sources without an end, and the positions of all records that name them."""
@@ -109,6 +105,8 @@ class ChaosRun:
         return await find_records(self.cluster.bootstrap, topics, PARTITIONS, missing)
 
     def _ended(self) -> int:
+        for worker in self.cluster.workers:
+            worker.assert_running()
         with psycopg.connect(self.cluster.database) as connection:
             row = connection.execute("SELECT count(*) FROM mnemolog.commits").fetchone()
         assert row is not None
