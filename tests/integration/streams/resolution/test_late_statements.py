@@ -263,3 +263,17 @@ async def test_what_held_for_a_term_makes_no_older_value_history(resolver: Resol
     (event,) = (await resolver.resolve_turn(extracted_fact(ROME, **home), at=day(1))).events
     assert event.decision.by == "model"
     assert event.end_time is None
+
+
+async def test_a_late_end_ends_what_is_older_and_not_what_is_newer(resolver: ResolverHarness) -> None:
+    """A dog, which died, and then one for some days: the end, told last, is of the first."""
+    later = "Mira has a dog for some days."
+    for text, at in ((DOG, 1), (later, 10)):
+        resolver.chat_model.set_replies(verdicts_by_text({later: TextVerdict("SIMILAR", (DOG,))}))
+        await resolver.resolve_turn(pet(text), at=day(at))
+    resolver.chat_model.set_replies(verdicts_by_text({REX_DIED: TextVerdict("RETRACT", (DOG, later))}))
+    (event,) = (await resolver.resolve_turn(pet(REX_DIED, action_hint="retract"), at=day(5))).events
+    assert (event.event, event.end_time) == ("fact_retracted", day(5))
+    assert await resolver.active_texts() == [later]
+    rows = await resolver.stored.rows("SELECT text, true_to FROM facts WHERE true_to IS NOT NULL ORDER BY true_to")
+    assert rows == [(DOG, day(5)), (REX_DIED, day(10))]
