@@ -64,6 +64,7 @@ SELECT
     found.authority,
     found.unresolved,
     found.single_valued,
+    found.action_hint,
     found.event_time,
     found.said_at,
     array(
@@ -118,6 +119,7 @@ LEFT JOIN LATERAL (
                 f.authority,
                 f.unresolved,
                 f.single_valued,
+                f.action_hint,
                 f.event_time,
                 greatest(f.said_at, f.last_confirmed_at) AS said_at,
                 f.embedding,
@@ -150,6 +152,7 @@ LEFT JOIN LATERAL (
                 f.authority,
                 f.unresolved,
                 f.single_valued,
+                f.action_hint,
                 f.event_time,
                 greatest(f.said_at, f.last_confirmed_at) AS said_at,
                 f.embedding,

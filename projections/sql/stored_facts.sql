@@ -215,7 +215,8 @@ WHERE
 ORDER BY ended.true_from, ended.fact_id;
 
 -- name: values_before
--- The other facts of the key of this one that are believed, held after a time, and began before this one.
+-- The other facts of the key of this one that are believed, began before it, and ended after a time and before it
+-- began. What still held then stood beside it, and so did what held for a term.
 SELECT other.fact_id
 FROM facts AS asked
 INNER JOIN facts AS other
@@ -228,7 +229,9 @@ WHERE
     AND other.believed_from IS NOT NULL
     AND other.believed_to IS NULL
     AND other.true_from < asked.true_from
-    AND (other.true_to IS NULL OR other.true_to > %(since)s)
+    AND other.true_to > %(since)s
+    AND other.true_to <= asked.true_from
+    AND other.valid_until IS NULL
 ORDER BY other.true_from, other.fact_id;
 
 -- name: ended_candidates
@@ -254,6 +257,7 @@ SELECT
     found.authority,
     false AS unresolved,
     found.single_valued,
+    found.action_hint,
     found.event_time,
     least(greatest(found.said_at, found.last_confirmed_at), found.true_to) AS said_at
 FROM unnest(

@@ -20,7 +20,7 @@ MAX_CANDIDATES_OF_KEY: Final = 5
 CANDIDATE_COLUMNS: Final = (
     *("fact_id", "similarity", "text", "content_hash", "key", "value", "confidence", "true_from", "true_to"),
     *("valid_until", "category", "subject", "excerpt", "status", "authority", "unresolved", "single_valued"),
-    *("event_time", "said_at", "challenged_by"),
+    *("action_hint", "event_time", "said_at", "challenged_by"),
 )
 
 

@@ -74,7 +74,7 @@ class FactStore(Store):
         return tuple(EndedFact(**row | {name: tuple(row[name]) for name in lists}) for row in rows)
 
     async def values_before(self, fact_id: UUID, since: datetime) -> tuple[UUID, ...]:
-        """The other facts of its key that held after `since` and began before it did, the oldest first."""
+        """The other facts of its key that ended after `since` and before it began, the oldest first."""
         return tuple(row[0] for row in await self._rows("values_before", {"fact_id": fact_id, "since": since}))
 
     async def conflicting_fact_ids(self, fact_id: UUID) -> tuple[UUID, ...]:
