@@ -22,8 +22,9 @@ ADDED_COLUMNS: Final = {
     "facts": {"ordinal", "action_hint"},
     "former_states": {"true_from"},
     "profiles": {"work", "relationships", "other"},
+    "scopes": {"facts"},
 }
-"""Columns that later migrations added; the digests are of the columns before.
+"""Columns that later migrations added; the digests are of the columns and tables before.
 
 The one of `profiles` is that of a rebuild with the entries of one turn in the order of their statements, each with
 `unresolved`.
@@ -60,7 +61,7 @@ async def test_the_log_rebuilds_to_equal_tables(database: str) -> None:
             )
         async with stored.pool.connection() as connection:
             await connection.execute("CREATE SCHEMA v0_1")
-            for table in await tables_of(connection, "mnemolog"):
+            for table in [one for one in await tables_of(connection, "mnemolog") if one.name in expected]:
                 await connection.execute(_copy_old_columns(table))
             compared = await compare_schemas(connection, "v0_1", "v0_1", on_progress=lambda _done, _total: None)
             await connection.rollback()
