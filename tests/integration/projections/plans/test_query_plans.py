@@ -133,10 +133,10 @@ def whole_scans(plan: Mapping[str, Any]) -> list[str]:
     ]
 
 
-def facts_read(plan: Mapping[str, Any]) -> float:
+def facts_read(plan: Mapping[str, Any]) -> int:
     """The rows of facts that a plan has read, those that it left out among them."""
     return sum(
-        (node["Actual Rows"] + node.get("Rows Removed by Filter", 0)) * node["Actual Loops"]
+        int((node["Actual Rows"] + node.get("Rows Removed by Filter", 0)) * node["Actual Loops"])
         for node in nodes(plan)
         if node.get("Relation Name") == "facts"
     )
