@@ -3,13 +3,15 @@
 from collections.abc import Iterable
 from dataclasses import dataclass, fields, replace
 from datetime import datetime
-from typing import Literal, Self
+from itertools import chain
+from operator import attrgetter
+from typing import Final, Literal, Self
 from uuid import UUID
 
 from mnemolog.schemas.commit import Commit
 from mnemolog.schemas.event import Relation
 from mnemolog.schemas.events import FactPending, MemoryEvent, PolicySet
-from mnemolog.schemas.facts import FactState, FactStatus, NewFact
+from mnemolog.schemas.facts import OPEN_STATUSES, FactState, FactStatus, NewFact
 from mnemolog.schemas.scope import ScopeColumns
 
 RejectionReason = Literal["duplicate_source", "not_a_commit", "not_storable", "stale_target", "foreign_target"]
@@ -58,6 +60,10 @@ class KnownFact:
     fact_id: UUID
     scope: ScopeColumns
     state: TimedFactState
+
+    @property
+    def is_open(self) -> bool:
+        return self.state.status in OPEN_STATUSES
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -170,11 +176,13 @@ class RejectionRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScopeIncrement:
-    """How many new commits with events a scope has."""
+    """How many new commits with events a scope has, and how many more facts that are active or pending."""
 
     scope: ScopeColumns
     owner: str
+    partition: int
     commits: int
+    facts: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -198,20 +206,18 @@ class Changes:
     rejections: tuple[RejectionRow, ...] = ()
 
 
+_KINDS: Final = [(field.name, attrgetter(field.name)) for field in fields(Changes)]
+
+
 def merge_changes(parts: Iterable[Changes]) -> Changes:
     """One set of changes that does what `parts` do one after another: each row is written once, in its final state."""
     parts = tuple(parts)
-    every = Changes(
-        **{field.name: tuple(row for part in parts for row in getattr(part, field.name)) for field in fields(Changes)}
-    )
+    every = Changes(**{kind: tuple(chain.from_iterable(map(rows, parts))) for kind, rows in _KINDS})
     updates = {known.fact_id: known for known in every.updates}
     settlements = {settled.fact_id: settled for settled in every.settlements}
     return replace(
         every,
-        facts=tuple(
-            replace(row, state=updates.pop(row.fact.fact_id).state) if row.fact.fact_id in updates else row
-            for row in every.facts
-        ),
+        facts=tuple(_with_state(row, updates.pop(row.fact.fact_id, None)) for row in every.facts),
         updates=tuple(updates.values()),  # those that no new row has taken up
         pending=tuple(
             replace(row, settlement_row=settlements.pop(row.event.fact.fact_id, row.settlement_row))
@@ -224,9 +230,15 @@ def merge_changes(parts: Iterable[Changes]) -> Changes:
     )
 
 
+def _with_state(row: FactRow, known: KnownFact | None) -> FactRow:
+    return row if known is None or known.state is row.state else replace(row, state=known.state)
+
+
 def _sum_increments(steps: Iterable[ScopeIncrement]) -> tuple[ScopeIncrement, ...]:
     by_scope: dict[ScopeColumns, ScopeIncrement] = {}
     for step in steps:
         before = by_scope.get(step.scope)
-        by_scope[step.scope] = replace(step, commits=step.commits + before.commits) if before else step
+        by_scope[step.scope] = (
+            replace(step, commits=step.commits + before.commits, facts=step.facts + before.facts) if before else step
+        )
     return tuple(by_scope.values())

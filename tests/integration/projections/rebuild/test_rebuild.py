@@ -5,18 +5,20 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import Awaitable, Callable
 from typing import Any, LiteralString
 
 import pytest
 from psycopg import AsyncConnection
 
 from mnemolog.projections.errors import LogGapError
+from mnemolog.projections.rebuild import digest
 from mnemolog.projections.rebuild.errors import DependentViewsError, LogTooShortError, RebuildRunningError
 from mnemolog.projections.rebuild.log_source import TableLogSource
 from mnemolog.projections.rebuild.rebuild import Progress, rebuild
 from mnemolog.projections.write.projector import LogRecord
 from mnemolog.schemas.commit import Commit
+from mnemolog.schemas.provenance import Step
 from mnemolog.schemas.scope import Scope
 from tests.support.builders.commits import (
     ALICE,
@@ -32,6 +34,7 @@ from tests.support.builders.commits import (
     skipped,
 )
 from tests.support.builders.sample_logs import every_decision_log
+from tests.support.harnesses.in_memory_log import InMemoryLog
 from tests.support.harnesses.projected_database import ProjectedDatabase
 from tests.support.imports import packages_loaded_by
 from tests.support.paths import ROOT
@@ -39,8 +42,8 @@ from tests.support.polling import eventually
 
 pytestmark = pytest.mark.postgres
 TABLES = [
-    *("commits", "fact_relations", "facts", "former_states", "memory_events", "pending_confirmations", "policies"),
-    *("profiles", "projection_offsets", "rejections", "scopes", "undone"),
+    *("commits", "daily_tokens", "fact_relations", "facts", "former_states", "memory_events", "pending_confirmations"),
+    *("policies", "profiles", "projection_offsets", "rejections", "scopes", "tenant_facts", "undone"),
 ]
 DORA = Scope(user_id="dora")
 
@@ -86,6 +89,7 @@ async def test_replay_gives_the_same_tables(db: ProjectedDatabase) -> None:
     """Law 4: the tables are a function of the log; a rebuild finds every row equal, and its tables take over."""
     await fill(db)
     await db.apply(*every_decision_log(DORA), partition=4)
+    await db.apply(commit("tokens", steps=[Step(stage="extract", milliseconds=1, input_tokens=5)]), partition=4)
     before = await db.rows("SELECT f::text FROM facts AS f ORDER BY 1")
     oid = await facts_table_oid(db)
     reported: list[Progress] = []
@@ -93,15 +97,15 @@ async def test_replay_gives_the_same_tables(db: ProjectedDatabase) -> None:
     assert [table.table for table in report.tables] == TABLES
     assert [table.differing for table in report.tables] == [0] * len(TABLES)
     assert all(table.live_digest == table.rebuilt_digest and table.equal for table in report.tables)
-    assert (report.equal, report.swapped, report.records) == (True, True, 32)
-    assert report.offsets == {0: 10, 2: 11, 4: 11}
+    assert (report.equal, report.swapped, report.records) == (True, True, 33)
+    assert report.offsets == {0: 10, 2: 11, 4: 12}
     assert all(table.rebuilt_rows > 0 for table in report.tables)
     assert all(table.live_rows == table.rebuilt_rows for table in report.tables)
     assert await facts_table_oid(db) != oid
     assert await db.rows("SELECT f::text FROM facts AS f ORDER BY 1") == before
     assert await schemas_of(db) == ["mnemolog", "mnemolog_journal"]
-    assert reported[0] == Progress(step="folding", done=0, total=32)
-    assert reported[-1] == Progress(step="comparing", done=12, total=12)
+    assert reported[0] == Progress(step="folding", done=0, total=33)
+    assert reported[-1] == Progress(step="comparing", done=28, total=28)
     assert (await rebuild(db.url, TableLogSource(db.pool))).equal
 
 
@@ -150,24 +154,6 @@ async def test_differences_are_counted_shown_and_mended(db: ProjectedDatabase) -
     assert (mended.swapped, mended.equal) == (True, False)
     assert await db.rows("SELECT count(*) FROM facts WHERE confidence = 0.1") == [(0,)]
     assert (await rebuild(db.url, TableLogSource(db.pool), verify_only=True)).equal
-
-
-class InMemoryLog:
-    """A log that lies elsewhere, as Kafka's does."""
-
-    def __init__(self, records: dict[int, list[bytes]]) -> None:
-        self.records = records
-
-    async def partitions(self) -> list[int]:
-        return list(self.records)
-
-    async def end_offset(self, partition: int) -> int:
-        return len(self.records.get(partition, []))
-
-    async def read(self, partition: int, start: int, stop: int) -> AsyncIterator[LogRecord]:
-        for offset in range(start, min(stop, len(self.records.get(partition, [])))):
-            if value := self.records[partition][offset]:
-                yield LogRecord(offset=offset, value=value)
 
 
 async def kept(db: ProjectedDatabase) -> InMemoryLog:
@@ -259,6 +245,21 @@ async def _read_continuously(db: ProjectedDatabase, stop: asyncio.Event) -> int:
             assert count >= max(highest, 1500)
             seen, highest = seen + 1, count
     return seen
+
+
+async def test_digests_do_not_depend_on_the_parts_in_which_tables_are_read(
+    db: ProjectedDatabase, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await db.apply(*many(200, ALICE))
+    whole = await rebuild(db.url, TableLogSource(db.pool), verify_only=True)
+    monkeypatch.setattr(digest, "BLOCKS_PER_JOB", 3)
+    reported: list[Progress] = []
+    in_parts = await rebuild(db.url, TableLogSource(db.pool), verify_only=True, progress=reported.append)
+    assert in_parts.tables == whole.tables
+    assert reported[-1].total > 2 * len(TABLES)
+    await db.rows("UPDATE facts SET text = 'Other.' WHERE text = 'Fact n0.' RETURNING 1")
+    changed = await rebuild(db.url, TableLogSource(db.pool), verify_only=True)
+    assert [(one.table, one.differing) for one in changed.tables if not one.equal] == [("facts", 1)]
 
 
 class InterruptedByTest(Exception):  # noqa: N818 - it is no error
