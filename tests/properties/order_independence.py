@@ -79,7 +79,7 @@ def _returns(turns: Sequence[SpokenTurn]) -> bool:
             if meaning.slot.single_valued and held.get(place, meaning.value) != meaning.value:
                 ended.add((*place, held[place]))
             held[place] = meaning.value
-        elif meaning.form == "end":
+        elif meaning.form in ("end", "announcement"):
             ended.add(meaning.topic)
     return False
 
