@@ -71,6 +71,8 @@ class _PatchedConsumer(driver.Consumer):
         assigned = frozenset((tp.topic, tp.partition) for tp in self.assignment())
         offsets = {TP(*partition): offset for partition, offset in (await start_offsets(assigned)).items()}
         await self._thread.seek_wait(offsets)
+        # Without new records nothing would be committed, and what is done already would count as unread for ever.
+        await self._thread.commit(offsets)
         return offsets
 
     async def _seek_to_group(self, app: Any) -> Mapping[TP, int]:

@@ -4,42 +4,59 @@ import json
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any, Final
 
-from tests.simulation.broker import Broker
+from tests.simulation.servers.broker import START_TIME, Broker
+from tests.simulation.servers.tables import Tables
 from tests.simulation.workload import ENDS_FAILED, Workload
 
 BUDGET = 20
 """So many healthy records of a kind may end as failed in a process while all of their kind fail (docs/policy.md)."""
 ORDINARY_SECONDS = 30.0
 """In a crowd, what an ordinary record may take: it waits for those before it of its owner, each for about a second."""
+SOURCE: Final = "conversation_turns"
+OUTPUTS: Final = {
+    "extract": "extracted_facts",
+    "embed": "embedded_facts",
+    "match": "matched_facts",
+    "resolve": "memory_events",
+}
+NEVER: Final = float("inf")
+
+Place = tuple[int, int]
 
 
 @dataclass(frozen=True)
 class Effect:
-    """The first output of a record."""
+    """The first output of a source in a topic."""
 
     at: float
-    end: str
+    failed: bool
     place: int
 
 
 class Checker:
     """`problems` tells what is wrong, the worst first."""
 
-    def __init__(self, broker: Broker, load: Workload, *, output: str) -> None:
+    def __init__(self, broker: Broker, load: Workload, tables: Tables) -> None:
         self._broker = broker
         self._load = load
+        self._tables = tables
         self._sources = {
-            (record.partition, record.offset): json.loads(record.value or b"{}") | {"at": record.timestamp - 1.7e9}
+            (record.partition, record.offset): _source(json.loads(record.value or b"{}"), record.timestamp)
             for partition in range(broker.partitions)
-            for record in broker.lane(partition)
+            for record in broker.lane(SOURCE, partition)
         }
-        self._effects: dict[tuple[int, int], Effect] = {}
+        self._origins: dict[tuple[str, int, int], Place] = {(SOURCE, *place): place for place in self._sources}
+        self._effects: dict[str, dict[Place, Effect]] = {OUTPUTS[one]: {} for one in load.stages if one in OUTPUTS}
         for place, appended in enumerate(broker.appends):
-            if appended.record.topic == output:
-                told = json.loads(appended.record.value or b"{}")
-                source = (told["partition"], told["offset"])
-                self._effects.setdefault(source, Effect(appended.at, told["end"], place))
+            record = appended.record
+            if record.topic in self._effects:
+                told = json.loads(record.value or b"{}")
+                origin = (told["origin"]["partition"], told["origin"]["offset"])
+                self._origins[record.topic, record.partition, record.offset] = origin
+                effect = Effect(appended.at, _has_failed(told), place)
+                self._effects[record.topic].setdefault(origin, effect)
 
     def problems(self) -> list[str]:
         return [
@@ -51,54 +68,101 @@ class Checker:
         ]
 
     def _committed_unprocessed(self) -> Iterator[str]:
-        for commit in self._broker.commits:
-            for offset in range(commit.offset):
-                effect = self._effects.get((commit.partition, offset))
-                if effect is None or effect.at > commit.at:
-                    yield f"{commit.member} committed {commit.partition}/{commit.offset}; {offset} had no output yet"
-                    return
+        """An offset is committed only when everything below it has had its effect."""
+        for stage in self._load.stages:
+            group = self._broker.groups[f"mnemolog-{stage}"]
+            done = {
+                partition: list(self._done_times(stage, group.topic, partition))
+                for partition in range(self._broker.partitions)
+            }
+            for commit in group.commits:
+                times = done[commit.partition][: commit.offset]
+                late = next((offset for offset, at in enumerate(times) if at > commit.at), None)
+                if late is not None:
+                    place = f"{commit.partition}/{commit.offset}"
+                    yield f"{commit.member} committed {place}; {late} had no output yet"
+                    break
+
+    def _done_times(self, stage: str, topic: str, partition: int) -> Iterator[float]:
+        """When each record of the partition had its effect."""
+        done_at = {"journal": self._journalled_at, "project": self._projected_at}.get(stage)
+        for offset in range(len(self._broker.lane(topic, partition))):
+            if done_at is not None:
+                yield done_at((partition, offset))
+            else:
+                effect = self._effects[OUTPUTS[stage]].get(self._origins[topic, partition, offset])
+                yield NEVER if effect is None else effect.at
+
+    def _journalled_at(self, place: Place) -> float:
+        source = self._sources[place]
+        if source["kind"] == "command":
+            return 0.0
+        row = self._tables.journal.get((source["owner"], source["id"]))
+        return NEVER if row is None else row.at
+
+    def _projected_at(self, place: Place) -> float:
+        moves = (at for at, partition, offset in self._tables.moves if partition == place[0] and offset > place[1])
+        return min(moves, default=NEVER)
 
     def _out_of_order(self) -> Iterator[str]:
-        last: dict[str, tuple[int, int]] = {}
-        for source in sorted(self._effects):
-            owner, place = self._sources[source]["owner"], self._effects[source].place
-            if owner in last and last[owner][0] > place:
-                yield f"the output of {source} of {owner} came before that of offset {last[owner][1]}"
-                return
-            last[owner] = (place, source[1])
+        for topic, effects in self._effects.items():
+            last: dict[str, Place] = {}
+            for source in sorted(effects):
+                owner, place = self._sources[source]["owner"], effects[source].place
+                if owner in last and last[owner][0] > place:
+                    yield f"the output of {source} of {owner} in {topic} came before that of offset {last[owner][1]}"
+                    return
+                last[owner] = (place, source[1])
 
     def _wrong_ends(self) -> Iterator[str]:
-        refused: dict[str, int] = defaultdict(int)
-        useless = any(one.useless for one in self._load.models)
-        for source, effect in self._effects.items():
-            kind = self._sources[source]["kind"]
-            if kind in ENDS_FAILED and effect.end != "failed":
-                yield f"{source} ({kind}) did not end as failed"
-            elif kind not in ENDS_FAILED and effect.end == "failed":
-                refused[kind] += 1
-        for kind, count in refused.items():
-            if count > (BUDGET * self._lives() if useless else 0):
-                yield f"{count} healthy {kind} records ended as failed"
+        for effects in list(self._effects.values())[-1:]:
+            refused: dict[str, int] = defaultdict(int)
+            for source, effect in effects.items():
+                kind = self._sources[source]["kind"]
+                if kind in ENDS_FAILED and not effect.failed:
+                    yield f"{source} ({kind}) did not end as failed"
+                elif kind not in ENDS_FAILED and effect.failed:
+                    refused[kind] += 1
+            useless = any(one.useless for one in self._load.models)
+            for kind, count in refused.items():
+                if count > (BUDGET * self._lives() if useless else 0):
+                    yield f"{count} healthy {kind} records ended as failed"
 
     def _lives(self) -> int:
         return self._load.workers + sum(mishap.what != "freeze" for mishap in self._load.mishaps)
 
     def _without_end(self) -> Iterator[str]:
-        missing = sorted(set(self._sources) - set(self._effects))
-        if missing:
-            yield f"stuck: {len(missing)} records have no end, the first is {missing[0]}"
-        for partition in range(self._broker.partitions):
-            written, committed = len(self._broker.lane(partition)), self._broker.committed.get(partition, 0)
-            if committed < written and not missing:
-                yield f"stuck: partition {partition} is committed up to {committed} of {written}"
+        stuck = False
+        for topic, effects in self._effects.items():
+            missing = sorted(set(self._sources) - set(effects))
+            if missing and not stuck:
+                stuck = True
+                yield f"stuck: {len(missing)} records have no end in {topic}, the first is {missing[0]}"
+        for name, group in self._broker.groups.items():
+            for partition in range(self._broker.partitions):
+                written, committed = len(self._broker.lane(group.topic, partition)), group.committed.get(partition, 0)
+                if committed < written and not stuck:
+                    yield f"stuck: {name} has committed partition {partition} up to {committed} of {written}"
 
     def _late(self) -> Iterator[str]:
         if self._load.weather != "crowd":
             return
         waits = [
             effect.at - self._sources[source]["at"]
-            for source, effect in self._effects.items()
+            for effects in self._effects.values()
+            for source, effect in effects.items()
             if self._sources[source]["owner"] != "t/hot"
         ]
         if max(waits, default=0.0) > ORDINARY_SECONDS:
             yield f"beside a hot owner an ordinary record took {max(waits):.0f} s"
+
+
+def _source(told: dict[str, Any], timestamp: float) -> dict[str, Any]:
+    kind = "command" if told["kind"] == "command" else told["metadata"]["kind"]
+    source_id = told["command_id"] if kind == "command" else told["turn_id"]
+    owner = f"{told['scope']['tenant']}/{told['scope']['user_id']}"
+    return {"owner": owner, "id": source_id, "kind": kind, "at": timestamp - START_TIME}
+
+
+def _has_failed(told: dict[str, Any]) -> bool:
+    return "failed" in (told.get("outcome"), (told.get("end") or {}).get("outcome"))

@@ -1,9 +1,8 @@
 """Faults that the product once had, or nearly: each can be put back, and the simulation has to find it."""
 
 import asyncio
-from collections.abc import AsyncIterable, Awaitable, Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
+from collections.abc import AsyncIterable, Awaitable, Callable, Sequence
+from contextlib import AbstractContextManager
 from typing import Any, Final, TypeVar
 from unittest.mock import patch
 
@@ -20,29 +19,11 @@ from mnemolog.streams.llm.call_retry import CallFailure, CallRetrier
 from mnemolog.streams.llm.errors import PromptRefusedError
 from mnemolog.streams.llm.micro_batcher import MicroBatcher
 from mnemolog.streams.stages.failure_budget import FailureBudget
+from tests.simulation.chain_faults import CHAIN_FAULTS
+from tests.simulation.fault import Fault, all_of
 
 T = TypeVar("T")
 OLD_STRIKES: Final = 3
-
-
-@dataclass(frozen=True)
-class Fault:
-    """A fault in words, and a way to put it back for as long as the context is open."""
-
-    name: str
-    words: str
-    put_back: Callable[[], AbstractContextManager[object]]
-
-
-@contextmanager
-def _all(*patches: Any) -> Iterator[None]:
-    for one in patches:
-        one.start()
-    try:
-        yield
-    finally:
-        for one in patches:
-            one.stop()
 
 
 def no_epoch() -> AbstractContextManager[object]:
@@ -73,7 +54,7 @@ def fausts_account() -> AbstractContextManager[object]:
         finish(self, entries)
 
     names = ("ack", "_filter_tps_with_pending_acks", "_new_offset")
-    return _all(
+    return all_of(
         patch.object(StageApp, "delivers", remembering),
         patch.object(Window, "_finish", acknowledging),
         patch.object(Window, "_overflows", lambda *_: False),
@@ -112,7 +93,7 @@ def abandoned_calls_keep_slots() -> AbstractContextManager[object]:
             await asyncio.sleep(1.0)  # the server may come back
         return outcome
 
-    return _all(
+    return all_of(
         patch.object(MicroBatcher, "__init__", undivided),
         patch.object(micro_batcher._Call, "cancel_if_abandoned", lambda _: None),
         patch.object(CallRetrier, "call", without_end),
@@ -181,4 +162,5 @@ FAULTS: Final = (
         a_brownout_counts_against_the_prompt,
     ),
     Fault("hot_owner", "the records of one owner fill the window", a_hot_owner_fills_the_window),
+    *CHAIN_FAULTS,
 )

@@ -2,10 +2,9 @@
 
 import asyncio
 import gc
-import json
 import random
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any, Final
 from unittest.mock import patch
@@ -14,17 +13,26 @@ from zlib import crc32
 import structlog
 from mode import Service
 
+from mnemolog.projections.write import projector as projector_module
+from mnemolog.projections.write.change_counts import BatchOverwrites
+from mnemolog.projections.write.rows import Changes
 from mnemolog.streams.kafka import app as app_module
-from tests.simulation.broker import Broker
+from mnemolog.streams.runtime import wiring as wiring_module
 from tests.simulation.checker import Checker
-from tests.simulation.faust_driver import SimulatedTransport
 from tests.simulation.loop import EndlessLoop, SimulatedLoop, run_simulated
-from tests.simulation.worker import OUTPUT, TUNING, ModelServer, SimulatedWorker, StoredReplies
-from tests.simulation.workload import PARTITIONS, QUIET_AFTER, Mishap, Workload, workload
+from tests.simulation.publications import LOG, SOURCE, CommitWriter, source_record
+from tests.simulation.servers.broker import Broker
+from tests.simulation.servers.faust_driver import SimulatedTransport
+from tests.simulation.servers.models import ModelServer, StoredReplies
+from tests.simulation.servers.postgres import Connection, Postgres
+from tests.simulation.stages import TUNING, World
+from tests.simulation.table_checker import TableChecker
+from tests.simulation.worker import SimulatedWorker
+from tests.simulation.workload import PARTITIONS, Mishap, Workload, workload
 
-SOURCE: Final = "conversation_turns"
 PATIENCE_SECONDS: Final = 400.0
 """After the last fault; the longest pause of a restart is 60 s, and a hot owner has 150 records of a second each."""
+BATCH_RECORDS: Final = 4  # so few that a seed has batches that are full
 
 
 @dataclass(frozen=True)
@@ -57,7 +65,11 @@ def _simulated_surroundings(seed: int) -> Iterator[None]:
     timers["clock"] = lambda: asyncio.get_running_loop().time()
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(50), cache_logger_on_first_use=False)
     try:
-        with patch.object(app_module, "PatchedTransport", SimulatedTransport):
+        with ExitStack() as patches:
+            patches.enter_context(patch.object(app_module, "PatchedTransport", SimulatedTransport))
+            patches.enter_context(patch.object(wiring_module, "BATCH_RECORDS", BATCH_RECORDS))
+            for name, simulated in _ROW_WRITERS.items():
+                patches.enter_context(patch.object(projector_module, name, simulated))
             yield
     finally:
         timers["clock"] = clock
@@ -65,19 +77,42 @@ def _simulated_surroundings(seed: int) -> Iterator[None]:
         gc.enable()
 
 
+async def _write_rows(connection: Connection, changes: Changes) -> None:
+    await connection.write(changes)
+
+
+async def _write_nothing(_connection: Connection, _what: object) -> None:
+    """The simulated tables have all of it from the changes."""
+
+
+async def _no_overwrites(_connection: Connection, _changes: Changes) -> BatchOverwrites:
+    return BatchOverwrites()
+
+
+_ROW_WRITERS: Final = {
+    "copy_rows": _write_rows,
+    "update_rows": _write_nothing,
+    "refresh_profiles": _write_nothing,
+    "read_overwrites": _no_overwrites,
+}
+
+
 class _Simulation:
     def __init__(self, loop: SimulatedLoop, load: Workload) -> None:
         self._loop = loop
         self._load = load
         self._broker = Broker(
-            loop,
-            source=SOURCE,
-            partitions=PARTITIONS,
-            session=TUNING.session_timeout,
-            rebalance=TUNING.rebalance_timeout,
+            loop, partitions=PARTITIONS, session=TUNING.session_timeout, rebalance=TUNING.rebalance_timeout
         )
-        self._server = ModelServer(loop, load)
-        self._replies = StoredReplies()
+        self._postgres = Postgres(loop)
+        self._world = World(
+            loop=loop,
+            load=load,
+            broker=self._broker,
+            postgres=self._postgres,
+            server=ModelServer(loop, load),
+            replies=StoredReplies(),
+        )
         self._workers: list[SimulatedWorker] = []
         self._lives = 0
 
@@ -85,27 +120,39 @@ class _Simulation:
         publishing = asyncio.create_task(self._publish())
         for _ in range(self._load.workers):
             self._start_worker()
-        self._broker.commit_failures = self._load.commit_failures
+        self._broker.set_failures(commits=self._load.commit_failures, sends=self._load.send_failures)
+        self._postgres.failures = self._load.database_failures
+        self._postgres.statement_seconds = self._load.statement_seconds
         for mishap in sorted(self._load.mishaps, key=lambda one: one.at):
             await self._until(mishap.at)
             self._happen(mishap)
-        await self._until(QUIET_AFTER)
-        self._broker.commit_failures = 0.0
+        await self._until(self._load.quiet_after)
+        self._broker.set_failures(commits=0.0, sends=0.0)
+        self._postgres.failures = 0.0
         if not self._workers:
             self._start_worker()
         await publishing
-        while not self._is_done() and self._loop.time() < QUIET_AFTER + PATIENCE_SECONDS:  # noqa: ASYNC110 -- simulated
+        while not self._is_done() and self._loop.time() < self._load.quiet_after + PATIENCE_SECONDS:  # noqa: ASYNC110 -- simulated
             await asyncio.sleep(1.0)
-        problems = Checker(self._broker, self._load, output=OUTPUT).problems()
-        history = [(one.at, one.record.position, one.record.value) for one in self._broker.appends]
-        trace = crc32(repr((history, self._broker.commits)).encode())
+        problems = [
+            *Checker(self._broker, self._load, self._postgres.tables).problems(),
+            *TableChecker(self._broker, self._load, self._postgres.tables).problems(),
+        ]
+        # Without the bytes: the records say how many real milliseconds a step took.
+        history = [(one.at, one.member, one.record.position, one.record.key) for one in self._broker.appends]
+        commits = {name: group.commits for name, group in self._broker.groups.items()}
+        trace = crc32(repr((history, commits, self._postgres.tables.moves)).encode())
         return Result(self._load.seed, tuple(problems), trace, self._loop.time())
 
     async def _publish(self) -> None:
+        writer = CommitWriter(self._load.seed)
         for one in self._load.publications:
             await self._until(one.at)
-            value = json.dumps({"number": one.number, "owner": one.owner, "kind": one.kind}).encode()
-            self._broker.append(SOURCE, one.owner.encode(), value, (), "publisher")
+            key, value = source_record(one)
+            sent = self._broker.append(SOURCE, key, value, (), "publisher")
+            if "project" in self._load.stages and "resolve" not in self._load.stages:
+                for record in writer.records_of(one, sent.partition, sent.offset):
+                    self._broker.append(LOG, key, record, (), "publisher")
 
     async def _until(self, at: float) -> None:
         if at > self._loop.time():
@@ -113,7 +160,7 @@ class _Simulation:
 
     def _start_worker(self) -> None:
         self._lives += 1
-        worker = SimulatedWorker(f"worker-{self._lives}", self._broker, self._load, self._server, self._replies)
+        worker = SimulatedWorker(f"worker-{self._lives}", self._world)
         self._workers.append(worker)
         self._loop.start_process(worker.name, worker.run())
 
@@ -128,13 +175,16 @@ class _Simulation:
             return
         if mishap.what == "kill":
             self._loop.kill(worker.name)
+            self._postgres.disconnect(worker.name)
         else:
             worker.stop.set()
         self._workers.remove(worker)
         self._loop.call_later(mishap.seconds, self._start_worker)
 
     def _is_done(self) -> bool:
-        return self._loop.time() >= QUIET_AFTER / 2 and all(
-            self._broker.committed.get(partition, 0) >= len(self._broker.lane(partition))
+        groups = self._broker.groups.values()
+        return self._loop.time() > self._load.publications[-1].at and all(
+            group.committed.get(partition, 0) >= len(self._broker.lane(group.topic, partition))
+            for group in groups
             for partition in range(PARTITIONS)
         )

@@ -1,16 +1,25 @@
 """What a seed stands for: the records of some owners, and when processes, the broker and the models misbehave."""
 
 import random
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Final, Literal, get_args
+
+from mnemolog.schemas.provenance import Stage
 
 Kind = Literal["plain", "raw", "command", "slow", "poison_prompt", "poison_text"]
-Weather = Literal["calm", "crowd", "nonsense", "processes", "models", "everything"]
-WEATHERS: Final[tuple[Weather, ...]] = ("calm", "crowd", "nonsense", "processes", "models", "everything")
-"""A hot owner; a chat model that has no useful reply for a while; processes that die; models that fail; all of that."""
+OneStage = Literal["calm", "crowd", "nonsense", "processes", "models", "everything"]
+ManyStages = Literal["batches", "chain", "servers", "zombies"]
+Weather = OneStage | ManyStages
+WEATHERS: Final[tuple[Weather, ...]] = (*get_args(OneStage), *get_args(ManyStages))
+"""One stage: nothing happens; a hot owner; a chat model that has no useful reply for a while; processes that die;
+models that fail; all of that. The two stages that write batches. The whole chain: nothing happens; processes die, and
+the broker and the database fail; processes freeze, and write when they wake up."""
+Happening = Literal["kill", "freeze", "stop", "join"]
 ENDS_FAILED: Final = frozenset({"poison_prompt", "poison_text"})
 PARTITIONS: Final = 3
 QUIET_AFTER: Final = 60.0
+CHAIN_QUIET_AFTER: Final = 35.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,7 +37,7 @@ class Mishap:
     """What happens to a process: `kill`, `freeze` or `stop`, for so many seconds; or `join` of another worker."""
 
     at: float
-    what: Literal["kill", "freeze", "stop", "join"]
+    what: Happening
     seconds: float = 0.0
 
 
@@ -52,61 +61,95 @@ class Workload:
     publications: tuple[Publication, ...]
     mishaps: tuple[Mishap, ...]
     models: tuple[ModelWeather, ...]
+    stages: tuple[Stage, ...]
     commit_failures: float
+    send_failures: float
+    database_failures: float
+    statement_seconds: float
+    quiet_after: float
     max_in_flight: int
     max_pending: int
 
 
 _BUSY: Final = frozenset({"crowd", "nonsense"})
+_WITH_MISHAPS: Final = frozenset({"processes", "everything", "batches", "servers", "zombies"})
+_MISHAPS: Final[Mapping[Weather, tuple[int, int]]] = {"servers": (1, 3), "zombies": (2, 4), "batches": (1, 4)}
+_CHAINS: Final = frozenset({"chain", "servers", "zombies"})
 _NONSENSE: Final = (ModelWeather(begins=0.0, ends=45.0, failing=0.0, useless=1.0),)
+_CHAIN: Final[tuple[Stage, ...]] = ("journal", "extract", "embed", "match", "resolve", "project")
 
 
 def workload(seed: int) -> Workload:
     """The workload of a seed."""
     chance = random.Random(seed)
     weather = WEATHERS[seed % len(WEATHERS)]
-    owners = [f"t/owner-{number}" for number in range(chance.randint(3, 9))]
-    processes, models = weather in {"processes", "everything"}, weather in {"models", "everything"}
+    owners = [f"owner-{number}" for number in range(chance.randint(3, 9))]
+    has_mishaps, models = weather in _WITH_MISHAPS, weather in {"models", "everything"}
+    has_servers = weather in {"batches", "servers"}
+    quiet_after = CHAIN_QUIET_AFTER if weather in _CHAINS else QUIET_AFTER
     return Workload(
         seed=seed,
+        quiet_after=quiet_after,
         weather=weather,
-        workers=1 if weather == "nonsense" else chance.randint(1, 3 if processes else 2),
-        publications=tuple(_publications(chance, owners, weather)),
-        mishaps=tuple(_mishaps(chance)) if processes else (),
+        stages=_stages(weather),
+        workers=_workers(chance, weather),
+        publications=tuple(_publications(chance, owners, weather, quiet_after - 20.0)),
+        mishaps=tuple(_mishaps(chance, weather, quiet_after - 20.0)) if has_mishaps else (),
         models=_NONSENSE if weather == "nonsense" else tuple(_models(chance)) if models else (),
-        commit_failures=chance.choice((0.0, 0.0, 0.1)) if processes else 0.0,
+        commit_failures=chance.choice((0.0, 0.0, 0.1)) if has_mishaps else 0.0,
+        send_failures=chance.choice((0.0, 0.02, 0.1)) if weather == "servers" else 0.0,
+        database_failures=chance.choice((0.0, 0.02, 0.1)) if has_servers else 0.0,
+        statement_seconds=chance.choice((0.004, 0.3)) if weather == "batches" else 0.004,
         max_in_flight=chance.choice((2, 4, 16)) if weather not in _BUSY else 16,
         max_pending=chance.choice((4, 16, 48)) if weather not in _BUSY else 32,
     )
 
 
-def _publications(chance: random.Random, owners: list[str], weather: Weather) -> list[Publication]:
+def _stages(weather: Weather) -> tuple[Stage, ...]:
+    if weather == "batches":
+        return ("journal", "project")
+    return _CHAIN if weather in _CHAINS else ("extract",)
+
+
+def _workers(chance: random.Random, weather: Weather) -> int:
+    if weather == "nonsense":
+        return 1
+    if weather == "zombies":
+        return 2
+    return chance.randint(1, 3 if weather in _WITH_MISHAPS - _CHAINS else 2)
+
+
+def _publications(chance: random.Random, owners: list[str], weather: Weather, until: float) -> list[Publication]:
     kinds: list[Kind] = [*(("plain",) * 12), *(("raw",) * 3), "command", "command"]
-    if weather in {"processes", "everything"}:
-        kinds.append("slow")
-    if weather in {"models", "everything"}:
+    if weather in {"processes", "everything", "servers", "zombies"}:
+        kinds.extend(["slow"] * (6 if weather == "zombies" else 1))
+    if weather in {"models", "everything", "servers"}:
         kinds.extend(("poison_prompt", "poison_text"))
-    times = sorted(chance.choice((0.0, chance.uniform(0, 40.0))) for _ in range(chance.randint(30, 60)))
+    times = sorted(chance.choice((0.0, chance.uniform(0, until))) for _ in range(chance.randint(30, 60)))
+    if weather in _CHAINS:
+        times = sorted(chance.sample(times, chance.randint(12, 24)))
     if weather == "nonsense":
         owners = [f"{owner}-{part}" for owner in owners for part in range(3)]
         times = sorted(chance.uniform(0, 40.0) for _ in range(120))
     one_by_one = [(at, chance.choice(owners), chance.choice(kinds)) for at in times]
     if weather == "crowd":  # one owner has far more waiting than the window takes
-        backlog: list[tuple[float, str, Kind]] = [(0.0, "t/hot", "plain")] * 150
+        backlog: list[tuple[float, str, Kind]] = [(0.0, "hot", "plain")] * 150
         one_by_one = sorted([*backlog, *one_by_one], key=lambda one: one[0])
     return [
         Publication(at=at, number=number, owner=owner, kind=kind) for number, (at, owner, kind) in enumerate(one_by_one)
     ]
 
 
-def _mishaps(chance: random.Random) -> list[Mishap]:
+def _mishaps(chance: random.Random, weather: Weather, until: float) -> list[Mishap]:
+    what: Sequence[Happening] = ("freeze",) if weather == "zombies" else ("kill", "freeze", "stop", "join")
+    seconds = (8.0, 15.0) if weather == "zombies" else (0.5, 4.0, 15.0)
     return [
         Mishap(
-            at=chance.uniform(1.0, QUIET_AFTER - 20.0),
-            what=chance.choice(("kill", "freeze", "stop", "join")),
-            seconds=chance.choice((0.5, 4.0, 15.0)),
+            at=chance.uniform(1.0, until),
+            what=chance.choice(what),
+            seconds=chance.choice(seconds),
         )
-        for _ in range(chance.randint(1, 6))
+        for _ in range(chance.randint(*_MISHAPS.get(weather, (1, 6))))
     ]
 
 

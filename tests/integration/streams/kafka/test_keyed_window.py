@@ -2,8 +2,8 @@
 
 import asyncio
 import random
-from collections import defaultdict
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections import Counter, defaultdict
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 
 import pytest
@@ -185,33 +185,36 @@ async def test_bytes_that_are_no_record_are_acknowledged_in_their_turn(harness: 
     assert sorted(r.value or b"" for r in await harness.output() if r.key == b"a") == [b"0", b"2", b"\xff{no json"]
 
 
-async def test_a_stage_can_keep_its_offsets_elsewhere(harness: CopyStageHarness) -> None:
-    offsets: dict[int, int] = {}
-    seen: list[int] = []
+def keeping_offsets(bench: CopyStageHarness, offsets: dict[int, int], seen: list[int]) -> Callable[[], StageApp]:
+    """Builds a stage that keeps its offsets itself, and notes the numbers that it sees."""
 
     def window(_: Sender) -> Window:
-        async def fold(records: list[KafkaRecord]) -> None:
+        async def fold(records: Sequence[KafkaRecord]) -> None:
             for record in records:
                 assert record.offset == offsets.get(record.partition, 0)
                 offsets[record.partition] = record.offset + 1
                 seen.append(int(record.value or b"-1"))
 
-        return Window(fold)  # type: ignore[arg-type] # a list is what it gets
+        return Window(fold)
 
     async def start(partitions: frozenset[Partition]) -> dict[Partition, int]:
-        return {(topic, number): offsets.get(number, 0) for topic, number in partitions}
+        return {place: offsets.get(place[1], 0) for place in partitions}
 
-    def build() -> StageApp:
-        return build_app(
-            "copy",
-            CONVERSATION_TURNS,
-            window,
-            bootstrap=harness.bootstrap,
-            prefix=harness.prefix,
-            tuning=QUICK_TUNING,
-            start_offsets=start,
-        )
+    return lambda: build_app(
+        "copy",
+        CONVERSATION_TURNS,
+        window,
+        bootstrap=bench.bootstrap,
+        prefix=bench.prefix,
+        tuning=QUICK_TUNING,
+        start_offsets=start,
+    )
 
+
+async def test_a_stage_can_keep_its_offsets_elsewhere(harness: CopyStageHarness) -> None:
+    offsets: dict[int, int] = {}
+    seen: list[int] = []
+    build = keeping_offsets(harness, offsets, seen)
     await harness.fill()
     async with running_apps(build):
         await harness.all_committed()
@@ -219,6 +222,15 @@ async def test_a_stage_can_keep_its_offsets_elsewhere(harness: CopyStageHarness)
     offsets.clear()
     async with running_apps(build):
         await eventually(lambda: len(seen) == 2 * RECORDS)
+
+
+async def test_what_a_stage_did_before_it_was_killed_does_not_count_as_unread(harness: CopyStageHarness) -> None:
+    await harness.fill()
+    ends = Counter(record.partition for record in await read_all(harness.bootstrap, harness.source))
+    seen: list[int] = []
+    async with running_apps(keeping_offsets(harness, dict(ends), seen)):
+        await harness.all_committed()
+    assert seen == []
 
 
 async def test_readiness_follows_the_group(harness: CopyStageHarness) -> None:

@@ -11,10 +11,12 @@ from faust.types import TP
 from mode import Service
 
 from mnemolog.streams.kafka.faust_patches import PatchedTransport, _PatchedConsumer
-from tests.simulation.broker import Broker, Member
 from tests.simulation.loop import PROCESS
+from tests.simulation.servers.broker import Broker
+from tests.simulation.servers.consumer_group import Group, Member, travel
 
 FETCHED_RECORDS: Final = 20
+RESUME_SECONDS: Final = 0.5  # so long a waiting fetch may overlook that a partition is resumed
 
 
 class SimulatedThread(Service):
@@ -28,13 +30,20 @@ class SimulatedThread(Service):
         self.app = consumer.app
         self.broker = broker
         self.member = Member(name)
+        self._group: Group | None = None
         self._assigned: set[TP] = set()
         self._positions: dict[TP, int | None] = {}
         self._subscribed = asyncio.Event()
         super().__init__(**kwargs)
 
+    @property
+    def group(self) -> Group:
+        assert self._group is not None
+        return self._group
+
     async def on_stop(self) -> None:
-        self.broker.leave(self.member.name)
+        if self._group is not None:
+            self._group.leave(self.member.name)
 
     @Service.task
     async def _be_a_member(self) -> None:
@@ -42,54 +51,70 @@ class SimulatedThread(Service):
         while not self.should_stop:
             self.app.on_rebalance_start()
             await self.consumer.on_partitions_revoked(set(self._assigned))
-            generation, partitions = await self.broker.join(self.member)
-            self._assigned = {TP(self.broker.source, number) for number in partitions}
+            generation, partitions = await self.group.join(self.member)
+            self._assigned = {TP(self.group.topic, number) for number in partitions}
             self._positions = dict.fromkeys(self._assigned)
             self.app.consumer_generation_id = generation
+            finding = asyncio.ensure_future(self._find_positions(generation))
             await self.consumer.on_partitions_assigned(set(self._assigned), generation)
+            await finding
             await self.member.has_to_rejoin.wait()
+
+    async def _find_positions(self, generation: int) -> None:
+        """The client begins by itself where the group has committed, or at the beginning, unless it is told to seek."""
+        for tp in sorted(self._assigned):
+            await travel(self.broker.loop)
+            if self.member.generation == generation and self._positions.get(tp, 0) is None:
+                self._positions[tp] = self.group.committed.get(tp.partition, 0)
+                self.broker.wake_fetches(self.group.topic)
 
     @Service.task
     async def _heartbeat(self) -> None:
+        await self._subscribed.wait()
         while not self.should_stop:
-            if not self.broker.heartbeat(self.member):
+            if not self.group.heartbeat(self.member):
                 self.member.has_to_rejoin.set()  # its session ended while its process was frozen
-            await asyncio.sleep(self.broker.session / 5)
+            await asyncio.sleep(self.group.session / 5)
 
     async def subscribe(self, topics: Iterable[str]) -> None:
-        assert list(topics) == [self.broker.source]
+        (topic,) = topics
+        self._group = self.broker.group(self.app.conf.id, topic)
         self._subscribed.set()
 
     def assignment(self) -> set[TP]:
         return set(self._assigned)
 
     async def seek_to_committed(self) -> Mapping[TP, int | None]:
+        """Seeks only where something was committed, as aiokafka does."""
         offsets: dict[TP, int | None] = {}
         for tp in sorted(self._assigned):
-            await self.broker._travel()
-            if tp not in self._assigned:
-                raise IllegalStateError(f"{tp} is not assigned")
-            offsets[tp] = self.broker.committed.get(tp.partition)
-            self._positions[tp] = offsets[tp] or 0
+            await travel(self.broker.loop)
+            offsets[tp] = self.group.committed.get(tp.partition)
+            if offset := offsets[tp]:
+                self.seek(tp, offset)
         return offsets
 
     async def seek_wait(self, partitions: Mapping[TP, int]) -> None:
         for tp, offset in partitions.items():
             self.seek(tp, offset)
+        await travel(self.broker.loop)
 
     def seek(self, tp: TP, offset: int) -> None:
+        if tp not in self._assigned:
+            raise IllegalStateError(f"{tp} is not assigned")
         self._positions[tp] = offset
+        self.broker.wake_fetches(self.group.topic)
 
     async def commit(self, offsets: Mapping[TP, int]) -> bool:
         own = {tp.partition: offset for tp, offset in offsets.items() if tp in self._assigned}
         try:
-            return await self.broker.commit(self.member, own)
+            return await self.group.commit(self.member, own)
         except ConnectionError as error:
             await self.crash(error)  # as Faust's thread does
             return False
 
     async def getmany(self, active_partitions: set[TP] | None, timeout: float) -> Any:  # noqa: ASYNC109 -- Faust's
-        await self.broker._travel()
+        await travel(self.broker.loop)
         if not self.consumer.flow_active:
             return {}
         deadline = self.broker.loop.time() + timeout
@@ -97,7 +122,8 @@ class SimulatedThread(Service):
             found = self._fetch(active_partitions or set())
             if found or self.broker.loop.time() >= deadline:
                 return found
-            await asyncio.sleep(0.05)
+            left = deadline - self.broker.loop.time()
+            await self.broker.wait_for_records(self.group.topic, min(RESUME_SECONDS, left))
 
     def _fetch(self, active: set[TP]) -> dict[TP, Any]:
         found: dict[TP, Any] = {}
@@ -106,13 +132,13 @@ class SimulatedThread(Service):
             if start is None:
                 continue
             count = 1 + self.broker.loop.random.randrange(FETCHED_RECORDS)
-            if records := self.broker.lane(tp.partition)[start : start + count]:
+            if records := self.broker.lane(*tp)[start : start + count]:
                 self._positions[tp] = start + len(records)
                 found[tp] = [_consumer_record(record) for record in records]
         return found
 
     def highwater(self, tp: TP) -> int:
-        return len(self.broker.lane(tp.partition))
+        return len(self.broker.lane(*tp))
 
     def topic_partitions(self, topic: str) -> int:  # noqa: ARG002 -- Faust's signature
         return self.broker.partitions
@@ -144,8 +170,8 @@ class SimulatedConsumer(_PatchedConsumer):
 
     async def _offset_bounds(self, partitions: Any) -> tuple[Mapping[TP, int], Mapping[TP, int]]:
         app: Any = self.app
-        await app.broker._travel()
-        return dict.fromkeys(partitions, 0), {tp: len(app.broker.lane(tp.partition)) for tp in partitions}
+        await travel(app.broker.loop)
+        return dict.fromkeys(partitions, 0), {tp: len(app.broker.lane(*tp)) for tp in partitions}
 
 
 class SimulatedProducer(Producer):
@@ -155,11 +181,11 @@ class SimulatedProducer(Producer):
         app: Any = self.app
         headers = more[-1] or ()
         broker: Broker = app.broker
-        return asyncio.ensure_future(broker.send(topic, key, value, headers, PROCESS.get() or ""))
+        return broker.send(topic, key, value, headers, PROCESS.get() or "")
 
     async def flush(self) -> None:
         app: Any = self.app
-        await app.broker._travel()
+        await travel(app.broker.loop)
 
 
 class SimulatedTransport(PatchedTransport):

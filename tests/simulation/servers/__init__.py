@@ -1,0 +1,1 @@
+"""What workers of the simulation talk to: a broker, Postgres and models."""

@@ -1,0 +1,83 @@
+"""The models that all workers share: one server that is slow, fails, or replies with nonsense, as the workload says."""
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+
+from mnemolog.schemas.stored import ReplyKey, StoredReply
+from mnemolog.schemas.vector import Vector
+from mnemolog.streams.llm.call_retry import CallFailure, CallRetrier, RetrySettings
+from mnemolog.streams.llm.ports import Embeddings, Usage
+from tests.simulation.loop import SimulatedLoop
+from tests.simulation.workload import Workload
+
+RETRY: Final = RetrySettings(max_concurrent=8, initial_delay=0.2, max_delay=3.0)
+TIMEOUT_SECONDS: Final = 3.0
+
+
+class StoredReplies:
+    """The table of replies, which all workers share."""
+
+    def __init__(self) -> None:
+        self.replies: dict[ReplyKey, StoredReply] = {}
+
+    async def get_many(self, keys: Sequence[ReplyKey]) -> Mapping[ReplyKey, tuple[StoredReply, ...]]:
+        await asyncio.sleep(0.001)
+        return {key: (self.replies[key],) for key in keys if key in self.replies}
+
+    async def put_many(self, replies: Sequence[StoredReply]) -> list[StoredReply]:
+        await asyncio.sleep(0.001)
+        return [self.replies.setdefault(reply.key, reply) for reply in replies]
+
+
+class ModelServer:
+    """Answers calls of all workers, as the workload says it does at that time."""
+
+    def __init__(self, loop: SimulatedLoop, load: Workload) -> None:
+        self._loop = loop
+        self._load = load
+
+    async def call(self, poison: str | None, seconds: float) -> CallFailure | None:
+        await asyncio.sleep(seconds * (0.5 + self._loop.random.random()))
+        if poison is not None:
+            return CallFailure(kind="unavailable", code=poison)
+        failing = max((one.failing for one in self._now()), default=0.0)
+        if failing == 1.0:
+            return CallFailure(kind="unavailable", code="http_503")
+        if self._loop.random.random() < failing:
+            await asyncio.sleep(TIMEOUT_SECONDS)
+            return CallFailure(kind="unavailable", code="timeout")
+        return None
+
+    def is_useless(self) -> bool:
+        """Whether the chat model replies with nonsense now."""
+        return any(one.useless for one in self._now())
+
+    def _now(self) -> list[Any]:
+        return [one for one in self._load.models if one.begins <= self._loop.time() < one.ends]
+
+
+class SimulatedEmbedder:
+    """An embedder with the retries of the real one."""
+
+    model = "embedder"
+
+    def __init__(self, server: ModelServer, uniform: Callable[[float, float], float]) -> None:
+        self._server = server
+        self._retrier = CallRetrier(RETRY, name="embed", probe=self._probe, uniform=uniform)
+
+    async def embed(self, texts: Sequence[str], *, divisible: bool = False) -> Embeddings:
+        async def attempt() -> Embeddings | CallFailure:
+            poison = "http_500" if any(text.startswith("poison_text") for text in texts) else None
+            failure = await self._server.call(poison, 0.05)
+            return failure or Embeddings(vectors=(_VECTOR,) * len(texts), usage=Usage())
+
+        return await self._retrier.call(attempt, divisible=divisible)
+
+    async def _probe(self) -> object:
+        return await self._server.call(None, 0.05) or "ready"
+
+    async def close(self) -> None: ...
+
+
+_VECTOR: Final = Vector.from_values("embedder", [1.0, 0.0])

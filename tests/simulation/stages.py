@@ -1,0 +1,220 @@
+"""Puts the stages of a simulated worker together, with the project's own wiring: servers and models are simulated."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import cache
+from typing import Any, Final, cast
+
+from mnemolog.projections.rebuild.log_source import TableLogSource
+from mnemolog.projections.stores.candidates import CandidateFinder
+from mnemolog.projections.stores.journal import Journal
+from mnemolog.projections.write.projector import Projector
+from mnemolog.schemas.envelopes import ExtractedFacts, MatchedFacts
+from mnemolog.schemas.events import MemoryEvent
+from mnemolog.schemas.facts import ExtractedFact
+from mnemolog.schemas.policy import EffectivePolicy
+from mnemolog.schemas.provenance import Stage, Step, Thresholds
+from mnemolog.streams.commands.handler import CommandResult
+from mnemolog.streams.kafka.app import KafkaTuning, StageApp
+from mnemolog.streams.kafka.record import KafkaRecord
+from mnemolog.streams.kafka.topics import MEMORY_EVENTS
+from mnemolog.streams.kafka.window import KeyedWindow
+from mnemolog.streams.llm.cached_models import CachedEmbedder
+from mnemolog.streams.llm.call_retry import CallFailure, CallRetrier
+from mnemolog.streams.llm.errors import PromptRefusedError
+from mnemolog.streams.llm.ports import RequestSource
+from mnemolog.streams.resolution.turn import TurnDecision
+from mnemolog.streams.runtime.effective_settings import EffectiveSettings
+from mnemolog.streams.runtime.read_your_writes import Watermark
+from mnemolog.streams.runtime.wiring import SharedResources, StageFactory
+from mnemolog.streams.settings import StreamsSettings
+from mnemolog.streams.stages.embed import EmbedStage
+from mnemolog.streams.stages.envelope import next_envelope
+from mnemolog.streams.stages.errors import SourceEndedError
+from mnemolog.streams.stages.extract import ParsedSource
+from mnemolog.streams.stages.match import MatchStage
+from mnemolog.streams.stages.ports import WaitUntilProjected
+from mnemolog.streams.stages.resolve import ResolveStage
+from tests.simulation.loop import SimulatedLoop
+from tests.simulation.servers.broker import START_TIME, Broker, SimulatedLog
+from tests.simulation.servers.models import RETRY, ModelServer, SimulatedEmbedder, StoredReplies
+from tests.simulation.servers.postgres import Postgres
+from tests.simulation.workload import Workload
+from tests.support.builders.commits import EventPlace, added, replaced
+
+TUNING: Final = KafkaTuning(session_timeout=5.0, heartbeat_interval=1.0, drain_timeout=4.0)
+SLOW_SECONDS: Final = 8.0
+EXTRACT_SECONDS: Final = 0.5
+RESOLVE_SECONDS: Final = 0.2
+WATERMARK_SECONDS: Final = 0.05  # the real interval of 5 ms would take most of a run
+
+Builder = Callable[[], StageApp]
+
+
+@dataclass(frozen=True, kw_only=True)
+class World:
+    """What all workers share."""
+
+    loop: SimulatedLoop
+    load: Workload
+    broker: Broker
+    postgres: Postgres
+    server: ModelServer
+    replies: StoredReplies
+
+    @property
+    def settings(self) -> StreamsSettings:
+        return _settings(self.load.max_in_flight, self.load.max_pending)
+
+    def now(self) -> datetime:
+        return datetime.fromtimestamp(START_TIME + self.loop.time(), UTC)
+
+
+def stage_builders(process: str, world: World) -> Sequence[Builder]:
+    """A way to build each stage of the workload's, for one process."""
+    factory = StageFactory(world.settings, "nowhere:1", _shared_resources(world))
+    return [_over_the_broker(factory.builder(stage), process, world.broker) for stage in world.load.stages]
+
+
+def _over_the_broker(build: Builder, process: str, broker: Broker) -> Builder:
+    lives = 0
+
+    def build_again() -> StageApp:
+        nonlocal lives
+        lives += 1
+        app = build()
+        app.__dict__.update(broker=broker, member_name=f"{process}/{app.stage}/{lives}")
+        if isinstance(app.window, KeyedWindow):
+            app.window.reread = broker.reread
+        app.window._clock = broker.loop.time
+        return app
+
+    return build_again
+
+
+@cache  # reading the environment takes longer than building a stage
+def _settings(max_in_flight: int, max_pending: int) -> StreamsSettings:
+    return StreamsSettings(
+        session_timeout=TUNING.session_timeout,
+        heartbeat_interval=TUNING.heartbeat_interval,
+        drain_grace=TUNING.drain_timeout,
+        max_in_flight=max_in_flight,
+        max_pending=max_pending,
+    )
+
+
+def _shared_resources(world: World) -> SharedResources:
+    pool: Any = world.postgres
+    projector = Projector(pool, clock=world.now)
+    parts: dict[str, Any] = {
+        "journal": Journal(pool),
+        "stages": SimulatedStages(world),
+        "projector": projector,
+        "models": _NoModels(),
+        "kafka_log": SimulatedLog(world.broker, MEMORY_EVENTS.name),
+        "table_log": TableLogSource(pool),
+        "watermark": Watermark(projector.next_offsets, WATERMARK_SECONDS),
+    }
+    return SharedResources(**parts)
+
+
+class _NoModels:
+    def build_for(self, stage: Stage) -> None:
+        """Nothing is to be built."""
+
+
+class SimulatedStages:
+    """The stages as `DecisionStages` gives them. What they decide is simple: each turn's fact replaces the last one."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        uniform = world.loop.random.uniform
+        self._chat = CallRetrier(RETRY, name="chat", probe=self._probe, uniform=uniform)
+        embedder = SimulatedEmbedder(world.server, uniform)
+        self._embedder = CachedEmbedder(embedder, world.replies, max_texts=8, max_wait=0.01, max_concurrent=2)
+        self._finder = CandidateFinder(cast("Any", world.postgres))
+        self._effective = EffectiveSettings(world.settings, cast("Any", None))
+        self.embed = EmbedStage(self._embedder, self._effective.thresholds_for)
+        self.match = MatchStage(self._finder, self._effective.thresholds_for, self._effective.rules_for)
+
+    async def extract(self, source: ParsedSource, record: KafkaRecord) -> ExtractedFacts:
+        envelope = source.envelope
+        if envelope.source_kind == "command":
+            await asyncio.sleep(0.002)
+            return next_envelope(ExtractedFacts, envelope)
+        kind = str(envelope.metadata["kind"])
+        text = f"{kind} {record.position}"
+        facts = (ExtractedFact(text=text, search_text=text, excerpt=text),)
+        if kind == "raw":
+            await asyncio.sleep(0.002)
+            return next_envelope(ExtractedFacts, envelope, facts=facts)
+        try:
+            await self._ask(kind, EXTRACT_SECONDS)
+            if "embed" not in self._world.load.stages:
+                asking = RequestSource(owner=envelope.owner, source_id=envelope.source_id, stage="embed")
+                await self._embedder.embed(asking, (text,))
+        except PromptRefusedError as error:
+            raise SourceEndedError(error.reason, error.detail) from error
+        step = Step(stage="extract", milliseconds=0, model="simulated")
+        return next_envelope(ExtractedFacts, envelope, facts=facts, steps=(step,))
+
+    def build_resolver(self, wait_until_projected: WaitUntilProjected) -> ResolveStage:
+        simulated: dict[str, Any] = {"turn_decider": self, "limits": _NoLimits()}
+        return ResolveStage(
+            finder=self._finder,
+            match_stage=self.match,
+            handle_command=_done,
+            close_lapsed=cast("Any", _unchanged),
+            settings=self._effective,
+            embedding_model=self._embedder.model,
+            wait_until_projected=wait_until_projected,
+            forget_replies=_forget,
+            clock=self._world.now,
+            **simulated,
+        )
+
+    async def decide(
+        self, envelope: MatchedFacts, _rules: EffectivePolicy, _thresholds: Thresholds, *, is_late: bool, now: datetime
+    ) -> TurnDecision:
+        """In the place of `TurnDecider`."""
+        del is_late
+        await self._ask("slow" if envelope.metadata["kind"] == "slow" else "plain", RESOLVE_SECONDS)
+        known = [one.fact_id for one in envelope.facts[0].candidates]
+        draft = replaced("the next one", *known) if known else added("the first one")
+        place = EventPlace(owner=envelope.owner, source_id=envelope.source_id, ordinal=0, at=now)
+        return TurnDecision(events=(draft(place),), step=Step(stage="resolve", milliseconds=0))
+
+    async def forget_replies(self, stage_input: object) -> None:
+        """The simulated models ask anew each time."""
+
+    async def _ask(self, kind: str, seconds: float) -> None:
+        async def attempt() -> bool | CallFailure:
+            poison = "http_429" if kind == "poison_prompt" else None
+            failure = await self._world.server.call(poison, SLOW_SECONDS if kind == "slow" else seconds)
+            return failure or True
+
+        await self._chat.call(attempt)
+        if self._world.server.is_useless():
+            raise SourceEndedError("invalid_reply", "nonsense", possibly_systemic=True)
+
+    async def _probe(self) -> object:
+        return await self._world.server.call(None, EXTRACT_SECONDS) or "ready"
+
+
+class _NoLimits:
+    async def exceeded_limit(self, *_: object, **__: object) -> None:
+        """No limit is set."""
+
+
+async def _unchanged(_envelope: MatchedFacts, events: Sequence[MemoryEvent], _now: datetime) -> tuple[MemoryEvent, ...]:
+    return tuple(events)
+
+
+async def _done(_envelope: MatchedFacts, _rules: EffectivePolicy) -> CommandResult:
+    return CommandResult(outcome="done")
+
+
+async def _forget(_owner: str, _source_id: str) -> None:
+    """Nothing is kept for a source."""
