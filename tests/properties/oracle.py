@@ -156,10 +156,17 @@ def decision_on(conflict: NumberedConflict, verdict: Verdict, targets: Targets) 
     if verdict == "MERGE":
         text = merged_text(conflict, targets)
         fields = {"text": text, "search_text": f"near {conflict.fact.key or 'other'}: {text}"}
+    if verdict in ("REPLACE", "RETRACT") and any(_began_that_day(conflict, known) for _, known in targets):
+        fields = {"ended_at": f"{conflict.valid_from:%Y-%m-%d}"}
     if verdict == "EXPIRE":
         end = new.until if new and new.until else conflict.valid_from
         fields = {"ended_at": max([end, *(known.true_from for _, known in targets)])}
     return decision_json(conflict.number, verdict, *labels, **fields)
+
+
+def _began_that_day(conflict: NumberedConflict, known: Candidate) -> bool:
+    """Whether a known fact began on the day of the statement, and before it: then a date is enough for its end."""
+    return known.true_from.date() == conflict.valid_from.date() and known.true_from <= conflict.valid_from
 
 
 def merged_text(conflict: NumberedConflict, targets: Targets) -> str:

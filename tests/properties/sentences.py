@@ -71,7 +71,7 @@ SLOTS: Final = (
     ),
     Slot(
         "allergy", False, "health", ("nuts", "milk"), ("since 1992", "from Kent"),
-        _words(("is allergic to", "avoids"), "got allergic to", "was allergic to", "will lose", "will not get"),
+        _words(("is allergic to", "reacts to"), "got allergic to", "was allergic to", "will lose", "will not get"),
     ),
 )  # fmt: skip
 SLOT_OF_KEY: Final = {slot.key: slot for slot in SLOTS}
