@@ -138,10 +138,9 @@ def _wrong_speakers(told: Told, commits: Sequence[Json]) -> Iterator[str]:
     for commit in commits:
         for event in commit["events"]:
             fact, text = event.get("fact"), event_text(event)
-            own = told.turns.get(commit["source_id"])
-            if not fact or own is None:
+            if not fact or commit["source_id"] not in told.turns:
                 continue
-            turns = [own] if any(one.text == text for one in own.said) else list(told.turns.values())
+            turns = told.turns.values()
             said = [
                 (turn.speaker, one.certainty, turn.infer) for turn in turns for one in turn.said if one.text == text
             ]

@@ -197,7 +197,8 @@ class Log:
 
     def _move_end(self, moved: Json, event: Json, commit: Json) -> None:
         fact = self.facts[moved["fact_id"]]
-        is_new = (event.get("fact") or {}).get("fact_id") == fact.id
+        lets_hold = event.get("target") if event["event"] == "pending_confirmed" else None
+        is_new = fact.id in (lets_hold, (event.get("fact") or {}).get("fact_id"))
         if not fact.believed or (fact.true_to is None and not is_new):
             return
         fact.endings.clear()

@@ -111,6 +111,12 @@ class Meaning:
         return (*self.topic, "holds" if self.holds else self.form, self.details, self.begins, self.until)
 
 
+def words_of(text: str) -> str | None:
+    """The words of a sentence that say how a value holds."""
+    found = _SENTENCE.fullmatch(text.strip().rstrip(".! "))
+    return found["words"].lower() if found else None
+
+
 def write(meaning: Meaning, subject: str | None, wording: int = 0) -> str:
     """The sentence; `wording` chooses among equal ones."""
     choices = meaning.slot.words[meaning.form]
@@ -149,7 +155,7 @@ def person_of(subject: str | None) -> str:
 
 def merged(one: Meaning, other: Meaning) -> Meaning:
     """What both say, of one value."""
-    return replace(one, details=one.details | other.details, form="state")
+    return replace(one, details=one.details | other.details)
 
 
 def _day(text: str | None) -> datetime | None:

@@ -70,23 +70,12 @@ def _wrong_repetition(told: Told, commit: Json, event: Json) -> Iterator[str]:
         return  # whom a fact without a subject is about, and whose a name is, is left to the model
     same = (new.topic, new.holds) == (meaning.topic, meaning.holds)
     same = same and (new.holds or new.form == meaning.form or event["decision"]["by"] == "model")
-    same = same and new.details <= _named_details(told, commit, said.text) | meaning.details
+    same = same and new.details <= meaning.details
     same = same and new.begins in (None, meaning.begins)
     if event["decision"]["by"] in ("hash", "threshold"):
         same = same and (new.until == known.valid_until or not turn.infer)  # a raw text has no term
     if not same:
         yield f"{said.text!r} (until {new.until}) was taken for {known.text!r} (until {known.valid_until})"
-
-
-def _named_details(told: Told, commit: Json, text: str) -> frozenset[str]:
-    """The details of all facts that a reply named as those which say a statement already."""
-    named = (
-        name
-        for one in told.reader.decided
-        if (one.source_id, one.text, one.verdict) == (commit["source_id"], text, "KEEP")
-        for name in one.named_texts
-    )
-    return frozenset[str]().union(*(known.details for known in map(read, named) if known))
 
 
 def _names_are_known(told: Told, commit: Json) -> bool:
