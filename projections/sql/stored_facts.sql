@@ -96,6 +96,7 @@ WITH RECURSIVE ended AS MATERIALIZED (
     FROM facts AS older
     WHERE
         older.superseded_by IS NOT NULL
+        AND older.believed_from IS NOT NULL
         AND older.status IN ('active', 'superseded', 'retracted', 'expired')
         AND (older.tenant, older.user_id, older.agent_id, older.app_id, older.run_id) IN (
             SELECT asked.tenant, asked.user_id, asked.agent_id, asked.app_id, asked.run_id
@@ -262,6 +263,7 @@ compared AS (
             (f.tenant, f.user_id, f.agent_id, f.app_id, f.run_id)
             = (%(tenant)s, %(user_id)s, %(agent_id)s, %(app_id)s, %(run_id)s)
             AND f.status IN ('superseded', 'retracted', 'expired')
+            AND f.believed_from IS NOT NULL
             AND f.believed_to IS NULL
             AND f.true_to > %(after)s
     ) AS known

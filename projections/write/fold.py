@@ -40,7 +40,7 @@ from mnemolog.projections.write.rows import (
 from mnemolog.projections.write.state import FoldState, attempt_of, source_of
 from mnemolog.schemas.command import tenant_scope
 from mnemolog.schemas.commit import Commit
-from mnemolog.schemas.events import DecisionUndone, FactPending, MemoryEvent, PolicySet
+from mnemolog.schemas.events import DecisionUndone, FactPending, MemoryEvent, PendingRejected, PolicySet
 from mnemolog.schemas.scope import scope_columns
 
 
@@ -202,10 +202,16 @@ class _CommitFold:
                 continue
             yield SettlementRow(
                 fact_id=row.fact_id,
-                settlement=None if status == "pending_confirmation" else _settlement(self._fact(row.fact_id).state),
+                settlement=None if status == "pending_confirmation" else self._settlement(event, row.fact_id),
                 event_id=event.event_id,
                 at=self._times.decided_at,
             )
+
+    def _settlement(self, event: MemoryEvent, fact_id: UUID) -> Settlement:
+        """What an event made of a pending fact; one that lapsed was not rejected by anybody."""
+        if isinstance(event, PendingRejected) and event.target == fact_id:
+            return "overtaken" if event.decision.by == "policy" else "rejected"
+        return _settlement(self._fact(fact_id).state)
 
     def _undone(self, event: MemoryEvent, sound: FactStates) -> Iterator[UndoneRow]:
         """What is undone is no longer in effect; what that had undone is again."""

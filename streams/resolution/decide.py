@@ -98,8 +98,8 @@ def _apply_llm_decision(builder: EventBuilder, llm_decision: LlmDecision) -> Seq
         case "KEEP" | "MERGE" if outdated is not None:
             return (add_as_history(builder, outdated, llm_decision),)
         case "KEEP":
-            nearest = max(targets, key=lambda known: known.similarity)
-            return repetition_events(builder, nearest, decision, raises_confidence=True)
+            repeated = max(targets, key=lambda known: (known.value == builder.fact.value, known.similarity))
+            return repetition_events(builder, repeated, decision, raises_confidence=True)
         case "EXTEND" | "SIMILAR":
             kind = FactExtended if reply.verdict == "EXTEND" else FactsRelated
             fact, target_ids = builder.new_fact(), tuple(known.fact_id for known in targets)

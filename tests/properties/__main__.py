@@ -1,37 +1,15 @@
 """`make properties`: the properties over thousands of histories; with FAULTS=1 the table of what they find."""
 
 import argparse
-import asyncio
 import logging
 import sys
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 
 import structlog
 
-from mnemolog.embedded.stack import EmbeddedStack
-from mnemolog.projections.migrations.upgrade import migrate
-from tests.properties.faults import FAULTS, Fault
-from tests.properties.runs import PROPERTIES, run_property, running_harness
-from tests.support.databases import fresh_database, temporary_folder
-from tests.support.paths import ROOT
-
-PAGE = ROOT / "docs" / "discussions.md"
-BEGIN, END = "<!-- faults: written by make properties FAULTS=1 -->", "<!-- faults: end -->"
-
-
-@contextmanager
-def fresh_postgres() -> Iterator[str]:
-    """The URL of a migrated database on a Postgres of its own."""
-    with asyncio.Runner() as runner, temporary_folder() as folder:
-        stack = runner.run(EmbeddedStack.start(folder / "data", kafka=False, test=True))
-        try:
-            with fresh_database(stack.postgres_url) as url:
-                runner.run(migrate(url))
-                yield url
-        finally:
-            runner.run(stack.__aexit__(None, None, None))
+from tests.properties.faults.table import write_fault_table
+from tests.properties.runs import PROPERTIES, fresh_postgres, run_property, running_harness
 
 
 def check_properties(url: str, chosen: argparse.Namespace) -> int:
@@ -58,31 +36,6 @@ def check_properties(url: str, chosen: argparse.Namespace) -> int:
     return failed
 
 
-def write_fault_table(url: str, chosen: argparse.Namespace) -> int:
-    """Put each fault back and run the properties until one finds it; gives how many none has found."""
-    rows, missed = [], 0
-    for fault in FAULTS:
-        with fault.put_back():
-            name, after = _first_to_find(url, fault, chosen)
-        missed += name is None
-        rows.append(f"| {fault.what} | {name or 'none'} | {after} |")
-        _say(rows[-1])
-    head = ["| fault | found by | after how many histories |", "|---|---|---|"]
-    before, _, rest = PAGE.read_text(encoding="utf-8").partition(BEGIN)
-    table = "\n".join([BEGIN, "", *head, *rows, "", END])
-    PAGE.write_text(before + table + rest.partition(END)[2], encoding="utf-8")
-    return missed
-
-
-def _first_to_find(url: str, fault: Fault, chosen: argparse.Namespace) -> tuple[str | None, int]:
-    with running_harness(url) as (runner, harness):
-        for one in sorted(PROPERTIES, key=lambda one: one.name != fault.found_by):
-            found = run_property(runner, harness, one, histories=chosen.histories, start=chosen.seed, shrink=False)
-            if found.first_after is not None:
-                return one.name, found.first_after
-    return None, chosen.histories
-
-
 def _progress(name: str, histories: int) -> Callable[[int], None]:
     def tell(tried: int) -> None:
         if tried and tried % 200 == 0:
@@ -103,10 +56,13 @@ def main() -> int:
     parser.add_argument("--property", choices=[one.name for one in PROPERTIES], help="only this one")
     parser.add_argument("--no-shrink", action="store_true", help="show the first faulty history, not the smallest")
     parser.add_argument("--faults", action="store_true", help="put former faults back, and write the table")
+    parser.add_argument("--fault", type=int, action="append", default=[], help="put only this one back, no table")
     chosen = parser.parse_args()
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
+    if chosen.faults or chosen.fault:
+        return write_fault_table(chosen.histories, chosen.seed, chosen.fault, _say)
     with fresh_postgres() as url:
-        return write_fault_table(url, chosen) if chosen.faults else check_properties(url, chosen)
+        return check_properties(url, chosen)
 
 
 if __name__ == "__main__":

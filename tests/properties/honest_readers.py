@@ -19,7 +19,9 @@ from mnemolog.projections.queries.scope_filter import ScopeFilter
 from mnemolog.projections.queries.search import search
 from tests.properties.conversations import START
 from tests.properties.harness import Harness, text_vector
+from tests.properties.held_overwrites import waiting_for_nothing
 from tests.properties.log_reader import Json, LoggedFact
+from tests.properties.statement_places import event_text
 from tests.properties.stories import Story
 from tests.properties.telling import Told, tell
 
@@ -43,6 +45,8 @@ class _Watch:
 
     async def after_step(self, told: Told, commits: Sequence[Json]) -> None:
         self.faults += slot_faults(told)
+        self.faults += waiting_for_nothing(told)
+        self.faults += _wrong_speakers(told, commits)
         self.faults += _refused_replies(told, commits)
 
 
@@ -127,6 +131,23 @@ def _refused_replies(told: Told, commits: Sequence[Json]) -> Iterator[str]:
         for event in commit["events"]:
             if event["decision"]["by"] == "fallback" and commit["source_id"] not in told.reader.invalid:
                 yield f"a right reply was refused: {event['decision']['reason']}"
+
+
+def _wrong_speakers(told: Told, commits: Sequence[Json]) -> Iterator[str]:
+    """Facts that have somebody else's name, or another certainty, than the turn that said their statement."""
+    for commit in commits:
+        for event in commit["events"]:
+            fact, text = event.get("fact"), event_text(event)
+            if not fact or commit["source_id"] not in told.turns:
+                continue
+            turns = told.turns.values()
+            said = [
+                (turn.speaker, one.certainty, turn.infer) for turn in turns for one in turn.said if one.text == text
+            ]
+            if said and fact.get("speaker") not in {speaker for speaker, _, _ in said}:
+                yield f"{fact['text']!r} has the speaker {fact.get('speaker')}; {text!r} was said by {said[0][0]}"
+            if said and fact["certainty"] not in {certainty if infer else "explicit" for _, certainty, infer in said}:
+                yield f"{fact['text']!r} is {fact['certainty']}; {text!r} was said as {said[0][1]}"
 
 
 async def _reading_faults(conn: Conn, told: Told) -> Any:
@@ -274,6 +295,7 @@ def _was_rejected(told: Told, event: Json) -> bool:
     return any(
         other["event"] == "pending_rejected"
         and other["target"] == event["fact"]["fact_id"]
+        and other["decision"]["by"] != "policy"  # it lapsed
         and other["event_id"] not in told.log.undone
         for _, other in told.log.events()
     )

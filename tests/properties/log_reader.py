@@ -92,6 +92,14 @@ class Log:
         """What ended a fact and is in effect."""
         return [ending for ending in fact.endings if ending.event["event_id"] not in self.undone]
 
+    def standing_for(self, fact_ids: Sequence[str]) -> list[str]:
+        """These facts, and what they were merged into or corrected to."""
+        found = list(fact_ids)
+        for one in found:
+            taken = (end.ender for end in self.endings(self.facts[one]) if end.action in ("merge", "correct"))
+            found += [ender for ender in taken if ender and ender not in found]
+        return found
+
     def _apply(self, event: Json, commit: Json) -> None:  # noqa: C901 -- one case an event
         kind = event["event"]
         new = self._add(event, commit) if event.get("fact") else None
@@ -189,7 +197,9 @@ class Log:
 
     def _move_end(self, moved: Json, event: Json, commit: Json) -> None:
         fact = self.facts[moved["fact_id"]]
-        if not fact.believed or fact.true_to is None:
+        lets_hold = event.get("target") if event["event"] == "pending_confirmed" else None
+        is_new = fact.id in (lets_hold, (event.get("fact") or {}).get("fact_id"))
+        if not fact.believed or (fact.true_to is None and not is_new):
             return
         fact.endings.clear()
         fact.status, fact.true_to, fact.unresolved = "active", None, moved.get("unresolved", False)

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from mnemolog.projections.queries.facts import facts
 from mnemolog.projections.queries.scope_filter import ScopeFilter
 from tests.properties.harness import Harness
+from tests.properties.held_overwrites import unheard_objections
 from tests.properties.log_reader import Ending, Json, Log, LoggedFact, moment
 from tests.properties.oracle import OVERWRITES
 from tests.properties.statement_places import REPETITIONS, event_text, misplaced_statements
@@ -43,6 +44,7 @@ class _Watch:
                 self.faults.append(f"{fact.text!r} is gone: {_how(told, fact)}")
         for commit in commits:
             self.faults += misplaced_statements(told, commit)
+            self.faults += unheard_objections(told, commit)
         self.answered = answered
 
     def _reasons(self, told: Told, fact: LoggedFact) -> Iterator[bool]:
@@ -143,22 +145,19 @@ def _was_commanded(told: Told, fact: LoggedFact, ending: Ending) -> bool:
 
 def _shown_beside(told: Told, fact: LoggedFact) -> set[str]:
     """The facts that the question was about after which a fact was kept as unresolved."""
-    asked = (one for one in told.reader.decided if (one.source_id, one.text) == (fact.commit["source_id"], fact.text))
-    return {str(known) for one in asked for known in one.shown}
+    source_id = fact.commit["source_id"]
+    asked = [one for one in told.reader.decided if (one.source_id, one.text) == (source_id, fact.text)]
+    just_said = (_just_said(told, source_id, one.shown_texts) for one in asked)
+    return {str(known) for one in asked for known in one.shown}.union(*just_said)
 
 
 def _was_held_for(told: Told, fact: LoggedFact, event: Json) -> bool:
-    """Whether the overwrite that is confirmed was about the fact, or about one that a person corrected into it.
-
-    A denial may go on to a fact that has taken in what it denied; a merge may not: its text lacks what came in.
-    """
+    """Whether the overwrite that is confirmed was about the fact itself: what its target has become is left alone."""
     held = told.log.held_back[event["target"]]
     source_id = told.log.facts[event["target"]].commit["source_id"]
-    if fact.id in held["targets"]:
-        return _was_shown_for(told, source_id, fact, held) or _enriches_pending(told, held)
-    if held["action"] == "merge":
+    if fact.id not in held["targets"]:
         return False
-    return any(parent.id in held["targets"] for parent in ancestors(told.log, fact))
+    return _was_shown_for(told, source_id, fact, held) or _enriches_pending(told, held)
 
 
 def _enriches_pending(told: Told, held: Json) -> bool:

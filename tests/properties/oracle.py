@@ -10,7 +10,7 @@ from uuid import UUID
 from mnemolog.schemas.facts import Candidate, ExtractedFact
 from mnemolog.schemas.provenance import Verdict
 from mnemolog.streams.llm.ports import ExtractionTask, NumberedConflict, NumberedConflicts, Prompt, TaskPrompt
-from tests.properties.sentences import NAME, Form, Meaning, merged, person_of, read, write
+from tests.properties.sentences import NAME, Form, Meaning, merged, person_of, read, words_of, write
 from tests.support.builders.model_replies import decision_json, decisions_reply, facts_reply
 
 JsonObject = Mapping[str, Any]
@@ -141,7 +141,16 @@ def best_verdict(conflict: NumberedConflict, used: set[int], ended: set[int]) ->
     best = next((verdict for verdict in _PRIORITY if verdict in found), None)
     if best is None:
         return "ADD", ()
+    if best == "MERGE":
+        return _in_equal_words(conflict, found[best])
     return best, found[best][:1] if best == "KEEP" else found[best]
+
+
+def _in_equal_words(conflict: NumberedConflict, targets: Targets) -> tuple[Verdict, Targets]:
+    """A merged sentence has most words of each of its parents, so only those of equal words are merged."""
+    words = words_of(conflict.fact.text)
+    equal = [(label, known) for label, known in targets if words_of(known.text) == words]
+    return ("MERGE", equal) if equal else ("SIMILAR", targets)
 
 
 def meaning_of(fact: Candidate | ExtractedFact) -> Meaning | None:
@@ -156,10 +165,17 @@ def decision_on(conflict: NumberedConflict, verdict: Verdict, targets: Targets) 
     if verdict == "MERGE":
         text = merged_text(conflict, targets)
         fields = {"text": text, "search_text": f"near {conflict.fact.key or 'other'}: {text}"}
+    if verdict in ("REPLACE", "RETRACT") and any(_began_that_day(conflict, known) for _, known in targets):
+        fields = {"ended_at": f"{conflict.valid_from:%Y-%m-%d}"}
     if verdict == "EXPIRE":
         end = new.until if new and new.until else conflict.valid_from
         fields = {"ended_at": max([end, *(known.true_from for _, known in targets)])}
     return decision_json(conflict.number, verdict, *labels, **fields)
+
+
+def _began_that_day(conflict: NumberedConflict, known: Candidate) -> bool:
+    """Whether a known fact began on the day of the statement, and before it: then a date is enough for its end."""
+    return known.true_from.date() == conflict.valid_from.date() and known.true_from <= conflict.valid_from
 
 
 def merged_text(conflict: NumberedConflict, targets: Targets) -> str:
@@ -178,7 +194,8 @@ def merged_text(conflict: NumberedConflict, targets: Targets) -> str:
     assert whole is not None
     subjects = [conflict.fact.subject, *(subject for _, subject in texts)]
     named = [one for one in subjects if one and person_of(one) == whole.person]
-    return write(whole, NAME if NAME in named else next(iter(named), None))
+    wording = whole.slot.words[whole.form].index(words_of(conflict.fact.text) or "")
+    return write(whole, NAME if NAME in named else next(iter(named), None), wording)
 
 
 class RandomReader(OracleReader):
@@ -211,7 +228,8 @@ class RandomReader(OracleReader):
             "ADD", "KEEP", "MERGE", "REPLACE", "CONTRADICT", "EXTEND", "SIMILAR", "RETRACT", "EXPIRE",
         )  # fmt: skip
         verdict = chance.choice(verdicts)
-        targets = chance.sample(list(free), chance.randint(1, len(free))) if verdict != "ADD" else []
+        most = {"ADD": 0, "KEEP": 1}.get(verdict, len(free))  # several that say it together are left to the model
+        targets = chance.sample(list(free), chance.randint(min(1, most), most))
         decision = decision_on(conflict, verdict, targets)
         if verdict in ("REPLACE", "RETRACT", "EXPIRE") and chance.random() < 0.4:
             first = max(known.true_from for _, known in targets)

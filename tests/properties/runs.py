@@ -7,16 +7,31 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from hypothesis import HealthCheck, Phase, given, seed, settings
+from hypothesis.internal.conjecture.providers import AVAILABLE_PROVIDERS, HypothesisProvider
 from hypothesis.strategies import SearchStrategy
 
+from mnemolog.embedded.stack import EmbeddedStack
+from mnemolog.projections.migrations.upgrade import migrate
 from tests.properties.harness import Harness
 from tests.properties.honest_readers import check_honest_readers
 from tests.properties.nothing_vanishes import check_nothing_vanishes
 from tests.properties.order_independence import check_order_independence, permuted
 from tests.properties.stories import stories
+from tests.support.databases import fresh_database, temporary_folder
 
 Check = Callable[[Harness, Any], Coroutine[Any, Any, None]]
 _HEALTH_CHECKS: Final = (HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much)
+
+
+class IndependentDraws(HypothesisProvider):
+    """The draws of Hypothesis, each history by itself.
+
+    Its own engine tries variants of each history beside it, most of which differ in nothing that counts here.
+    """
+
+
+BACKEND: Final = "independent"
+AVAILABLE_PROVIDERS[BACKEND] = f"{__name__}.{IndependentDraws.__name__}"
 
 
 @dataclass(frozen=True)
@@ -42,6 +57,19 @@ class Found:
     tried: int
     error: Exception | None = None
     first_after: int | None = None
+
+
+@contextmanager
+def fresh_postgres() -> Iterator[str]:
+    """The URL of a migrated database on a Postgres of its own."""
+    with asyncio.Runner() as runner, temporary_folder() as folder:
+        stack = runner.run(EmbeddedStack.start(folder / "data", kafka=False, test=True))
+        try:
+            with fresh_database(stack.postgres_url) as url:
+                runner.run(migrate(url))
+                yield url
+        finally:
+            runner.run(stack.__aexit__(None, None, None))
 
 
 @contextmanager
@@ -72,6 +100,7 @@ def run_property(
     @seed(start)
     @settings(
         max_examples=histories,
+        backend=BACKEND,
         deadline=None,
         database=None,
         report_multiple_bugs=False,

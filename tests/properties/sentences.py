@@ -71,7 +71,7 @@ SLOTS: Final = (
     ),
     Slot(
         "allergy", False, "health", ("nuts", "milk"), ("since 1992", "from Kent"),
-        _words(("is allergic to", "avoids"), "got allergic to", "was allergic to", "will lose", "will not get"),
+        _words(("is allergic to", "reacts to"), "got allergic to", "was allergic to", "will lose", "will not get"),
     ),
 )  # fmt: skip
 SLOT_OF_KEY: Final = {slot.key: slot for slot in SLOTS}
@@ -109,6 +109,12 @@ class Meaning:
     def claim(self) -> tuple[object, ...]:
         """What it claims, however it is worded."""
         return (*self.topic, "holds" if self.holds else self.form, self.details, self.begins, self.until)
+
+
+def words_of(text: str) -> str | None:
+    """The words of a sentence that say how a value holds."""
+    found = _SENTENCE.fullmatch(text.strip().rstrip(".! "))
+    return found["words"].lower() if found else None
 
 
 def write(meaning: Meaning, subject: str | None, wording: int = 0) -> str:
@@ -149,7 +155,7 @@ def person_of(subject: str | None) -> str:
 
 def merged(one: Meaning, other: Meaning) -> Meaning:
     """What both say, of one value."""
-    return replace(one, details=one.details | other.details, form="state")
+    return replace(one, details=one.details | other.details)
 
 
 def _day(text: str | None) -> datetime | None:

@@ -68,8 +68,10 @@ def _wrong_repetition(told: Told, commit: Json, event: Json) -> Iterator[str]:
     in_doubt = not (said.subject and known.fact.get("subject")) or not _names_are_known(told, commit)
     if event["decision"]["by"] == "model" and new.person != meaning.person and in_doubt:
         return  # whom a fact without a subject is about, and whose a name is, is left to the model
-    same = (new.topic, new.holds or new.form) == (meaning.topic, meaning.holds or meaning.form)
-    same = same and new.details <= meaning.details and new.begins in (None, meaning.begins)
+    same = (new.topic, new.holds) == (meaning.topic, meaning.holds)
+    same = same and (new.holds or new.form == meaning.form or event["decision"]["by"] == "model")
+    same = same and new.details <= meaning.details
+    same = same and new.begins in (None, meaning.begins)
     if event["decision"]["by"] in ("hash", "threshold"):
         same = same and (new.until == known.valid_until or not turn.infer)  # a raw text has no term
     if not same:
@@ -92,7 +94,7 @@ def _wrong_history(told: Told, commit: Json, event: Json) -> Iterator[str]:
     if event["event"] != "fact_added" or not event.get("ended_by"):
         return
     new, newer = told.log.facts[event["fact"]["fact_id"]], told.log.facts[event["ended_by"]]
-    if told.person(new) != told.person(newer):
+    if told.person(new) != told.person(newer) and not _was_named(told, commit, event, newer.id):
         yield f"{new.text!r} became history because of {newer.text!r} of another person"
     said, other = (min(moment(one["occurred_at"]), moment(one["published_at"])) for one in (commit, newer.commit))
     is_later = (
@@ -100,6 +102,12 @@ def _wrong_history(told: Told, commit: Json, event: Json) -> Iterator[str]:
     )
     if is_later and newer.fact.get("event_time") is None:
         yield f"{new.text!r} became history because of {newer.text!r}, which was said before it"
+
+
+def _was_named(told: Told, commit: Json, event: Json, known: str) -> bool:
+    """Whether the reader named a known fact for a statement."""
+    place = commit["source_id"], event_text(event)
+    return any(known in map(str, one.named) for one in told.reader.decided if (one.source_id, one.text) == place)
 
 
 def _outdated_end(told: Told, commit: Json, event: Json) -> Iterator[str]:
@@ -110,7 +118,7 @@ def _outdated_end(told: Told, commit: Json, event: Json) -> Iterator[str]:
         known = told.log.facts[target]
         is_older = moment(commit["occurred_at"]) < moment(known.commit["occurred_at"])
         was_pending = known.event["event"] == "fact_pending" and known.commit["source_kind"] == "turn"
-        if was_pending and is_older and not known.believed and event["event"] != "fact_contradicted":
+        if was_pending and is_older and not known.believed:
             yield f"{known.text!r} waited for a confirmation and was ended by {event_text(event)!r}, which is older"
 
 

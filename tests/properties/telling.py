@@ -18,9 +18,9 @@ from mnemolog.schemas.command import (
     Undo,
     Update,
 )
-from tests.properties.conversations import ALL_FORMS, START, Said, SpokenTurn, World
+from tests.properties.conversations import START, Said, SpokenTurn, World
 from tests.properties.harness import Harness, History
-from tests.properties.log_reader import Json, Log, LoggedFact
+from tests.properties.log_reader import OPEN, Json, Log, LoggedFact
 from tests.properties.oracle import OracleReader, RandomReader
 from tests.properties.sentences import NAME, SLOTS, SUBJECTS, Meaning, person_of, read, write
 from tests.properties.stories import CROWD, CommandDraw, Draw, Speech, Story, TimerDraw
@@ -64,7 +64,7 @@ AfterStep = Callable[[Told, Sequence[Json]], Awaitable[None]]
 async def tell(harness: Harness, story: Story, after_step: AfterStep) -> Told:
     """Tell a story; `after_step` is called with the new commits after each turn, command and run of the timer."""
     reader = OracleReader() if story.seed is None else RandomReader(story.seed)
-    teller = _Teller(Told(await harness.start_history(reader), reader), after_step)
+    teller = _Teller(Told(await harness.start_history(reader), reader), World(story.forms), after_step)
     for step in _steps(story.draws):
         await teller.take(step)
     return teller.told
@@ -89,17 +89,17 @@ def _steps(draws: Sequence[Draw]) -> Iterator[Sequence[Speech] | CommandDraw | T
 class _Teller:
     """Tells one story, step by step, from day to day."""
 
-    def __init__(self, told: Told, after_step: AfterStep) -> None:
+    def __init__(self, told: Told, world: World, after_step: AfterStep) -> None:
         self.told = told
         self._after_step = after_step
-        self._world = World(ALL_FORMS)
+        self._world = world
         self._now = START + timedelta(hours=9)
-        self._is_named = False
         self._count = 0
 
     async def take(self, step: Sequence[Speech] | CommandDraw | TimerDraw) -> None:
         done = len(self.told.history.commits)
         self._count += 1
+        self._now += timedelta(hours=1)
         match step:
             case CommandDraw():
                 await self._command(step)
@@ -118,9 +118,9 @@ class _Teller:
         first = speeches[0]
         self._now += timedelta(days=first.act.gap)
         at = self._now + timedelta(hours=first.hours_ahead) - timedelta(days=first.days_late)
-        speaker = SPEAKERS[first.speaker % len(SPEAKERS)]
-        speaker = None if speaker == "Tom" and not self._is_named else speaker
-        self._is_named |= speaker == NAME
+        repeated = self._repeated(first)
+        speaker = repeated[0].speaker if repeated else SPEAKERS[first.speaker % len(SPEAKERS)]
+        speaker = None if speaker == "Tom" and not self._is_named() else speaker
         said = [one for speech in speeches for one in self._statements(speech, speaker, at)]
         said = list({one.text: one for one in said}.values())
         earlier = [one.text for turn in self.told.turns.values() for one in turn.said]
@@ -136,8 +136,20 @@ class _Teller:
         )
         await self.told.history.publish_turn(turn.as_turn(self.told.history.scope), now=self._now)
 
+    def _is_named(self) -> bool:
+        """Whether a fact has the user's name: the first speaker of a fact is the user."""
+        facts = self.told.log.facts.values()
+        return any(fact.fact.get("speaker") == NAME and fact.status != "undone" for fact in facts)
+
     def _statements(self, speech: Speech, speaker: str | None, at: datetime) -> Iterator[Said]:
         act, slot = speech.act, SLOTS[speech.act.slot % len(SLOTS)]
+        repeated = self._repeated(speech)
+        if repeated and repeated[0].speaker == speaker:
+            yield replace(repeated[1], certainty=CERTAINTIES[act.certainty % len(CERTAINTIES)])
+            return
+        if speech.about and speaker != "Tom" and (answer := self._answer(speech, *speech.about)):
+            yield answer
+            return
         if speech.corrected and slot.single_valued:
             wrong, right = slot.values[act.action % 3], slot.values[(act.action + 1) % 3]
             yield self._said(speech, Meaning("user" if speaker != "Tom" else "Tom", slot.key, wrong), speaker)
@@ -152,6 +164,40 @@ class _Teller:
         person = list(SUBJECTS)[act.person % 3] if speaker != "Tom" else "Tom"
         yield self._said(speech, self._world.tell(person, slot, act.action, at), speaker)
 
+    def _repeated(self, speech: Speech) -> tuple[SpokenTurn, Said] | None:
+        """What a speech says again, in the same words, and the turn that said it before."""
+        said = [(turn, one) for turn in self.told.turns.values() for one in turn.said]
+        return said[speech.repeats % len(said)] if speech.repeats is not None and said else None
+
+    def _answer(self, speech: Speech, which: int, how: int) -> Said | None:
+        """A known fact again, with a detail, or its end; first one that waits, is asked about, or is to be ended."""
+        log = self.told.log
+        waiting = [fact for fact in log.facts.values() if fact.status == "pending_confirmation" or fact.unresolved]
+        named = [target for fact in waiting for target in fact.event.get("targets", ())]
+        cases = [*waiting, *(log.facts[one] for one in log.standing_for(named))]
+        facts = [fact for fact in cases or log.facts.values() if fact.status in OPEN]
+        fact = facts[which % len(facts)] if facts else None
+        meaning = self.told.meaning(fact) if fact else None
+        subject = fact.fact.get("subject") if fact else None
+        if fact is None or meaning is None or meaning.person != person_of(subject):
+            return None  # what Tom said of himself, only he says in the same words
+        options = self._said_of(meaning, is_new=not waiting)
+        told = options[how % len(options)]
+        text = fact.text if told is meaning and read(fact.text) else write(told, subject, speech.act.wording)
+        doubt = 0 if waiting or told.holds else speech.act.certainty
+        return Said(told, text, subject, certainty=CERTAINTIES[doubt % len(CERTAINTIES)])
+
+    def _said_of(self, known: Meaning, *, is_new: bool) -> Sequence[Meaning]:
+        """What may be said of what is known, in the forms of the story; of what is new rather its end."""
+        plain, more = Meaning(*known.topic), sorted(frozenset(known.slot.details) - known.details)
+        by_form = {
+            "detail": replace(plain, details=frozenset(more[:1]) or known.details),
+            "end": replace(plain, form="end"),
+            "denial": replace(plain, form="denial"),
+        }
+        said = [meaning for form, meaning in by_form.items() if form in self._world.forms]
+        return said if is_new and said else [known, *said]
+
     def _said(self, speech: Speech, meaning: Meaning, speaker: str | None) -> Said:
         act = speech.act
         is_of_tom = speaker == "Tom" == meaning.person  # of his friends he speaks by name
@@ -163,7 +209,7 @@ class _Teller:
             write(replace(meaning, until=None) if silent else meaning, subject, act.wording),
             subject,
             nearness=("near", "near", "twin" if meaning.slot.single_valued else "alike", "far")[act.nearness % 4],
-            certainty=CERTAINTIES[act.certainty % len(CERTAINTIES)],
+            certainty=CERTAINTIES[act.certainty % len(CERTAINTIES)] if self.told.log.facts else "explicit",
             excerpt=meaning.value if speech.short_excerpt else None,
         )
 
@@ -188,7 +234,7 @@ class _Teller:
         active = [fact for fact in log.facts.values() if fact.status == "active"]
         pending = [fact for fact in log.facts.values() if fact.status == "pending_confirmation"]
         unresolved = [fact for fact in active if fact.unresolved]
-        wanted = {"confirm": pending or active, "reject": pending, "resolve": unresolved}.get(
+        wanted = {"confirm": pending or active[: third // 9], "reject": pending, "resolve": unresolved}.get(
             draw.kind, active + pending
         )
         match draw.kind:
@@ -226,7 +272,7 @@ class _Teller:
         return Undo(source_id=commit["source_id"], cascade=second % 2 == 0)
 
     def _resolve(self, fact: LoggedFact, pick: int) -> Resolve:
-        action = ("keep_both", "keep_old", "replace", "contradict", "merge")[pick % 5]
+        action = ("replace", "contradict", "keep_both", "keep_old", "merge")[pick % 5]
         text = f"{fact.text} Merged by hand." if action == "merge" else None
         return Resolve.model_validate({"fact_id": fact.id, "action": action, "text": text})
 
@@ -236,6 +282,7 @@ class _Teller:
             return Edit(fact_id=UUID(fact.id), text=f"{fact.text} Edited.")
         values = [value for value in meaning.slot.values if value != meaning.value]
         new = Meaning(meaning.person, meaning.key, values[pick % len(values)])
+        self._world.note(new)
         subject = fact.fact.get("subject") or SUBJECTS[new.person][-1]
         return Edit(fact_id=UUID(fact.id), text=write(new, subject), key=new.key, value=new.value)
 

@@ -6,7 +6,9 @@ import os
 import pytest
 import structlog
 
+from tests.properties.faults.former import FAULTS, Fault
 from tests.properties.runs import PROPERTIES, Property, run_property, running_harness
+from tests.support.paths import ROOT
 
 pytestmark = pytest.mark.postgres
 
@@ -20,3 +22,14 @@ def test_property(database: str, tested: Property) -> None:
         found = run_property(runner, harness, tested, histories=HISTORIES)
     assert found.error is None, f"after {found.first_after} histories: {found.error}"
     assert found.tried >= HISTORIES
+
+
+@pytest.mark.parametrize("fault", FAULTS, ids=[str(one.number) for one in FAULTS])
+def test_a_former_fault_can_still_be_put_back(fault: Fault) -> None:
+    places = [(where, name) for where, name, _ in fault.places()]
+    before = [getattr(where, name) for where, name in places]
+    with fault.put_back():
+        assert all(getattr(where, name) is not was for (where, name), was in zip(places, before, strict=True))
+    assert [getattr(where, name) for where, name in places] == before
+    file, _, test = fault.example.partition("::")
+    assert f"def {test}(" in (ROOT / file).read_text(encoding="utf-8")

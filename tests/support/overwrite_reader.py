@@ -88,10 +88,11 @@ def _judged(event: Event, log: Sequence[Event], undone: set[str]) -> Overwrite:
     settlements = [one for one in log if held and one.get("target") == mine and one["event"].startswith("pending_")]
     valid = [one for one in settlements if one["event_id"] not in undone]
     last = valid[-1]["event"] if valid else None
+    lapsed = bool(valid) and valid[-1]["decision"]["by"] == "policy"
     carried_out = not held or any(one["event"] == "pending_confirmed" and one["targets"] for one in settlements)
     if event["event_id"] in undone:
         return Overwrite(event, carried_out, "undone")
-    if last == "pending_rejected":
+    if last == "pending_rejected" and not lapsed:
         return Overwrite(event, carried_out, "rejected")
     if any(one["event"] == "pending_confirmed" for one in settlements) and last is None:
         return Overwrite(event, carried_out, "undone")

@@ -277,3 +277,20 @@ async def test_a_late_end_ends_what_is_older_and_not_what_is_newer(resolver: Res
     assert await resolver.active_texts() == [later]
     rows = await resolver.stored.rows("SELECT text, true_to FROM facts WHERE true_to IS NOT NULL ORDER BY true_to")
     assert rows == [(DOG, day(5)), (REX_DIED, day(10))]
+
+
+async def test_what_waited_and_was_never_confirmed_ends_no_late_statement(resolver: ResolverHarness) -> None:
+    berlin, rome, oslo, ulm = (f"Mira lives in {city}." for city in ("Berlin", "Rome", "Oslo", "Ulm"))
+    verdicts = {
+        rome: TextVerdict("REPLACE", (berlin,)),
+        oslo: TextVerdict("REPLACE", (berlin, rome)),
+        ulm: TextVerdict("REPLACE", (oslo,)),
+    }
+    resolver.chat_model.set_replies(verdicts_by_text(verdicts))
+    for number, text, certainty in ((1, berlin, "explicit"), (4, rome, "speculation"), (8, oslo, "explicit")):
+        fact = extracted_fact(text, key="home_city", subject="Mira", single_valued=True, certainty=certainty)
+        await resolver.resolve_turn(fact, at=day(number))
+    late = extracted_fact(ulm, key="home_city", subject="Mira", single_valued=True)
+    (event,) = (await resolver.resolve_turn(late, at=day(2))).events
+    assert isinstance(event, FactAdded)
+    assert event.ended_at == day(8)

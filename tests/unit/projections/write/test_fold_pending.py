@@ -125,6 +125,18 @@ def test_a_command_that_rejects_confirms_nothing(harness: FoldHarness, pending_f
     assert [known.fact_id for known in harness.changes.updates] == [pending_fact]
 
 
+def test_what_is_to_end_later_can_be_rejected_before(harness: FoldHarness, pending_fact: UUID) -> None:
+    harness.commit("t3", replaced("It will be Basel.", pending_fact, ended_at=day(30)), at=day(3))
+    assert harness.settlements == []
+    harness.commit("c1", with_decision(pending_rejected(pending_fact), by="human"), at=day(4))
+    assert harness.settlements == [(pending_fact, "rejected")]
+
+
+def test_what_lapses_is_rejected_by_nobody(harness: FoldHarness, pending_fact: UUID) -> None:
+    harness.commit("t3", with_decision(pending_rejected(pending_fact), by="policy"), at=day(3))
+    assert harness.settlements == [(pending_fact, "overtaken")]
+
+
 @pytest.mark.parametrize("draft", [merged, replaced, contradicted])
 def test_a_pending_fact_can_be_overtaken(harness: FoldHarness, pending_fact: UUID, draft: Any) -> None:
     harness.commit("t3", draft("Alice lives in Basel.", pending_fact), at=day(3))

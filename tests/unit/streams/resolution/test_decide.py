@@ -121,6 +121,13 @@ def test_what_is_known_is_confirmed_or_skipped() -> None:
     assert skipped.target == old.fact_id
 
 
+def test_of_several_known_facts_the_one_of_its_value_is_confirmed() -> None:
+    berlin, munich = known_fact(0.9, value="Berlin"), known_fact(0.7, value="Munich")
+    kept = decide_one(matched_fact(berlin, munich, value="Munich"), llm_decision("KEEP", berlin, munich))
+    assert isinstance(kept, FactConfirmed)
+    assert kept.target == munich.fact_id
+
+
 def test_a_merged_fact_is_what_its_parents_are_together() -> None:
     old = known_fact(
         confidence=0.99, key="home_city", value="Berlin", category="health", subject="Mira", valid_until=NEXT_YEAR

@@ -1,0 +1,187 @@
+"""Faults that the project once had: each is found by one of the properties, or the table says so."""
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from typing import Final
+from unittest.mock import patch
+
+from tests.properties.faults import patches
+from tests.properties.faults.patches import PatchedPlaces
+
+DECISIONS: Final = "tests/integration/streams/resolution/test_"
+QUERIES: Final = "tests/integration/projections/queries/test_"
+STAGES: Final = "tests/unit/streams/stages/test_"
+REPLIES: Final = "tests/unit/streams/llm/test_"
+
+
+@dataclass(frozen=True)
+class Fault:
+    """A fault by its number in the table, in words, the property that is tried first, and how to put it back.
+
+    `example` is a test that fails while it is back: so it is known that it is.
+    """
+
+    number: int
+    what: str
+    found_by: str
+    places: Callable[[], PatchedPlaces]
+    example: str
+
+    @contextmanager
+    def put_back(self) -> Iterator[None]:
+        with ExitStack() as stack:
+            for where, name, faulty in self.places():
+                stack.enter_context(patch.object(where, name, faulty))
+            yield
+
+
+FAULTS: Final = (
+    Fault(
+        1,
+        "what a plan that is called off had ended stays ended",
+        "vanish",
+        patches.call_off,
+        f"{DECISIONS}ends_taken_back.py::test_a_plan_that_is_called_off_ends_nothing",
+    ),
+    Fault(
+        2,
+        "another person's late news becomes the user's history",
+        "vanish",
+        patches.history_of_another_person,
+        f"{DECISIONS}subjects.py::test_late_news_of_another_person_is_not_the_history_of_the_user",
+    ),
+    Fault(
+        3,
+        "a term passes to what is merged, and equal words with another end are skipped",
+        "vanish",
+        patches.inherited_terms,
+        f"{DECISIONS}ends_taken_back.py::test_a_merge_keeps_no_term_of_a_turn",
+    ),
+    Fault(
+        4,
+        "short answers are dropped as echoes of recalled memory",
+        "vanish",
+        patches.short_answers_are_echoes,
+        f"{STAGES}recall_echoes.py::test_a_short_answer_is_news_although_the_memory_has_its_words",
+    ),
+    Fault(
+        5,
+        "confirming a held merge ends what its target has become",
+        "vanish",
+        patches.confirmation_follows_successors,
+        f"{DECISIONS}held_overwrites.py::test_confirming_a_held_merge_keeps_what_its_target_has_become",
+    ),
+    Fault(
+        6,
+        "resolve without targets ends everything that was near",
+        "vanish",
+        patches.resolve_ends_all_that_was_near,
+        f"{DECISIONS}shown_facts.py::test_resolve_without_targets_concerns_what_the_model_was_shown",
+    ),
+    Fault(
+        7,
+        "the words of a stale pending fact bring a second value",
+        "readers",
+        patches.stale_pending,
+        f"{DECISIONS}held_overwrites.py::test_equal_words_later_meet_what_is_active_by_then",
+    ),
+    Fault(
+        8,
+        "a late merge forgets when its parent was last said",
+        "order",
+        patches.merge_forgets_when_it_was_said,
+        f"{DECISIONS}late_statements.py::test_a_merged_fact_was_said_when_the_latest_of_its_parents_was",
+    ),
+    Fault(
+        9,
+        "a late repetition revives an ended value of a multi-valued key",
+        "order",
+        patches.ended_values_of_single_keys_only,
+        f"{DECISIONS}late_statements.py::test_equal_words_told_late_repeat_what_has_ended_and_do_not_revive_it",
+    ),
+    Fault(
+        10,
+        "the user under two names is two people",
+        "readers",
+        patches.subjects_by_their_words,
+        f"{DECISIONS}subjects.py::test_a_conversation_comes_to_the_same_values_however_the_user_is_named",
+    ),
+    Fault(
+        11,
+        "a correction within a turn is held back",
+        "vanish",
+        patches.corrections_in_a_turn_are_held,
+        f"{DECISIONS}self_correction.py::test_the_correction_holds_and_what_was_corrected_never_did",
+    ),
+    Fault(
+        12,
+        "a repetition does not reject a challenge of what was merged",
+        "vanish",
+        patches.merged_facts_are_not_challenged,
+        f"{DECISIONS}held_overwrites.py::test_a_repetition_of_what_the_target_became_rejects_the_challenge",
+    ),
+    Fault(
+        13,
+        "a human's word is lost in a merge that is confirmed",
+        "vanish",
+        patches.human_word_is_lost,
+        f"{DECISIONS}ends_taken_back.py::test_a_merge_of_a_humans_word_is_a_humans_word",
+    ),
+    Fault(
+        14,
+        "replies that say more, or less, than the facts are accepted",
+        "vanish",
+        patches.harmful_replies,
+        f"{REPLIES}reply_checks.py::test_a_harmful_reply_is_refused_with_what_is_wrong",
+    ),
+    Fault(
+        15,
+        "held overwrites that were rejected are not counted as wrong",
+        "readers",
+        patches.held_overwrites_are_not_counted,
+        f"{QUERIES}overwrite_figures.py::test_the_rates_agree_with_the_log",
+    ),
+    Fault(
+        16,
+        "what is settled later is told as the words of who spoke then",
+        "readers",
+        patches.later_question_takes_the_words,
+        f"{DECISIONS}shown_facts.py::test_a_conflict_that_is_settled_later_keeps_whose_words_it_is_about",
+    ),
+    Fault(
+        17,
+        "diff names a successor that is no longer believed",
+        "readers",
+        patches.diff_names_the_disbelieved,
+        f"{QUERIES}diff.py::test_on_the_axis_of_truth_the_successor_is_one_that_is_believed",
+    ),
+    Fault(
+        18,
+        "a turn from the future makes later news history",
+        "vanish",
+        patches.future_turns_are_not_capped,
+        f"{STAGES}extract.py::test_a_turn_ahead_of_the_broker_has_its_time_and_says_so",
+    ),
+    Fault(
+        19,
+        "a late repetition does not move the beginning",
+        "order",
+        patches.late_repeats_move_no_beginning,
+        f"{DECISIONS}ends_taken_back.py::test_a_repetition_that_comes_late_moves_the_beginning_back",
+    ),
+    Fault(
+        20,
+        "an older statement ends a newer pending one",
+        "vanish",
+        patches.older_ends_newer_pending,
+        f"{DECISIONS}held_overwrites.py::test_an_older_statement_does_not_replace_a_newer_pending_one",
+    ),
+    Fault(
+        21,
+        "an end on the day of the beginning is refused",
+        "readers",
+        patches.ends_of_the_same_day,
+        f"{REPLIES}resolve_parser.py::test_an_end_on_the_day_of_the_beginning_is_accepted_as_a_date",
+    ),
+)

@@ -1,0 +1,83 @@
+"""The table of former faults: each is put back, seen by its example test, and looked for by the properties."""
+
+import logging
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from typing import Final
+
+import structlog
+
+from tests.properties.faults.former import FAULTS, Fault
+from tests.properties.runs import PROPERTIES, fresh_postgres, run_property, running_harness
+from tests.support.paths import ROOT
+
+PAGE: Final = ROOT / "docs" / "discussions.md"
+BEGIN, END = "<!-- faults: written by make properties FAULTS=1 -->", "<!-- faults: end -->"
+PROCESSES: Final = 2
+_TESTS_FAILED: Final = 1
+
+
+@dataclass(frozen=True)
+class Search:
+    """What the properties found of a fault: which of them, and after how many histories; the first of it in words."""
+
+    fault: Fault
+    found_by: str | None
+    histories: int
+    first: str
+    seconds: float
+
+    @property
+    def row(self) -> str:
+        return f"| {self.fault.what} | {self.found_by or 'none'} | {self.histories} |"
+
+
+def write_fault_table(histories: int, seed: int, numbers: list[int], say: Callable[[str], None]) -> int:
+    """Look for each fault in up to `histories` of each property; gives how many were not found. All write the page."""
+    chosen = [fault for fault in FAULTS if fault.number in numbers or not numbers]
+    with ProcessPoolExecutor(PROCESSES) as pool:
+        tasks = [pool.submit(_search, fault.number, histories, seed) for fault in chosen]
+        searches = [_told(task.result(), say) for task in tasks]
+    if len(chosen) == len(FAULTS):
+        head = ["| fault | found by | after how many histories |", "|---|---|---|"]
+        before, _, rest = PAGE.read_text(encoding="utf-8").partition(BEGIN)
+        table = "\n".join([BEGIN, "", *head, *(one.row for one in searches), "", END])
+        PAGE.write_text(before + table + rest.partition(END)[2], encoding="utf-8")
+    return sum(one.found_by is None for one in searches)
+
+
+def _told(search: Search, say: Callable[[str], None]) -> Search:
+    say(f"{search.fault.number} {search.row} {search.seconds:.0f} s {search.first}")
+    return search
+
+
+def _search(number: int, histories: int, seed: int) -> Search:
+    """In a process of its own, because what is put back is put back everywhere in it."""
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
+    (fault,) = (one for one in FAULTS if one.number == number)
+    started, tried = time.monotonic(), 0
+    check_example(fault)
+    with fresh_postgres() as url, fault.put_back(), running_harness(url) as (runner, harness):
+        for one in sorted(PROPERTIES, key=lambda one: one.name != fault.found_by):
+            found = run_property(runner, harness, one, histories=histories, start=seed, shrink=False)
+            tried = max(tried, found.tried)
+            if found.first_after is not None:
+                first = str(found.error).splitlines()[0]
+                return Search(fault, one.name, found.first_after, first, time.monotonic() - started)
+    return Search(fault, None, tried, "", time.monotonic() - started)
+
+
+def check_example(fault: Fault) -> None:
+    """Raise where the example test does not fail while the fault is back: then it is not back."""
+    options = ["-p", "tests.properties.faults.plugin", "--fault", str(fault.number), "-n0", "-q", "--no-header"]
+    run = subprocess.run(
+        [sys.executable, "-m", "pytest", *options, fault.example], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    if run.returncode != _TESTS_FAILED:
+        raise AssertionError(
+            f"{fault.example} does not see that {fault.what}:\n{run.stdout[-2000:]}{run.stderr[-500:]}"
+        )
