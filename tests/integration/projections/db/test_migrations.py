@@ -162,7 +162,7 @@ SELECT fact_id, status, confidence, mention_count, last_confirmed_at, true_to, c
     superseded_by, unresolved, recorded_at, authority, single_valued
 FROM facts ORDER BY fact_id
 """
-SCOPE_COUNTS = "SELECT tenant, user_id, version, facts FROM scopes ORDER BY 1, 2"
+SCOPE_COUNTS = "SELECT tenant, user_id, version, facts, speakers FROM scopes ORDER BY 1, 2"
 TENANT_COUNTS = "SELECT tenant, partition, facts FROM tenant_facts ORDER BY 1, 2"
 TOKENS = "SELECT tenant, user_id, day, partition, tokens FROM daily_tokens ORDER BY 1, 2, 3, 4"
 ENDS = """
