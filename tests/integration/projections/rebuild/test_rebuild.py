@@ -112,11 +112,8 @@ async def test_replay_gives_the_same_tables(db: ProjectedDatabase) -> None:
 async def test_a_scope_of_which_only_speakers_are_known_rebuilds_to_the_same(db: ProjectedDatabase) -> None:
     await db.apply(*(commit(name, speaker=name, scope=DORA) for name in ("Zoe", "Dora", "Abe")))
     speakers: LiteralString = "SELECT user_id, speakers FROM scopes"
-    before = await db.rows(speakers)
-    assert before == [("dora", ["Zoe", "Dora", "Abe"])]
-    report = await rebuild(db.url, TableLogSource(db.pool))
-    assert (report.equal, report.swapped) == (True, True)
-    assert await db.rows(speakers) == before
+    assert (await rebuild(db.url, TableLogSource(db.pool))).equal
+    assert await db.rows(speakers) == [("dora", ["Zoe", "Dora", "Abe"])]
     assert await db.rows("SELECT * FROM profiles") == []
 
 
