@@ -19,6 +19,7 @@ class Commit(Versioned):
     Enough to fold (facts with vectors and times), to explain (a decision at each event) and to
     account for (calls, tokens and milliseconds at each step). `attempt` counts the commits of a source: a turn that
     failed, or was rejected for a limit, may be published again, and its next commit takes the place of that end.
+    `speaker` is that of the turn, which older programs did not write.
     """
 
     source_id: Identifier
@@ -35,6 +36,7 @@ class Commit(Versioned):
     limit: LimitHit | None = None
     order: CommandPayload | None = None
     actor: Text | None = None
+    speaker: Text | None = None
     events: tuple[MemoryEvent, ...] = ()
     provenance: Provenance = Provenance()
     based_on: Count = 0

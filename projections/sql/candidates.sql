@@ -172,8 +172,8 @@ LEFT JOIN LATERAL (SELECT * FROM facts WHERE facts.fact_id = found.fact_id LIMIT
 ORDER BY asked.place, found.similarity DESC, found.fact_id;
 
 -- name: source_status
--- How often a source was committed and how the last time ended, how many commits with events its scope has seen, when
--- the last of its facts ended, and the policies of its tenant and of its scope.
+-- How often a source was committed and how the last time ended, how many commits with events or a speaker its scope
+-- has seen, when the last of its facts ended, and the policies of its tenant and of its scope.
 SELECT
     coalesce((
         SELECT version FROM scopes

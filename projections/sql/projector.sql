@@ -192,7 +192,7 @@ ON CONFLICT (tenant, user_id, agent_id, app_id, run_id) DO UPDATE SET
     since = excluded.since;
 
 -- name: step_scopes
--- Count the commits with events that these scopes have seen, and the open facts of them and of their tenants.
+-- Count the commits that these scopes have seen, and the open facts of them and of their tenants; keep who spoke first.
 WITH steps AS (
     SELECT *
     FROM unnest(
@@ -204,8 +204,9 @@ WITH steps AS (
         %(owner)s::text [],
         %(partition)s::integer [],
         %(commits)s::bigint [],
-        %(facts)s::bigint []
-    ) AS step (tenant, user_id, agent_id, app_id, run_id, owner, partition, commits, facts)
+        %(facts)s::bigint [],
+        %(speakers)s::jsonb []
+    ) AS step (tenant, user_id, agent_id, app_id, run_id, owner, partition, commits, facts, speakers)
 ),
 counted AS (
     INSERT INTO tenant_facts (tenant, partition, facts)
@@ -214,12 +215,15 @@ counted AS (
     GROUP BY tenant, partition
     ON CONFLICT (tenant, partition) DO UPDATE SET facts = tenant_facts.facts + excluded.facts
 )
-INSERT INTO scopes (tenant, user_id, agent_id, app_id, run_id, owner, version, facts)
-SELECT tenant, user_id, agent_id, app_id, run_id, owner, commits, facts
+INSERT INTO scopes (tenant, user_id, agent_id, app_id, run_id, owner, version, facts, speakers)
+SELECT
+    tenant, user_id, agent_id, app_id, run_id, owner, commits, facts,
+    first_speakers('{}', array(SELECT jsonb_array_elements_text(speakers)))
 FROM steps
 ON CONFLICT (tenant, user_id, agent_id, app_id, run_id) DO UPDATE SET
     version = scopes.version + excluded.version,
-    facts = scopes.facts + excluded.facts;
+    facts = scopes.facts + excluded.facts,
+    speakers = first_speakers(scopes.speakers, excluded.speakers);
 
 -- name: count_tokens
 -- Add the tokens of new commits to the day on which their turns were published, for their scopes and tenants. Those of
@@ -261,13 +265,13 @@ ON CONFLICT (tenant, user_id, agent_id, app_id, run_id, day, partition) DO UPDAT
     tokens = daily_tokens.tokens + excluded.tokens;
 
 -- name: all_scopes
--- Every scope that has a version, so also a profile.
+-- Every scope that has a version.
 SELECT tenant, user_id, agent_id, app_id, run_id
 FROM scopes
 ORDER BY tenant, user_id, agent_id, app_id, run_id;
 
 -- name: refresh_profiles
--- Derive the profiles of these scopes anew.
+-- Derive the profiles of these scopes anew; one without an event has none.
 INSERT INTO profiles (
     tenant, user_id, agent_id, app_id, run_id, owner, identity, hard_preferences, soft_preferences, current_tasks,
     recent_changes, sensitive_topics, updated_at, work, relationships, other
@@ -283,6 +287,7 @@ INNER JOIN derived_profiles AS derived
         AND touched.agent_id = derived.agent_id
         AND touched.app_id = derived.app_id
         AND touched.run_id = derived.run_id
+WHERE derived.updated_at IS NOT NULL
 ON CONFLICT (tenant, user_id, agent_id, app_id, run_id) DO UPDATE SET
     owner = excluded.owner,
     identity = excluded.identity,

@@ -43,8 +43,8 @@ class SourceStatus:
     """The status of a source and of its scope.
 
     `attempt` counts the commits of the source; the last one was made of the record at `origin`, and may be followed by
-    another where it is `retryable`. `scope_version` counts the commits with events of the scope, `latest_end` is
-    the latest time at which one of its facts ceased to be true, `policies` are those that hold for it.
+    another where it is `retryable`. `scope_version` counts the commits of the scope with events or a speaker,
+    `latest_end` is the latest time at which one of its facts ceased to be true, `policies` are those that hold for it.
     """
 
     scope_version: int

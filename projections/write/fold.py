@@ -117,13 +117,22 @@ class _CommitFold:
             partition=self._position.partition,
             commits=1,
             facts=self._added_open_facts(),
+            speakers=self._speakers(),
         )
         own = Changes(
             commits=(CommitRow(position=self._position, commit=self._commit, record=record),),
             updates=tuple(self._known.values()),
-            scope_increments=(step,) if self._parts else (),
+            scope_increments=(step,) if self._parts or step.speakers else (),
         )
         return merge_changes((*self._parts, own))
+
+    def _speakers(self) -> tuple[str, ...]:
+        """Who spoke: in a log of an older program only the facts say it."""
+        if self._commit.scope is None:
+            return ()
+        added = (event.new_fact for event in self._commit.events)
+        said_by = (self._commit.speaker, *(fact.speaker for fact in added if fact))
+        return tuple(dict.fromkeys(speaker for speaker in said_by if speaker is not None))
 
     def _added_open_facts(self) -> int:
         before = (self._state.facts.get(fact_id) for fact_id in self._known)

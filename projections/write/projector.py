@@ -24,6 +24,7 @@ from mnemolog.projections.write.rows import Changes, LogPosition, merge_changes
 from mnemolog.projections.write.state import FoldState
 from mnemolog.schemas.commit import Commit
 from mnemolog.schemas.errors import InvalidRecordError
+from mnemolog.schemas.scope import scope_columns
 
 # No text of a library goes into a row: rows have to be the same under its next version.
 NOT_A_COMMIT: Final = "these bytes are no commit of a version that this program knows"
@@ -147,7 +148,8 @@ async def _write(
     await copy_rows(connection, changes)
     async with connection.pipeline():
         await update_rows(connection, changes)
-        await refresh_profiles(connection, [step.scope for step in changes.scope_increments])
+        changed = dict.fromkeys(scope_columns(row.commit.scope) for row in changes.events)
+        await refresh_profiles(connection, list(changed))
         await connection.execute(_SQL["move_partition"], {"partition": partition, "next_offset": next_offset})
     overwrites = await read_overwrites(connection, changes)
     return BatchResult(next_offset=next_offset, changes=changes, skipped=repeated, overwrites=overwrites)

@@ -110,7 +110,7 @@ async def copy_rows(connection: Connection, changes: Changes) -> None:
 
 
 async def update_rows(connection: Connection, changes: Changes) -> None:
-    """Update the rows that were there before, and the versions of the scopes."""
+    """Update the rows that were there before, and the versions and speakers of the scopes."""
     if changes.commits:
         positions = _columns(changes.commits, partition="position.partition", log_offset="position.offset")
         await connection.execute(_SQL["count_tokens"], positions)
@@ -129,8 +129,9 @@ async def update_rows(connection: Connection, changes: Changes) -> None:
         await connection.execute(_SQL["set_policies"], {**columns, "policy": policies, **scopes})
     if changes.scope_increments:
         steps = _columns(changes.scope_increments, "owner", "partition", "commits", "facts")
+        speakers = [to_json(step.speakers).decode() for step in changes.scope_increments]
         scopes = _scopes([step.scope for step in changes.scope_increments])
-        await connection.execute(_SQL["step_scopes"], {**steps, **scopes})
+        await connection.execute(_SQL["step_scopes"], {**steps, "speakers": speakers, **scopes})
 
 
 async def refresh_profiles(connection: Connection, scopes: Sequence[ScopeColumns]) -> None:

@@ -176,13 +176,17 @@ class RejectionRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScopeIncrement:
-    """How many new commits with events a scope has, and how many more facts that are active or pending."""
+    """How many new commits a scope has that may change a decision: those with events or a speaker.
+
+    And how many more facts that are active or pending, and who spoke, each speaker once, in the order of the log.
+    """
 
     scope: ScopeColumns
     owner: str
     partition: int
     commits: int
     facts: int
+    speakers: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -238,7 +242,14 @@ def _sum_increments(steps: Iterable[ScopeIncrement]) -> tuple[ScopeIncrement, ..
     by_scope: dict[ScopeColumns, ScopeIncrement] = {}
     for step in steps:
         before = by_scope.get(step.scope)
-        by_scope[step.scope] = (
-            replace(step, commits=step.commits + before.commits, facts=step.facts + before.facts) if before else step
-        )
+        by_scope[step.scope] = _sum_of(before, step) if before else step
     return tuple(by_scope.values())
+
+
+def _sum_of(before: ScopeIncrement, step: ScopeIncrement) -> ScopeIncrement:
+    return replace(
+        step,
+        commits=before.commits + step.commits,
+        facts=before.facts + step.facts,
+        speakers=tuple(dict.fromkeys((*before.speakers, *step.speakers))),
+    )

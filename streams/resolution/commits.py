@@ -8,7 +8,8 @@ from mnemolog.schemas.envelopes import MAX_DETAIL, End, MatchedFacts
 from mnemolog.schemas.provenance import Provenance, Step, Thresholds
 
 _FROM_ENVELOPE: Final = (
-    *("source_id", "source_kind", "scope", "origin", "occurred_at", "published_at", "order", "actor", "metadata"),
+    *("source_id", "source_kind", "scope", "origin", "occurred_at", "published_at", "order", "actor", "speaker"),
+    "metadata",
 )
 
 

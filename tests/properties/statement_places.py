@@ -82,7 +82,7 @@ def _names_are_known(told: Told, commit: Json) -> bool:
     """Whether somebody was named as the speaker by then."""
     for one in told.log.commits:
         turn = told.turns.get(one["source_id"])
-        if turn is not None and turn.speaker is not None and one["events"]:
+        if turn is not None and turn.speaker is not None:
             return True
         if one is commit:
             break

@@ -122,13 +122,13 @@ USED_TOKENS = Step(stage="extract", milliseconds=1, input_tokens=5, output_token
 
 def before_decisions() -> list[Commit]:
     """Everything that could happen before decisions were more than adding, confirming and overwriting."""
-    first = commit("1", *(added(f"Fact {number}.") for number in range(4)), at=day(1))
+    first = commit("1", *(added(f"Fact {number}.", speaker=f"Speaker {3 - number}") for number in range(4)), at=day(1))
     facts = [fact_id_at(first, number) for number in range(4)]
     replacing = with_decision(replaced("New.", facts[0]), by="model", model="m", prompt_version="resolve-1")
     return [
         first,
         commit("2", confirmed(facts[0]), skipped(facts[3]), at=day(2), steps=[USED_TOKENS]),
-        commit("3", replacing, added("Perhaps.", unresolved=True), at=day(3)),
+        commit("3", replacing, added("Perhaps.", unresolved=True, speaker="Alice"), at=day(3)),
         commit("4", merged("Both.", facts[1], facts[2]), at=day(4)),
         commit("5", contradicted("Never.", fact_id_at(commit("3", replacing))), at=day(5)),
     ]
@@ -162,7 +162,7 @@ SELECT fact_id, status, confidence, mention_count, last_confirmed_at, true_to, c
     superseded_by, unresolved, recorded_at, authority, single_valued
 FROM facts ORDER BY fact_id
 """
-SCOPE_COUNTS = "SELECT tenant, user_id, version, facts FROM scopes ORDER BY 1, 2"
+SCOPE_COUNTS = "SELECT tenant, user_id, version, facts, speakers FROM scopes ORDER BY 1, 2"
 TENANT_COUNTS = "SELECT tenant, partition, facts FROM tenant_facts ORDER BY 1, 2"
 TOKENS = "SELECT tenant, user_id, day, partition, tokens FROM daily_tokens ORDER BY 1, 2, 3, 4"
 ENDS = """

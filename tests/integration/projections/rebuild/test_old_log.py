@@ -23,7 +23,7 @@ ADDED_COLUMNS: Final = {
     "facts": {"ordinal", "action_hint"},
     "former_states": {"true_from"},
     "profiles": {"work", "relationships", "other"},
-    "scopes": {"facts"},
+    "scopes": {"facts", "speakers"},
 }
 """Columns that later migrations added; the digests are of the columns and tables before.
 

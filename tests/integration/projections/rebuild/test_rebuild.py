@@ -109,6 +109,14 @@ async def test_replay_gives_the_same_tables(db: ProjectedDatabase) -> None:
     assert (await rebuild(db.url, TableLogSource(db.pool))).equal
 
 
+async def test_a_scope_of_which_only_speakers_are_known_rebuilds_to_the_same(db: ProjectedDatabase) -> None:
+    await db.apply(*(commit(name, speaker=name, scope=DORA) for name in ("Zoe", "Dora", "Abe")))
+    speakers: LiteralString = "SELECT user_id, speakers FROM scopes"
+    assert (await rebuild(db.url, TableLogSource(db.pool))).equal
+    assert await db.rows(speakers) == [("dora", ["Zoe", "Dora", "Abe"])]
+    assert await db.rows("SELECT * FROM profiles") == []
+
+
 async def test_the_projector_goes_on_in_the_new_tables(db: ProjectedDatabase) -> None:
     await fill(db)
     await rebuild(db.url, TableLogSource(db.pool))

@@ -64,10 +64,28 @@ async def test_a_speaker_who_is_called_the_user_is_not_named(db: ProjectedDataba
     assert (await looked_up(db, speaker="user")).user_names == ("Alice",)
 
 
-async def test_an_undone_turn_names_nobody(db: ProjectedDatabase) -> None:
-    first = speaks("1", "Alcie", 1)
+@pytest.mark.parametrize("together", [True, False])
+async def test_a_turn_without_facts_names_its_speaker(db: ProjectedDatabase, together: bool) -> None:
+    """The order is that of the log, and a speaker moves the version on: whoever looked before looks again."""
+    log = [
+        commit("1", speaker="user", at=day(3)),
+        commit("2", speaker="Alice", at=day(2)),
+        commit("3", speaker="Tom", at=day(1)),
+        *(commit(f"guest {number}", speaker=f"Guest {number}", at=day(4)) for number in range(9)),
+        commit("4", speaker="Tom", at=day(5)),
+    ]
+    for part in [log] if together else [[one] for one in log]:
+        await db.apply(*part)
+    found = await looked_up(db, speaker="Tom")
+    assert (found.user_names, found.scope_version) == (("Alice",), 13)
+    kept = ["user", "Alice", "Tom", *(f"Guest {number}" for number in range(5))]
+    assert await db.rows("SELECT speakers FROM scopes") == [(kept,)]
+
+
+async def test_an_undone_turn_still_names_its_speaker(db: ProjectedDatabase) -> None:
+    first = speaks("1", "Alice", 1)
     reversal = Reversal(fact_id=fact_id_at(first), now="active", before=None)
-    await db.apply(first, speaks("2", "Alice", 2), commit("u", undone(event_id_at(first), reversal), at=day(3)))
+    await db.apply(first, commit("u", undone(event_id_at(first), reversal), at=day(2)), speaks("2", "Tom", 3))
     assert (await looked_up(db)).user_names == ("Alice",)
 
 

@@ -58,6 +58,7 @@ class PeopleModel:
     """Extracts what it was told that a message says, and knows by the subject whose the known facts are."""
 
     said: dict[str, Said] = field(default_factory=dict)
+    silent: set[str] = field(default_factory=set)
     asked: list[NumberedConflict] = field(default_factory=list)
     model: str = "reader-1"
 
@@ -66,6 +67,8 @@ class PeopleModel:
         match prompt.task:
             case ExtractionTask(turn=turn):
                 said = self.said[turn.turn_id]
+                if turn.turn_id in self.silent:
+                    return Reply(text=facts_reply(), model=self.model)
                 fact = fact_json(said.text, key=said.key, value=said.value, subject=said.subject)
                 return Reply(text=facts_reply(fact), model=self.model)
             case NumberedConflicts(conflicts=conflicts):
@@ -192,6 +195,22 @@ async def test_a_doubtful_subject_is_a_question_and_a_certain_one_is_none(databa
         full_name = Said("Alice", "home_city", "Oslo", "Alice Kovac", None)
         await active_values(pipeline, model, [family[0], full_name], 1)
         assert [conflict.fact.subject for conflict in model.asked] == ["Alice Kovac"]
+
+
+@pytest.mark.parametrize("repeated", [True, False])
+async def test_the_first_named_speaker_is_the_user_also_of_a_turn_without_facts(
+    database: str, *, repeated: bool
+) -> None:
+    """Alice only repeats what is known, or says nothing to keep: what Tom then says of himself is his."""
+    async with people(database) as (pipeline, model):
+        said = [Said("Alice", "home_city", "Rome", "the user", speaker) for speaker in (None, "Alice", "Tom")]
+        if not repeated:
+            model.silent = {"0-1"}
+        await active_values(pipeline, model, said, 0)
+        query = "SELECT subject, speaker FROM facts WHERE status = 'active' ORDER BY recorded_at"
+        async with pipeline.pool.connection() as connection:
+            rows = await (await connection.execute(query)).fetchall()
+    assert rows == [("the user", None), ("Tom", "Tom")]
 
 
 async def test_late_news_of_another_person_is_not_the_history_of_the_user(database: str) -> None:

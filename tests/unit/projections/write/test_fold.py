@@ -204,9 +204,13 @@ def test_equal_source_ids_of_two_owners_are_two_sources(state: FoldState) -> Non
     assert len(changes.facts) == 1
 
 
-def test_only_commits_with_events_move_a_scope() -> None:
+def test_only_commits_with_events_or_a_speaker_move_a_scope() -> None:
     changes, _ = folded(FoldState(), commit("t1"))
     assert changes.scope_increments == ()
+    changes, _ = folded(FoldState(), commit("t1", speaker="Alice", scope=None))
+    assert changes.scope_increments == ()
+    changes, _ = folded(FoldState(), commit("t1", speaker="Alice"))
+    assert [(step.commits, step.speakers) for step in changes.scope_increments] == [(1, ("Alice",))]
     changes, _ = folded(FoldState(), FIRST)
     assert [(step.owner, step.commits) for step in changes.scope_increments] == [("default/alice", 1)]
 
