@@ -11,6 +11,7 @@ from mnemolog.projections.stores.facts import MAX_ENDED_OF_KEY, FactStore
 from mnemolog.schemas.events import FactAdded
 from mnemolog.schemas.facts import Candidate, ExtractedFact, content_hash
 from mnemolog.schemas.stored import CandidateQuery
+from mnemolog.streams.llm.ports import NumberedConflicts, TaskPrompt
 from tests.support.builders.commits import (
     ALICE,
     BOB,
@@ -157,7 +158,9 @@ def home(city: str) -> ExtractedFact:
 async def test_late_news_of_a_slot_whose_newer_value_has_ended_is_history_at_once(
     resolver_harness: ResolverHarness,
 ) -> None:
-    resolver_harness.chat_model.set_replies([decision_json(1, "REPLACE", 1)], [decision_json(1, "RETRACT", 1)], [])
+    """The model is asked about the end that was told before, and about nothing else."""
+    replies = ([decision_json(1, verdict, *known)] for verdict, *known in (("REPLACE", 1), ("RETRACT", 1), ("ADD",)))
+    resolver_harness.chat_model.set_replies(*replies)
     await resolver_harness.resolve_turn(home("Oslo"), at=day(3))
     bonn = await resolver_harness.resolve_turn(home("Bonn"), at=day(5))
     await resolver_harness.resolve_turn(extracted_fact("Mira left Bonn.", action_hint="retract"), at=day(7))
@@ -167,7 +170,10 @@ async def test_late_news_of_a_slot_whose_newer_value_has_ended_is_history_at_onc
     assert isinstance(event, FactAdded)
     assert (event.ended_at, event.ended_by) == (day(5), fact_id_at(bonn))
     assert (event.decision.by, event.decision.guard) == ("policy", "late_news")
-    assert len(resolver_harness.chat_model.prompts) == asked
+    (question,) = resolver_harness.chat_model.prompts[asked:]
+    assert isinstance(question, TaskPrompt)
+    assert isinstance(question.task, NumberedConflicts)
+    assert [one.known_as for one in question.task.conflicts] == ["said later"]
     assert (await resolver_harness.statuses())["Mira lives in Rome."] == "superseded"
 
 
