@@ -52,7 +52,10 @@ def check_addresses(settings: Settings) -> None:
     try:
         conninfo_to_dict(settings.postgres or "")
     except ProgrammingError as error:
-        raise SettingsError(f"MNEMOLOG_POSTGRES is not a valid database URL: {str(error).strip()}") from error
+        raise SettingsError(
+            f"MNEMOLOG_POSTGRES is not a valid database URL ({str(error).strip()}): "
+            "write it like postgresql://user:password@localhost:5432/database"
+        ) from error
     hosts = (settings.kafka or "localhost:9092").split(",")
     if any(not port.isdecimal() for _, _, port in (host.rpartition(":") for host in hosts)):
         raise SettingsError(f"MNEMOLOG_KAFKA is {settings.kafka!r}: write host:port, several separated by commas")

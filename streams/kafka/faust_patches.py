@@ -47,6 +47,12 @@ class _PatchedConsumer(driver.Consumer):
         offset: int | None = app.window.finished.get((tp.topic, tp.partition))
         return offset
 
+    def verify_event_path(self, now: float, tp: TP) -> None:
+        """Logs nothing: Faust takes idle minutes and waits for a server for a stuck commit, and blames its settings.
+
+        The window's own clock sees what is stuck (`mnemolog_window_stalled_seconds`, `MNEMOLOG_WATCHDOG`).
+        """
+
     async def seek_to_committed(self) -> Mapping[TP, int]:
         app: Any = self.app
         assignment = app.current_assignment

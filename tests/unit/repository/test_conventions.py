@@ -116,6 +116,21 @@ def test_links_inside_the_project_lead_to_a_file() -> None:
     assert broken == []
 
 
+def test_links_to_a_part_of_a_page_lead_to_its_heading() -> None:
+    assert [
+        f"{name_of(path)}: {link}#{part}"
+        for path in tracked("*.md")
+        for link, part in re.findall(r"\]\(([^)#:\s]*)#([^)\s]+)\)", text_of(path))
+        if part not in headings(path.parent / link if link else path)
+    ] == []
+
+
+def headings(page: Path) -> set[str]:
+    """The names by which links refer to the headings of a page: in small letters, without punctuation, with hyphens."""
+    titles = re.findall(r"^#+ (.+)$", text_of(page), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
+
+
 def test_no_tracked_file_names_a_registry() -> None:
     assert [name_of(path) for path in tracked() if REGISTRIES.search(text_of(path))] == []
 

@@ -81,7 +81,10 @@ def test_a_broken_file_is_an_error_not_a_crash(tmp_path: Path) -> None:
     ("given", "words"),
     [
         ({"kafka": "localhost", "postgres": "postgresql://b"}, "MNEMOLOG_KAFKA is 'localhost': write host:port"),
-        ({"kafka": "a:1", "postgres": "sqlite://b"}, "MNEMOLOG_POSTGRES is not a valid database URL"),
+        (
+            {"kafka": "a:1", "postgres": "sqlite://b"},
+            r"MNEMOLOG_POSTGRES is not a valid database URL .*: write it like postgresql://",
+        ),
     ],
 )
 def test_an_invalid_address_is_named(given: dict[str, str], words: str, tmp_path: Path) -> None:
