@@ -134,7 +134,7 @@ class TurnState:
                     confidence=fact.confidence,
                     true_from=fact.true_from,
                     said_at=fact.said_at,
-                    **_state_of_new(event),
+                    **_state_of_new(event, fact.fact_id),
                 )
         if provisional_id is not None:
             own = [event.new_fact.fact_id for event in events if event.new_fact]
@@ -151,10 +151,13 @@ class TurnState:
         )
 
 
-def _state_of_new(event: MemoryEvent) -> dict[str, Any]:
+def _state_of_new(event: MemoryEvent, fact_id: UUID) -> dict[str, Any]:
     """The status of the fact that an event brings; history has ended when it comes."""
     if isinstance(event, FactAdded) and event.ended_at is not None:
         return {"status": "ended", "true_to": event.ended_at}
+    own_ends = [moved.ended_at for moved in event.moved_ends if moved.fact_id == fact_id]
+    if own_ends and own_ends[-1] is not None:
+        return {"status": "ended", "true_to": own_ends[-1]}
     return {"status": "pending_confirmation" if isinstance(event, FactPending) else "active"}
 
 
