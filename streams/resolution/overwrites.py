@@ -98,7 +98,12 @@ def call_off_plans(
 
 
 def overwrite_event(
-    builder: EventBuilder, llm_decision: LlmDecision, targets: Sequence[Candidate], decision: Decision, *, offset: int = 0
+    builder: EventBuilder,
+    llm_decision: LlmDecision,
+    targets: Sequence[Candidate],
+    decision: Decision,
+    *,
+    offset: int = 0,
 ) -> MemoryEvent:
     """The event of an overwrite without a guard. A plan that is called off never was true."""
     fields = builder.event_fields(decision, offset=offset)

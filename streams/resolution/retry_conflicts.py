@@ -178,4 +178,6 @@ def _resolution_events(
         case "RETRACT" | "EXPIRE" as verdict:  # the unresolved fact is the statement that says so, and stays
             kind = FactRetracted if verdict == "RETRACT" else FactExpired
             yield kind(**fields, targets=target_ids, ended_at=ended_at)
-            yield ConflictResolved(**builder.event_fields(decision, offset=len(called_off) + 1), target=target, action="keep_both")
+            yield ConflictResolved(
+                **builder.event_fields(decision, offset=len(called_off) + 1), target=target, action="keep_both"
+            )
