@@ -88,7 +88,8 @@ class EndedFact:
 
     `earlier_end` is the last end that something else had set for it, `earlier_ender`, which is still believed.
     `rival_ids` are the other active facts of its key, and the one that `ended_by` ends in favour of, `related_ids`
-    those that it adds to or is similar to. What `was_open` held before that; late news came with its end.
+    those that it adds to or is similar to, `later_ids` those of its key that began after its end and have ended too.
+    What `was_open` held before that; late news came with its end.
     """
 
     fact_id: UUID
@@ -98,6 +99,7 @@ class EndedFact:
     earlier_end: datetime | None = None
     earlier_ender: UUID | None = None
     rival_ids: tuple[UUID, ...] = ()
+    later_ids: tuple[UUID, ...] = ()
     related_ids: tuple[UUID, ...] = ()
 
 

@@ -71,7 +71,7 @@ async def move_ends(events: Sequence[MemoryEvent], reader: EndedFactReader, rule
     for event in events:
         needed |= dict.fromkeys(event.named_ids)
     for one in ended:
-        needed |= dict.fromkeys((one.fact_id, *one.rival_ids))
+        needed |= dict.fromkeys((one.fact_id, *one.rival_ids, *one.later_ids))
     for others in between.values():
         needed |= dict.fromkeys(others)
     return events_with_ends(
@@ -242,6 +242,11 @@ class _CommitEnds:
         if ended is not None and ended.earlier_end is not None:
             yield _End(ended.earlier_end, ended.earlier_ender)
         yield from self._end_of_ender(value)
+        for later_id in ended.later_ids if ended is not None else ():
+            later = self._values.get(later_id)
+            is_value = later is not None and self._slot_relation(value.fact, later.fact) == "same"
+            if later is not None and is_value and later_id not in self._closed:
+                yield _End(later.true_from, later_id)
         takers = [self._values[fact_id] for fact_id in event.successor_ids if fact_id in self._values]
         rivals = [sibling for sibling in siblings if not self._stood_beside(value, sibling)]
         for taker in (*takers, *rivals):

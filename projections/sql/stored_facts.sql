@@ -128,7 +128,8 @@ GROUP BY asked_id;
 -- name: ended_facts
 -- What was true until one of these facts, or one that was merged or corrected into it, took its place: whether it was
 -- unresolved before that, the last end that another fact had set which is still believed and in effect, and the other
--- active facts of its key, with the one that these facts themselves give way to.
+-- active facts of its key, with the one that these facts themselves give way to; and what was of its key after it, and
+-- has ended too, but for what held for a term.
 WITH RECURSIVE standing AS (
     SELECT
         asked.fact_id AS asked_id,
@@ -162,6 +163,19 @@ SELECT
         UNION
         SELECT asked.superseded_by WHERE asked.superseded_by IS NOT NULL
     ) AS rival_ids,
+    array(
+        SELECT later.fact_id
+        FROM facts AS later
+        WHERE
+            later.status IN ('superseded', 'retracted', 'expired')
+            AND later.believed_to IS NULL
+            AND later.valid_until IS NULL
+            AND later.key = ended.key
+            AND later.true_from >= ended.true_to
+            AND later.fact_id <> standing.asked_id
+            AND (later.tenant, later.user_id, later.agent_id, later.app_id, later.run_id)
+            = (ended.tenant, ended.user_id, ended.agent_id, ended.app_id, ended.run_id)
+    ) AS later_ids,
     array(
         SELECT relation.related_id FROM fact_relations AS relation WHERE relation.fact_id = ended.fact_id
         UNION

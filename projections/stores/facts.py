@@ -80,7 +80,7 @@ class FactStore(Store):
     async def ended_facts(self, fact_ids: Sequence[UUID]) -> tuple[EndedFact, ...]:
         """The facts that were true until one of `fact_ids`, or what was merged into it, ended them; oldest first."""
         rows = await self._rows("ended_facts", {"fact_ids": list(fact_ids)}, make=dict_row) if fact_ids else []
-        lists = ("rival_ids", "related_ids")
+        lists = ("rival_ids", "later_ids", "related_ids")
         return tuple(EndedFact(**row | {name: tuple(row[name]) for name in lists}) for row in rows)
 
     async def values_before(self, fact_id: UUID, since: datetime) -> tuple[UUID, ...]:

@@ -36,7 +36,7 @@ def apply_overwrite(
     guard = find_guard(reply.verdict, targets, builder.statement_context, rules, own_ids, ended_at=reply.ended_at)
     if guard is None:
         decision = builder.decision("model", reply.reason, llm_decision, before=before)
-        return (overwrite_event(builder, llm_decision, targets, decision),)
+        return overwrite_events(builder, llm_decision, targets, decision)
     reason = f"{reply.reason}; held back: {GUARD_REASONS[guard]}"
     decision = builder.decision("policy", reason, llm_decision, guard=guard, before=before)
     if guard == "add_only":
@@ -77,22 +77,49 @@ def _overwrite_older(
     return *before, last.model_copy(update={"moved_ends": (own,)})
 
 
-def overwrite_event(
+def overwrite_events(
     builder: EventBuilder, llm_decision: LlmDecision, targets: Sequence[Candidate], decision: Decision
+) -> Sequence[MemoryEvent]:
+    """The events of an overwrite without a guard; plans among what it ends are called off first."""
+    called_off, begun = call_off_plans(builder, llm_decision, targets, decision)
+    return *called_off, overwrite_event(builder, llm_decision, begun, decision, offset=len(called_off))
+
+
+def call_off_plans(
+    builder: EventBuilder, llm_decision: LlmDecision, targets: Sequence[Candidate], decision: Decision
+) -> tuple[tuple[MemoryEvent, ...], tuple[Candidate, ...]]:
+    """The event that calls off the plans among facts that a statement ends, and the others; none if all are plans."""
+    plans = [known for known in targets if is_planned(known, builder.statement_context)]
+    begun = tuple(known for known in targets if known not in plans)
+    if llm_decision.reply.verdict not in ("REPLACE", "RETRACT") or not begun or not plans:
+        return (), tuple(targets)
+    plan_ids = tuple(known.fact_id for known in plans)
+    return (FactRetracted(**builder.event_fields(decision), targets=plan_ids, ended_at=None),), begun
+
+
+def overwrite_event(
+    builder: EventBuilder,
+    llm_decision: LlmDecision,
+    targets: Sequence[Candidate],
+    decision: Decision,
+    *,
+    offset: int = 0,
 ) -> MemoryEvent:
     """The event of an overwrite without a guard. A plan that is called off never was true."""
-    common = {**builder.event_fields(decision), "targets": tuple(known.fact_id for known in targets)}
+    fields = builder.event_fields(decision, offset=offset)
+    common = {**fields, "targets": tuple(known.fact_id for known in targets)}
     ended_at = target_end(builder, llm_decision, targets)
     never_began = all(is_planned(known, builder.statement_context) for known in targets)
     match llm_decision.reply.verdict:
         case "MERGE":
             return FactsMerged(**common, statement=builder.statement, fact=builder.merged_fact(llm_decision, targets))
         case "REPLACE" if not never_began:
-            return FactReplaced(**common, ended_at=ended_at, fact=builder.new_fact())
+            return FactReplaced(**common, ended_at=ended_at, fact=builder.new_fact(offset=offset))
         case "CONTRADICT" | "REPLACE":
-            return FactContradicted(**common, fact=builder.new_fact())
+            return FactContradicted(**common, fact=builder.new_fact(offset=offset))
         case "RETRACT":
-            return FactRetracted(**common, ended_at=None if never_began else ended_at, fact=builder.new_fact())
+            end = None if never_began else ended_at
+            return FactRetracted(**common, ended_at=end, fact=builder.new_fact(offset=offset))
         case "EXPIRE":
             return FactExpired(**common, ended_at=ended_at, fact=builder.new_fact())
         case verdict:

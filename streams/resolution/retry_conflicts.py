@@ -22,7 +22,7 @@ from mnemolog.streams.resolution.event_builder import (
 )
 from mnemolog.streams.resolution.guards import GUARD_REASONS, StatementContext, find_guard, next_version_start
 from mnemolog.streams.resolution.late_statements import is_outdated
-from mnemolog.streams.resolution.overwrites import overwrite_event, target_end
+from mnemolog.streams.resolution.overwrites import call_off_plans, overwrite_event, target_end
 from mnemolog.streams.resolution.turn_state import TurnState, known_candidate
 
 MAX_RETRIED_CONFLICTS: Final = 3
@@ -159,7 +159,9 @@ def _resolution_events(
     targets: tuple[Candidate, ...],
     decision: Decision,
 ) -> Iterator[MemoryEvent]:
-    fields = builder.event_fields(decision)
+    called_off, targets = call_off_plans(builder, llm_decision, targets, decision)
+    yield from called_off
+    fields = builder.event_fields(decision, offset=len(called_off))
     target, target_ids = unresolved.fact_id, tuple(known.fact_id for known in targets)
     ended_at = target_end(builder, llm_decision, targets)
     match llm_decision.reply.verdict:
@@ -176,4 +178,6 @@ def _resolution_events(
         case "RETRACT" | "EXPIRE" as verdict:  # the unresolved fact is the statement that says so, and stays
             kind = FactRetracted if verdict == "RETRACT" else FactExpired
             yield kind(**fields, targets=target_ids, ended_at=ended_at)
-            yield ConflictResolved(**builder.event_fields(decision, offset=1), target=target, action="keep_both")
+            yield ConflictResolved(
+                **builder.event_fields(decision, offset=len(called_off) + 1), target=target, action="keep_both"
+            )

@@ -6,10 +6,12 @@ from typing import Any
 
 import pytest
 
+from mnemolog.schemas.command import Delete, Expire, Undo
 from mnemolog.schemas.facts import ExtractedFact
 from mnemolog.streams.llm.ports import Prompt
 from tests.support.builders.commits import day
 from tests.support.builders.model_replies import decision_json, decisions_reply
+from tests.support.harnesses.command_harness import CommandHarness
 from tests.support.harnesses.resolver_harness import (
     ResolverHarness,
     TextVerdict,
@@ -181,3 +183,31 @@ async def test_a_disbelieved_end_ends_nothing_more(resolver: ResolverHarness) ->
     resolver.chat_model.set_replies(verdicts_by_text({wrong: TextVerdict("CONTRADICT", (LEFT,))}))
     await resolver.resolve_turn(extracted_fact(wrong, **HOME, action_hint="retract"), at=day(8))
     assert await held(resolver) == [(ROME, day(1), None)]
+
+
+async def test_a_value_that_followed_and_has_ended_ends_what_is_open_again(
+    resolver: ResolverHarness, commands: CommandHarness
+) -> None:
+    """Nobody ever decided that she lived in both; it is as if the end had never been told."""
+    await tell(resolver, (ROME, 1), (LEFT, 5), (BERN, 7), now=day(8))
+    ((end,),) = await resolver.stored.rows("SELECT fact_id FROM facts WHERE action_hint = 'retract'")
+    resolver.chat_model.set_replies(verdicts_by_text({"Mira has left Bern.": TextVerdict("RETRACT", (BERN,))}))
+    await resolver.resolve_turn(extracted_fact("Mira has left Bern.", **HOME, action_hint="retract"), at=day(9))
+    deleted = await commands.execute("c1", Delete(fact_ids=(end,)), at=day(10))
+    assert await held(resolver) == [(ROME, day(1), day(7)), (BERN, day(7), day(9))]
+    assert ROME not in await resolver.active_texts()
+    await commands.execute("c2", Undo(source_id=deleted.source_id), at=day(11))
+    assert await held(resolver) == [(ROME, day(1), day(5)), (BERN, day(7), day(9))]
+
+
+async def test_a_value_for_a_term_that_followed_ends_nothing(
+    resolver: ResolverHarness, commands: CommandHarness
+) -> None:
+    await tell(resolver, (ROME, 1), (LEFT, 5), now=day(6))
+    ((end,),) = await resolver.stored.rows("SELECT fact_id FROM facts WHERE action_hint = 'retract'")
+    bern = extracted_fact("Mira is in Bern for two days.", **HOME, valid_until=day(9))
+    await resolver.resolve_turn(bern, at=day(7))
+    ((stay,),) = await resolver.stored.rows("SELECT fact_id FROM facts WHERE text LIKE '%Bern%'")
+    await commands.execute("c1", Expire(fact_ids=(stay,)), at=day(10))
+    await commands.execute("c2", Delete(fact_ids=(end,)), at=day(11))
+    assert (ROME, day(1), None) in await held(resolver)
