@@ -6,9 +6,9 @@ from typing import Final
 from uuid import UUID
 
 from mnemolog.projections.queries.explain import Explanation, FactExtraction, FactSource
+from mnemolog.projections.queries.fact_rows import ANY_OR_NONE
 from mnemolog.projections.queries.history import FactEvent, FactRelation
 from mnemolog.projections.queries.results import Fact
-from mnemolog.projections.queries.scope_filter import ANY_OR_NONE
 from mnemolog.projections.queries.search import ScopeCount
 from mnemolog.projections.queries.trace import FactTexts, TracedDecision
 from mnemolog.projections.queries.why_not import MissingReason, MissingStatement

@@ -122,6 +122,7 @@ class Candidate(Record):
     authority: Authority = "extracted"
     unresolved: bool = False
     single_valued: bool = False
+    action_hint: ActionHint = Field(default="new", exclude_if=lambda hint: hint == "new")
     event_time: Timestamp | None = None
     said_at: Timestamp | None = None
     challenged_by: tuple[UUID, ...] = ()

@@ -35,7 +35,7 @@ class EndedFactReader(Protocol):
         """The facts that were true until one of `fact_ids`, or what was merged into it, ended them."""
 
     async def values_before(self, fact_id: UUID, since: datetime) -> Sequence[UUID]:
-        """The other facts of its key that held after `since` and began before it did."""
+        """The other facts of its key that ended after `since` and before it began."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -155,7 +155,9 @@ class _CommitEnds:
     def _with_ender(self, moved: MovedEnd) -> MovedEnd:
         """The same end, in favour of what ends the fact with which it ends."""
         stored = self._known.get(moved.ender)
-        return moved if stored is None else moved.model_copy(update={"ended_by": stored.state.superseded_by})
+        if stored is None or moved.ended_by is not None:
+            return moved
+        return moved.model_copy(update={"ended_by": stored.state.superseded_by})
 
     def _with_beginning(self, event: MemoryEvent, fact_id: UUID, since: datetime) -> MemoryEvent:
         """The fact that is repeated began at `since`, and what it had ended did so then; unless that held after it."""

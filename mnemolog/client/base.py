@@ -28,7 +28,7 @@ from mnemolog.client.producer import RecordProducer
 from mnemolog.client.query_embedder import QueryEmbedder
 from mnemolog.client.read_pool import ReadPool
 from mnemolog.errors import InvalidArgumentError, MnemologError, QueryError, UnknownArgumentError
-from mnemolog.projections.queries.scope_filter import WILDCARDS
+from mnemolog.projections.queries.fact_rows import WILDCARDS
 from mnemolog.schemas.turn import Turn
 from mnemolog.settings import Settings, load_settings
 

@@ -23,12 +23,13 @@ from mnemolog.projections.queries.audit import FailedTurn, failed_turns, receive
 from mnemolog.projections.queries.diff import Axis, Diff
 from mnemolog.projections.queries.errors import QueryError, check_unicode
 from mnemolog.projections.queries.explain import Explanation
+from mnemolog.projections.queries.fact_rows import ANY_OR_NONE
 from mnemolog.projections.queries.history import History
 from mnemolog.projections.queries.ids import resolve_fact_id, short_ids
 from mnemolog.projections.queries.pending import PendingFact, UnresolvedFact
 from mnemolog.projections.queries.quality import DecisionQuality, decision_quality
 from mnemolog.projections.queries.results import Fact, Profile
-from mnemolog.projections.queries.scope_filter import ANY_OR_NONE, ScopeFilter
+from mnemolog.projections.queries.scope_filter import ScopeFilter
 from mnemolog.projections.queries.search import Hit, ScopeCount
 from mnemolog.projections.queries.why_not import WhyNot
 from mnemolog.schemas.turn import Turn

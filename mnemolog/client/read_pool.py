@@ -25,7 +25,12 @@ class ReadPool:
         self._opening = asyncio.Lock()
         self._opened = False
         self._pool = open_pool(
-            url, min_size=0, max_size=size, application_name=APPLICATION_NAME, statement_timeout=statement_timeout
+            url,
+            min_size=0,
+            max_size=size,
+            application_name=APPLICATION_NAME,
+            statement_timeout=statement_timeout,
+            autocommit=True,
         )
 
     @asynccontextmanager

@@ -131,7 +131,7 @@ async def table_counts(conn: AsyncConnection[TupleRow]) -> TableCounts:
 
 async def failed_turns(conn: AsyncConnection[TupleRow], scope: ScopeFilter, *, limit: int) -> list[FailedTurn]:
     """The newest `limit` turns of a scope that ended failed or rejected, the newest first."""
-    query = read_query("audit", "failed_turns", row="c")
+    query = read_query("audit", "failed_turns", scope=scope.parameters, row="c")
     return await fetch_rows(conn, FailedTurn, query, {**scope.parameters, "limit": limit})
 
 

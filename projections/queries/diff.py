@@ -178,12 +178,18 @@ async def diff(
     then = await facts_as_of(conn, scope, believed_at=start, true_at=start)
     now = await facts_as_of(conn, scope, believed_at=end, true_at=end)
     if axis == "true":
-        turning = await fetch_bounded_rows(conn, _TurningPoint, read_query("history", "turning_points"), parameters)
+        turning = await fetch_bounded_rows(
+            conn, _TurningPoint, read_query("history", "turning_points", scope=scope.parameters), parameters
+        )
         changes, skipped = _truth_changes(turning, since, until), 0
     else:
-        events = await fetch_bounded_rows(conn, dict, read_query("history", "changes", row="e"), parameters)
+        events = await fetch_bounded_rows(
+            conn, dict, read_query("history", "changes", scope=scope.parameters, row="e"), parameters
+        )
         changes = [change for row in events for change in _belief_changes(row)]
-        skipped = await fetch_value(conn, read_query("history", "count_skipped", row="e"), parameters)
+        skipped = await fetch_value(
+            conn, read_query("history", "count_skipped", scope=scope.parameters, row="e"), parameters
+        )
     return Diff(
         since=since,
         until=until,

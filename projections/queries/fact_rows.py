@@ -1,35 +1,66 @@
-"""What queries for facts share: the columns of a fact, and the most rows that an answer has."""
+"""What queries for facts share: the columns of a fact, the condition of a scope, and the most rows of an answer."""
 
 from collections.abc import Mapping
 from functools import cache
+from types import MappingProxyType
 from typing import Any, Final, LiteralString
 
 from psycopg import AsyncConnection
 from psycopg.rows import TupleRow
-from psycopg.sql import SQL, Composed, Identifier
+from psycopg.sql import SQL, Identifier, Placeholder
 
 from mnemolog.projections.db.fetch import Query, Row, fetch_rows
 from mnemolog.projections.queries.errors import QueryError
 from mnemolog.projections.sql import queries
 
 MAX_ROWS: Final = 10_000
+ANY_VALUE: Final = "*"
+"""Any value of an id that is set."""
+ANY_OR_NONE: Final = "**"
+"""Any value of an id, and rows that do not set it."""
+WILDCARDS: Final = frozenset({ANY_VALUE, ANY_OR_NONE})
 
 
-@cache
-def read_query(file: str, name: str, *, row: str = "f", state: str = "f", at: LiteralString = "now()") -> Composed:
-    """A query with the columns of `Fact` at `{fact}`, and the condition of a `ScopeFilter` on `row` at `{scope}`.
+def read_query(
+    file: str,
+    name: str,
+    *,
+    scope: Mapping[str, str] = MappingProxyType({}),
+    row: str = "f",
+    state: str = "f",
+    at: LiteralString = "now()",
+) -> SQL:
+    """A query with the columns of `Fact` at `{fact}`, and the condition of a filter's parameters on `row` at `{scope}`.
 
     `{conflicting}` is a fact `t` as JSON, `{decided}` the condition that a model or a prompt version decided.
 
     What events can change of a fact is read from `state`: the facts themselves, or their former states. `at` is an SQL
     expression: what begins after it is marked as beginning later.
     """
-    return queries(file)[name].format(
+    wildcards = tuple((name, value) if value in WILDCARDS else (name, "") for name, value in scope.items())
+    return _composed(file=file, name=name, wildcards=wildcards, row=row, state=state, at=at)
+
+
+@cache
+def _composed(
+    *, file: str, name: str, wildcards: tuple[tuple[str, str], ...], row: str, state: str, at: LiteralString
+) -> SQL:
+    """One statement for each combination of wildcards: a condition that depends on values could use no index."""
+    this_value = "this_value" if any(wildcard for _, wildcard in wildcards) else "this_value_unseen"
+    conditions = [
+        queries("scopes")["any_value" if wildcard else this_value].format(
+            row=Identifier(row), id=Identifier(column), value=Placeholder(column)
+        )
+        for column, wildcard in wildcards
+        if wildcard != ANY_OR_NONE
+    ]
+    query = queries(file)[name].format(
         fact=queries("facts")["fact_columns"].format(state=Identifier(state), at=SQL(at)),
-        scope=queries("scopes")["filter"].format(row=Identifier(row)),
+        scope=SQL(" AND ").join(conditions) if conditions else SQL("true"),
         conflicting=queries("pending")["conflicting_fact"],
         decided=queries("event_history")["decided"],
     )
+    return SQL(query.as_string())  # composed once, not at each call
 
 
 async def fetch_bounded_rows(

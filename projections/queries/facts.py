@@ -39,7 +39,9 @@ async def facts(
     Those that are active and hold at `at`, or begin later, which is marked; with `all_versions` every version that
     ever was. Raises `QueryError` for more than 10 000 of them.
     """
-    query = read_query("facts", "all_versions" if all_versions else "current_facts", at="%(at)s")
+    query = read_query(
+        "facts", "all_versions" if all_versions else "current_facts", scope=scope.parameters, at="%(at)s"
+    )
     return await fetch_bounded_rows(conn, Fact, query, {**scope.parameters, "at": at})
 
 
@@ -62,7 +64,7 @@ async def facts_as_of(
     check_zones(believed_at=believed_at, true_at=true_at)
     parameters = {**scope.parameters, "believed_at": believed_at, "true_at": true_at}
     return await fetch_bounded_rows(
-        conn, Fact, read_query("facts", "facts_as_of", state="s", at="%(true_at)s"), parameters
+        conn, Fact, read_query("facts", "facts_as_of", scope=scope.parameters, state="s", at="%(true_at)s"), parameters
     )
 
 

@@ -20,8 +20,8 @@ from mnemolog.projections.queries.errors import (
     UnknownTurnError,
     check_id_text,
 )
-from mnemolog.projections.queries.fact_rows import read_query
-from mnemolog.projections.queries.scope_filter import ANY_OR_NONE, ScopeFilter
+from mnemolog.projections.queries.fact_rows import ANY_OR_NONE, read_query
+from mnemolog.projections.queries.scope_filter import ScopeFilter
 from mnemolog.projections.sql import queries
 from mnemolog.schemas.scope import SCOPE_FIELDS, Scope
 
@@ -86,7 +86,9 @@ async def find_turn(conn: AsyncConnection[TupleRow], within: ScopeFilter, given:
     """
     check_id_text(turn_id=given)
     named = {**within.parameters, "beginning": given, "bound": MAX_CANDIDATES}
-    matches = _matches(await fetch_rows(conn, dict, read_query("ids", "turns", row="t"), named)).get(0, [])
+    matches = _matches(
+        await fetch_rows(conn, dict, read_query("ids", "turns", scope=within.parameters, row="t"), named)
+    ).get(0, [])
     exact = [one for one in matches if one.id == given]
     if not matches or not (exact or len(given) >= MIN_ID_CHARACTERS):
         raise UnknownTurnError(within.tenant, given)
@@ -149,7 +151,7 @@ async def _find(
         "high": [one.high for one in asked],
         "bound": MAX_CANDIDATES,
     }
-    query = read_query("ids", name, row="f" if name == "facts" else "e")
+    query = read_query("ids", name, scope=within.parameters, row="f" if name == "facts" else "e")
     return _matches(await fetch_rows(conn, dict, query, named))
 
 

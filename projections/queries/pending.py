@@ -7,7 +7,7 @@ from uuid import UUID
 
 from psycopg import AsyncConnection
 from psycopg.rows import TupleRow
-from psycopg.sql import Composed
+from psycopg.sql import SQL
 
 from mnemolog.projections.queries.fact_rows import fetch_bounded_rows, read_query
 from mnemolog.projections.queries.results import Fact, brief_repr
@@ -84,7 +84,7 @@ async def pending(conn: AsyncConnection[TupleRow], scope: ScopeFilter, at: datet
 
     Raises `QueryError` for more than 10 000 of them.
     """
-    rows = await _rows(conn, read_query("pending", "open", row="waiting"), scope)
+    rows = await _rows(conn, read_query("pending", "open", scope=scope.parameters, row="waiting"), scope)
     return [
         PendingFact(
             fact=fact,
@@ -99,7 +99,7 @@ async def pending(conn: AsyncConnection[TupleRow], scope: ScopeFilter, at: datet
 
 async def unresolved(conn: AsyncConnection[TupleRow], scope: ScopeFilter, at: datetime) -> list[UnresolvedFact]:
     """The active facts whose conflict is open, the oldest first, with its age at `at`. Raises as `pending` does."""
-    rows = await _rows(conn, read_query("pending", "unresolved"), scope)
+    rows = await _rows(conn, read_query("pending", "unresolved", scope=scope.parameters), scope)
     return [
         UnresolvedFact(fact=fact, beside=known, **columns, since=fact.recorded_at, age=at - fact.recorded_at)
         for fact, known, columns in rows
@@ -107,7 +107,7 @@ async def unresolved(conn: AsyncConnection[TupleRow], scope: ScopeFilter, at: da
 
 
 async def _rows(
-    conn: AsyncConnection[TupleRow], query: Composed, scope: ScopeFilter
+    conn: AsyncConnection[TupleRow], query: SQL, scope: ScopeFilter
 ) -> list[tuple[Fact, tuple[ConflictingFact, ...], dict[str, Any]]]:
     """Each fact, the known ones in conflict with it, and the other columns."""
     return [

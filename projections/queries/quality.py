@@ -10,8 +10,8 @@ from psycopg.rows import TupleRow
 
 from mnemolog.projections.db.fetch import fetch_rows, fetch_value
 from mnemolog.projections.queries.errors import check_interval
-from mnemolog.projections.queries.fact_rows import read_query
-from mnemolog.projections.queries.scope_filter import ANY_OR_NONE, ScopeFilter
+from mnemolog.projections.queries.fact_rows import ANY_OR_NONE, read_query
+from mnemolog.projections.queries.scope_filter import ScopeFilter
 from mnemolog.schemas.scope import SCOPE_FIELDS
 
 ALL_TENANTS: Final[Mapping[str, str]] = dict.fromkeys(SCOPE_FIELDS, ANY_OR_NONE)
@@ -110,16 +110,17 @@ async def decision_quality(
     Raises `QueryError` for an interval that is not valid.
     """
     check_interval(since, until)
-    parameters = {**(scope.parameters if scope else ALL_TENANTS), "since": since, "until": until}
-    overwrites, held, unresolved = await _counts(conn, parameters)
+    ids = scope.parameters if scope else ALL_TENANTS
+    parameters = {**ids, "since": since, "until": until}
+    overwrites, held, unresolved = await _counts(conn, ids, parameters)
     return DecisionQuality(
         since=since,
         until=until,
         overwrites=overwrites,
-        decisions=await fetch_value(conn, read_query("quality", "decisions", row="e"), parameters),
+        decisions=await fetch_value(conn, read_query("quality", "decisions", scope=ids, row="e"), parameters),
         held=held,
         unresolved=unresolved,
-        stale=await fetch_value(conn, read_query("quality", "stale", row="e"), parameters),
+        stale=await fetch_value(conn, read_query("quality", "stale", scope=ids, row="e"), parameters),
     )
 
 
@@ -134,16 +135,18 @@ class QualityCounts:
 
 async def quality_counts(conn: AsyncConnection[TupleRow], since: datetime, until: datetime) -> QualityCounts:
     """The figures of all tenants for what was decided from `since` on and before `until`."""
-    overwrites, held, unresolved = await _counts(conn, {**ALL_TENANTS, "since": since, "until": until})
+    overwrites, held, unresolved = await _counts(conn, ALL_TENANTS, {**ALL_TENANTS, "since": since, "until": until})
     return QualityCounts(overwrites=overwrites, held=held, unresolved=unresolved)
 
 
 async def _counts(
-    conn: AsyncConnection[TupleRow], parameters: Mapping[str, Any]
+    conn: AsyncConnection[TupleRow], ids: Mapping[str, str], parameters: Mapping[str, Any]
 ) -> tuple[tuple[OverwriteCounts, ...], HeldOverwrites, int]:
-    (held,) = await fetch_rows(conn, HeldOverwrites, read_query("quality", "pending", row="p"), parameters)
-    overwrites = await fetch_rows(conn, OverwriteCounts, read_query("quality", "overwrites", row="o"), parameters)
-    return tuple(overwrites), held, await fetch_value(conn, read_query("quality", "unresolved"), parameters)
+    (held,) = await fetch_rows(conn, HeldOverwrites, read_query("quality", "pending", scope=ids, row="p"), parameters)
+    overwrites = await fetch_rows(
+        conn, OverwriteCounts, read_query("quality", "overwrites", scope=ids, row="o"), parameters
+    )
+    return tuple(overwrites), held, await fetch_value(conn, read_query("quality", "unresolved", scope=ids), parameters)
 
 
 def _share(part: int, whole: int) -> float | None:

@@ -1,21 +1,15 @@
 """Whose facts a query may see: one scope exactly, or wider where the caller says so."""
 
 from dataclasses import dataclass
-from typing import Final, Self
+from typing import Self
 
 from psycopg import AsyncConnection
 from psycopg.rows import TupleRow
 
 from mnemolog.projections.queries.errors import QueryError, check_unicode
-from mnemolog.projections.queries.fact_rows import read_query
+from mnemolog.projections.queries.fact_rows import WILDCARDS, read_query
 from mnemolog.schemas.command import DeleteAll, Undo
 from mnemolog.schemas.scope import SCOPE_FIELDS, Scope
-
-ANY_VALUE: Final = "*"
-"""Any value of an id that is set."""
-ANY_OR_NONE: Final = "**"
-"""Any value of an id, and rows that do not set it."""
-WILDCARDS: Final = frozenset({ANY_VALUE, ANY_OR_NONE})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,6 +62,8 @@ async def matching_scopes(
 ) -> list[Scope]:
     """The scopes of `within` that hold facts to delete, or in which the model or prompt version to undo decided."""
     parameters = {**payload.model_dump(), **within.parameters}
-    query = read_query("scopes", payload.kind, row="f" if payload.kind == "delete_all" else "happened")
+    query = read_query(
+        "scopes", payload.kind, scope=within.parameters, row="f" if payload.kind == "delete_all" else "happened"
+    )
     cursor = await conn.execute(query, parameters)
     return [Scope.from_columns(row) for row in await cursor.fetchall()]

@@ -10,9 +10,9 @@ from psycopg.rows import TupleRow
 
 from mnemolog.projections.db.fetch import fetch_rows
 from mnemolog.projections.queries.errors import QueryError
-from mnemolog.projections.queries.fact_rows import read_query
+from mnemolog.projections.queries.fact_rows import ANY_OR_NONE, read_query
 from mnemolog.projections.queries.results import Fact
-from mnemolog.projections.queries.scope_filter import ANY_OR_NONE, ScopeFilter
+from mnemolog.projections.queries.scope_filter import ScopeFilter
 from mnemolog.schemas.vector import Vector
 
 RRF_K: Final = 10
@@ -77,7 +77,7 @@ async def search(
         **scope.parameters,
         "text": _storable_query(text),
         "at": at,
-        "vector": f"[{','.join(map(str, vector.values))}]" if vector else None,
+        "vector": vector,
         "model": vector.model if vector else None,
         "dimensions": vector.dimensions if vector else None,
         "floor": floor,
@@ -88,7 +88,9 @@ async def search(
     }
     mode: SearchMode = "hybrid" if vector else "lexical"
     hits: list[Hit] = []
-    for row in await fetch_rows(conn, dict, read_query("search", "hybrid", at="%(at)s"), parameters):
+    for row in await fetch_rows(
+        conn, dict, read_query("search", "hybrid", scope=scope.parameters, at="%(at)s"), parameters
+    ):
         score = Score(mode=mode, **{name: row.pop(name) for name in _SCORE_COLUMNS})
         hits.append(Hit(fact=Fact(**row), score=score))
     return hits
@@ -109,8 +111,8 @@ class ScopeCount:
 async def count_facts(conn: AsyncConnection[TupleRow], scope: ScopeFilter, *, at: datetime) -> ScopeCount:
     """Count the facts that hold at `at` in `scope`, and those that it misses because it leaves out an id."""
     left_out = [name for name, value in scope.parameters.items() if not value]
-    parameters = {**scope.parameters, **dict.fromkeys(left_out, ANY_OR_NONE), "at": at}
-    rows = await fetch_rows(conn, dict, read_query("search", "count_by_ids"), parameters)
+    wider = {**scope.parameters, **dict.fromkeys(left_out, ANY_OR_NONE)}
+    rows = await fetch_rows(conn, dict, read_query("search", "count_by_ids", scope=wider), {**wider, "at": at})
     found = [([name for name in left_out if name in row["ids"]], row["facts"]) for row in rows]
     return ScopeCount(
         within=sum(facts for ids, facts in found if not ids),

@@ -1,13 +1,67 @@
+-- name: asked
+-- The statements that are compared with known facts, in the order in which they were given.
+SELECT *
+FROM unnest(
+    %(vectors)b::halfvec [],
+    %(models)s::text [],
+    %(content_hashes)s::text [],
+    %(keys)s::text [],
+    %(subjects)s::text [],
+    %(floors)s::double precision []
+) WITH ORDINALITY AS one (embedding, model, content_hash, key, subject, floor, place)
+
+-- name: distances
+-- Every statement with its distance to a known fact. OFFSET keeps the facts outside: each is read once for all of them.
+-- A model's vectors compare with its own only; CASE keeps Postgres from comparing others. A vector without a direction
+-- has the distance NaN to all.
+SELECT
+    asked.*,
+    CASE
+        WHEN known.embedding_model = asked.model AND vector_dims(known.embedding) = vector_dims(asked.embedding)
+            THEN nullif(known.embedding <=> asked.embedding, 'NaN')
+    END AS distance
+FROM asked
+OFFSET 0
+
+-- name: similarity
+-- How near a known fact is to a statement: equal words count as 1, what cannot be compared as 0.
+CASE
+    WHEN known.content_hash = asked.content_hash THEN 1
+    WHEN asked.distance IS NULL THEN 0
+    ELSE greatest(-1, least(1, 1 - asked.distance))
+END
+
+-- name: candidate
+-- The columns of a candidate: a fact `f` that was `found`.
+f.fact_id,
+found.similarity,
+f.text,
+f.content_hash,
+f.key,
+f.value,
+f.confidence,
+f.true_from,
+f.true_to,
+f.valid_until,
+f.category,
+f.subject,
+f.excerpt,
+{status} AS status,
+f.authority,
+{unresolved} AS unresolved,
+f.single_valued,
+f.action_hint,
+f.event_time,
+{said_at} AS said_at
+
 -- name: find_candidates
 -- Per new fact, in one round trip and in exactly its scope: the nearest active or pending facts from its floor on,
 -- those of equal words, and those of an equal key however far they are.
--- The scan is exact: an index with a filter on the scope would return too few of its f. Active and pending facts
--- are scanned one after the other, because each have an index of their own.
+-- The scan is exact: an index with a filter on the scope would return too few of its facts. Active and pending facts
+-- are scanned one after the other, because each have an index of their own; only candidates are read whole.
 -- Of those of an equal key the ones about the same subject come first, under whichever name; then those of which this
 -- is unsure: a fact without a subject beside a name, the user beside a name while no name of the user is known, and
 -- names of which one contains the other.
--- A model's vectors compare with its own only; CASE keeps Postgres from comparing others. A vector without a direction
--- has the distance NaN to all.
 WITH held_back AS MATERIALIZED (
     SELECT
         challenged.pending_id,
@@ -33,6 +87,62 @@ named AS MATERIALIZED (
     FROM user_names(
         %(tenant)s, %(user_id)s, %(agent_id)s, %(app_id)s, %(run_id)s, %(speaker)s, %(user_words)s
     ) AS names
+),
+
+asked AS MATERIALIZED (
+    {asked}
+),
+
+compared AS (
+    SELECT
+        known.fact_id,
+        asked.place,
+        coalesce(known.key = asked.key, false) AS is_of_key,
+        subject_rank(known.subject, asked.subject, named.spoken, named.aliases) AS subject_rank,
+        coalesce(known.content_hash = asked.content_hash OR asked.distance <= 1 - asked.floor, false) AS is_near,
+        {similarity} AS similarity
+    FROM named
+    CROSS JOIN (
+        SELECT f.*
+        FROM facts AS f
+        WHERE
+            f.status = 'active'
+            AND f.tenant = %(tenant)s
+            AND f.user_id = %(user_id)s
+            AND f.agent_id = %(agent_id)s
+            AND f.app_id = %(app_id)s
+            AND f.run_id = %(run_id)s
+            AND (f.valid_until IS NULL OR f.valid_until > %(at)s)
+            AND (f.true_to IS NULL OR f.true_to > %(at)s)
+        UNION ALL
+        SELECT f.*
+        FROM facts AS f
+        WHERE
+            f.status = 'pending_confirmation'
+            AND f.tenant = %(tenant)s
+            AND f.user_id = %(user_id)s
+            AND f.agent_id = %(agent_id)s
+            AND f.app_id = %(app_id)s
+            AND f.run_id = %(run_id)s
+            AND (f.valid_until IS NULL OR f.valid_until > %(at)s)
+            AND (f.true_to IS NULL OR f.true_to > %(at)s)
+    ) AS known
+    CROSS JOIN LATERAL ({distances}) AS asked
+    WHERE
+        known.content_hash = asked.content_hash
+        OR asked.distance <= 1 - asked.floor
+        OR known.key = asked.key
+),
+
+found AS (
+    SELECT
+        compared.*,
+        row_number() OVER (PARTITION BY place ORDER BY is_near DESC, similarity DESC, fact_id) AS rank,
+        row_number() OVER (
+            PARTITION BY place
+            ORDER BY is_of_key DESC, subject_rank DESC, similarity DESC, fact_id
+        ) AS rank_of_key
+    FROM compared
 )
 
 SELECT
@@ -47,141 +157,18 @@ SELECT
     ), 0) AS scope_version,
     named.names,
     asked.place,
-    found.fact_id,
-    found.similarity,
-    found.text,
-    found.content_hash,
-    found.key,
-    found.value,
-    found.confidence,
-    found.true_from,
-    found.true_to,
-    found.valid_until,
-    found.category,
-    found.subject,
-    found.excerpt,
-    found.status,
-    found.authority,
-    found.unresolved,
-    found.single_valued,
-    found.event_time,
-    found.said_at,
+    {candidate},
     array(
         SELECT held_back.pending_id FROM held_back
-        WHERE held_back.fact_id = found.fact_id
+        WHERE held_back.fact_id = f.fact_id
         ORDER BY held_back.pending_id
     ) AS challenged_by
-FROM unnest(
-    %(vectors)b::halfvec [],
-    %(models)s::text [],
-    %(content_hashes)s::text [],
-    %(keys)s::text [],
-    %(subjects)s::text [],
-    %(floors)s::double precision []
-) WITH ORDINALITY AS asked (embedding, model, content_hash, key, subject, floor, place)
-CROSS JOIN named
-LEFT JOIN LATERAL (
-    SELECT
-        near.*,
-        row_number() OVER (ORDER BY near.is_near DESC, near.similarity DESC, near.fact_id) AS rank,
-        row_number() OVER (
-            ORDER BY near.is_of_key DESC, near.subject_rank DESC, near.similarity DESC, near.fact_id
-        ) AS rank_of_key
-    FROM (
-        SELECT
-            known.*,
-            coalesce(known.key = asked.key, false) AS is_of_key,
-            subject_rank(known.subject, asked.subject, named.spoken, named.aliases) AS subject_rank,
-            coalesce(
-                known.content_hash = asked.content_hash OR compared.distance <= 1 - asked.floor, false
-            ) AS is_near,
-            CASE
-                WHEN known.content_hash = asked.content_hash THEN 1
-                WHEN compared.distance IS NULL THEN 0
-                ELSE greatest(-1, least(1, 1 - compared.distance))
-            END AS similarity
-        FROM (
-            SELECT
-                f.fact_id,
-                f.text,
-                f.content_hash,
-                f.key,
-                f.value,
-                f.confidence,
-                f.true_from,
-                f.true_to,
-                f.valid_until,
-                f.category,
-                f.subject,
-                f.excerpt,
-                f.status,
-                f.authority,
-                f.unresolved,
-                f.single_valued,
-                f.event_time,
-                greatest(f.said_at, f.last_confirmed_at) AS said_at,
-                f.embedding,
-                f.embedding_model
-            FROM facts AS f
-            WHERE
-                f.status = 'active'
-                AND f.tenant = %(tenant)s
-                AND f.user_id = %(user_id)s
-                AND f.agent_id = %(agent_id)s
-                AND f.app_id = %(app_id)s
-                AND f.run_id = %(run_id)s
-                AND (f.valid_until IS NULL OR f.valid_until > %(at)s)
-                AND (f.true_to IS NULL OR f.true_to > %(at)s)
-            UNION ALL
-            SELECT
-                f.fact_id,
-                f.text,
-                f.content_hash,
-                f.key,
-                f.value,
-                f.confidence,
-                f.true_from,
-                f.true_to,
-                f.valid_until,
-                f.category,
-                f.subject,
-                f.excerpt,
-                f.status,
-                f.authority,
-                f.unresolved,
-                f.single_valued,
-                f.event_time,
-                greatest(f.said_at, f.last_confirmed_at) AS said_at,
-                f.embedding,
-                f.embedding_model
-            FROM facts AS f
-            WHERE
-                f.status = 'pending_confirmation'
-                AND f.tenant = %(tenant)s
-                AND f.user_id = %(user_id)s
-                AND f.agent_id = %(agent_id)s
-                AND f.app_id = %(app_id)s
-                AND f.run_id = %(run_id)s
-                AND (f.valid_until IS NULL OR f.valid_until > %(at)s)
-                AND (f.true_to IS NULL OR f.true_to > %(at)s)
-        ) AS known
-        CROSS JOIN LATERAL (
-            SELECT
-                CASE
-                    WHEN
-                        known.embedding_model = asked.model
-                        AND vector_dims(known.embedding) = vector_dims(asked.embedding)
-                        THEN nullif(known.embedding <=> asked.embedding, 'NaN')
-                END AS distance
-        ) AS compared
-        WHERE
-            known.content_hash = asked.content_hash
-            OR compared.distance <= 1 - asked.floor
-            OR known.key = asked.key
-    ) AS near
-) AS found ON
-    (found.is_near AND found.rank <= %(limit)s)
-    OR (found.is_of_key AND found.rank_of_key <= %(limit_of_key)s)
+FROM named
+CROSS JOIN asked
+LEFT JOIN found ON
+    asked.place = found.place
+    AND ((found.is_near AND found.rank <= %(limit)s) OR (found.is_of_key AND found.rank_of_key <= %(limit_of_key)s))
+LEFT JOIN LATERAL (SELECT * FROM facts WHERE facts.fact_id = found.fact_id LIMIT 1) AS f ON true
 ORDER BY asked.place, found.similarity DESC, found.fact_id;
 
 -- name: source_status

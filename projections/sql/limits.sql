@@ -1,51 +1,25 @@
 -- name: usage
 -- What a scope and its tenant have of that which limits count; NULL for what is not asked for.
--- No commit is decided a day before its turn was published, whatever the clocks: that bounds the scan of the index.
 -- A turn refused for a limit does not count toward turns_per_minute; the tokens that it used count until it comes again.
 SELECT
-    CASE WHEN %(scope_facts)s THEN (
-        SELECT count(*) FROM facts
+    CASE WHEN %(scope_facts)s THEN coalesce((
+        SELECT facts FROM scopes
         WHERE
-            status = 'active'
-            AND (tenant, user_id, agent_id, app_id, run_id)
+            (tenant, user_id, agent_id, app_id, run_id)
             = (%(tenant)s, %(user_id)s, %(agent_id)s, %(app_id)s, %(run_id)s)
-    ) + (
-        SELECT count(*) FROM facts
-        WHERE
-            status = 'pending_confirmation'
-            AND (tenant, user_id, agent_id, app_id, run_id)
-            = (%(tenant)s, %(user_id)s, %(agent_id)s, %(app_id)s, %(run_id)s)
-    ) END AS scope_facts,
+    ), 0) END AS scope_facts,
     CASE WHEN %(scope_turns)s THEN (
         SELECT count(*) FROM commits
         WHERE
             (tenant, user_id, agent_id, app_id, run_id)
             = (%(tenant)s, %(user_id)s, %(agent_id)s, %(app_id)s, %(run_id)s)
-            AND decided_at >= %(minute)s::timestamptz - interval '24 hours'
             AND published_at >= %(minute)s
             AND published_at < %(minute)s::timestamptz + interval '1 minute'
             AND source_kind = 'turn'
             AND limit_hit IS NULL
     ) END AS scope_turns,
-    CASE WHEN %(scope_tokens)s THEN (
-        SELECT coalesce(sum(spent.input_tokens + spent.output_tokens), 0)::bigint FROM commits AS spent
-        WHERE
-            (spent.tenant, spent.user_id, spent.agent_id, spent.app_id, spent.run_id)
-            = (%(tenant)s, %(user_id)s, %(agent_id)s, %(app_id)s, %(run_id)s)
-            AND spent.decided_at >= %(day)s::timestamptz - interval '24 hours'
-            AND spent.published_at >= %(day)s
-            AND spent.published_at < %(day)s::timestamptz + interval '24 hours'
-            AND spent.source_id <> %(source_id)s
-            AND (
-                spent.limit_hit IS NULL
-                OR NOT EXISTS (
-                    SELECT FROM commits AS later
-                    WHERE
-                        later.owner = spent.owner
-                        AND later.source_id = spent.source_id
-                        AND later.attempt > spent.attempt
-                )
-            )
+    CASE WHEN %(scope_tokens)s THEN used_tokens(
+        %(tenant)s, %(user_id)s, %(agent_id)s, %(app_id)s, %(run_id)s, %(day)s, %(owner)s, %(source_id)s
     ) END AS scope_tokens,
     CASE WHEN %(tenant_facts)s THEN tenant_facts(%(tenant)s, %(owner)s, %(source_id)s) END AS tenant_facts,
     CASE WHEN %(tenant_turns)s THEN tenant_turns(%(tenant)s, %(minute)s, %(owner)s, %(source_id)s) END AS tenant_turns,

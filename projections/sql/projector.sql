@@ -192,19 +192,73 @@ ON CONFLICT (tenant, user_id, agent_id, app_id, run_id) DO UPDATE SET
     since = excluded.since;
 
 -- name: step_scopes
--- Count the commits with events that these scopes have seen.
-INSERT INTO scopes (tenant, user_id, agent_id, app_id, run_id, owner, version)
-SELECT tenant, user_id, agent_id, app_id, run_id, owner, commits
-FROM unnest(
-    %(tenant)s::text [],
-    %(user_id)s::text [],
-    %(agent_id)s::text [],
-    %(app_id)s::text [],
-    %(run_id)s::text [],
-    %(owner)s::text [],
-    %(commits)s::bigint []
-) AS steps (tenant, user_id, agent_id, app_id, run_id, owner, commits)
-ON CONFLICT (tenant, user_id, agent_id, app_id, run_id) DO UPDATE SET version = scopes.version + excluded.version;
+-- Count the commits with events that these scopes have seen, and the open facts of them and of their tenants.
+WITH steps AS (
+    SELECT *
+    FROM unnest(
+        %(tenant)s::text [],
+        %(user_id)s::text [],
+        %(agent_id)s::text [],
+        %(app_id)s::text [],
+        %(run_id)s::text [],
+        %(owner)s::text [],
+        %(partition)s::integer [],
+        %(commits)s::bigint [],
+        %(facts)s::bigint []
+    ) AS step (tenant, user_id, agent_id, app_id, run_id, owner, partition, commits, facts)
+),
+counted AS (
+    INSERT INTO tenant_facts (tenant, partition, facts)
+    SELECT tenant, partition, sum(facts)
+    FROM steps
+    GROUP BY tenant, partition
+    ON CONFLICT (tenant, partition) DO UPDATE SET facts = tenant_facts.facts + excluded.facts
+)
+INSERT INTO scopes (tenant, user_id, agent_id, app_id, run_id, owner, version, facts)
+SELECT tenant, user_id, agent_id, app_id, run_id, owner, commits, facts
+FROM steps
+ON CONFLICT (tenant, user_id, agent_id, app_id, run_id) DO UPDATE SET
+    version = scopes.version + excluded.version,
+    facts = scopes.facts + excluded.facts;
+
+-- name: count_tokens
+-- Add the tokens of new commits to the day on which their turns were published, for their scopes and tenants. Those of
+-- an attempt that was refused for a limit no longer count once there is another one.
+WITH fresh AS (
+    SELECT commits.*
+    FROM unnest(%(partition)s::integer [], %(log_offset)s::bigint []) AS given (partition, log_offset)
+    INNER JOIN commits ON given.partition = commits.partition AND given.log_offset = commits.log_offset
+),
+spent AS (
+    SELECT
+        fresh.tenant, fresh.user_id, fresh.agent_id, fresh.app_id, fresh.run_id, fresh.partition, fresh.published_at,
+        fresh.input_tokens + fresh.output_tokens AS tokens
+    FROM fresh
+    UNION ALL
+    SELECT
+        refused.tenant, refused.user_id, refused.agent_id, refused.app_id, refused.run_id, refused.partition,
+        refused.published_at, -(refused.input_tokens + refused.output_tokens)
+    FROM fresh
+    INNER JOIN commits AS refused
+        ON
+            fresh.owner = refused.owner
+            AND fresh.source_id = refused.source_id
+            AND fresh.attempt - 1 = refused.attempt
+            AND refused.limit_hit IS NOT NULL
+)
+INSERT INTO daily_tokens (tenant, user_id, agent_id, app_id, run_id, partition, day, tokens)
+SELECT
+    spent.tenant, level.user_id, level.agent_id, level.app_id, level.run_id, spent.partition,
+    (spent.published_at AT TIME ZONE 'UTC')::date, sum(spent.tokens)
+FROM spent
+CROSS JOIN LATERAL (
+    VALUES (spent.user_id, spent.agent_id, spent.app_id, spent.run_id), ('', '', '', '')
+) AS level (user_id, agent_id, app_id, run_id)
+WHERE spent.tokens <> 0 AND spent.user_id || spent.agent_id <> ''
+GROUP BY 1, 2, 3, 4, 5, 6, 7
+ORDER BY 1, 2, 3, 4, 5, 6, 7
+ON CONFLICT (tenant, user_id, agent_id, app_id, run_id, day, partition) DO UPDATE SET
+    tokens = daily_tokens.tokens + excluded.tokens;
 
 -- name: all_scopes
 -- Every scope that has a version, so also a profile.

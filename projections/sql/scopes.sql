@@ -1,10 +1,15 @@
--- name: filter
--- The rows of {row} in the scopes that a query asks for: '*' is any value that is set, '**' any value or none.
-CASE %(tenant)s::text WHEN '**' THEN true ELSE {row}.tenant = %(tenant)s END
-AND CASE %(user_id)s::text WHEN '**' THEN true WHEN '*' THEN {row}.user_id <> '' ELSE {row}.user_id = %(user_id)s END
-AND CASE %(agent_id)s::text WHEN '**' THEN true WHEN '*' THEN {row}.agent_id <> '' ELSE {row}.agent_id = %(agent_id)s END
-AND CASE %(app_id)s::text WHEN '**' THEN true WHEN '*' THEN {row}.app_id <> '' ELSE {row}.app_id = %(app_id)s END
-AND CASE %(run_id)s::text WHEN '**' THEN true WHEN '*' THEN {row}.run_id <> '' ELSE {row}.run_id = %(run_id)s END
+-- name: this_value
+-- The rows of {row} with this value of an id.
+{row}.{id} = {value}
+
+-- name: this_value_unseen
+-- The same, hidden from the planner: for a question about one scope it makes one plan, and keeps it. By their values it
+-- would plan anew for each.
+{row}.{id} = (SELECT {value}::text)
+
+-- name: any_value
+-- The rows of {row} that set an id.
+{row}.{id} <> ''
 
 -- name: delete_all
 -- The exact scopes within a wider one that hold active or pending facts, of one key or category where that is given.

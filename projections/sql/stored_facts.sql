@@ -216,7 +216,8 @@ WHERE
 ORDER BY ended.true_from, ended.fact_id;
 
 -- name: values_before
--- The other facts of the key of this one that are believed, held after a time, and began before this one.
+-- The other facts of the key of this one that are believed, began before it, and ended after a time and before it
+-- began. What still held then stood beside it, and so did what held for a term.
 SELECT other.fact_id
 FROM facts AS asked
 INNER JOIN facts AS other
@@ -229,73 +230,35 @@ WHERE
     AND other.believed_from IS NOT NULL
     AND other.believed_to IS NULL
     AND other.true_from < asked.true_from
-    AND (other.true_to IS NULL OR other.true_to > %(since)s)
+    AND other.true_to > %(since)s
+    AND other.true_to <= asked.true_from
+    AND other.valid_until IS NULL
 ORDER BY other.true_from, other.fact_id;
 
 -- name: ended_candidates
 -- Per late statement the facts of exactly one scope that have ended after a time: the nearest, those of equal words, and
 -- those of an equal key, of one subject first and then the first to end. Merged and denied facts are left out. What was
 -- said again after its end counts as said at the end.
-SELECT
-    asked.place,
-    found.fact_id,
-    found.similarity,
-    found.text,
-    found.content_hash,
-    found.key,
-    found.value,
-    found.confidence,
-    found.true_from,
-    found.true_to,
-    found.valid_until,
-    found.category,
-    found.subject,
-    found.excerpt,
-    'ended' AS status,
-    found.authority,
-    false AS unresolved,
-    found.single_valued,
-    found.event_time,
-    least(greatest(found.said_at, found.last_confirmed_at), found.true_to) AS said_at
-FROM unnest(
-    %(vectors)b::halfvec [],
-    %(models)s::text [],
-    %(content_hashes)s::text [],
-    %(keys)s::text [],
-    %(subjects)s::text [],
-    %(floors)s::double precision []
-) WITH ORDINALITY AS asked (embedding, model, content_hash, key, subject, floor, place)
-CROSS JOIN LATERAL (
+WITH asked AS MATERIALIZED (
+    {asked}
+),
+
+compared AS (
     SELECT
-        near.*,
-        row_number() OVER (ORDER BY near.is_near DESC, near.similarity DESC, near.fact_id) AS rank,
-        row_number() OVER (
-            ORDER BY near.is_of_key DESC, near.is_of_subject DESC, near.true_to, near.fact_id
-        ) AS rank_of_key
+        known.fact_id,
+        known.true_to,
+        asked.place,
+        coalesce(known.key = asked.key, false) AS is_of_key,
+        (lower(known.subject) = lower(asked.subject)) IS TRUE
+        OR (
+            lower(coalesce(known.subject, 'user')) = ANY(%(user_names)s::text [])
+            AND lower(coalesce(asked.subject, 'user')) = ANY(%(user_names)s::text [])
+        ) AS is_of_subject,
+        coalesce(known.content_hash = asked.content_hash OR asked.distance <= 1 - asked.floor, false) AS is_near,
+        {similarity} AS similarity
     FROM (
-        SELECT
-            f.*,
-            coalesce(f.key = asked.key, false) AS is_of_key,
-            (lower(f.subject) = lower(asked.subject)) IS TRUE
-            OR (
-                lower(coalesce(f.subject, 'user')) = ANY(%(user_names)s::text [])
-                AND lower(coalesce(asked.subject, 'user')) = ANY(%(user_names)s::text [])
-            ) AS is_of_subject,
-            coalesce(f.content_hash = asked.content_hash OR compared.distance <= 1 - asked.floor, false) AS is_near,
-            CASE
-                WHEN f.content_hash = asked.content_hash THEN 1
-                WHEN compared.distance IS NULL THEN 0
-                ELSE greatest(-1, least(1, 1 - compared.distance))
-            END AS similarity
+        SELECT f.*
         FROM facts AS f
-        CROSS JOIN LATERAL (
-            SELECT
-                CASE
-                    WHEN
-                        f.embedding_model = asked.model AND vector_dims(f.embedding) = vector_dims(asked.embedding)
-                        THEN nullif(f.embedding <=> asked.embedding, 'NaN')
-                END AS distance
-        ) AS compared
         WHERE
             (f.tenant, f.user_id, f.agent_id, f.app_id, f.run_id)
             = (%(tenant)s, %(user_id)s, %(agent_id)s, %(app_id)s, %(run_id)s)
@@ -303,17 +266,34 @@ CROSS JOIN LATERAL (
             AND f.believed_from IS NOT NULL
             AND f.believed_to IS NULL
             AND f.true_to > %(after)s
-            AND (
-                f.content_hash = asked.content_hash
-                OR compared.distance <= 1 - asked.floor
-                OR f.key = asked.key
-            )
-    ) AS near
-) AS found
+    ) AS known
+    CROSS JOIN LATERAL ({distances}) AS asked
+    WHERE
+        known.content_hash = asked.content_hash
+        OR asked.distance <= 1 - asked.floor
+        OR known.key = asked.key
+),
+
+found AS (
+    SELECT
+        compared.*,
+        row_number() OVER (PARTITION BY place ORDER BY is_near DESC, similarity DESC, fact_id) AS rank,
+        row_number() OVER (
+            PARTITION BY place
+            ORDER BY is_of_key DESC, is_of_subject DESC, true_to, fact_id
+        ) AS rank_of_key
+    FROM compared
+)
+
+SELECT
+    found.place,
+    {candidate}
+FROM found
+CROSS JOIN LATERAL (SELECT * FROM facts WHERE facts.fact_id = found.fact_id LIMIT 1) AS f
 WHERE
     (found.is_near AND found.rank <= %(limit)s)
     OR (found.is_of_key AND found.rank_of_key <= %(limit_of_key)s)
-ORDER BY asked.place, found.true_to, found.fact_id;
+ORDER BY found.place, found.true_to, found.fact_id;
 
 -- name: conflict_of
 -- The known facts that an unresolved fact was put beside, the likeliest first: those that the question was about; of

@@ -1,9 +1,11 @@
 """Finds candidates of new facts: similar known facts of the scope, or of the same key; and the status of a source."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Final
+from typing import Any, ClassVar, Final, LiteralString
+
+from psycopg.sql import SQL, Composed
 
 from mnemolog.projections.db.pools import Pool
 from mnemolog.projections.db.store import Store
@@ -20,7 +22,7 @@ MAX_CANDIDATES_OF_KEY: Final = 5
 CANDIDATE_COLUMNS: Final = (
     *("fact_id", "similarity", "text", "content_hash", "key", "value", "confidence", "true_from", "true_to"),
     *("valid_until", "category", "subject", "excerpt", "status", "authority", "unresolved", "single_valued"),
-    *("event_time", "said_at", "challenged_by"),
+    *("action_hint", "event_time", "said_at", "challenged_by"),
 )
 
 
@@ -57,10 +59,31 @@ class SourceStatus:
         return self.attempt > 0
 
 
+def comparing_query(
+    file: str, name: str, *, status: LiteralString, unresolved: LiteralString, said_at: LiteralString
+) -> SQL:
+    """A query that compares statements with facts, of which these are the columns that depend on what is asked."""
+    parts = queries("candidates")
+    candidate = parts["candidate"].format(status=SQL(status), unresolved=SQL(unresolved), said_at=SQL(said_at))
+    query = queries(file)[name].format(
+        asked=parts["asked"], distances=parts["distances"], similarity=parts["similarity"], candidate=candidate
+    )
+    return SQL(query.as_string())
+
+
 class CandidateFinder(Store):
     """Looks up to `limit` nearest candidates for each new fact, and some of its key."""
 
-    QUERIES = queries("candidates")
+    QUERIES: ClassVar[Mapping[str, SQL | Composed]] = {
+        **queries("candidates"),
+        "find_candidates": comparing_query(
+            "candidates",
+            "find_candidates",
+            status="f.status",
+            unresolved="f.unresolved",
+            said_at="greatest(f.said_at, f.last_confirmed_at)",
+        ),
+    }
 
     def __init__(self, pool: Pool, *, limit: int = 10) -> None:
         super().__init__(pool)

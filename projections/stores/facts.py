@@ -2,14 +2,15 @@
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 from uuid import UUID
 
 from psycopg.rows import dict_row
+from psycopg.sql import SQL, Composed
 
 from mnemolog.projections.db.store import Store
 from mnemolog.projections.sql import queries
-from mnemolog.projections.stores.candidates import CANDIDATE_COLUMNS, query_parameters
+from mnemolog.projections.stores.candidates import CANDIDATE_COLUMNS, comparing_query, query_parameters
 from mnemolog.schemas.facts import Candidate, ExtractedFact, FactState
 from mnemolog.schemas.scope import SCOPE_FIELDS, Scope
 from mnemolog.schemas.stored import CandidateQuery, DueExpiry, EndedFact, PendingCase, ScopeFacts, StoredFact
@@ -23,7 +24,16 @@ MAX_ENDED_OF_KEY: Final = 100
 class FactStore(Store):
     """Reads of known facts; each call is one round trip."""
 
-    QUERIES = queries("stored_facts")
+    QUERIES: ClassVar[Mapping[str, SQL | Composed]] = {
+        **queries("stored_facts"),
+        "ended_candidates": comparing_query(
+            "stored_facts",
+            "ended_candidates",
+            status="'ended'",
+            unresolved="false",
+            said_at="least(greatest(f.said_at, f.last_confirmed_at), f.true_to)",
+        ),
+    }
 
     async def facts(self, fact_ids: Sequence[UUID]) -> dict[UUID, StoredFact]:
         """Those of `fact_ids` that there are, whatever their scope and status."""
@@ -74,7 +84,7 @@ class FactStore(Store):
         return tuple(EndedFact(**row | {name: tuple(row[name]) for name in lists}) for row in rows)
 
     async def values_before(self, fact_id: UUID, since: datetime) -> tuple[UUID, ...]:
-        """The other facts of its key that held after `since` and began before it did, the oldest first."""
+        """The other facts of its key that ended after `since` and before it began, the oldest first."""
         return tuple(row[0] for row in await self._rows("values_before", {"fact_id": fact_id, "since": since}))
 
     async def conflicting_fact_ids(self, fact_id: UUID) -> tuple[UUID, ...]:

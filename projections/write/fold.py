@@ -111,13 +111,23 @@ class _CommitFold:
         )
 
     def changes(self, record: bytes) -> Changes:
-        step = ScopeIncrement(scope=self._scope, owner=self._commit.owner, commits=1)
+        step = ScopeIncrement(
+            scope=self._scope,
+            owner=self._commit.owner,
+            partition=self._position.partition,
+            commits=1,
+            facts=self._added_open_facts(),
+        )
         own = Changes(
             commits=(CommitRow(position=self._position, commit=self._commit, record=record),),
             updates=tuple(self._known.values()),
             scope_increments=(step,) if self._parts else (),
         )
         return merge_changes((*self._parts, own))
+
+    def _added_open_facts(self) -> int:
+        before = (self._state.facts.get(fact_id) for fact_id in self._known)
+        return sum(known.is_open for known in self._known.values()) - sum(known.is_open for known in before if known)
 
     def _apply_to_targets(self, event: MemoryEvent, sound: FactStates) -> Iterator[FormerStateRow]:
         """Let the event change its targets; gives the former state of each that changed."""

@@ -111,6 +111,9 @@ async def copy_rows(connection: Connection, changes: Changes) -> None:
 
 async def update_rows(connection: Connection, changes: Changes) -> None:
     """Update the rows that were there before, and the versions of the scopes."""
+    if changes.commits:
+        positions = _columns(changes.commits, partition="position.partition", log_offset="position.offset")
+        await connection.execute(_SQL["count_tokens"], positions)
     if changes.updates:
         await connection.execute(_SQL["update_facts"], _columns(changes.updates, "fact_id", **_STATE_PATHS))
     if changes.settlements:
@@ -125,7 +128,7 @@ async def update_rows(connection: Connection, changes: Changes) -> None:
         scopes = _scopes([row.scope for row in changes.policies])
         await connection.execute(_SQL["set_policies"], {**columns, "policy": policies, **scopes})
     if changes.scope_increments:
-        steps = _columns(changes.scope_increments, "owner", "commits")
+        steps = _columns(changes.scope_increments, "owner", "partition", "commits", "facts")
         scopes = _scopes([step.scope for step in changes.scope_increments])
         await connection.execute(_SQL["step_scopes"], {**steps, **scopes})
 

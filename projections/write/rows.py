@@ -11,7 +11,7 @@ from uuid import UUID
 from mnemolog.schemas.commit import Commit
 from mnemolog.schemas.event import Relation
 from mnemolog.schemas.events import FactPending, MemoryEvent, PolicySet
-from mnemolog.schemas.facts import FactState, FactStatus, NewFact
+from mnemolog.schemas.facts import OPEN_STATUSES, FactState, FactStatus, NewFact
 from mnemolog.schemas.scope import ScopeColumns
 
 RejectionReason = Literal["duplicate_source", "not_a_commit", "not_storable", "stale_target", "foreign_target"]
@@ -60,6 +60,10 @@ class KnownFact:
     fact_id: UUID
     scope: ScopeColumns
     state: TimedFactState
+
+    @property
+    def is_open(self) -> bool:
+        return self.state.status in OPEN_STATUSES
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -172,11 +176,13 @@ class RejectionRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScopeIncrement:
-    """How many new commits with events a scope has."""
+    """How many new commits with events a scope has, and how many more facts that are active or pending."""
 
     scope: ScopeColumns
     owner: str
+    partition: int
     commits: int
+    facts: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -232,5 +238,7 @@ def _sum_increments(steps: Iterable[ScopeIncrement]) -> tuple[ScopeIncrement, ..
     by_scope: dict[ScopeColumns, ScopeIncrement] = {}
     for step in steps:
         before = by_scope.get(step.scope)
-        by_scope[step.scope] = replace(step, commits=step.commits + before.commits) if before else step
+        by_scope[step.scope] = (
+            replace(step, commits=step.commits + before.commits, facts=step.facts + before.facts) if before else step
+        )
     return tuple(by_scope.values())

@@ -1,12 +1,13 @@
 """Numbers the conflicts of one turn and renders them as the lines of a resolution prompt, bounded in length."""
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime, time
 from typing import Final
 from uuid import UUID
 
 from mnemolog.schemas.facts import Candidate, ExtractedFact
-from mnemolog.streams.llm.ports import NumberedConflict, NumberedConflicts
+from mnemolog.streams.llm.ports import KnownAs, NumberedConflict, NumberedConflicts
 from mnemolog.streams.llm.reply_parser import one_line, shortened
 
 MAX_CANDIDATES: Final = 8
@@ -18,8 +19,17 @@ _MAX_FACT_CHARACTERS: Final = 2_000  # characters of a fact
 _MAX_SUBJECT_CHARACTERS: Final = 100  # characters of a subject, or of a name of the user
 _MAX_USER_NAMES: Final = 10
 _LINE_OVERHEAD: Final = 100  # characters around a fact: its number, times and list
-_Draft = tuple[ExtractedFact, datetime, tuple[Candidate, ...], UUID | None]
-"""A conflict without numbers: a fact, since when it holds, the known facts, and its id where it is one of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Conflict:
+    """A conflict without numbers: a fact, since when it holds, and the known facts; as in `NumberedConflict`."""
+
+    fact: ExtractedFact
+    valid_from: datetime
+    known: tuple[Candidate, ...]
+    reconsidered_fact_id: UUID | None = None
+    known_as: KnownAs = "unresolved"
 
 
 def number_conflicts(
@@ -27,27 +37,32 @@ def number_conflicts(
     *,
     said_at: datetime,
     retries: Sequence[tuple[Candidate, tuple[Candidate, ...]]] = (),
+    later_ends: Sequence[tuple[Candidate, Candidate, KnownAs]] = (),
     just_said: frozenset[UUID] = frozenset(),
     user_names: tuple[str, ...] = (),
 ) -> NumberedConflicts:
-    """Number new facts from 1 in their order, then the `retries`; known facts from 1 as they first appear.
+    """Number new facts from 1 in their order, then the `retries`, and the known ends with the facts that they may end.
+
+    Known facts are numbered from 1 as they first appear.
 
     Each has its first candidates, as many as fit; the last conflicts are left out where one each is too much.
     """
-    drafts = [
-        *((fact, fact.event_time or said_at, known, None) for fact, known in new),
-        *((as_extracted_fact(fact), fact.true_from, known, fact.fact_id) for fact, known in retries),
+    unnumbered = [
+        *(_Conflict(fact, fact.event_time or said_at, known) for fact, known in new),
+        *(_Conflict(as_extracted_fact(fact), fact.true_from, known, fact.fact_id) for fact, known in retries),
+        *(_Conflict(as_extracted_fact(end), end.true_from, (fact,), end.fact_id, why) for end, fact, why in later_ends),
     ]
     labels: dict[UUID, int] = {}
     conflicts = [
         NumberedConflict(
             number=number,
-            fact=fact,
-            valid_from=valid_from,
-            candidates=tuple((labels.setdefault(known.fact_id, len(labels) + 1), known) for known in candidates),
-            reconsidered_fact_id=reconsidered,
+            fact=one.fact,
+            valid_from=one.valid_from,
+            candidates=tuple((labels.setdefault(known.fact_id, len(labels) + 1), known) for known in one.known),
+            reconsidered_fact_id=one.reconsidered_fact_id,
+            known_as=one.known_as,
         )
-        for number, (fact, valid_from, candidates, reconsidered) in enumerate(_within_budget(drafts), start=1)
+        for number, one in enumerate(_within_budget(unnumbered), start=1)
     ]
     return NumberedConflicts(
         conflicts=tuple(conflicts), said_at=said_at, same_turn_ids=just_said, user_names=user_names
@@ -67,13 +82,14 @@ def as_extracted_fact(known: Candidate) -> ExtractedFact:
         event_time=known.true_from,
         valid_until=known.valid_until,
         single_valued=known.single_valued,
+        action_hint=known.action_hint,
     )
 
 
-def _within_budget(drafts: Sequence[_Draft]) -> Sequence[_Draft]:
+def _within_budget(unnumbered: Sequence[_Conflict]) -> Sequence[_Conflict]:
     """As many candidates for each as let all of them fit; where none do, as many conflicts as fit with one each."""
     for most in _CANDIDATE_LIMITS:
-        bounded = [(fact, since, known[:most], reconsidered) for fact, since, known, reconsidered in drafts]
+        bounded = [replace(one, known=one.known[:most]) for one in unnumbered]
         if _characters(bounded) <= MAX_CHARACTERS:
             return bounded
     while _characters(bounded) > MAX_CHARACTERS:
@@ -81,11 +97,12 @@ def _within_budget(drafts: Sequence[_Draft]) -> Sequence[_Draft]:
     return bounded
 
 
-def _characters(drafts: Sequence[_Draft]) -> int:
+def _characters(unnumbered: Sequence[_Conflict]) -> int:
     """What the facts take in the prompt at the most; a known fact is shown once."""
-    new = sum(_fact_characters(fact) + min(len(fact.excerpt), _MAX_EXCERPT_CHARACTERS) for fact, *_ in drafts)
-    known = {one.fact_id: _fact_characters(one) for _, _, candidates, _ in drafts for one in candidates}
-    return new + sum(known.values()) + _LINE_OVERHEAD * (len(drafts) + len(known))
+    facts = [one.fact for one in unnumbered]
+    new = sum(_fact_characters(fact) + min(len(fact.excerpt), _MAX_EXCERPT_CHARACTERS) for fact in facts)
+    shown = {known.fact_id: _fact_characters(known) for one in unnumbered for known in one.known}
+    return new + sum(shown.values()) + _LINE_OVERHEAD * (len(unnumbered) + len(shown))
 
 
 def _fact_characters(fact: ExtractedFact | Candidate) -> int:
@@ -129,7 +146,7 @@ def _conflict_lines(conflict: NumberedConflict, labels: dict[UUID, int], at: dat
     notes += [f"until {_day(end, at)}" for end in (fact.valid_until,) if end]
     if conflict.reconsidered_fact_id is not None:
         shown = labels.get(conflict.reconsidered_fact_id)
-        notes.append(f"is K{shown}, unresolved" if shown else "known, unresolved")
+        notes.append(f"is K{shown}, {conflict.known_as}" if shown else f"known, {conflict.known_as}")
     return [
         f"N{conflict.number} ({', '.join(notes)}): {shortened(one_line(fact.text), _MAX_FACT_CHARACTERS)}",
         f"  said: {shortened(one_line(fact.excerpt), _MAX_EXCERPT_CHARACTERS)}",

@@ -42,12 +42,16 @@ class ExtractionTask:
     categories: tuple[str, ...]
 
 
+KnownAs = Literal["unresolved", "said later", "announced"]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NumberedConflict:
     """A new fact (its number in the prompt) and the known facts it may clash with (each with its number).
 
     `valid_from` is its event time, or else when it was said. `reconsidered_fact_id` is the id of a known fact that
-    stands here as if it were new: it was kept beside its rivals because no valid decision could be had.
+    stands here as if it were new, `known_as` says why: it was kept beside its rivals because no valid decision could be
+    had, or it tells an end of candidates that came after it.
     """
 
     number: int
@@ -55,6 +59,7 @@ class NumberedConflict:
     valid_from: datetime
     candidates: tuple[tuple[int, Candidate], ...]
     reconsidered_fact_id: UUID | None = None
+    known_as: KnownAs = "unresolved"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

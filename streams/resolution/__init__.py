@@ -6,6 +6,7 @@ To read it from top to bottom, each module imports only later ones:
 `llm_decisions` asks the LLM once about all conflicts of the turn.
 `decide` has the table: classification and LLM decision to events, statement by statement.
 `retry_conflicts` asks again about unresolved facts that the turn has come near.
+`later_ends` applies ends that were told before the late statement that they end.
 `late_statements` makes the events of statements about what has ended since, and of history.
 `overwrites` makes the events of decisions that end known facts, or holds them back.
 `repetitions` makes the events of a statement that repeats a known fact.

@@ -92,7 +92,7 @@ def classify_late(
     """What facts that have ended since a statement was said tell of it without a model, or None.
 
     It repeats one of them, or is older than a value that its key held then or later. Only values of certainly the same
-    subject count: a doubtful one is left to the model.
+    subject count: a doubtful one is left to the model, and so is what holds for a term, beside the value of its key.
     """
     fact = matched.fact
     ended = [known for known in _ended_candidates(matched) if statement_context.said_at < (known.true_to or _NEVER)]
@@ -101,7 +101,9 @@ def classify_late(
     newer = tuple(
         known
         for known in ended
-        if same_slot(fact, known, rules, user_names) and predates(statement_context.true_from, statement_context, known)
+        if known.valid_until is None
+        and same_slot(fact, known, rules, user_names)
+        and predates(statement_context.true_from, statement_context, known)
     )
     return Obsolete(matched, newer) if newer and fills_slot(fact, rules) else None
 
@@ -145,8 +147,10 @@ def candidate_query(embedded: EmbeddedFact, thresholds: Thresholds, rules: Effec
 
 
 def fills_slot(fact: ExtractedFact, rules: EffectivePolicy) -> bool:
-    """Whether a fact is the one value of its key; one that only ends something is not."""
-    return fact.action_hint != "retract" and (fact.single_valued or rules.is_single_valued(fact.key))
+    """Whether a fact is the one value of its key; one that only ends something, or holds for a term, is not."""
+    if fact.action_hint == "retract" or fact.valid_until is not None:
+        return False
+    return fact.single_valued or rules.is_single_valued(fact.key)
 
 
 def conflicting_facts(
@@ -154,10 +158,12 @@ def conflicting_facts(
 ) -> tuple[Candidate, ...]:
     """The known facts that a fact may conflict with: of its slot, near it, or near enough to be ended by it.
 
-    Ended ones come last. Those of its slot held when it was said: what is older than one is `Obsolete`.
+    Those of certainly its subject come first, so that a bounded list has them; ended ones come last. Those of its slot
+    held when it was said: what is older than one is `Obsolete`.
     """
     fact, candidates = matched.fact, matched.candidates
-    found = [known for known in candidates if may_be_same_slot(fact, known, rules, user_names)]
+    of_slot = [known for known in candidates if may_be_same_slot(fact, known, rules, user_names)]
+    found = sorted(of_slot, key=lambda known: not same_slot(fact, known, rules, user_names))
     found += [known for known in candidates if known.similarity >= thresholds.conflict]
     if fact.action_hint != "new":
         below = [known for known in candidates if thresholds.ending <= known.similarity < thresholds.conflict]

@@ -1,7 +1,7 @@
 """Turns the classifications and LLM decisions of one turn into events, statement by statement."""
 
 from collections.abc import Mapping, Sequence
-from typing import Final
+from dataclasses import replace
 
 from mnemolog.schemas.event import OVERWRITE_OF_VERDICT
 from mnemolog.schemas.events import FactExtended, FactsRelated, MemoryEvent
@@ -11,6 +11,7 @@ from mnemolog.schemas.provenance import Decision, Verdict
 from mnemolog.streams.llm.conflict_list import MAX_CANDIDATES
 from mnemolog.streams.resolution.classify import Classification, Conflict, Duplicate, New, Obsolete
 from mnemolog.streams.resolution.event_builder import (
+    NOT_ASKED,
     DecisionContext,
     EventBuilder,
     LlmDecision,
@@ -19,12 +20,11 @@ from mnemolog.streams.resolution.event_builder import (
 )
 from mnemolog.streams.resolution.guards import GUARD_REASONS, is_late_news, predates
 from mnemolog.streams.resolution.late_statements import add_as_history, add_obsolete, apply_to_ended, is_outdated
+from mnemolog.streams.resolution.later_ends import LaterEndOutcome, by_place, events_of_denied, with_later_ends
 from mnemolog.streams.resolution.overwrites import apply_overwrite
 from mnemolog.streams.resolution.repetitions import repetition_events
 from mnemolog.streams.resolution.retry_conflicts import RetryOutcome, retry_events
 from mnemolog.streams.resolution.turn_state import TurnState
-
-_NOT_ASKED: Final = "the turn has more conflicts than one question holds"
 
 
 def decide(
@@ -32,6 +32,7 @@ def decide(
     llm_decisions: Mapping[int, LlmDecision | NoDecision],
     context: DecisionContext,
     retry_outcomes: Sequence[RetryOutcome] = (),
+    later_ends: Sequence[LaterEndOutcome] = (),
 ) -> tuple[MemoryEvent, ...]:
     """The events of each statement, in order, then those of the unresolved facts that were asked about again.
 
@@ -39,9 +40,13 @@ def decide(
     """
     state = TurnState(context.version_starts)
     made: list[MemoryEvent] = []
+    ends = by_place(later_ends)
     for place, classification in enumerate(classifications):
         builder = EventBuilder.of_statement(classification.matched, context, state, ordinal=len(made))
-        events = _statement_events(builder, classification, llm_decisions.get(place))
+        outcomes = ends.get(place, ())
+        events = events_of_denied(builder, outcomes) or with_later_ends(
+            builder, _statement_events(builder, classification, llm_decisions.get(place)), outcomes
+        )
         state.apply(events, provisional_fact_id(context.owner, context.source_id, place))
         made += events
     for outcome in retry_outcomes:
@@ -67,7 +72,7 @@ def _statement_events(
         case Conflict() if isinstance(llm_decision, LlmDecision):
             return _decide_conflict(builder, llm_decision)
         case Conflict(candidates=candidates):
-            none = llm_decision or NoDecision(complaint=_NOT_ASKED, shown=candidates[:MAX_CANDIDATES])
+            none = llm_decision or replace(NOT_ASKED, shown=candidates[:MAX_CANDIDATES])
             decision = builder.decision("fallback", f"added as unresolved: {none.complaint}", none)
             return (builder.added(decision, unresolved=True),)
 

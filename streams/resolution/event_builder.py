@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 from uuid import UUID
 
 from mnemolog.schemas import ids
@@ -42,6 +42,9 @@ class NoDecision:
     shown: tuple[Candidate, ...] = ()
     model: str | None = None
     prompt_version: str | None = None
+
+
+NOT_ASKED: Final = NoDecision(complaint="the turn has more conflicts than one question holds")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

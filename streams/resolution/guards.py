@@ -62,13 +62,15 @@ def find_guard(
     statement_context: StatementContext,
     rules: EffectivePolicy,
     own_ids: Collection[UUID] = (),
+    *,
+    ended_at: datetime | None = None,
 ) -> Guard | None:
-    """The first guard that applies to a verdict on `targets`, or None.
+    """The first guard that applies to a verdict on `targets`, or None; `ended_at` is the end that an EXPIRE tells.
 
     Pending targets are not guarded, and of what its own turn said (`own_ids`) a statement can only be older.
     """
     active = [known for known in targets if known.status == "active"]
-    return next(_applicable_guards(verdict, active, statement_context, rules, own_ids), None)
+    return next(_applicable_guards(verdict, active, statement_context, rules, own_ids, ended_at=ended_at), None)
 
 
 def _applicable_guards(
@@ -77,12 +79,14 @@ def _applicable_guards(
     statement_context: StatementContext,
     rules: EffectivePolicy,
     own_ids: Collection[UUID],
+    *,
+    ended_at: datetime | None,
 ) -> Iterator[Guard]:
     if rules.add_only:
         yield "add_only"
     if verdict not in OVERWRITE_OF_VERDICT:
         return
-    if is_late_news(verdict, active, statement_context):
+    if is_late_news(verdict, active, statement_context, ended_at):
         yield "late_news"
     known_facts = [known for known in active if known.fact_id not in own_ids]
     if any(known.authority == "human" for known in known_facts):
@@ -98,12 +102,20 @@ def _applicable_guards(
         yield "low_confidence"
 
 
-def is_late_news(verdict: Verdict, known_facts: Sequence[Candidate], statement_context: StatementContext) -> bool:
+def is_late_news(
+    verdict: Verdict,
+    known_facts: Sequence[Candidate],
+    statement_context: StatementContext,
+    ended_at: datetime | None = None,
+) -> bool:
     """Whether the statement is older than a fact that it would end."""
     if verdict == "MERGE":  # both stay true in the merged fact
         return False
     if verdict != "CONTRADICT":
-        return any(predates(statement_context.true_from, statement_context, known) for known in known_facts)
+        # "I'll leave Rome on 20 March" is not refuted by who says before that day that they live there.
+        announced = ended_at if verdict == "EXPIRE" else None
+        held_then = (known for known in known_facts if announced is None or announced <= _last_held(known))
+        return any(predates(statement_context.true_from, statement_context, known) for known in held_then)
     # A denial is as old as its words: "I was born on the 1st, not on the 3rd" is no older for being about the 1st.
     denied_at = max(statement_context.true_from, statement_context.said_at)
     begun = (known for known in known_facts if not is_planned(known, statement_context))

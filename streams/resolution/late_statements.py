@@ -40,7 +40,7 @@ def apply_to_ended(builder: EventBuilder, llm_decision: LlmDecision, ended: Sequ
         ended_by = None if last.fact_id in builder.state.own_ids else last.fact_id
         adds = history.model_copy(update={"reason": reason})
         return builder.added(adds, ended_at=last.true_to, ended_by=ended_by)
-    newer = [known for known in ended if is_late_news(reply.verdict, [known], statement)]
+    newer = [known for known in ended if is_late_news(reply.verdict, [known], statement, reply.ended_at)]
     if reply.verdict in OVERWRITE_OF_VERDICT and newer:
         reason = f"{reply.reason}; {GUARD_REASONS['late_news']}"
         return builder.added_as_history(newer, history.model_copy(update={"reason": reason}))
@@ -55,10 +55,11 @@ def _earlier_ends(builder: EventBuilder, llm_decision: LlmDecision, held: Sequen
 
     None where a guard would hold that back, or where it calls off what was a plan then.
     """
-    verdict, statement = llm_decision.reply.verdict, builder.statement_context
+    reply, statement, rules = llm_decision.reply, builder.statement_context, builder.context.rules
     begun = [known for known in held if not is_planned(known, statement)]
     as_they_were = [known.model_copy(update={"status": "active"}) for known in begun]
-    if not begun or find_guard(verdict, as_they_were, statement, builder.context.rules, builder.state.own_ids):
+    own_ids = builder.state.own_ids
+    if not begun or find_guard(reply.verdict, as_they_were, statement, rules, own_ids, ended_at=reply.ended_at):
         return ()
     fact_id, ended_at = builder.new_fact().fact_id, target_end(builder, llm_decision, begun)
     return tuple(

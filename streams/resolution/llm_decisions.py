@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain, repeat
 from time import perf_counter
 
 from mnemolog.schemas.envelopes import MAX_DETAIL, MatchedFacts
@@ -14,19 +15,21 @@ from mnemolog.streams.llm.errors import PromptRefusedError, ReplyInvalidError
 from mnemolog.streams.llm.ports import NumberedConflicts, RequestSource, SourceChatModel, SourceEmbedder
 from mnemolog.streams.llm.resolve_prompt import PROMPT_VERSION, parse_resolution, resolution_prompt
 from mnemolog.streams.resolution.classify import Classification, Conflict
-from mnemolog.streams.resolution.event_builder import LlmDecision, NoDecision
+from mnemolog.streams.resolution.event_builder import NOT_ASKED, LlmDecision, NoDecision
+from mnemolog.streams.resolution.later_ends import LaterEnd, LaterEndOutcome
 from mnemolog.streams.resolution.retry_conflicts import RetryConflict, RetryOutcome
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LlmDecisions:
-    """The decisions on conflicts by their place in the turn, and on unresolved facts; and what they cost.
+    """The decisions on conflicts by their place in the turn, on unresolved facts and on later ends; and what they cost.
 
     Conflicts that did not fit into the prompt are missing.
     """
 
     decisions: Mapping[int, LlmDecision | NoDecision]
     retry_outcomes: tuple[RetryOutcome, ...]
+    later_ends: tuple[LaterEndOutcome, ...] = ()
     step: Step
 
 
@@ -38,26 +41,35 @@ class LlmDecider:
         self._embedder = embedder
 
     async def __call__(
-        self, envelope: MatchedFacts, classifications: Sequence[Classification], retries: Sequence[RetryConflict]
+        self,
+        envelope: MatchedFacts,
+        classifications: Sequence[Classification],
+        retries: Sequence[RetryConflict],
+        later_ends: Sequence[LaterEnd] = (),
     ) -> LlmDecisions:
-        """Decide the conflicts among the classifications, and the retries; no call where there are none."""
+        """Decide the conflicts among the classifications, the retries and the later ends; no call without any."""
         started = perf_counter()
         conflicts = {place: found for place, found in enumerate(classifications) if isinstance(found, Conflict)}
-        if not conflicts and not retries:
+        if not conflicts and not retries and not later_ends:
             return LlmDecisions(decisions={}, retry_outcomes=(), step=Step(stage="resolve", milliseconds=0))
         places = range(len(envelope.facts))
+        just_said = {provisional_fact_id(envelope.owner, envelope.source_id, place) for place in places}
         numbered = number_conflicts(
             [(conflict.matched.fact, conflict.candidates) for conflict in conflicts.values()],
             said_at=envelope.occurred_at,
             retries=[(retry.unresolved, retry.rivals) for retry in retries],
-            just_said=frozenset(provisional_fact_id(envelope.owner, envelope.source_id, place) for place in places),
+            later_ends=[(end.told, end.statement, end.known_as) for end in later_ends],
+            just_said=frozenset(just_said | {end.statement.fact_id for end in later_ends}),
             user_names=envelope.user_names,
         )
         decisions, step = await self._ask(envelope, numbered)
-        on_retries = zip(retries, decisions[len(conflicts) :], strict=False)
+        on_known = decisions[len(conflicts) :]
+        on_retries = zip(retries, on_known, strict=False)
+        on_ends = zip(later_ends, chain(on_known[len(retries) :], repeat(NOT_ASKED)), strict=False)
         return LlmDecisions(
             decisions=dict(zip(conflicts, decisions, strict=False)),
             retry_outcomes=tuple(RetryOutcome(conflict=retry, llm_decision=decision) for retry, decision in on_retries),
+            later_ends=tuple(LaterEndOutcome(end=end, llm_decision=decision) for end, decision in on_ends),
             step=step.model_copy(update={"milliseconds": round((perf_counter() - started) * 1000, 3)}),
         )
 

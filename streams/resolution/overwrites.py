@@ -14,10 +14,10 @@ from mnemolog.schemas.events import (
     FactsMerged,
     MemoryEvent,
 )
-from mnemolog.schemas.facts import Candidate
+from mnemolog.schemas.facts import Candidate, MovedEnd
 from mnemolog.schemas.provenance import Decision, Guard
 from mnemolog.streams.resolution.event_builder import EventBuilder, LlmDecision, snapshots
-from mnemolog.streams.resolution.guards import GUARD_REASONS, find_guard, is_planned
+from mnemolog.streams.resolution.guards import GUARD_REASONS, find_guard, is_late_news, is_planned, next_version_start
 from mnemolog.streams.resolution.repetitions import confirm_pending, supports
 
 
@@ -30,7 +30,10 @@ def apply_overwrite(
     if pending is not None and reply.verdict == "MERGE":
         return _enrich_pending(builder, llm_decision, pending)
     own_ids, rules = builder.state.own_ids, builder.context.rules
-    guard = find_guard(reply.verdict, targets, builder.statement_context, rules, own_ids)
+    newer = [known for known in targets if _is_newer(builder, llm_decision, known)]
+    if older := [known for known in targets if known not in newer] if newer else []:
+        return _overwrite_older(builder, llm_decision, older, newer)
+    guard = find_guard(reply.verdict, targets, builder.statement_context, rules, own_ids, ended_at=reply.ended_at)
     if guard is None:
         decision = builder.decision("model", reply.reason, llm_decision, before=before)
         return (overwrite_event(builder, llm_decision, targets, decision),)
@@ -52,6 +55,26 @@ def apply_overwrite(
         fact=builder.merged_fact(llm_decision, targets) if merges else builder.new_fact(),
     )
     return (event,)
+
+
+def _is_newer(builder: EventBuilder, llm_decision: LlmDecision, known: Candidate) -> bool:
+    reply = llm_decision.reply
+    return known.status == "active" and is_late_news(reply.verdict, [known], builder.statement_context, reply.ended_at)
+
+
+def _overwrite_older(
+    builder: EventBuilder, llm_decision: LlmDecision, older: Sequence[Candidate], newer: Sequence[Candidate]
+) -> Sequence[MemoryEvent]:
+    """The events of a late statement that ends older facts and is itself older than others, which stay.
+
+    What it adds held until the first of these began.
+    """
+    *before, last = apply_overwrite(builder, llm_decision, older)
+    if last.new_fact is None or isinstance(last, FactPending) or last.moved_ends:
+        return *before, last
+    ended_at, ended_by = next_version_start(newer, builder.statement_context.true_from, builder.state.version_starts)
+    own = MovedEnd(fact_id=last.new_fact.fact_id, ender=ended_by, ended_at=ended_at, ended_by=ended_by)
+    return *before, last.model_copy(update={"moved_ends": (own,)})
 
 
 def overwrite_event(

@@ -11,9 +11,10 @@ from mnemolog.schemas.events import MemoryEvent
 from mnemolog.schemas.policy import EffectivePolicy
 from mnemolog.schemas.provenance import DroppedStatement, Step, Thresholds
 from mnemolog.streams.moved_ends import EndRules, move_ends
-from mnemolog.streams.resolution.classify import candidate_query, classify, classify_late
+from mnemolog.streams.resolution.classify import Duplicate, candidate_query, classify, classify_late
 from mnemolog.streams.resolution.decide import decide
 from mnemolog.streams.resolution.event_builder import DecisionContext, statement_context
+from mnemolog.streams.resolution.later_ends import LaterEnd, split_later_ends
 from mnemolog.streams.resolution.llm_decisions import LlmDecider
 from mnemolog.streams.resolution.ports import Lookups
 from mnemolog.streams.resolution.retry_conflicts import RetryConflict, conflicts_to_retry, with_facts_beside
@@ -51,6 +52,9 @@ class TurnDecider:
         uses_llm = envelope.infer and not rules.add_only
         if uses_llm and is_late:
             turn = await self._with_ended_candidates(turn, rules, thresholds)
+        ends = tuple[LaterEnd, ...]()
+        if uses_llm:
+            turn, ends = split_later_ends(turn, rules, thresholds)
         context = await self._context(turn, rules, thresholds, uses_llm=uses_llm)
         turn = _without_lapsed(turn, context)
         classifications = [
@@ -58,11 +62,12 @@ class TurnDecider:
             or classify(matched, thresholds, rules, infer=envelope.infer, user_names=turn.user_names)
             for matched in (with_earlier_facts(turn, rules) if uses_llm else turn.facts)
         ]
+        ends = tuple(end for end in ends if not isinstance(classifications[end.place], Duplicate))
         retries = conflicts_to_retry(turn.facts, thresholds, rules, turn.user_names) if uses_llm else ()
         if retries:
             retries, context = await self._with_statements(retries, context, at=now)
-        llm = await self._llm_decider(turn, classifications, retries)
-        made = decide(classifications, llm.decisions, context, llm.retry_outcomes)
+        llm = await self._llm_decider(turn, classifications, retries, ends)
+        made = decide(classifications, llm.decisions, context, llm.retry_outcomes, llm.later_ends)
         end_rules = EndRules(at=now, policy=rules, user_names=turn.user_names)
         events = await move_ends(made, self._lookups, end_rules)
         return TurnDecision(events=events, step=llm.step.model_copy(update={"dropped": dropped}))

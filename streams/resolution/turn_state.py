@@ -161,5 +161,5 @@ def _state_of_new(event: MemoryEvent) -> dict[str, Any]:
 def known_candidate(fact: ExtractedFact, **fields: Any) -> Candidate:
     """A fact as a candidate, with `fields` for its state; its distance is not measured."""
     shared = ("text", "content_hash", "key", "value", "valid_until", "category", "subject", "excerpt", "single_valued")
-    taken = {name: getattr(fact, name) for name in (*shared, "event_time")}
+    taken = {name: getattr(fact, name) for name in (*shared, "action_hint", "event_time")}
     return Candidate(similarity=0.0, **taken, **fields)

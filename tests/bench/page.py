@@ -8,6 +8,7 @@ from typing import Final
 from tests.bench.command_latency import KINDS
 from tests.bench.plan import MODEL_SECONDS, Results
 from tests.bench.sample_turns import USERS
+from tests.bench.scope_cost import ScopeCost
 from tests.bench.statistics import Percentiles, Rate
 from tests.bench.turn_throughput import IN_FLIGHT, Throughput
 
@@ -57,6 +58,7 @@ def page(results: Results) -> str:
         "commands_table": _commands(results),
         "asked_table": _asked(results),
         "rebuild_table": _rebuilt(results),
+        "scopes_table": scopes_table(results.scope_costs),
     }
     return Template(TEMPLATE.read_text()).substitute(fields)
 
@@ -64,6 +66,19 @@ def page(results: Results) -> str:
 def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     lines = [head, ["---", *["---:"] * (len(head) - 1)], *rows]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def scopes_table(costs: Iterable[ScopeCost]) -> str:
+    searches = ("search: p50", "p95", "8 at once: p50", "p95")
+    rows = [
+        (
+            str(one.facts),
+            *(f"{each.p50:.0f}" for each in (one.profile, one.limits, *one.matches)),
+            *(f"{figure:.0f}" for each in (one.search, one.search_at_once) for figure in (each.p50, each.p95)),
+        )
+        for one in costs
+    ]
+    return table(("facts of the scope", "profile", "limits", "match of 1", "of 5", *searches), rows)
 
 
 def _throughputs(measured: Iterable[tuple[str, Throughput]]) -> str:

@@ -14,6 +14,7 @@ from tests.bench.machine_baseline import MachineBaseline, measure_machine
 from tests.bench.processes import model_server
 from tests.bench.query_speed import QueryFigures, measure_queries
 from tests.bench.sample_turns import turns
+from tests.bench.scope_cost import ScopeCost, measure_scope_costs
 from tests.bench.statistics import Percentiles
 from tests.bench.turn_throughput import MEASURED, WARMING, Latency, Throughput, acknowledgements, latency, throughput
 
@@ -36,6 +37,7 @@ class Plan:
     layouts: tuple[str, ...]
     rates: tuple[float, ...]
     sizes: tuple[int, ...]
+    scopes: tuple[int, ...]
     questions: int
     acknowledgements: int
     commands: int
@@ -47,6 +49,7 @@ FULL: Final = Plan(
     layouts=tuple(LAYOUTS),
     rates=(20, 50),
     sizes=(10_000, 100_000),
+    scopes=(100, 1_000, 10_000, 50_000, 100_000),
     questions=500,
     acknowledgements=500,
     commands=100,
@@ -57,6 +60,7 @@ QUICK: Final = Plan(
     layouts=("one process", "two processes"),
     rates=(10,),
     sizes=(1_000,),
+    scopes=(100, 1_000),
     questions=50,
     acknowledgements=50,
     commands=20,
@@ -76,6 +80,7 @@ class Results:
     latencies: Mapping[str, tuple[Latency, ...]]
     command_latencies: Mapping[str, tuple[CommandLatency, ...]]
     queries: tuple[QueryFigures, ...]
+    scope_costs: tuple[ScopeCost, ...]
     load_at_the_end: float
 
 
@@ -95,6 +100,7 @@ async def measure(plan: Plan, tell: Tell) -> Results:
             latencies={name: tuple([await bench.latency(name, rate) for rate in plan.rates]) for name in plan.layouts},
             command_latencies={name: await bench.command_latency(name) for name in plan.layouts},
             queries=tuple([await bench.queries(size) for size in plan.sizes]),
+            scope_costs=await bench.scope_costs(),
             load_at_the_end=describe().load,
         )
 
@@ -159,6 +165,11 @@ class _Benchmark:
         self._tell(f"{facts} facts: projecting, searching, rebuilding")
         async with environment(self._servers, f"asked{facts}") as one:
             return await measure_queries(self._with_model(one), facts, questions=self._plan.questions)
+
+    async def scope_costs(self) -> tuple[ScopeCost, ...]:
+        self._tell("scopes of growing size")
+        async with environment(self._servers, "scopes") as one:
+            return await measure_scope_costs(one, self._plan.scopes, repeats=self._plan.questions)
 
     def _with_model(self, one: Environment) -> Environment:
         return one.with_model(self._base_url)

@@ -14,10 +14,10 @@ from tests.properties.oracle import OracleReader
 from tests.properties.sentences import read
 from tests.properties.telling import told_event
 
-FORMS: Final = frozenset({"state", "change", "end", "call_off", "plan", "term", "detail"})
+FORMS: Final = frozenset({"state", "change", "end", "announcement", "call_off", "plan", "term", "detail"})
 """The forms of statements whose order does not count (docs/policy.md).
 
-Denials of what never was so are held back, and an end that is announced before what it ends does not end that.
+Denials of what never was so are held back.
 """
 LONG_AFTER: Final = timedelta(days=200)
 Truth = tuple[datetime, frozenset[tuple[object, ...]]]

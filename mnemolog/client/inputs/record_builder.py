@@ -14,7 +14,7 @@ from pydantic_core import PydanticSerializationError
 from mnemolog.client.inputs.arguments import TurnArgs, scope_ids
 from mnemolog.client.inputs.messages import as_messages
 from mnemolog.errors import InvalidCommandError, InvalidTurnError
-from mnemolog.projections.queries.scope_filter import WILDCARDS
+from mnemolog.projections.queries.fact_rows import WILDCARDS
 from mnemolog.schemas.admission import Refusal, parse_command, parse_turn
 from mnemolog.schemas.base import validation_error
 from mnemolog.schemas.command import Command

@@ -172,5 +172,7 @@ class MemoryReader:
             and one.state.believed_from is not None
             and one.state.believed_to is None
             and one.true_from < asked.true_from
-            and (one.state.true_to is None or one.state.true_to > since)
+            and one.fact.valid_until is None
+            and one.state.true_to is not None
+            and since < one.state.true_to <= asked.true_from
         ]

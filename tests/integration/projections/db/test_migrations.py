@@ -17,6 +17,7 @@ from mnemolog.projections.rebuild.log_source import TableLogSource
 from mnemolog.projections.rebuild.rebuild import rebuild
 from mnemolog.projections.sql import queries
 from mnemolog.schemas.commit import Commit
+from mnemolog.schemas.provenance import Step
 from tests.support.builders.commits import (
     added,
     commit,
@@ -56,6 +57,9 @@ UNION ALL
 SELECT 'view', viewname, definition FROM pg_views WHERE schemaname = %(schema)s::text
 UNION ALL
 SELECT 'function', proname, pg_get_functiondef(oid) FROM pg_proc WHERE pronamespace = %(schema)s::regnamespace
+UNION ALL
+SELECT 'storage', c.relname, array_to_string(c.reloptions, ',') FROM pg_class AS c
+WHERE c.relnamespace = %(schema)s::regnamespace AND c.reloptions IS NOT NULL
 UNION ALL
 SELECT 'comment', c.relname, obj_description(c.oid, 'pg_class')
 FROM pg_class AS c WHERE c.relnamespace = %(schema)s::regnamespace AND c.relkind IN ('r', 'v')
@@ -113,6 +117,9 @@ async def test_memory_events_are_append_only(connection: Connection, statement: 
         await connection.execute(statement)
 
 
+USED_TOKENS = Step(stage="extract", milliseconds=1, input_tokens=5, output_tokens=2)
+
+
 def before_decisions() -> list[Commit]:
     """Everything that could happen before decisions were more than adding, confirming and overwriting."""
     first = commit("1", *(added(f"Fact {number}.") for number in range(4)), at=day(1))
@@ -120,7 +127,7 @@ def before_decisions() -> list[Commit]:
     replacing = with_decision(replaced("New.", facts[0]), by="model", model="m", prompt_version="resolve-1")
     return [
         first,
-        commit("2", confirmed(facts[0]), skipped(facts[3]), at=day(2)),
+        commit("2", confirmed(facts[0]), skipped(facts[3]), at=day(2), steps=[USED_TOKENS]),
         commit("3", replacing, added("Perhaps.", unresolved=True), at=day(3)),
         commit("4", merged("Both.", facts[1], facts[2]), at=day(4)),
         commit("5", contradicted("Never.", fact_id_at(commit("3", replacing))), at=day(5)),
@@ -155,6 +162,9 @@ SELECT fact_id, status, confidence, mention_count, last_confirmed_at, true_to, c
     superseded_by, unresolved, recorded_at, authority, single_valued
 FROM facts ORDER BY fact_id
 """
+SCOPE_COUNTS = "SELECT tenant, user_id, version, facts FROM scopes ORDER BY 1, 2"
+TENANT_COUNTS = "SELECT tenant, partition, facts FROM tenant_facts ORDER BY 1, 2"
+TOKENS = "SELECT tenant, user_id, day, partition, tokens FROM daily_tokens ORDER BY 1, 2, 3, 4"
 ENDS = """
 SELECT former.fact_id, former.event_id, former.until, former.status, former.confidence, former.mention_count,
     former.last_confirmed_at, former.believed_from
@@ -177,7 +187,7 @@ async def test_tables_of_before_are_brought_on_and_a_rebuild_makes_them_whole(
         await as_before_decisions(empty_database, fresh)
         await migrate(empty_database)
         async with ProjectedDatabase.open(empty_database) as old:
-            for query in (STANDINGS, ENDS, AUTHORS):
+            for query in (STANDINGS, ENDS, AUTHORS, SCOPE_COUNTS, TENANT_COUNTS, TOKENS):
                 assert len(rows := await old.rows(query)) > 0
                 assert rows == await fresh.rows(query)
             assert await old.rows(COVERED) == [(0,)]

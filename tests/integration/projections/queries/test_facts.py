@@ -4,9 +4,10 @@ import orjson
 import pytest
 
 from mnemolog.projections.queries.errors import AmbiguousTurnError, QueryError, UnknownTurnError
+from mnemolog.projections.queries.fact_rows import ANY_VALUE
 from mnemolog.projections.queries.facts import facts, facts_as_of, profile
 from mnemolog.projections.queries.results import Fact, Profile, Tokens, WriteResult
-from mnemolog.projections.queries.scope_filter import ANY_VALUE, ScopeFilter
+from mnemolog.projections.queries.scope_filter import ScopeFilter
 from mnemolog.projections.queries.write_result import turn_status
 from mnemolog.schemas.command import Delete
 from mnemolog.schemas.policy import LimitHit

@@ -2,9 +2,10 @@
 
 import pytest
 
+from mnemolog.projections.queries.fact_rows import ANY_VALUE
 from mnemolog.projections.queries.pending import pending as waiting_in
 from mnemolog.projections.queries.pending import unresolved
-from mnemolog.projections.queries.scope_filter import ANY_VALUE, ScopeFilter
+from mnemolog.projections.queries.scope_filter import ScopeFilter
 from tests.support.builders.commits import (
     ALICE,
     BOB,

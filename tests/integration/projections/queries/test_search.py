@@ -5,7 +5,8 @@ from datetime import datetime
 import pytest
 
 from mnemolog.projections.queries.errors import QueryError
-from mnemolog.projections.queries.scope_filter import ANY_OR_NONE, ANY_VALUE, ScopeFilter
+from mnemolog.projections.queries.fact_rows import ANY_OR_NONE, ANY_VALUE
+from mnemolog.projections.queries.scope_filter import ScopeFilter
 from mnemolog.projections.queries.search import RRF_K, ScopeCount, count_facts, search
 from mnemolog.schemas.scope import Scope
 from mnemolog.schemas.vector import Vector

@@ -23,8 +23,9 @@ ADDED_COLUMNS: Final = {
     "facts": {"ordinal", "action_hint"},
     "former_states": {"true_from"},
     "profiles": {"work", "relationships", "other"},
+    "scopes": {"facts"},
 }
-"""Columns that later migrations added; the digests are of the columns before.
+"""Columns that later migrations added; the digests are of the columns and tables before.
 
 The one of `profiles` is that of a rebuild with the entries of one turn in the order of their statements, each with
 `unresolved`.
@@ -61,7 +62,8 @@ async def test_the_log_rebuilds_to_equal_tables(database: str) -> None:
             )
         async with stored.pool.connection() as connection:
             await connection.execute("SET LOCAL datestyle = 'ISO, YMD'")
-            found = {table.name: await _digest(connection, table) for table in await tables_of(connection, "mnemolog")}
+            tables = [table for table in await tables_of(connection, "mnemolog") if table.name in expected]
+            found = {table.name: await _digest(connection, table) for table in tables}
     assert found == expected
 
 

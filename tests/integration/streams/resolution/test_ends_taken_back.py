@@ -299,6 +299,19 @@ async def test_a_repetition_that_comes_late_moves_the_beginning_back(story: Stor
         assert [fact.text for fact in known] == expected
 
 
+@pytest.mark.parametrize(("until", "is_expired"), [(day(20), False), (day(8), True), (day(7), True)])
+async def test_a_value_for_a_term_leaves_the_beginning_of_the_lasting_one(
+    story: Story, until: datetime, *, is_expired: bool
+) -> None:
+    bern, oslo = "Mira lives in Bern for some days.", "Mira lives in Oslo."
+    await story.tell(home(bern, valid_until=until), at=day(4))
+    await story.tell(home(oslo), {oslo: verdict("SIMILAR", bern)}, at=day(7))
+    assert await story.expire(day(10)) == is_expired
+    await story.tell(home(oslo), at=day(5))
+    known = await facts_as_of(story.stored.conn, ALICE, believed_at=day(30), true_at=day(6))
+    assert oslo in [fact.text for fact in known]
+
+
 async def test_a_fact_that_waits_expires_with_its_term(story: Story) -> None:
     munich = "Mira may live in Munich until spring."
     await story.tell(home(BERLIN), at=day(0))

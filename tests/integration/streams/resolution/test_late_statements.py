@@ -229,6 +229,56 @@ async def test_what_adds_to_an_ended_fact_opens_with_it(resolver: ResolverHarnes
     assert gate in await resolver.active_texts()
 
 
+async def test_an_announced_end_that_is_told_late_ends_what_was_said_again_since(resolver: ResolverHarness) -> None:
+    home: dict[str, Any] = {"key": "home_city", "subject": "Mira", "single_valued": True}
+    leaves = "Mira will leave Rome on the 20th."
+    for at in (1, 5):
+        await resolver.resolve_turn(extracted_fact(ROME, **home), at=day(at))
+    expire = decision_json(1, "EXPIRE", 1, ended_at=day(20))
+    resolver.chat_model.set_replies(decisions_reply(expire))
+    announced = extracted_fact(leaves, action_hint="retract", valid_until=day(20), **home)
+    (event,) = (await resolver.resolve_turn(announced, at=day(3))).events
+    assert (event.event, event.end_time) == ("fact_expired", day(20))
+
+
+async def test_what_holds_for_a_term_is_no_value_of_the_time_before_another(resolver: ResolverHarness) -> None:
+    """Bern for a week, told late: neither it nor Rome, which it stands beside, is history because of Oslo."""
+    home: dict[str, Any] = {"key": "home_city", "subject": "Mira", "single_valued": True}
+    bern = extracted_fact("Mira lives in Bern for a week.", valid_until=day(8), **home)
+    await resolver.resolve_turn(extracted_fact(ROME, **home), at=day(4))
+    resolver.chat_model.set_replies(verdicts_by_text({OSLO: TextVerdict("REPLACE", (ROME,))}))
+    await resolver.resolve_turn(extracted_fact(OSLO, **home), at=day(5))
+    resolver.chat_model.set_replies(verdicts_by_text({bern.text: TextVerdict("SIMILAR", (OSLO, ROME))}))
+    (event,) = (await resolver.resolve_turn(bern, at=day(3))).events
+    assert event.decision.by == "model"
+    assert event.end_time is None
+
+
+async def test_what_held_for_a_term_makes_no_older_value_history(resolver: ResolverHarness) -> None:
+    home: dict[str, Any] = {"key": "home_city", "subject": "Mira", "single_valued": True}
+    bern = extracted_fact("Mira lives in Bern for a week.", valid_until=day(8), **home)
+    await resolver.resolve_turn(bern, at=day(3))
+    await resolver.stored.rows("UPDATE facts SET status = 'expired', true_to = valid_until RETURNING 1")
+    resolver.chat_model.set_replies(verdicts_by_text({ROME: TextVerdict("SIMILAR", (bern.text,))}))
+    (event,) = (await resolver.resolve_turn(extracted_fact(ROME, **home), at=day(1))).events
+    assert event.decision.by == "model"
+    assert event.end_time is None
+
+
+async def test_a_late_end_ends_what_is_older_and_not_what_is_newer(resolver: ResolverHarness) -> None:
+    """A dog, which died, and then one for some days: the end, told last, is of the first."""
+    later = "Mira has a dog for some days."
+    for text, at in ((DOG, 1), (later, 10)):
+        resolver.chat_model.set_replies(verdicts_by_text({later: TextVerdict("SIMILAR", (DOG,))}))
+        await resolver.resolve_turn(pet(text), at=day(at))
+    resolver.chat_model.set_replies(verdicts_by_text({REX_DIED: TextVerdict("RETRACT", (DOG, later))}))
+    (event,) = (await resolver.resolve_turn(pet(REX_DIED, action_hint="retract"), at=day(5))).events
+    assert (event.event, event.end_time) == ("fact_retracted", day(5))
+    assert await resolver.active_texts() == [later]
+    rows = await resolver.stored.rows("SELECT text, true_to FROM facts WHERE true_to IS NOT NULL ORDER BY true_to")
+    assert rows == [(DOG, day(5)), (REX_DIED, day(10))]
+
+
 async def test_what_waited_and_was_never_confirmed_ends_no_late_statement(resolver: ResolverHarness) -> None:
     berlin, rome, oslo, ulm = (f"Mira lives in {city}." for city in ("Berlin", "Rome", "Oslo", "Ulm"))
     verdicts = {

@@ -45,3 +45,21 @@ async def test_a_fact_of_an_unsure_subject_is_shown_before_those_of_other_people
     resolver.chat_model.set_replies(verdicts_by_text({moved: TextVerdict("REPLACE", (fact.text,))}))
     await hear(resolver, extracted_fact(moved, subject=asked, **slot), 1.0, 9)
     assert await resolver.active_texts() == sorted([*(f"{friend} lives in Oslo." for friend in FRIENDS), moved])
+
+
+@pytest.mark.parametrize("subject", ["the user", None])
+async def test_the_own_fact_of_a_user_without_a_name_is_shown_before_those_of_friends(
+    resolver: ResolverHarness, subject: str | None
+) -> None:
+    slot = {"key": "home_city", "single_valued": True}
+    friends = (*FRIENDS, "Fay", "Gus", "Hal", "Ian")
+    fact = extracted_fact("The user lives in Rome.", subject=subject, **slot)
+    resolver.chat_model.set_replies(verdicts_by_text({}))
+    await hear(resolver, fact, 0.5, 1)
+    for number, friend in enumerate(friends, start=2):
+        await hear(resolver, extracted_fact(f"{friend} lives in Oslo.", subject=friend, **slot), 0.9, number)
+    moved = "The user has moved to Lisbon."
+    resolver.chat_model.set_replies(verdicts_by_text({moved: TextVerdict("REPLACE", (fact.text,))}))
+    await hear(resolver, extracted_fact(moved, subject="der Nutzer", **slot), 1.0, 15)
+    assert resolver.chat_model.shown[0][0] == fact.text
+    assert await resolver.active_texts() == sorted([*(f"{friend} lives in Oslo." for friend in friends), moved])

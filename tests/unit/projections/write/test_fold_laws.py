@@ -14,7 +14,7 @@ from mnemolog.projections.write.projector import LogRecord, fold_batch, parse_co
 from mnemolog.projections.write.rows import Changes, FormerStateRow, LogPosition, TimedFactState, merge_changes
 from mnemolog.projections.write.state import FoldState
 from mnemolog.schemas.commit import Commit
-from mnemolog.schemas.facts import FactState, Reversal
+from mnemolog.schemas.facts import OPEN_STATUSES, FactState, Reversal
 from mnemolog.schemas.ids import event_id, fact_id
 from mnemolog.schemas.policy import LimitHit, Policy
 from tests.support.builders.commits import (
@@ -197,6 +197,13 @@ def test_a_scope_steps_on_with_every_commit_that_has_events(log: list[LogRecord]
     changes, _ = folded(FoldState(), log)
     with_events = Counter(row.commit.owner for row in changes.commits if row.commit.events)
     assert {step.owner: step.commits for step in changes.scope_increments} == with_events
+
+
+@given(logs)
+def test_a_scope_counts_its_open_facts(log: list[LogRecord]) -> None:
+    changes, _ = folded(FoldState(), log)
+    is_open = Counter(row.commit.owner for row in changes.facts if row.state.status in OPEN_STATUSES)
+    assert {step.owner: step.facts for step in changes.scope_increments if step.facts} == is_open
 
 
 def past(changes: Changes) -> Iterator[tuple[list[FormerStateRow], TimedFactState]]:

@@ -1,0 +1,184 @@
+"""Hot statements use indexes and read no rows of other owners: by their plans without values, and as they run."""
+
+import json
+import re
+from collections.abc import AsyncIterator, Iterator, Mapping
+from datetime import UTC, datetime
+from typing import Any, Final
+
+import pytest
+import pytest_asyncio
+from psycopg import AsyncConnection
+from psycopg.rows import TupleRow
+from psycopg.sql import SQL, Composed
+
+from mnemolog.projections.db.pools import connection_settings, prepare_connection
+from mnemolog.projections.queries.fact_rows import read_query
+from mnemolog.projections.queries.scope_filter import ScopeFilter
+from mnemolog.projections.sql import queries
+from mnemolog.projections.stores.candidates import CandidateFinder
+from mnemolog.projections.stores.facts import FactStore
+from mnemolog.schemas.vector import Vector
+from tests.support.databases import fresh_database
+from tests.support.filled_scopes import MODEL, fill_scopes
+
+pytestmark = pytest.mark.postgres
+
+SIZES: Final = {"big": 20_000, **{f"user{number}": 30 for number in range(3000)}}
+AT: Final = datetime(2026, 11, 1, tzinfo=UTC)
+SMALL: Final = ScopeFilter(user_id="user7")
+SMALL_FACTS: Final = 30
+LARGE_TABLES: Final = {"facts", "memory_events", "commits", "scopes", "daily_tokens"}
+
+LIMITS, PROJECTOR, FACTS = queries("limits"), queries("projector"), queries("facts")
+HOT: Final[Mapping[str, SQL | Composed]] = {
+    "search": read_query("search", "hybrid", scope=SMALL.parameters, at="%(at)s"),
+    "count_by_ids": read_query("search", "count_by_ids", scope=SMALL.parameters),
+    "current_facts": read_query("facts", "current_facts", scope=SMALL.parameters, at="%(at)s"),
+    "profile": FACTS["profile"],
+    "turn": FACTS["turn"],
+    "find_candidates": CandidateFinder.QUERIES["find_candidates"],
+    "source_status": CandidateFinder.QUERIES["source_status"],
+    "ended_candidates": FactStore.QUERIES["ended_candidates"],
+    "facts": FactStore.QUERIES["facts"],
+    "pending_cases": FactStore.QUERIES["pending_cases"],
+    "challenges": FactStore.QUERIES["challenges"],
+    "ended_facts": FactStore.QUERIES["ended_facts"],
+    "values_before": FactStore.QUERIES["values_before"],
+    "usage": LIMITS["usage"],
+    "is_received": LIMITS["is_received"],
+    "applied": PROJECTOR["applied"],
+    "known_facts": PROJECTOR["known_facts"],
+    "update_facts": PROJECTOR["update_facts"],
+    "settle_pending": PROJECTOR["settle_pending"],
+    "step_scopes": PROJECTOR["step_scopes"],
+    "count_tokens": PROJECTOR["count_tokens"],
+    "refresh_profiles": PROJECTOR["refresh_profiles"],
+}
+PARAMETERS: Final[dict[str, Any]] = {
+    **SMALL.parameters,
+    "text": "what did the user say about word7",
+    "at": AT,
+    "model": MODEL,
+    "dimensions": 3,
+    "floor": 0.0,
+    "k": 10,
+    "candidates": 50,
+    "max_lexemes": 256,
+    "limit": 10,
+    "limit_of_key": 5,
+    "speaker": None,
+    "user_words": ["user"],
+    "models": [MODEL] * 2,
+    "content_hashes": ["none", "none"],
+    "keys": ["key_3", None],
+    "subjects": ["user", None],
+    "floors": [0.65, 0.65],
+    "vector": Vector.from_values(MODEL, [1.0, 0.0, 0.0]),
+    "vectors": [Vector.from_values(MODEL, [1.0, 0.0, 0.0])] * 2,
+}
+
+
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def filled_database(postgres_admin_url: str, template_database: str) -> AsyncIterator[str]:
+    """110 000 facts, of 3 000 small owners and a big one."""
+    with fresh_database(postgres_admin_url, template=template_database) as url:
+        fill_scopes(url, SIZES, dimensions=3)
+        yield url
+
+
+@pytest_asyncio.fixture
+async def connection(filled_database: str) -> AsyncIterator[AsyncConnection[TupleRow]]:
+    async with await connected(filled_database) as conn:
+        yield conn
+
+
+async def connected(url: str) -> AsyncConnection[TupleRow]:
+    settings = connection_settings(url, application_name="plans")
+    conn: AsyncConnection[TupleRow] = await AsyncConnection.connect(url, autocommit=True, **settings)
+    await prepare_connection(conn)
+    return conn
+
+
+def numbered(query: SQL | Composed) -> str:
+    """The statement with `$1` for its first parameter, as it is prepared."""
+    places: dict[str, int] = {}
+    text = re.sub(
+        r"%\((\w+)\)[sbt]", lambda found: f"${places.setdefault(found[1], len(places) + 1)}", query.as_string()
+    )
+    return text.replace("%%", "%").rstrip(";")
+
+
+async def plan_of(conn: AsyncConnection[TupleRow], statement: str, parameters: Any = None) -> dict[str, Any]:
+    (rows,) = await (await conn.execute(statement.encode(), parameters)).fetchall()
+    plan: dict[str, Any] = (rows[0] if isinstance(rows[0], list) else json.loads(rows[0]))[0]["Plan"]
+    return plan
+
+
+def nodes(plan: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    yield plan
+    for inner in plan.get("Plans", ()):
+        yield from nodes(inner)
+
+
+def whole_scans(plan: Mapping[str, Any]) -> list[str]:
+    """The large tables that a plan reads without the condition of an index."""
+    return [
+        f"{node['Node Type']} of {node['Relation Name']} {node.get('Index Name', '')}"
+        for node in nodes(plan)
+        if node.get("Relation Name") in LARGE_TABLES
+        and node["Node Type"] != "ModifyTable"
+        and "Index Cond" not in node
+        and not any("Index Cond" in inner for inner in nodes(node))
+    ]
+
+
+def facts_read(plan: Mapping[str, Any]) -> int:
+    """The rows of facts that a plan has read, those that it left out among them."""
+    return sum(
+        int((node["Actual Rows"] + node.get("Rows Removed by Filter", 0)) * node["Actual Loops"])
+        for node in nodes(plan)
+        if node.get("Relation Name") == "facts"
+    )
+
+
+@pytest.mark.parametrize("name", HOT)
+async def test_the_plan_for_all_parameters_uses_indexes(connection: AsyncConnection[TupleRow], name: str) -> None:
+    plan = await plan_of(connection, f"EXPLAIN (GENERIC_PLAN, FORMAT JSON) {numbered(HOT[name])}")
+    assert whole_scans(plan) == []
+
+
+@pytest.mark.parametrize("name", ["search", "find_candidates", "current_facts", "count_by_ids"])
+async def test_no_rows_of_other_owners_are_read(connection: AsyncConnection[TupleRow], name: str) -> None:
+    statement = f"EXPLAIN (ANALYZE, FORMAT JSON) {HOT[name].as_string()}"
+    plan = await plan_of(connection, statement, {**PARAMETERS, "bound": 10_001})
+    read = facts_read(plan)
+    assert SMALL_FACTS * 0.9 < read < SMALL_FACTS * 2  # each once, and some of them again by id
+
+
+async def test_a_profile_reads_no_more_than_it_shows_of_a_big_scope(connection: AsyncConnection[TupleRow]) -> None:
+    statement = "EXPLAIN (ANALYZE, FORMAT JSON) SELECT * FROM derived_profiles WHERE user_id = 'big' AND "
+    scope = "tenant = 'default' AND agent_id = '' AND app_id = '' AND run_id = ''"
+    plan = await plan_of(connection, statement + scope)
+    read = facts_read(plan)
+    assert read == 7 * 50  # categories with facts here, entries of a section
+    assert whole_scans(plan) == []
+
+
+async def test_limits_read_counts_and_not_rows(connection: AsyncConnection[TupleRow]) -> None:
+    before = await counts_read(connection)
+    asked = "SELECT tenant_facts('default', 'o', 's'), tenant_tokens('default', %s, 'o', 's')"
+    ((facts, tokens),) = await (await connection.execute(asked, [datetime(2026, 1, 1, tzinfo=UTC)])).fetchall()
+    assert facts > 90_000
+    assert tokens > 0
+    plan = await plan_of(
+        connection,
+        "EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) SELECT tenant_facts('default', 'o', 's'), "
+        "tenant_tokens('default', '2026-01-01', 'o', 's')",
+    )
+    assert plan["Shared Hit Blocks"] + plan["Shared Read Blocks"] < 40 + before
+
+
+async def counts_read(connection: AsyncConnection[TupleRow]) -> int:
+    ((rows,),) = await (await connection.execute("SELECT count(*) FROM tenant_facts")).fetchall()
+    return int(rows)

@@ -1,0 +1,183 @@
+"""An end that was told before what it ends, which is older and comes late, ends it all the same."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+import pytest
+
+from mnemolog.schemas.facts import ExtractedFact
+from mnemolog.streams.llm.ports import Prompt
+from tests.support.builders.commits import day
+from tests.support.builders.model_replies import decision_json, decisions_reply
+from tests.support.harnesses.resolver_harness import (
+    ResolverHarness,
+    TextVerdict,
+    extracted_fact,
+    numbered_conflicts,
+    verdicts_by_text,
+)
+
+pytestmark = pytest.mark.postgres
+
+HOME: dict[str, Any] = {"key": "home_city", "subject": "Mira", "single_valued": True}
+ROME, BERN = "Mira lives in Rome.", "Mira lives in Bern."
+LEAVES, LEFT, NEVER = "Mira will leave Rome on the 20th.", "Mira has left Rome.", "Mira never lived in Rome."
+PLAN, OFF = "Mira moves to Rome on the 20th.", "Mira will not move to Rome."
+VERDICTS = {
+    LEAVES: "EXPIRE",
+    LEFT: "RETRACT",
+    NEVER: "CONTRADICT",
+    OFF: "RETRACT",
+}
+Told = tuple[str, int]  # a text, and the day on which it was said
+
+
+def said(text: str) -> ExtractedFact:
+    fields: dict[str, Any] = {}
+    if text in VERDICTS:
+        fields["action_hint"] = "retract"
+    if text == LEAVES:
+        fields["valid_until"] = day(20)
+    if text in (PLAN, OFF):
+        fields["event_time"] = day(20)
+    if text == PLAN:
+        fields["action_hint"] = "update"
+    return extracted_fact(text, **HOME, **fields)
+
+
+def judged(prompt: Prompt) -> str:
+    """What each text means for the others, whichever of them came first. What is ended once serves no other one."""
+    decisions, used = [], set[int]()
+    for conflict in numbered_conflicts(prompt).conflicts:
+        new, known = conflict.fact.text, dict(conflict.candidates)
+        ended = {LEAVES: (ROME,), LEFT: (ROME,), NEVER: (ROME,), OFF: (PLAN,), PLAN: (BERN,)}.get(new, ())
+        labels = [label for label, one in known.items() if one.text in ended and label not in used]
+        used.update(labels)
+        action = VERDICTS.get(new, "REPLACE") if labels else "ADD"
+        end = day(20) if action == "EXPIRE" else None
+        decisions.append(decision_json(conflict.number, action, *labels, ended_at=end))
+    return decisions_reply(*decisions)
+
+
+async def tell(resolver: ResolverHarness, *told: Told, now: datetime) -> None:
+    resolver.now = now
+    resolver.chat_model.set_replies(judged)
+    for text, at in told:
+        await resolver.resolve_turn(said(text), at=day(at))
+
+
+async def held(resolver: ResolverHarness) -> Sequence[tuple[Any, ...]]:
+    """What is believed of where she lives, with its times."""
+    return await resolver.stored.rows("""
+        SELECT text, true_from, true_to FROM facts
+        WHERE believed_from IS NOT NULL AND believed_to IS NULL AND action_hint <> 'retract'
+        ORDER BY true_from
+    """)
+
+
+@pytest.mark.parametrize("now", [2, 15, 30])
+@pytest.mark.parametrize("order", [(0, 1), (1, 0)])
+async def test_an_announced_end_ends_what_it_is_about(
+    resolver: ResolverHarness, order: Sequence[int], now: int
+) -> None:
+    told = [(ROME, 1), (LEAVES, 2)]
+    await tell(resolver, *(told[place] for place in order), now=day(now))
+    assert await held(resolver) == [(ROME, day(1), day(20))]
+    assert (ROME in await resolver.active_texts()) == (now < 20)
+
+
+@pytest.mark.parametrize("order", [(0, 1, 2), (0, 2, 1), (2, 0, 1), (2, 1, 0)])
+async def test_a_plan_that_was_called_off_ends_nothing(resolver: ResolverHarness, order: Sequence[int]) -> None:
+    told = [(BERN, 1), (PLAN, 2), (OFF, 3)]
+    await tell(resolver, *(told[place] for place in order), now=day(30))
+    assert await held(resolver) == [(BERN, day(1), None)]
+    assert await resolver.active_texts() == sorted([BERN, OFF])
+
+
+@pytest.mark.parametrize("order", [(0, 1, 2), (1, 0, 2), (1, 2, 0), (2, 1, 0)])
+async def test_an_end_between_two_statements_ends_the_older_one(
+    resolver: ResolverHarness, order: Sequence[int]
+) -> None:
+    told = [(ROME, 1), (LEFT, 5), (BERN, 9)]
+    await tell(resolver, *(told[place] for place in order), now=day(30))
+    assert await held(resolver) == [(ROME, day(1), day(5)), (BERN, day(9), None)]
+
+
+async def test_a_plan_that_was_called_off_before_names_what_says_so(resolver: ResolverHarness) -> None:
+    await tell(resolver, (OFF, 3), now=day(30))
+    ((off,),) = await resolver.stored.rows("SELECT fact_id FROM facts")
+    added, withdrawn = (await resolver.resolve_turn(said(PLAN), at=day(2))).events
+    assert (added.event, added.decision.shown) == ("fact_added", (off,))
+    plan = added.subject_id
+    assert (withdrawn.event, withdrawn.affected_ids, withdrawn.decision.shown) == (
+        "fact_retracted",
+        (plan,),
+        (plan, off),
+    )
+
+
+async def test_of_two_ends_the_first_counts(resolver: ResolverHarness) -> None:
+    await tell(resolver, (LEAVES, 2), (LEFT, 5), (ROME, 1), now=day(30))
+    assert await held(resolver) == [(ROME, day(1), day(5))]
+
+
+async def test_who_said_it_again_after_the_end_is_believed(resolver: ResolverHarness) -> None:
+    await tell(resolver, (LEFT, 5), (ROME, 9), now=day(30))
+    assert await held(resolver) == [(ROME, day(9), None)]
+
+
+@pytest.mark.parametrize("order", [(0, 1, 2), (1, 0, 2), (0, 2, 1), (2, 0, 1), (1, 2, 0), (2, 1, 0)])
+async def test_who_lives_there_still_does_not_object_to_an_announced_end(
+    resolver: ResolverHarness, order: Sequence[int]
+) -> None:
+    told = [(ROME, 1), (LEAVES, 2), (ROME, 4)]
+    await tell(resolver, *(told[place] for place in order), now=day(30))
+    assert await held(resolver) == [(ROME, day(1), day(20))]
+
+
+@pytest.mark.parametrize("text", [NEVER, LEFT])
+async def test_what_no_model_decides_or_a_guard_holds_back_is_unresolved(resolver: ResolverHarness, text: str) -> None:
+    await tell(resolver, (text, 5), now=day(30))
+    if text == LEFT:
+        resolver.chat_model.set_replies("this is no JSON")
+    (event,) = (await resolver.resolve_turn(said(ROME), at=day(1))).events
+    assert event.event == "fact_added"
+    assert event.unresolved
+    ((other,),) = await resolver.stored.rows("SELECT fact_id FROM facts WHERE action_hint = 'retract'")
+    assert event.decision.shown == (other,)
+    assert event.decision.guard == ("high_confidence" if text == NEVER else None)
+
+
+async def test_who_stays_after_all_takes_the_announcement_back(resolver: ResolverHarness) -> None:
+    stays = "Mira stays in Rome."
+    resolver.chat_model.set_replies(
+        verdicts_by_text({stays: TextVerdict("CONTRADICT", (LEAVES,)), LEAVES: TextVerdict("EXPIRE", (stays,))})
+    )
+    await resolver.resolve_turn(said(LEAVES), at=day(1))
+    await resolver.resolve_turn(extracted_fact(stays, **HOME), at=day(2))
+    assert resolver.chat_model.shown == [[LEAVES], [stays]]
+    assert await held(resolver) == [(stays, day(2), None)]
+
+
+async def test_the_end_of_another_value_ends_nothing(resolver: ResolverHarness) -> None:
+    await tell(resolver, (LEFT, 5), (BERN, 1), now=day(30))
+    assert await held(resolver) == [(BERN, day(1), None)]
+    assert resolver.chat_model.shown == [[BERN]]
+
+
+async def test_the_model_reads_the_end_as_said_later(resolver: ResolverHarness) -> None:
+    await tell(resolver, (LEFT, 5), (ROME, 1), now=day(30))
+    assert resolver.chat_model.shown == [[ROME]]
+    lines = resolver.chat_model.prompts[-1].messages[1].content.splitlines()
+    assert any(line.startswith("N1 ") and "known, said later): Mira has left Rome." in line for line in lines)
+
+
+async def test_a_disbelieved_end_ends_nothing_more(resolver: ResolverHarness) -> None:
+    """The end was told first; when it turns out to be wrong, what it ended is open again."""
+    await tell(resolver, (LEFT, 5), (ROME, 1), now=day(30))
+    wrong = "It is wrong that Mira has left Rome."
+    await resolver.stored.rows("UPDATE facts SET confidence = .8 RETURNING 1")
+    resolver.chat_model.set_replies(verdicts_by_text({wrong: TextVerdict("CONTRADICT", (LEFT,))}))
+    await resolver.resolve_turn(extracted_fact(wrong, **HOME, action_hint="retract"), at=day(8))
+    assert await held(resolver) == [(ROME, day(1), None)]
