@@ -68,6 +68,8 @@ def _wrong_repetition(told: Told, commit: Json, event: Json) -> Iterator[str]:
     in_doubt = not (said.subject and known.fact.get("subject")) or not _names_are_known(told, commit)
     if event["decision"]["by"] == "model" and new.person != meaning.person and in_doubt:
         return  # whom a fact without a subject is about, and whose a name is, is left to the model
+    if event["decision"]["by"] == "model" and known.fact.get("value") is None:
+        return  # without a value, as of a raw text, another value is told from other words by the model alone
     same = (new.topic, new.holds) == (meaning.topic, meaning.holds)
     same = same and (new.holds or new.form == meaning.form or event["decision"]["by"] == "model")
     same = same and new.details <= meaning.details
