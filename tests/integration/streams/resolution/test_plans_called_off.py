@@ -8,6 +8,7 @@ from mnemolog.projections.queries.facts import facts, facts_as_of, profile
 from mnemolog.projections.queries.scope_filter import ScopeFilter
 from mnemolog.schemas.command import Undo
 from mnemolog.schemas.commit import Commit
+from mnemolog.schemas.events import FactAdded
 from mnemolog.schemas.facts import ExtractedFact
 from tests.support.builders.commits import day
 from tests.support.harnesses.command_harness import CommandHarness
@@ -74,6 +75,7 @@ async def test_a_question_that_is_asked_again_does_the_same(resolver: ResolverHa
     await tell_plan(resolver)
     resolver.chat_model.set_replies("this is no JSON")
     (added,) = (await resolver.resolve_turn(home(OSLO, action_hint="update", event_time=day(7)), at=day(4))).events
+    assert isinstance(added, FactAdded)
     assert added.unresolved
     resolver.chat_model.set_replies(verdicts_by_text({OSLO: TextVerdict("REPLACE", (ROME, BERN))}))
     decided = await resolver.resolve_turn(extracted_fact("Mira looks forward to it."), at=day(4.5))
