@@ -23,6 +23,10 @@ SELECT
 FROM asked
 OFFSET 0
 
+-- name: is_near
+-- Whether a known fact has the words of a statement or is within its floor; NULL where their vectors cannot be compared.
+known.content_hash = asked.content_hash OR asked.distance <= 1 - asked.floor
+
 -- name: similarity
 -- How near a known fact is to a statement: equal words count as 1, what cannot be compared as 0.
 CASE
@@ -99,7 +103,7 @@ compared AS (
         asked.place,
         coalesce(known.key = asked.key, false) AS is_of_key,
         subject_rank(known.subject, asked.subject, named.spoken, named.aliases) AS subject_rank,
-        coalesce(known.content_hash = asked.content_hash OR asked.distance <= 1 - asked.floor, false) AS is_near,
+        coalesce({is_near}, false) AS is_near,
         {similarity} AS similarity
     FROM named
     CROSS JOIN (
@@ -128,10 +132,7 @@ compared AS (
             AND (f.true_to IS NULL OR f.true_to > %(at)s)
     ) AS known
     CROSS JOIN LATERAL ({distances}) AS asked
-    WHERE
-        known.content_hash = asked.content_hash
-        OR asked.distance <= 1 - asked.floor
-        OR known.key = asked.key
+    WHERE {is_near} OR known.key = asked.key
 ),
 
 found AS (

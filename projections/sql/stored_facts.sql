@@ -268,7 +268,7 @@ compared AS (
             lower(coalesce(known.subject, 'user')) = ANY(%(user_names)s::text [])
             AND lower(coalesce(asked.subject, 'user')) = ANY(%(user_names)s::text [])
         ) AS is_of_subject,
-        coalesce(known.content_hash = asked.content_hash OR asked.distance <= 1 - asked.floor, false) AS is_near,
+        coalesce({is_near}, false) AS is_near,
         {similarity} AS similarity
     FROM (
         SELECT f.*
@@ -282,10 +282,7 @@ compared AS (
             AND f.true_to > %(after)s
     ) AS known
     CROSS JOIN LATERAL ({distances}) AS asked
-    WHERE
-        known.content_hash = asked.content_hash
-        OR asked.distance <= 1 - asked.floor
-        OR known.key = asked.key
+    WHERE {is_near} OR known.key = asked.key
 ),
 
 found AS (

@@ -66,7 +66,7 @@ def comparing_query(
     parts = queries("candidates")
     candidate = parts["candidate"].format(status=SQL(status), unresolved=SQL(unresolved), said_at=SQL(said_at))
     query = queries(file)[name].format(
-        asked=parts["asked"], distances=parts["distances"], similarity=parts["similarity"], candidate=candidate
+        candidate=candidate, **{name: parts[name] for name in ("asked", "distances", "is_near", "similarity")}
     )
     return SQL(query.as_string())
 
