@@ -31,7 +31,8 @@ def apply_overwrite(
         return _enrich_pending(builder, llm_decision, pending)
     own_ids, rules = builder.state.own_ids, builder.context.rules
     newer = [known for known in targets if _is_newer(builder, llm_decision, known)]
-    if older := [known for known in targets if known not in newer] if newer else []:
+    older = [known for known in targets if known not in newer]
+    if newer and older:
         return _overwrite_older(builder, llm_decision, older, newer)
     guard = find_guard(reply.verdict, targets, builder.statement_context, rules, own_ids, ended_at=reply.ended_at)
     if guard is None:

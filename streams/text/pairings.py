@@ -21,7 +21,6 @@ _COSTS: Final[Mapping[str, int]] = {
 _MAX_BETWEEN: Final = 4  # words between two that have a part in what the sentence says
 _NEAR: Final = 3  # words after an amount in which its thing is named
 _SYMMETRIC: Final = CONJUNCTIONS | {",", "or", "oder", "ou", "o", "nor", "ni", "&", "/"}
-_ONE: Final = frozenset({"a", "an", "ein", "eine", "einen", "un", "une", "una", "uma"})
 _YEAR = re.compile(r"(?:19|20)\d\d")
 _JOINS: Final = frozenset({"of", "de", "d", "von", "di"})
 _Kind = Callable[[Sequence[str]], list[str | None]]
@@ -70,21 +69,6 @@ def _neighbours(text: str) -> frozenset[tuple[str, str]]:
     """Numbers with another one right after them."""
     amounts = _amounts(read(text).tokens)
     return frozenset((one, other) for one, other in pairwise(amounts) if one and other)
-
-
-def counts_of(tokens: Sequence[str]) -> dict[str, frozenset[str]]:
-    """How many there are of each thing, with 1 for an article, and on which days of each month."""
-    counts: dict[str, frozenset[str]] = {}
-    for before, token in pairwise(tokens):
-        number = "1" if before.casefold() in _ONE else next(iter(_amounts([before])), None)
-        things = [(number, DATES.get(token.casefold(), stem_of(token)) if is_content(token) else None)]
-        if (month := DATES.get(before.casefold(), "")).startswith("month") and is_number(token):
-            things.append((next(iter(_amounts([token])), None), month))
-        for count, thing in things:
-            if count and thing:
-                day = count.rstrip("stndrh") if count[0].isdigit() else count
-                counts[thing] = counts.get(thing, frozenset()) | {day}
-    return counts
 
 
 def reversed_roles(sources: Sequence[str], text: str) -> frozenset[str]:

@@ -38,8 +38,6 @@ DENYING_WORDS: Final = frozenset(_BY_HAND["words"]["denying_words"].split())
 SUBORDINATORS: Final = frozenset(_BY_HAND["words"]["subordinators"].split())
 ADVERSATIVES: Final = frozenset(_BY_HAND["words"]["adversatives"].split())
 PREPOSITIONS: Final = frozenset(_BY_HAND["words"]["prepositions"].split())
-SMALL_NOUNS: Final = frozenset(_BY_HAND["words"]["small_nouns"].split())
-"""Words of the languages that write nouns small, and not of German."""
 ARTICLES: Final = frozenset(_BY_HAND["words"]["articles"].split())
 POSSESSIVES: Final = frozenset(_BY_HAND["words"]["possessives"].split())
 LINKING_WORDS: Final = frozenset(_BY_HAND["words"]["linking"].split())
