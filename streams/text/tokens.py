@@ -12,11 +12,14 @@ from typing import Final
 
 from mnemolog.streams.text.word_lists import (
     AMBIGUOUS_WORDS,
+    ARTICLES,
+    BEFORE_UNITS,
     DATES,
     NEGATIONS,
     NUMBERS,
     ONES,
     SENTENCE_STARTERS,
+    SMALL_WORDS,
     TENS,
     UNITS,
 )
@@ -126,10 +129,15 @@ def dates_of(tokens: Sequence[str]) -> Iterator[str]:
 def units_of(tokens: Sequence[str]) -> Iterator[str]:
     for before, token in zip(["", *tokens], tokens, strict=False):
         word = token.casefold()
-        if word in UNITS:
+        if word in UNITS and (word not in SMALL_WORDS or _is_counted(word, before.casefold())):
             yield UNITS[word]
         elif word in _SHORT_UNITS and before[-1:].isdigit():
             yield word
+
+
+def _is_counted(word: str, before: str) -> bool:
+    """Whether a unit that is a small word in another language is one here: "par an", "5 mi", not "20 an hour"."""
+    return before in BEFORE_UNITS or (before[-1:].isdigit() and word not in ARTICLES)
 
 
 def negations_of(tokens: Sequence[str]) -> frozenset[frozenset[str]]:

@@ -39,6 +39,7 @@ SUBORDINATORS: Final = frozenset(_BY_HAND["words"]["subordinators"].split())
 ADVERSATIVES: Final = frozenset(_BY_HAND["words"]["adversatives"].split())
 PREPOSITIONS: Final = frozenset(_BY_HAND["words"]["prepositions"].split())
 ARTICLES: Final = frozenset(_BY_HAND["words"]["articles"].split())
+BEFORE_UNITS: Final = frozenset(_BY_HAND["words"]["before_units"].split())
 POSSESSIVES: Final = frozenset(_BY_HAND["words"]["possessives"].split())
 LINKING_WORDS: Final = frozenset(_BY_HAND["words"]["linking"].split())
 """Words that a sentence may have to join what others say: "a dog called Rex"."""
