@@ -15,7 +15,6 @@ from mnemolog.streams.text.word_lists import (
     ARTICLES,
     DATES,
     DENYING_WORDS,
-    ENDINGS,
     LINKING_WORDS,
     NEGATIONS,
     OPPOSITES,
@@ -122,34 +121,29 @@ def _start_of(token: str) -> str:
     return token.casefold()[:_SHORTEST_INFLECTED] if len(token) >= _SHORTEST_INFLECTED else token.casefold()
 
 
-def other_matter(known: Sequence[str], text: str, ignored: frozenset[str]) -> Iterator[str]:
-    """What shows that a text is about something else than the known ones: an end or a plan, or no word of theirs."""
-    readings, own = [read(one) for one in known], read(text)
-    ends = {token.casefold() for token in own.tokens} & ENDINGS
-    known_ends = [{token.casefold() for token in reading.tokens} & ENDINGS for reading in readings]
-    if ends and not any(known_ends):
-        yield f'"{min(ends)}"'
-    if known_ends and all(known_ends) and not ends and not own.negations:
-        yield f'that it is so: "{min(known_ends[0])}"'
-    weaker = [reading.claimed & _WEAKER - own.details for reading in readings]
-    if weaker and all(weaker):
-        yield f"that it is so: {min(weaker[0])}"
+def other_matter(known: str, text: str, ignored: frozenset[str]) -> Iterator[str]:
+    """What shows that a text is about something else than the known one: an end or a plan, or no word of its."""
+    reading, own = read(known), read(text)
+    if own.ending and not reading.ending:
+        yield f'"{own.ending}"'
+    if reading.ending and not own.ending and (own.is_never or not own.negations):
+        yield f'that it {"never was" if own.is_never else "is"} so: "{reading.ending}"'
+    if weaker := reading.claimed & _WEAKER - own.details:
+        yield f"that it is so: {min(weaker)}"
     told = {*own.stems, *own.details} - ignored
-    if any(own.stems[:1] == reading.stems[:1] for reading in readings):
+    if own.stems[:1] == reading.stems[:1]:
         told -= {*own.stems[:1]}  # the subject
-    if own.is_spaced and told and not any(told & {*reading.stems, *reading.details} for reading in readings):
+    if own.is_spaced and told and not told & {*reading.stems, *reading.details}:
         yield "all that it says"
-    yield from _words_of_its_own(readings, own, ignored)
+    yield from _words_of_its_own(reading, own, ignored)
 
 
-def _words_of_its_own(known: Sequence[Reading], own: Reading, ignored: frozenset[str]) -> Iterator[str]:
-    """What a text has beside all words of each known one ("a senior engineer"), or instead of one of their signs."""
+def _words_of_its_own(known: Reading, own: Reading, ignored: frozenset[str]) -> Iterator[str]:
+    """What a text has beside all words of the known one ("a senior engineer"), or instead of one of its signs."""
     if not own.is_spaced:
-        yield from sorted(own.signs - frozenset().union(*(reading.signs for reading in known)))
-        return
-    added = [_inserted(reading, own, ignored) for reading in known]
-    if added and all(added):
-        yield f'"{added[0][0]}"'
+        yield from sorted(own.signs - known.signs)
+    elif added := _inserted(known, own, ignored):
+        yield f'"{added[0]}"'
 
 
 def _inserted(known: Reading, own: Reading, ignored: frozenset[str]) -> list[str]:

@@ -13,7 +13,7 @@ from mnemolog.schemas.turn import Turn
 from mnemolog.streams.text.assertions import mispaired
 from mnemolog.streams.text.readings import Reading, is_number, read
 from mnemolog.streams.text.tokens import numbers_of, units_of
-from mnemolog.streams.text.word_lists import DATES, ENDINGS, NEGATIONS, NUMBERS
+from mnemolog.streams.text.word_lists import DATES, NEGATIONS, NUMBERS
 
 _LARGEST_COUNT: Final = 12
 """Up to it a number without a unit may be counted from what was named."""
@@ -102,4 +102,4 @@ def _denied_outright(said: Reading, own: Reading) -> bool:
 def _is_negative(reading: Reading) -> bool:
     """Whether a text has a word that means that something is not so, without a negation."""
     words = {token.casefold() for token in reading.tokens}
-    return bool(words & (ENDINGS | NEGATIONS)) or any(_NEGATIVE.fullmatch(word) for word in words)
+    return bool(reading.ending or words & NEGATIONS) or any(_NEGATIVE.fullmatch(word) for word in words)

@@ -5,6 +5,7 @@ CLDR, and so is `cldr_places.json`; `words.toml` is kept by hand.
 """
 
 import json
+import re
 import tomllib
 from pathlib import Path
 from typing import Final
@@ -18,6 +19,12 @@ def _meanings(section: str) -> dict[str, str]:
     """Each word of a section with its meaning."""
     rows = [*_GENERATED[section].items(), *_BY_HAND[section].items()]
     return {word: meaning for meaning, words in rows for word in words.split()}
+
+
+def _phrases(name: str) -> re.Pattern[str]:
+    """One of the patterns of a list, for tokens in small letters with a space between."""
+    lines = _BY_HAND["patterns"][name].strip().splitlines()
+    return re.compile(rf"\b(?:{'|'.join(lines)})(?!\w)")
 
 
 NUMBERS: Final = _meanings("numbers")
@@ -45,6 +52,8 @@ LINKING_WORDS: Final = frozenset(_BY_HAND["words"]["linking"].split())
 """Words that a sentence may have to join what others say: "a dog called Rex"."""
 OTHER_NEGATIONS: Final = tuple(_BY_HAND["words"]["other_negations"].split())
 ENDINGS: Final = frozenset(_BY_HAND["words"]["endings"].split())
+ENDED: Final = _phrases("ended")
+NEVER: Final = _phrases("never")
 OPPOSITES: Final = tuple(
     tuple(frozenset(side.split()) for side in line.split(" | "))
     for line in _BY_HAND["words"]["opposites"].strip().splitlines()

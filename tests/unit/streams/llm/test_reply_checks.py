@@ -186,6 +186,22 @@ def test_another_value_of_the_key_is_no_repetition() -> None:
     assert reply_about(same, known.model_copy(update={"text": new.text}), action="KEEP").value is not None
 
 
+@pytest.mark.parametrize(
+    ("new", "known", "targets"),
+    [
+        ("Mira has 2 cats in Rome.", ["Mira has 2 cats.", "Mira is in Rome with Ann."], ()),
+        ("Mira takes 5 mg of ramipril.", ["Mira takes ramipril.", "Mira takes 5 mg of aspirin."], ()),
+        ("Mira lives in Rome.", ["Mira visits Rome.", "Mira lives in Oslo.", "Mira lives in Rome with Ann."], (1, 3)),
+    ],
+)
+def test_a_keep_is_about_the_known_facts_that_alone_say_it_all(
+    new: str, known: list[str], targets: tuple[int, ...]
+) -> None:
+    facts = [known_fact(number, text) for number, text in enumerate(known, start=1)]
+    parsed = reply_about(fact(new), *facts, action="KEEP")
+    assert (parsed.value[0].targets if parsed.value else ()) == targets, parsed.complaints
+
+
 @pytest.mark.parametrize(("certainty", "taken"), [("explicit", False), ("strong", False), ("weak", True)])
 def test_a_doubtful_denial_may_stand_beside_what_it_denies(certainty: str, *, taken: bool) -> None:
     new = fact("Mira is not allergic to nuts.", certainty=certainty)
