@@ -184,7 +184,8 @@ def _has_other_value(fact: ExtractedFact, known: Candidate) -> bool:
 
 
 def _values(claim: DecisionClaim) -> list[str]:
-    return [text for one in (claim.fact, *claim.known) for text in (one.value, one.subject) if text]
+    told: tuple[ExtractedFact | Candidate, ...] = (claim.fact, *claim.known)
+    return [text for one in told for text in (one.value, one.subject) if text]
 
 
 def _subject_stems(claim: DecisionClaim, names: tuple[str, ...]) -> frozenset[str]:

@@ -20,6 +20,7 @@ from mnemolog.streams.text.word_lists import (
     OPPOSITES,
     POSSESSIVES,
     PREPOSITIONS,
+    SENTENCE_STARTERS,
     UNITS,
 )
 
@@ -163,23 +164,26 @@ def _is_left_out(token: str) -> bool:
 
 
 def other_value(known: str, text: str) -> str | None:
-    """The one word of `text` in whose place the known text has another: "walnuts" for "peanuts"; None where none.
+    """The first word of `text` that stands where the known text has another: "walnuts" for "peanuts"; None where none.
 
     A verb may be in other words ("lives", "resides"): only an object, and what is somebody's or of somebody, counts.
+    Before it both say the same, more than who it is about, or after it: "is allergic to nuts", "to milk from Kent".
     """
-    left, right = ([word for word in words_of(one) if word not in ARTICLES] for one in (known, text))
-    if len(left) != len(right):
+    left, right = ([word for word in words_of(one) if _has_place(word)] for one in (known, text))
+    stems, own = [stem_of(word) for word in left], [stem_of(word) for word in right]
+    place = next((at for at, (one, other) in enumerate(zip(stems, own, strict=False)) if one != other), None)
+    if place is None or not (is_content(left[place]) and _tells(right[place])) or own[place] in stems:
         return None
-    pairs = zip(left, right, strict=True)
-    places = [place for place, (one, other) in enumerate(pairs) if stem_of(one) != stem_of(other)]
-    if len(places) != 1:
-        return None
-    (place,) = places
     before, after = right[:place][-1:], right[place + 1 : place + 2]
     is_object = not after or (before and before[0] in PREPOSITIONS) or (place > 1 and is_content(after[0]))
     is_owned = before == ["s"] or (after and after[0] in POSSESSIVES)
-    is_told = is_content(left[place]) and is_content(right[place]) and (place > 0 or is_owned)
-    return right[place] if (is_object or is_owned) and is_told else None
+    is_same_beside = stems[place + 1 :] == own[place + 1 :] or any(map(is_content, right[1:place]))
+    return right[place] if is_same_beside and (is_owned or (is_object and place > 0)) else None
+
+
+def _has_place(word: str) -> bool:
+    """Whether a word counts where two texts are held side by side: articles, pronouns and "now" may be there or not."""
+    return word not in SENTENCE_STARTERS or (word in PREPOSITIONS and word not in ARTICLES)
 
 
 def is_denial(one: ExtractedFact | Candidate, other: ExtractedFact | Candidate, user_names: Sequence[str] = ()) -> bool:
