@@ -26,7 +26,7 @@ from mnemolog.streams.llm.reply_parser import (
     reply_schema,
 )
 
-PROMPT_VERSION = "resolve-5"
+PROMPT_VERSION = "resolve-6"
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 
 _SYSTEM = """\
@@ -58,6 +58,9 @@ EXTEND, SIMILAR and MERGE are wrong where one denies what the other says. "until
 user" are about one person. A fact about somebody or something else ends nothing of theirs: ADD, or SIMILAR.
 "pending" facts were said and await confirmation, "unresolved" ones stand beside what they may clash with: judge \
 them like others. "said just now" is a new fact of the same conversation, said before this one.
+A new fact with "unresolved" is known already, and is judged once more. One with "said later" is known already and was \
+said after the facts that it may concern: say whether it ends them. One with "announced" is known already and announces \
+an end that is still to come: say whether it is the end of the facts that it may concern, which were said since.
 
 Fields, all required:
 new: the number after N.
