@@ -59,8 +59,8 @@ user" are about one person. A fact about somebody or something else ends nothing
 "pending" facts were said and await confirmation, "unresolved" ones stand beside what they may clash with: judge \
 them like others. "said just now" is a new fact of the same conversation, said before this one.
 A new fact with "unresolved" is known already, and is judged once more. One with "said later" is known already and was \
-said after the facts that it may concern: say whether it ends them. One with "announced" is known already and announces \
-an end that is still to come: say whether it is the end of the facts that it may concern, which were said since.
+said after the facts that it may concern: say whether it ends them. One with "announced" is known already and tells an \
+end that is still to come: say whether it is the end of the facts that it may concern, which were said since.
 
 Fields, all required:
 new: the number after N.

@@ -65,6 +65,15 @@ def misplaced_amounts(sources: Sequence[str], text: str) -> frozenset[str]:
     )
 
 
+def recounted(source: str, text: str) -> frozenset[str]:
+    """The numbers before a thing that the source counts otherwise, and names once ("3 rooms", "4 rooms")."""
+    told: dict[str, set[str]] = {}
+    for number, thing, _ in _counted(source):
+        told.setdefault(thing, set()).add(number)
+    once = {thing for thing in told if thing and read(source).stems.count(thing) == 1}
+    return frozenset(number for number, thing, _ in _counted(text) if thing in once and number not in told[thing])
+
+
 def _neighbours(text: str) -> frozenset[tuple[str, str]]:
     """Numbers with another one right after them."""
     amounts = _amounts(read(text).tokens)
