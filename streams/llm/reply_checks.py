@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime, time, timedelta, tzinfo
+from itertools import chain
 from typing import Final
 
 from mnemolog.schemas.event import VERDICTS_WITH_END_TIME
@@ -58,8 +59,9 @@ def claim_faults(claim: DecisionClaim, conflicts: NumberedConflicts) -> Iterator
             pass
         case "MERGE":
             found += [*_merge_faults(claim, names), *_term_faults(claim), *_subject_faults(claim, names)]
-        case "KEEP" if not repeated(claim, names):
-            found += [fault for target in claim.targets for fault in _keep_faults(claim, *target, names)]
+        case "KEEP":
+            faults = [[*_keep_faults(claim, *target, names)] for target in claim.targets]
+            found += chain(*faults) if all(faults) else ()
         case "EXTEND" | "SIMILAR" if claim.fact.certainty not in DOUBTFUL:
             found += _denial_faults(claim, names)
     yield from (f"N{claim.conflict.number}: {fault}" for fault in found)

@@ -228,7 +228,8 @@ def _is_history(decision: _Decision, conflict: NumberedConflict, known: Candidat
 
 def _parsed_decision(decision: _Decision, claim: DecisionClaim, names: tuple[str, ...]) -> ParsedDecision:
     merged = claim.merged if decision.action == "MERGE" else None
-    named = repeated(claim, names) if decision.action == "KEEP" else tuple(dict.fromkeys(decision.known))
+    is_keep_of_several = decision.action == "KEEP" and len(claim.targets) > 1
+    named = repeated(claim, names) if is_keep_of_several else tuple(dict.fromkeys(decision.known))
     return ParsedDecision(
         number=decision.new,
         verdict=decision.action,

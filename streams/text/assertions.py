@@ -170,15 +170,23 @@ def other_value(known: str, text: str) -> str | None:
     Before it both say the same, more than who it is about, or after it: "is allergic to nuts", "to milk from Kent".
     """
     left, right = ([word for word in words_of(one) if _has_place(word)] for one in (known, text))
-    stems, own = [stem_of(word) for word in left], [stem_of(word) for word in right]
-    place = next((at for at, (one, other) in enumerate(zip(stems, own, strict=False)) if one != other), None)
-    if place is None or not (is_content(left[place]) and _tells(right[place])) or own[place] in stems:
+    place = next((at for at, pair in enumerate(zip(left, right, strict=False)) if not _is_one_word(*pair)), None)
+    if place is None or not (is_content(left[place]) and _tells(right[place])):
         return None
     before, after = right[:place][-1:], right[place + 1 : place + 2]
     is_object = not after or (before and before[0] in PREPOSITIONS) or (place > 1 and is_content(after[0]))
     is_owned = before == ["s"] or (after and after[0] in POSSESSIVES)
-    is_same_beside = stems[place + 1 :] == own[place + 1 :] or any(map(is_content, right[1:place]))
-    return right[place] if is_same_beside and (is_owned or (is_object and place > 0)) else None
+    is_same_beside = any(map(is_content, right[1:place])) or _are_alike(left[place + 1 :], right[place + 1 :])
+    is_new = is_same_beside and not any(_is_one_word(word, right[place]) for word in left)
+    return right[place] if is_new and (is_owned or (is_object and place > 0)) else None
+
+
+def _is_one_word(one: str, other: str) -> bool:
+    return one == other or stem_of(one) == stem_of(other)
+
+
+def _are_alike(left: Sequence[str], right: Sequence[str]) -> bool:
+    return len(left) == len(right) and all(map(_is_one_word, left, right))
 
 
 def _has_place(word: str) -> bool:
