@@ -10,7 +10,7 @@ from mnemolog.schemas.facts import Candidate, Certainty, ExtractedFact
 from mnemolog.streams.text.pairings import misplaced_amounts, reversed_roles, swapped
 from mnemolog.streams.text.readings import Reading, dates_in, is_content, is_number, read, stem_of
 from mnemolog.streams.text.subjects import compare_subjects
-from mnemolog.streams.text.tokens import CLAUSE_ENDS, words_of
+from mnemolog.streams.text.tokens import CLAUSE_ENDS, in_its_language, words_of
 from mnemolog.streams.text.word_lists import (
     ARTICLES,
     DATES,
@@ -169,7 +169,7 @@ def other_value(known: str, text: str) -> str | None:
     A verb may be in other words ("lives", "resides"): only an object, and what is somebody's or of somebody, counts.
     Before it both say the same, more than who it is about, or after it: "is allergic to nuts", "to milk from Kent".
     """
-    left, right = ([word for word in words_of(one) if _has_place(word)] for one in (known, text))
+    left, right = ([word for word in words_of(in_its_language(one)) if _has_place(word)] for one in (known, text))
     place = next((at for at, pair in enumerate(zip(left, right, strict=False)) if not _is_one_word(*pair)), None)
     if place is None or not (is_content(left[place]) and _tells(right[place])):
         return None
@@ -191,7 +191,7 @@ def _are_alike(left: Sequence[str], right: Sequence[str]) -> bool:
 
 def _has_place(word: str) -> bool:
     """Whether a word counts where two texts are held side by side: articles, pronouns and "now" may be there or not."""
-    return word not in SENTENCE_STARTERS or (word in PREPOSITIONS and word not in ARTICLES)
+    return is_content(word) or word not in SENTENCE_STARTERS or (word in PREPOSITIONS and word not in ARTICLES)
 
 
 def is_denial(one: ExtractedFact | Candidate, other: ExtractedFact | Candidate, user_names: Sequence[str] = ()) -> bool:
