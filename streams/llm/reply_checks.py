@@ -1,8 +1,9 @@
 """What a decision of a model asserts beyond the new fact and the known facts that it names, as complaints."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, time, timedelta, tzinfo
+from itertools import chain
 from typing import Final
 
 from mnemolog.schemas.event import VERDICTS_WITH_END_TIME
@@ -53,17 +54,22 @@ def claim_faults(claim: DecisionClaim, conflicts: NumberedConflicts) -> Iterator
     """What is wrong with a decision on facts that it may name, each as a sentence that says what to do instead."""
     names = conflicts.user_names
     found = [*_end_faults(claim, conflicts.said_at)]
-    if claim.targets:
-        match claim.action:
-            case "MERGE":
-                found += _merge_faults(claim, names)
-            case "KEEP":
-                found += _keep_faults(claim, names)
-            case "EXTEND" | "SIMILAR" if claim.fact.certainty not in DOUBTFUL:
-                found += _denial_faults(claim, names)
-        if claim.action in ("KEEP", "MERGE"):
-            found += [*_term_faults(claim), *_subject_faults(claim, names)]
+    match claim.action:
+        case _ if not claim.targets:
+            pass
+        case "MERGE":
+            found += [*_merge_faults(claim, names), *_term_faults(claim), *_subject_faults(claim, names)]
+        case "KEEP":
+            faults = [[*_keep_faults(claim, *target, names)] for target in claim.targets]
+            found += chain(*faults) if all(faults) else ()
+        case "EXTEND" | "SIMILAR" if claim.fact.certainty not in DOUBTFUL:
+            found += _denial_faults(claim, names)
     yield from (f"N{claim.conflict.number}: {fault}" for fault in found)
+
+
+def repeated(claim: DecisionClaim, names: tuple[str, ...]) -> tuple[int, ...]:
+    """The numbers of the known facts that each alone say all that the new one says: what a KEEP of them is about."""
+    return tuple(label for label, known in claim.targets if not any(_keep_faults(claim, label, known, names)))
 
 
 def _merge_faults(claim: DecisionClaim, names: tuple[str, ...]) -> Iterator[str]:
@@ -89,22 +95,30 @@ def _merge_faults(claim: DecisionClaim, names: tuple[str, ...]) -> Iterator[str]
         yield f"the merged text changes {', '.join(moved)}: keep each with what it belongs to, or do not merge"
 
 
-def _keep_faults(claim: DecisionClaim, names: tuple[str, ...]) -> Iterator[str]:
-    known, said = [fact.text for fact in claim.known], claim.fact.text
-    ignored, extras = _subject_stems(claim, names), [*_values(claim, known_only=True), *names]
-    about = [claim.fact.subject or ""] if _may_be_one_subject(claim, names) else []
-    news = [*added_details(known, said, [*extras, *about])]
-    news += turned_negations(known, said, ignored)
-    news += [*mispaired(known, said, ignored), *other_matter(known, said, ignored)]
-    values = [other_value(text, said) for text in known]
-    news += [f'"{value}"' for value in values if value and all(values)]
-    if all(_has_other_value(claim.fact, one) for one in claim.known):
-        news.append(f'the value "{claim.fact.value}"')
-    if news:
+def _keep_faults(claim: DecisionClaim, label: int, known: Candidate, names: tuple[str, ...]) -> Iterator[str]:
+    one = replace(claim, targets=((label, known),))
+    if news := [*_news(one, known, names)]:
         yield (
-            f"KEEP drops what no known fact says ({'; '.join(dict.fromkeys(news))}): "
+            f"KEEP drops what K{label} does not say ({'; '.join(dict.fromkeys(news))}): "
             "choose EXTEND, MERGE or SIMILAR if both are true, REPLACE or CONTRADICT if not"
         )
+    yield from _term_faults(one)
+    yield from _subject_faults(one, names)
+
+
+def _news(claim: DecisionClaim, known: Candidate, names: tuple[str, ...]) -> Iterator[str]:
+    """What the statement says beyond its one known fact."""
+    fact, ignored = claim.fact, _subject_stems(claim, names)
+    is_of_subject = _subject_relation(fact, known, names) != "other"
+    extras = [known.value or "", known.subject or "", *names, *[fact.subject or ""] * is_of_subject]
+    yield from added_details([known.text], fact.text, extras)
+    yield from turned_negations([known.text], fact.text, ignored)
+    yield from mispaired([known.text], fact.text, ignored)
+    yield from other_matter(known.text, fact.text, ignored)
+    if value := other_value(known.text, fact.text):
+        yield f'"{value}"'
+    if _has_other_value(fact, known):
+        yield f'the value "{fact.value}"'
 
 
 def _denial_faults(claim: DecisionClaim, names: tuple[str, ...]) -> Iterator[str]:
@@ -124,11 +138,6 @@ def _term_faults(claim: DecisionClaim) -> Iterator[str]:
                 f"it and K{label} hold until different times: choose REPLACE if the new end counts, "
                 "SIMILAR if both stand"
             )
-
-
-def _may_be_one_subject(claim: DecisionClaim, names: tuple[str, ...]) -> bool:
-    """Whether the statement may be about whom a known fact is about; else its subject is what no known fact says."""
-    return any(_subject_relation(claim.fact, known, names) != "other" for known in claim.known)
 
 
 def _subject_relation(fact: ExtractedFact, known: Candidate, names: tuple[str, ...]) -> SubjectRelation:
@@ -176,8 +185,8 @@ def _has_other_value(fact: ExtractedFact, known: Candidate) -> bool:
     return not {*read(fact.value).stems} & {*read(known.value).stems} if read(fact.value).stems else False
 
 
-def _values(claim: DecisionClaim, *, known_only: bool = False) -> list[str]:
-    told: tuple[ExtractedFact | Candidate, ...] = claim.known if known_only else (claim.fact, *claim.known)
+def _values(claim: DecisionClaim) -> list[str]:
+    told: tuple[ExtractedFact | Candidate, ...] = (claim.fact, *claim.known)
     return [text for one in told for text in (one.value, one.subject) if text]
 
 

@@ -15,7 +15,7 @@ from mnemolog.schemas.facts import Candidate
 from mnemolog.schemas.provenance import Verdict
 from mnemolog.streams.llm.conflict_list import conflicts_text, label_list
 from mnemolog.streams.llm.ports import ChatMessage, NumberedConflict, NumberedConflicts, TaskPrompt
-from mnemolog.streams.llm.reply_checks import DecisionClaim, claim_faults
+from mnemolog.streams.llm.reply_checks import DecisionClaim, claim_faults, repeated
 from mnemolog.streams.llm.reply_parser import (
     FilledLine,
     Line,
@@ -26,7 +26,7 @@ from mnemolog.streams.llm.reply_parser import (
     reply_schema,
 )
 
-PROMPT_VERSION = "resolve-5"
+PROMPT_VERSION = "resolve-6"
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 
 _SYSTEM = """\
@@ -58,6 +58,9 @@ EXTEND, SIMILAR and MERGE are wrong where one denies what the other says. "until
 user" are about one person. A fact about somebody or something else ends nothing of theirs: ADD, or SIMILAR.
 "pending" facts were said and await confirmation, "unresolved" ones stand beside what they may clash with: judge \
 them like others. "said just now" is a new fact of the same conversation, said before this one.
+A new fact with "unresolved" is known already, and is judged once more. One with "said later" is known already and was \
+said after the facts that it may concern: say whether it ends them. One with "announced" is known already and tells an \
+end that is still to come: say whether it is the end of the facts that it may concern, which were said since.
 
 Fields, all required:
 new: the number after N.
@@ -108,7 +111,8 @@ _SCHEMA: Final = reply_schema(_Decisions)
 class ParsedDecision:
     """The decision on new fact `number`; `targets` are numbers of its own known facts.
 
-    `text` and `search_text` are those of a MERGE, `ended_at` that of a REPLACE, RETRACT or EXPIRE; else None.
+    Of a KEEP they are those that alone say it all. `text` and `search_text` are those of a MERGE, `ended_at` that of a
+    REPLACE, RETRACT or EXPIRE; else None.
     """
 
     number: int
@@ -149,7 +153,15 @@ def parse_resolution(text: str, subject: NumberedConflicts) -> ParsedReply[tuple
         return ParsedReply(complaints=reply)
     if faults := first_complaints(_faults(reply, subject)):
         return ParsedReply(complaints=faults)
-    return ParsedReply(value=tuple(map(_parsed_decision, sorted(reply.decisions, key=lambda decision: decision.new))))
+    conflicts = {conflict.number: conflict for conflict in subject.conflicts}
+    decisions = sorted(reply.decisions, key=lambda decision: decision.new)
+    names = subject.user_names
+    return ParsedReply(value=tuple(_parsed_decision(one, _claim(one, conflicts[one.new]), names) for one in decisions))
+
+
+def _claim(decision: _Decision, conflict: NumberedConflict) -> DecisionClaim:
+    targets = tuple((label, known) for label, known in conflict.candidates if label in decision.known)
+    return DecisionClaim(conflict, decision.action, targets, (decision.text or "").strip(), decision.ended_at)
 
 
 def _faults(reply: _Decisions, subject: NumberedConflicts) -> Iterator[str]:
@@ -158,9 +170,7 @@ def _faults(reply: _Decisions, subject: NumberedConflicts) -> Iterator[str]:
     for decision in reply.decisions:
         if conflict := conflicts.get(decision.new):
             yield from _target_faults(decision, conflict)
-            targets = tuple((label, known) for label, known in conflict.candidates if label in decision.known)
-            claim = DecisionClaim(conflict, decision.action, targets, (decision.text or "").strip(), decision.ended_at)
-            yield from claim_faults(claim, subject)
+            yield from claim_faults(_claim(decision, conflict), subject)
     yield from _shared_target_faults(reply, subject)
 
 
@@ -216,12 +226,14 @@ def _is_history(decision: _Decision, conflict: NumberedConflict, known: Candidat
     return decision.action != "MERGE" and max(said_at, conflict.valid_from) < last_said
 
 
-def _parsed_decision(decision: _Decision) -> ParsedDecision:
-    merged = (decision.text or "").strip() if decision.action == "MERGE" else None
+def _parsed_decision(decision: _Decision, claim: DecisionClaim, names: tuple[str, ...]) -> ParsedDecision:
+    merged = claim.merged if decision.action == "MERGE" else None
+    is_keep_of_several = decision.action == "KEEP" and len(claim.targets) > 1
+    named = repeated(claim, names) if is_keep_of_several else tuple(dict.fromkeys(decision.known))
     return ParsedDecision(
         number=decision.new,
         verdict=decision.action,
-        targets=tuple(dict.fromkeys(decision.known)),
+        targets=named,
         text=merged,
         search_text=merged and ((decision.search_text or "").strip() or merged),
         reason=decision.reason.strip(),

@@ -10,17 +10,17 @@ from mnemolog.schemas.facts import Candidate, Certainty, ExtractedFact
 from mnemolog.streams.text.pairings import misplaced_amounts, reversed_roles, swapped
 from mnemolog.streams.text.readings import Reading, dates_in, is_content, is_number, read, stem_of
 from mnemolog.streams.text.subjects import compare_subjects
-from mnemolog.streams.text.tokens import CLAUSE_ENDS, words_of
+from mnemolog.streams.text.tokens import CLAUSE_ENDS, in_its_language, words_of
 from mnemolog.streams.text.word_lists import (
     ARTICLES,
     DATES,
     DENYING_WORDS,
-    ENDINGS,
     LINKING_WORDS,
     NEGATIONS,
     OPPOSITES,
     POSSESSIVES,
     PREPOSITIONS,
+    SENTENCE_STARTERS,
     UNITS,
 )
 
@@ -122,34 +122,29 @@ def _start_of(token: str) -> str:
     return token.casefold()[:_SHORTEST_INFLECTED] if len(token) >= _SHORTEST_INFLECTED else token.casefold()
 
 
-def other_matter(known: Sequence[str], text: str, ignored: frozenset[str]) -> Iterator[str]:
-    """What shows that a text is about something else than the known ones: an end or a plan, or no word of theirs."""
-    readings, own = [read(one) for one in known], read(text)
-    ends = {token.casefold() for token in own.tokens} & ENDINGS
-    known_ends = [{token.casefold() for token in reading.tokens} & ENDINGS for reading in readings]
-    if ends and not any(known_ends):
-        yield f'"{min(ends)}"'
-    if known_ends and all(known_ends) and not ends and not own.negations:
-        yield f'that it is so: "{min(known_ends[0])}"'
-    weaker = [reading.claimed & _WEAKER - own.details for reading in readings]
-    if weaker and all(weaker):
-        yield f"that it is so: {min(weaker[0])}"
+def other_matter(known: str, text: str, ignored: frozenset[str]) -> Iterator[str]:
+    """What shows that a text is about something else than the known one: an end or a plan, or no word of its."""
+    reading, own = read(known), read(text)
+    if own.ending and not reading.ending:
+        yield f'"{own.ending}"'
+    if reading.ending and not own.ending and (own.is_never or not own.negations):
+        yield f'that it {"never was" if own.is_never else "is"} so: "{reading.ending}"'
+    if weaker := reading.claimed & _WEAKER - own.details:
+        yield f"that it is so: {min(weaker)}"
     told = {*own.stems, *own.details} - ignored
-    if any(own.stems[:1] == reading.stems[:1] for reading in readings):
+    if own.stems[:1] == reading.stems[:1]:
         told -= {*own.stems[:1]}  # the subject
-    if own.is_spaced and told and not any(told & {*reading.stems, *reading.details} for reading in readings):
+    if own.is_spaced and told and not told & {*reading.stems, *reading.details}:
         yield "all that it says"
-    yield from _words_of_its_own(readings, own, ignored)
+    yield from _words_of_its_own(reading, own, ignored)
 
 
-def _words_of_its_own(known: Sequence[Reading], own: Reading, ignored: frozenset[str]) -> Iterator[str]:
-    """What a text has beside all words of each known one ("a senior engineer"), or instead of one of their signs."""
+def _words_of_its_own(known: Reading, own: Reading, ignored: frozenset[str]) -> Iterator[str]:
+    """What a text has beside all words of the known one ("a senior engineer"), or instead of one of its signs."""
     if not own.is_spaced:
-        yield from sorted(own.signs - frozenset().union(*(reading.signs for reading in known)))
-        return
-    added = [_inserted(reading, own, ignored) for reading in known]
-    if added and all(added):
-        yield f'"{added[0][0]}"'
+        yield from sorted(own.signs - known.signs)
+    elif added := _inserted(known, own, ignored):
+        yield f'"{added[0]}"'
 
 
 def _inserted(known: Reading, own: Reading, ignored: frozenset[str]) -> list[str]:
@@ -169,23 +164,34 @@ def _is_left_out(token: str) -> bool:
 
 
 def other_value(known: str, text: str) -> str | None:
-    """The one word of `text` in whose place the known text has another: "walnuts" for "peanuts"; None where none.
+    """The first word of `text` that stands where the known text has another: "walnuts" for "peanuts"; None where none.
 
     A verb may be in other words ("lives", "resides"): only an object, and what is somebody's or of somebody, counts.
+    Before it both say the same, more than who it is about, or after it: "is allergic to nuts", "to milk from Kent".
     """
-    left, right = ([word for word in words_of(one) if word not in ARTICLES] for one in (known, text))
-    if len(left) != len(right):
+    left, right = ([word for word in words_of(in_its_language(one)) if _has_place(word)] for one in (known, text))
+    place = next((at for at, pair in enumerate(zip(left, right, strict=False)) if not _is_one_word(*pair)), None)
+    if place is None or not (is_content(left[place]) and _tells(right[place])):
         return None
-    pairs = zip(left, right, strict=True)
-    places = [place for place, (one, other) in enumerate(pairs) if stem_of(one) != stem_of(other)]
-    if len(places) != 1:
-        return None
-    (place,) = places
     before, after = right[:place][-1:], right[place + 1 : place + 2]
     is_object = not after or (before and before[0] in PREPOSITIONS) or (place > 1 and is_content(after[0]))
     is_owned = before == ["s"] or (after and after[0] in POSSESSIVES)
-    is_told = is_content(left[place]) and is_content(right[place]) and (place > 0 or is_owned)
-    return right[place] if (is_object or is_owned) and is_told else None
+    is_same_beside = any(map(is_content, right[1:place])) or _are_alike(left[place + 1 :], right[place + 1 :])
+    is_new = is_same_beside and not any(_is_one_word(word, right[place]) for word in left)
+    return right[place] if is_new and (is_owned or (is_object and place > 0)) else None
+
+
+def _is_one_word(one: str, other: str) -> bool:
+    return one == other or stem_of(one) == stem_of(other)
+
+
+def _are_alike(left: Sequence[str], right: Sequence[str]) -> bool:
+    return len(left) == len(right) and all(map(_is_one_word, left, right))
+
+
+def _has_place(word: str) -> bool:
+    """Whether a word counts where two texts are held side by side: articles, pronouns and "now" may be there or not."""
+    return is_content(word) or word not in SENTENCE_STARTERS or (word in PREPOSITIONS and word not in ARTICLES)
 
 
 def is_denial(one: ExtractedFact | Candidate, other: ExtractedFact | Candidate, user_names: Sequence[str] = ()) -> bool:

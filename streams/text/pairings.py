@@ -8,7 +8,7 @@ from operator import itemgetter
 from typing import Final
 
 from mnemolog.streams.text.readings import clauses_of, is_content, is_number, read, stem_of
-from mnemolog.streams.text.tokens import CLAUSE_ENDS, CONJUNCTIONS, SENTENCE_ENDS, numbers_of, words_of
+from mnemolog.streams.text.tokens import CLAUSE_ENDS, CONJUNCTIONS, SENTENCE_ENDS, in_its_language, numbers_of, words_of
 from mnemolog.streams.text.word_lists import DATES, UNITS
 
 _COSTS: Final[Mapping[str, int]] = {
@@ -65,6 +65,15 @@ def misplaced_amounts(sources: Sequence[str], text: str) -> frozenset[str]:
     )
 
 
+def recounted(source: str, text: str) -> frozenset[str]:
+    """The numbers before a thing that the source counts otherwise, and names once ("3 rooms", "4 rooms")."""
+    told: dict[str, set[str]] = {}
+    for number, thing, _ in _counted(source):
+        told.setdefault(thing, set()).add(number)
+    once = {thing for thing in told if thing and read(source).stems.count(thing) == 1}
+    return frozenset(number for number, thing, _ in _counted(text) if thing in once and number not in told[thing])
+
+
 def _neighbours(text: str) -> frozenset[tuple[str, str]]:
     """Numbers with another one right after them."""
     amounts = _amounts(read(text).tokens)
@@ -84,7 +93,7 @@ def reversed_roles(sources: Sequence[str], text: str) -> frozenset[str]:
 
 def _triples(text: str) -> Iterator[tuple[str, tuple[str, ...], str]]:
     """Two words that tell something, and what is between them: all of it, and each word of it that tells something."""
-    words = words_of(text)
+    words = words_of(in_its_language(text))
     tells = [is_number(word) or is_content(word) for word in words]
     for start, distance in product(range(len(words)), range(2, _MAX_BETWEEN + 2)):
         end = start + distance

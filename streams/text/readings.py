@@ -22,7 +22,10 @@ from mnemolog.streams.text.word_lists import (
     ADVERSATIVES,
     AMBIGUOUS_WORDS,
     DATES,
+    ENDED,
+    ENDINGS,
     NEGATIONS,
+    NEVER,
     NUMBERS,
     OTHER_NEGATIONS,
     PREPOSITIONS,
@@ -61,7 +64,8 @@ class Reading:
     `claimed` are its certain numbers, dates, units and qualifiers, `details` also those of words with a second meaning,
     and the parts of dates. `names` are words with a capital, `stems` its content words, in their order. `negations` has
     the stems that each negation reaches; `affirmed` and `negated` stems are certainly so. `signs` are those of a script
-    without spaces that tell something.
+    without spaces that tell something. `ending` is the word or phrase that tells that something has ended, or "";
+    `is_never` whether something never was so, or is not yet.
     """
 
     tokens: tuple[str, ...]
@@ -75,6 +79,8 @@ class Reading:
     is_foreign: bool
     is_spaced: bool
     signs: frozenset[str]
+    ending: str
+    is_never: bool
 
 
 @lru_cache(maxsize=2048)  # a known fact is compared with several new ones
@@ -91,6 +97,8 @@ def read(text: str) -> Reading:
     if is_foreign and not found and any(sign in plain(text).casefold() for sign in OTHER_NEGATIONS):
         found = (*found, frozenset())
     dates = [token for token in tokens if _NUMERIC_DATE.fullmatch(token)]
+    words = " ".join(tokens).casefold()
+    end = ENDED.search(words)
     return Reading(
         tokens=tuple(tokens),
         claimed=frozenset({*_details(certain), *numerals} - {*dates}),
@@ -103,6 +111,8 @@ def read(text: str) -> Reading:
         is_foreign=is_foreign,
         is_spaced=_UNSPACED.search(text) is None,
         signs=frozenset(_SIGNS.findall(plain(text))) - frozenset(OTHER_NEGATIONS),
+        ending=end[0] if end else next((token.casefold() for token in tokens if token.casefold() in ENDINGS), ""),
+        is_never=not end and NEVER.search(words) is not None,
     )
 
 

@@ -12,11 +12,17 @@ from typing import Final
 
 from mnemolog.streams.text.word_lists import (
     AMBIGUOUS_WORDS,
+    ARTICLES,
+    BEFORE_UNITS,
     DATES,
+    ENGLISH,
     NEGATIONS,
+    NOT_ENGLISH,
     NUMBERS,
     ONES,
     SENTENCE_STARTERS,
+    SMALL_ELSEWHERE,
+    SMALL_WORDS,
     TENS,
     UNITS,
 )
@@ -29,6 +35,9 @@ _TOKEN = re.compile(
 _TOKEN_OR_SIGN = re.compile(_TOKEN.pattern + r"|[^\s\w\"«»„“”]")
 _ISO_DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 _THOUSANDS = re.compile(r"\d{1,3}(?:[.,]\d{3})+")
+_SMALL_ELSEWHERE = re.compile(rf"\b(?:{'|'.join(SMALL_ELSEWHERE)})\b", re.IGNORECASE)
+_WORD = re.compile(r"[^\W\d_]+")
+_OF_SOMEBODY = re.compile(r"\w's ")
 _CLITIC = re.compile(r"(?<=[a-z])n't\b", re.IGNORECASE)
 _SHORTENED = re.compile(r"\b(ca|wo|sha)(?=n't\b)", re.IGNORECASE)
 _WHOLE: Final = {"ca": "can", "wo": "will", "sha": "shall"}
@@ -56,7 +65,7 @@ def plain(text: str) -> str:
 
 def tokens_of(text: str) -> list[str]:
     """Words, numbers, signs and ends of clauses; "isn't" is "is not", "n'aime" is "ne aime", "Mira's" is "Mira s"."""
-    return _TOKEN.findall(_expanded(text))
+    return _TOKEN.findall(_expanded(in_its_language(text)))
 
 
 def _expanded(text: str) -> str:
@@ -65,6 +74,17 @@ def _expanded(text: str) -> str:
     said = _EIGHTY.sub("huitante", _ELIDED.sub("ne ", _CLITIC.sub(" not", said)))
     said = _THOUSANDS_OF_K.sub(r"\g<1>000", _AGE.sub(" old", _HAS_TO.sub("must", said)))
     return _CLOCK.sub(_of_24_hours, _SPACED_THOUSANDS.sub(lambda match: match[0].replace(" ", ""), said))
+
+
+def in_its_language(text: str) -> str:
+    """With words that English has too as others, where the text is not in English: "hat" is "habe", "son" is "sa"."""
+    text = plain(text)
+    if not _SMALL_ELSEWHERE.search(text):
+        return text
+    words = {*_WORD.findall(text.casefold())}
+    if words & ENGLISH or _OF_SOMEBODY.search(text) or not words & NOT_ENGLISH:
+        return text
+    return _SMALL_ELSEWHERE.sub(lambda match: SMALL_ELSEWHERE[match[0].casefold()], text)
 
 
 def _of_24_hours(match: re.Match[str]) -> str:
@@ -126,10 +146,15 @@ def dates_of(tokens: Sequence[str]) -> Iterator[str]:
 def units_of(tokens: Sequence[str]) -> Iterator[str]:
     for before, token in zip(["", *tokens], tokens, strict=False):
         word = token.casefold()
-        if word in UNITS:
+        if word in UNITS and (word not in SMALL_WORDS or _is_counted(word, before.casefold())):
             yield UNITS[word]
         elif word in _SHORT_UNITS and before[-1:].isdigit():
             yield word
+
+
+def _is_counted(word: str, before: str) -> bool:
+    """Whether a unit that is a small word in another language is one here: "par an", "5 mi", not "20 an hour"."""
+    return before in BEFORE_UNITS or (before[-1:].isdigit() and word not in ARTICLES)
 
 
 def negations_of(tokens: Sequence[str]) -> frozenset[frozenset[str]]:

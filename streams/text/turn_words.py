@@ -1,7 +1,8 @@
 """What the text of an extracted fact asserts beyond the words of its turn: amounts, and negations that are turned.
 
 Only what is certain is refused: a fact that is left out is lost. Dates, years, times of day and small counts may follow
-from what was said ("yesterday", "half past four", "a son and a daughter").
+from what was said ("yesterday", "half past four", "a son and a daughter"), but no other weekday, measure or count than
+was said.
 """
 
 import re
@@ -11,9 +12,10 @@ from typing import Final, Self
 
 from mnemolog.schemas.turn import Turn
 from mnemolog.streams.text.assertions import mispaired
+from mnemolog.streams.text.pairings import recounted
 from mnemolog.streams.text.readings import Reading, is_number, read
 from mnemolog.streams.text.tokens import numbers_of, units_of
-from mnemolog.streams.text.word_lists import DATES, ENDINGS, NEGATIONS, NUMBERS
+from mnemolog.streams.text.word_lists import DATES, NEGATIONS, NUMBERS
 
 _LARGEST_COUNT: Final = 12
 """Up to it a number without a unit may be counted from what was named."""
@@ -22,6 +24,8 @@ _CONJUGATED: Final = 3  # letters that forms of a verb have in common
 _MEASURES: Final = frozenset(
     {"kg", "g", "mg", "km", "m", "cm", "mm", "mile", "foot", "inch", "litre", "ml", "ounce"}
 ) | {*("pound", "euro", "dollar", "franc", "yen", "percent", "kcal", "celsius", "fahrenheit")}
+_KINDS: Final = (frozenset(day for day in DATES.values() if day.startswith("weekday")), _MEASURES)
+"""Details of which a text has no other ones than its excerpt."""
 _TURNS_AROUND: Final = frozenset({"without", "ohne", "sans", "sin", "senza", "sem"}) | {
     *("until", "till", "bis", "jusque", "jusqu", "hasta", "fino", "até")
 }
@@ -62,11 +66,17 @@ def unsaid(text: str, excerpt: str, turn: TurnWords) -> Iterator[str]:
     told = said.details | turn.named if any(_amounts(excerpt)) else turn.details
     yield from (number for number in _amounts(text) if number not in told and not _spelled(number, turn))
     yield from mispaired([excerpt], text)
+    yield from sorted((_replaced(own, said) | recounted(excerpt, text)) - turn.details)
     if not own.is_foreign and not said.is_foreign:
         if not own.negations and not _is_negative(own) and _denied_outright(said, own):
             yield "the contrary of its excerpt, which denies it"
         if not turn.denies and any(reach and reach <= {*said.stems} for reach in own.negations):
             yield "a negation"
+
+
+def _replaced(own: Reading, said: Reading) -> frozenset[str]:
+    """The weekdays and measures that a text has, where its excerpt has others."""
+    return frozenset().union(*(own.claimed & kind - said.claimed for kind in _KINDS if said.claimed & kind))
 
 
 def _amounts(text: str) -> Iterator[str]:
@@ -102,4 +112,4 @@ def _denied_outright(said: Reading, own: Reading) -> bool:
 def _is_negative(reading: Reading) -> bool:
     """Whether a text has a word that means that something is not so, without a negation."""
     words = {token.casefold() for token in reading.tokens}
-    return bool(words & (ENDINGS | NEGATIONS)) or any(_NEGATIVE.fullmatch(word) for word in words)
+    return bool(reading.ending or words & NEGATIONS) or any(_NEGATIVE.fullmatch(word) for word in words)

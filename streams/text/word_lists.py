@@ -5,6 +5,7 @@ CLDR, and so is `cldr_places.json`; `words.toml` is kept by hand.
 """
 
 import json
+import re
 import tomllib
 from pathlib import Path
 from typing import Final
@@ -20,6 +21,21 @@ def _meanings(section: str) -> dict[str, str]:
     return {word: meaning for meaning, words in rows for word in words.split()}
 
 
+def _phrases(name: str) -> re.Pattern[str]:
+    """One of the patterns of a list, for tokens in small letters with a space between."""
+    lines = _BY_HAND["patterns"][name].strip().splitlines()
+    return re.compile(rf"\b(?:{'|'.join(lines)})(?!\w)")
+
+
+SMALL_ELSEWHERE: Final[dict[str, str]] = _BY_HAND["small_elsewhere"]
+"""Words of English that are small words in another language, each with the word that a text of that one has instead."""
+
+
+def _listed(name: str) -> frozenset[str]:
+    """The words of a list but those that are others in English."""
+    return frozenset(_BY_HAND["words"][name].split()) - SMALL_ELSEWHERE.keys()
+
+
 NUMBERS: Final = _meanings("numbers")
 ONES: Final = {word: number for word, number in NUMBERS.items() if number in set("123456789")}
 TENS: Final = {word: number for word, number in NUMBERS.items() if number in {f"{ten}0" for ten in range(2, 10)}}
@@ -27,23 +43,28 @@ DATES: Final = _meanings("dates")
 UNITS: Final = _meanings("units")
 QUALIFIERS: Final = {word: meaning for meaning, words in _BY_HAND["qualifiers"].items() for word in words.split()}
 """Words that say how far a statement goes, each with its meaning."""
-NEGATIONS: Final = frozenset(_BY_HAND["words"]["negations"].split())
+NEGATIONS: Final = _listed("negations")
 SENTENCE_STARTERS: Final = frozenset(_BY_HAND["words"]["sentence_starters"].split())
 AMBIGUOUS_WORDS: Final = frozenset(_BY_HAND["words"]["ambiguous"].split())
 """Words with a second meaning. They count when two texts are compared: a false alarm costs no more than a question to
 the LLM. They do not count when a text is refused."""
-SMALL_WORDS: Final = SENTENCE_STARTERS | frozenset(_BY_HAND["words"]["small_words"].split())
+SMALL_WORDS: Final = (SENTENCE_STARTERS | _listed("small_words")) - SMALL_ELSEWHERE.keys()
 """Words that tell little alone: they begin sentences, or are forms of "to be" and the like."""
-DENYING_WORDS: Final = frozenset(_BY_HAND["words"]["denying_words"].split())
-SUBORDINATORS: Final = frozenset(_BY_HAND["words"]["subordinators"].split())
-ADVERSATIVES: Final = frozenset(_BY_HAND["words"]["adversatives"].split())
-PREPOSITIONS: Final = frozenset(_BY_HAND["words"]["prepositions"].split())
-ARTICLES: Final = frozenset(_BY_HAND["words"]["articles"].split())
+DENYING_WORDS: Final = _listed("denying_words")
+SUBORDINATORS: Final = _listed("subordinators")
+ADVERSATIVES: Final = _listed("adversatives")
+PREPOSITIONS: Final = _listed("prepositions")
+ARTICLES: Final = _listed("articles")
+ENGLISH: Final = frozenset(_BY_HAND["words"]["english"].split())
+NOT_ENGLISH: Final = frozenset(_BY_HAND["words"]["not_english"].split())
+BEFORE_UNITS: Final = frozenset(_BY_HAND["words"]["before_units"].split())
 POSSESSIVES: Final = frozenset(_BY_HAND["words"]["possessives"].split())
 LINKING_WORDS: Final = frozenset(_BY_HAND["words"]["linking"].split())
 """Words that a sentence may have to join what others say: "a dog called Rex"."""
 OTHER_NEGATIONS: Final = tuple(_BY_HAND["words"]["other_negations"].split())
 ENDINGS: Final = frozenset(_BY_HAND["words"]["endings"].split())
+ENDED: Final = _phrases("ended")
+NEVER: Final = _phrases("never")
 OPPOSITES: Final = tuple(
     tuple(frozenset(side.split()) for side in line.split(" | "))
     for line in _BY_HAND["words"]["opposites"].strip().splitlines()

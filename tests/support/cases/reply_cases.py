@@ -1,8 +1,8 @@
 """Replies about one conflict: harmful ones, with what the complaint has to say, and honest ones.
 
 A line of `harmful_replies.txt` or `honest_replies.txt` is: action | new fact | known fact | merged text | a part of the
-complaint | ended_at. Those of `seen_` and `unseen_` were written without sight of the rules, which were then mended by
-the seen ones alone; they have no complaint.
+complaint | ended_at. Those of `seen_`, `unseen_` and `third_` were written without sight of the rules, which were then
+mended by the seen ones alone, and later with the unseen ones in view; they have no complaint.
 """
 
 from pathlib import Path
@@ -32,3 +32,5 @@ SEEN_HARMFUL: Final = _read("seen_harmful_replies.txt")
 SEEN_HONEST: Final = _read("seen_honest_replies.txt")
 UNSEEN_HARMFUL: Final = _read("unseen_harmful_replies.txt")
 UNSEEN_HONEST: Final = _read("unseen_honest_replies.txt")
+THIRD_HARMFUL: Final = _read("third_harmful_replies.txt")
+THIRD_HONEST: Final = _read("third_honest_replies.txt")

@@ -1,5 +1,5 @@
 from datetime import datetime, timedelta, timezone
-from typing import Any
+from typing import Any, get_args
 
 import jsonschema
 import pytest
@@ -8,6 +8,7 @@ from inline_snapshot import snapshot
 from mnemolog.schemas.turn import Message
 from mnemolog.streams.llm.conflict_list import MAX_CHARACTERS, number_conflicts
 from mnemolog.streams.llm.extract_prompt import extraction_prompt
+from mnemolog.streams.llm.ports import KnownAs
 from mnemolog.streams.llm.resolve_prompt import resolution_prompt
 from tests.support.builders.model_replies import decision_json
 from tests.support.builders.prompts import MONDAY, extracted_json, extraction, fact, known_fact, user
@@ -94,6 +95,15 @@ N2 (since 2023-01-01, is K4, unresolved): Alice lives in Rome.
   may concern: K2\
 """
     )
+
+
+def test_each_note_of_a_new_fact_that_is_known_already_is_explained() -> None:
+    end, home = known_fact(1, "Alice leaves Bonn."), known_fact(2, "Alice lives in Bonn.")
+    for known_as in get_args(KnownAs):
+        conflicts = number_conflicts([], said_at=MONDAY, later_ends=[(end, home, known_as)])
+        system, shown = (message.content for message in resolution_prompt(conflicts).messages)
+        assert f"N1 (since 2023-01-01, known, {known_as}): Alice leaves Bonn." in shown
+        assert f'with "{known_as}" is known already' in system
 
 
 def test_all_times_of_a_resolution_prompt_are_in_the_zone_of_the_turn() -> None:

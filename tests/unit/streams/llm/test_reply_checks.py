@@ -20,6 +20,8 @@ from tests.support.cases.reply_cases import (
     HONEST,
     SEEN_HARMFUL,
     SEEN_HONEST,
+    THIRD_HARMFUL,
+    THIRD_HONEST,
     UNSEEN_HARMFUL,
     UNSEEN_HONEST,
     ReplyCase,
@@ -65,8 +67,8 @@ def test_the_tables_are_as_large_as_they_should_be() -> None:
 
 @pytest.mark.parametrize(
     ("harmful", "honest", "accepted", "refused"),
-    [(SEEN_HARMFUL, SEEN_HONEST, 1, 5), (UNSEEN_HARMFUL, UNSEEN_HONEST, 6, 0)],
-    ids=["seen", "unseen"],
+    [(SEEN_HARMFUL, SEEN_HONEST, 1, 5), (UNSEEN_HARMFUL, UNSEEN_HONEST, 5, 0), (THIRD_HARMFUL, THIRD_HONEST, 3, 3)],
+    ids=["seen", "unseen", "third"],
 )
 def test_no_more_replies_are_judged_wrongly_than_the_page_says(
     harmful: list[ReplyCase], honest: list[ReplyCase], accepted: int, refused: int
@@ -184,6 +186,22 @@ def test_another_value_of_the_key_is_no_repetition() -> None:
     assert 'the value "Kiel"' in reply_about(new, known, action="KEEP").complaints[0]
     same = new.model_copy(update={"value": "Munich, Germany"})
     assert reply_about(same, known.model_copy(update={"text": new.text}), action="KEEP").value is not None
+
+
+@pytest.mark.parametrize(
+    ("new", "known", "targets"),
+    [
+        ("Mira has 2 cats in Rome.", ["Mira has 2 cats.", "Mira is in Rome with Ann."], ()),
+        ("Mira takes 5 mg of ramipril.", ["Mira takes ramipril.", "Mira takes 5 mg of aspirin."], ()),
+        ("Mira lives in Rome.", ["Mira visits Rome.", "Mira lives in Oslo.", "Mira lives in Rome with Ann."], (1, 3)),
+    ],
+)
+def test_a_keep_is_about_the_known_facts_that_alone_say_it_all(
+    new: str, known: list[str], targets: tuple[int, ...]
+) -> None:
+    facts = [known_fact(number, text) for number, text in enumerate(known, start=1)]
+    parsed = reply_about(fact(new), *facts, action="KEEP")
+    assert (parsed.value[0].targets if parsed.value else ()) == targets, parsed.complaints
 
 
 @pytest.mark.parametrize(("certainty", "taken"), [("explicit", False), ("strong", False), ("weak", True)])
@@ -318,9 +336,9 @@ def _taken(table: str, action: str) -> int:
 
 
 def test_few_repetitions_are_refused_and_few_others_are_taken_for_one() -> None:
-    assert _taken(SAME_MEANING, "KEEP") >= 75  # of 80
-    assert _taken(CONTRADICTING, "KEEP") <= 20  # of 80: "is engaged to Tom", "married Tom"
-    assert _taken(COMPATIBLE, "KEEP") <= 4  # of 40
+    assert _taken(SAME_MEANING, "KEEP") >= 76  # of 80
+    assert _taken(CONTRADICTING, "KEEP") <= 5  # of 80: "is engaged to Tom", "married Tom"
+    assert _taken(COMPATIBLE, "KEEP") == 0
     assert _taken(UNRELATED, "KEEP") == 0
     for action in ("SIMILAR", "EXTEND"):
         assert _taken(COMPATIBLE, action) == 40
