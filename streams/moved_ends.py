@@ -35,7 +35,7 @@ class EndedFactReader(Protocol):
         """The facts that were true until one of `fact_ids`, or what was merged into it, ended them."""
 
     async def values_before(self, fact_id: UUID, since: datetime) -> Sequence[UUID]:
-        """The other facts of its key that ended after `since` and before it began."""
+        """The other facts of its key that held at `since` or began since then, and ended before it began."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,7 +69,7 @@ async def move_ends(events: Sequence[MemoryEvent], reader: EndedFactReader, rule
     between = {fact_id: await reader.values_before(fact_id, since) for fact_id, since in moved.items()}
     needed = dict.fromkeys(enders)
     for event in events:
-        needed |= dict.fromkeys(event.named_ids)
+        needed |= dict.fromkeys((*event.named_ids, *_weighed_ids(event)))
     for one in ended:
         needed |= dict.fromkeys((one.fact_id, *one.rival_ids, *one.later_ids))
     for others in between.values():
@@ -161,19 +161,20 @@ class _CommitEnds:
 
     def _with_beginning(self, event: MemoryEvent, fact_id: UUID, since: datetime) -> MemoryEvent:
         """The fact that is repeated began at `since`, and what it had ended did so then; unless that held after it."""
-        ended = [self._values[one] for one, ender in self._enders.items() if ender == fact_id and one in self._values]
-        others = (self._values[one] for one in self._between.get(fact_id, ()) if one in self._values)
-        is_between = any(
-            one not in ended and self._slot_relation(self._values[fact_id].fact, one.fact) != "other" for one in others
-        )
-        if is_between or any(one.last_said >= since for one in ended):
+        fact = self._values[fact_id].fact
+        ended = [one for one, ender in self._enders.items() if ender == fact_id and one in self._values]
+        before = [one for one in self._between.get(fact_id, ()) if self._slot_relation(fact, self._values[one].fact) != "other"]
+        older = [self._values[one] for one in dict.fromkeys((*ended, *before))]
+        if any(one.last_said >= since for one in older):
             return event.model_copy(update={"true_from": None})
-        moved = (
-            MovedEnd(fact_id=one.fact_id, ender=fact_id, ended_at=since, ended_by=fact_id)
-            for one in ended
-            if (end := self._known[one.fact_id].state.true_to) is not None and end > since
-        )
-        return event.model_copy(update={"moved_ends": tuple(moved)})
+        return event.model_copy(update={"moved_ends": tuple(self._ends_at(since, older, fact_id))})
+
+    def _ends_at(self, since: datetime, values: Iterable[_Value], ended_by: UUID) -> Iterator[MovedEnd]:
+        """What held until later ends at `since`."""
+        for one in values:
+            ender = self._enders.get(one.fact_id) or self._known[one.fact_id].state.superseded_by
+            if since < self._end_of(one):
+                yield MovedEnd(fact_id=one.fact_id, ender=ender or ended_by, ended_at=since, ended_by=ended_by)
 
     def _with_end_of_known(self, event: FactAdded) -> FactAdded:
         """History that ended with a known fact ended in favour of what ended that, and moves with it."""
@@ -183,15 +184,21 @@ class _CommitEnds:
         return event.model_copy(update={"ended_by": known.state.superseded_by})
 
     def _with_end_of_older(self, event: FactAdded) -> MemoryEvent:
-        """A late value between two of its slot ends the older one, unless that was said again since."""
-        moved = tuple(
-            MovedEnd(fact_id=one.fact_id, ender=ender, ended_at=event.fact.true_from, ended_by=event.fact.fact_id)
-            for fact_id, ender in self._enders.items()
-            if ender == event.ended_by
-            and (one := self._values.get(fact_id)) is not None
-            and one.last_said < event.fact.true_from < self._end_of(one)
+        """A late value of a slot ends the older one that is known to have ended later, unless that was said since."""
+        if event.ended_at is None:
+            return event
+        since = event.fact.true_from
+        followed = (one for one, ender in self._enders.items() if ender == event.ended_by)
+        held = (one for one in _weighed_ids(event) if one in self._known and _has_ended(self._known[one]))
+        older = [
+            one
+            for fact_id in dict.fromkeys((*followed, *held))
+            if (one := self._values.get(fact_id)) is not None
+            and one.last_said < since
+            and one.fact.valid_until is None
             and self._slot_relation(one.fact, event.fact) == "same"
-        )
+        ]
+        moved = tuple(self._ends_at(since, older, event.fact.fact_id))
         self._enders |= {one.fact_id: event.fact.fact_id for one in moved}
         return event.model_copy(update={"moved_ends": moved}) if moved else event
 
@@ -305,6 +312,18 @@ def _values(events: Sequence[MemoryEvent], known: Mapping[UUID, StoredFact]) -> 
         yield fact_id, _Value(fact_id, stored.fact, stored.true_from, last_said)
     for fact in (event.new_fact for event in events if event.new_fact is not None):
         yield fact.fact_id, _Value(fact.fact_id, fact, fact.true_from, fact.true_from)
+
+
+def _weighed_ids(event: MemoryEvent) -> Sequence[UUID]:
+    """The known facts that a late value was compared with, some of which it may end earlier than was known."""
+    if not isinstance(event, FactAdded) or event.ended_at is None:
+        return ()
+    return [weighed.fact_id for weighed in event.decision.candidates]
+
+
+def _has_ended(stored: StoredFact) -> bool:
+    state = stored.state
+    return state.status in ("superseded", "retracted", "expired") and state.believed_to is None
 
 
 def _truly_ended(event: MemoryEvent) -> tuple[UUID, ...]:
