@@ -163,8 +163,9 @@ class _CommitEnds:
         """The fact that is repeated began at `since`, and what it had ended did so then; unless that held after it."""
         fact = self._values[fact_id].fact
         ended = [one for one, ender in self._enders.items() if ender == fact_id and one in self._values]
-        before = [one for one in self._between.get(fact_id, ()) if self._slot_relation(fact, self._values[one].fact) != "other"]
-        older = [self._values[one] for one in dict.fromkeys((*ended, *before))]
+        before = (one for one in self._between.get(fact_id, ()) if one in self._values)
+        of_slot = (one for one in before if self._slot_relation(fact, self._values[one].fact) != "other")
+        older = [self._values[one] for one in dict.fromkeys((*ended, *of_slot))]
         if any(one.last_said >= since for one in older):
             return event.model_copy(update={"true_from": None})
         return event.model_copy(update={"moved_ends": tuple(self._ends_at(since, older, fact_id))})
@@ -196,6 +197,7 @@ class _CommitEnds:
             if (one := self._values.get(fact_id)) is not None
             and one.last_said < since
             and one.fact.valid_until is None
+            and (one.fact.value is None or one.fact.value != event.fact.value)
             and self._slot_relation(one.fact, event.fact) == "same"
         ]
         moved = tuple(self._ends_at(since, older, event.fact.fact_id))
