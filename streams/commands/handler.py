@@ -28,7 +28,8 @@ from mnemolog.streams.commands import edits, status_changes, undo
 from mnemolog.streams.commands.context import CommandContext, Events, StoredFacts
 from mnemolog.streams.commands.ports import EventReader, FactReader
 from mnemolog.streams.commands.refusals import CommandRefusedError
-from mnemolog.streams.moved_ends import EndRules, move_ends
+from mnemolog.streams.ends.known_ends import EndRules
+from mnemolog.streams.ends.moved_ends import move_ends
 
 MAX_FACTS: Final = 2000
 """How many facts or events one command may change: one commit has to hold them, and another one their undo."""

@@ -11,7 +11,7 @@ from uuid import UUID
 from mnemolog.schemas.command import Undo
 from mnemolog.schemas.scope import Scope
 from mnemolog.schemas.stored import DueExpiry, EventHistory, LoggedEvent, PendingCase, ScopeFacts
-from mnemolog.streams.moved_ends import EndedFactReader
+from mnemolog.streams.ends.moved_ends import EndedFactReader
 
 
 class FactReader(EndedFactReader, Protocol):

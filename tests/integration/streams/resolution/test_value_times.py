@@ -18,7 +18,7 @@ pytestmark = pytest.mark.postgres
 
 ALICE = ScopeFilter(user_id="alice")
 Told = tuple[str, int]  # a text, and the day on which it was said
-DETAIL = "Mira works at Acme under Kim."
+DETAIL, ROOM = "Mira works at Acme under Kim.", "Mira works at Acme in Room 12."
 LAST = 40
 
 
@@ -48,8 +48,13 @@ def judged(prompt: Prompt) -> str:
             action, labels = ("SIMILAR", same) if new.text == DETAIL else ("KEEP", same[:1])
         else:
             action, labels = "REPLACE", others or ends
+        if action == "KEEP" and new.text == ROOM:
+            action = "MERGE"
         used.update(labels)
-        decisions.append(decision_json(conflict.number, action if labels else "ADD", *labels))
+        merged = ROOM if action == "MERGE" else None
+        decisions.append(
+            decision_json(conflict.number, action if labels else "ADD", *labels, text=merged, search_text=merged)
+        )
     return decisions_reply(*decisions)
 
 
@@ -84,6 +89,10 @@ CASES: dict[str, tuple[Sequence[Told], dict[int, list[str]]]] = {
     "a value that is found to begin earlier ends what is known to have ended later": (
         [(INTEL, 9), (NO_ACME, 8), (ACME, 5), ("Mira started at Intel.", 6)],
         days((5, "Acme"), (6, "Intel")),
+    ),
+    "so does a fact that it is merged with": (
+        [(ACME, 17), (INTEL, 6), (ROOM, 7)],
+        days((6, "Intel"), (7, "Acme")),
     ),
     "a late detail of a value that was followed by another is history": (
         [(INTEL, 3), ("Mira started at Acme.", 4), ("Mira started at Intel.", 6), (DETAIL, 5)],
