@@ -2,8 +2,8 @@
 
 from datetime import UTC, datetime, timedelta, timezone
 from time import process_time
-from unicodedata import normalize
 from typing import Any
+from unicodedata import normalize
 
 import pytest
 from hypothesis import assume, given
