@@ -5,7 +5,7 @@ from datetime import datetime
 from uuid import UUID
 
 from mnemolog.schemas.events import DecisionUndone, FactAdded, MemoryEvent
-from mnemolog.schemas.facts import ExtractedFact, MovedEnd
+from mnemolog.schemas.facts import MovedEnd
 from mnemolog.streams.ends.known_ends import (
     End,
     EndLookups,
@@ -15,11 +15,11 @@ from mnemolog.streams.ends.known_ends import (
     heirs,
     is_new_version,
     moved_beginnings,
+    slot_relation,
     truly_ended,
     values_of,
     weighed_ids,
 )
-from mnemolog.streams.text.subjects import SubjectRelation, compare_subjects
 
 
 def events_with_ends(events: Sequence[MemoryEvent], lookups: EndLookups, rules: EndRules) -> tuple[MemoryEvent, ...]:
@@ -97,7 +97,7 @@ class _CommitEnds:
         fact = self._values[fact_id].fact
         ended = [one for one, ender in self._enders.items() if ender == fact_id and one in self._values]
         before = (one for one in self._between.get(fact_id, ()) if one in self._values)
-        of_slot = (one for one in before if self._slot_relation(fact, self._values[one].fact) != "other")
+        of_slot = (one for one in before if slot_relation(fact, self._values[one].fact, self._rules) != "other")
         return [self._values[one] for one in dict.fromkeys((*ended, *of_slot))]
 
     def _ends_by_merge(self, event: MemoryEvent) -> Iterator[MovedEnd]:
@@ -134,7 +134,7 @@ class _CommitEnds:
             and one.last_said < since
             and one.fact.valid_until is None
             and (one.fact.value is None or one.fact.value != event.fact.value)
-            and self._slot_relation(one.fact, event.fact) == "same"
+            and slot_relation(one.fact, event.fact, self._rules) == "same"
         ]
         moved = tuple(self._ends_at(since, older, event.fact.fact_id))
         self._enders |= {one.fact_id: event.fact.fact_id for one in moved}
@@ -168,7 +168,7 @@ class _CommitEnds:
         was_unresolved = ended is not None and ended.was_unresolved
         rivals_left = [other for other in possible if is_open and self._may_rival(value, end, other)]
         certain = [
-            other for other in rivals_left if self._slot_relation(value.fact, self._values[other].fact) == "same"
+            other for other in rivals_left if slot_relation(value.fact, self._values[other].fact, self._rules) == "same"
         ]
         return MovedEnd(
             fact_id=value.fact_id,
@@ -189,7 +189,7 @@ class _CommitEnds:
         yield from self._end_of_ender(value)
         for later_id in ended.later_ids if ended is not None else ():
             later = self._values.get(later_id)
-            is_value = later is not None and self._slot_relation(value.fact, later.fact) == "same"
+            is_value = later is not None and slot_relation(value.fact, later.fact, self._rules) == "same"
             if later is not None and is_value and later_id not in self._closed:
                 yield End(later.true_from, later_id)
         takers = [self._values[fact_id] for fact_id in event.successor_ids if fact_id in self._values]
@@ -197,7 +197,7 @@ class _CommitEnds:
         for taker in (*takers, *rivals):
             is_version = taker in takers and is_new_version(event) and taker.fact.action_hint != "retract"
             if taker.true_from > value.true_from and (
-                is_version or self._slot_relation(value.fact, taker.fact) == "same"
+                is_version or slot_relation(value.fact, taker.fact, self._rules) == "same"
             ):
                 yield End(taker.true_from, taker.fact_id)
 
@@ -207,7 +207,7 @@ class _CommitEnds:
         if ender is None or ender.state.true_to is None or ender.state.superseded_by is None:
             return
         newer = self._values.get(ender.state.superseded_by)
-        is_value = newer is not None and self._slot_relation(value.fact, newer.fact) == "same"
+        is_value = newer is not None and slot_relation(value.fact, newer.fact, self._rules) == "same"
         if newer is not None and is_value and newer.fact_id not in self._closed:
             yield End(max(ender.state.true_to, value.true_from), newer.fact_id)
 
@@ -230,15 +230,8 @@ class _CommitEnds:
             return False
         other_end = stored.state.true_to if stored else None
         is_over = other_end is not None and other_end <= value.true_from
-        return not is_over and self._slot_relation(value.fact, other.fact) != "other"
+        return not is_over and slot_relation(value.fact, other.fact, self._rules) != "other"
 
     def _follow_each_other(self, value: Value, other: Value) -> bool:
         """Whether one of two values certainly ends with the beginning of the other."""
-        return value.true_from != other.true_from and self._slot_relation(value.fact, other.fact) == "same"
-
-    def _slot_relation(self, one: ExtractedFact, other: ExtractedFact) -> SubjectRelation:
-        """Whether `other` is a value of the slot of `one`, and is so for certain."""
-        holds_one = one.single_valued or other.single_valued or self._rules.policy.is_single_valued(one.key)
-        if other.action_hint == "retract" or one.key is None or one.key != other.key or not holds_one:
-            return "other"
-        return compare_subjects(one.subject, other.subject, self._rules.user_names)
+        return value.true_from != other.true_from and slot_relation(value.fact, other.fact, self._rules) == "same"

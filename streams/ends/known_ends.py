@@ -9,6 +9,7 @@ from mnemolog.schemas.events import FactAdded, FactContradicted, FactCorrected, 
 from mnemolog.schemas.facts import ExtractedFact
 from mnemolog.schemas.policy import EffectivePolicy
 from mnemolog.schemas.stored import EndedFact, StoredFact
+from mnemolog.streams.text.subjects import SubjectRelation, compare_subjects
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,3 +96,11 @@ def is_new_version(event: MemoryEvent) -> bool:
     return isinstance(event, FactCorrected) or (
         isinstance(event, FactContradicted) and event.decision.by in ("application", "human")
     )
+
+
+def slot_relation(one: ExtractedFact, other: ExtractedFact, rules: EndRules) -> SubjectRelation:
+    """Whether `other` is a value of the slot of `one`, and is so for certain."""
+    holds_one = one.single_valued or other.single_valued or rules.policy.is_single_valued(one.key)
+    if other.action_hint == "retract" or one.key is None or one.key != other.key or not holds_one:
+        return "other"
+    return compare_subjects(one.subject, other.subject, rules.user_names)
