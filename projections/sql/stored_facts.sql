@@ -260,7 +260,7 @@ INNER JOIN facts AS later
         (closed.tenant, closed.user_id, closed.agent_id, closed.app_id, closed.run_id)
         = (later.tenant, later.user_id, later.agent_id, later.app_id, later.run_id)
         AND closed.key = later.key
-        AND closed.closed_at < later.recorded_at
+        AND greatest(closed.closed_at, closed.believed_to) < later.recorded_at
 WHERE closed.fact_id = ANY(%(fact_ids)s::uuid []) AND later.status = 'active'
 GROUP BY closed.fact_id;
 

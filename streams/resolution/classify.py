@@ -88,8 +88,10 @@ def classify_late(
     thresholds: Thresholds,
     rules: EffectivePolicy,
     user_names: Sequence[str] = (),
-) -> Duplicate | Obsolete | None:
+) -> Duplicate | Obsolete | Conflict | None:
     """What facts that have ended since a statement was said tell of it without a model, or None.
+
+    An end that was told again since is a question too, where what held then ended later: it may have ended then.
 
     It repeats one of them, or is older than another value that its key held then or later. Only values of certainly the
     same subject count: a doubtful one is left to the model, and so is what holds for a term, beside its key's value.
@@ -99,6 +101,13 @@ def classify_late(
     if repeated := _repeated_ended_fact(matched, ended, statement_context, thresholds, user_names):
         return Duplicate(matched, repeated, "hash" if repeated.content_hash == fact.content_hash else "threshold")
     since = statement_context.true_from
+    if fact.action_hint == "retract":
+        held = any(known.true_from <= since < (known.true_to or _NEVER) for known in ended)
+        told_again = any(
+            known.content_hash == fact.content_hash and known.true_from > since for known in matched.candidates
+        )
+        near = conflicting_facts(matched, thresholds, rules, user_names) if held and told_again else ()
+        return Conflict(matched, near) if near else None
     of_slot = [known for known in ended if known.valid_until is None and same_slot(fact, known, rules, user_names)]
     if any(same_value(fact, known) and known.true_from <= since < (known.true_to or _NEVER) for known in of_slot):
         return None

@@ -94,6 +94,10 @@ CASES: dict[str, tuple[Sequence[Told], dict[int, list[str]]]] = {
         [(ACME, 17), (INTEL, 6), (ROOM, 7)],
         days((6, "Intel"), (7, "Acme")),
     ),
+    "an end that was told twice is as early as it was told first": (
+        [(INTEL, 21), (ACME, 3), (NO_ACME, 26), (NO_ACME, 12)],
+        days((3, "Acme"), (12, ""), (21, "Intel")),
+    ),
     "a late detail of a value that was followed by another is history": (
         [(INTEL, 3), ("Mira started at Acme.", 4), ("Mira started at Intel.", 6), (DETAIL, 5)],
         days((3, "Intel"), (4, "Acme"), (6, "Intel")),
