@@ -15,6 +15,7 @@ from mnemolog.streams.ends.known_ends import (
     heirs,
     is_new_version,
     moved_beginnings,
+    same_value,
     slot_relation,
     truly_ended,
     values_of,
@@ -59,7 +60,7 @@ class _CommitEnds:
             del self._enders[one.fact_id]
             self._closed.discard(one.fact_id)
         own = [self._with_ender(one) for one in event.moved_ends] + list(self._inherited_ends(event))
-        own += self._ends_by_merge(event)
+        own += self._ends_by_older_part(event)
         return event.model_copy(update={"moved_ends": (*own, *moved)}) if own or moved else event
 
     def _inherited_ends(self, event: MemoryEvent) -> Iterator[MovedEnd]:
@@ -87,8 +88,8 @@ class _CommitEnds:
 
     def _with_beginning(self, event: MemoryEvent, fact_id: UUID, since: datetime) -> MemoryEvent:
         """The fact that is repeated began at `since`, and what it had ended did so then; unless that held after it."""
-        older = self._values_before(fact_id)
-        if any(one.last_said >= since for one in older):
+        older, fact = self._values_before(fact_id), self._values[fact_id].fact
+        if any(one.last_said >= since or same_value(one.fact, fact) for one in older):
             return event.model_copy(update={"true_from": None})
         return event.model_copy(update={"moved_ends": tuple(self._ends_at(since, older, fact_id))})
 
@@ -100,11 +101,15 @@ class _CommitEnds:
         of_slot = (one for one in before if slot_relation(fact, self._values[one].fact, self._rules) != "other")
         return [self._values[one] for one in dict.fromkeys((*ended, *of_slot))]
 
-    def _ends_by_merge(self, event: MemoryEvent) -> Iterator[MovedEnd]:
-        """A merged fact that began before one of its parents ends what that had ended."""
-        for fact_id, since in moved_beginnings(event):
-            older = (one for one in self._values_before(fact_id) if one.last_said < since)
-            yield from self._ends_at(since, older, *event.successor_ids)
+    def _ends_by_older_part(self, event: MemoryEvent) -> Iterator[MovedEnd]:
+        """A merged fact, or a detail, that began before a fact of the same value ends what that had ended."""
+        for fact_id, since in moved_beginnings(event, self._rules):
+            known = self._values.get(fact_id)
+            if known is None or event.new_fact is None or known.true_from <= since:
+                continue
+            if event.overwrite == "merge" or same_value(known.fact, event.new_fact):
+                older = (one for one in self._values_before(fact_id) if one.last_said < since)
+                yield from self._ends_at(since, older, event.new_fact.fact_id)
 
     def _ends_at(self, since: datetime, values: Iterable[Value], ended_by: UUID) -> Iterator[MovedEnd]:
         """What held until later ends at `since`."""
@@ -133,7 +138,7 @@ class _CommitEnds:
             if (one := self._values.get(fact_id)) is not None
             and one.last_said < since
             and one.fact.valid_until is None
-            and (one.fact.value is None or one.fact.value != event.fact.value)
+            and not same_value(one.fact, event.fact)
             and slot_relation(one.fact, event.fact, self._rules) == "same"
         ]
         moved = tuple(self._ends_at(since, older, event.fact.fact_id))

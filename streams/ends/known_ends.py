@@ -57,13 +57,19 @@ def values_of(events: Sequence[MemoryEvent], known: Mapping[UUID, StoredFact]) -
         yield fact.fact_id, Value(fact.fact_id, fact, fact.true_from, fact.true_from)
 
 
-def moved_beginnings(event: MemoryEvent) -> Iterator[tuple[UUID, datetime]]:
-    """The facts that are found to have begun earlier, by a repetition or by what they are merged with; and when."""
+def moved_beginnings(event: MemoryEvent, rules: EndRules) -> Iterator[tuple[UUID, datetime]]:
+    """The facts that may be found to have begun earlier, and when: by a repetition, by a merge, by an older detail."""
     if event.moved_beginning is not None:
         yield event.moved_beginning
-    if event.overwrite == "merge" and event.new_fact is not None:
-        since = event.new_fact.true_from
-        yield from ((known.fact_id, since) for known in event.decision.before if since < known.true_from)
+    fact = event.new_fact
+    if fact is None:
+        return
+    if event.overwrite == "merge":
+        yield from (
+            (known.fact_id, fact.true_from) for known in event.decision.before if fact.true_from < known.true_from
+        )
+    elif event.relation is not None and (fact.single_valued or rules.policy.is_single_valued(fact.key)):
+        yield from ((target, fact.true_from) for target in event.named_ids if target != fact.fact_id)
 
 
 def weighed_ids(event: MemoryEvent) -> Sequence[UUID]:
@@ -104,3 +110,8 @@ def slot_relation(one: ExtractedFact, other: ExtractedFact, rules: EndRules) -> 
     if other.action_hint == "retract" or one.key is None or one.key != other.key or not holds_one:
         return "other"
     return compare_subjects(one.subject, other.subject, rules.user_names)
+
+
+def same_value(one: ExtractedFact, other: ExtractedFact) -> bool:
+    """Whether two values of a slot are one, perhaps with other details."""
+    return one.value is not None and one.value == other.value

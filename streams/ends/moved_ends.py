@@ -32,7 +32,7 @@ class EndedFactReader(Protocol):
 async def move_ends(events: Sequence[MemoryEvent], reader: EndedFactReader, rules: EndRules) -> tuple[MemoryEvent, ...]:
     """The events of one commit, with the ends that move; nothing is read where no ender changes."""
     disbelieved = [fact_id for event in events for fact_id in event.disbelieved_ids]
-    moved = dict(begun for event in events for begun in moved_beginnings(event))
+    moved = dict(begun for event in events for begun in moved_beginnings(event, rules))
     newer = (event.ended_by for event in events if isinstance(event, FactAdded) and event.ended_by is not None)
     enders = tuple(dict.fromkeys((*disbelieved, *moved, *newer)))
     if not enders and not any(heirs(event) or event.moved_ends for event in events):
