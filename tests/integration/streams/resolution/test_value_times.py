@@ -40,6 +40,7 @@ def judged(prompt: Prompt) -> str:
         known = {label: one for label, one in conflict.candidates if label not in used}
         values = {label: one for label, one in known.items() if one.action_hint != "retract"}
         same = [label for label, one in values.items() if one.value == new.value]
+        same.sort(key=lambda label: known[label].status == "ended")
         others = [label for label, one in values.items() if one.value != new.value]
         ends = [label for label, one in known.items() if one.action_hint == "retract" and one.value == new.value]
         if new.action_hint == "retract":
@@ -93,6 +94,14 @@ CASES: dict[str, tuple[Sequence[Told], dict[int, list[str]]]] = {
     "so does a fact that it is merged with": (
         [(ACME, 17), (INTEL, 6), (ROOM, 7)],
         days((6, "Intel"), (7, "Acme")),
+    ),
+    "so does an older detail of it": (
+        [(INTEL, 3), (ACME, 30), (DETAIL, 28), ("Mira has a job at Acme.", 12)],
+        days((3, "Intel"), (12, "Acme")),
+    ),
+    "a value that held twice is not one": (
+        [(ACME, 3), (NO_ACME, 10), ("Mira has a job at Acme.", 20), ("Mira is employed at Acme.", 7)],
+        days((3, "Acme"), (10, ""), (20, "Acme")),
     ),
     "an end that was told twice is as early as it was told first": (
         [(INTEL, 21), (ACME, 3), (NO_ACME, 26), (NO_ACME, 12)],
