@@ -129,19 +129,28 @@ class FactsRelated(Event):
 
 
 class FactExpired(Event):
-    """The end of `targets` has passed (the timer) or was announced (then `fact` is the announcement)."""
+    """The end of `targets` has passed (the timer) or was announced (then `fact` is the announcement).
+
+    `ended_by` is an announcement that was known before, and that is understood now.
+    """
 
     fixed_overwrite = "expire"
     event: Literal["fact_expired"] = "fact_expired"
     targets: Targets
     ended_at: Timestamp
     fact: NewFact | None = None
+    ended_by: UUID | None = Field(default=None, exclude_if=lambda ended_by: ended_by is None)
+
+    @property
+    def successor_ids(self) -> tuple[UUID, ...]:
+        return super().successor_ids or (() if self.ended_by is None else (self.ended_by,))
 
 
 class FactRetracted(Event):
     """`targets` ended with nothing in their place; `fact` is the statement that says so, kept.
 
-    Without `ended_at` they were deleted: they are no longer believed.
+    `ended_by` is such a statement that was known before, and that is understood now. Without `ended_at` they were
+    deleted: they are no longer believed.
     """
 
     fixed_overwrite = "retract"
@@ -149,6 +158,11 @@ class FactRetracted(Event):
     targets: Targets
     ended_at: Timestamp | None
     fact: NewFact | None = None
+    ended_by: UUID | None = Field(default=None, exclude_if=lambda ended_by: ended_by is None)
+
+    @property
+    def successor_ids(self) -> tuple[UUID, ...]:
+        return super().successor_ids or (() if self.ended_by is None else (self.ended_by,))
 
 
 class FactPending(Event):

@@ -249,6 +249,25 @@ WHERE
     AND other.valid_until IS NULL
 ORDER BY other.true_from, other.fact_id;
 
+-- name: values_since
+-- Per fact that has ended the active facts of its key and scope that were added after it was closed.
+SELECT
+    closed.fact_id,
+    array_agg(later.fact_id ORDER BY later.fact_id) AS later_ids
+FROM facts AS closed
+INNER JOIN facts AS later
+    ON
+        (closed.tenant, closed.user_id, closed.agent_id, closed.app_id, closed.run_id)
+        = (later.tenant, later.user_id, later.agent_id, later.app_id, later.run_id)
+        AND closed.key = later.key
+        AND greatest(closed.closed_at, closed.believed_to) < later.recorded_at
+WHERE closed.fact_id = ANY(%(fact_ids)s::uuid []) AND later.status = 'active'
+GROUP BY closed.fact_id;
+
+-- name: user_names
+-- The names of the user that a scope knows.
+SELECT user_names(%(tenant)s, %(user_id)s, %(agent_id)s, %(app_id)s, %(run_id)s, NULL, %(user_words)s);
+
 -- name: ended_candidates
 -- Per late statement the facts of exactly one scope that have ended after a time: the nearest, those of equal words, and
 -- those of an equal key, of one subject first and then the first to end. Merged and denied facts are left out. What was

@@ -1,6 +1,6 @@
 """Reads known facts by id or scope, with all that decisions, commands and the timer need of them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Any, ClassVar, Final
 from uuid import UUID
@@ -86,6 +86,16 @@ class FactStore(Store):
     async def values_before(self, fact_id: UUID, since: datetime) -> tuple[UUID, ...]:
         """The other facts of its key that ended after `since` and before it began, the oldest first."""
         return tuple(row[0] for row in await self._rows("values_before", {"fact_id": fact_id, "since": since}))
+
+    async def values_since(self, fact_ids: Sequence[UUID]) -> dict[UUID, tuple[UUID, ...]]:
+        """The active facts of the key of each of these that were added after it had been closed."""
+        rows = await self._rows("values_since", {"fact_ids": list(fact_ids)})
+        return {fact_id: tuple(later_ids) for fact_id, later_ids in rows}
+
+    async def user_names(self, scope: Scope, user_words: Collection[str]) -> tuple[str, ...]:
+        """The names of the user that exactly `scope` knows; `user_words` are subjects that say "the user"."""
+        ((names,),) = await self._rows("user_names", {**scope.columns, "user_words": list(user_words)})
+        return tuple(names)
 
     async def conflicting_fact_ids(self, fact_id: UUID) -> tuple[UUID, ...]:
         """The facts that an unresolved fact was put beside, the likeliest first."""

@@ -116,7 +116,9 @@ def states_after(  # noqa: PLR0911 -- one way out an event
                 for reversal in event.reversals
                 if reversal.fact_id in facts
             }
-        case FactsMerged() | FactReplaced() | FactContradicted() | FactCorrected() | FactRetracted() | FactExpired():
+        case FactRetracted() | FactExpired():
+            return _end_targets(facts, event, moment, successor_id=event.ended_by)
+        case FactsMerged() | FactReplaced() | FactContradicted() | FactCorrected():
             return _end_targets(facts, event, moment)
         case FactAdded() | FactExtended() | FactsRelated() | FactPending() | PolicySet():
             return {}

@@ -28,7 +28,10 @@ from mnemolog.streams.commands import edits, status_changes, undo
 from mnemolog.streams.commands.context import CommandContext, Events, StoredFacts
 from mnemolog.streams.commands.ports import EventReader, FactReader
 from mnemolog.streams.commands.refusals import CommandRefusedError
-from mnemolog.streams.moved_ends import EndRules, move_ends
+from mnemolog.streams.ends.known_ends import EndRules
+from mnemolog.streams.ends.moved_ends import move_ends
+from mnemolog.streams.ends.restored_values import mark_unresolved
+from mnemolog.streams.text.subjects import USER_WORDS
 
 MAX_FACTS: Final = 2000
 """How many facts or events one command may change: one commit has to hold them, and another one their undo."""
@@ -79,9 +82,12 @@ class CommandHandler:
             )
             made = await self._command_events(context, envelope.order, envelope)
             end_rules = EndRules(
-                at=context.now, policy=rules or EffectivePolicy(), stays_ended=_selected_facts(envelope.order)
+                at=context.now,
+                policy=rules or EffectivePolicy(),
+                user_names=tuple(await self._facts.user_names(context.scope, USER_WORDS)),
+                stays_ended=_selected_facts(envelope.order),
             )
-            events = await move_ends(made, self._facts, end_rules)
+            events = await mark_unresolved(await move_ends(made, self._facts, end_rules), self._facts, end_rules)
             self._check_size(envelope, events)
         except CommandRefusedError as refusal:
             return CommandResult(outcome="rejected", reason=refusal.reason, detail=refusal.detail)

@@ -3,7 +3,7 @@
 Each call is one round trip or a few, and waits while Postgres is unavailable.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Protocol
 from uuid import UUID
@@ -11,11 +11,15 @@ from uuid import UUID
 from mnemolog.schemas.command import Undo
 from mnemolog.schemas.scope import Scope
 from mnemolog.schemas.stored import DueExpiry, EventHistory, LoggedEvent, PendingCase, ScopeFacts
-from mnemolog.streams.moved_ends import EndedFactReader
+from mnemolog.streams.ends.moved_ends import EndedFactReader
+from mnemolog.streams.ends.restored_values import NewerValueReader
 
 
-class FactReader(EndedFactReader, Protocol):
+class FactReader(EndedFactReader, NewerValueReader, Protocol):
     """Reads known facts."""
+
+    async def user_names(self, scope: Scope, user_words: Collection[str]) -> Sequence[str]:
+        """The names of the user that exactly `scope` knows; `user_words` are subjects that say "the user"."""
 
     async def pending_cases(self, fact_ids: Sequence[UUID]) -> Mapping[UUID, PendingCase]:
         """The open cases among `fact_ids`."""

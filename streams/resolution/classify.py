@@ -88,23 +88,30 @@ def classify_late(
     thresholds: Thresholds,
     rules: EffectivePolicy,
     user_names: Sequence[str] = (),
-) -> Duplicate | Obsolete | None:
+) -> Duplicate | Obsolete | Conflict | None:
     """What facts that have ended since a statement was said tell of it without a model, or None.
 
-    It repeats one of them, or is older than a value that its key held then or later. Only values of certainly the same
-    subject count: a doubtful one is left to the model, and so is what holds for a term, beside the value of its key.
+    An end that was told again since is a question too, where what held then ended later: it may have ended then.
+
+    It repeats one of them, or is older than another value that its key held then or later. Only values of certainly the
+    same subject count: a doubtful one is left to the model, and so is what holds for a term, beside its key's value.
     """
     fact = matched.fact
     ended = [known for known in _ended_candidates(matched) if statement_context.said_at < (known.true_to or _NEVER)]
     if repeated := _repeated_ended_fact(matched, ended, statement_context, thresholds, user_names):
         return Duplicate(matched, repeated, "hash" if repeated.content_hash == fact.content_hash else "threshold")
-    newer = tuple(
-        known
-        for known in ended
-        if known.valid_until is None
-        and same_slot(fact, known, rules, user_names)
-        and predates(statement_context.true_from, statement_context, known)
-    )
+    since = statement_context.true_from
+    if fact.action_hint == "retract":
+        held = any(known.true_from <= since < (known.true_to or _NEVER) for known in ended)
+        told_again = any(
+            known.content_hash == fact.content_hash and known.true_from > since for known in matched.candidates
+        )
+        near = conflicting_facts(matched, thresholds, rules, user_names) if held and told_again else ()
+        return Conflict(matched, near) if near else None
+    of_slot = [known for known in ended if known.valid_until is None and same_slot(fact, known, rules, user_names)]
+    if any(same_value(fact, known) and known.true_from <= since < (known.true_to or _NEVER) for known in of_slot):
+        return None
+    newer = tuple(known for known in of_slot if predates(since, statement_context, known))
     return Obsolete(matched, newer) if newer and fills_slot(fact, rules) else None
 
 
@@ -181,6 +188,11 @@ def may_be_same_slot(
 def same_slot(fact: ExtractedFact, known: Candidate, rules: EffectivePolicy, user_names: Sequence[str] = ()) -> bool:
     """Whether both are values of one key that holds one at a time, of certainly the same subject."""
     return _same_key(fact, known, rules) and compare_subjects(fact.subject, known.subject, user_names) == "same"
+
+
+def same_value(fact: ExtractedFact, known: Candidate) -> bool:
+    """Whether two facts of one key have one value, perhaps with other details."""
+    return known.value is not None and known.value == fact.value
 
 
 def _same_key(fact: ExtractedFact, known: Candidate, rules: EffectivePolicy) -> bool:

@@ -147,6 +147,6 @@ def _announced_end(
         MovedEnd(fact_id=fact.fact_id, ender=known.fact_id, ended_at=known.true_to)
         for known in targets
         if known.true_to is not None and known.true_to > fact.true_from and builder.shares_slot(known)
-        if verdict == "EXTEND" or predates(statement.true_from, statement, known)
+        if verdict == "EXTEND" or builder.has_value_of(known) or predates(statement.true_from, statement, known)
     ]
     return tuple(sorted(ends, key=lambda end: end.ended_at or fact.true_from)[:1])

@@ -115,11 +115,19 @@ def is_late_news(
         # "I'll leave Rome on 20 March" is not refuted by who says before that day that they live there.
         announced = ended_at if verdict == "EXPIRE" else None
         held_then = (known for known in known_facts if announced is None or announced <= _last_held(known))
-        return any(predates(statement_context.true_from, statement_context, known) for known in held_then)
+        return any(
+            predates(_told_for(verdict, statement_context, known), statement_context, known) for known in held_then
+        )
     # A denial is as old as its words: "I was born on the 1st, not on the 3rd" is no older for being about the 1st.
     denied_at = max(statement_context.true_from, statement_context.said_at)
     begun = (known for known in known_facts if not is_planned(known, statement_context))
     return any(predates(denied_at, statement_context, known) for known in begun)
+
+
+def _told_for(verdict: Verdict, statement_context: StatementContext, known: Candidate) -> datetime:
+    """The time that counts for the age of a statement: a calling-off is as old as its words, and not as the plan."""
+    calls_off = verdict == "RETRACT" and known.event_time is not None and statement_context.said_at < known.true_from
+    return min(statement_context.true_from, statement_context.said_at) if calls_off else statement_context.true_from
 
 
 def predates(effective_from: datetime, statement_context: StatementContext, known: TimedFact) -> bool:

@@ -146,6 +146,8 @@ def with_later_ends(
         (target_end(_at_end(builder, outcome.end), decided, [outcome.end.statement]), outcome.end.told)
         for outcome, decided in _effective(builder, outcomes)
     ]
+    said_since = last.new_fact.said_at  # by another parent of a merged fact: "I live in Rome", after the day of the end
+    ends = [end for end in ends if said_since is None or said_since < end[0]]
     if ends:
         return *before, _with_end(last, *min(ends, key=lambda end: end[0]))
     doubt = next((one for one in outcomes if not one.end.is_announced and _is_doubtful(builder, one)), None)

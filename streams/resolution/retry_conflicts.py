@@ -177,7 +177,7 @@ def _resolution_events(
             yield overwrite_event(builder, llm_decision, (unresolved, *targets), decision)
         case "RETRACT" | "EXPIRE" as verdict:  # the unresolved fact is the statement that says so, and stays
             kind = FactRetracted if verdict == "RETRACT" else FactExpired
-            yield kind(**fields, targets=target_ids, ended_at=ended_at)
+            yield kind(**fields, targets=target_ids, ended_at=ended_at, ended_by=target)
             yield ConflictResolved(
                 **builder.event_fields(decision, offset=len(called_off) + 1), target=target, action="keep_both"
             )

@@ -189,6 +189,7 @@ def told_turns(
 ) -> list[SpokenTurn]:
     """The turns of a conversation: each act is a statement, those without a day between them are of one turn."""
     world, day, turns = World(forms), START, list[SpokenTurn]()
+    nearness = dict[str, str]()  # equal words have equal vectors
     for act in acts:
         people = list(SUBJECTS)[:3]
         person, slot = people[act.person % len(people)], SLOTS[act.slot % len(SLOTS)]
@@ -197,11 +198,12 @@ def told_turns(
         subjects = [name for name in SUBJECTS[person] if name]  # without one it is in doubt who is meant
         subject = subjects[act.subject % len(subjects)]
         text = write(meaning, subject, act.wording)
+        drawn = ("near", "near", "twin" if slot.single_valued else "alike", "far")[act.nearness % 4]
         one = Said(
             meaning,
             text,
             subject,
-            nearness=("near", "near", "twin" if slot.single_valued else "alike", "far")[act.nearness % 4],
+            nearness=nearness.setdefault(text, drawn),
             certainty=certainties[act.certainty % len(certainties)],
         )
         places = [(other.meaning.person, other.meaning.key) for other in turns[-1].said] if turns else []

@@ -195,7 +195,8 @@ def merged_text(conflict: NumberedConflict, targets: Targets) -> str:
     subjects = [conflict.fact.subject, *(subject for _, subject in texts)]
     named = [one for one in subjects if one and person_of(one) == whole.person]
     wording = whole.slot.words[whole.form].index(words_of(conflict.fact.text) or "")
-    return write(whole, NAME if NAME in named else next(iter(named), None), wording)
+    is_named = NAME in named or any(NAME in text for text, _ in texts)
+    return write(whole, NAME if is_named else next(iter(named), None), wording)
 
 
 class RandomReader(OracleReader):

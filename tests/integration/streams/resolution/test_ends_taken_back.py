@@ -257,6 +257,22 @@ async def test_a_late_value_ends_the_one_before_it(story: Story) -> None:
     assert (await story.end_of(oslo))[1:3] == (day(10), await story.id_of(rome))
 
 
+@pytest.mark.parametrize(("action", "ends_at"), [("RETRACT", day(5)), ("EXPIRE", FEBRUARY)])
+async def test_an_end_that_is_understood_later_is_taken_back_with_the_statement(
+    story: Story, action: str, ends_at: datetime
+) -> None:
+    left = "Mira left Berlin, or will."
+    await story.tell(home(BERLIN), at=day(0))
+    story.resolver.chat_model.set_replies("this is no JSON")
+    await story.resolver.resolve_turn(home(left, action_hint="retract"), at=day(5))
+    ended_at = FEBRUARY if action == "EXPIRE" else None
+    verdicts = {left: verdict(action, BERLIN, ended_at=ended_at)}
+    await story.tell(extracted_fact("Mira likes tea."), verdicts, at=day(6))
+    assert (await story.end_of(BERLIN))[1:3] == (ends_at, await story.id_of(left))
+    await story.order(Delete(fact_ids=(await story.id_of(left),)), at=day(7))
+    assert await story.end_of(BERLIN) == OPEN
+
+
 TERMS = {
     "lasting, then for a while": (None, day(2)),
     "until one day, then until another": (day(31), day(60)),

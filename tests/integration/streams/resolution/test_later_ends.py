@@ -129,6 +129,26 @@ async def test_who_said_it_again_after_the_end_is_believed(resolver: ResolverHar
     assert await held(resolver) == [(ROME, day(9), None)]
 
 
+async def test_what_is_merged_with_what_was_said_after_the_end_goes_on(resolver: ResolverHarness) -> None:
+    near = "Mira lives in Rome near Gate 5."
+    await tell(resolver, (LEAVES, 2), (ROME, 21), now=day(30))
+
+    def merges(prompt: Prompt) -> str:
+        merge, expire = numbered_conflicts(prompt).conflicts
+        (rome,) = (label for label, known in merge.candidates if known.text == ROME)
+        ((named, _),) = expire.candidates
+        return decisions_reply(
+            decision_json(merge.number, "MERGE", rome, text=near, search_text=near),
+            decision_json(expire.number, "EXPIRE", named, ended_at=day(20)),
+        )
+
+    resolver.chat_model.set_replies(merges)
+    await resolver.resolve_turn(said(near), at=day(5))
+    assert await resolver.active_texts() == sorted([LEAVES, near])
+    rows = await resolver.stored.rows("SELECT true_to FROM facts WHERE status = 'active' AND text LIKE '%Gate 5.'")
+    assert rows == [(None,)]
+
+
 @pytest.mark.parametrize("order", [(0, 1, 2), (1, 0, 2), (0, 2, 1), (2, 0, 1), (1, 2, 0), (2, 1, 0)])
 async def test_who_lives_there_still_does_not_object_to_an_announced_end(
     resolver: ResolverHarness, order: Sequence[int]

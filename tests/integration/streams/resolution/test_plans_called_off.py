@@ -82,3 +82,13 @@ async def test_a_question_that_is_asked_again_does_the_same(resolver: ResolverHa
     assert [event.event for event in decided.events] == ["fact_added", "fact_retracted", "conflict_resolved"]
     homes = [[text for text in await held(resolver, at) if text in (ROME, BERN, OSLO)] for at in (5, 8, 11)]
     assert homes == [[ROME], [OSLO], [OSLO]]
+
+
+async def test_a_calling_off_that_comes_late_leaves_the_plan_that_was_made_since(resolver: ResolverHarness) -> None:
+    """Bern was called off on the 3rd; on the 5th there was a new plan to move there."""
+    off = "Mira will not move to Bern."
+    await resolver.resolve_turn(home(BERN, action_hint="update", event_time=day(20)), at=day(5))
+    resolver.chat_model.set_replies(verdicts_by_text({off: TextVerdict("RETRACT", (BERN,))}))
+    (event,) = (await resolver.resolve_turn(home(off, action_hint="retract", event_time=day(10)), at=day(3))).events
+    assert (event.event, event.decision.guard) == ("fact_added", "late_news")
+    assert await held(resolver, 21) == [BERN]

@@ -171,7 +171,7 @@ def test_what_builds_on_a_new_fact_is_in_the_way(building: Ending) -> None:
 
 
 def test_late_news_does_not_build_on_what_ended_it() -> None:
-    """Its end is taken back with that: `mnemolog.streams.moved_ends`."""
+    """Its end is taken back with that: `mnemolog.streams.ends.moved_ends`."""
     projection = MemoryProjection()
     first = projection.add(added("New."))
     late = projection.add(added("Old.", true_from=day(-9)))

@@ -141,7 +141,7 @@ def test_a_merged_fact_is_what_its_parents_are_together() -> None:
 
 
 def test_a_merged_fact_takes_no_end_and_every_authority_from_its_parents() -> None:
-    """The end that was announced for a parent follows in `mnemolog.streams.moved_ends`, as an end and not as a term."""
+    """The announced end of a parent follows in `mnemolog.streams.ends.moved_ends`, as an end and not as a term."""
     old = known_fact(true_to=NEXT_YEAR, authority="human")
     event = decide_one(matched_fact(old), llm_decision("MERGE", old, text="Mira moved."))
     assert isinstance(event, FactPending)

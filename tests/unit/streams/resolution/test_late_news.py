@@ -180,8 +180,8 @@ def test_what_is_older_in_its_slot_ends_with_what_has_its_end_announced(verdict:
 
 @pytest.mark.parametrize(
     "fields",
-    [{"key": "employer"}, {"true_from": LAST_YEAR, "said_at": LAST_YEAR}, {"true_to": None}],
-    ids=["another slot", "what is newer", "no end"],
+    [{"key": "employer"}, {"true_from": LAST_YEAR, "said_at": LAST_YEAR, "value": "Oslo"}, {"true_to": None}],
+    ids=["another slot", "a newer value", "no end"],
 )
 def test_nothing_else_ends_with_it(fields: dict[str, Any]) -> None:
     acme = known_fact(**{**HOME, "true_from": TODAY + DAY, "true_to": NEXT_YEAR} | fields)

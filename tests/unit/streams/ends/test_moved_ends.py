@@ -7,12 +7,14 @@ from datetime import datetime, timedelta
 from typing import Any, Literal
 from uuid import UUID
 
+import pytest
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 from mnemolog.schemas.commit import Commit
 from mnemolog.schemas.facts import FactState
-from mnemolog.streams.moved_ends import EndRules, move_ends
+from mnemolog.streams.ends.known_ends import EndRules
+from mnemolog.streams.ends.moved_ends import move_ends
 from tests.support.builders.commits import (
     Draft,
     added,
@@ -203,3 +205,18 @@ def test_a_late_repetition_moves_a_beginning_and_the_end_before_it(first: int, s
         assert (states[old].true_to, states[new].true_from) == (day(again), day(again))
     else:  # the first value was said in between
         assert (states[old].true_to, states[new].true_from) == (day(second), day(second))
+
+
+@pytest.mark.parametrize(("value", "begins"), [("Rome", 20), ("Oslo", 7)])
+def test_a_value_that_ended_and_returned_keeps_both_times(value: str, begins: int) -> None:
+    """Rome until the 10th, and a value since the 20th that is told again for the 7th."""
+    teller = Teller()
+    slot: dict[str, Any] = {"key": "home_city", "single_valued": True}
+    old = fact_id_at(teller.commit("t0", added("Home 1.", value="Rome", true_from=day(3), **slot)))
+    teller.commit("t1", retracted(old, ended_at=day(10)))
+    new = fact_id_at(teller.commit("t2", added("Home 2.", value=value, true_from=day(20), **slot)))
+    repeated = skipped(new)
+    teller.commit("late", lambda place: repeated(place).model_copy(update={"true_from": day(7)}))
+    states = teller.states()
+    assert states[new].true_from == day(begins)
+    assert states[old].true_to == day(min(begins, 10))

@@ -1,0 +1,242 @@
+"""Moves the ends of one commit: what has ended what, as its events change that one after another."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import datetime
+from uuid import UUID
+
+from mnemolog.schemas.events import DecisionUndone, FactAdded, MemoryEvent
+from mnemolog.schemas.facts import MovedEnd
+from mnemolog.streams.ends.known_ends import (
+    End,
+    EndLookups,
+    EndRules,
+    Value,
+    has_ended,
+    heirs,
+    is_new_version,
+    moved_beginnings,
+    same_value,
+    slot_relation,
+    truly_ended,
+    values_of,
+    weighed_ids,
+)
+
+
+def events_with_ends(events: Sequence[MemoryEvent], lookups: EndLookups, rules: EndRules) -> tuple[MemoryEvent, ...]:
+    """As `move_ends`, by what was read."""
+    commit = _CommitEnds(events, lookups, rules)
+    return tuple(map(commit.apply, events))
+
+
+class _CommitEnds:
+    """What has ended what, as the events of one commit change it one after another."""
+
+    def __init__(self, events: Sequence[MemoryEvent], lookups: EndLookups, rules: EndRules) -> None:
+        self._rules = rules
+        self._known = lookups.facts
+        self._between = lookups.between
+        self._ended = {one.fact_id: one for one in lookups.ended}
+        self._enders = {one.fact_id: one.ended_by for one in lookups.ended}
+        self._values = dict(values_of(events, lookups.facts))
+        self._closed = {fact_id for event in events for fact_id in event.disbelieved_ids}
+        undone = (event for event in events if isinstance(event, DecisionUndone))
+        self._restored = {reversal.fact_id for event in undone for reversal in event.reversals}
+
+    def apply(self, event: MemoryEvent) -> MemoryEvent:
+        """The event with the ends that it moves; without a beginning where that cannot move."""
+        if event.moved_beginning is not None:
+            return self._with_beginning(event, *event.moved_beginning)
+        if isinstance(event, FactAdded):
+            return self._with_end_of_older(self._with_end_of_known(event))
+        successor = next(iter(event.successor_ids), None)
+        for fact_id in truly_ended(event):
+            self._closed.add(fact_id)
+            if successor is not None:
+                self._enders[fact_id] = successor
+        found = [self._values[fact_id] for fact_id in self._freed_ids(event)]
+        moved = tuple(self._moved_end(value, event, found) for value in found)
+        for one in moved:
+            del self._enders[one.fact_id]
+            self._closed.discard(one.fact_id)
+        own = [self._with_ender(one) for one in event.moved_ends] + list(self._inherited_ends(event))
+        own += self._ends_by_older_part(event)
+        return event.model_copy(update={"moved_ends": (*own, *moved)}) if own or moved else event
+
+    def _inherited_ends(self, event: MemoryEvent) -> Iterator[MovedEnd]:
+        """What has an announced end, and is merged or gets a new text, has that end in its new version too."""
+        heir = next((self._values[fact_id] for fact_id in heirs(event) if fact_id in self._values), None)
+        if heir is None:
+            return
+        ends = [
+            (end, fact_id)
+            for fact_id in event.affected_ids
+            if (stored := self._known.get(fact_id)) is not None
+            and stored.state.status == "active"
+            and (end := stored.state.true_to) is not None
+            and end > heir.true_from
+        ]
+        for end, fact_id in sorted(ends)[:1]:
+            yield self._with_ender(MovedEnd(fact_id=heir.fact_id, ender=fact_id, ended_at=end))
+
+    def _with_ender(self, moved: MovedEnd) -> MovedEnd:
+        """The same end, in favour of what ends the fact with which it ends."""
+        stored = self._known.get(moved.ender)
+        if stored is None or moved.ended_by is not None:
+            return moved
+        return moved.model_copy(update={"ended_by": stored.state.superseded_by})
+
+    def _with_beginning(self, event: MemoryEvent, fact_id: UUID, since: datetime) -> MemoryEvent:
+        """The fact that is repeated began at `since`, and what it had ended did so then; unless that held after it."""
+        older, fact = self._values_before(fact_id), self._values[fact_id].fact
+        if any(one.last_said >= since or same_value(one.fact, fact) for one in older):
+            return event.model_copy(update={"true_from": None})
+        return event.model_copy(update={"moved_ends": tuple(self._ends_at(since, older, fact_id))})
+
+    def _values_before(self, fact_id: UUID) -> list[Value]:
+        """What a fact had ended, and the other values of its slot that ended before it began."""
+        fact = self._values[fact_id].fact
+        ended = [one for one, ender in self._enders.items() if ender == fact_id and one in self._values]
+        before = (one for one in self._between.get(fact_id, ()) if one in self._values)
+        of_slot = (one for one in before if slot_relation(fact, self._values[one].fact, self._rules) != "other")
+        return [self._values[one] for one in dict.fromkeys((*ended, *of_slot))]
+
+    def _ends_by_older_part(self, event: MemoryEvent) -> Iterator[MovedEnd]:
+        """A merged fact, or a detail, that began before a fact of the same value ends what that had ended."""
+        for fact_id, since in moved_beginnings(event, self._rules):
+            known = self._values.get(fact_id)
+            if known is None or event.new_fact is None or known.true_from <= since:
+                continue
+            if event.overwrite == "merge" or same_value(known.fact, event.new_fact):
+                older = (one for one in self._values_before(fact_id) if one.last_said < since)
+                yield from self._ends_at(since, older, event.new_fact.fact_id)
+
+    def _ends_at(self, since: datetime, values: Iterable[Value], ended_by: UUID) -> Iterator[MovedEnd]:
+        """What held until later ends at `since`."""
+        for one in values:
+            ender = self._enders.get(one.fact_id) or self._known[one.fact_id].state.superseded_by
+            if since < self._end_of(one):
+                yield MovedEnd(fact_id=one.fact_id, ender=ender or ended_by, ended_at=since, ended_by=ended_by)
+
+    def _with_end_of_known(self, event: FactAdded) -> FactAdded:
+        """History that ended with a known fact ended in favour of what ended that, and moves with it."""
+        known = self._known.get(event.ended_by) if event.ended_by is not None else None
+        if known is None or event.ended_at is None or not known.true_from < event.ended_at == known.state.true_to:
+            return event
+        return event.model_copy(update={"ended_by": known.state.superseded_by})
+
+    def _with_end_of_older(self, event: FactAdded) -> MemoryEvent:
+        """A late value of a slot ends the older one that is known to have ended later, unless that was said since."""
+        if event.ended_at is None:
+            return event
+        since = event.fact.true_from
+        followed = (one for one, ender in self._enders.items() if ender == event.ended_by)
+        held = (one for one in weighed_ids(event) if one in self._known and has_ended(self._known[one]))
+        older = [
+            one
+            for fact_id in dict.fromkeys((*followed, *held))
+            if (one := self._values.get(fact_id)) is not None
+            and one.last_said < since
+            and one.fact.valid_until is None
+            and not same_value(one.fact, event.fact)
+            and slot_relation(one.fact, event.fact, self._rules) == "same"
+        ]
+        moved = tuple(self._ends_at(since, older, event.fact.fact_id))
+        self._enders |= {one.fact_id: event.fact.fact_id for one in moved}
+        return event.model_copy(update={"moved_ends": moved}) if moved else event
+
+    def _end_of(self, value: Value) -> datetime:
+        stored = self._known.get(value.fact_id)
+        return value.true_from if stored is None else stored.state.true_to or value.true_from
+
+    def _freed_ids(self, event: MemoryEvent) -> list[UUID]:
+        """The facts that were ended by what the event withdraws."""
+        disbelieved = set(event.disbelieved_ids)
+        return [
+            fact_id
+            for fact_id, ender in self._enders.items()
+            if ender in disbelieved
+            and fact_id in self._values
+            and fact_id not in disbelieved | self._restored | set(event.named_ids)
+            and not self._rules.stays_ended(self._values[fact_id].fact)
+        ]
+
+    def _moved_end(self, value: Value, event: MemoryEvent, siblings: Sequence[Value]) -> MovedEnd:
+        """The fact ends at the first of the ends that are left, if there is one."""
+        end = min(self._ends_left(value, event, siblings), key=lambda end: end.at, default=None)
+        rivals = [one for one in siblings if not self._stood_beside(value, one)]
+        doubtful = (one.fact_id for one in rivals if not self._follow_each_other(value, one))
+        others = (*doubtful, *event.successor_ids, *self._rivals(value, siblings))
+        possible = (other for other in dict.fromkeys(others) if other not in (value.fact_id, end and end.ended_by))
+        is_open = end is None or end.at > self._rules.at
+        ended = self._ended.get(value.fact_id)
+        was_unresolved = ended is not None and ended.was_unresolved
+        rivals_left = [other for other in possible if is_open and self._may_rival(value, end, other)]
+        certain = [
+            other for other in rivals_left if slot_relation(value.fact, self._values[other].fact, self._rules) == "same"
+        ]
+        return MovedEnd(
+            fact_id=value.fact_id,
+            ender=self._enders[value.fact_id],
+            ended_at=end.at if end else None,
+            ended_by=end.ended_by if end else None,
+            unresolved=is_open and (was_unresolved or bool(rivals_left)),
+            beside=tuple(certain or rivals_left),
+        )
+
+    def _ends_left(self, value: Value, event: MemoryEvent, siblings: Sequence[Value]) -> Iterator[End]:
+        """Its own term, what else had ended it, what ends the disbelieved fact, and newer values of its slot."""
+        stored, ended = self._known.get(value.fact_id), self._ended.get(value.fact_id)
+        if stored is not None and stored.fact.valid_until is not None and stored.fact.valid_until <= self._rules.at:
+            yield End(stored.fact.valid_until, None)
+        if ended is not None and ended.earlier_end is not None:
+            yield End(ended.earlier_end, ended.earlier_ender)
+        yield from self._end_of_ender(value)
+        for later_id in ended.later_ids if ended is not None else ():
+            later = self._values.get(later_id)
+            is_value = later is not None and slot_relation(value.fact, later.fact, self._rules) == "same"
+            if later is not None and is_value and later_id not in self._closed:
+                yield End(later.true_from, later_id)
+        takers = [self._values[fact_id] for fact_id in event.successor_ids if fact_id in self._values]
+        rivals = [sibling for sibling in siblings if not self._stood_beside(value, sibling)]
+        for taker in (*takers, *rivals):
+            is_version = taker in takers and is_new_version(event) and taker.fact.action_hint != "retract"
+            if taker.true_from > value.true_from and (
+                is_version or slot_relation(value.fact, taker.fact, self._rules) == "same"
+            ):
+                yield End(taker.true_from, taker.fact_id)
+
+    def _end_of_ender(self, value: Value) -> Iterator[End]:
+        """The announced end of the disbelieved fact, where a value takes its place then."""
+        ender = self._known.get(self._enders[value.fact_id])
+        if ender is None or ender.state.true_to is None or ender.state.superseded_by is None:
+            return
+        newer = self._values.get(ender.state.superseded_by)
+        is_value = newer is not None and slot_relation(value.fact, newer.fact, self._rules) == "same"
+        if newer is not None and is_value and newer.fact_id not in self._closed:
+            yield End(max(ender.state.true_to, value.true_from), newer.fact_id)
+
+    def _rivals(self, value: Value, siblings: Sequence[Value]) -> Iterable[UUID]:
+        ended = self._ended.get(value.fact_id)
+        left_out = self._closed | {sibling.fact_id for sibling in siblings}
+        return (fact_id for fact_id in (ended.rival_ids if ended else ()) if fact_id not in left_out)
+
+    def _stood_beside(self, value: Value, other: Value) -> bool:
+        """Whether both held at once before one fact ended them, or one adds to the other."""
+        one, two = self._ended.get(value.fact_id), self._ended.get(other.fact_id)
+        if one is None or two is None:
+            return True
+        return (one.was_open and two.was_open) or two.fact_id in one.related_ids
+
+    def _may_rival(self, value: Value, end: End | None, other_id: UUID) -> bool:
+        """Whether another fact may be a value of the same slot at the same time."""
+        other, stored = self._values.get(other_id), self._known.get(other_id)
+        if other is None or (end is not None and end.at <= other.true_from):
+            return False
+        other_end = stored.state.true_to if stored else None
+        is_over = other_end is not None and other_end <= value.true_from
+        return not is_over and slot_relation(value.fact, other.fact, self._rules) != "other"
+
+    def _follow_each_other(self, value: Value, other: Value) -> bool:
+        """Whether one of two values certainly ends with the beginning of the other."""
+        return value.true_from != other.true_from and slot_relation(value.fact, other.fact, self._rules) == "same"

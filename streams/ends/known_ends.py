@@ -1,0 +1,117 @@
+"""What a commit's ends are moved by: what is known of the facts that it touches, and what its events tell of them."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from uuid import UUID
+
+from mnemolog.schemas.events import FactAdded, FactContradicted, FactCorrected, FactReplaced, MemoryEvent
+from mnemolog.schemas.facts import ExtractedFact
+from mnemolog.schemas.policy import EffectivePolicy
+from mnemolog.schemas.stored import EndedFact, StoredFact
+from mnemolog.streams.text.subjects import SubjectRelation, compare_subjects
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EndRules:
+    """When the ends move, what is known of keys and names, and which facts stay ended (`stays_ended`)."""
+
+    at: datetime
+    policy: EffectivePolicy = field(default_factory=EffectivePolicy)
+    user_names: tuple[str, ...] = ()
+    stays_ended: Callable[[ExtractedFact], bool] = lambda _: False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EndLookups:
+    """What is known of the facts that an event may touch: `between` are the values of a slot before a fact of it."""
+
+    ended: Sequence[EndedFact] = ()
+    facts: Mapping[UUID, StoredFact] = field(default_factory=dict)
+    between: Mapping[UUID, Sequence[UUID]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """A fact with its beginning, and when it was last said to hold."""
+
+    fact_id: UUID
+    fact: ExtractedFact
+    true_from: datetime
+    last_said: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """When a fact ends, and in favour of what; None for its own term."""
+
+    at: datetime
+    ended_by: UUID | None
+
+
+def values_of(events: Sequence[MemoryEvent], known: Mapping[UUID, StoredFact]) -> Iterator[tuple[UUID, Value]]:
+    for fact_id, stored in known.items():
+        last_said = max(stored.true_from, stored.state.last_confirmed_at or stored.true_from)
+        yield fact_id, Value(fact_id, stored.fact, stored.true_from, last_said)
+    for fact in (event.new_fact for event in events if event.new_fact is not None):
+        yield fact.fact_id, Value(fact.fact_id, fact, fact.true_from, fact.true_from)
+
+
+def moved_beginnings(event: MemoryEvent, rules: EndRules) -> Iterator[tuple[UUID, datetime]]:
+    """The facts that may be found to have begun earlier, and when: by a repetition, by a merge, by an older detail."""
+    if event.moved_beginning is not None:
+        yield event.moved_beginning
+    fact = event.new_fact
+    if fact is None:
+        return
+    if event.overwrite == "merge":
+        yield from (
+            (known.fact_id, fact.true_from) for known in event.decision.before if fact.true_from < known.true_from
+        )
+    elif event.relation is not None and (fact.single_valued or rules.policy.is_single_valued(fact.key)):
+        yield from ((target, fact.true_from) for target in event.named_ids if target != fact.fact_id)
+
+
+def weighed_ids(event: MemoryEvent) -> Sequence[UUID]:
+    """The known facts that a late value was compared with, some of which it may end earlier than was known."""
+    if not isinstance(event, FactAdded) or event.ended_at is None:
+        return ()
+    return [weighed.fact_id for weighed in event.decision.candidates]
+
+
+def has_ended(stored: StoredFact) -> bool:
+    state = stored.state
+    return state.status in ("superseded", "retracted", "expired") and state.believed_to is None
+
+
+def truly_ended(event: MemoryEvent) -> tuple[UUID, ...]:
+    """The facts that were true and that the event ends."""
+    if event.end_time is None or event.overwrite not in ("replace", "retract", "expire"):
+        return ()
+    return event.affected_ids
+
+
+def heirs(event: MemoryEvent) -> tuple[UUID, ...]:
+    """The fact that a merge, or a command with a new text, puts in the place of others."""
+    is_version = is_new_version(event) or (isinstance(event, FactReplaced) and event.decision.by == "application")
+    return event.successor_ids if event.overwrite == "merge" or is_version else ()
+
+
+def is_new_version(event: MemoryEvent) -> bool:
+    """Whether a command gave the disbelieved fact a new text."""
+    return isinstance(event, FactCorrected) or (
+        isinstance(event, FactContradicted) and event.decision.by in ("application", "human")
+    )
+
+
+def slot_relation(one: ExtractedFact, other: ExtractedFact, rules: EndRules) -> SubjectRelation:
+    """Whether `other` is a value of the slot of `one`, and is so for certain."""
+    holds_one = one.single_valued or other.single_valued or rules.policy.is_single_valued(one.key)
+    if other.action_hint == "retract" or one.key is None or one.key != other.key or not holds_one:
+        return "other"
+    return compare_subjects(one.subject, other.subject, rules.user_names)
+
+
+def same_value(one: ExtractedFact, other: ExtractedFact) -> bool:
+    """Whether two values of a slot are one, perhaps with other details."""
+    return one.value is not None and one.value == other.value

@@ -1,0 +1,71 @@
+"""Finds values that an undo brings back beside newer ones of their key: without a decision on the two, unresolved."""
+
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+from uuid import UUID
+
+from mnemolog.schemas.events import DecisionUndone, MemoryEvent
+from mnemolog.schemas.facts import OPEN_STATUSES, FactState, MovedEnd, Reversal
+from mnemolog.schemas.stored import StoredFact
+from mnemolog.streams.ends.known_ends import EndRules, slot_relation
+
+
+class NewerValueReader(Protocol):
+    """Reads what came after facts that have ended. Each call is one round trip."""
+
+    async def facts(self, fact_ids: Sequence[UUID]) -> Mapping[UUID, StoredFact]:
+        """Those of `fact_ids` that exist, whatever their scope and status."""
+
+    async def values_since(self, fact_ids: Sequence[UUID]) -> Mapping[UUID, Sequence[UUID]]:
+        """The active facts of the key of each of these that were added after it had been closed."""
+
+
+async def mark_unresolved(
+    events: Sequence[MemoryEvent], reader: NewerValueReader, rules: EndRules
+) -> tuple[MemoryEvent, ...]:
+    """The events of an undo, with the restored values that stand beside newer ones as unresolved."""
+    undone = [event for event in events if isinstance(event, DecisionUndone)]
+    restored = {one.fact_id: one for event in undone for one in event.reversals}
+    open_again = [fact_id for fact_id, one in restored.items() if _is_open_again(one)]
+    newer = await reader.values_since(open_again) if open_again else {}
+    if not newer:
+        return tuple(events)
+    facts = await reader.facts(tuple({*newer, *(other for others in newer.values() for other in others)}))
+    beside = {
+        fact_id: tuple(
+            other
+            for other in others
+            if (other not in restored or _is_open_again(restored[other])) and _are_rivals(facts, fact_id, other, rules)
+        )
+        for fact_id, others in newer.items()
+    }
+    rivals = {fact_id: others for fact_id, others in beside.items() if others}
+    return tuple(_marked(event, rivals) if isinstance(event, DecisionUndone) else event for event in events)
+
+
+def _is_open_again(reversal: Reversal) -> bool:
+    before = reversal.before
+    return before is not None and before.status == "active" and reversal.now not in OPEN_STATUSES
+
+
+def _are_rivals(facts: Mapping[UUID, StoredFact], fact_id: UUID, other_id: UUID, rules: EndRules) -> bool:
+    """Whether both may be values of one slot that hold without an end."""
+    one, other = facts[fact_id], facts[other_id]
+    lasting = one.fact.valid_until is None and other.fact.valid_until is None and other.state.true_to is None
+    return lasting and slot_relation(one.fact, other.fact, rules) != "other"
+
+
+def _marked(event: DecisionUndone, rivals: Mapping[UUID, tuple[UUID, ...]]) -> DecisionUndone:
+    marked = [one for one in event.reversals if one.fact_id in rivals and _is_open_again(one)]
+    if not marked:
+        return event
+    reversals = tuple(_unresolved(one) if one in marked else one for one in event.reversals)
+    ends = (
+        MovedEnd(fact_id=one.fact_id, ender=one.fact_id, unresolved=True, beside=rivals[one.fact_id]) for one in marked
+    )
+    return event.model_copy(update={"reversals": reversals, "moved_ends": (*event.moved_ends, *ends)})
+
+
+def _unresolved(reversal: Reversal) -> Reversal:
+    before: FactState | None = reversal.before and reversal.before.model_copy(update={"unresolved": True})
+    return reversal.model_copy(update={"before": before})

@@ -1,0 +1,105 @@
+"""A value that an undo brings back beside a newer one of its key is unresolved; else it is as it was."""
+
+from uuid import UUID
+
+import pytest
+
+from mnemolog.schemas.command import Delete, Resolve, Undo
+from mnemolog.schemas.commit import Commit
+from mnemolog.schemas.facts import ExtractedFact
+from tests.support.builders.commits import day, fact_id_at
+from tests.support.harnesses.command_harness import CommandHarness
+from tests.support.harnesses.resolver_harness import (
+    ResolverHarness,
+    TextVerdict,
+    extracted_fact,
+    verdicts_by_text,
+)
+
+pytestmark = pytest.mark.postgres
+
+ROME, OSLO, TEA = "Mira lives in Rome.", "Mira lives in Oslo.", "Mira likes tea."
+
+
+def said(text: str, **fields: object) -> ExtractedFact:
+    key = {"key": "drink"} if text == TEA else {"key": "home_city", "single_valued": True}
+    return extracted_fact(text, subject="Mira", **key | fields)
+
+
+async def rome_deleted(resolver: ResolverHarness, commands: CommandHarness) -> tuple[UUID, Commit]:
+    known = fact_id_at(await resolver.resolve_turn(said(ROME), at=day(1)))
+    return known, await commands.execute("c1", Delete(fact_ids=(known,)), at=day(2))
+
+
+async def unresolved_texts(resolver: ResolverHarness) -> list[str]:
+    rows = await resolver.stored.rows("SELECT text FROM facts WHERE unresolved AND status = 'active' ORDER BY text")
+    return [text for (text,) in rows]
+
+
+async def test_a_value_beside_one_that_came_since_is_unresolved(
+    resolver: ResolverHarness, commands: CommandHarness
+) -> None:
+    rome, deleted = await rome_deleted(resolver, commands)
+    oslo = fact_id_at(await resolver.resolve_turn(said(OSLO), at=day(3)))
+    undone = await commands.execute("c2", Undo(source_id=deleted.source_id), at=day(4))
+    assert await resolver.active_texts() == [OSLO, ROME]
+    assert await unresolved_texts(resolver) == [ROME]
+    assert await commands.known.conflicting_fact_ids(rome) == (oslo,)
+    await commands.execute("c3", Undo(source_id=undone.source_id), at=day(5))
+    assert await resolver.active_texts() == [OSLO]
+    await commands.execute("c4", Undo(source_id="c3"), at=day(6))
+    await commands.execute("c5", Resolve(fact_id=rome, action="keep_old"), at=day(7))
+    assert await resolver.active_texts() == [OSLO]
+
+
+async def test_a_value_alone_is_as_it_was(resolver: ResolverHarness, commands: CommandHarness) -> None:
+    _, deleted = await rome_deleted(resolver, commands)
+    resolver.chat_model.set_replies(verdicts_by_text({}))
+    await resolver.resolve_turn(said(TEA), at=day(3))
+    await resolver.resolve_turn(said("Mira lives in Oslo for a week.", valid_until=day(9)), at=day(3))
+    await commands.execute("c2", Undo(source_id=deleted.source_id), at=day(4))
+    assert ROME in await resolver.active_texts()
+    assert await unresolved_texts(resolver) == []
+
+
+async def test_what_stood_beside_it_before_stands_beside_it_again(
+    resolver: ResolverHarness, commands: CommandHarness
+) -> None:
+    rome = fact_id_at(await resolver.resolve_turn(said(ROME), at=day(1)))
+    resolver.chat_model.set_replies(verdicts_by_text({OSLO: TextVerdict("SIMILAR", (ROME,))}))
+    await resolver.resolve_turn(said(OSLO), at=day(2))
+    deleted = await commands.execute("c1", Delete(fact_ids=(rome,)), at=day(3))
+    await commands.execute("c2", Undo(source_id=deleted.source_id), at=day(4))
+    assert await resolver.active_texts() == [OSLO, ROME]
+    assert await unresolved_texts(resolver) == []
+
+
+async def test_what_the_same_undo_takes_back_is_no_rival(resolver: ResolverHarness, commands: CommandHarness) -> None:
+    await resolver.resolve_turn(said(ROME), at=day(1))
+    resolver.chat_model.set_replies(verdicts_by_text({OSLO: TextVerdict("REPLACE", (ROME,))}))
+    replaced = await resolver.resolve_turn(said(OSLO), at=day(2))
+    await commands.execute("c1", Undo(source_id=replaced.source_id), at=day(3))
+    assert await resolver.active_texts() == [ROME]
+    assert await unresolved_texts(resolver) == []
+
+
+async def test_a_command_knows_the_names_of_the_user(resolver: ResolverHarness, commands: CommandHarness) -> None:
+    """Rome is the user's home, and Oslo was Mira's, who is the user: without Bern, Rome ends when Oslo began."""
+    home = {"key": "home_city", "single_valued": True}
+    rome, bern, left = "The user lives in Rome.", "The user lives in Bern.", "Mira has left Oslo."
+    verdicts = {
+        bern: TextVerdict("REPLACE", (rome,)),
+        OSLO: TextVerdict("SIMILAR", (bern,)),
+        left: TextVerdict("RETRACT", (OSLO,)),
+    }
+    resolver.chat_model.set_replies(verdicts_by_text(verdicts))
+    told = (
+        (extracted_fact(rome, **home), 1),
+        (extracted_fact(bern, **home), 3),
+        (said(OSLO), 5),
+        (said(left, action_hint="retract"), 7),
+    )
+    commits = [await resolver.resolve_turn(fact, at=day(at), speaker="Mira") for fact, at in told]
+    await commands.execute("c1", Delete(fact_ids=(fact_id_at(commits[1]),)), at=day(8))
+    rows = await resolver.stored.rows("SELECT true_to, unresolved FROM facts WHERE text LIKE '%Rome.'")
+    assert rows == [(day(5), False)]
