@@ -140,5 +140,5 @@ async def test_a_detail_of_a_value_with_an_announced_end_ends_with_it(resolver: 
     await resolver.resolve_turn(said(leaves), at=day(2))
     resolver.chat_model.set_replies(judged)
     await resolver.resolve_turn(said(DETAIL), at=day(3))
-    rows = await resolver.stored.rows(f"SELECT true_to FROM facts WHERE text = '{DETAIL}'")  # noqa: S608
+    rows = await resolver.stored.rows(f"SELECT true_to FROM facts WHERE text = '{DETAIL}'")  # noqa: S608 - no input
     assert rows == [(day(20),)]
