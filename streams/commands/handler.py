@@ -28,9 +28,9 @@ from mnemolog.streams.commands import edits, status_changes, undo
 from mnemolog.streams.commands.context import CommandContext, Events, StoredFacts
 from mnemolog.streams.commands.ports import EventReader, FactReader
 from mnemolog.streams.commands.refusals import CommandRefusedError
-from mnemolog.streams.ends.known_ends import EndRules
+from mnemolog.streams.ends.end_rules import EndRules
 from mnemolog.streams.ends.moved_ends import move_ends
-from mnemolog.streams.ends.restored_values import mark_unresolved
+from mnemolog.streams.ends.undone_values import mark_unresolved
 from mnemolog.streams.text.subjects import USER_WORDS
 
 MAX_FACTS: Final = 2000

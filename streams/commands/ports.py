@@ -12,10 +12,10 @@ from mnemolog.schemas.command import Undo
 from mnemolog.schemas.scope import Scope
 from mnemolog.schemas.stored import DueExpiry, EventHistory, LoggedEvent, PendingCase, ScopeFacts
 from mnemolog.streams.ends.moved_ends import EndedFactReader
-from mnemolog.streams.ends.restored_values import NewerValueReader
+from mnemolog.streams.ends.undone_values import RivalReader
 
 
-class FactReader(EndedFactReader, NewerValueReader, Protocol):
+class FactReader(EndedFactReader, RivalReader, Protocol):
     """Reads known facts."""
 
     async def user_names(self, scope: Scope, user_words: Collection[str]) -> Sequence[str]:

@@ -6,7 +6,7 @@ from uuid import UUID
 
 from mnemolog.schemas.events import DecisionUndone, FactAdded, MemoryEvent
 from mnemolog.schemas.facts import MovedEnd
-from mnemolog.streams.ends.known_ends import (
+from mnemolog.streams.ends.end_rules import (
     End,
     EndLookups,
     EndRules,

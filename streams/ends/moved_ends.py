@@ -13,7 +13,7 @@ from uuid import UUID
 from mnemolog.schemas.events import FactAdded, MemoryEvent
 from mnemolog.schemas.stored import EndedFact, StoredFact
 from mnemolog.streams.ends.commit_ends import events_with_ends
-from mnemolog.streams.ends.known_ends import EndLookups, EndRules, heirs, moved_beginnings, weighed_ids
+from mnemolog.streams.ends.end_rules import EndLookups, EndRules, heirs, moved_beginnings, weighed_ids
 
 
 class EndedFactReader(Protocol):

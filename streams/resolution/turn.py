@@ -10,7 +10,7 @@ from mnemolog.schemas.envelopes import MatchedFacts
 from mnemolog.schemas.events import MemoryEvent
 from mnemolog.schemas.policy import EffectivePolicy
 from mnemolog.schemas.provenance import DroppedStatement, Step, Thresholds
-from mnemolog.streams.ends.known_ends import EndRules
+from mnemolog.streams.ends.end_rules import EndRules
 from mnemolog.streams.ends.moved_ends import move_ends
 from mnemolog.streams.resolution.classify import Duplicate, candidate_query, classify, classify_late
 from mnemolog.streams.resolution.decide import decide

@@ -141,7 +141,7 @@ async def test_facts_of_one_turn_that_clash_are_decided_in_their_order(harness: 
     assert all("said just now" in note for note in question.notes.values())
 
 
-async def test_a_turn_that_clashes_with_itself_and_with_what_is_known_ends_each_fact_once(
+async def test_a_turn_that_clashes_with_itself_and_with_what_is_end_rules_each_fact_once(
     harness: PipelineHarness,
 ) -> None:
     eva = harness.person("eva-known")

@@ -9,7 +9,7 @@ from mnemolog.schemas.events import FactAdded, FactConfirmed, FactExtended, Fact
 from mnemolog.schemas.facts import Candidate, MatchedFact, MovedEnd
 from mnemolog.schemas.policy import EffectivePolicy
 from mnemolog.schemas.provenance import Verdict
-from mnemolog.streams.resolution.classify import Duplicate, Obsolete, classify_late
+from mnemolog.streams.resolution.classify import Conflict, Duplicate, Obsolete, classify_late
 from mnemolog.streams.resolution.decide import decide
 from mnemolog.streams.resolution.event_builder import statement_context
 from mnemolog.streams.resolution.guards import StatementContext
@@ -46,7 +46,9 @@ def with_ended(fact: MatchedFact, *ended: Candidate) -> MatchedFact:
     return fact.model_copy(update={"candidates": (*fact.candidates, *ended)})
 
 
-def classify(fact: MatchedFact, *ended: Candidate, rules: EffectivePolicy | None = None) -> Duplicate | Obsolete | None:
+def classify(
+    fact: MatchedFact, *ended: Candidate, rules: EffectivePolicy | None = None
+) -> Duplicate | Obsolete | Conflict | None:
     context = statement_context(fact.fact, decision_context())
     return classify_late(with_ended(fact, *ended), context, THRESHOLDS, rules or EffectivePolicy())
 

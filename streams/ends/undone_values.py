@@ -7,10 +7,10 @@ from uuid import UUID
 from mnemolog.schemas.events import DecisionUndone, MemoryEvent
 from mnemolog.schemas.facts import OPEN_STATUSES, FactState, MovedEnd, Reversal
 from mnemolog.schemas.stored import StoredFact
-from mnemolog.streams.ends.known_ends import EndRules, slot_relation
+from mnemolog.streams.ends.end_rules import EndRules, slot_relation
 
 
-class NewerValueReader(Protocol):
+class RivalReader(Protocol):
     """Reads what came after facts that have ended. Each call is one round trip."""
 
     async def facts(self, fact_ids: Sequence[UUID]) -> Mapping[UUID, StoredFact]:
@@ -21,7 +21,7 @@ class NewerValueReader(Protocol):
 
 
 async def mark_unresolved(
-    events: Sequence[MemoryEvent], reader: NewerValueReader, rules: EndRules
+    events: Sequence[MemoryEvent], reader: RivalReader, rules: EndRules
 ) -> tuple[MemoryEvent, ...]:
     """The events of an undo, with the restored values that stand beside newer ones as unresolved."""
     undone = [event for event in events if isinstance(event, DecisionUndone)]
