@@ -165,9 +165,16 @@ async def _connection(settings: Settings) -> AsyncIterator[AsyncConnection[Tuple
 
 
 async def rebuild(
-    settings: Settings, source: Source, *, verify_only: bool, on_progress: Callable[[str, int, int], None]
+    settings: Settings,
+    source: Source,
+    *,
+    verify_only: bool,
+    on_progress: Callable[[str, int, int], None],
+    full: bool = False,
 ) -> RebuildReport:
     """Rebuild all tables from the log, compare, and swap unless `verify_only`.
+
+    The copy of the log in the tables is verified and kept where it is sound, unless the rebuild is to be `full`.
 
     Raises `RebuildError` where that cannot be done; the live tables are then as they were.
     """
@@ -180,7 +187,7 @@ async def rebuild(
         open_table_log(url) if source == "table" else open_kafka_log(settings.kafka or "", prefix=settings.topic_prefix)
     )
     async with opened as log:
-        return await tables.rebuild(url, log, verify_only=verify_only, progress=report)
+        return await tables.rebuild(url, log, verify_only=verify_only, full=full, progress=report)
 
 
 @contextmanager

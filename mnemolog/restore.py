@@ -63,7 +63,7 @@ async def restore_log(
         losses = await _restore(reached, verify_only=verify_only, on_progress=on_progress)
         rebuilt = None
         if not verify_only and any(not loss.same_offsets for loss in losses):
-            rebuilt = await rebuild(reached, "kafka", verify_only=False, on_progress=on_progress)
+            rebuilt = await rebuild(reached, "kafka", verify_only=False, on_progress=on_progress, full=True)
     return RestoreReport(losses=losses, appended=not verify_only, rebuilt=rebuilt)
 
 

@@ -1,7 +1,7 @@
 """Whose memory it is. A fact lives in exactly the scope it was stored in."""
 
 from collections.abc import Iterable
-from typing import Annotated, Self, cast
+from typing import Annotated, Self
 
 from pydantic import AfterValidator, ConfigDict, JsonValue, field_validator, model_validator
 
@@ -74,4 +74,6 @@ class Scope(Record):
 
 
 def scope_columns(scope: Scope | None) -> ScopeColumns:
-    return NO_SCOPE if scope is None else cast("ScopeColumns", tuple(scope.columns.values()))
+    if scope is None:
+        return NO_SCOPE
+    return (scope.tenant, scope.user_id or "", scope.agent_id or "", scope.app_id or "", scope.run_id or "")

@@ -4,6 +4,7 @@ import base64
 import math
 import struct
 from collections.abc import Sequence
+from functools import cached_property
 from operator import mul
 from typing import Self
 
@@ -43,7 +44,7 @@ class Vector(Record):
             raise ValueError(f"a value of the embedding does not fit float16: {error}") from error
         return cls(model=model, dimensions=len(values), data=base64.b64encode(raw).decode())
 
-    @property
+    @cached_property
     def raw(self) -> bytes:
         """Little-endian float16, two bytes a dimension."""
         return base64.b64decode(self.data, validate=True)

@@ -46,16 +46,20 @@ def rebuild(
         Literal["kafka", "table"], typer.Option("--from", help="the log to read: the topic, or its copy in the tables")
     ] = "kafka",
     verify_only: Annotated[bool, typer.Option("--verify-only", help="compare only")] = False,
+    full: Annotated[
+        bool, typer.Option("--full", help="write commits and memory_events too, even where they are sound")
+    ] = False,
     as_json: options.AsJson = False,
 ) -> None:
     """Rebuild all tables from the log, beside the live ones, compare both, and swap.
 
+    commits and memory_events are copies of the log: they are verified, and kept where they are sound.
     No model is called. Exit code 1 where a table differed.
     """
     from mnemolog.admin import rebuild as rebuild_tables  # noqa: PLC0415 - loads the drivers
 
     with ProgressBars() as progress:
-        work = rebuild_tables(discovered_settings(), source, verify_only=verify_only, on_progress=progress)
+        work = rebuild_tables(discovered_settings(), source, verify_only=verify_only, on_progress=progress, full=full)
         report = run_async(work, interrupted=lambda: _REBUILD_STOPPED)
     print_result({"equal": report.equal, "report": report}, lambda _: show_rebuild(report), as_json=as_json)
     if not report.equal:
@@ -104,6 +108,8 @@ def show_rebuild(report: "RebuildReport") -> None:
     for one in report.tables:
         live, rebuilt = (digest[:_DIGEST_CHARACTERS] for digest in (one.live_digest, one.rebuilt_digest))
         found = "equal" if one.equal else f"{counted(one.differing, 'row')} differ"
+        if one.kept:
+            found = "verified, kept"
         rows.append((one.table, one.live_rows, live, one.rebuilt_rows, rebuilt, found))
     print_table("live and rebuilt", ("table", "rows", "live", "rows", "rebuilt", ""), rows)
 

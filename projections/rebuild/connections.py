@@ -11,9 +11,9 @@ from psycopg import AsyncConnection, IsolationLevel
 from psycopg.sql import Literal
 
 from mnemolog.projections.db.pools import connection_settings, prepare_connection
-from mnemolog.projections.rebuild.next_schema import NEXT_SCHEMA
+from mnemolog.projections.rebuild.schemas import NEXT_SCHEMA
 from mnemolog.projections.sql import queries
-from mnemolog.projections.write.row_writer import Connection
+from mnemolog.projections.write.table_writer import Connection
 
 MAX_WORKERS: Final = 16
 """Postgres allows 100 connections by default, and the stages need theirs."""
@@ -26,8 +26,8 @@ def worker_count() -> int:
 
 
 @asynccontextmanager
-async def open_connection(url: str, name: str) -> AsyncIterator[Connection]:
-    """A connection that works in the schema of the rebuild and may take its time.
+async def open_connection(url: str, name: str, *, schema: str = NEXT_SCHEMA) -> AsyncIterator[Connection]:
+    """A connection that works in the schema of the rebuild, or in another one, and may take its time.
 
     Its commits do not wait for the disk: after a crash of the server the new tables lack the last of them, rows and
     offsets alike. The swap waits for all of them.
@@ -36,7 +36,7 @@ async def open_connection(url: str, name: str) -> AsyncIterator[Connection]:
         url,
         application_name=f"mnemolog-{name}",
         statement_timeout=0,
-        search_path=f"{NEXT_SCHEMA},mnemolog_journal,public",
+        search_path=f"{schema},mnemolog_journal,public",
         synchronous_commit="off",
         maintenance_work_mem="128MB",
     )

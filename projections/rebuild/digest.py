@@ -3,14 +3,14 @@
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Final, Literal
+from typing import Final, Literal, Self
 
 from psycopg.sql import SQL, Composed, Identifier
 
 from mnemolog.projections.db.fetch import fetch_rows, fetch_value
 from mnemolog.projections.rebuild.connections import Job, run_jobs
 from mnemolog.projections.sql import queries
-from mnemolog.projections.write.row_writer import Connection
+from mnemolog.projections.write.table_writer import Connection
 
 BLOCKS_PER_JOB: Final = 16_384
 """128 MiB of a table without what it stores out of line: some seconds' work."""
@@ -34,7 +34,7 @@ class TableComparison:
     """One table live and rebuilt. Equal digests mean equal rows.
 
     `live_digest` is empty where the live table is missing or has other columns. `examples` holds at most 10 of the
-    `differing` rows.
+    `differing` rows. Of a table that is `kept` every row was verified while the log was folded, without digests.
     """
 
     table: str
@@ -44,6 +44,20 @@ class TableComparison:
     rebuilt_digest: str
     differing: int
     examples: tuple[Difference, ...]
+    kept: bool = False
+
+    @classmethod
+    def of_kept_table(cls, table: str, rows: int) -> Self:
+        return cls(
+            table=table,
+            live_rows=rows,
+            rebuilt_rows=rows,
+            live_digest="",
+            rebuilt_digest="",
+            differing=0,
+            examples=(),
+            kept=True,
+        )
 
     @property
     def equal(self) -> bool:

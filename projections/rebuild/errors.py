@@ -24,6 +24,16 @@ class LogTooShortError(RebuildError):
         )
 
 
+class LogCopyDamagedError(RebuildError):
+    """The copy of the log in the live tables is not what the log gives. A rebuild then writes it anew."""
+
+    def __init__(self, table: str, partition: int, start: int, stop: int) -> None:
+        super().__init__(
+            f"{table} has other rows than the log gives for partition {partition}, offsets {start} to {stop - 1}: "
+            "rebuild with --full"
+        )
+
+
 class LogUnreadableError(RebuildError):
     """The log's server did not answer in time."""
 

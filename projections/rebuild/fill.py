@@ -32,7 +32,12 @@ async def fill_tables(url: str, source: LogSource, replayer: Replayer, targets: 
         await replayer.replay_in_bulk(targets)
         return
     orders = [
-        FillOrder(url=url, open_log=source.opener, targets={partition: targets[partition] for partition in share})
+        FillOrder(
+            url=url,
+            open_log=source.opener,
+            targets={partition: targets[partition] for partition in share},
+            keeps=replayer.keeps,
+        )
         for share in shares
     ]
     filling = asyncio.create_task(run_together(map(_run_process, orders)))

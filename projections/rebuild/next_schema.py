@@ -11,10 +11,11 @@ from typing import Final, LiteralString, cast
 from psycopg.sql import Identifier, Literal
 
 from mnemolog.projections.migrations.upgrade import create_projection_schema, migration_text, projection_files
+from mnemolog.projections.rebuild.kept_tables import show_live_tables
+from mnemolog.projections.rebuild.schemas import NEXT_SCHEMA
 from mnemolog.projections.sql import queries
-from mnemolog.projections.write.row_writer import Connection
+from mnemolog.projections.write.table_writer import Connection
 
-NEXT_SCHEMA: Final = "mnemolog_next"
 _FOLDING_PACKAGES: Final = ("mnemolog.projections.write", "mnemolog.schemas")
 _SQL: Final = queries("rebuild")
 
@@ -28,15 +29,20 @@ class Index:
     definition: LiteralString
 
 
-async def make_next_schema(connection: Connection) -> None:
-    """Make the schema with empty tables and without the indexes of readers; its comment keeps them."""
+async def make_next_schema(connection: Connection, *, full: bool) -> bool:
+    """Make the schema with empty tables and without the indexes of readers; its comment keeps them.
+
+    Unless it is to be `full`, it shows the live copy of the log instead of tables for it; whether it does.
+    """
     async with connection.transaction():
         await create_projection_schema(connection, NEXT_SCHEMA)
+        keeps = not full and await show_live_tables(connection)
         rows = await (await connection.execute(_SQL["plain_indexes"], {"schema": NEXT_SCHEMA})).fetchall()
         for name, _, _ in rows:
             await connection.execute(_SQL["drop_index"].format(index=Identifier(NEXT_SCHEMA, name)))
         comment = json.dumps({"made_by": fingerprint(), "indexes": rows})
         await _set_comment(connection, comment)
+    return keeps
 
 
 async def was_made_by_this_program(connection: Connection) -> bool:

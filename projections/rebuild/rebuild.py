@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain, repeat
 from time import perf_counter
 from typing import Final
 
@@ -13,28 +14,27 @@ from mnemolog.projections.db.pools import LIVE_SCHEMA
 from mnemolog.projections.logs import get_logger
 from mnemolog.projections.rebuild.connections import Job, open_connection, run_jobs
 from mnemolog.projections.rebuild.digest import TableComparison, compare_schemas, tables_of
-from mnemolog.projections.rebuild.errors import SwapRefusedError
+from mnemolog.projections.rebuild.errors import LogCopyDamagedError, SwapRefusedError
 from mnemolog.projections.rebuild.fill import fill_tables
+from mnemolog.projections.rebuild.kept_tables import FIRST_LOCK_MILLISECONDS, LOCK_MILLISECONDS, keeps_live_tables
+from mnemolog.projections.rebuild.log_copy import compare_kept_tables
 from mnemolog.projections.rebuild.log_source import LogSource
-from mnemolog.projections.rebuild.next_schema import (
-    NEXT_SCHEMA,
-    make_next_schema,
-    missing_indexes,
-    was_made_by_this_program,
-)
+from mnemolog.projections.rebuild.next_schema import make_next_schema, missing_indexes, was_made_by_this_program
 from mnemolog.projections.rebuild.replay import BATCH, Replayer
+from mnemolog.projections.rebuild.schemas import NEXT_SCHEMA, OLD_SCHEMA
 from mnemolog.projections.rebuild.swap import (
-    OLD_SCHEMA,
     drop_schema,
     ensure_live_schema,
     live_offsets,
     only_rebuild,
     projectors_paused,
     refuse_dependent_views,
+    retry_lock,
     swap_schemas,
 )
 from mnemolog.projections.sql import queries
-from mnemolog.projections.write.row_writer import Connection, profile_batches, refresh_profiles
+from mnemolog.projections.write.row_writer import profile_batches, refresh_profiles
+from mnemolog.projections.write.table_writer import Connection
 
 MAX_CATCH_UPS: Final = 20
 """Live commits go on meanwhile: so often they are caught up with before the projectors are paused for the rest."""
@@ -74,13 +74,21 @@ ProgressCallback = Callable[[Progress], None]
 
 
 async def rebuild(
-    url: str, source: LogSource, *, verify_only: bool = False, progress: ProgressCallback | None = None
+    url: str,
+    source: LogSource,
+    *,
+    verify_only: bool = False,
+    full: bool = False,
+    progress: ProgressCallback | None = None,
 ) -> RebuildReport:
     """Fold the whole log into a new schema, compare every row with the live tables, and swap.
 
     Tables that differ are swapped as well: repairing them is what a rebuild is for. With `verify_only` nothing is.
     Projectors pause for moments, readers never. Commits that arrive meanwhile are in the new tables. Interrupted,
     it leaves the live tables as they were. `progress` is called after every batch; what it raises ends the rebuild.
+
+    The copy of the log in the live tables is verified against the log and kept. Where it is damaged the rebuild begins
+    anew and writes it too, as it does at once if it is to be `full`.
 
     Raises `mnemolog.projections.rebuild.errors.RebuildError` and `LogGapError`, each of which says what to do.
     """
@@ -93,15 +101,12 @@ async def rebuild(
         if not verify_only:
             await refuse_dependent_views(connection)
         report = progress or (lambda _: None)
-        replayer = Replayer(connection, source)
-        await _open_next_schema(connection, replayer)
-        await _fill(url, connection, source, replayer, report)
-        tables = await _compare(url, connection, reader, replayer, report)
-        if verify_only:
-            await drop_schema(connection, NEXT_SCHEMA)
-        else:
-            ends = {partition: await source.end_offset(partition) for partition in await source.partitions()}
-            await _swap(connection, replayer, ends)
+        context = _Context(url=url, source=source, connection=connection, reader=reader, report=report)
+        try:
+            replayer, tables = await _make(context, verify_only=verify_only, full=full)
+        except LogCopyDamagedError as error:
+            log.warning("log_copy_damaged", error=str(error))
+            replayer, tables = await _make(context, verify_only=verify_only, full=True)
         return RebuildReport(
             tables=tuple(tables),
             offsets=replayer.offsets,
@@ -111,29 +116,57 @@ async def rebuild(
         )
 
 
-async def _open_next_schema(connection: Connection, replayer: Replayer) -> None:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Context:
+    """What all steps of a rebuild use."""
+
+    url: str
+    source: LogSource
+    connection: Connection
+    reader: Connection
+    report: ProgressCallback
+
+
+async def _make(context: _Context, *, verify_only: bool, full: bool) -> tuple[Replayer, list[TableComparison]]:
+    replayer = await _open_next_schema(context, full=full)
+    await _fill(context, replayer)
+    tables = await _compare(context, replayer)
+    if verify_only:
+        await drop_schema(context.connection, NEXT_SCHEMA)
+    else:
+        ends = {
+            partition: await context.source.end_offset(partition) for partition in await context.source.partitions()
+        }
+        await _swap(context, replayer, ends)
+    return replayer, tables
+
+
+async def _open_next_schema(context: _Context, *, full: bool) -> Replayer:
     """Go on with the tables of an interrupted rebuild if they are what this one would make, else make new ones."""
+    connection, source = context.connection, context.source
     await ensure_live_schema(connection)
     await drop_schema(connection, OLD_SCHEMA)
-    if await was_made_by_this_program(connection):
+    keeps = await keeps_live_tables(connection)
+    if keeps is not None and not (full and keeps) and await was_made_by_this_program(connection):
+        replayer = Replayer(connection, source, keeps=keeps)
         await replayer.resume()
         if await replayer.is_the_same_log():
             log.info("rebuild_resumed", records=replayer.records)
-            return
-        replayer.offsets = {}
+            return replayer
     await drop_schema(connection, NEXT_SCHEMA)
-    await make_next_schema(connection)
+    is_lost = not await live_offsets(connection)
+    return Replayer(connection, source, keeps=await make_next_schema(connection, full=full or is_lost))
 
 
-async def _fill(
-    url: str, connection: Connection, source: LogSource, replayer: Replayer, report: ProgressCallback
-) -> None:
-    targets = await live_offsets(connection)
+async def _fill(context: _Context, replayer: Replayer) -> None:
+    targets = await live_offsets(context.connection)
     expected = replayer.records + replayer.missing_records(targets)
-    replayer.on_progress = lambda records: report(Progress(step="folding", done=records, total=max(records, expected)))
+    replayer.on_progress = lambda records: context.report(
+        Progress(step="folding", done=records, total=max(records, expected))
+    )
     replayer.on_progress(replayer.records)
-    await fill_tables(url, source, replayer, targets)
-    await _finish_tables(url, connection, report)
+    await fill_tables(context.url, context.source, replayer, targets)
+    await _finish_tables(context.url, context.connection, context.report)
 
 
 async def _finish_tables(url: str, connection: Connection, report: ProgressCallback) -> None:
@@ -157,36 +190,51 @@ def _statement_job(statement: SQL | Composed) -> Job:
     return run
 
 
-async def _compare(
-    url: str, connection: Connection, reader: Connection, replayer: Replayer, report: ProgressCallback
-) -> list[TableComparison]:
+async def _compare(context: _Context, replayer: Replayer) -> list[TableComparison]:
     """Compare in a snapshot that sees both schemas at the same offsets, so that the projectors need not wait for it."""
+    connection, reader = context.connection, context.reader
     await _catch_up(connection, replayer)
     await reader.set_isolation_level(IsolationLevel.REPEATABLE_READ)
     async with reader.transaction():
         async with projectors_paused(connection):
             await replayer.replay_as_projector(await live_offsets(connection))
             await reader.execute(_SQL["take_snapshot"])
-        return await compare_schemas(
-            url,
+        kept = await compare_kept_tables(reader) if replayer.keeps else []
+        written = await compare_schemas(
+            context.url,
             reader,
             LIVE_SCHEMA,
             NEXT_SCHEMA,
-            on_progress=lambda done, total: report(Progress(step="comparing", done=done, total=total)),
+            on_progress=lambda done, total: context.report(Progress(step="comparing", done=done, total=total)),
         )
+    return sorted([*kept, *written], key=lambda one: one.table)
 
 
-async def _swap(connection: Connection, replayer: Replayer, ends: Mapping[int, int]) -> None:
-    """Swap at the live offsets, or at the end that the log had: tables that lag or were lost become complete."""
-    await replayer.replay_as_projector(ends)
-    await _catch_up(connection, replayer)
-    async with projectors_paused(connection):
-        await replayer.replay_as_projector(await live_offsets(connection))
-        await swap_schemas(connection)
+async def _swap(context: _Context, replayer: Replayer, ends: Mapping[int, int]) -> None:
+    """Swap at the live offsets, or at the end that the log had: tables that lag or were lost become complete.
+
+    Tables that are kept can only be swapped at the live offsets; what they lag is projected after that.
+    """
+    connection = context.connection
+    if not replayer.keeps:
+        await replayer.replay_as_projector(ends)
+
+    waits = chain([FIRST_LOCK_MILLISECONDS], repeat(LOCK_MILLISECONDS))
+
+    async def swap() -> None:
+        await _catch_up(connection, replayer)
+        async with projectors_paused(connection):
+            await replayer.replay_as_projector(await live_offsets(connection))
+            await swap_schemas(connection, keeps=replayer.keeps, wait_milliseconds=next(waits))
+
+    await retry_lock(swap)
     try:
         await drop_schema(connection, OLD_SCHEMA)
     except SwapRefusedError:
         log.warning("old_tables_kept", schema=OLD_SCHEMA)  # a reader is still in them; the next rebuild drops them
+    if replayer.keeps:
+        async with open_connection(context.url, "rebuild-lag", schema=LIVE_SCHEMA) as live:
+            await replayer.continue_in_live_tables(live, ends)
 
 
 async def _catch_up(connection: Connection, replayer: Replayer) -> None:

@@ -7,17 +7,20 @@ import psycopg
 
 from mnemolog.projections.errors import LogGapError
 from mnemolog.projections.rebuild.errors import LogTooShortError
-from mnemolog.projections.rebuild.log_source import LogSource
+from mnemolog.projections.rebuild.log_copy import LogCopyVerifier
+from mnemolog.projections.rebuild.log_source import LogSource, TableLogSource
 from mnemolog.projections.sql import queries
 from mnemolog.projections.write.projector import (
     LogRecord,
     ParsedRecord,
+    WriteRows,
     fold_batch,
     may_be_one_records_fault,
     parse_commit,
     project_batch,
 )
-from mnemolog.projections.write.row_writer import Connection, load_state, write_changes
+from mnemolog.projections.write.row_writer import copy_rows, load_state, update_rows
+from mnemolog.projections.write.table_writer import Connection
 from mnemolog.schemas.commit import Commit
 
 BATCH: Final = 400
@@ -27,12 +30,17 @@ _SQL: Final = queries("projector")
 class Replayer:
     """Folds the log again through `connection`; `offsets` say how far.
 
-    Holds one batch of records at a time, however long the log is. `on_progress` is called after each.
+    Where it `keeps` the live copy of the log, it verifies that instead of writing it again, and raises
+    `mnemolog.projections.rebuild.errors.LogCopyDamagedError`. Holds one batch of records at a time, however long the
+    log is. `on_progress` is called after each.
     """
 
-    def __init__(self, connection: Connection, source: LogSource) -> None:
+    def __init__(self, connection: Connection, source: LogSource, *, keeps: bool) -> None:
         self._connection = connection
         self._source = source
+        self.keeps = keeps
+        verifier = LogCopyVerifier(connection, with_records=not isinstance(source, TableLogSource))
+        self._write_rows: WriteRows = verifier.write_rows if keeps else copy_rows
         self.on_progress: Callable[[int], None] = lambda _: None
         self.offsets: dict[int, int] = {}
 
@@ -76,7 +84,14 @@ class Replayer:
         """Fold up to `targets` as a projector does, each profile kept up to date. Raises as `replay_in_bulk` does."""
         for partition, target in targets.items():
             async for batch in self._batches(partition, target):
-                await project_batch(self._connection, partition, batch)
+                await project_batch(self._connection, partition, batch, write_rows=self._write_rows)
+                self._advance(partition, batch)
+
+    async def continue_in_live_tables(self, live: Connection, targets: Mapping[int, int]) -> None:
+        """Project up to `targets` through a connection that works in the live schema, as a projector does."""
+        for partition, target in targets.items():
+            async for batch in self._batches(partition, target):
+                await project_batch(live, partition, batch)
                 self._advance(partition, batch)
 
     async def _fold(self, partition: int, batch: list[LogRecord]) -> None:
@@ -85,15 +100,19 @@ class Replayer:
         except (psycopg.Error, OverflowError) as error:
             if not may_be_one_records_fault(error):
                 raise
-            await project_batch(self._connection, partition, batch)  # finds the record that cannot be stored
+            # It finds the record that cannot be stored.
+            await project_batch(self._connection, partition, batch, write_rows=self._write_rows)
 
     async def _fold_in_bulk(self, partition: int, readings: list[ParsedRecord]) -> None:
         commits = [commit for _, commit in readings if isinstance(commit, Commit)]
         async with self._connection.transaction():
             state = await load_state(self._connection, commits)
-            await write_changes(self._connection, fold_batch(state, partition, readings))
+            changes = fold_batch(state, partition, readings)
+            await self._write_rows(self._connection, changes)
             position = {"partition": partition, "next_offset": readings[-1][0].offset + 1}
-            await self._connection.execute(_SQL["move_partition"], position)
+            async with self._connection.pipeline():
+                await self._connection.execute(_SQL["move_partition"], position)
+                await update_rows(self._connection, changes)
 
     async def _batches(self, partition: int, target: int) -> AsyncIterator[list[LogRecord]]:
         expected = self.offsets.get(partition, 0)

@@ -1,21 +1,22 @@
 """The schemas and locks of a rebuild, and the swap of the rebuilt tables for the live ones."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from typing import Final, LiteralString, cast
+from typing import Any, Final, LiteralString, cast
 
 from psycopg.errors import LockNotAvailable
 from psycopg.sql import SQL, Composed, Identifier
 
 from mnemolog.projections.db.pools import LIVE_SCHEMA
 from mnemolog.projections.rebuild.errors import DependentViewsError, RebuildRunningError, SwapRefusedError
-from mnemolog.projections.rebuild.next_schema import NEXT_SCHEMA, forget_origin
+from mnemolog.projections.rebuild.kept_tables import take_over_live_tables
+from mnemolog.projections.rebuild.next_schema import forget_origin
+from mnemolog.projections.rebuild.schemas import NEXT_SCHEMA, OLD_SCHEMA
 from mnemolog.projections.retry import retry_while
 from mnemolog.projections.sql import queries
 from mnemolog.projections.write.projector import SWAP_LOCK
-from mnemolog.projections.write.row_writer import Connection
+from mnemolog.projections.write.table_writer import Connection
 
-OLD_SCHEMA: Final = "mnemolog_old"
 REBUILD_LOCK: Final = 0x6D6E656D_0003
 """Advisory lock of the one rebuild of a database, held by its session."""
 FILL_LOCK: Final = 0x6D6E656D_0004
@@ -77,14 +78,18 @@ async def projectors_paused(connection: Connection) -> AsyncIterator[None]:
             await connection.execute(_SQL["release_lock"], {"lock": SWAP_LOCK})
 
 
-async def swap_schemas(connection: Connection) -> None:
+async def swap_schemas(connection: Connection, *, keeps: bool, wait_milliseconds: int) -> None:
     """Give the rebuilt tables the live name, with the grants of the live ones, in one transaction.
 
-    Raises `DependentViewsError` where views of other schemas would be left with the old tables.
+    Where it `keeps` the copy of the log, those live tables come with them. Raises `DependentViewsError` where views of
+    other schemas would be left with the old tables, and `psycopg.errors.LockNotAvailable` where somebody is in a table
+    that is kept for longer than `wait_milliseconds`: try again.
     """
     await refuse_dependent_views(connection)
     names = {"live": LIVE_SCHEMA, "rebuilt": NEXT_SCHEMA}
     async with connection.transaction():
+        if keeps:
+            await take_over_live_tables(connection, wait_milliseconds)
         for (grant,) in await (await connection.execute(_SQL["grants"], names)).fetchall():
             await connection.execute(SQL(cast("LiteralString", grant)))  # quoted by format() where it was made
         await forget_origin(connection)
@@ -93,7 +98,8 @@ async def swap_schemas(connection: Connection) -> None:
 
 
 async def refuse_dependent_views(connection: Connection) -> None:
-    cursor = await connection.execute(_SQL["dependents"], {"live": LIVE_SCHEMA})
+    own = [LIVE_SCHEMA, NEXT_SCHEMA, OLD_SCHEMA]
+    cursor = await connection.execute(_SQL["dependents"], {"live": LIVE_SCHEMA, "own": own})
     if found := [name for (name,) in await cursor.fetchall()]:
         raise DependentViewsError(found)
 
@@ -103,19 +109,25 @@ async def drop_schema(connection: Connection, schema: str) -> None:
     await _execute_with_lock_retries(connection, _SQL["drop_schema"].format(schema=Identifier(schema)))
 
 
-async def _execute_with_lock_retries(
-    connection: Connection, statement: SQL | Composed, advisory_lock: int | None = None
-) -> None:
-    await connection.execute(_SQL["limit_lock_wait"], {"milliseconds": LOCK_TIMEOUT_MILLISECONDS})
+async def retry_lock(operation: Callable[[], Awaitable[Any]]) -> None:
+    """Repeat `operation` while a lock is not available. Raises `SwapRefusedError` where that lasts too long."""
     try:
         await retry_while(
             lambda error: isinstance(error, LockNotAvailable),
-            lambda: connection.execute(statement, {"lock": advisory_lock}),
+            operation,
             delay=lambda _: LOCK_RETRY_SECONDS,
             attempts=LOCK_ATTEMPTS,
         )
     except LockNotAvailable as error:
         raise SwapRefusedError from error
+
+
+async def _execute_with_lock_retries(
+    connection: Connection, statement: SQL | Composed, advisory_lock: int | None = None
+) -> None:
+    await connection.execute(_SQL["limit_lock_wait"], {"milliseconds": LOCK_TIMEOUT_MILLISECONDS})
+    try:
+        await retry_lock(lambda: connection.execute(statement, {"lock": advisory_lock}))
     finally:
         if not connection.broken:
             await connection.execute(_SQL["limit_lock_wait"], {"milliseconds": 0})

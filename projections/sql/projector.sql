@@ -70,8 +70,8 @@ LIMIT 1;
 COPY commits (
     partition, log_offset, owner, source_id, source_kind, tenant, user_id, agent_id, app_id, run_id, outcome, reason,
     detail, occurred_at, published_at, decided_at, origin_topic, origin_partition, origin_offset, based_on, llm_calls,
-    embedding_calls, input_tokens, output_tokens, reprompts, provenance, metadata, record, attempt, order_kind, actor,
-    limit_hit
+    embedding_calls, input_tokens, output_tokens, reprompts, provenance, metadata, attempt, order_kind, actor,
+    limit_hit, record
 ) FROM STDIN (FORMAT binary);
 
 -- name: copy_events

@@ -63,7 +63,7 @@ INNER JOIN pg_class AS d ON d.oid = r.ev_class
 INNER JOIN pg_namespace AS nd ON nd.oid = d.relnamespace
 INNER JOIN pg_class AS c ON c.oid = link.refobjid AND link.refclassid = 'pg_class'::regclass
 INNER JOIN pg_namespace AS nc ON nc.oid = c.relnamespace
-WHERE nc.nspname = %(live)s AND nd.nspname <> %(live)s
+WHERE nc.nspname = %(live)s AND nd.nspname <> ALL(%(own)s)
 ORDER BY dependent;
 
 -- name: log_page
@@ -126,3 +126,143 @@ WHERE n.nspname = %(schema)s;
 -- name: set_schema_comment
 -- Note something about a schema.
 COMMENT ON SCHEMA {schema} IS {comment};
+
+-- name: table_structure
+-- How a table is made: columns, constraints, indexes and triggers, without the name of its schema; nothing where there
+-- is no such table.
+SELECT replace(part.definition, quote_ident(n.nspname) || '.', '') AS definition
+FROM pg_class AS c
+INNER JOIN pg_namespace AS n ON n.oid = c.relnamespace
+CROSS JOIN LATERAL (
+    SELECT
+        format(
+            'column %%s %%s %%s %%s %%s',
+            row_number() OVER (ORDER BY a.attnum), a.attname, format_type(a.atttypid, a.atttypmod), a.attnotnull,
+            (SELECT pg_get_expr(d.adbin, d.adrelid) FROM pg_attrdef AS d WHERE d.adrelid = c.oid AND d.adnum = a.attnum)
+        ) AS definition
+    FROM pg_attribute AS a
+    WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
+    UNION ALL
+    SELECT format('%%s %%s %%s', k.conname, pg_get_constraintdef(k.oid), k.convalidated)
+    FROM pg_constraint AS k
+    WHERE k.conrelid = c.oid
+    UNION ALL
+    SELECT format('%%s %%s', pg_get_indexdef(i.indexrelid), i.indisvalid)
+    FROM pg_index AS i
+    WHERE i.indrelid = c.oid
+    UNION ALL
+    SELECT format('%%s %%s', pg_get_triggerdef(t.oid), t.tgenabled)
+    FROM pg_trigger AS t
+    WHERE t.tgrelid = c.oid AND NOT t.tgisinternal
+) AS part
+WHERE n.nspname = %(schema)s AND c.relname = %(table)s AND c.relkind = 'r'
+ORDER BY definition;
+
+-- name: show_live_rows
+-- Show in the schema of a rebuild the rows of a live table up to the offsets that it has reached itself.
+CREATE VIEW {view} AS
+SELECT kept.*
+FROM {table} AS kept
+WHERE kept.log_offset < (SELECT o.next_offset FROM {offsets} AS o WHERE o.partition = kept.partition);
+
+-- name: relation_kind
+-- Whether a relation is a table (r) or a view (v); no row where there is none.
+SELECT c.relkind::text AS kind
+FROM pg_class AS c
+INNER JOIN pg_namespace AS n ON n.oid = c.relnamespace
+WHERE n.nspname = %(schema)s AND c.relname = %(relation)s;
+
+-- name: readers_of
+-- Statements that define the views and functions of a schema that read one of these relations of it.
+-- They name the relations without the schema where that comes first in the search path.
+SELECT DISTINCT found.definition
+FROM pg_class AS c
+INNER JOIN pg_namespace AS n ON n.oid = c.relnamespace
+INNER JOIN pg_depend AS link ON link.refobjid = c.oid AND link.refclassid = 'pg_class'::regclass
+CROSS JOIN LATERAL (
+    SELECT format('CREATE OR REPLACE VIEW %%I.%%I AS %%s', n.nspname, v.relname, pg_get_viewdef(v.oid)) AS definition
+    FROM pg_rewrite AS r
+    INNER JOIN pg_class AS v ON v.oid = r.ev_class AND v.relnamespace = n.oid
+    WHERE r.oid = link.objid AND link.classid = 'pg_rewrite'::regclass AND v.relname <> ALL(%(relations)s)
+    UNION ALL
+    SELECT pg_get_functiondef(p.oid)
+    FROM pg_proc AS p
+    WHERE p.oid = link.objid AND link.classid = 'pg_proc'::regclass AND p.pronamespace = n.oid
+) AS found
+WHERE n.nspname = %(schema)s AND c.relname = ANY(%(relations)s)
+ORDER BY found.definition;
+
+-- name: rename_relation
+-- Make room for another relation of that name.
+ALTER TABLE {relation} RENAME TO {name};
+
+-- name: drop_table
+-- Remove a table that nothing depends on.
+DROP TABLE {relation};
+
+-- name: drop_view
+-- Remove a view that nothing depends on.
+DROP VIEW {relation};
+
+-- name: wait_for_readers
+-- Wait until nobody reads or writes these tables, and let nobody until the end of the transaction.
+LOCK TABLE {tables} IN ACCESS EXCLUSIVE MODE;
+
+-- name: limit_lock_wait_of_transaction
+-- How long the next statements of this transaction may wait for a lock, in milliseconds.
+SELECT set_config('lock_timeout', %(milliseconds)s::text, true);
+
+-- name: trigger_functions
+-- The functions of their own schema that triggers of these tables call.
+SELECT DISTINCT p.proname::text AS name
+FROM pg_trigger AS t
+INNER JOIN pg_class AS c ON c.oid = t.tgrelid
+INNER JOIN pg_namespace AS n ON n.oid = c.relnamespace
+INNER JOIN pg_proc AS p ON p.oid = t.tgfoid AND p.pronamespace = n.oid
+WHERE n.nspname = %(schema)s AND c.relname = ANY(%(tables)s)
+ORDER BY name;
+
+-- name: drop_function
+-- Remove a function that nothing depends on.
+DROP FUNCTION {function} ();
+
+-- name: move_function
+-- Move a function with what depends on it.
+ALTER FUNCTION {function} () SET SCHEMA {schema};
+
+-- name: move_table
+-- Move a table with its rows, indexes, constraints, triggers and grants.
+ALTER TABLE {table} SET SCHEMA {schema};
+
+-- name: kept_commits
+-- The applied commits between two offsets of a partition, in the order of the log; the columns are those of
+-- copy_commits. A log that is read from this table need not be compared with it.
+SELECT
+    partition, log_offset, owner, source_id, source_kind, tenant, user_id, agent_id, app_id, run_id, outcome, reason,
+    detail, occurred_at, published_at, decided_at, origin_topic, origin_partition, origin_offset, based_on, llm_calls,
+    embedding_calls, input_tokens, output_tokens, reprompts, provenance, metadata, attempt, order_kind, actor,
+    limit_hit, CASE WHEN %(with_records)s THEN record END AS record
+FROM {table}
+WHERE partition = %(partition)s AND log_offset >= %(start)s AND log_offset < %(stop)s
+ORDER BY log_offset;
+
+-- name: kept_events
+-- The events between two offsets of a partition, in the order of the log; the columns are those of copy_events.
+SELECT
+    event_id, partition, log_offset, ordinal, owner, source_id, tenant, user_id, agent_id, app_id, run_id, event,
+    fact_id, targets, occurred_at, decided_at, decided_by, reason, stale, payload, model, prompt_version, guard, undoes
+FROM {table}
+WHERE partition = %(partition)s AND log_offset >= %(start)s AND log_offset < %(stop)s
+ORDER BY log_offset, ordinal;
+
+-- name: row_outside_log
+-- A row, if any, of an offset that no record of the log has.
+SELECT kept.partition, kept.log_offset
+FROM {table} AS kept
+LEFT JOIN {offsets} AS o ON kept.partition = o.partition
+WHERE kept.log_offset < 0 OR kept.log_offset >= coalesce(o.next_offset, 0)
+LIMIT 1;
+
+-- name: count_rows
+-- How many rows a table has.
+SELECT count(*) FROM {table};

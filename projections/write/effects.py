@@ -82,8 +82,8 @@ def initial_state(event: MemoryEvent, moment: CommitTimes) -> tuple[NewFact, Tim
             state = replace(state, status="pending_confirmation", believed_from=None)
         case FactAdded(ended_at=datetime() as ended_at):  # late news: history from the beginning
             state = _close(state, "superseded", ended_at, event.ended_by, moment)
-        case FactAdded(unresolved=unresolved):
-            state = replace(state, unresolved=unresolved)
+        case FactAdded(unresolved=True):
+            state = replace(state, unresolved=True)
     return fact, state
 
 

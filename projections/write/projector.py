@@ -1,6 +1,6 @@
 """Writes batches of commits to the tables, rows and offset in one transaction."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from time import perf_counter
@@ -19,9 +19,10 @@ from mnemolog.projections.logs import get_logger
 from mnemolog.projections.sql import queries
 from mnemolog.projections.write.change_counts import BatchOverwrites, count_changes, read_overwrites
 from mnemolog.projections.write.fold import fold, reject_record
-from mnemolog.projections.write.row_writer import Connection, copy_rows, load_state, refresh_profiles, update_rows
+from mnemolog.projections.write.row_writer import copy_rows, load_state, refresh_profiles, update_rows
 from mnemolog.projections.write.rows import Changes, LogPosition, merge_changes
 from mnemolog.projections.write.state import FoldState
+from mnemolog.projections.write.table_writer import Connection
 from mnemolog.schemas.commit import Commit
 from mnemolog.schemas.errors import InvalidRecordError
 from mnemolog.schemas.scope import scope_columns
@@ -88,10 +89,19 @@ class Projector(Store):
         return dict(await self._rows("next_offsets", {}))
 
 
-async def project_batch(connection: Connection, partition: int, records: Sequence[LogRecord]) -> BatchResult:
-    """Fold one batch through `connection`, in transactions of its own, as `Projector.apply` says."""
+WriteRows = Callable[[Connection, Changes], Awaitable[None]]
+"""Writes the rows that are new."""
+
+
+async def project_batch(
+    connection: Connection, partition: int, records: Sequence[LogRecord], *, write_rows: WriteRows | None = None
+) -> BatchResult:
+    """Fold one batch through `connection`, in transactions of its own, as `Projector.apply` says.
+
+    `write_rows` takes the place of `mnemolog.projections.write.row_writer.copy_rows`.
+    """
     readings = [(record, parse_commit(record.value)) for record in records]
-    return await _BatchWriter(connection, partition).write(readings)
+    return await _BatchWriter(connection, partition, write_rows).write(readings)
 
 
 def may_be_one_records_fault(error: BaseException) -> bool:
@@ -111,7 +121,7 @@ ParsedRecord = tuple[LogRecord, Commit | InvalidRecordError]
 
 
 async def _project_in_transaction(
-    connection: Connection, partition: int, readings: Sequence[ParsedRecord]
+    connection: Connection, partition: int, readings: Sequence[ParsedRecord], write_rows: WriteRows | None = None
 ) -> BatchResult:
     commits = [commit for _, commit in readings if isinstance(commit, Commit)]
     async with connection.transaction():
@@ -124,7 +134,10 @@ async def _project_in_transaction(
         if not fresh:
             return _all_applied_before(next_offset, len(readings))
         changes = fold_batch(state, partition, fresh)
-        return await _write(connection, partition, fresh[-1][0].offset + 1, changes, len(readings) - len(fresh))
+        next_offset = fresh[-1][0].offset + 1
+        return await _write(
+            connection, partition, next_offset, changes, len(readings) - len(fresh), write_rows=write_rows
+        )
 
 
 def fold_batch(state: FoldState, partition: int, records: Sequence[ParsedRecord]) -> Changes:
@@ -143,14 +156,20 @@ def fold_batch(state: FoldState, partition: int, records: Sequence[ParsedRecord]
 
 
 async def _write(
-    connection: Connection, partition: int, next_offset: int, changes: Changes, repeated: int
+    connection: Connection,
+    partition: int,
+    next_offset: int,
+    changes: Changes,
+    repeated: int,
+    *,
+    write_rows: WriteRows | None = None,
 ) -> BatchResult:
-    await copy_rows(connection, changes)
+    await (write_rows or copy_rows)(connection, changes)
     async with connection.pipeline():
+        await connection.execute(_SQL["move_partition"], {"partition": partition, "next_offset": next_offset})
         await update_rows(connection, changes)
         changed = dict.fromkeys(scope_columns(row.commit.scope) for row in changes.events)
         await refresh_profiles(connection, list(changed))
-        await connection.execute(_SQL["move_partition"], {"partition": partition, "next_offset": next_offset})
     overwrites = await read_overwrites(connection, changes)
     return BatchResult(next_offset=next_offset, changes=changes, skipped=repeated, overwrites=overwrites)
 
@@ -203,14 +222,15 @@ class _BatchWriter:
     Such a record becomes a rejection, so that it blocks no other. One that only takes too long is not skipped.
     """
 
-    def __init__(self, connection: Connection, partition: int) -> None:
+    def __init__(self, connection: Connection, partition: int, write_rows: WriteRows | None) -> None:
         self._connection = connection
         self._partition = partition
+        self._options = {} if write_rows is None else {"write_rows": write_rows}
         self._unstorable_in_a_row = 0
 
     async def write(self, readings: Sequence[ParsedRecord]) -> BatchResult:
         try:
-            result = await _project_in_transaction(self._connection, self._partition, readings)
+            result = await _project_in_transaction(self._connection, self._partition, readings, **self._options)
         except (psycopg.Error, OverflowError) as error:
             if not may_be_one_records_fault(error):
                 raise
@@ -238,15 +258,15 @@ class _BatchWriter:
         log.error("commit_not_storable", partition=self._partition, offset=record.offset, error=str(error).strip())
         if self._unstorable_in_a_row > MAX_UNSTORABLE_IN_A_ROW:
             raise error
-        return await _reject_unstorable(self._connection, self._partition, reading)
+        return await self._reject_unstorable(reading)
 
-
-async def _reject_unstorable(connection: Connection, partition: int, reading: ParsedRecord) -> BatchResult:
-    record, _ = reading
-    position = LogPosition(partition=partition, offset=record.offset)
-    changes = reject_record(position, record.value, reason="not_storable", detail=NOT_STORABLE)
-    async with connection.transaction():
-        next_offset = await _locked_offset(await _lock(connection, partition))
-        if not _new_records(partition, next_offset, [reading]):
-            return _all_applied_before(next_offset, 1)
-        return await _write(connection, partition, record.offset + 1, changes, 0)
+    async def _reject_unstorable(self, reading: ParsedRecord) -> BatchResult:
+        record, _ = reading
+        connection, partition = self._connection, self._partition
+        position = LogPosition(partition=partition, offset=record.offset)
+        changes = reject_record(position, record.value, reason="not_storable", detail=NOT_STORABLE)
+        async with connection.transaction():
+            next_offset = await _locked_offset(await _lock(connection, partition))
+            if not _new_records(partition, next_offset, [reading]):
+                return _all_applied_before(next_offset, 1)
+            return await _write(connection, partition, record.offset + 1, changes, 0, **self._options)

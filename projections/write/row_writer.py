@@ -4,20 +4,17 @@ Works in the schema that comes first in the connection's search_path, so that a 
 The connection has to know halfvec (`mnemolog.projections.db.pools.prepare_connection`).
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from operator import attrgetter
 from typing import Any, Final, cast
 
-from psycopg import AsyncConnection
 from psycopg.rows import TupleRow
-from psycopg.types.json import Jsonb
 from pydantic_core import to_json
 
 from mnemolog.projections.sql import queries
+from mnemolog.projections.write.log_rows import copy_log_rows
 from mnemolog.projections.write.rows import (
     Changes,
-    CommitRow,
-    EventRow,
     FactRow,
     FormerStateRow,
     KnownFact,
@@ -28,33 +25,16 @@ from mnemolog.projections.write.rows import (
     TimedFactState,
 )
 from mnemolog.projections.write.state import FoldState, LastAttempt, fact_ids_of_commits, source_of
+from mnemolog.projections.write.table_writer import SCOPE_TYPES, Connection, Row, copy_binary, jsonb
 from mnemolog.schemas.commit import Commit
-from mnemolog.schemas.events import DecisionUndone
 from mnemolog.schemas.facts import FactState
 from mnemolog.schemas.scope import SCOPE_FIELDS, ScopeColumns, scope_columns
 
-Connection = AsyncConnection[TupleRow]
-Row = tuple[Any, ...]
-
 PROFILE_BATCH: Final = 100
-WITHOUT_VECTOR_DATA: Final[Any] = {"fact": {"vector": {"data"}}}
 _SQL: Final = queries("projector")
-_SCOPE_TYPES: Final = ["text"] * 5
-_COMMIT_TYPES: Final = [
-    *["int4", "int8", "text", "text", "text"],
-    *_SCOPE_TYPES,
-    *["text", "text", "text", "timestamptz", "timestamptz", "timestamptz", "text", "int4", "int8", "int8"],
-    *["int4", "float8", "int8", "int8", "int4", "jsonb", "jsonb", "bytea", "int4", "text", "text", "jsonb"],
-]
-_EVENT_TYPES: Final = [
-    *["uuid", "int4", "int8", "int4", "text", "text"],
-    *_SCOPE_TYPES,
-    *["text", "uuid", "uuid[]", "timestamptz", "timestamptz", "text", "text", "bool", "jsonb"],
-    *["text", "text", "text", "uuid"],
-]
 _FACT_TYPES: Final = [
     *["uuid", "text"],
-    *_SCOPE_TYPES,
+    *SCOPE_TYPES,
     *["text", "text", "text", "text", "text", "text", "float8", "text", "float8", "text", "text", "text", "text"],
     *["bool", "timestamptz", "timestamptz", "timestamptz", "timestamptz", "timestamptz", "timestamptz"],
     *["timestamptz", "int4", "timestamptz", "uuid[]", "uuid", "text", "bool", "text", "text", "halfvec", "jsonb"],
@@ -67,7 +47,7 @@ _FORMER_STATE_TYPES: Final = [
 _RELATION_TYPES: Final = ["uuid", "uuid", "text", "uuid", "timestamptz"]
 _PENDING_TYPES: Final = [
     *["uuid", "text"],
-    *_SCOPE_TYPES,
+    *SCOPE_TYPES,
     *["uuid", "uuid[]", "text", "timestamptz", "text", "bool", "timestamptz", "timestamptz", "text", "uuid"],
 ]
 _STATE_PATHS: Final = {name: f"state.{name}" for name in TimedFactState.__slots__}
@@ -91,22 +71,21 @@ async def load_state(connection: Connection, commits: Sequence[Commit]) -> FoldS
     )
 
 
-async def write_changes(connection: Connection, changes: Changes) -> None:
-    """Write rows, changed facts and scope versions; the profiles are left to `refresh_profiles`."""
-    await copy_rows(connection, changes)
-    async with connection.pipeline():
-        await update_rows(connection, changes)
-
-
 async def copy_rows(connection: Connection, changes: Changes) -> None:
     """Write the rows that are new. COPY is not possible inside a pipeline."""
-    await _copy(connection, "copy_commits", _COMMIT_TYPES, map(_commit_row, changes.commits))
-    await _copy(connection, "copy_events", _EVENT_TYPES, map(_event_row, changes.events))
-    await _copy(connection, "copy_facts", _FACT_TYPES, map(_fact_row, changes.facts))
-    await _copy(connection, "copy_former_states", _FORMER_STATE_TYPES, map(_former_state_row, changes.former_states))
-    await _copy(connection, "copy_relations", _RELATION_TYPES, map(_relation_row, changes.relations))
-    await _copy(connection, "copy_pending", _PENDING_TYPES, map(_pending_row, changes.pending))
-    await _copy(connection, "copy_rejections", _REJECTION_TYPES, map(_rejection_row, changes.rejections))
+    await copy_log_rows(connection, changes)
+    await copy_fact_rows(connection, changes)
+
+
+async def copy_fact_rows(connection: Connection, changes: Changes) -> None:
+    """Write the new rows but for the copy of the log (`log_rows`)."""
+    await copy_binary(connection, _SQL["copy_facts"], _FACT_TYPES, map(_fact_row, changes.facts))
+    await copy_binary(
+        connection, _SQL["copy_former_states"], _FORMER_STATE_TYPES, map(_former_state_row, changes.former_states)
+    )
+    await copy_binary(connection, _SQL["copy_relations"], _RELATION_TYPES, map(_relation_row, changes.relations))
+    await copy_binary(connection, _SQL["copy_pending"], _PENDING_TYPES, map(_pending_row, changes.pending))
+    await copy_binary(connection, _SQL["copy_rejections"], _REJECTION_TYPES, map(_rejection_row, changes.rejections))
 
 
 async def update_rows(connection: Connection, changes: Changes) -> None:
@@ -146,49 +125,6 @@ async def profile_batches(connection: Connection) -> list[list[ScopeColumns]]:
     return [scopes[start : start + PROFILE_BATCH] for start in range(0, len(scopes), PROFILE_BATCH)]
 
 
-async def _copy(connection: Connection, name: str, types: Sequence[str], rows: Iterable[Row]) -> None:
-    first = next(rows := iter(rows), None)
-    if first is None:
-        return
-    async with connection.cursor() as cursor, cursor.copy(_SQL[name]) as copy:
-        copy.set_types(types)
-        await copy.write_row(first)
-        for row in rows:
-            await copy.write_row(row)
-
-
-def _commit_row(row: CommitRow) -> Row:
-    commit, steps = row.commit, row.commit.provenance.steps
-    return (
-        *(row.position.partition, row.position.offset, commit.owner, commit.source_id, commit.source_kind),
-        *scope_columns(commit.scope),
-        *(commit.outcome, commit.reason, commit.detail, commit.occurred_at, commit.published_at, commit.decided_at),
-        *(commit.origin.topic, commit.origin.partition, commit.origin.offset, commit.based_on),
-        sum(step.llm_calls for step in steps),
-        sum(step.embedding_calls for step in steps),
-        sum(step.input_tokens for step in steps),
-        sum(step.output_tokens for step in steps),
-        sum(step.reprompts for step in steps),
-        _jsonb(commit.provenance.model_dump_json()),
-        _jsonb(to_json(commit.metadata)),
-        *(row.record, commit.attempt, commit.order.kind if commit.order else None, commit.actor),
-        _jsonb(to_json(commit.limit)) if commit.limit else None,
-    )
-
-
-def _event_row(row: EventRow) -> Row:
-    commit, event, decision = row.commit, row.event, row.event.decision
-    return (
-        *(event.event_id, row.position.partition, row.position.offset, event.ordinal, commit.owner, commit.source_id),
-        *scope_columns(commit.scope),
-        *(event.event, row.fact_id, list(row.targets), commit.occurred_at, commit.decided_at),
-        *(decision.by, decision.reason, row.stale),
-        _jsonb(event.model_dump_json(exclude=WITHOUT_VECTOR_DATA)),
-        *(decision.model, decision.prompt_version, decision.guard),
-        event.undone if isinstance(event, DecisionUndone) else None,
-    )
-
-
 def _fact_row(row: FactRow) -> Row:
     commit, fact, state = row.commit, row.fact, row.state
     return (
@@ -199,7 +135,7 @@ def _fact_row(row: FactRow) -> Row:
         *(state.unresolved, fact.event_time, fact.valid_until, state.true_from, state.true_to, state.closed_at),
         *(state.believed_from, state.believed_to, state.mention_count, state.last_confirmed_at),
         *(list(row.supersedes), state.superseded_by, commit.source_id, row.stale, fact.content_hash),
-        *(fact.vector.model, fact.vector, _jsonb(to_json(commit.metadata))),
+        *(fact.vector.model, fact.vector, jsonb(to_json(commit.metadata))),
         *(fact.authority, fact.single_valued, fact.said_at or commit.occurred_at),
         *(commit.decided_at, state.state_since, row.ordinal),
         fact.action_hint,
@@ -253,8 +189,3 @@ def _known_fact(row: TupleRow) -> KnownFact:
 
 def _scopes(scopes: Sequence[ScopeColumns]) -> dict[str, list[str]]:
     return {name: [scope[place] for scope in scopes] for place, name in enumerate(SCOPE_FIELDS)}
-
-
-def _jsonb(text: str | bytes) -> Jsonb:
-    """JSON that is text already."""
-    return Jsonb(text, dumps=lambda given: given)

@@ -5,7 +5,7 @@ from dataclasses import dataclass, fields, replace
 from datetime import datetime
 from itertools import chain
 from operator import attrgetter
-from typing import Final, Literal, Self
+from typing import Any, Final, Literal, Self
 from uuid import UUID
 
 from mnemolog.schemas.commit import Commit
@@ -216,22 +216,20 @@ _KINDS: Final = [(field.name, attrgetter(field.name)) for field in fields(Change
 def merge_changes(parts: Iterable[Changes]) -> Changes:
     """One set of changes that does what `parts` do one after another: each row is written once, in its final state."""
     parts = tuple(parts)
-    every = Changes(**{kind: tuple(chain.from_iterable(map(rows, parts))) for kind, rows in _KINDS})
-    updates = {known.fact_id: known for known in every.updates}
-    settlements = {settled.fact_id: settled for settled in every.settlements}
-    return replace(
-        every,
-        facts=tuple(_with_state(row, updates.pop(row.fact.fact_id, None)) for row in every.facts),
-        updates=tuple(updates.values()),  # those that no new row has taken up
-        pending=tuple(
-            replace(row, settlement_row=settlements.pop(row.event.fact.fact_id, row.settlement_row))
-            for row in every.pending
-        ),
-        settlements=tuple(settlements.values()),
-        undone=tuple({row.event_id: row for row in every.undone}.values()),
-        policies=tuple({row.scope: row for row in every.policies}.values()),
-        scope_increments=_sum_increments(every.scope_increments),
+    every: dict[str, Any] = {kind: tuple(chain.from_iterable(map(rows, parts))) for kind, rows in _KINDS}
+    updates = {known.fact_id: known for known in every["updates"]}
+    settlements = {settled.fact_id: settled for settled in every["settlements"]}
+    every["facts"] = tuple(_with_state(row, updates.pop(row.fact.fact_id, None)) for row in every["facts"])
+    every["updates"] = tuple(updates.values())  # those that no new row has taken up
+    every["pending"] = tuple(
+        replace(row, settlement_row=settlements.pop(row.event.fact.fact_id, row.settlement_row))
+        for row in every["pending"]
     )
+    every["settlements"] = tuple(settlements.values())
+    every["undone"] = tuple({row.event_id: row for row in every["undone"]}.values())
+    every["policies"] = tuple({row.scope: row for row in every["policies"]}.values())
+    every["scope_increments"] = _sum_increments(every["scope_increments"])
+    return Changes(**every)
 
 
 def _with_state(row: FactRow, known: KnownFact | None) -> FactRow:

@@ -96,6 +96,9 @@ def test_a_rebuild_gives_equal_tables(populated: CommandLine, source: str) -> No
     report = populated.json("rebuild", "--from", source)["report"]
     assert report["swapped"]
     assert all(table["live_digest"] == table["rebuilt_digest"] for table in report["tables"])
+    assert {table["table"] for table in report["tables"] if table["kept"]} == {"commits", "memory_events"}
+    full = populated.json("rebuild", "--from", source, "--full", "--verify-only")["report"]
+    assert not any(table["kept"] for table in full["tables"])
     assert populated.json("facts", "--user", "mira", "--all") == before
 
 

@@ -1,6 +1,6 @@
 """How fast tables are made anew from their log, beside Postgres' own COPY of the same rows into the same tables.
 
-`python -m tests.bench.rebuild_speed --facts 1000000` measures that alone, and prints it.
+`python -m tests.bench.rebuild_speed --facts 1000000 --runs 3` measures that alone, several times, and prints it.
 """
 
 import argparse
@@ -23,7 +23,8 @@ from mnemolog.streams.kafka.log_reader import open_kafka_log
 from tests.bench.environment import Environment, environment, servers
 from tests.bench.sample_commits import fill_log
 
-SOURCES: Final[tuple[Source, ...]] = ("kafka", "table")
+# With the copy of the log verified and kept, and with all tables written.
+REBUILDS: Final[tuple[tuple[Source, bool], ...]] = (("kafka", False), ("table", False), ("kafka", True))
 COPY_SCHEMA: Final = "bench_copy"
 CHUNK: Final = 1 << 20
 # Two parts of about the same size: the pages with even and with odd numbers.
@@ -39,6 +40,7 @@ class RebuildFigures:
     """A rebuild with its comparison of all rows, without the swap; facts a second over the whole of it."""
 
     source: Source
+    full: bool
     seconds: float
     facts_per_second: float
 
@@ -57,7 +59,8 @@ class RebuildSpeed:
         """Cells of a table: facts, source, seconds, facts a second, and how many times the COPY that is."""
         return [
             (
-                *(str(self.facts), one.source, f"{one.seconds:.1f}", f"{one.facts_per_second:.0f}"),
+                *(str(self.facts), f"{one.source}, --full" if one.full else one.source),
+                *(f"{one.seconds:.1f}", f"{one.facts_per_second:.0f}"),
                 *(f"{one.seconds / copy:.2f} ({copy:.1f} s)" for copy in (self.copy_by_one, self.copy_by_two)),
             )
             for one in self.rebuilds
@@ -67,19 +70,19 @@ class RebuildSpeed:
 async def measure_rebuilds(arena: Environment, facts: int) -> RebuildSpeed:
     """Rebuild the tables of `arena`, which have `facts` facts, from both sources."""
     by_one, by_two = await _copy_seconds(arena)
-    rebuilds = tuple([await _rebuilt(arena, facts, source) for source in SOURCES])
+    rebuilds = tuple([await _rebuilt(arena, facts, source, full=full) for source, full in REBUILDS])
     return RebuildSpeed(facts=facts, copy_by_one=by_one, copy_by_two=by_two, rebuilds=rebuilds)
 
 
-async def _rebuilt(arena: Environment, facts: int, source: Source) -> RebuildFigures:
-    report = await _rebuild(arena, source, verify_only=True)
-    if not report.equal:
-        raise RuntimeError(f"the rebuild from {source} differs from the live tables: the figures mean nothing")
-    return RebuildFigures(source=source, seconds=report.seconds, facts_per_second=facts / report.seconds)
+async def _rebuilt(arena: Environment, facts: int, source: Source, *, full: bool) -> RebuildFigures:
+    report = await _rebuild(arena, source, verify_only=True, full=full)
+    if not report.equal or any(table.kept for table in report.tables) == full:
+        raise RuntimeError(f"the rebuild from {source} is not what it should be: the figures mean nothing")
+    return RebuildFigures(source=source, full=full, seconds=report.seconds, facts_per_second=facts / report.seconds)
 
 
-async def _rebuild(arena: Environment, source: Source, *, verify_only: bool) -> RebuildReport:
-    return await rebuild(arena.settings, source, verify_only=verify_only, on_progress=lambda _step, _done, _total: None)
+async def _rebuild(arena: Environment, source: Source, *, verify_only: bool, full: bool) -> RebuildReport:
+    return await rebuild(arena.settings, source, verify_only=verify_only, full=full, on_progress=lambda *_: None)
 
 
 async def _copy_seconds(arena: Environment) -> tuple[float, float]:
@@ -100,6 +103,7 @@ async def _copy_seconds(arena: Environment) -> tuple[float, float]:
             await connection.execute(SQL("DROP SCHEMA {} CASCADE").format(Identifier(COPY_SCHEMA)))
     for file in folder.iterdir():
         file.unlink()
+    folder.rmdir()
     return seconds[0], seconds[1]
 
 
@@ -135,7 +139,7 @@ async def _fill_tables(arena: Environment, facts: int) -> None:
             await connection.execute(
                 "INSERT INTO mnemolog.projection_offsets (partition, next_offset) VALUES (%s, %s)", [partition, end]
             )
-    await _rebuild(arena, "kafka", verify_only=False)
+    await _rebuild(arena, "kafka", verify_only=False, full=True)
 
 
 async def _log_ends(arena: Environment) -> dict[int, int]:
@@ -143,15 +147,19 @@ async def _log_ends(arena: Environment) -> dict[int, int]:
         return {partition: await log.end_offset(partition) for partition in await log.partitions()}
 
 
-async def main(facts: int) -> None:
+async def main(facts: int, runs: int) -> None:
+    sys.stdout.write("facts; source; seconds; facts/s; to COPY over one connection; to COPY over two\n")
     async with servers() as running, environment(running, f"rebuild{facts}") as arena:
         await _fill_tables(arena, facts)
-        speed = await measure_rebuilds(arena, facts)
-    sys.stdout.write("facts, source, seconds, facts/s, to COPY over one connection, to COPY over two\n")
-    sys.stdout.writelines(f"{', '.join(row)}\n" for row in speed.rows)
+        for _ in range(runs):
+            speed = await measure_rebuilds(arena, facts)
+            sys.stdout.writelines(f"{'; '.join(row)}\n" for row in speed.rows)
+            sys.stdout.flush()
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--facts", type=int, default=1_000_000)
-    asyncio.run(main(parser.parse_args().facts))
+    parser.add_argument("--runs", type=int, default=1)
+    given = parser.parse_args()
+    asyncio.run(main(given.facts, given.runs))

@@ -15,7 +15,7 @@ from mnemolog.projections.queries.quality import decision_quality
 from mnemolog.projections.queries.results import Fact
 from mnemolog.projections.queries.scope_filter import ScopeFilter, matching_scopes
 from mnemolog.projections.queries.search import search
-from mnemolog.projections.write.row_writer import Connection
+from mnemolog.projections.write.table_writer import Connection
 from mnemolog.schemas.command import DeleteAll, Undo
 from mnemolog.schemas.commit import Commit
 from mnemolog.schemas.scope import SCOPE_FIELDS, Scope

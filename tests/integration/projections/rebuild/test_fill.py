@@ -122,7 +122,7 @@ fill_process.main()
 
 def test_a_process_ends_with_the_rebuild_that_started_it() -> None:
     """The rebuild holds its stdin open: if it is killed, nobody writes into the tables of the next one."""
-    order = FillOrder(url="", open_log=partial(open_in_memory, {}), targets={})
+    order = FillOrder(url="", open_log=partial(open_in_memory, {}), targets={}, keeps=False)
     with subprocess.Popen([sys.executable, "-c", BLOCKED], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         assert process.stdin is not None
         assert process.stdout is not None
