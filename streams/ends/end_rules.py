@@ -113,5 +113,6 @@ def slot_relation(one: ExtractedFact, other: ExtractedFact, rules: EndRules) -> 
 
 
 def same_value(one: ExtractedFact, other: ExtractedFact) -> bool:
-    """Whether two values of a slot are one, perhaps with other details."""
-    return one.value is not None and one.value == other.value
+    """Whether two lasting values of a slot are one, perhaps with other details."""
+    is_lasting = one.valid_until is None and other.valid_until is None
+    return is_lasting and one.value is not None and one.value == other.value

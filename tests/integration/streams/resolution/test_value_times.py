@@ -12,7 +12,13 @@ from mnemolog.schemas.facts import ExtractedFact
 from mnemolog.streams.llm.ports import Prompt
 from tests.support.builders.commits import day
 from tests.support.builders.model_replies import decision_json, decisions_reply
-from tests.support.harnesses.resolver_harness import ResolverHarness, extracted_fact, numbered_conflicts
+from tests.support.harnesses.resolver_harness import (
+    ResolverHarness,
+    TextVerdict,
+    extracted_fact,
+    numbered_conflicts,
+    verdicts_by_text,
+)
 
 pytestmark = pytest.mark.postgres
 
@@ -122,6 +128,17 @@ async def test_each_value_ends_when_the_next_one_begins(
         resolver.chat_model.set_replies(judged)
         await resolver.resolve_turn(said(text), at=day(at))
     assert await held_by_day(resolver, day(LAST)) == expected
+
+
+async def test_what_holds_for_a_term_begins_no_value(resolver: ResolverHarness) -> None:
+    week = "Mira helps out at Acme for a week."
+    resolver.chat_model.set_replies(judged)
+    for text, at in ((INTEL, 3), (ACME, 12)):
+        await resolver.resolve_turn(said(text), at=day(at))
+    resolver.chat_model.set_replies(verdicts_by_text({week: TextVerdict("SIMILAR", (ACME, INTEL))}))
+    await resolver.resolve_turn(said(week).model_copy(update={"valid_until": day(15)}), at=day(8))
+    rows = await resolver.stored.rows(f"SELECT true_to FROM facts WHERE text = '{INTEL}'")  # noqa: S608 - no input
+    assert rows == [(day(12),)]
 
 
 async def test_a_value_that_held_then_is_mentioned_and_is_no_older_one(resolver: ResolverHarness) -> None:
