@@ -120,6 +120,7 @@ class World:
         names = {meaning.form} | ({"plan"} if meaning.begins and meaning.holds else set())
         names |= {"term"} if meaning.until and meaning.holds else set()
         names |= {"detail"} if meaning.details else set()
+        names |= {"end_of_single"} if meaning.form == "end" and meaning.slot.single_valued else set()
         return names <= self.forms
 
     def _arrive(self, day: datetime) -> None:
@@ -181,7 +182,9 @@ class World:
                 pass
 
 
-ALL_FORMS: Final = frozenset({"state", "change", "end", "announcement", "denial", "call_off", "plan", "term", "detail"})
+ALL_FORMS: Final = frozenset(
+    {"state", "change", "end", "announcement", "denial", "call_off", "plan", "term", "detail"}
+) | {"end_of_single"}
 
 
 def told_turns(
@@ -197,11 +200,13 @@ def told_turns(
         subjects = [name for name in SUBJECTS[person] if name]  # without one it is in doubt who is meant
         subject = subjects[act.subject % len(subjects)]
         text = write(meaning, subject, act.wording)
+        # what is far by its vector is found by its key alone
+        nearnesses = ("near", "near", "twin", "far") if slot.single_valued else ("near", "near", "alike", "near")
         one = Said(
             meaning,
             text,
             subject,
-            nearness=("near", "near", "twin" if slot.single_valued else "alike", "far")[act.nearness % 4],
+            nearness=nearnesses[act.nearness % 4],
             certainty=certainties[act.certainty % len(certainties)],
         )
         places = [(other.meaning.person, other.meaning.key) for other in turns[-1].said] if turns else []

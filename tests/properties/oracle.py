@@ -136,21 +136,14 @@ def best_verdict(conflict: NumberedConflict, used: set[int], ended: set[int]) ->
     for label, candidate in conflict.candidates:
         known = meaning_of(candidate)
         verdict = verdict_on(new, known) if known and label not in ended else None
+        if verdict == "MERGE" and words_of(candidate.text) != words_of(conflict.fact.text):
+            verdict = "SIMILAR"  # a merged sentence has most words of each of its parents
         if verdict is not None and not (verdict in OVERWRITES and label in used):
             found.setdefault(verdict, []).append((label, candidate))
     best = next((verdict for verdict in _PRIORITY if verdict in found), None)
     if best is None:
         return "ADD", ()
-    if best == "MERGE":
-        return _in_equal_words(conflict, found[best])
     return best, found[best][:1] if best == "KEEP" else found[best]
-
-
-def _in_equal_words(conflict: NumberedConflict, targets: Targets) -> tuple[Verdict, Targets]:
-    """A merged sentence has most words of each of its parents, so only those of equal words are merged."""
-    words = words_of(conflict.fact.text)
-    equal = [(label, known) for label, known in targets if words_of(known.text) == words]
-    return ("MERGE", equal) if equal else ("SIMILAR", targets)
 
 
 def meaning_of(fact: Candidate | ExtractedFact) -> Meaning | None:

@@ -17,7 +17,8 @@ from tests.properties.telling import told_event
 FORMS: Final = frozenset({"state", "change", "end", "announcement", "call_off", "plan", "term", "detail"})
 """The forms of statements whose order does not count (docs/policy.md).
 
-Denials of what never was so are held back.
+Denials of what never was so are held back. Ends of values of single-valued keys (`end_of_single`) are not in it yet:
+where such an end comes before its value, the end of the value before that depends on the order.
 """
 LONG_AFTER: Final = timedelta(days=200)
 Truth = tuple[datetime, frozenset[tuple[object, ...]]]
@@ -57,10 +58,12 @@ async def check_order_independence(harness: Harness, example: Permuted) -> None:
     told, story = await known_truth(harness, turns, turns)
     arrived, other_story = await known_truth(harness, turns, [turns[place] for place in example.order])
     compared = zip(told, arrived, strict=True)
-    for (at, expected), (_, found) in itertools.islice(compared, 1 if _returns(turns) else None):
-        assert found == expected, "\n  ".join([
+    for (at, expected), (_, found) in itertools.islice(compared, 1 if (returns := _returns(turns)) else None):
+        # what returns may be one fact, with the details of both times
+        first, second = map(_without_details, (expected, found)) if returns else (expected, found)
+        assert second == first, "\n  ".join([
             f"at {at:%m-%d %H:%M}",
-            f"told in order: {_listed(expected - found)}; as they arrived: {_listed(found - expected)}",
+            f"told in order: {_listed(first - second)}; as they arrived: {_listed(second - first)}",
             *("told in order:", *story, "as they arrived:", *other_story),
         ])  # fmt: skip
 
@@ -84,6 +87,10 @@ def _returns(turns: Sequence[SpokenTurn]) -> bool:
         elif meaning.form in ("end", "announcement"):
             ended.add(meaning.topic)
     return False
+
+
+def _without_details(claims: frozenset[tuple[object, ...]]) -> frozenset[tuple[object, ...]]:
+    return frozenset(claim[:-1] for claim in claims)
 
 
 def _listed(claims: frozenset[tuple[object, ...]]) -> str:

@@ -25,22 +25,22 @@ FEATURES: Final[tuple[Feature, ...]] = get_args(Feature)
 MOST_FEATURES: Final = 2
 THEMES: Final[tuple[tuple[Feature, ...], ...]] = (
     (),
-    ("doubt", "detail", "end", "settle"),
-    ("doubt", "detail", "end", "settle"),
-    ("doubt", "detail", "denial", "late"),
-    ("doubt", "detail", "denial", "late"),
+    *[("doubt", "detail", "end", "settle")] * 3,
+    *[("doubt", "detail", "denial", "late")] * 2,
     ("doubt", "denial", "end"),
     ("edit", "detail", "settle"),
-    ("people", "late"),
+    *[("people", "late")] * 2,
     ("people", "invalid", "detail"),
     ("crowd", "invalid", "distance", "resolve"),
+    ("names", "end"),
+    ("corrected", "several"),
     ("plan", "term", "timer"),
     ("ahead", "end"),
 )
 """Features that act on each other; a story has those of one theme, and a few more."""
 FORMS: Final[dict[Feature, frozenset[str]]] = {
     "detail": frozenset({"detail"}),
-    "end": frozenset({"end"}),
+    "end": frozenset({"end", "end_of_single"}),
     "denial": frozenset({"denial"}),
     "plan": frozenset({"plan", "call_off", "announcement"}),
     "term": frozenset({"term"}),
