@@ -158,7 +158,7 @@ def decision_on(conflict: NumberedConflict, verdict: Verdict, targets: Targets) 
     if verdict == "MERGE":
         text = merged_text(conflict, targets)
         fields = {"text": text, "search_text": f"near {conflict.fact.key or 'other'}: {text}"}
-    if verdict in ("REPLACE", "RETRACT") and any(_began_that_day(conflict, known) for _, known in targets):
+    if verdict in ("REPLACE", "RETRACT") and _began_that_day(conflict, targets):
         fields = {"ended_at": f"{conflict.valid_from:%Y-%m-%d}"}
     if verdict == "EXPIRE":
         end = new.until if new and new.until else conflict.valid_from
@@ -166,9 +166,10 @@ def decision_on(conflict: NumberedConflict, verdict: Verdict, targets: Targets) 
     return decision_json(conflict.number, verdict, *labels, **fields)
 
 
-def _began_that_day(conflict: NumberedConflict, known: Candidate) -> bool:
-    """Whether a known fact began on the day of the statement, and before it: then a date is enough for its end."""
-    return known.true_from.date() == conflict.valid_from.date() and known.true_from <= conflict.valid_from
+def _began_that_day(conflict: NumberedConflict, targets: Targets) -> bool:
+    """Whether the last of these facts began on the day of the statement, and before it: a date is enough for its end."""
+    begun, since = max(known.true_from for _, known in targets), conflict.valid_from
+    return begun.date() == since.date() and begun <= since
 
 
 def merged_text(conflict: NumberedConflict, targets: Targets) -> str:

@@ -137,9 +137,8 @@ class _Teller:
         await self.told.history.publish_turn(turn.as_turn(self.told.history.scope), now=self._now)
 
     def _is_named(self) -> bool:
-        """Whether a fact has the user's name: the first speaker of a fact is the user."""
-        facts = self.told.log.facts.values()
-        return any(fact.fact.get("speaker") == NAME and fact.status != "undone" for fact in facts)
+        """Whether somebody was named as the user: the first speaker is."""
+        return any(turn.speaker == NAME for turn in self.told.turns.values())
 
     def _statements(self, speech: Speech, speaker: str | None, at: datetime) -> Iterator[Said]:
         act, slot = speech.act, SLOTS[speech.act.slot % len(SLOTS)]
