@@ -144,6 +144,7 @@ class World:
         if slot.single_valued and held:
             if not plan and place not in self.announced:
                 yield from (said(value, "change") for value in others)
+                yield said(others[0], "change", details=frozenset(slot.details[:1]))
                 yield said(others[0], begins=day + timedelta(days=20))
         else:
             yield from (said(value) for value in others)

@@ -10,7 +10,7 @@ from uuid import UUID
 from mnemolog.schemas.facts import Candidate, ExtractedFact
 from mnemolog.schemas.provenance import Verdict
 from mnemolog.streams.llm.ports import ExtractionTask, NumberedConflict, NumberedConflicts, Prompt, TaskPrompt
-from tests.properties.sentences import NAME, Form, Meaning, merged, person_of, read, words_of, write
+from tests.properties.sentences import NAME, Form, Meaning, merged, person_of, read, wording_of, words_of, write
 from tests.support.builders.model_replies import decision_json, decisions_reply, facts_reply
 
 JsonObject = Mapping[str, Any]
@@ -136,14 +136,25 @@ def best_verdict(conflict: NumberedConflict, used: set[int], ended: set[int]) ->
     for label, candidate in conflict.candidates:
         known = meaning_of(candidate)
         verdict = verdict_on(new, known) if known and label not in ended else None
-        if verdict == "MERGE" and words_of(candidate.text) != words_of(conflict.fact.text):
-            verdict = "SIMILAR"  # a merged sentence has most words of each of its parents
         if verdict is not None and not (verdict in OVERWRITES and label in used):
             found.setdefault(verdict, []).append((label, candidate))
     best = next((verdict for verdict in _PRIORITY if verdict in found), None)
     if best is None:
         return "ADD", ()
+    if best == "MERGE":
+        return best, _mergeable(found[best])
     return best, found[best][:1] if best == "KEEP" else found[best]
+
+
+def _mergeable(targets: Targets) -> Targets:
+    """A merged sentence has most words of each of its parents: those without a detail have the same words."""
+    plain = [words_of(known.text) for _, known in targets if not _details(known)]
+    return [(label, known) for label, known in targets if _details(known) or words_of(known.text) == plain[0]]
+
+
+def _details(known: Candidate) -> frozenset[str]:
+    meaning = meaning_of(known)
+    return meaning.details if meaning else frozenset()
 
 
 def meaning_of(fact: Candidate | ExtractedFact) -> Meaning | None:
@@ -167,7 +178,7 @@ def decision_on(conflict: NumberedConflict, verdict: Verdict, targets: Targets) 
 
 
 def _began_that_day(conflict: NumberedConflict, targets: Targets) -> bool:
-    """Whether the last of these facts began on the day of the statement, and before it: a date is enough for its end."""
+    """Whether the last of them began on the day of the statement, and before it: a date is enough for its end."""
     begun, since = max(known.true_from for _, known in targets), conflict.valid_from
     return begun.date() == since.date() and begun <= since
 
@@ -175,6 +186,7 @@ def _began_that_day(conflict: NumberedConflict, targets: Targets) -> bool:
 def merged_text(conflict: NumberedConflict, targets: Targets) -> str:
     """One sentence with the details of all of them; of what cannot be read as one, the sentences side by side."""
     texts = [(known.text, known.subject) for _, known in targets]
+    all_texts = [conflict.fact.text, *(text for text, _ in texts)]
     meanings = [read(conflict.fact.text, conflict.fact.subject), *(read(*one) for one in texts)]
     whole = meanings[0]
     for one in meanings[1:]:
@@ -188,8 +200,9 @@ def merged_text(conflict: NumberedConflict, targets: Targets) -> str:
     assert whole is not None
     subjects = [conflict.fact.subject, *(subject for _, subject in texts)]
     named = [one for one in subjects if one and person_of(one) == whole.person]
-    wording = whole.slot.words[whole.form].index(words_of(conflict.fact.text) or "")
-    return write(whole, NAME if NAME in named else next(iter(named), None), wording)
+    plain = [text for text, meaning in zip(all_texts, meanings, strict=True) if meaning and not meaning.details]
+    form, wording = wording_of((plain or all_texts)[0])
+    return write(replace(whole, form=form), NAME if NAME in named else next(iter(named), None), wording)
 
 
 class RandomReader(OracleReader):

@@ -117,6 +117,13 @@ def words_of(text: str) -> str | None:
     return found["words"].lower() if found else None
 
 
+def wording_of(text: str) -> tuple[Form, int]:
+    """The form of a sentence, and which of the equal words of that form it has."""
+    words = words_of(text) or ""
+    key, form = _MEANING_OF_WORDS[words]
+    return form, SLOT_OF_KEY[key].words[form].index(words)
+
+
 def write(meaning: Meaning, subject: str | None, wording: int = 0) -> str:
     """The sentence; `wording` chooses among equal ones."""
     choices = meaning.slot.words[meaning.form]

@@ -23,20 +23,22 @@ Feature = Literal[
 
 FEATURES: Final[tuple[Feature, ...]] = get_args(Feature)
 MOST_FEATURES: Final = 2
-THEMES: Final[tuple[tuple[Feature, ...], ...]] = (
-    (),
-    *[("doubt", "detail", "end", "settle")] * 3,
-    *[("doubt", "detail", "denial", "late")] * 2,
-    ("doubt", "denial", "end"),
-    ("edit", "detail", "settle"),
-    *[("people", "late")] * 2,
-    ("people", "invalid", "detail"),
-    ("crowd", "invalid", "distance", "resolve"),
-    ("names", "end"),
-    ("corrected", "several"),
-    ("plan", "term", "timer"),
-    ("ahead", "end"),
-)
+_WEIGHTS: Final[dict[tuple[Feature, ...], int]] = {
+    (): 1,
+    ("doubt", "detail", "end", "settle"): 3,
+    ("doubt", "detail", "denial", "late"): 2,
+    ("doubt", "denial", "end"): 1,
+    ("edit", "detail", "settle"): 1,
+    ("people", "late"): 2,
+    ("people", "invalid", "detail"): 1,
+    ("crowd", "invalid", "distance", "resolve"): 2,
+    ("names", "end"): 1,
+    ("corrected", "several"): 1,
+    ("plan", "term", "timer"): 1,
+    ("ahead", "end"): 1,
+    ("recalled", "end"): 1,
+}
+THEMES: Final = tuple(theme for theme, weight in _WEIGHTS.items() for _ in range(weight))
 """Features that act on each other; a story has those of one theme, and a few more."""
 FORMS: Final[dict[Feature, frozenset[str]]] = {
     "detail": frozenset({"detail"}),
