@@ -113,13 +113,14 @@ class Story:
 
 @dataclass(frozen=True)
 class _Mix:
-    """What the statements of a story have in common: features, keys, how the user is named, and days between them."""
+    """What the statements of a story have in common: features, keys, how the user is named, days between, nearness."""
 
     features: frozenset[Feature]
     slots: tuple[int, ...]
     subject: int
     speaker: int
     gaps: tuple[int, ...]
+    nearnesses: tuple[int, ...]
 
 
 @st.composite
@@ -134,6 +135,7 @@ def stories(draw: st.DrawFn, most: int = 9) -> Story:
         subject=draw(st.integers(0, 3)),
         speaker=draw(st.integers(0, 1)),
         gaps=draw(st.sampled_from([(1, 2), (1, 2, 9)] if "late" in features else [(0,), (0, 1), (1, 2), (1, 2, 9)])),
+        nearnesses=draw(st.sampled_from([(0, 2, 3), (3,)])) if "distance" in features else (0,),
     )
     draws = [_draw(draw, mix) for _ in range(draw(st.integers(4, most)))]
     return Story(tuple(draws), mix.features, draw(st.none() | st.integers(0, 1 << 16)))
@@ -164,7 +166,7 @@ def _speech(draw: st.DrawFn, mix: _Mix) -> Speech:
         wording=draw(st.sampled_from([0, 0, 0, 1])),
         subject=mix.subject if "names" not in mix.features else draw(st.integers(0, 5)),
         gap=draw(st.sampled_from(mix.gaps)),
-        nearness=chosen("distance", 0, 2, 3),
+        nearness=draw(st.sampled_from(mix.nearnesses)),
         certainty=chosen("doubt", 0, 4, 5, 5),
     )
     if chosen("crowd", False, False, True):
@@ -179,7 +181,7 @@ def _speech(draw: st.DrawFn, mix: _Mix) -> Speech:
         about=draw(st.none() | st.sampled_from(_ABOUT)),
         repeats=draw(st.none() | st.integers(0, 5)) if "repeat" in mix.features else None,
         infer=chosen("raw", True, True, False),
-        fails=chosen("invalid", False, False, True),
+        fails=chosen("invalid", False, True),
         corrected=chosen("corrected", False, False, True),
         silent_term=chosen("term", False, True),
         short_excerpt=chosen("recalled", False, False, True),
