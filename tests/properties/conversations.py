@@ -120,7 +120,6 @@ class World:
         names = {meaning.form} | ({"plan"} if meaning.begins and meaning.holds else set())
         names |= {"term"} if meaning.until and meaning.holds else set()
         names |= {"detail"} if meaning.details else set()
-        names |= {"end_of_single"} if meaning.form == "end" and meaning.slot.single_valued else set()
         return names <= self.forms
 
     def _arrive(self, day: datetime) -> None:
@@ -143,12 +142,11 @@ class World:
         others = [value for value in slot.values if value not in held and not (plan and plan[0] == value)]
         if slot.single_valued and held:
             if not plan and place not in self.announced:
-                yield from (said(value, "change") for value in others)
-                yield said(others[0], "change", details=frozenset(slot.details[:1]))
+                yield from (said(value, "change") for value in (*others, *others, *others))  # told more often
                 yield said(others[0], begins=day + timedelta(days=20))
         else:
             yield from (said(value) for value in others)
-            yield from (said(value, details=frozenset(slot.details[:1])) for value in others[:1])
+            yield from (said(value, details=frozenset(slot.details[:1])) for value in others)
         yield said(others[-1] if others else held[0], until=day + timedelta(days=5))
         for value in held:
             yield from (said(value), said(value, "end"), said(value, "denial"))
@@ -183,9 +181,7 @@ class World:
                 pass
 
 
-ALL_FORMS: Final = frozenset(
-    {"state", "change", "end", "announcement", "denial", "call_off", "plan", "term", "detail"}
-) | {"end_of_single"}
+ALL_FORMS: Final = frozenset({"state", "change", "end", "announcement", "denial", "call_off", "plan", "term", "detail"})
 
 
 def told_turns(
@@ -193,6 +189,7 @@ def told_turns(
 ) -> list[SpokenTurn]:
     """The turns of a conversation: each act is a statement, those without a day between them are of one turn."""
     world, day, turns = World(forms), START, list[SpokenTurn]()
+    nearness = dict[str, str]()  # equal words have equal vectors
     for act in acts:
         people = list(SUBJECTS)[:3]
         person, slot = people[act.person % len(people)], SLOTS[act.slot % len(SLOTS)]
@@ -203,11 +200,12 @@ def told_turns(
         text = write(meaning, subject, act.wording)
         # what is far by its vector is found by its key alone
         nearnesses = ("near", "near", "twin", "far") if slot.single_valued else ("near", "near", "alike", "near")
+        drawn = nearnesses[act.nearness % 4]
         one = Said(
             meaning,
             text,
             subject,
-            nearness=nearnesses[act.nearness % 4],
+            nearness=nearness.setdefault(text, drawn),
             certainty=certainties[act.certainty % len(certainties)],
         )
         places = [(other.meaning.person, other.meaning.key) for other in turns[-1].said] if turns else []
@@ -222,26 +220,30 @@ def told_turns(
 
 @st.composite
 def acts(draw: st.DrawFn, most: int) -> list[Act]:
-    """Few people and keys in one conversation, so that its statements are about the same."""
+    """Few people, keys and kinds of statements in one conversation, so that these are about the same and return."""
     people = draw(st.sampled_from([(0,), (0,), (0, 0, 1), (0, 1, 2)]))
     slots = draw(st.lists(st.integers(0, len(SLOTS) - 1), min_size=1, max_size=2))
     subjects = draw(st.sampled_from([(1,), (2,), (1, 2), (0, 1, 2, 3, 4)]))
     gaps = draw(st.sampled_from([(1, 2, 3, 9), (1, 2, 3, 9, 0), (1, 0)]))
+    actions = draw(st.lists(st.integers(0, 23), min_size=2, max_size=4))
     act = st.builds(
         Act,
         person=st.sampled_from(people),
         slot=st.sampled_from(slots),
-        action=st.integers(0, 23),
+        action=st.sampled_from(actions),
         wording=st.sampled_from([0, 0, 0, 1]),
         subject=st.sampled_from(subjects),
         gap=st.sampled_from(gaps),
         nearness=st.sampled_from(draw(st.sampled_from([(0,), (0, 2), (0, 1, 2, 3)]))),
         certainty=st.just(0),
     )
-    return draw(st.lists(act, min_size=2, max_size=most))
+    count = draw(st.integers(3, most))
+    return draw(st.lists(act, min_size=count, max_size=count))
 
 
 def some_forms(all_forms: frozenset[str]) -> st.SearchStrategy[frozenset[str]]:
-    """Plain statements, and a few of the other forms."""
-    others = sorted(all_forms - {"state", "change"})
-    return st.lists(st.sampled_from(others), max_size=3).map(lambda chosen: frozenset({"state", "change", *chosen}))
+    """Plain statements, in half of the conversations details, and up to two of the other forms."""
+    plain = frozenset({"state", "change"})
+    others = st.lists(st.sampled_from(sorted(all_forms - plain - {"detail"})), max_size=2)
+    details = st.sampled_from([(), ("detail",)])
+    return st.builds(plain.union, others, details)

@@ -17,8 +17,7 @@ from tests.properties.telling import told_event
 FORMS: Final = frozenset({"state", "change", "end", "announcement", "call_off", "plan", "term", "detail"})
 """The forms of statements whose order does not count (docs/policy.md).
 
-Denials of what never was so are held back. Ends of values of single-valued keys (`end_of_single`) are not in it yet:
-where such an end comes before its value, the end of the value before that depends on the order.
+Denials of what never was so are held back.
 """
 LONG_AFTER: Final = timedelta(days=200)
 Truth = tuple[datetime, frozenset[tuple[object, ...]]]
@@ -55,15 +54,15 @@ def permuted(draw: st.DrawFn, most: int = 6) -> Permuted:
 async def check_order_independence(harness: Harness, example: Permuted) -> None:
     """Compare what is true at every time after the turns came in their order with what is after they came as drawn."""
     turns = example.turns
-    told, story = await known_truth(harness, turns, turns)
-    arrived, other_story = await known_truth(harness, turns, [turns[place] for place in example.order])
+    returns = _returns(turns)
+    told, story = await known_truth(harness, turns, turns, with_details=not returns)
+    arriving = [turns[place] for place in example.order]
+    arrived, other_story = await known_truth(harness, turns, arriving, with_details=not returns)
     compared = zip(told, arrived, strict=True)
-    for (at, expected), (_, found) in itertools.islice(compared, 1 if (returns := _returns(turns)) else None):
-        # what returns may be one fact, with the details of both times
-        first, second = map(_without_details, (expected, found)) if returns else (expected, found)
-        assert second == first, "\n  ".join([
+    for (at, expected), (_, found) in itertools.islice(compared, 1 if returns else None):
+        assert found == expected, "\n  ".join([
             f"at {at:%m-%d %H:%M}",
-            f"told in order: {_listed(first - second)}; as they arrived: {_listed(second - first)}",
+            f"told in order: {_listed(expected - found)}; as they arrived: {_listed(found - expected)}",
             *("told in order:", *story, "as they arrived:", *other_story),
         ])  # fmt: skip
 
@@ -71,8 +70,8 @@ async def check_order_independence(harness: Harness, example: Permuted) -> None:
 def _returns(turns: Sequence[SpokenTurn]) -> bool:
     """Whether a value holds again after it had ended.
 
-    Where that end is told last, the two times are one fact already, which is not split: a documented exception for the
-    time between.
+    Where that end is told last, the two times are one fact already, with the details of both, which is not split: a
+    documented exception for the time between.
     """
     ended: set[tuple[str, str, str]] = set()
     held: dict[tuple[str, str], str] = {}
@@ -89,16 +88,12 @@ def _returns(turns: Sequence[SpokenTurn]) -> bool:
     return False
 
 
-def _without_details(claims: frozenset[tuple[object, ...]]) -> frozenset[tuple[object, ...]]:
-    return frozenset(claim[:-1] for claim in claims)
-
-
 def _listed(claims: frozenset[tuple[object, ...]]) -> str:
     return ", ".join(sorted(" ".join(map(str, claim)) for claim in claims)) or "nothing"
 
 
 async def known_truth(
-    harness: Harness, turns: Sequence[SpokenTurn], arriving: Sequence[SpokenTurn]
+    harness: Harness, turns: Sequence[SpokenTurn], arriving: Sequence[SpokenTurn], *, with_details: bool
 ) -> tuple[list[Truth], list[str]]:
     """What is true after these turns have arrived, from each of their times on, and what happened.
 
@@ -120,17 +115,20 @@ async def known_truth(
     meanings = [one.meaning for turn in turns for one in turn.said]
     times += [time for meaning in meanings for time in (meaning.begins, meaning.until) if time]
     asked = [end + timedelta(days=1), *(time + timedelta(minutes=1) for time in sorted(times))]
-    return await truths_at(history, asked), story
+    return await truths_at(history, asked, with_details=with_details), story
 
 
-async def truths_at(history: History, times: Sequence[datetime]) -> list[Truth]:
+async def truths_at(history: History, times: Sequence[datetime], *, with_details: bool) -> list[Truth]:
     query = """
         SELECT text, subject, true_from, least(true_to, valid_until) FROM facts
         WHERE user_id = %s AND believed_from IS NOT NULL AND believed_to IS NULL
     """
     rows = await history.harness.rows(query, history.scope.user_id)
     held = [[row[:2] for row in rows if row[2] <= at and (row[3] is None or row[3] > at)] for at in times]
-    return [(at, _claims(texts, with_details=at == times[0])) for at, texts in zip(times, held, strict=True)]
+    return [
+        (at, _claims(texts, with_details=with_details and at == times[0]))
+        for at, texts in zip(times, held, strict=True)
+    ]
 
 
 def _claims(texts: Sequence[tuple[str, str | None]], *, with_details: bool) -> frozenset[tuple[object, ...]]:

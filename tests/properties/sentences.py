@@ -58,7 +58,7 @@ SLOTS: Final = (
         _words(("lives in", "is at home in"), "moved to", "lived in", "will leave", "will not move to"),
     ),
     Slot(
-        "employer", True, "professional", ("Acme", "Bosch", "Intel"), ("in Room 12", "under Kim"),
+        "employer", True, "professional", ("Acme", "Bosch"), ("in Room 12", "under Kim"),
         _words(("works at", "is employed by"), "started at", "worked at", "will quit", "will not start at"),
     ),
     Slot(

@@ -42,7 +42,7 @@ THEMES: Final = tuple(theme for theme, weight in _WEIGHTS.items() for _ in range
 """Features that act on each other; a story has those of one theme, and a few more."""
 FORMS: Final[dict[Feature, frozenset[str]]] = {
     "detail": frozenset({"detail"}),
-    "end": frozenset({"end", "end_of_single"}),
+    "end": frozenset({"end"}),
     "denial": frozenset({"denial"}),
     "plan": frozenset({"plan", "call_off", "announcement"}),
     "term": frozenset({"term"}),

@@ -158,7 +158,7 @@ class _Teller:
             yield answer
             return
         if speech.corrected and slot.single_valued:
-            wrong, right = slot.values[act.action % 3], slot.values[(act.action + 1) % 3]
+            wrong, right = (slot.values[(act.action + place) % len(slot.values)] for place in range(2))
             yield self._said(speech, Meaning("user" if speaker != "Tom" else "Tom", slot.key, wrong), speaker)
             yield self._said(
                 speech, Meaning("user" if speaker != "Tom" else "Tom", slot.key, right, "correction"), speaker
