@@ -202,9 +202,8 @@ async def _open_case_faults(conn: Conn, told: Told, scope: ScopeFilter) -> list[
     log, now = told.log, told.history.now
     waiting = {fact.id for fact in log.facts.values() if fact.status == "pending_confirmation"}
     asked = {fact.id for fact in log.facts.values() if fact.status == "active" and fact.unresolved}
-    cases = await pending(conn, scope, now)
     return [
-        _differ(told, "pending", _ids(case.fact for case in cases), waiting),
+        _differ(told, "pending", _ids(case.fact for case in await pending(conn, scope, now)), waiting),
         _differ(told, "unresolved", _ids(case.fact for case in await unresolved(conn, scope, now)), asked),
     ]
 

@@ -67,7 +67,8 @@ async def tell(harness: Harness, story: Story, after_step: AfterStep) -> Told:
     teller = _Teller(Told(await harness.start_history(reader), reader), World(story.forms), after_step)
     for step in _steps(story.draws):
         await teller.take(step)
-    await teller.take_waiting()
+    for command in tuple(teller.too_early):  # by now there may be what they are for
+        await teller.take(command)
     return teller.told
 
 
@@ -96,7 +97,7 @@ class _Teller:
         self._world = world
         self._now = START + timedelta(hours=9)
         self._count = 0
-        self._waiting: list[CommandDraw] = []
+        self.too_early: list[CommandDraw] = []
 
     async def take(self, step: Sequence[Speech] | CommandDraw | TimerDraw) -> None:
         done = len(self.told.history.commits)
@@ -115,12 +116,6 @@ class _Teller:
         appended = [self.told.log.append(record) for record in records]
         self.told.lines += [f"    -> {told_event(event)}" for commit in appended for event in commit["events"]]
         await self._after_step(self.told, appended)
-
-    async def take_waiting(self) -> None:
-        """Send the commands for which there was nothing when they were drawn: by now there may be."""
-        waiting, self._waiting = self._waiting, []
-        for draw in waiting:
-            await self.take(draw)
 
     async def _turn(self, speeches: Sequence[Speech]) -> None:
         first = speeches[0]
@@ -224,7 +219,7 @@ class _Teller:
         self._now += timedelta(days=draw.gap)
         payload = self._payload(draw)
         if payload is None:
-            self._waiting.append(draw)
+            self.too_early.append(draw)
             return
         self.told.lines.append(f"c{self._count} {self._now:%m-%d} {payload.kind}: {self._about(payload)}")
         commit = await self.told.history.send_command(f"c{self._count}", payload, now=self._now)
