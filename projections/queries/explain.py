@@ -17,14 +17,14 @@ from mnemolog.projections.queries.trace import TracedDecision, fact_ids_of_event
 from mnemolog.projections.queries.write_result import fact_texts
 from mnemolog.projections.sql import queries
 from mnemolog.schemas.commit import Commit
-from mnemolog.schemas.facts import NewFact
+from mnemolog.schemas.events import FactsMerged, MemoryEvent
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FactSource:
     """The turn or the command that a fact came from; `messages` are None where the journal does not have them.
 
-    `said_at` is when its words were said, where that was before: the turn only settled a conflict about them.
+    `said_at` is when its words were said, where others than the turn's: the turn only settled a conflict about them.
     """
 
     source_id: str
@@ -61,8 +61,8 @@ class FactExtraction:
 class Explanation:
     """A fact, where it came from, how it was extracted and decided, and what happened to it since.
 
-    `extraction` is None for a fact of a command, or of earlier words. `thresholds` are the similarities that applied
-    when it was decided. `words` says all of it in sentences: the client adds them.
+    `extraction` is None for a fact of a command, or of another turn's words. `thresholds` are the similarities that
+    applied when it was decided. `words` says all of it in sentences: the client adds them.
     """
 
     fact: Fact
@@ -100,8 +100,8 @@ async def explain(conn: AsyncConnection[TupleRow], tenant: str, fact_id: UUID) -
     thresholds = commit.provenance.thresholds
     explanation = Explanation(
         fact=fact,
-        source=_source(commit, event.new_fact, messages),
-        extraction=_extraction(commit, event.new_fact),
+        source=_source(commit, event, messages),
+        extraction=_extraction(commit, event),
         decision=traced_decision(event, texts),
         thresholds=thresholds.model_dump() if thresholds else None,
         later=later,
@@ -110,15 +110,21 @@ async def explain(conn: AsyncConnection[TupleRow], tenant: str, fact_id: UUID) -
     return explanation, texts
 
 
-def _said_before(commit: Commit, fact: NewFact | None) -> datetime | None:
-    """When the words of a fact were said, where that was before its turn."""
-    is_earlier = fact is not None and fact.said_at is not None and fact.said_at < commit.occurred_at
-    return fact.said_at if fact is not None and is_earlier else None
+def _settled(commit: Commit, event: MemoryEvent) -> datetime | None:
+    """When the words of a fact were said, where its turn only settled a conflict about them.
+
+    Its fact has what that turn itself did not say: a known fact that was the statement of the question, and so is not
+    among those that the statement was held against.
+    """
+    if not isinstance(event, FactsMerged):
+        return None
+    held_against = {known.fact_id for known in event.decision.before}
+    return None if held_against.issuperset(event.targets) else event.fact.said_at or commit.occurred_at
 
 
-def _source(commit: Commit, fact: NewFact | None, messages: list[dict[str, Any]] | None) -> FactSource:
+def _source(commit: Commit, event: MemoryEvent, messages: list[dict[str, Any]] | None) -> FactSource:
     return FactSource(
-        said_at=_said_before(commit, fact),
+        said_at=_settled(commit, event),
         source_id=commit.source_id,
         kind=commit.source_kind,
         occurred_at=commit.occurred_at,
@@ -131,9 +137,10 @@ def _source(commit: Commit, fact: NewFact | None, messages: list[dict[str, Any]]
     )
 
 
-def _extraction(commit: Commit, fact: NewFact | None) -> FactExtraction | None:
-    """How the statement was extracted; None for a command, whose texts are taken as they are, and for earlier words."""
-    if fact is None or commit.source_kind == "command" or _said_before(commit, fact) is not None:
+def _extraction(commit: Commit, event: MemoryEvent) -> FactExtraction | None:
+    """How the statement was extracted; None for a command, whose texts are taken as they are, and for others' words."""
+    fact = event.new_fact
+    if fact is None or commit.source_kind == "command" or _settled(commit, event) is not None:
         return None
     steps = [step for step in commit.provenance.steps if step.stage == "extract"]
     last = steps[-1] if steps else None

@@ -17,6 +17,7 @@ from mnemolog.streams.llm.resolve_prompt import ParsedDecision
 from mnemolog.streams.resolution.classify import same_slot, same_value
 from mnemolog.streams.resolution.guards import StatementContext, TimedFact, confidence_of, next_version_start
 from mnemolog.streams.resolution.turn_state import TurnState
+from mnemolog.streams.text.subjects import compare_subjects
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,6 +104,10 @@ class EventBuilder:
     def shares_slot(self, known: Candidate) -> bool:
         """Whether the statement and a known fact are values of one slot, of certainly the same subject."""
         return same_slot(self.fact, known, self.context.rules, self.context.user_names)
+
+    def is_of_other_subject(self, known: Candidate) -> bool:
+        """Whether a known fact is certainly about another subject."""
+        return compare_subjects(self.fact.subject, known.subject, self.context.user_names) == "other"
 
     def has_value_of(self, known: Candidate) -> bool:
         """Whether both say one lasting value of one slot, perhaps with other details."""

@@ -33,8 +33,9 @@ def apply_to_ended(builder: EventBuilder, llm_decision: LlmDecision, ended: Sequ
         if not is_outdated(builder, nearest):
             return builder.skipped(nearest, decision)
         return add_as_history(builder, nearest, llm_decision)
+    of_it = [known for known in held if not builder.is_of_other_subject(known)]
     of_value = [known for known in held if builder.has_value_of(known)]
-    if added_to := {"MERGE": held, "EXTEND": held, "SIMILAR": of_value}.get(reply.verdict):
+    if added_to := {"MERGE": of_it, "EXTEND": of_it, "SIMILAR": of_value}.get(reply.verdict):
         last = max(added_to, key=lambda known: known.true_to or statement.true_from)
         reason = f"{reply.reason}; it adds to what has ended since: kept as history"
         # `move_ends` knows what has ended that one

@@ -142,11 +142,11 @@ class World:
         others = [value for value in slot.values if value not in held and not (plan and plan[0] == value)]
         if slot.single_valued and held:
             if not plan and place not in self.announced:
-                yield from (said(value, "change") for value in others)
+                yield from (said(value, "change") for value in (*others, *others, *others))  # told more often
                 yield said(others[0], begins=day + timedelta(days=20))
         else:
             yield from (said(value) for value in others)
-            yield from (said(value, details=frozenset(slot.details[:1])) for value in others[:1])
+            yield from (said(value, details=frozenset(slot.details[:1])) for value in others)
         yield said(others[-1] if others else held[0], until=day + timedelta(days=5))
         for value in held:
             yield from (said(value), said(value, "end"), said(value, "denial"))
@@ -198,7 +198,9 @@ def told_turns(
         subjects = [name for name in SUBJECTS[person] if name]  # without one it is in doubt who is meant
         subject = subjects[act.subject % len(subjects)]
         text = write(meaning, subject, act.wording)
-        drawn = ("near", "near", "twin" if slot.single_valued else "alike", "far")[act.nearness % 4]
+        # what is far by its vector is found by its key alone
+        nearnesses = ("near", "near", "twin", "far") if slot.single_valued else ("near", "near", "alike", "near")
+        drawn = nearnesses[act.nearness % 4]
         one = Said(
             meaning,
             text,
@@ -218,26 +220,30 @@ def told_turns(
 
 @st.composite
 def acts(draw: st.DrawFn, most: int) -> list[Act]:
-    """Few people and keys in one conversation, so that its statements are about the same."""
+    """Few people, keys and kinds of statements in one conversation, so that these are about the same and return."""
     people = draw(st.sampled_from([(0,), (0,), (0, 0, 1), (0, 1, 2)]))
     slots = draw(st.lists(st.integers(0, len(SLOTS) - 1), min_size=1, max_size=2))
     subjects = draw(st.sampled_from([(1,), (2,), (1, 2), (0, 1, 2, 3, 4)]))
     gaps = draw(st.sampled_from([(1, 2, 3, 9), (1, 2, 3, 9, 0), (1, 0)]))
+    actions = draw(st.lists(st.integers(0, 23), min_size=2, max_size=4))
     act = st.builds(
         Act,
         person=st.sampled_from(people),
         slot=st.sampled_from(slots),
-        action=st.integers(0, 23),
+        action=st.sampled_from(actions),
         wording=st.sampled_from([0, 0, 0, 1]),
         subject=st.sampled_from(subjects),
         gap=st.sampled_from(gaps),
         nearness=st.sampled_from(draw(st.sampled_from([(0,), (0, 2), (0, 1, 2, 3)]))),
         certainty=st.just(0),
     )
-    return draw(st.lists(act, min_size=2, max_size=most))
+    count = draw(st.integers(3, most))
+    return draw(st.lists(act, min_size=count, max_size=count))
 
 
 def some_forms(all_forms: frozenset[str]) -> st.SearchStrategy[frozenset[str]]:
-    """Plain statements, and a few of the other forms."""
-    others = sorted(all_forms - {"state", "change"})
-    return st.lists(st.sampled_from(others), max_size=3).map(lambda chosen: frozenset({"state", "change", *chosen}))
+    """Plain statements, in half of the conversations details, and up to two of the other forms."""
+    plain = frozenset({"state", "change"})
+    others = st.lists(st.sampled_from(sorted(all_forms - plain - {"detail"})), max_size=2)
+    details = st.sampled_from([(), ("detail",)])
+    return st.builds(plain.union, others, details)

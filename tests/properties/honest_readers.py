@@ -202,9 +202,8 @@ async def _open_case_faults(conn: Conn, told: Told, scope: ScopeFilter) -> list[
     log, now = told.log, told.history.now
     waiting = {fact.id for fact in log.facts.values() if fact.status == "pending_confirmation"}
     asked = {fact.id for fact in log.facts.values() if fact.status == "active" and fact.unresolved}
-    cases = await pending(conn, scope, now)
     return [
-        _differ(told, "pending", _ids(case.fact for case in cases), waiting),
+        _differ(told, "pending", _ids(case.fact for case in await pending(conn, scope, now)), waiting),
         _differ(told, "unresolved", _ids(case.fact for case in await unresolved(conn, scope, now)), asked),
     ]
 
@@ -248,14 +247,13 @@ async def _story_faults(conn: Conn, told: Told, fact: LoggedFact) -> list[str | 
     turn = told.turns.get(explained.source.source_id)
     if turn is not None and explained.extraction is not None:
         words = [one for one in turn.said if explained.extraction.excerpt in (one.text, one.excerpt)]
-        was_settled_later = (fact.fact.get("said_at") or "") > fact.commit["occurred_at"]
-        if not words and not was_settled_later:
+        if not words:
             faults.append(f"explain: {explained.extraction.excerpt!r} was not said in {turn.turn_id}")
-        elif words and explained.fact.speaker != turn.speaker:
+        elif explained.fact.speaker != turn.speaker:
             faults.append(
                 f"explain: {explained.extraction.excerpt!r} was said by {turn.speaker}, not {explained.fact.speaker}"
             )
-        elif words and turn.infer and explained.extraction.certainty not in {one.certainty for one in words}:
+        elif turn.infer and explained.extraction.certainty not in {one.certainty for one in words}:
             faults.append(f"explain: {explained.extraction.excerpt!r} was said {words[0].certainty}")
     told_ids = {str(event.event_id) for event in (await history(conn, "default", UUID(fact.id))).events}
     naming = {event["event_id"] for _, event in told.log.events() if _names(event, fact.id)}

@@ -10,7 +10,7 @@ from uuid import UUID
 from mnemolog.schemas.facts import Candidate, ExtractedFact
 from mnemolog.schemas.provenance import Verdict
 from mnemolog.streams.llm.ports import ExtractionTask, NumberedConflict, NumberedConflicts, Prompt, TaskPrompt
-from tests.properties.sentences import NAME, Form, Meaning, merged, person_of, read, words_of, write
+from tests.properties.sentences import NAME, Form, Meaning, merged, person_of, read, wording_of, words_of, write
 from tests.support.builders.model_replies import decision_json, decisions_reply, facts_reply
 
 JsonObject = Mapping[str, Any]
@@ -142,15 +142,19 @@ def best_verdict(conflict: NumberedConflict, used: set[int], ended: set[int]) ->
     if best is None:
         return "ADD", ()
     if best == "MERGE":
-        return _in_equal_words(conflict, found[best])
+        return best, _mergeable(found[best])
     return best, found[best][:1] if best == "KEEP" else found[best]
 
 
-def _in_equal_words(conflict: NumberedConflict, targets: Targets) -> tuple[Verdict, Targets]:
-    """A merged sentence has most words of each of its parents, so only those of equal words are merged."""
-    words = words_of(conflict.fact.text)
-    equal = [(label, known) for label, known in targets if words_of(known.text) == words]
-    return ("MERGE", equal) if equal else ("SIMILAR", targets)
+def _mergeable(targets: Targets) -> Targets:
+    """A merged sentence has most words of each of its parents: those without a detail have the same words."""
+    plain = [words_of(known.text) for _, known in targets if not _details(known)]
+    return [(label, known) for label, known in targets if _details(known) or words_of(known.text) == plain[0]]
+
+
+def _details(known: Candidate) -> frozenset[str]:
+    meaning = meaning_of(known)
+    return meaning.details if meaning else frozenset()
 
 
 def meaning_of(fact: Candidate | ExtractedFact) -> Meaning | None:
@@ -165,7 +169,7 @@ def decision_on(conflict: NumberedConflict, verdict: Verdict, targets: Targets) 
     if verdict == "MERGE":
         text = merged_text(conflict, targets)
         fields = {"text": text, "search_text": f"near {conflict.fact.key or 'other'}: {text}"}
-    if verdict in ("REPLACE", "RETRACT") and any(_began_that_day(conflict, known) for _, known in targets):
+    if verdict in ("REPLACE", "RETRACT") and _began_that_day(conflict, targets):
         fields = {"ended_at": f"{conflict.valid_from:%Y-%m-%d}"}
     if verdict == "EXPIRE":
         end = new.until if new and new.until else conflict.valid_from
@@ -173,14 +177,16 @@ def decision_on(conflict: NumberedConflict, verdict: Verdict, targets: Targets) 
     return decision_json(conflict.number, verdict, *labels, **fields)
 
 
-def _began_that_day(conflict: NumberedConflict, known: Candidate) -> bool:
-    """Whether a known fact began on the day of the statement, and before it: then a date is enough for its end."""
-    return known.true_from.date() == conflict.valid_from.date() and known.true_from <= conflict.valid_from
+def _began_that_day(conflict: NumberedConflict, targets: Targets) -> bool:
+    """Whether the last of them began on the day of the statement, and before it: a date is enough for its end."""
+    begun, since = max(known.true_from for _, known in targets), conflict.valid_from
+    return begun.date() == since.date() and begun <= since
 
 
 def merged_text(conflict: NumberedConflict, targets: Targets) -> str:
     """One sentence with the details of all of them; of what cannot be read as one, the sentences side by side."""
     texts = [(known.text, known.subject) for _, known in targets]
+    all_texts = [conflict.fact.text, *(text for text, _ in texts)]
     meanings = [read(conflict.fact.text, conflict.fact.subject), *(read(*one) for one in texts)]
     whole = meanings[0]
     for one in meanings[1:]:
@@ -194,9 +200,10 @@ def merged_text(conflict: NumberedConflict, targets: Targets) -> str:
     assert whole is not None
     subjects = [conflict.fact.subject, *(subject for _, subject in texts)]
     named = [one for one in subjects if one and person_of(one) == whole.person]
-    wording = whole.slot.words[whole.form].index(words_of(conflict.fact.text) or "")
-    is_named = NAME in named or any(NAME in text for text, _ in texts)
-    return write(whole, NAME if is_named else next(iter(named), None), wording)
+    plain = [text for text, meaning in zip(all_texts, meanings, strict=True) if meaning and not meaning.details]
+    form, wording = wording_of((plain or all_texts)[0])
+    is_named = NAME in named or any(NAME in text for text in all_texts)
+    return write(replace(whole, form=form), NAME if is_named else next(iter(named), None), wording)
 
 
 class RandomReader(OracleReader):

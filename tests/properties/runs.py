@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from hypothesis import HealthCheck, Phase, given, seed, settings
+from hypothesis.errors import FlakyFailure
 from hypothesis.internal.conjecture.providers import AVAILABLE_PROVIDERS, HypothesisProvider
 from hypothesis.strategies import SearchStrategy
 
@@ -113,12 +114,15 @@ def run_property(
         progress(found.tried)
         try:
             runner.run(tested.check(harness, history))
-        except Exception:
+        except Exception as error:
             found.first_after = found.first_after or found.tried
+            found.error = found.error or error
             raise
 
     try:
         test()
+    except FlakyFailure:
+        pass  # it depends on the ids of its facts, which are other ones when it is told again: the first telling counts
     except Exception as error:  # noqa: BLE001 - whatever it is, it is what was found
         found.error = error
     return found

@@ -58,7 +58,7 @@ SLOTS: Final = (
         _words(("lives in", "is at home in"), "moved to", "lived in", "will leave", "will not move to"),
     ),
     Slot(
-        "employer", True, "professional", ("Acme", "Bosch", "Intel"), ("in Room 12", "under Kim"),
+        "employer", True, "professional", ("Acme", "Bosch"), ("in Room 12", "under Kim"),
         _words(("works at", "is employed by"), "started at", "worked at", "will quit", "will not start at"),
     ),
     Slot(
@@ -115,6 +115,13 @@ def words_of(text: str) -> str | None:
     """The words of a sentence that say how a value holds."""
     found = _SENTENCE.fullmatch(text.strip().rstrip(".! "))
     return found["words"].lower() if found else None
+
+
+def wording_of(text: str) -> tuple[Form, int]:
+    """The form of a sentence, and which of the equal words of that form it has."""
+    words = words_of(text) or ""
+    key, form = _MEANING_OF_WORDS[words]
+    return form, SLOT_OF_KEY[key].words[form].index(words)
 
 
 def write(meaning: Meaning, subject: str | None, wording: int = 0) -> str:

@@ -23,20 +23,22 @@ Feature = Literal[
 
 FEATURES: Final[tuple[Feature, ...]] = get_args(Feature)
 MOST_FEATURES: Final = 2
-THEMES: Final[tuple[tuple[Feature, ...], ...]] = (
-    (),
-    ("doubt", "detail", "end", "settle"),
-    ("doubt", "detail", "end", "settle"),
-    ("doubt", "detail", "denial", "late"),
-    ("doubt", "detail", "denial", "late"),
-    ("doubt", "denial", "end"),
-    ("edit", "detail", "settle"),
-    ("people", "late"),
-    ("people", "invalid", "detail"),
-    ("crowd", "invalid", "distance", "resolve"),
-    ("plan", "term", "timer"),
-    ("ahead", "end"),
-)
+_WEIGHTS: Final[dict[tuple[Feature, ...], int]] = {
+    (): 1,
+    ("doubt", "detail", "end", "settle"): 3,
+    ("doubt", "detail", "denial", "late"): 2,
+    ("doubt", "denial", "end"): 1,
+    ("edit", "detail", "settle"): 1,
+    ("people", "late"): 2,
+    ("people", "invalid", "detail"): 1,
+    ("crowd", "invalid", "distance", "resolve"): 2,
+    ("names", "end"): 1,
+    ("corrected", "several"): 1,
+    ("plan", "term", "timer"): 1,
+    ("ahead", "end"): 1,
+    ("recalled", "end"): 1,
+}
+THEMES: Final = tuple(theme for theme, weight in _WEIGHTS.items() for _ in range(weight))
 """Features that act on each other; a story has those of one theme, and a few more."""
 FORMS: Final[dict[Feature, frozenset[str]]] = {
     "detail": frozenset({"detail"}),
@@ -111,13 +113,14 @@ class Story:
 
 @dataclass(frozen=True)
 class _Mix:
-    """What the statements of a story have in common: features, keys, how the user is named, and days between them."""
+    """What the statements of a story have in common: features, keys, how the user is named, days between, nearness."""
 
     features: frozenset[Feature]
     slots: tuple[int, ...]
     subject: int
     speaker: int
     gaps: tuple[int, ...]
+    nearnesses: tuple[int, ...]
 
 
 @st.composite
@@ -132,6 +135,7 @@ def stories(draw: st.DrawFn, most: int = 9) -> Story:
         subject=draw(st.integers(0, 3)),
         speaker=draw(st.integers(0, 1)),
         gaps=draw(st.sampled_from([(1, 2), (1, 2, 9)] if "late" in features else [(0,), (0, 1), (1, 2), (1, 2, 9)])),
+        nearnesses=draw(st.sampled_from([(0, 2, 3), (3,)])) if "distance" in features else (0,),
     )
     draws = [_draw(draw, mix) for _ in range(draw(st.integers(4, most)))]
     return Story(tuple(draws), mix.features, draw(st.none() | st.integers(0, 1 << 16)))
@@ -162,7 +166,7 @@ def _speech(draw: st.DrawFn, mix: _Mix) -> Speech:
         wording=draw(st.sampled_from([0, 0, 0, 1])),
         subject=mix.subject if "names" not in mix.features else draw(st.integers(0, 5)),
         gap=draw(st.sampled_from(mix.gaps)),
-        nearness=chosen("distance", 0, 2, 3),
+        nearness=draw(st.sampled_from(mix.nearnesses)),
         certainty=chosen("doubt", 0, 4, 5, 5),
     )
     if chosen("crowd", False, False, True):
@@ -177,7 +181,7 @@ def _speech(draw: st.DrawFn, mix: _Mix) -> Speech:
         about=draw(st.none() | st.sampled_from(_ABOUT)),
         repeats=draw(st.none() | st.integers(0, 5)) if "repeat" in mix.features else None,
         infer=chosen("raw", True, True, False),
-        fails=chosen("invalid", False, False, True),
+        fails=chosen("invalid", False, True),
         corrected=chosen("corrected", False, False, True),
         silent_term=chosen("term", False, True),
         short_excerpt=chosen("recalled", False, False, True),

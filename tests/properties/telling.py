@@ -67,6 +67,8 @@ async def tell(harness: Harness, story: Story, after_step: AfterStep) -> Told:
     teller = _Teller(Told(await harness.start_history(reader), reader), World(story.forms), after_step)
     for step in _steps(story.draws):
         await teller.take(step)
+    for command in tuple(teller.too_early):  # by now there may be what they are for
+        await teller.take(command)
     return teller.told
 
 
@@ -95,6 +97,7 @@ class _Teller:
         self._world = world
         self._now = START + timedelta(hours=9)
         self._count = 0
+        self.too_early: list[CommandDraw] = []
 
     async def take(self, step: Sequence[Speech] | CommandDraw | TimerDraw) -> None:
         done = len(self.told.history.commits)
@@ -137,9 +140,8 @@ class _Teller:
         await self.told.history.publish_turn(turn.as_turn(self.told.history.scope), now=self._now)
 
     def _is_named(self) -> bool:
-        """Whether a fact has the user's name: the first speaker of a fact is the user."""
-        facts = self.told.log.facts.values()
-        return any(fact.fact.get("speaker") == NAME and fact.status != "undone" for fact in facts)
+        """Whether somebody was named as the user: the first speaker is."""
+        return any(turn.speaker == NAME for turn in self.told.turns.values())
 
     def _statements(self, speech: Speech, speaker: str | None, at: datetime) -> Iterator[Said]:
         act, slot = speech.act, SLOTS[speech.act.slot % len(SLOTS)]
@@ -151,7 +153,7 @@ class _Teller:
             yield answer
             return
         if speech.corrected and slot.single_valued:
-            wrong, right = slot.values[act.action % 3], slot.values[(act.action + 1) % 3]
+            wrong, right = (slot.values[(act.action + place) % len(slot.values)] for place in range(2))
             yield self._said(speech, Meaning("user" if speaker != "Tom" else "Tom", slot.key, wrong), speaker)
             yield self._said(
                 speech, Meaning("user" if speaker != "Tom" else "Tom", slot.key, right, "correction"), speaker
@@ -217,6 +219,7 @@ class _Teller:
         self._now += timedelta(days=draw.gap)
         payload = self._payload(draw)
         if payload is None:
+            self.too_early.append(draw)
             return
         self.told.lines.append(f"c{self._count} {self._now:%m-%d} {payload.kind}: {self._about(payload)}")
         commit = await self.told.history.send_command(f"c{self._count}", payload, now=self._now)

@@ -197,7 +197,9 @@ def held_overwrites_are_not_counted() -> PatchedPlaces:
         query = read_query(file, name, **more)
         if (file, name) != ("quality", "overwrites"):
             return query
-        return SQL(query.as_string(None).replace("WHERE ", "WHERE o.event <> 'fact_pending' AND ", 1))
+        text = query.as_string(None).replace("AS o\nWHERE ", "AS o\nWHERE o.event <> 'fact_pending' AND ")
+        assert text != query.as_string(None)
+        return SQL(text)
 
     return [(quality, "read_query", read)]
 

@@ -65,6 +65,8 @@ def _search(number: int, histories: int, seed: int) -> Search:
         for one in sorted(PROPERTIES, key=lambda one: one.name != fault.found_by):
             found = run_property(runner, harness, one, histories=histories, start=seed, shrink=False)
             tried = max(tried, found.tried)
+            if found.error is not None and not isinstance(found.error, AssertionError):
+                raise found.error  # not what a property says
             if found.first_after is not None:
                 first = str(found.error).splitlines()[0]
                 return Search(fault, one.name, found.first_after, first, time.monotonic() - started)

@@ -1,6 +1,7 @@
 """A decision concerns the facts that its model was shown, and no other."""
 
 import math
+from datetime import datetime
 from typing import Any
 
 import pytest
@@ -84,7 +85,11 @@ async def test_a_retry_shows_what_the_fact_was_put_beside(resolver: ResolverHarn
     assert await resolver.active_texts() == [alice.text, "Bob is from Oslo.", oslo]
 
 
-async def test_a_conflict_that_is_settled_later_keeps_whose_words_it_is_about(resolver: ResolverHarness) -> None:
+@pytest.mark.parametrize(("settled_at", "said_at"), [(day(2), day(1)), (day(0.5), day(1)), (day(1), None)])
+async def test_a_conflict_that_is_settled_later_keeps_whose_words_it_is_about(
+    resolver: ResolverHarness, settled_at: datetime, said_at: datetime | None
+) -> None:
+    """Whether the turn that settles it was said after them, came late, or is of the same time."""
     vim, plugins, merged = "Ann uses Vim.", "Ann uses Vim with plugins.", "Ann uses Vim, with plugins."
     slot: dict[str, Any] = {"key": "editor", "subject": "Ann", "single_valued": True}
     await resolver.resolve_turn(extracted_fact(vim, excerpt="I use Vim", **slot), at=day(0), speaker="Ann")
@@ -93,13 +98,13 @@ async def test_a_conflict_that_is_settled_later_keeps_whose_words_it_is_about(re
     await resolver.resolve_turn(told, at=day(1), speaker="Ann")
     resolver.chat_model.set_replies(verdicts_by_text({plugins: TextVerdict("MERGE", (vim,), merged)}))
     tea = extracted_fact("Bob likes tea.", excerpt="I like tea")
-    _, event = (await resolver.resolve_turn(tea, at=day(2), speaker="Bob", source_id="bobs-turn")).events
+    _, event = (await resolver.resolve_turn(tea, at=settled_at, speaker="Bob", source_id="bobs-turn")).events
     fact = event.new_fact
     assert fact is not None
     assert (fact.text, fact.speaker, fact.excerpt) == (merged, "Ann", "I use Vim with plugins")
-    assert (fact.certainty, fact.importance, fact.said_at) == ("weak", 0.9, day(1))
+    assert (fact.certainty, fact.importance, fact.said_at) == ("weak", 0.9, said_at)
     explanation, texts = await explain(resolver.stored.conn, "default", fact.fact_id)
     words = "\n".join(explanation_sentences(explanation, texts))
-    assert "It comes from a conflict that was open until turn bobs-turn of 2026-01-03 09:00 UTC; " in words
+    assert f"It comes from a conflict that was open until turn bobs-turn of {settled_at:%Y-%m-%d %H:%M} UTC; " in words
     assert 'by 2026-01-02 09:00 UTC, Ann had said: "I use Vim with plugins".' in words
     assert "read it there" not in words
