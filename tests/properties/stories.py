@@ -32,7 +32,7 @@ _WEIGHTS: Final[dict[tuple[Feature, ...], int]] = {
     ("people", "late"): 2,
     ("people", "invalid", "detail"): 1,
     ("crowd", "invalid", "distance", "resolve"): 2,
-    ("names", "end"): 1,
+    ("names", "distance"): 1,
     ("corrected", "several"): 1,
     ("plan", "term", "timer"): 1,
     ("ahead", "end"): 1,
