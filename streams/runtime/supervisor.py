@@ -13,6 +13,7 @@ from mnemolog.projections.retry import growing_delay
 from mnemolog.streams import metrics
 from mnemolog.streams.errors import NoProgress, StartRefused
 from mnemolog.streams.kafka.app import StageApp
+from mnemolog.streams.kafka.windows.state import WindowProgress
 
 log = get_logger(__name__)
 
@@ -53,13 +54,32 @@ async def run_stages(
     for name in NOISY_LOGGERS:
         logging.getLogger(name).setLevel(logging.WARNING)
     ready = ready if ready is not None else {}
-    supervisors = [_Supervisor(build, stop, ready, settings or SupervisorSettings()) for build in builders]
+    gauges = _WindowGauges()
+    supervisors = [_Supervisor(build, stop, ready, settings or SupervisorSettings(), gauges) for build in builders]
     async with asyncio.TaskGroup() as group:
         for supervisor in supervisors:
             group.create_task(supervisor.run())
     for supervisor in supervisors:
         if supervisor.start_error is not None:
             raise supervisor.start_error
+
+
+class _WindowGauges:
+    """Shows how the windows of each stage stand: in a chain a stage has one in each App that hands records on to it."""
+
+    def __init__(self) -> None:
+        self._found: dict[str, dict[str, WindowProgress]] = {}
+
+    def show(self, app: StageApp) -> None:
+        """Show the windows of `app` together with the latest of the other Apps."""
+        for stage, window in zip(app.chain, app.window.chain, strict=True):
+            of_stage = self._found.setdefault(stage, {})
+            of_stage[app.stage] = window.progress
+            every = of_stage.values()
+            metrics.WINDOW_RUNNING.labels(stage=stage).set(sum(one.running for one in every))
+            metrics.WINDOW_PENDING.labels(stage=stage).set(sum(one.pending - one.handed_on for one in every))
+            metrics.WINDOW_OLDEST.labels(stage=stage).set(max(one.oldest_age for one in every))
+            metrics.WINDOW_STALLED.labels(stage=stage).set(max(one.stalled_for for one in every))
 
 
 class _Supervisor:
@@ -71,8 +91,10 @@ class _Supervisor:
         stop: asyncio.Event,
         ready: MutableMapping[str, bool],
         supervision: SupervisorSettings,
+        gauges: "_WindowGauges",
     ) -> None:
         self._build = build
+        self._gauges = gauges
         self._stop = stop
         self._ready = ready
         self._settings = supervision
@@ -123,10 +145,7 @@ class _Supervisor:
             is_ready = app.is_group_member
             self._set_ready(app.stage, ready=is_ready)
             progress = app.window.progress
-            metrics.WINDOW_RUNNING.labels(stage=app.stage).set(progress.running)
-            metrics.WINDOW_PENDING.labels(stage=app.stage).set(progress.pending)
-            metrics.WINDOW_OLDEST.labels(stage=app.stage).set(progress.oldest_age)
-            metrics.WINDOW_STALLED.labels(stage=app.stage).set(progress.stalled_for)
+            self._gauges.show(app)
             if progress.stalled_for > self._settings.stall_timeout:
                 await app.crash(NoProgress(f"{progress.pending} records, none done for {progress.stalled_for:.0f} s"))
             await asyncio.sleep(self._settings.check_interval if is_ready else self._settings.start_interval)
