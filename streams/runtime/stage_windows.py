@@ -3,6 +3,7 @@
 from collections.abc import Awaitable, Callable, Container, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import takewhile
 from typing import Any, Final
 
 from mnemolog.projections.rebuild.log_source import TableLogSource
@@ -67,15 +68,13 @@ class SharedResources:
 
 
 def chain_from(first: Stage, stages: Container[Stage]) -> tuple[Stage, ...]:
-    """`first` and the stages behind it, as far as all of them are among `stages`."""
-    if first not in CHAINABLE:
-        return (first,)
-    chain: list[Stage] = [first]
-    for stage in CHAINABLE[CHAINABLE.index(first) + 1 :]:
-        if stage not in stages:
-            break
-        chain.append(stage)
-    return tuple(chain)
+    """`first` and the stages that it hands its records on to.
+
+    For `extract` these are the stages behind it, up to the first that is not among `stages`. Others hand nothing on: in
+    the topic behind such a stage may be records of an `extract` that chains.
+    """
+    behind = CHAINABLE[1:] if first == CHAINABLE[0] else ()
+    return (first, *takewhile(lambda stage: stage in stages, behind))
 
 
 class StageWindows:

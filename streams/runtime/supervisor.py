@@ -4,6 +4,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, MutableMapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 
 from faust.contrib.asgi import bind_to_running_loop
@@ -41,10 +42,11 @@ async def run_stages(
     builders: Sequence[Callable[[], StageApp]],
     stop: asyncio.Event,
     *,
+    last: Sequence[Callable[[], StageApp]] = (),
     ready: MutableMapping[str, bool] | None = None,
     settings: SupervisorSettings | None = None,
 ) -> None:
-    """Run one App per builder until `stop` is set, then drain and stop them all.
+    """Run one App per builder until `stop` is set, then drain and stop them all; those of `last` when the others have.
 
     A builder gives a new App at each call. `ready` tells per stage whether it is a member of its group. Returns when
     every App has stopped or used up its stop timeout; the consumer thread of a crashed App can outlive it, so a process
@@ -55,10 +57,18 @@ async def run_stages(
         logging.getLogger(name).setLevel(logging.WARNING)
     ready = ready if ready is not None else {}
     gauges = _WindowGauges()
-    supervisors = [_Supervisor(build, stop, ready, settings or SupervisorSettings(), gauges) for build in builders]
+    stop_last, settings = asyncio.Event(), settings or SupervisorSettings()
+    supervise = partial(_Supervisor, stop_all=stop, ready=ready, supervision=settings, gauges=gauges)
+    first, others = [supervise(build, stop) for build in builders], [supervise(build, stop_last) for build in last]
     async with asyncio.TaskGroup() as group:
-        for supervisor in supervisors:
+        for supervisor in others:
             group.create_task(supervisor.run())
+        async with asyncio.TaskGroup() as first_group:
+            for supervisor in first:
+                first_group.create_task(supervisor.run())
+        await stop.wait()
+        stop_last.set()
+    supervisors = [*first, *others]
     for supervisor in supervisors:
         if supervisor.start_error is not None:
             raise supervisor.start_error
@@ -89,6 +99,8 @@ class _Supervisor:
         self,
         build: Callable[[], StageApp],
         stop: asyncio.Event,
+        *,
+        stop_all: asyncio.Event,
         ready: MutableMapping[str, bool],
         supervision: SupervisorSettings,
         gauges: "_WindowGauges",
@@ -96,6 +108,7 @@ class _Supervisor:
         self._build = build
         self._gauges = gauges
         self._stop = stop
+        self._stop_all = stop_all
         self._ready = ready
         self._settings = supervision
         self.start_error: StartRefused | None = None
@@ -109,7 +122,8 @@ class _Supervisor:
             await self._run_once(app)
             if isinstance(app.crash_reason, StartRefused):
                 self.start_error = app.crash_reason
-                self._stop.set()
+                self._stop_all.set()
+                return
             if self._stop.is_set():
                 return
             ran_long = asyncio.get_running_loop().time() - began > settings.reset_delay_after

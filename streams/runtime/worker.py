@@ -99,7 +99,10 @@ async def _run_prepared(
         _shared_resources(settings, kafka, pool, matching) as parts,
     ):
         assembly = StageFactory(settings, kafka, parts, stages)
-        builders = [assembly.builder(stage) for stage in ALL_STAGES if stage in stages]
+        builders = {stage: assembly.builder(stage) for stage in ALL_STAGES if stage in stages}
+        # Decisions under way wait for the projection of earlier ones of their owner.
+        last = [build for stage, build in builders.items() if stage == "project"]
+        first = [build for stage, build in builders.items() if stage != "project"]
         loops = background_loops(
             settings,
             stages,
@@ -117,7 +120,7 @@ async def _run_prepared(
             _running_in_background(announce()),
             running_loops(loops, health.failing),
         ):
-            await run_stages(builders, stop, ready=health.stages, settings=supervision)
+            await run_stages(first, stop, last=last, ready=health.stages, settings=supervision)
 
 
 def _open_pool(settings: StreamsSettings, application_name: str, size: int, *, generic_plans: bool = False) -> Pool:

@@ -54,9 +54,8 @@ def processor(
         **more,
     )
     dead_letters = DeadLetterWriter(sender)
-    return StageProcessor(
-        steps, sender=sender, dead_letters=dead_letters, seen=SeenOrigins() if seen is None else seen, budgets=budgets
-    )
+    seen = SeenOrigins() if seen is None else seen
+    return StageProcessor(steps, sender=sender, dead_letters=dead_letters, seen=seen, budgets=budgets)
 
 
 def values(broker: MemoryBroker, topic: str) -> list[bytes | None]:
