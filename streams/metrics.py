@@ -47,7 +47,7 @@ WINDOW_OLDEST: Final = CATALOGUE.gauge(
 )
 WINDOW_STALLED: Final = CATALOGUE.gauge(
     "mnemolog_window_stalled_seconds",
-    "time since a record was last finished while some are pending",
+    "time since a record was last finished, or handed on to the next stage of the same worker, while some are pending",
     unit="seconds",
     labels=("stage",),
 )

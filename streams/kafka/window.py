@@ -106,7 +106,8 @@ class Window:
         its commit. Afterwards no earlier task has an effect on what is committed, and the window takes new records.
         """
         async with self._draining:
-            self._horizon = {} if self._failed else self._newest_worth_finishing()
+            newest = {partition: progress.newest_worth_finishing for partition, progress in self._partitions.items()}
+            self._horizon = {} if self._failed else newest
             self._launch()
             try:
                 async with asyncio.timeout(0 if self._failed else grace):
@@ -158,11 +159,8 @@ class Window:
     @property
     def finished(self) -> Mapping[Partition, int]:
         """The offsets to commit: in this epoch, everything below them that was delivered is finished."""
-        return {
-            partition: progress.finished_to
-            for partition, progress in self._partitions.items()
-            if progress.finished_to is not None
-        }
+        found = ((partition, progress.finished_to) for partition, progress in self._partitions.items())
+        return {partition: offset for partition, offset in found if offset is not None}
 
     @property
     def progress(self) -> WindowProgress:
@@ -171,10 +169,10 @@ class Window:
         return WindowProgress(
             running=len(self._running),
             pending=self._pending,
-            handed_on=sum(queue.handed_on for queue in self._queues.values()),
+            handed_on=self._handed_on,
             overflowed=sum(queue.overflow.count for queue in self._queues.values() if queue.overflow),
             oldest_age=now - min(oldest, default=now),
-            stalled_for=now - self._last_progress_at if self._pending else 0.0,
+            stalled_for=now - self._last_progress_at if self._pending > self._handed_on else 0.0,
         )
 
     def _reset(self) -> None:
@@ -184,7 +182,7 @@ class Window:
         self._running: dict[int, asyncio.Task[None]] = {}
         self._refills: set[asyncio.Task[None]] = set()
         self._horizon = {} if self._failed else None
-        self._pending = 0
+        self._pending = self._handed_on = 0
         self._last_progress_at = self._clock()
         self._has_capacity = asyncio.Event()
 
@@ -219,7 +217,7 @@ class Window:
         finished: Callable[[], None] = lambda: None,
     ) -> None:
         entry = WindowEntry(next(self._sequence), record, since, finished)
-        if not self._pending:
+        if self._pending == self._handed_on:
             self._last_progress_at = self._clock()
         self._pending += 1
         progress.add(entry)
@@ -236,9 +234,6 @@ class Window:
         queue.overflow.last_offset = record.offset
         queue.overflow.count += 1
         progress.overflow(queue.overflow)
-
-    def _newest_worth_finishing(self) -> dict[Partition, int]:
-        return {partition: progress.newest_worth_finishing for partition, progress in self._partitions.items()}
 
     def _launch(self) -> None:
         while len(self._running) < self.max_in_flight and (entries := self._take_next()):
@@ -272,12 +267,15 @@ class Window:
         elif output is not None and self._next is not None:
             self._hand_on(entries, output, self._next)
         else:
+            self._last_progress_at = self._clock()
             self._finish(entries)
             self._free_key(entries)
 
     def _hand_on(self, entries: Sequence[WindowEntry], output: KafkaRecord, next_window: "Window") -> None:
         queue = self._queues[self._key_of(entries[0].record)]
         queue.handed_on += 1
+        self._handed_on += 1
+        self._last_progress_at = self._clock()
         next_window.take_over(output, partial(self._finish_handed_on, entries, queue))
         if queue.handed_on < MAX_HANDED_ON_PER_KEY:
             self._free_key(entries)
@@ -286,6 +284,7 @@ class Window:
     def _finish_handed_on(self, entries: Sequence[WindowEntry], queue: KeyQueue) -> None:
         key_was_held = queue.handed_on == MAX_HANDED_ON_PER_KEY
         queue.handed_on -= 1
+        self._handed_on -= 1
         self._finish(entries)
         if key_was_held:
             self._free_key(entries)
@@ -293,7 +292,6 @@ class Window:
             self._forget_idle(self._key_of(entries[0].record), queue)
 
     def _finish(self, entries: Sequence[WindowEntry]) -> None:
-        self._last_progress_at = self._clock()
         self._pending -= len(entries)
         self._partitions[entries[0].record.topic_partition].finish(entries)
         self._has_capacity.set()
@@ -364,13 +362,7 @@ class Window:
 
     async def _cancel_and_reset(self) -> DrainResult:
         left = self.tasks
-        repeats = [progress.to_repeat for progress in self._partitions.values()]
-        drained = DrainResult(
-            offsets=self.finished,
-            cancelled=len(left),
-            dropped=sum(records for records, _ in repeats),
-            started=sum(started for _, started in repeats),
-        )
+        drained = DrainResult.of(self._partitions.values(), offsets=self.finished, cancelled=len(left))
         for window in self.chain:
             window.forget_everything()
         for task in left:

@@ -56,9 +56,9 @@ async def run_stages(
     for name in NOISY_LOGGERS:
         logging.getLogger(name).setLevel(logging.WARNING)
     ready = ready if ready is not None else {}
-    gauges = _WindowGauges()
+    window_metrics = _WindowMetrics()
     stop_last, settings = asyncio.Event(), settings or SupervisorSettings()
-    supervise = partial(_Supervisor, stop_all=stop, ready=ready, supervision=settings, gauges=gauges)
+    supervise = partial(_Supervisor, stop_all=stop, ready=ready, supervision=settings, window_metrics=window_metrics)
     first, others = [supervise(build, stop) for build in builders], [supervise(build, stop_last) for build in last]
     async with asyncio.TaskGroup() as group:
         for supervisor in others:
@@ -74,7 +74,7 @@ async def run_stages(
             raise supervisor.start_error
 
 
-class _WindowGauges:
+class _WindowMetrics:
     """Shows how the windows of each stage stand: in a chain a stage has one in each App that hands records on to it."""
 
     def __init__(self) -> None:
@@ -103,10 +103,10 @@ class _Supervisor:
         stop_all: asyncio.Event,
         ready: MutableMapping[str, bool],
         supervision: SupervisorSettings,
-        gauges: "_WindowGauges",
+        window_metrics: "_WindowMetrics",
     ) -> None:
         self._build = build
-        self._gauges = gauges
+        self._window_metrics = window_metrics
         self._stop = stop
         self._stop_all = stop_all
         self._ready = ready
@@ -158,8 +158,8 @@ class _Supervisor:
         while True:
             is_ready = app.is_group_member
             self._set_ready(app.stage, ready=is_ready)
-            progress = app.window.progress
-            self._gauges.show(app)
+            self._window_metrics.show(app)
+            progress = max((window.progress for window in app.window.chain), key=lambda one: one.stalled_for)
             if progress.stalled_for > self._settings.stall_timeout:
                 await app.crash(NoProgress(f"{progress.pending} records, none done for {progress.stalled_for:.0f} s"))
             await asyncio.sleep(self._settings.check_interval if is_ready else self._settings.start_interval)

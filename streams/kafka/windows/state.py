@@ -21,7 +21,7 @@ class WindowProgress:
 
     `pending` counts the records in memory that are not finished, and `handed_on` those of them that are in the next
     window; `overflowed` counts those that were delivered and will be read again; `stalled_for` is the time since a
-    record was last finished.
+    record was last finished or handed on, while some are pending that are not handed on.
     """
 
     running: int
@@ -43,6 +43,15 @@ class DrainResult:
     cancelled: int
     dropped: int
     started: int
+
+    @classmethod
+    def of(
+        cls, partitions: "Iterable[PartitionProgress]", *, offsets: Mapping[Partition, int], cancelled: int
+    ) -> "DrainResult":
+        """The result of a drain that leaves `partitions` like this."""
+        repeats = [progress.to_repeat for progress in partitions]
+        dropped, started = sum(records for records, _ in repeats), sum(started for _, started in repeats)
+        return cls(offsets=offsets, cancelled=cancelled, dropped=dropped, started=started)
 
 
 @dataclass(slots=True, eq=False)

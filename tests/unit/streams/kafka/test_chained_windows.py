@@ -20,6 +20,7 @@ class Chain:
         self.started: dict[str, list[int]] = defaultdict(list)
         self.ended: list[int] = []
         self.failures: list[BaseException] = []
+        self.error: Exception | None = None
         self.may_leave = asyncio.Event()
         self.may_end = asyncio.Semaphore(0)
         self.ends_freely = {b"other"}
@@ -37,6 +38,8 @@ class Chain:
     async def _end(self, record: KafkaRecord) -> None:
         assert record.content == record.offset
         self.started["second"].append(record.offset)
+        if self.error:
+            raise self.error
         if record.key not in self.ends_freely:
             await self.may_end.acquire()
         self.ended.append(record.offset)
@@ -133,18 +136,26 @@ async def test_a_drain_finishes_what_later_windows_have_and_begins_nothing_new()
 
 
 async def test_a_failure_of_the_last_window_stops_the_first() -> None:
-    chain, error = Chain(), RuntimeError("a bug")
-
-    async def broken() -> bool:
-        raise error
-
-    chain.may_end.acquire = broken  # type: ignore[method-assign,assignment]
+    chain = Chain()
+    chain.error = RuntimeError("a bug")
     await chain.take(b"a")
-    await eventually(lambda: chain.failures == [error])
+    await eventually(lambda: chain.failures == [chain.error])
     await chain.take(b"b")
     assert chain.started["first"] == [0]
     drained = await chain.first.drain(60)
     assert drained.offsets == {}
+
+
+async def test_a_window_that_hands_everything_on_is_not_the_one_that_stalls() -> None:
+    chain, now = Chain(), [100.0]
+    for window in chain.first.chain:
+        window._clock = lambda: now[0]
+    await chain.take(b"a", b"a")
+    await eventually(lambda: chain.first.progress.handed_on == 2)
+    now[0] += 7
+    assert (chain.first.progress.stalled_for, chain.second.progress.stalled_for) == (0.0, 7.0)
+    assert chain.first.progress.oldest_age == 7.0
+    await chain.first.drain(0)
 
 
 async def test_a_busy_period_lasts_while_anything_of_the_partition_is_unfinished() -> None:
