@@ -140,9 +140,9 @@ class StageApp(faust.App):
         if self.may_begin is None or assignment == self._begun_assignment:
             return
         partitions = frozenset(tp.partition for tp in self._reading_from)
-        while assignment == self.current_assignment:
+        while assignment is not None and assignment == self.current_assignment:
             if await self.may_begin(partitions):
-                self._begun_assignment = assignment or 0
+                self._begun_assignment = assignment
                 return
             failures += 1
             await asyncio.sleep(_BEGIN_DELAY(failures))
