@@ -35,10 +35,11 @@ class MicroBatcher(Generic[T, R]):
     """Collects the items of many callers for one call: up to `max_items`, or what came within `max_wait` seconds.
 
     `run` gets the items in order and returns one result for each. What it raises reaches the callers of that batch
-    only. After an error of `isolate_on` the halves of the batch are run, and so on, until each item that causes it is
-    alone; then `run_alone` is called with it, if given. A call that no caller waits for any more is cancelled. At most
-    `max_concurrent` batches run at once, not counting their halves; meanwhile items wait in a queue, at most
-    `max_queued` of them.
+    only. After an error of `isolate_on` the batch is divided into `max_concurrent` parts, at least two, that run side
+    by side, and so on, until each item that causes it is alone; lone items of a divided batch go to `run_alone`.
+    So another item of a batch of n waits for at most log n further calls, to the base `max_concurrent`. A call that no
+    caller waits for any more is cancelled. At most `max_concurrent` batches run at once, not counting their parts;
+    meanwhile items wait in a queue, at most `max_queued` of them.
     """
 
     def __init__(
@@ -57,6 +58,7 @@ class MicroBatcher(Generic[T, R]):
         self._max_items = max_items
         self._max_wait = max_wait
         self._isolate_on = isolate_on
+        self._parts = max(2, max_concurrent)
         self._slots = asyncio.Semaphore(max_concurrent)
         self._queue: asyncio.Queue[_BatchItem[T, R]] = asyncio.Queue(max_queued)
         self._calls: set[asyncio.Task[None]] = set()
@@ -141,16 +143,16 @@ class MicroBatcher(Generic[T, R]):
             _give_results(wanted, results)
 
     def _divide(self, tickets: Sequence[_BatchItem[T, R]], error: Exception) -> None:
-        """Run the halves without a slot of their own: an item that fails for long is to hold up no batch."""
+        """Run the parts without a slot of their own: an item that fails for long is to hold up no batch."""
         left = [ticket for ticket in tickets if not ticket.result.done()]
-        if len(left) > 1:
-            middle = len(left) // 2
-            self._start(left[:middle], self._run_batch)
-            self._start(left[middle:], self._run_batch)
-        elif self._run_alone is not None and left:
-            self._start(left, partial(self._run_single, self._run_alone))
-        else:
+        if len(left) == 1 and self._run_alone is None:
             _fail_pending(left, error)
+            return
+        run_lone = partial(self._run_single, self._run_alone) if self._run_alone else self._run_batch
+        size = max(1, -(-len(left) // self._parts))
+        for start in range(0, len(left), size):
+            part = left[start : start + size]
+            self._start(part, self._run_batch if len(part) > 1 else run_lone)
 
     async def _run_single(self, run: Callable[[T], Awaitable[R]], tickets: Sequence[_BatchItem[T, R]]) -> None:
         try:

@@ -62,11 +62,11 @@ class Worker:
 
     @property
     def log(self) -> str:
-        return self._log.read_text(errors="replace")
+        return self._log.read_text(errors="replace") if self._log.exists() else ""
 
     @property
-    def has_log(self) -> bool:
-        return self._log.exists()
+    def is_running(self) -> bool:
+        return self._process is not None and self._process.returncode is None
 
     async def start(self) -> None:
         with self._log.open("ab") as output:

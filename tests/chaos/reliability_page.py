@@ -33,6 +33,7 @@ def write_page(tally: Tally, verdict: Verdict) -> bool:
         doubled=len(verdict.doubled) + len(verdict.unknown),
         misordered=len(verdict.misordered),
         wrong=len(verdict.wrong_states) + len(verdict.wrong_ends),
+        spoilt=tally.spoilt_model_calls,
         cut=tally.lost_commits,
         restored=tally.restored_commits,
         behind=tally.other_offsets,

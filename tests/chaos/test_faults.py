@@ -7,15 +7,15 @@ writes docs/reliability.md.
 import ast
 import os
 import random
-import time
 from pathlib import Path
 
 import pytest
 
 from tests.chaos.checker import check, read_log
+from tests.chaos.cluster import LOG, PARTITIONS
 from tests.chaos.machines import mnemolog
 from tests.chaos.reliability_page import write_page
-from tests.chaos.run import LOG, PARTITIONS, ChaosRun, worker_environ
+from tests.chaos.run import ChaosRun
 from tests.support.databases import temporary_folder
 
 ROUNDS = int(os.environ.get("MNEMOLOG_CHAOS_ROUNDS", "1"))
@@ -34,27 +34,28 @@ def say(text: str) -> None:
 async def test_no_fault_loses_doubles_or_reorders_anything() -> None:
     say(f"{ROUNDS} rounds, seed {SEED}")
     with temporary_folder() as folder:
-        run, began = ChaosRun(SEED, folder, worker_environ(), say), time.monotonic()
-        async with run.running():
+        run = ChaosRun(SEED, folder, say)
+        cluster = run.cluster
+        async with cluster.running():
             for number in range(ROUNDS):
                 say(f"round {number + 1}/{ROUNDS}")
                 await run.round(number)
             await run.settle()
-            run.tally.seconds = time.monotonic() - began
+            tally = run.tally
             published = {f"default/{story.name}": story.order for story in run.stories}
             verdict = check(
-                await read_log(run.bootstrap, LOG, PARTITIONS),
-                run.database,
+                await read_log(cluster.bootstrap, LOG, PARTITIONS),
+                cluster.database,
                 published,
                 {story.name: story.active for story in run.stories},
                 {one: "done" if _is_command(one) else "facts" for ids in published.values() for one in ids},
             )
-            say(f"{run.tally} {verdict}")
+            say(f"{tally} {verdict}")
             assert not verdict.faults, verdict.faults
             for command in (("audit",), ("rebuild", "--verify-only"), ("rebuild", "--from", "table", "--verify-only")):
-                code, said = await mnemolog(run.environ, *command)
+                code, said = await mnemolog(cluster.environ, *command)
                 assert code == 0, said
-    write_page(run.tally, verdict)
+    write_page(tally, verdict)
 
 
 def _is_command(source_id: str) -> bool:

@@ -33,6 +33,7 @@ from tests.support.harnesses.worker_harness import (
     worker_settings,
 )
 from tests.support.paths import ROOT
+from tests.support.polling import until_grown
 from tests.support.servers.kafka_client import read_all, wait_until
 from tests.support.servers.openai_server import OpenAiServer
 
@@ -176,7 +177,8 @@ async def test_killing_every_process_again_and_again_loses_and_doubles_nothing(
                 await asyncio.sleep(chance.uniform(0, LONGEST_LIFE_SECONDS))
                 await processes.kill(victims[number])
                 print(f"chaos: {number + 1}/{len(victims)} killed {victims[number]}", flush=True)  # noqa: T201 -- progress
-            outcomes = await wait_for_outcomes(database, len(turns), seconds=240)
+            await until_grown(lambda: count_ends(database), len(turns))
+            outcomes = await wait_for_outcomes(database, len(turns))
         assert outcomes == {turn.turn_id: "facts" for turn in turns}
     await assert_log_in_order(settings, turns)
     await assert_facts(database)
@@ -218,6 +220,11 @@ async def test_a_killed_chain_repeats_no_paid_call(
         assert outcomes == {turn.turn_id: "facts" for turn in turns}
         assert dict(server.requests) == paid
     await assert_log_in_order(settings, turns)
+
+
+async def count_ends(database: str) -> int:
+    (row,) = await query_rows(database, "SELECT count(*) AS ends FROM commits")
+    return int(row["ends"])
 
 
 async def assert_log_in_order(settings: StreamsSettings, turns: Sequence[Turn]) -> None:

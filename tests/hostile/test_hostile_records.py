@@ -1,19 +1,22 @@
 """Thousands of hostile records: each ends, or is refused with a reason, and nobody else's data changes.
 
-`make hostile` sends 10 000 (N=...) with a seed of its own (MNEMOLOG_HOSTILE_SEED repeats one), and says how many were
-handled in a second beside healthy turns in the same run.
+`make hostile` sends 10 000 (N=...) with a seed of its own (MNEMOLOG_HOSTILE_SEED repeats one), and prints how many
+end in a second, how many healthy raw turns do so alone in the same run and beside them, how long the slowest take, and
+the worker's CPU time for one.
 """
 
 import asyncio
 import os
 import random
-import time
 from collections import Counter
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 from aiokafka import AIOKafkaProducer  # type: ignore[import-untyped] # ships no types
 from aiokafka.errors import MessageSizeTooLargeError, RecordTooLargeError  # type: ignore[import-untyped] # ships no types
@@ -22,13 +25,14 @@ from mnemolog.schemas.turn import Turn
 from tests.hostile.records import HostileRecord, HostileRecords
 from tests.support.harnesses.command_line import CommandLine, server_settings
 from tests.support.harnesses.worker_harness import query_rows, user_turn
+from tests.support.polling import until_grown
 
 COUNT = int(os.environ.get("MNEMOLOG_HOSTILE_RECORDS", "300"))
 SEED = int(os.environ.get("MNEMOLOG_HOSTILE_SEED", str(random.SystemRandom().randrange(10**6))))
 PARTITIONS = 2
 BYSTANDERS = [f"bystander{number}" for number in range(20)]
 STATEMENTS = ("I live in Berlin.", "I moved from Berlin to Munich.", "I am allergic to nuts.", "My dog is called Rex.")
-QUIET_SECONDS = 300
+ENDS = "SELECT origin_partition, origin_offset, outcome, reason, published_at, decided_at FROM commits"
 OWNED = {
     "facts": "fact_id",
     "former_states": None,
@@ -44,10 +48,10 @@ def say(text: str) -> None:
 
 
 @asynccontextmanager
-async def worker(shell: CommandLine) -> AsyncIterator[None]:
+async def worker(shell: CommandLine) -> AsyncIterator[psutil.Process]:
     with shell.start("worker") as running:
         await asyncio.to_thread(running.ready_message)
-        yield
+        yield psutil.Process(running.process.pid)
         assert await asyncio.to_thread(running.terminate) == 0
 
 
@@ -59,18 +63,15 @@ def healthy_turns(prefix: str, users: Sequence[str]) -> list[Turn]:
     ]
 
 
-async def ended(database: str, positions: set[tuple[int, int]], seconds: float = QUIET_SECONDS) -> list[dict[str, Any]]:
+async def ended(database: str, positions: set[tuple[int, int]]) -> list[dict[str, Any]]:
     """The commits once each of these positions of the topic of turns has one."""
-    deadline = time.monotonic() + seconds
-    while True:
-        rows = await query_rows(
-            database, "SELECT origin_partition, origin_offset, outcome, reason, detail FROM commits"
-        )
-        missing = positions - {(row["origin_partition"], row["origin_offset"]) for row in rows}
-        if not missing:
-            return rows
-        assert time.monotonic() < deadline, f"{len(missing)} records have no end: {sorted(missing)[:20]}"
-        await asyncio.sleep(0.2)
+
+    async def count() -> int:
+        rows = await query_rows(database, "SELECT origin_partition, origin_offset FROM commits")
+        return len(positions & {(row["origin_partition"], row["origin_offset"]) for row in rows})
+
+    await until_grown(count, len(positions))
+    return await query_rows(database, ENDS)
 
 
 async def publish(kafka: str, topic: str, records: Sequence[HostileRecord]) -> dict[tuple[int, int], HostileRecord]:
@@ -124,39 +125,81 @@ async def test_every_hostile_record_ends_and_nobody_else_is_touched(
     say(f"{COUNT} records, seed {SEED}")
     shell = CommandLine(folder=tmp_path, settings=server_settings(bootstrap, database) | {"LOG_LEVEL": "warning"})
     topic = f"{shell.settings['TOPIC_PREFIX']}conversation_turns"
-    async with worker(shell):
+    async with worker(shell) as process:
         calm = [HostileRecord("healthy", turn.scope.key, turn.to_bytes()) for turn in healthy_turns("t", BYSTANDERS)]
         await ended(database, set(await publish(bootstrap, topic, calm)))
         before = await digest_of_bystanders(database)
-        others = [f"user{number}" for number in range(max(1, COUNT // 40))]
-        raw = [turn.model_copy(update={"infer": False}) for turn in healthy_turns("h", others)]
-        healthy = await rate(
-            bootstrap, database, topic, [HostileRecord("healthy", turn.scope.key, turn.to_bytes()) for turn in raw]
-        )
+        used = [cpu_seconds(process)]
+        alone = await ends_of(bootstrap, database, topic, {"healthy": raw_turns("alone", COUNT // 10)})
+        used.append(cpu_seconds(process))
         facts = await query_rows(
             database, "SELECT fact_id::text, source_id FROM facts WHERE user_id = ANY(%s)", BYSTANDERS
         )
         drawn = HostileRecords(
             SEED, PARTITIONS, BYSTANDERS, [row["fact_id"] for row in facts], [row["source_id"] for row in facts]
         )
-        hostile = await rate(bootstrap, database, topic, list(drawn.draw(COUNT)))
-        say(f"healthy raw turns {healthy:.0f}/s, hostile records {hostile:.0f}/s, ratio {hostile / healthy:.2f}")
+        hostile = list(drawn.draw(COUNT))
+        only = await ends_of(bootstrap, database, topic, {"hostile": hostile[: COUNT // 2]})
+        used.append(cpu_seconds(process))
+        mixed = {"hostile": hostile[COUNT // 2 :], "healthy": raw_turns("beside", COUNT // 10)}
+        beside = await ends_of(bootstrap, database, topic, mixed)
+        say(f"healthy raw turns alone: {alone['healthy']}")
+        say(f"hostile records alone: {only['hostile']}, ratio {only['hostile'].rate / alone['healthy'].rate:.2f}")
+        cpu = [1000 * (used[1] - used[0]) / (COUNT // 10), 1000 * (used[2] - used[1]) / (COUNT // 2)]
+        say(f"CPU of the worker: {cpu[0]:.1f} ms for a healthy raw turn, {cpu[1]:.1f} ms for a hostile record")
+        say(f"hostile records and healthy raw turns at once: {beside['hostile']}; {beside['healthy']}")
         assert await digest_of_bystanders(database) == before
         audit = await asyncio.to_thread(shell.run, "audit", "--json")
         assert audit.code == 0, audit
 
 
-async def rate(bootstrap: str, database: str, topic: str, records: Sequence[HostileRecord]) -> float:
-    """Ends in a second; each end that is not a success has a reason."""
-    began = time.monotonic()
-    published = await publish(bootstrap, topic, records)
+@dataclass(frozen=True, slots=True)
+class Ends:
+    """Ends in a second, from the first publication to the last end, and the longest time of one record in seconds."""
+
+    rate: float
+    slowest: float
+
+    def __str__(self) -> str:
+        return f"{self.rate:.0f}/s, the slowest after {self.slowest:.1f} s"
+
+
+async def ends_of(
+    bootstrap: str, database: str, topic: str, records: Mapping[str, Sequence[HostileRecord]]
+) -> dict[str, Ends]:
+    """Publish all at once, evenly mixed, and wait for their ends; each that is not a success has a reason."""
+    told = [(place / len(of_kind), kind, one) for kind, of_kind in records.items() for place, one in enumerate(of_kind)]
+    began = datetime.now(UTC)
+    published = await publish(bootstrap, topic, [one for *_, one in sorted(told, key=lambda one: one[0])])
     wanted = {position for position, record in published.items() if not record.may_repeat}
-    rows = await ended(database, wanted)
-    seconds = time.monotonic() - began
-    of_these = [row for row in rows if (row["origin_partition"], row["origin_offset"]) in published]
-    assert all(row["reason"] for row in of_these if row["outcome"] in ("failed", "rejected"))
-    say(str(Counter(f"{row['outcome']}: {row['reason'] or 'well'}" for row in of_these).most_common()))
-    return len(records) / seconds
+    rows = [
+        row for row in await ended(database, wanted) if (row["origin_partition"], row["origin_offset"]) in published
+    ]
+    assert all(row["reason"] for row in rows if row["outcome"] in ("failed", "rejected"))
+    say(str(Counter(f"{row['outcome']}: {row['reason'] or 'well'}" for row in rows).most_common()))
+    kinds = {id(record): kind for kind, of_kind in records.items() for record in of_kind}
+    found: dict[str, list[dict[str, Any]]] = {kind: [] for kind in records}
+    for row in rows:
+        found[kinds[id(published[row["origin_partition"], row["origin_offset"]])]].append(row)
+    return {
+        kind: Ends(
+            rate=len(records[kind]) / (max(row["decided_at"] for row in of_kind) - began).total_seconds(),
+            slowest=max((row["decided_at"] - row["published_at"]).total_seconds() for row in of_kind),
+        )
+        for kind, of_kind in found.items()
+    }
+
+
+def cpu_seconds(process: psutil.Process) -> float:
+    times = process.cpu_times()
+    return times.user + times.system
+
+
+def raw_turns(prefix: str, count: int) -> list[HostileRecord]:
+    """Turns that need no model, four of a user."""
+    users = [f"{prefix}{number}" for number in range(max(1, count // len(STATEMENTS)))]
+    turns = (turn.model_copy(update={"infer": False}) for turn in healthy_turns(prefix, users))
+    return [HostileRecord("healthy", turn.scope.key, turn.to_bytes()) for turn in turns]
 
 
 def test_every_kind_of_record_is_drawn() -> None:

@@ -6,6 +6,7 @@ import asyncio
 import json
 import signal
 import sys
+from dataclasses import replace
 from urllib.request import Request, urlopen
 
 import pytest
@@ -18,7 +19,9 @@ from mnemolog.streams.llm.openai_models import OpenAiChatModel
 from mnemolog.streams.llm.resolve_prompt import parse_resolution, resolution_prompt
 from tests.support.builders.prompts import MONDAY, extraction, fact, known_fact, turn, user
 from tests.support.locomo import locomo_folder
+from tests.support.polling import eventually
 from tests.support.servers.canned_replies import LocomoReplies
+from tests.support.servers.failures import Failure, Failures
 from tests.support.servers.openai_server import OpenAiServer
 
 
@@ -80,3 +83,21 @@ async def test_the_server_runs_as_a_process_and_is_told_to_fail() -> None:
     finally:
         process.terminate()
         assert await asyncio.wait_for(process.wait(), 10) in {0, -signal.SIGTERM}
+
+
+def test_a_share_of_the_calls_fails() -> None:
+    failures = Failures()
+    failures.add(Failure(mode="cut", times=None, share=0.3))
+    assert 250 < sum(failures.next_for("chat", b"") is not None for _ in range(1000)) < 350
+
+
+async def test_a_reply_that_trickles_takes_longer_than_any_call_may_until_it_is_cleared() -> None:
+    with OpenAiServer() as server:
+        server.fail(mode="trickle", times=None)
+        chat = chat_with(server.base_url)
+        prompt = replace(extraction_prompt(extraction(user("I live in Berlin."))), timeout=0.5)
+        waiting = asyncio.create_task(chat.complete(prompt))
+        await eventually(lambda: server.requests["chat"] > 1, timeout=20)
+        server.failures.clear()
+        assert "Berlin" in (await asyncio.wait_for(waiting, 20)).text
+        await chat.close()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import threading
 from collections import deque
 from typing import Literal
@@ -13,6 +14,7 @@ Mode = Literal[
     "status",  # `status` with an error body, and Retry-After where `retry_after` is set
     "error_in_200",  # the same error, but with status 200 as some gateways do
     "hang",  # no answer until the failures are cleared; then as "cut"
+    "trickle",  # the right reply byte by byte, until the failures are cleared; then the rest at once
     "cut",  # closes the connection without a word
     "cut_body",  # closes it in the middle of the reply
     "html",  # a proxy's page
@@ -28,7 +30,10 @@ Mode = Literal[
 
 
 class Failure(BaseModel):
-    """Fail the next `times` requests (None: all) on `path` (None: both) whose body has `containing` in it."""
+    """Fail the next `times` requests (None: all) on `path` (None: both) whose body has `containing` in it.
+
+    Of them a `share`, drawn by chance, fails.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -36,6 +41,7 @@ class Failure(BaseModel):
     times: int | None = 1
     path: Path | None = None
     containing: str = ""
+    share: float = 1.0
     status: int = 500
     retry_after: str | None = None
 
@@ -49,6 +55,7 @@ class Failures:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._coming: deque[tuple[Failure, list[int]]] = deque()
+        self._chance = random.Random(0)
 
     def add(self, failure: Failure) -> None:
         with self._lock:
@@ -68,7 +75,8 @@ class Failures:
             return None
         with self._lock:
             for failure, used in self._coming:
-                if failure.applies_to(path, body) and (failure.times is None or used[0] < failure.times):
+                is_left = failure.times is None or used[0] < failure.times
+                if is_left and failure.applies_to(path, body) and self._chance.random() < failure.share:
                     used[0] += 1
                     return failure
         return None

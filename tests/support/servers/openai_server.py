@@ -13,6 +13,7 @@ import asyncio
 import threading
 import time
 from collections import Counter
+from collections.abc import AsyncIterator
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -22,7 +23,7 @@ import orjson
 import uvicorn
 from starlette.applications import Starlette
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, Response
+from starlette.responses import HTMLResponse, Response, StreamingResponse
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
@@ -32,6 +33,7 @@ from tests.support.servers.failures import Failure, Failures
 from tests.support.servers.response_bodies import Embed, completion_body, embeddings_body, error_body, hash_embeddings
 
 _HANG_POLL_SECONDS = 0.05
+_TRICKLE_SECONDS = 0.2
 _START_SECONDS = 10
 
 
@@ -147,7 +149,7 @@ class OpenAiServer:
         await asyncio.sleep(self.latency)
         if failure and (failed := await self._fail(failure, request)):
             return failed
-        return _json(completion_body(ChatRequest(orjson.loads(raw)), self.replies, failure))
+        return self._reply(completion_body(ChatRequest(orjson.loads(raw)), self.replies, failure), failure)
 
     async def _embeddings(self, request: Request) -> Response:
         raw = await request.body()
@@ -156,7 +158,20 @@ class OpenAiServer:
         await asyncio.sleep(self.embedding_latency)
         if failure and (failed := await self._fail(failure, request)):
             return failed
-        return _json(embeddings_body(orjson.loads(raw), self._embed, failure))
+        return self._reply(embeddings_body(orjson.loads(raw), self._embed, failure), failure)
+
+    def _reply(self, content: bytes, failure: Failure | None) -> Response:
+        if failure is None or failure.mode != "trickle":
+            return _json(content)
+        return StreamingResponse(self._trickle(content, failure), media_type="application/json")
+
+    async def _trickle(self, content: bytes, failure: Failure) -> AsyncIterator[bytes]:
+        sent = 0
+        while failure in self.failures and sent < len(content):
+            yield content[sent : sent + 1]
+            sent += 1
+            await asyncio.sleep(_TRICKLE_SECONDS)
+        yield content[sent:]
 
     async def _models(self, _request: Request) -> Response:
         return _json(b'{"object":"list","data":[{"id":"test","object":"model","created":0,"owned_by":"tests"}]}')

@@ -1,6 +1,7 @@
 """Micro-batches: items of many callers in one call."""
 
 import asyncio
+from collections import Counter
 
 import pytest
 
@@ -106,7 +107,17 @@ async def test_closing_answers_everybody() -> None:
         await batcher.submit(5)
 
 
-async def test_a_batch_that_an_item_spoils_is_halved_until_the_item_is_alone() -> None:
+@pytest.mark.parametrize(
+    ("max_concurrent", "sizes"),
+    [
+        (2, {256: 1, 128: 2, 64: 2, 32: 2, 16: 2, 8: 2, 4: 2, 2: 2, 1: 2}),
+        (4, {256: 1, 64: 4, 16: 4, 4: 4, 1: 4}),
+        (16, {256: 1, 16: 16, 1: 16}),
+    ],
+)
+async def test_a_spoilt_batch_is_divided_into_as_many_parts_as_may_run_at_once(
+    max_concurrent: int, sizes: dict[int, int]
+) -> None:
     batches: list[list[int]] = []
 
     async def run(items: list[int]) -> list[int]:
@@ -115,13 +126,37 @@ async def test_a_batch_that_an_item_spoils_is_halved_until_the_item_is_alone() -
             raise ValueError("37")
         return items
 
-    batcher = MicroBatcher(run, max_items=256, isolate_on=(ValueError,))
+    batcher = MicroBatcher(run, max_items=256, max_concurrent=max_concurrent, isolate_on=(ValueError,))
     answers = await asyncio.gather(*map(batcher.submit, range(256)), return_exceptions=True)
     await batcher.close()
     assert [number for number, answer in enumerate(answers) if answer != number] == [37]
     assert isinstance(answers[37], ValueError)
-    assert len(batches) == 1 + 2 * 8
-    assert sorted(map(len, batches)) == [1, 1, 2, 2, 4, 4, 8, 8, 16, 16, 32, 32, 64, 64, 128, 128, 256]
+    assert Counter(map(len, batches)) == sizes
+
+
+async def test_the_parts_of_a_spoilt_batch_run_side_by_side_and_a_lone_item_is_run_alone_at_once() -> None:
+    running: list[list[int]] = []
+    alone: list[int] = []
+    all_parts_run = asyncio.Event()
+
+    async def run(items: list[int]) -> list[int]:
+        if len(items) == 13:
+            raise ValueError("a part of it")
+        running.append(items)
+        if len(running) == 3:
+            all_parts_run.set()
+        await all_parts_run.wait()
+        return items
+
+    async def run_alone(item: int) -> int:
+        alone.append(item)
+        return item
+
+    batcher = MicroBatcher(run, run_alone=run_alone, max_items=13, max_concurrent=4, isolate_on=(ValueError,))
+    async with asyncio.timeout(5):
+        assert await asyncio.gather(*map(batcher.submit, range(13))) == list(range(13))
+    await batcher.close()
+    assert (running, alone) == ([[0, 1, 2, 3], [4, 5, 6, 7], [8, 9, 10, 11]], [12])
 
 
 async def test_an_error_that_isolates_nothing_fails_the_whole_batch() -> None:
@@ -143,8 +178,9 @@ async def test_an_item_that_fails_for_long_is_run_alone_and_holds_up_no_batch() 
         return items
 
     async def run_alone(item: int) -> int:
-        alone.append(item)
-        await asyncio.Event().wait()
+        if item < 0:
+            alone.append(item)
+            await asyncio.Event().wait()
         return item
 
     batcher = MicroBatcher(run, run_alone=run_alone, max_concurrent=2, isolate_on=(ValueError,))

@@ -1,0 +1,90 @@
+"""The machines of a chaos run together: Kafka, Postgres, the model's server and three workers with all stages."""
+
+import asyncio
+import os
+import signal
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Final
+
+from tests.chaos.machines import Server, Worker, mnemolog
+from tests.chaos.model_replies import home_reply
+from tests.support.servers.openai_server import OpenAiServer
+
+PREFIX: Final = "chaos-"
+TURNS: Final = f"{PREFIX}conversation_turns"
+LOG: Final = f"{PREFIX}memory_events"
+PARTITIONS: Final = 4
+WORKERS: Final = 3
+SESSION_SECONDS: Final = 3.0
+MODEL_TIMEOUT_SECONDS: Final = 5.0
+MODEL_SECONDS: Final = 0.05
+
+
+class Cluster:
+    """Starts and stops everything; `bootstrap` and `database` are addresses that stay the same."""
+
+    def __init__(self, folder: Path) -> None:
+        self.kafka = Server("kafka", folder / "k")
+        self.postgres = Server("postgres", folder / "p")
+        self.model = OpenAiServer(home_reply, latency=MODEL_SECONDS, embedding_latency=MODEL_SECONDS)
+        self.environ = worker_environ()
+        self.bootstrap = self.database = ""
+        self.workers = [Worker(f"worker{number}", self.environ, folder) for number in range(WORKERS)]
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """Servers, topics, tables and workers; all stopped at the end."""
+        with self.model:
+            try:
+                self.bootstrap, self.database = await self.kafka.start(), await self.postgres.start()
+                servers = {"KAFKA": self.bootstrap, "POSTGRES": self.database, "BASE_URL": self.model.base_url}
+                self.environ |= {f"MNEMOLOG_{name}": address for name, address in servers.items()}
+                for command in (("migrate",), ("topics", "--create")):
+                    code, said = await mnemolog(self.environ, *command)
+                    assert code == 0, said
+                await self.start_workers()
+                yield
+            finally:
+                await self._stop()
+
+    async def start_workers(self) -> None:
+        await asyncio.gather(*(worker.start() for worker in self.workers))
+
+    async def _stop(self) -> None:
+        self._keep_logs()
+        for worker in self.workers:
+            if worker.is_running:
+                worker.send(signal.SIGCONT)
+                await worker.kill()
+        await self.kafka.stop()
+        await self.postgres.stop()
+
+    def _keep_logs(self) -> None:
+        """Where a folder is named, the logs of the workers outlive the run."""
+        if folder := os.environ.get("MNEMOLOG_CHAOS_LOGS"):
+            for worker in self.workers:
+                (Path(folder) / f"{worker.name}.log").write_text(worker.log)
+
+
+def worker_environ() -> dict[str, str]:
+    """Small windows, so that they are full at most rebalances, and sessions that end soon."""
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith("MNEMOLOG_")}
+    settings = {
+        "TOPIC_PREFIX": PREFIX,
+        "PARTITIONS": PARTITIONS,
+        "SESSION_TIMEOUT": SESSION_SECONDS,
+        "HEARTBEAT_INTERVAL": 0.5,
+        "MAX_PENDING": 12,
+        "MAX_IN_FLIGHT": 4,
+        "DRAIN_GRACE": 10,
+        "METRICS_PORT": 0,
+        "POSTGRES_POOL_SIZE": 8,
+        "LOG_LEVEL": "warning",
+        "PROVIDER": "openai",
+        "LLM_TIMEOUT": MODEL_TIMEOUT_SECONDS,
+        "EMBEDDING_TIMEOUT": MODEL_TIMEOUT_SECONDS,
+    }
+    threads = {"OMP_NUM_THREADS": "1"}
+    return inherited | threads | {f"MNEMOLOG_{name}": str(value) for name, value in settings.items()}
