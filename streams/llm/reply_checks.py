@@ -13,11 +13,11 @@ from mnemolog.streams.llm.reply_parser import MAX_LINE, one_line
 from mnemolog.streams.text.assertions import (
     DOUBTFUL,
     added_details,
+    added_words,
     is_denial,
     lost_details,
     lost_negation,
     mispaired,
-    new_clauses,
     other_matter,
     other_value,
     turned_negations,
@@ -80,7 +80,7 @@ def _merge_faults(claim: DecisionClaim, names: tuple[str, ...]) -> Iterator[str]
     if gone:
         lost = ", ".join(dict.fromkeys(gone))
         yield f"the merged text loses {lost}: keep every number, name and negation, or do not merge"
-    added = [*added_details(parents, claim.merged, extras), *new_clauses([*parents, *extras], claim.merged)]
+    added = [*added_details(parents, claim.merged, extras), *added_words([*parents, *extras], claim.merged)]
     if added:
         yield f"the merged text adds {', '.join(dict.fromkeys(added))}, which no fact says: leave it out"
     if turned := [*turned_negations(parents, claim.merged, ignored)]:

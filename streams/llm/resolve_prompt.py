@@ -11,6 +11,7 @@ from pydantic import BeforeValidator, ValidationInfo
 
 from mnemolog.schemas.base import Timestamp
 from mnemolog.schemas.event import OVERWRITE_OF_VERDICT, VERDICTS_WITH_END_TIME
+from mnemolog.schemas.facts import Candidate
 from mnemolog.schemas.provenance import Verdict
 from mnemolog.streams.llm.conflict_list import conflicts_text, label_list
 from mnemolog.streams.llm.ports import ChatMessage, NumberedConflict, NumberedConflicts, TaskPrompt
@@ -25,7 +26,7 @@ from mnemolog.streams.llm.reply_parser import (
     reply_schema,
 )
 
-PROMPT_VERSION = "resolve-4"
+PROMPT_VERSION = "resolve-5"
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 
 _SYSTEM = """\
@@ -63,7 +64,7 @@ new: the number after N.
 reason: a few words.
 action: as above.
 known: the numbers after K of the facts that the action concerns, from this new fact's own list; [] for ADD only. \
-A known fact that is merged, replaced, contradicted, retracted or expired by one new fact serves no other one.
+A known fact that is merged, replaced, contradicted, retracted or expired by one new fact serves no later one.
 text: for MERGE one sentence that is understood alone, in the language of the facts, with every name, number, date and \
 negation of all of them, each with what it belongs to, and nothing else; else null.
 search_text: for MERGE that sentence again in words that a later question may use; else null.
@@ -184,18 +185,35 @@ def _target_faults(decision: _Decision, conflict: NumberedConflict) -> Iterator[
 
 
 def _shared_target_faults(reply: _Decisions, subject: NumberedConflicts) -> Iterator[str]:
-    """A known fact that one decision ends cannot serve another one; retried conflicts are decided after all others."""
-    again = {conflict.number for conflict in subject.conflicts if conflict.reconsidered_fact_id}
-    uses: dict[int, list[_Decision]] = {}
-    for decision in reply.decisions:
-        if decision.new in again:
+    """What one statement has ended serves no later one of the turn, but to say again that it is over.
+
+    A statement older than the known fact ends nothing; retried conflicts are decided after all others.
+    """
+    conflicts = {conflict.number: conflict for conflict in subject.conflicts if not conflict.reconsidered_fact_id}
+    ends: dict[int, list[_Decision]] = {}
+    for decision in sorted(reply.decisions, key=lambda decision: decision.new):
+        if not (conflict := conflicts.get(decision.new)):
             continue
-        for label in dict.fromkeys(decision.known):
-            uses.setdefault(label, []).append(decision)
-    for label, decisions in sorted(uses.items()):
-        if len(decisions) > 1 and any(decision.action in OVERWRITE_OF_VERDICT for decision in decisions):
-            users = ", ".join(f"N{decision.new} {decision.action}" for decision in decisions)
-            yield f"K{label} serves {users}: what one decision ends serves that one only"
+        for label, known in conflict.candidates:
+            if label not in decision.known:
+                continue
+            if any(not _says_again(earlier, decision) for earlier in ends.get(label, ())):
+                users = ", ".join(f"N{one.new} {one.action}" for one in (*ends[label], decision))
+                yield f"K{label} serves {users}: what one decision ends serves no later one"
+            if decision.action in OVERWRITE_OF_VERDICT and not _is_history(decision, conflict, known, subject.said_at):
+                ends.setdefault(label, []).append(decision)
+
+
+def _says_again(earlier: _Decision, later: _Decision) -> bool:
+    """Whether both say that a fact was so and is over, at the same time, and one of them nothing else."""
+    actions = {earlier.action, later.action}
+    return "RETRACT" in actions and actions <= {"REPLACE", "RETRACT"} and earlier.ended_at == later.ended_at
+
+
+def _is_history(decision: _Decision, conflict: NumberedConflict, known: Candidate, said_at: datetime) -> bool:
+    """Whether a statement is older than the known fact: it ends nothing, but two facts of any age can be merged."""
+    last_said = known.said_at or known.true_from
+    return decision.action != "MERGE" and max(said_at, conflict.valid_from) < last_said
 
 
 def _parsed_decision(decision: _Decision) -> ParsedDecision:

@@ -8,14 +8,27 @@ from typing import Final
 
 from mnemolog.schemas.facts import Candidate, Certainty, ExtractedFact
 from mnemolog.streams.text.pairings import misplaced_amounts, reversed_roles, swapped
-from mnemolog.streams.text.readings import Reading, clauses_of, dates_in, is_content, is_number, read, stem_of
+from mnemolog.streams.text.readings import Reading, dates_in, is_content, is_number, read, stem_of
 from mnemolog.streams.text.subjects import compare_subjects
-from mnemolog.streams.text.tokens import words_of
-from mnemolog.streams.text.word_lists import DATES, DENYING_WORDS, ENDINGS, NEGATIONS, OPPOSITES, PREPOSITIONS, UNITS
+from mnemolog.streams.text.tokens import CLAUSE_ENDS, words_of
+from mnemolog.streams.text.word_lists import (
+    ARTICLES,
+    DATES,
+    DENYING_WORDS,
+    ENDINGS,
+    LINKING_WORDS,
+    NEGATIONS,
+    OPPOSITES,
+    POSSESSIVES,
+    PREPOSITIONS,
+    UNITS,
+)
 
 _NEGATING: Final = ("un", "dis", "non", "nicht", "mis")
 _INFLECTIONS: Final = frozenset({"", "s", "es", "n", "en", "e", "er", "em", "ern", "ens"})
 _SHORTEST_INFLECTED: Final = 4
+_WEAKER: Final = frozenset({"possibly", "intended", "sometimes", "some", "about"})
+"""Qualifiers of a statement that says less than the same one without them."""
 DOUBTFUL: Final[frozenset[Certainty]] = frozenset({"weak", "speculation"})
 """Certainties of statements that may stand beside what they deny."""
 
@@ -90,45 +103,89 @@ def mispaired(sources: Sequence[str], text: str, ignored: frozenset[str] = froze
     yield from (f'"{pair}"' for pair in sorted(reversed_roles(sources, text)))
 
 
-def new_clauses(sources: Sequence[str], text: str) -> Iterator[str]:
-    """Parts of a sentence of whose words no source has any: they say something of their own."""
-    own = read(text)
+def added_words(sources: Sequence[str], text: str) -> Iterator[str]:
+    """The words of `text` that no source has, but for those that only join ("a dog called Rex").
+
+    Of a script without spaces the signs that tell something.
+    """
+    own, readings = read(text), [read(source) for source in sources]
+    known = {start for reading in readings for token in reading.tokens for start in (stem_of(token), _start_of(token))}
+    for token in own.tokens if own.is_spaced else ():
+        if _tells(token) and token.casefold() not in LINKING_WORDS and not {stem_of(token), _start_of(token)} & known:
+            yield f'"{token}"'
     if not own.is_spaced:
-        return
-    known = {stem for source in sources for stem in read(source).stems}
-    for clause in clauses_of(own.tokens):
-        told = [token for token in clause if _tells(token)]
-        if told and not any(stem_of(token) in known for token in told):
-            yield f'"{" ".join(clause)}"'
+        yield from sorted(own.signs - frozenset().union(*(reading.signs for reading in readings)))
+
+
+def _start_of(token: str) -> str:
+    """What the forms of a long word have in common: "teaches", "taught" have not, "hospital", "hospitals" have."""
+    return token.casefold()[:_SHORTEST_INFLECTED] if len(token) >= _SHORTEST_INFLECTED else token.casefold()
 
 
 def other_matter(known: Sequence[str], text: str, ignored: frozenset[str]) -> Iterator[str]:
-    """What shows that a text is about something else than the known ones: an end, or no word and detail of theirs."""
+    """What shows that a text is about something else than the known ones: an end or a plan, or no word of theirs."""
     readings, own = [read(one) for one in known], read(text)
     ends = {token.casefold() for token in own.tokens} & ENDINGS
-    if ends and not any(ENDINGS & {token.casefold() for token in reading.tokens} for reading in readings):
+    known_ends = [{token.casefold() for token in reading.tokens} & ENDINGS for reading in readings]
+    if ends and not any(known_ends):
         yield f'"{min(ends)}"'
+    if known_ends and all(known_ends) and not ends and not own.negations:
+        yield f'that it is so: "{min(known_ends[0])}"'
+    weaker = [reading.claimed & _WEAKER - own.details for reading in readings]
+    if weaker and all(weaker):
+        yield f"that it is so: {min(weaker[0])}"
     told = {*own.stems, *own.details} - ignored
     if any(own.stems[:1] == reading.stems[:1] for reading in readings):
         told -= {*own.stems[:1]}  # the subject
     if own.is_spaced and told and not any(told & {*reading.stems, *reading.details} for reading in readings):
         yield "all that it says"
+    yield from _words_of_its_own(readings, own, ignored)
+
+
+def _words_of_its_own(known: Sequence[Reading], own: Reading, ignored: frozenset[str]) -> Iterator[str]:
+    """What a text has beside all words of each known one ("a senior engineer"), or instead of one of their signs."""
+    if not own.is_spaced:
+        yield from sorted(own.signs - frozenset().union(*(reading.signs for reading in known)))
+        return
+    added = [_inserted(reading, own, ignored) for reading in known]
+    if added and all(added):
+        yield f'"{added[0][0]}"'
+
+
+def _inserted(known: Reading, own: Reading, ignored: frozenset[str]) -> list[str]:
+    """The words that `own` has more where it has all words of a known text in their order; what leads in is not one."""
+    left = [token.casefold() for token in known.tokens if not _is_left_out(token) and stem_of(token) not in ignored]
+    more: list[str] = []
+    for token in reversed(own.tokens):
+        if left and token.casefold() == left[-1]:
+            left.pop()
+        elif left and is_content(token) and stem_of(token) not in ignored:
+            more.append(token)
+    return [] if left else more
+
+
+def _is_left_out(token: str) -> bool:
+    return token in CLAUSE_ENDS or token.casefold() in ARTICLES
 
 
 def other_value(known: str, text: str) -> str | None:
-    """The one word of `text` in whose place the known text has another: "walnuts" for "peanuts"; None where none."""
-    left, right = words_of(known), words_of(text)
+    """The one word of `text` in whose place the known text has another: "walnuts" for "peanuts"; None where none.
+
+    A verb may be in other words ("lives", "resides"): only an object, and what is somebody's or of somebody, counts.
+    """
+    left, right = ([word for word in words_of(one) if word not in ARTICLES] for one in (known, text))
     if len(left) != len(right):
         return None
-    places = [place for place, pair in enumerate(zip(left, right, strict=True)) if pair[0] != pair[1]]
+    pairs = zip(left, right, strict=True)
+    places = [place for place, (one, other) in enumerate(pairs) if stem_of(one) != stem_of(other)]
     if len(places) != 1:
         return None
     (place,) = places
-    after = right[place + 1 : place + 2]
-    is_object = not after or right[place - 1] in PREPOSITIONS or (place > 1 and is_content(after[0]))
-    is_told = is_content(left[place]) and is_content(right[place])
-    is_other = stem_of(left[place]) != stem_of(right[place])
-    return right[place] if is_object and is_told and is_other and place > 0 else None
+    before, after = right[:place][-1:], right[place + 1 : place + 2]
+    is_object = not after or (before and before[0] in PREPOSITIONS) or (place > 1 and is_content(after[0]))
+    is_owned = before == ["s"] or (after and after[0] in POSSESSIVES)
+    is_told = is_content(left[place]) and is_content(right[place]) and (place > 0 or is_owned)
+    return right[place] if (is_object or is_owned) and is_told else None
 
 
 def is_denial(one: ExtractedFact | Candidate, other: ExtractedFact | Candidate, user_names: Sequence[str] = ()) -> bool:
@@ -143,10 +200,13 @@ def is_denial(one: ExtractedFact | Candidate, other: ExtractedFact | Candidate, 
 
 
 def _denies(denial: Reading, positive: Reading) -> bool:
-    reach = frozenset().union(*denial.negations)
+    if not denial.negations or positive.negations:
+        return False
+    if not denial.is_spaced:
+        return denial.signs <= positive.signs
     told = {stem_of(token) for token in denial.tokens if _is_of_denied(token)}
     same = denial.claimed <= positive.details and told <= {stem_of(token) for token in positive.tokens}
-    return bool(reach) and same and not positive.negations
+    return any(denial.negations) and same
 
 
 def _is_of_denied(token: str) -> bool:

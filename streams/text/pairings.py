@@ -1,8 +1,10 @@
 """Which amount, date or name belongs to which thing in a text, and who does what to whom."""
 
 import re
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import accumulate, product
+from itertools import accumulate, pairwise, product
+from operator import itemgetter
 from typing import Final
 
 from mnemolog.streams.text.readings import clauses_of, is_content, is_number, read, stem_of
@@ -19,6 +21,7 @@ _COSTS: Final[Mapping[str, int]] = {
 _MAX_BETWEEN: Final = 4  # words between two that have a part in what the sentence says
 _NEAR: Final = 3  # words after an amount in which its thing is named
 _SYMMETRIC: Final = CONJUNCTIONS | {",", "or", "oder", "ou", "o", "nor", "ni", "&", "/"}
+_ONE: Final = frozenset({"a", "an", "ein", "eine", "einen", "un", "une", "una", "uma"})
 _YEAR = re.compile(r"(?:19|20)\d\d")
 _JOINS: Final = frozenset({"of", "de", "d", "von", "di"})
 _Kind = Callable[[Sequence[str]], list[str | None]]
@@ -51,15 +54,37 @@ def swapped(sources: Sequence[str], text: str, ignored: frozenset[str]) -> froze
 def misplaced_amounts(sources: Sequence[str], text: str) -> frozenset[str]:
     """The numbers that stand before another thing in `text` than in the sources ("3 cats", "dogs"; "3 dogs")."""
     known: dict[str, set[str]] = {}
+    beside = _neighbours(text).difference(*map(_neighbours, sources))
     stems = {stem for source in sources for stem in read(source).stems}
     for source in sources:
         for number, thing, _ in _counted(source):
             known.setdefault(number, set()).update({thing} - {""})
-    return frozenset(
+    return frozenset(one for one, other in beside if one in known and other in known) | frozenset(
         number
         for number, thing, near in _counted(text)
         if number in known and thing in stems and thing not in known[number] and not known[number] & near
     )
+
+
+def _neighbours(text: str) -> frozenset[tuple[str, str]]:
+    """Numbers with another one right after them."""
+    amounts = _amounts(read(text).tokens)
+    return frozenset((one, other) for one, other in pairwise(amounts) if one and other)
+
+
+def counts_of(tokens: Sequence[str]) -> dict[str, frozenset[str]]:
+    """How many there are of each thing, with 1 for an article, and on which days of each month."""
+    counts: dict[str, frozenset[str]] = {}
+    for before, token in pairwise(tokens):
+        number = "1" if before.casefold() in _ONE else next(iter(_amounts([before])), None)
+        things = [(number, DATES.get(token.casefold(), stem_of(token)) if is_content(token) else None)]
+        if (month := DATES.get(before.casefold(), "")).startswith("month") and is_number(token):
+            things.append((next(iter(_amounts([token])), None), month))
+        for count, thing in things:
+            if count and thing:
+                day = count.rstrip("stndrh") if count[0].isdigit() else count
+                counts[thing] = counts.get(thing, frozenset()) | {day}
+    return counts
 
 
 def reversed_roles(sources: Sequence[str], text: str) -> frozenset[str]:
@@ -76,10 +101,13 @@ def reversed_roles(sources: Sequence[str], text: str) -> frozenset[str]:
 def _triples(text: str) -> Iterator[tuple[str, tuple[str, ...], str]]:
     """Two words that tell something, and what is between them: all of it, and each word of it that tells something."""
     words = words_of(text)
-    tells = [place for place, word in enumerate(words) if is_number(word) or is_content(word)]
-    for start, end in product(tells, tells):
+    tells = [is_number(word) or is_content(word) for word in words]
+    for start, distance in product(range(len(words)), range(2, _MAX_BETWEEN + 2)):
+        end = start + distance
+        if end >= len(words) or not (tells[start] and tells[end]) or words[start] == words[end]:
+            continue
         between = words[start + 1 : end]
-        if not 0 < len(between) <= _MAX_BETWEEN or words[start] == words[end] or _SYMMETRIC.issuperset(between):
+        if _SYMMETRIC.issuperset(between):
             continue
         yield words[start], between, words[end]
         if CLAUSE_ENDS.isdisjoint(between) and CONJUNCTIONS.isdisjoint(between):
@@ -110,9 +138,11 @@ def _links(text: str, kind: _Kind, ignored: frozenset[str]) -> _Links:
     for place, token in enumerate(tokens):
         stem = DATES.get(token.casefold()) or next(iter(_amounts([token])), None) or stem_of(token)
         is_thing = is_content(token) or is_number(token) or token.casefold() in DATES
-        if not is_thing or stem in ignored or any(place == at for at, _ in values):
+        after = bisect_left(values, place, key=itemgetter(0))  # only the value before and the one after can be nearest
+        beside = values[max(0, after - 1) : after + 1]
+        if not is_thing or stem in ignored or any(place == at for at, _ in beside):
             continue
-        near = sorted((abs(places[place] - places[at]), value) for at, value in values)
+        near = sorted((abs(places[place] - places[at]), value) for at, value in beside)
         if nearest := frozenset(value for distance, value in near if distance == near[0][0]):
             links[stem] = links.get(stem, frozenset()) | nearest
     return {thing: found for thing, found in links.items() if len(found) == 1}

@@ -26,15 +26,18 @@ from mnemolog.streams.text.word_lists import (
     NUMBERS,
     OTHER_NEGATIONS,
     PREPOSITIONS,
+    QUALIFIERS,
     SMALL_WORDS,
     SUBORDINATORS,
 )
 
 _FOREIGN = re.compile(r"[^\W\d_a-zA-Z\u00aa-\u024f\u1e00-\u1eff]")  # letters that are not Latin
 _UNSPACED = re.compile(r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff]")
+_SIGNS = re.compile(r"[\u30a1-\u30fa\u3400-\u9fff]")  # katakana and ideographs: hiragana are mostly endings
 _FOREIGN_NUMERALS = re.compile("[二三四五六七八九十百千万]")
 _NOT_ONLY = re.compile(
-    r"\b(?:not (?:only|just)|nicht nur|non seulement|no s[oó]lo|no solamente|não só|non solo)\b", re.IGNORECASE
+    r"\b(?:(?:at|after) all|not (?:only|just)|nicht nur|non seulement|no s[oó]lo|no solamente|não só|non solo)\b",
+    re.IGNORECASE,
 )
 _NUMERIC_DATE = re.compile(r"(\d{1,4})[-./](\d{1,2})[-./](\d{2,4})")
 _ORDINAL = re.compile(r"(\d+)(?:st|nd|rd|th)")
@@ -47,6 +50,7 @@ _AFTER_VERBS: Final = frozenset(
     }
 )
 _REACH: Final = 8  # words that a negation reaches at the most
+_LONGEST_CLAUSE: Final = 40  # words before a negation that are looked at
 _STEM_LENGTH: Final = 5
 
 
@@ -54,9 +58,10 @@ _STEM_LENGTH: Final = 5
 class Reading:
     """What a text says.
 
-    `claimed` are its certain numbers, dates and units, `details` also those of words with a second meaning, and the
-    parts of dates. `names` are words with a capital, `stems` its content words, in their order. `negations` has the
-    stems that each negation reaches; `affirmed` and `negated` stems are certainly so.
+    `claimed` are its certain numbers, dates, units and qualifiers, `details` also those of words with a second meaning,
+    and the parts of dates. `names` are words with a capital, `stems` its content words, in their order. `negations` has
+    the stems that each negation reaches; `affirmed` and `negated` stems are certainly so. `signs` are those of a script
+    without spaces that tell something.
     """
 
     tokens: tuple[str, ...]
@@ -69,6 +74,7 @@ class Reading:
     affirmed: frozenset[str]
     is_foreign: bool
     is_spaced: bool
+    signs: frozenset[str]
 
 
 @lru_cache(maxsize=2048)  # a known fact is compared with several new ones
@@ -82,7 +88,7 @@ def read(text: str) -> Reading:
     is_foreign = _FOREIGN.search(plain(text)) is not None
     numerals = _FOREIGN_NUMERALS.findall(text) if is_foreign else []
     found = tuple(frozenset(certainly) for certainly, _ in reaches)
-    if is_foreign and any(sign in plain(text).casefold() for sign in OTHER_NEGATIONS):
+    if is_foreign and not found and any(sign in plain(text).casefold() for sign in OTHER_NEGATIONS):
         found = (*found, frozenset())
     dates = [token for token in tokens if _NUMERIC_DATE.fullmatch(token)]
     return Reading(
@@ -96,6 +102,7 @@ def read(text: str) -> Reading:
         affirmed=frozenset(stems) - negated - unclear,
         is_foreign=is_foreign,
         is_spaced=_UNSPACED.search(text) is None,
+        signs=frozenset(_SIGNS.findall(plain(text))) - frozenset(OTHER_NEGATIONS),
     )
 
 
@@ -155,6 +162,7 @@ def _details(tokens: Sequence[str]) -> Iterator[str]:
         yield match[1] if match else number
     yield from (date for date in dates_of(tokens) if not _NUMERIC_DATE.fullmatch(date))
     yield from units_of(tokens)
+    yield from (QUALIFIERS[token.casefold()] for token in tokens if token.casefold() in QUALIFIERS)
 
 
 def _date_parts(dates: Sequence[str]) -> Iterator[str]:
@@ -169,7 +177,7 @@ def _negated(tokens: Sequence[str]) -> Iterator[tuple[list[str], list[str]]]:
     for place, token in enumerate(tokens):
         if token.casefold() not in NEGATIONS:
             continue
-        before = list(_before(tokens[:place]))
+        before = list(_before(tokens[max(0, place - _LONGEST_CLAUSE) : place]))
         certainly: list[str] = []
         unclear, may_end = before[:1], False  # "eats no meat" may deny the eating too
         for after in tokens[place + 1 : place + 1 + _REACH]:

@@ -30,12 +30,19 @@ _TOKEN_OR_SIGN = re.compile(_TOKEN.pattern + r"|[^\s\w\"«»„“”]")
 _ISO_DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 _THOUSANDS = re.compile(r"\d{1,3}(?:[.,]\d{3})+")
 _CLITIC = re.compile(r"(?<=[a-z])n't\b", re.IGNORECASE)
+_SHORTENED = re.compile(r"\b(ca|wo|sha)(?=n't\b)", re.IGNORECASE)
+_WHOLE: Final = {"ca": "can", "wo": "will", "sha": "shall"}
+_HAS_TO = re.compile(r"\b(?:has|have|had) to\b", re.IGNORECASE)
+_AGE = re.compile(r"(?<=\d) years? old\b", re.IGNORECASE)
+_SPACED_THOUSANDS = re.compile(r"(?<![\d.,:-])\d{1,3}(?: \d{3})+(?![\d.,:-])")
+_THOUSANDS_OF_K = re.compile(r"(?<![\w.,])(\d{1,4})k\b", re.IGNORECASE)
+_CLOCK = re.compile(r"\b(1[0-2]|0?[1-9])(?:[:.]([0-5]\d))? ?([ap])\.?m\b", re.IGNORECASE)
 _ELIDED = re.compile(r"\bn'(?=\w)", re.IGNORECASE)
 _EIGHTY = re.compile(r"\bquatre-vingts?\b", re.IGNORECASE)
 SENTENCE_ENDS: Final = frozenset(".!?…\n")
 _BEFORE_FIRST: Final = SENTENCE_ENDS | frozenset(":")
 CLAUSE_ENDS: Final = SENTENCE_ENDS | frozenset(",;:")
-CONJUNCTIONS: Final = frozenset({"and", "but", "und", "aber", "et", "mais", "y", "pero", "e", "mas", "ma"})
+CONJUNCTIONS: Final = frozenset({"and", "but", "und", "aber", "et", "mais", "y", "pero", "e", "mas", "ma", "и", "но"})
 _SHORT_UNITS: Final = frozenset({"m", "g", "l", "h", "s", "c", "f", "k", "t", "b"})
 _DEFINITE_ARTICLES: Final = frozenset({"the", "der", "das", "le", "la", "les", "el", "los", "las", "il", "lo"})
 _NEGATION_REACH = 8  # words that a negation reaches at the most
@@ -53,7 +60,16 @@ def tokens_of(text: str) -> list[str]:
 
 
 def _expanded(text: str) -> str:
-    return _EIGHTY.sub("huitante", _ELIDED.sub("ne ", _CLITIC.sub(" not", plain(text))))
+    """With each of several ways to write the same in one of them."""
+    said = _SHORTENED.sub(lambda match: _WHOLE[match[1].lower()], plain(text))
+    said = _EIGHTY.sub("huitante", _ELIDED.sub("ne ", _CLITIC.sub(" not", said)))
+    said = _THOUSANDS_OF_K.sub(r"\g<1>000", _AGE.sub(" old", _HAS_TO.sub("must", said)))
+    return _CLOCK.sub(_of_24_hours, _SPACED_THOUSANDS.sub(lambda match: match[0].replace(" ", ""), said))
+
+
+def _of_24_hours(match: re.Match[str]) -> str:
+    hour = int(match[1]) % 12 + 12 * (match[3].lower() == "p")
+    return f"{hour}:{match[2] or '00'}"
 
 
 def words_of(text: str) -> tuple[str, ...]:

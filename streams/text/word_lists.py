@@ -25,6 +25,8 @@ ONES: Final = {word: number for word, number in NUMBERS.items() if number in set
 TENS: Final = {word: number for word, number in NUMBERS.items() if number in {f"{ten}0" for ten in range(2, 10)}}
 DATES: Final = _meanings("dates")
 UNITS: Final = _meanings("units")
+QUALIFIERS: Final = {word: meaning for meaning, words in _BY_HAND["qualifiers"].items() for word in words.split()}
+"""Words that say how far a statement goes, each with its meaning."""
 NEGATIONS: Final = frozenset(_BY_HAND["words"]["negations"].split())
 SENTENCE_STARTERS: Final = frozenset(_BY_HAND["words"]["sentence_starters"].split())
 AMBIGUOUS_WORDS: Final = frozenset(_BY_HAND["words"]["ambiguous"].split())
@@ -36,6 +38,12 @@ DENYING_WORDS: Final = frozenset(_BY_HAND["words"]["denying_words"].split())
 SUBORDINATORS: Final = frozenset(_BY_HAND["words"]["subordinators"].split())
 ADVERSATIVES: Final = frozenset(_BY_HAND["words"]["adversatives"].split())
 PREPOSITIONS: Final = frozenset(_BY_HAND["words"]["prepositions"].split())
+SMALL_NOUNS: Final = frozenset(_BY_HAND["words"]["small_nouns"].split())
+"""Words of the languages that write nouns small, and not of German."""
+ARTICLES: Final = frozenset(_BY_HAND["words"]["articles"].split())
+POSSESSIVES: Final = frozenset(_BY_HAND["words"]["possessives"].split())
+LINKING_WORDS: Final = frozenset(_BY_HAND["words"]["linking"].split())
+"""Words that a sentence may have to join what others say: "a dog called Rex"."""
 OTHER_NEGATIONS: Final = tuple(_BY_HAND["words"]["other_negations"].split())
 ENDINGS: Final = frozenset(_BY_HAND["words"]["endings"].split())
 OPPOSITES: Final = tuple(

@@ -141,7 +141,7 @@ async def test_two_facts_that_end_the_same_one_oppose_each_other(harness: Pipeli
         ("fact_added", True),
         ("fact_added", True),
     ]
-    complaint = "K1 serves N1 REPLACE, N2 KEEP: what one decision ends serves that one only"
+    complaint = "K1 serves N1 REPLACE, N2 KEEP: what one decision ends serves no later one"
     assert all(complaint in one for one in harness.model.repair_messages(rome))
     assert await ida.statuses() == dict.fromkeys((old, rome, bonn), "active")
 

@@ -236,7 +236,7 @@ def test_complaints_are_bounded() -> None:
     ],
 )
 def test_an_excerpt_is_compared_after_normalisation(said: str, excerpt: str) -> None:
-    parsed = parse_extraction(facts_reply(extracted_json(excerpt=excerpt)), extraction(user(said)))
+    parsed = parse_extraction(facts_reply(extracted_json(excerpt=excerpt, text=excerpt)), extraction(user(said)))
     assert parsed.value is not None
     assert parsed.value[0].excerpt == excerpt
     assert parsed.complaints == ()

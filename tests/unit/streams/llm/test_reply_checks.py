@@ -1,6 +1,7 @@
 """What a reply asserts beyond the new fact and the known facts that it names is refused, and nothing else."""
 
 from datetime import UTC, datetime, timedelta, timezone
+from time import process_time
 from typing import Any
 
 import pytest
@@ -14,8 +15,17 @@ from mnemolog.streams.llm.resolve_prompt import ParsedDecision, parse_resolution
 from tests.support.builders.labelled_pairs import COMPATIBLE, CONTRADICTING, SAME_MEANING, UNRELATED, parse_pairs
 from tests.support.builders.model_replies import decision_json, decisions_reply
 from tests.support.builders.prompts import MONDAY, fact, known_fact
-from tests.support.cases.reply_cases import HARMFUL, HONEST, ReplyCase
+from tests.support.cases.reply_cases import (
+    HARMFUL,
+    HONEST,
+    SEEN_HARMFUL,
+    SEEN_HONEST,
+    UNSEEN_HARMFUL,
+    UNSEEN_HONEST,
+    ReplyCase,
+)
 
+_LONGEST_CHECK = 5.0  # seconds of CPU; 0.6 were measured
 Parsed = ParsedReply[tuple[ParsedDecision, ...]]
 
 
@@ -33,7 +43,8 @@ def reply_about(
 
 
 def reply_of(case: ReplyCase) -> Parsed:
-    return reply_about(fact(case.new), known_fact(1, case.known), action=case.action, text=case.merged or None)
+    new, known = fact(case.new), known_fact(1, case.known)
+    return reply_about(new, known, action=case.action, text=case.merged or None, ended_at=case.ended_at or None)
 
 
 @pytest.mark.parametrize("case", HARMFUL, ids=str)
@@ -50,6 +61,20 @@ def test_an_honest_reply_is_taken(case: ReplyCase) -> None:
 
 def test_the_tables_are_as_large_as_they_should_be() -> None:
     assert min(len(HARMFUL), len(HONEST)) >= 60
+
+
+@pytest.mark.parametrize(
+    ("harmful", "honest", "accepted", "refused"),
+    [(SEEN_HARMFUL, SEEN_HONEST, 1, 5), (UNSEEN_HARMFUL, UNSEEN_HONEST, 6, 0)],
+    ids=["seen", "unseen"],
+)
+def test_no_more_replies_are_judged_wrongly_than_the_page_says(
+    harmful: list[ReplyCase], honest: list[ReplyCase], accepted: int, refused: int
+) -> None:
+    """The figures of docs/quality.md."""
+    taken = [case for case in harmful if not reply_of(case).complaints]
+    lost = [case for case in honest if reply_of(case).complaints]
+    assert (len(taken), len(lost)) == (accepted, refused), [*taken, *lost]
 
 
 @pytest.mark.parametrize("action", ["KEEP", "MERGE"])
@@ -216,7 +241,11 @@ _PARENTS = st.lists(
     max_size=5,
     unique_by=lambda said: said.split()[0] + said.split()[-1],
 )
-_SPLICES = st.sampled_from(["905", "17:45", "twelve", "Zoe", "Kyoto", "not", "never", "kg", "litres", "€", "Tuesday"])
+_SPLICES = st.sampled_from(
+    ["905", "17:45", "twelve", "Zoe", "Kyoto", "not", "never", "kg", "litres", "€", "Tuesday"]
+) | st.sampled_from(
+    ["senior", "allegedly", "always", "must", "Chefarzt", "twins", "Ⅻ", "\uff11\uff17", "3.5", "-4", "Ωmega", "Łódź"]
+)
 
 
 def _merge_of(parents: list[str], merged: list[str]) -> Parsed:
@@ -229,6 +258,31 @@ def _merge_of(parents: list[str], merged: list[str]) -> Parsed:
 def test_parents_in_any_order_make_an_honest_merge(drawn: tuple[list[str], list[str]]) -> None:
     parents, merged = drawn
     assert _merge_of(parents, merged).complaints == ()
+
+
+@given(_PARENTS)
+def test_the_sentences_of_the_parents_one_after_another_make_an_honest_merge(parents: list[str]) -> None:
+    new, *known = sentences = [f"Mira {said}." for said in parents]
+    facts = (known_fact(number, text) for number, text in enumerate(known, start=1))
+    assert reply_about(fact(new), *facts, action="MERGE", text=" ".join(sentences)).complaints == ()
+
+
+@pytest.mark.parametrize("merged", ["Mira has 12 dogs and twelve 2 cats.", "Mira has 2 cats and 2 12 dogs."])
+def test_a_number_beside_another_is_a_number_that_nobody_said(merged: str) -> None:
+    parsed = reply_about(fact("Mira has 12 dogs."), known_fact(1, "Mira has 2 cats."), action="MERGE", text=merged)
+    assert parsed.value is None
+
+
+@pytest.mark.parametrize(
+    "sign",
+    ["w{} ", "12 ", "not eat ", "Bob ", ",", "1 000 ", "e\u0301\u0323", "\u05d0 ", "a\u200b", "漢字ない"],
+)
+def test_the_checks_take_time_in_proportion_to_the_text(sign: str) -> None:
+    """Of 20 000 characters; what takes the square of it takes minutes."""
+    text = "".join(sign.format(number) for number in range(20_000 // len(sign)))[:20_000]
+    began = process_time()
+    assert reply_about(fact(text), known_fact(1, f"Mira. {text[:-9]}"), action="KEEP").complaints is not None
+    assert process_time() - began < _LONGEST_CHECK
 
 
 @given(_PARENTS, _SPLICES, st.data())

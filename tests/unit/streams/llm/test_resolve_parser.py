@@ -79,6 +79,65 @@ def test_a_faulty_decision_is_a_complaint(decisions: list[dict[str, Any]], compl
     assert any(complaint in said for said in parsed.complaints), parsed.complaints
 
 
+def _fields(told: dict[str, Any], text: str) -> dict[str, Any]:
+    merged = {"text": text} if told["action"] == "MERGE" else {}
+    return merged | {name: value for name, value in told.items() if name != "action"}
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "taken"),
+    [
+        ({"action": "SIMILAR"}, {"action": "EXTEND"}, True),
+        ({"action": "KEEP"}, {"action": "REPLACE"}, True),  # "lives in Rome. Moved to Oslo."
+        ({"action": "EXTEND"}, {"action": "RETRACT"}, True),
+        ({"action": "KEEP"}, {"action": "CONTRADICT"}, True),
+        ({"action": "KEEP"}, {"action": "MERGE"}, True),
+        ({"action": "RETRACT"}, {"action": "REPLACE"}, True),  # "no longer at Acme. Works at Bosch."
+        ({"action": "REPLACE"}, {"action": "RETRACT"}, True),
+        ({"action": "RETRACT"}, {"action": "RETRACT"}, True),
+        ({"action": "RETRACT", "ended_at": "2023-03-01"}, {"action": "RETRACT", "ended_at": "2023-03-01"}, True),
+        ({"action": "RETRACT", "ended_at": "2023-03-01"}, {"action": "REPLACE"}, False),
+        ({"action": "REPLACE"}, {"action": "REPLACE"}, False),
+        ({"action": "RETRACT"}, {"action": "CONTRADICT"}, False),
+        ({"action": "RETRACT"}, {"action": "EXPIRE", "ended_at": "2023-06-01"}, False),
+        ({"action": "MERGE"}, {"action": "MERGE"}, False),
+        ({"action": "MERGE"}, {"action": "REPLACE"}, False),
+        ({"action": "REPLACE"}, {"action": "KEEP"}, False),
+        ({"action": "RETRACT"}, {"action": "EXTEND"}, False),
+        ({"action": "REPLACE"}, {"action": "SIMILAR"}, False),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("swapped", [False, True])
+def test_what_a_statement_ends_serves_no_later_one(
+    first: dict[str, Any], second: dict[str, Any], *, taken: bool, swapped: bool
+) -> None:
+    text = "Mira lives in Rome."
+    known = (known_fact(1, text),)
+    subject = number_conflicts([(fact(text), known), (fact(text), known)], said_at=MONDAY)
+    replies = [
+        decision_json(number, one["action"], 1, **_fields(one, text))
+        for number, one in enumerate((first, second), start=1)
+    ]
+    parsed = parse_resolution(decisions_reply(*(replies[::-1] if swapped else replies)), subject)
+    assert (parsed.value is not None) == taken, parsed.complaints
+
+
+@pytest.mark.parametrize("second", ["KEEP", "REPLACE", "SIMILAR"])
+@pytest.mark.parametrize(("known_since", "taken"), [("2023-07-01T00:00:00Z", True), ("2023-03-01T00:00:00Z", False)])
+def test_a_statement_older_than_the_known_fact_ends_nothing(second: str, known_since: str, *, taken: bool) -> None:
+    """A late turn says "lives in Rome. Moved to Oslo.", and it is known that the user lives in Oslo."""
+    known = (known_fact(1, "Mira lives in Oslo.", true_from=known_since, said_at=known_since),)
+    subject = number_conflicts(
+        [(fact("Mira lives in Rome."), known), (fact("Mira moved to Oslo."), known)], said_at=MONDAY
+    )
+    reply = decisions_reply(decision_json(1, "REPLACE", 1), decision_json(2, second, 1))
+    parsed = parse_resolution(reply, subject)
+    assert (parsed.value is not None) == taken, parsed.complaints
+    merge = decision_json(1, "MERGE", 1, text="Mira lives in Rome, lives in Oslo.")
+    assert parse_resolution(decisions_reply(merge, decision_json(2, second, 1)), subject).value is None
+
+
 def test_two_new_facts_may_concern_the_same_known_fact() -> None:
     assert parse_resolution(decisions_reply(decision_json(1, "SIMILAR", 2, 2), KEEP_CAT), SUBJECT).value is not None
 
