@@ -6,10 +6,10 @@ STAMP  := $(VENV)/.installed
 RUN_STAMP := $(VENV)/.installed-to-run
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo up test simulation properties chaos bench quality natural screens lint format generate lock clean hostile
+.PHONY: help setup demo up test simulation properties chaos bench bench-large quality natural screens lint format generate lock clean hostile
 
 help: ## print this list
-	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-11s %s\n", $$1, $$2}'
 
 # What the two stamps stand for: all packages, and those that `mnemolog` needs to run.
 $(STAMP): requirements-dev.lock pyproject.toml
@@ -58,6 +58,9 @@ simulation: $(STAMP) ## delivery over a simulated broker: SEEDS=2000 FIRST=..., 
 
 bench: $(STAMP) ## measure, and write docs/performance.md
 	@$(BIN)/python -m tests.bench
+
+bench-large: $(STAMP) ## rebuild FACTS=1000000 facts, beside COPY of the same rows
+	@$(BIN)/python -m tests.bench.rebuild_speed --facts $${FACTS:-1000000}
 
 quality: $(STAMP) ## decide labelled conflicts; PROVIDER=openai SPLIT=dev|test RECORD=dir REPLAY=dir ARGS=...
 	@$(BIN)/python -m tests.quality --provider $(or $(PROVIDER),offline) --split $(or $(SPLIT),all) \

@@ -14,20 +14,19 @@ from psycopg.rows import TupleRow
 from mnemolog.client.read_pool import ReadPool
 from mnemolog.errors import ServerUnavailableError
 from mnemolog.extras import require_extras
-from mnemolog.projections.db.pools import open_pool
 from mnemolog.projections.migrations.upgrade import migrate
 from mnemolog.projections.queries import audit as audits
 from mnemolog.projections.queries.audit import Finding, TableCounts, table_counts
 from mnemolog.projections.queries.results import counted
 from mnemolog.projections.rebuild import rebuild as tables
-from mnemolog.projections.rebuild.log_source import TableLogSource
+from mnemolog.projections.rebuild.log_source import open_table_log
 from mnemolog.projections.rebuild.rebuild import Progress, RebuildReport
 from mnemolog.projections.retry import retry_while
 from mnemolog.projections.sql import queries
 from mnemolog.settings import Settings
 from mnemolog.streams.kafka.admin import TopicState, connected_admin, describe_topics, ensure_topics
 from mnemolog.streams.kafka.dead_letter_reader import StoredDeadLetter, newest_dead_letters, read_dead_letter
-from mnemolog.streams.kafka.log_reader import KafkaLogReader
+from mnemolog.streams.kafka.log_reader import open_kafka_log
 from mnemolog.streams.kafka.old_commands import drain_old_commands
 from mnemolog.streams.kafka.stage_lag import StageLag, stage_lags
 from mnemolog.streams.kafka.topics import CONVERSATION_TURNS, command_headers
@@ -177,14 +176,11 @@ async def rebuild(
         on_progress(progress.step, progress.done, progress.total)
 
     url = settings.postgres or ""
-    if source == "table":
-        async with open_pool(url, min_size=1, max_size=2, application_name="mnemolog-rebuild") as pool:
-            return await tables.rebuild(url, TableLogSource(pool), verify_only=verify_only, progress=report)
-    log = KafkaLogReader(settings.kafka or "", prefix=settings.topic_prefix)
-    try:
+    opened = (
+        open_table_log(url) if source == "table" else open_kafka_log(settings.kafka or "", prefix=settings.topic_prefix)
+    )
+    async with opened as log:
         return await tables.rebuild(url, log, verify_only=verify_only, progress=report)
-    finally:
-        await log.close()
 
 
 @contextmanager

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Sequence
-from typing import Final
+from typing import Any, Final
 
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
@@ -66,6 +66,16 @@ _VALUES_SHOWN: Final = frozenset(
 
 class MnemologError(Exception):
     """Base of all errors of Mnemolog that a caller meets; each message says what to do."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle the message as it is: the parameters that it was made from are not kept."""
+        return _unpickled, (type(self), self.args, self.__dict__)
+
+
+def _unpickled(kind: type[MnemologError], args: tuple[Any, ...], fields: dict[str, Any]) -> MnemologError:
+    error = kind.__new__(kind, *args)
+    error.__dict__.update(fields)
+    return error
 
 
 class InvalidArgumentError(MnemologError, ValueError):

@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 import orjson
 from rich import markup
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, Progress, ProgressColumn, Task, TaskID, TextColumn, TimeRemainingColumn
 from rich.text import Text
 
 R = TypeVar("R")
@@ -167,15 +167,24 @@ def _json_default(value: Any) -> object:
     raise TypeError(f"{type(value).__name__} cannot be written as JSON")
 
 
+class _RateColumn(ProgressColumn):
+    """How many of the step's things are done in a second, lately."""
+
+    def render(self, task: Task) -> Text:
+        speed = task.finished_speed or task.speed
+        return Text("" if speed is None else f"{speed:.0f}/s")
+
+
 class ProgressBars:
-    """Progress bars on stderr, one for each step; gone after `close`."""
+    """Progress bars on stderr, one for each step, with rate and time left; gone after `close`."""
 
     def __init__(self) -> None:
         console = stderr()
         self._bars = Progress(
             TextColumn("{task.description}"),
             BarColumn(bar_width=30),
-            TimeElapsedColumn(),
+            _RateColumn(),
+            TimeRemainingColumn(elapsed_when_finished=True),
             console=console,
             transient=True,
             disable=not console.is_terminal,
@@ -185,7 +194,7 @@ class ProgressBars:
     def __call__(self, step: str, done: int, total: int) -> None:
         """Show that `done` of `total` are done."""
         if step not in self._tasks:
-            self._tasks[step] = self._bars.add_task(step, total=total)
+            self._tasks[step] = self._bars.add_task(step, total=total, completed=done)
         self._bars.update(self._tasks[step], completed=done, total=total)
 
     def close(self) -> None:

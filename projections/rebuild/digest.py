@@ -1,16 +1,20 @@
 """Compares two schemas row by row, inside Postgres."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
 from typing import Final, Literal
 
-from psycopg import AsyncConnection
-from psycopg.rows import TupleRow
-from psycopg.sql import SQL, Composable, Identifier
+from psycopg.sql import SQL, Composed, Identifier
 
-from mnemolog.projections.db.fetch import fetch_rows
+from mnemolog.projections.db.fetch import fetch_rows, fetch_value
+from mnemolog.projections.rebuild.connections import Job, run_jobs
 from mnemolog.projections.sql import queries
+from mnemolog.projections.write.row_writer import Connection
 
+BLOCKS_PER_JOB: Final = 16_384
+"""128 MiB of a table without what it stores out of line: some seconds' work."""
+_SQL: Final = queries("digest")
 MAX_EXAMPLES: Final = 10
 
 
@@ -48,56 +52,108 @@ class TableComparison:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComparedTable:
-    """The columns of a table that are compared; those of its primary key identify a row."""
+    """The columns of a table that are compared; those of its primary key identify a row. `blocks` are its pages."""
 
     name: str
+    blocks: int = field(compare=False)
     columns: list[str]
-    vectors: list[str]
-    bytes: list[str]
     key: list[str] | None
 
 
-async def compare_schemas(
-    conn: AsyncConnection[TupleRow], live: str, rebuilt: str, *, on_progress: Callable[[int, int], None]
-) -> list[TableComparison]:
-    """Compare every table of schema `rebuilt` with its twin in `live`, in the caller's transaction.
+@dataclass(slots=True)
+class _Digest:
+    """The rows of one table so far: their number, and the exclusive or of their hashes."""
 
-    Sets the formats of the transaction and lifts its statement timeout. Reads both schemas whole; `on_progress` gets
-    the numbers of compared tables and of all tables.
+    rows: int = 0
+    high: int = 0
+    low: int = 0
+
+    def add(self, rows: int, high: int, low: int) -> None:
+        self.rows, self.high, self.low = self.rows + rows, self.high ^ high, self.low ^ low
+
+    def __str__(self) -> str:
+        return "".join(f"{half % 2**64:016x}" for half in (self.high, self.low))
+
+
+async def compare_schemas(
+    url: str, conn: Connection, live: str, rebuilt: str, *, on_progress: Callable[[int, int], None]
+) -> list[TableComparison]:
+    """Compare every table of schema `rebuilt` with its twin in `live`, as the transaction of `conn` sees them.
+
+    Reads both schemas whole, over one connection for each core; rows are matched by their keys only in tables whose
+    digests differ. `on_progress` gets the numbers of compared parts and of all.
     """
-    await conn.execute(queries("digest")["settings"])
     live_tables = {table.name: table for table in await tables_of(conn, live)}
     tables = await tables_of(conn, rebuilt)
-    comparisons: list[TableComparison] = []
-    for table in tables:
-        twin = live if live_tables.get(table.name) == table else None
-        comparisons.append(await _compare(conn, table, twin, rebuilt))
-        on_progress(len(comparisons), len(tables))
-    return comparisons
+    twins = [live_tables[table.name] for table in tables if live_tables.get(table.name) == table]
+    digests: dict[tuple[str, str], _Digest] = defaultdict(_Digest)
+    sides = [*((rebuilt, table) for table in tables), *((live, table) for table in twins)]
+    await run_jobs(
+        url,
+        [job for schema, table in sides for job in _digest_jobs(schema, table, digests[schema, table.name])],
+        on_progress,
+        snapshot=await fetch_value(conn, _SQL["export_snapshot"], {}),
+    )
+    return [await _comparison(conn, table, digests, live, rebuilt) for table in tables]
 
 
-async def tables_of(conn: AsyncConnection[TupleRow], schema: str) -> list[ComparedTable]:
+async def tables_of(conn: Connection, schema: str) -> list[ComparedTable]:
     """The tables of a schema by name, views left out."""
-    return await fetch_rows(conn, ComparedTable, queries("digest")["tables"], {"schema": schema})
+    return await fetch_rows(conn, ComparedTable, _SQL["tables"], {"schema": schema})
 
 
-async def _compare(
-    conn: AsyncConnection[TupleRow], table: ComparedTable, live: str | None, rebuilt: str
+def _digest_jobs(schema: str, table: ComparedTable, digest: _Digest) -> Iterator[Job]:
+    """One for each part of the table. The last one has no end: pages may have been added since they were counted."""
+    query = _SQL["digest"].format(table=Identifier(schema, table.name), columns=_columns(table.columns))
+    starts = range(0, max(1, table.blocks), BLOCKS_PER_JOB)
+
+    def job(start: int) -> Job:
+        stop = f"({start + BLOCKS_PER_JOB},0)" if start != starts[-1] else None
+
+        async def run(conn: Connection) -> None:
+            ((rows, high, low),) = await (
+                await conn.execute(query, {"start": f"({start},0)", "stop": stop}, prepare=False)
+            ).fetchall()
+            digest.add(rows, high, low)
+
+        return run
+
+    return map(job, starts)
+
+
+async def _comparison(
+    conn: Connection, table: ComparedTable, digests: dict[tuple[str, str], _Digest], live: str, rebuilt: str
 ) -> TableComparison:
-    query = queries("digest")["compare_alone" if live is None else "compare"].format(
-        live=Identifier(live or rebuilt, table.name),
+    live_digest, rebuilt_digest = digests.get((live, table.name)), digests[rebuilt, table.name]
+    differing, examples = 0, tuple[Difference, ...]()
+    if live_digest is None:
+        differing = rebuilt_digest.rows
+    elif live_digest != rebuilt_digest:
+        differing, examples = await _differences(conn, table, live, rebuilt)
+    return TableComparison(
+        table=table.name,
+        live_rows=live_digest.rows if live_digest else 0,
+        rebuilt_rows=rebuilt_digest.rows,
+        live_digest=str(live_digest or ""),
+        rebuilt_digest=str(rebuilt_digest),
+        differing=differing,
+        examples=examples,
+    )
+
+
+async def _differences(
+    conn: Connection, table: ComparedTable, live: str, rebuilt: str
+) -> tuple[int, tuple[Difference, ...]]:
+    await conn.execute(_SQL["settings"])
+    query = _SQL["differences"].format(
+        live=Identifier(live, table.name),
         rebuilt=Identifier(rebuilt, table.name),
-        key=SQL(", ").join(Identifier(name) for name in table.key or table.columns),
-        columns=SQL(", ").join(_comparable_column(name, table) for name in table.columns),
+        key=_columns(table.key or table.columns),
+        columns=_columns(table.columns),
     )
     (row,) = await fetch_rows(conn, dict, query, {"examples": MAX_EXAMPLES})
-    examples = tuple(Difference(**one) for one in row.pop("examples"))
-    return TableComparison(table=table.name, **row, examples=examples)
+    return row["differing"], tuple(Difference(**one) for one in row["examples"])
 
 
-def _comparable_column(column: str, table: ComparedTable) -> Composable:
-    if column in table.vectors:
-        return SQL("sha256(halfvec_send({}))").format(Identifier(column))
-    if column in table.bytes:
-        return SQL("sha256({})").format(Identifier(column))
-    return Identifier(column)
+def _columns(names: Iterable[str]) -> Composed:
+    return SQL(", ").join(map(Identifier, names))

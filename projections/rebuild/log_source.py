@@ -1,9 +1,11 @@
 """Where a rebuild reads the log from."""
 
-from collections.abc import AsyncIterator
-from typing import Final, Protocol
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from functools import partial
+from typing import Final, Protocol, cast
 
-from mnemolog.projections.db.pools import Pool
+from mnemolog.projections.db.pools import Pool, open_pool
 from mnemolog.projections.sql import queries
 from mnemolog.projections.write.projector import LogRecord
 
@@ -28,12 +30,24 @@ class LogSource(Protocol):
         """
         ...
 
+    @property
+    def opener(self) -> "LogOpener":
+        """Opens the same log once more; can be pickled, so that another process can do so."""
+        ...
+
+
+LogOpener = Callable[[], AbstractAsyncContextManager[LogSource]]
+
 
 class TableLogSource:
     """The log as the live tables keep it: the exact bytes of every record, applied or rejected."""
 
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
+
+    @property
+    def opener(self) -> LogOpener:
+        return partial(open_table_log, cast("str", self._pool.conninfo))
 
     async def partitions(self) -> list[int]:
         return list(await self._ends())
@@ -57,3 +71,10 @@ class TableLogSource:
         async with self._pool.connection() as conn:
             cursor = await conn.execute(queries("rebuild")["log_ends"])
             return dict(await cursor.fetchall())
+
+
+@asynccontextmanager
+async def open_table_log(url: str) -> AsyncIterator[TableLogSource]:
+    """The log in the live tables, read over connections of its own."""
+    async with open_pool(url, min_size=1, max_size=2, application_name="mnemolog-rebuild-log") as pool:
+        yield TableLogSource(pool)

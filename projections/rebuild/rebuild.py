@@ -1,25 +1,32 @@
 """Rebuilds all tables from the log beside the live ones, compares them, and swaps them in. No model is called."""
 
-from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from time import perf_counter
 from typing import Final
 
-from psycopg import AsyncConnection, IsolationLevel
+from psycopg import IsolationLevel
+from psycopg.sql import SQL, Composed, Identifier
 
-from mnemolog.projections.db.pools import LIVE_SCHEMA, connection_settings, prepare_connection
+from mnemolog.projections.db.pools import LIVE_SCHEMA
 from mnemolog.projections.logs import get_logger
-from mnemolog.projections.rebuild.digest import TableComparison, compare_schemas
+from mnemolog.projections.rebuild.connections import Job, open_connection, run_jobs
+from mnemolog.projections.rebuild.digest import TableComparison, compare_schemas, tables_of
 from mnemolog.projections.rebuild.errors import SwapRefusedError
+from mnemolog.projections.rebuild.fill import fill_tables
 from mnemolog.projections.rebuild.log_source import LogSource
+from mnemolog.projections.rebuild.next_schema import (
+    NEXT_SCHEMA,
+    make_next_schema,
+    missing_indexes,
+    was_made_by_this_program,
+)
 from mnemolog.projections.rebuild.replay import BATCH, Replayer
 from mnemolog.projections.rebuild.swap import (
-    NEXT_SCHEMA,
     OLD_SCHEMA,
-    analyze_tables,
-    drop_read_indexes,
     drop_schema,
+    ensure_live_schema,
     live_offsets,
     only_rebuild,
     projectors_paused,
@@ -27,11 +34,12 @@ from mnemolog.projections.rebuild.swap import (
     swap_schemas,
 )
 from mnemolog.projections.sql import queries
-from mnemolog.projections.write.row_writer import Connection, refresh_all_profiles
+from mnemolog.projections.write.row_writer import Connection, profile_batches, refresh_profiles
 
 MAX_CATCH_UPS: Final = 20
 """Live commits go on meanwhile: so often they are caught up with before the projectors are paused for the rest."""
 
+_SQL: Final = queries("rebuild")
 log = get_logger(__name__)
 
 
@@ -78,16 +86,17 @@ async def rebuild(
     """
     started = perf_counter()
     async with (
-        _connection(url, "rebuild") as connection,
-        _connection(url, "rebuild-compare") as reader,
+        open_connection(url, "rebuild") as connection,
+        open_connection(url, "rebuild-compare") as reader,
         only_rebuild(connection),
     ):
         if not verify_only:
             await refuse_dependent_views(connection)
         report = progress or (lambda _: None)
         replayer = Replayer(connection, source)
-        await _fill(connection, replayer, report)
-        tables = await _compare(connection, reader, replayer, report)
+        await _open_next_schema(connection, replayer)
+        await _fill(url, connection, source, replayer, report)
+        tables = await _compare(url, connection, reader, replayer, report)
         if verify_only:
             await drop_schema(connection, NEXT_SCHEMA)
         else:
@@ -102,21 +111,54 @@ async def rebuild(
         )
 
 
-async def _fill(connection: Connection, replayer: Replayer, report: ProgressCallback) -> None:
+async def _open_next_schema(connection: Connection, replayer: Replayer) -> None:
+    """Go on with the tables of an interrupted rebuild if they are what this one would make, else make new ones."""
+    await ensure_live_schema(connection)
+    await drop_schema(connection, OLD_SCHEMA)
+    if await was_made_by_this_program(connection):
+        await replayer.resume()
+        if await replayer.is_the_same_log():
+            log.info("rebuild_resumed", records=replayer.records)
+            return
+        replayer.offsets = {}
+    await drop_schema(connection, NEXT_SCHEMA)
+    await make_next_schema(connection)
+
+
+async def _fill(
+    url: str, connection: Connection, source: LogSource, replayer: Replayer, report: ProgressCallback
+) -> None:
     targets = await live_offsets(connection)
-    expected = replayer.missing_records(targets)
+    expected = replayer.records + replayer.missing_records(targets)
     replayer.on_progress = lambda records: report(Progress(step="folding", done=records, total=max(records, expected)))
-    replayer.on_progress(0)
-    indexes = await drop_read_indexes(connection)
-    await replayer.replay_in_bulk(targets)
-    for statement in indexes:
+    replayer.on_progress(replayer.records)
+    await fill_tables(url, source, replayer, targets)
+    await _finish_tables(url, connection, report)
+
+
+async def _finish_tables(url: str, connection: Connection, report: ProgressCallback) -> None:
+    """Make what readers need of filled tables: indexes, statistics and profiles."""
+
+    def reporter(step: str) -> Callable[[int, int], None]:
+        return lambda done, total: report(Progress(step=step, done=done, total=total))
+
+    statements = [SQL(index.definition) for index in await missing_indexes(connection)]
+    await run_jobs(url, map(_statement_job, statements), reporter("indexing"))
+    tables = [Identifier(NEXT_SCHEMA, table.name) for table in await tables_of(connection, NEXT_SCHEMA)]
+    await run_jobs(url, (_statement_job(_SQL["analyze"].format(table=table)) for table in tables), lambda *_: None)
+    batches = await profile_batches(connection)
+    await run_jobs(url, (partial(refresh_profiles, scopes=batch) for batch in batches), reporter("profiles"))
+
+
+def _statement_job(statement: SQL | Composed) -> Job:
+    async def run(connection: Connection) -> None:
         await connection.execute(statement)
-    await analyze_tables(connection)
-    await refresh_all_profiles(connection)
+
+    return run
 
 
 async def _compare(
-    connection: Connection, reader: Connection, replayer: Replayer, report: ProgressCallback
+    url: str, connection: Connection, reader: Connection, replayer: Replayer, report: ProgressCallback
 ) -> list[TableComparison]:
     """Compare in a snapshot that sees both schemas at the same offsets, so that the projectors need not wait for it."""
     await _catch_up(connection, replayer)
@@ -124,8 +166,9 @@ async def _compare(
     async with reader.transaction():
         async with projectors_paused(connection):
             await replayer.replay_as_projector(await live_offsets(connection))
-            await reader.execute(queries("rebuild")["take_snapshot"])
+            await reader.execute(_SQL["take_snapshot"])
         return await compare_schemas(
+            url,
             reader,
             LIVE_SCHEMA,
             NEXT_SCHEMA,
@@ -152,17 +195,3 @@ async def _catch_up(connection: Connection, replayer: Replayer) -> None:
         if replayer.missing_records(targets) <= BATCH:
             return
         await replayer.replay_as_projector(targets)
-
-
-@asynccontextmanager
-async def _connection(url: str, name: str) -> AsyncIterator[Connection]:
-    """A connection that works in the schema of the rebuild and may take its time."""
-    settings = connection_settings(
-        url,
-        application_name=f"mnemolog-{name}",
-        statement_timeout=0,
-        search_path=f"{NEXT_SCHEMA},mnemolog_journal,public",
-    )
-    async with await AsyncConnection.connect(url, autocommit=True, **settings) as connection:
-        await prepare_connection(connection)
-        yield connection

@@ -25,7 +25,7 @@ _SQL: Final = queries("projector")
 
 
 class Replayer:
-    """Folds the log again through `connection`; `offsets` say how far, and `records` how many that were.
+    """Folds the log again through `connection`; `offsets` say how far.
 
     Holds one batch of records at a time, however long the log is. `on_progress` is called after each.
     """
@@ -35,7 +35,27 @@ class Replayer:
         self._source = source
         self.on_progress: Callable[[int], None] = lambda _: None
         self.offsets: dict[int, int] = {}
-        self.records = 0
+
+    @property
+    def records(self) -> int:
+        """How many records are folded: every partition begins at offset 0."""
+        return sum(self.offsets.values())
+
+    async def resume(self) -> None:
+        """Be where the tables are: they were filled by others, or by a rebuild that was interrupted."""
+        self.offsets = dict(await (await self._connection.execute(_SQL["next_offsets"])).fetchall())
+        self.on_progress(self.records)
+
+    async def is_the_same_log(self) -> bool:
+        """Whether the log has the last record of each partition as it was folded."""
+        for partition, offset in self.offsets.items():
+            if await self._source.end_offset(partition) < offset:
+                return False
+            async for record in self._source.read(partition, offset - 1, offset):
+                asked = {"partition": partition, "offsets": [record.offset], "records": [record.value]}
+                if await (await self._connection.execute(_SQL["changed_records"], asked)).fetchone():
+                    return False
+        return True
 
     def missing_records(self, targets: Mapping[int, int]) -> int:
         """How many records are missing up to `targets`, the next offset of each partition."""
@@ -98,5 +118,4 @@ class Replayer:
 
     def _advance(self, partition: int, batch: list[LogRecord]) -> None:
         self.offsets[partition] = batch[-1].offset + 1
-        self.records += len(batch)
         self.on_progress(self.records)

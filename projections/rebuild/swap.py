@@ -8,18 +8,18 @@ from psycopg.errors import LockNotAvailable
 from psycopg.sql import SQL, Composed, Identifier
 
 from mnemolog.projections.db.pools import LIVE_SCHEMA
-from mnemolog.projections.migrations.upgrade import create_projection_schema
-from mnemolog.projections.rebuild.digest import tables_of
 from mnemolog.projections.rebuild.errors import DependentViewsError, RebuildRunningError, SwapRefusedError
+from mnemolog.projections.rebuild.next_schema import NEXT_SCHEMA, forget_origin
 from mnemolog.projections.retry import retry_while
 from mnemolog.projections.sql import queries
 from mnemolog.projections.write.projector import SWAP_LOCK
 from mnemolog.projections.write.row_writer import Connection
 
-NEXT_SCHEMA: Final = "mnemolog_next"
 OLD_SCHEMA: Final = "mnemolog_old"
 REBUILD_LOCK: Final = 0x6D6E656D_0003
 """Advisory lock of the one rebuild of a database, held by its session."""
+FILL_LOCK: Final = 0x6D6E656D_0004
+"""Advisory lock: shared by the processes that fill the tables of a rebuild; they may outlive it by a moment."""
 
 # While a pause waits for a projector that is at work, the others wait behind it: not for long at a time.
 LOCK_TIMEOUT_MILLISECONDS: Final = 2000
@@ -31,15 +31,13 @@ _SQL: Final = queries("rebuild")
 
 @asynccontextmanager
 async def only_rebuild(connection: Connection) -> AsyncIterator[None]:
-    """Run as the only rebuild, with an empty schema beside the live one; what an interrupted one left is dropped.
-
-    Raises `RebuildRunningError` where another one is at work.
-    """
+    """Run as the only rebuild. Raises `RebuildRunningError` where another one is at work."""
     cursor = await connection.execute(_SQL["become_sole"], {"lock": REBUILD_LOCK})
     if await cursor.fetchone() != (True,):
         raise RebuildRunningError
     try:
-        await _make_next_schema(connection)
+        await _execute_with_lock_retries(connection, _SQL["take_lock"], FILL_LOCK)
+        await connection.execute(_SQL["release_lock"], {"lock": FILL_LOCK})
         yield
     finally:
         # Postgres ends a closed session a little later, when the next rebuild may have begun.
@@ -47,20 +45,13 @@ async def only_rebuild(connection: Connection) -> AsyncIterator[None]:
             await connection.execute(_SQL["release_lock"], {"lock": REBUILD_LOCK})
 
 
-async def _make_next_schema(connection: Connection) -> None:
+async def share_filling(connection: Connection) -> None:
+    """Say for the rest of this session that it fills the tables of a rebuild."""
+    await connection.execute(_SQL["share_lock"], {"lock": FILL_LOCK})
+
+
+async def ensure_live_schema(connection: Connection) -> None:
     await connection.execute(_SQL["ensure_schema"].format(schema=Identifier(LIVE_SCHEMA)))
-    await drop_schema(connection, NEXT_SCHEMA)
-    await drop_schema(connection, OLD_SCHEMA)
-    await create_projection_schema(connection, NEXT_SCHEMA)
-
-
-async def drop_read_indexes(connection: Connection) -> list[LiteralString]:
-    """Drop what only readers need of the new tables; gives the statements that make it again."""
-    cursor = await connection.execute(_SQL["plain_indexes"], {"schema": NEXT_SCHEMA})
-    found = await cursor.fetchall()
-    for schema, name, _ in found:
-        await connection.execute(_SQL["drop_index"].format(index=Identifier(schema, name)))
-    return [cast("LiteralString", definition) for _, _, definition in found]
 
 
 async def live_offsets(connection: Connection) -> dict[int, int]:
@@ -72,18 +63,13 @@ async def live_offsets(connection: Connection) -> dict[int, int]:
     return dict(await (await connection.execute(query)).fetchall())
 
 
-async def analyze_tables(connection: Connection) -> None:
-    for table in await tables_of(connection, NEXT_SCHEMA):
-        await connection.execute(_SQL["analyze"].format(table=Identifier(NEXT_SCHEMA, table.name)))
-
-
 @asynccontextmanager
 async def projectors_paused(connection: Connection) -> AsyncIterator[None]:
     """Block all projectors but the one that uses `connection`. Readers are not affected.
 
     Raises `SwapRefusedError` where a projector's transaction lasts too long.
     """
-    await _execute_with_lock_retries(connection, _SQL["pause_projectors"])
+    await _execute_with_lock_retries(connection, _SQL["take_lock"], SWAP_LOCK)
     try:
         yield
     finally:
@@ -101,6 +87,7 @@ async def swap_schemas(connection: Connection) -> None:
     async with connection.transaction():
         for (grant,) in await (await connection.execute(_SQL["grants"], names)).fetchall():
             await connection.execute(SQL(cast("LiteralString", grant)))  # quoted by format() where it was made
+        await forget_origin(connection)
         for old, new in ((LIVE_SCHEMA, OLD_SCHEMA), (NEXT_SCHEMA, LIVE_SCHEMA)):
             await connection.execute(_SQL["rename_schema"].format(old=Identifier(old), new=Identifier(new)))
 
@@ -116,12 +103,14 @@ async def drop_schema(connection: Connection, schema: str) -> None:
     await _execute_with_lock_retries(connection, _SQL["drop_schema"].format(schema=Identifier(schema)))
 
 
-async def _execute_with_lock_retries(connection: Connection, statement: SQL | Composed) -> None:
+async def _execute_with_lock_retries(
+    connection: Connection, statement: SQL | Composed, advisory_lock: int | None = None
+) -> None:
     await connection.execute(_SQL["limit_lock_wait"], {"milliseconds": LOCK_TIMEOUT_MILLISECONDS})
     try:
         await retry_while(
             lambda error: isinstance(error, LockNotAvailable),
-            lambda: connection.execute(statement, {"lock": SWAP_LOCK}),
+            lambda: connection.execute(statement, {"lock": advisory_lock}),
             delay=lambda _: LOCK_RETRY_SECONDS,
             attempts=LOCK_ATTEMPTS,
         )

@@ -6,9 +6,13 @@ SELECT pg_try_advisory_lock(%(lock)s);
 -- How long the next statements may wait for a lock, in milliseconds.
 SELECT set_config('lock_timeout', %(milliseconds)s::text, false);
 
--- name: pause_projectors
--- Wait until no projector is in a transaction, and let none begin. Readers go on.
+-- name: take_lock
+-- Wait until nobody holds this advisory lock, and let nobody take it. For the projectors': readers go on.
 SELECT pg_advisory_lock(%(lock)s);
+
+-- name: share_lock
+-- Hold an advisory lock together with others, until the session ends.
+SELECT pg_advisory_lock_shared(%(lock)s);
 
 -- name: release_lock
 -- Give an advisory lock of this session back.
@@ -99,10 +103,11 @@ CREATE SCHEMA IF NOT EXISTS {schema};
 DROP SCHEMA IF EXISTS {schema} CASCADE;
 
 -- name: plain_indexes
--- The indexes of a schema that hold no constraint: name, and the statement that makes each.
-SELECT n.nspname::text AS schema, c.relname::text AS name, pg_get_indexdef(i.indexrelid) AS definition
+-- The indexes of a schema that hold no constraint: name, table, and the statement that makes each.
+SELECT c.relname::text AS name, t.relname::text AS of_table, pg_get_indexdef(i.indexrelid) AS definition
 FROM pg_index AS i
 INNER JOIN pg_class AS c ON c.oid = i.indexrelid
+INNER JOIN pg_class AS t ON t.oid = i.indrelid
 INNER JOIN pg_namespace AS n ON n.oid = c.relnamespace
 WHERE n.nspname = %(schema)s AND NOT EXISTS (SELECT FROM pg_constraint AS k WHERE k.conindid = i.indexrelid)
 ORDER BY name;
@@ -110,3 +115,14 @@ ORDER BY name;
 -- name: drop_index
 -- Filling a table is quicker without its indexes.
 DROP INDEX {index};
+
+-- name: schema_comment
+-- What is noted about a schema; no row where there is none, or none of ours.
+SELECT d.description
+FROM pg_namespace AS n
+INNER JOIN pg_description AS d ON d.objoid = n.oid AND d.classoid = 'pg_namespace'::regclass
+WHERE n.nspname = %(schema)s;
+
+-- name: set_schema_comment
+-- Note something about a schema.
+COMMENT ON SCHEMA {schema} IS {comment};

@@ -127,7 +127,7 @@ async def _project_in_transaction(
 
 
 def fold_batch(state: FoldState, partition: int, records: Sequence[ParsedRecord]) -> Changes:
-    """What a batch changes: its records folded one after another."""
+    """What a batch changes: its records folded one after another. `state` is advanced past them."""
     parts = []
     for record, commit in records:
         position = LogPosition(partition=partition, offset=record.offset)
@@ -136,7 +136,7 @@ def fold_batch(state: FoldState, partition: int, records: Sequence[ParsedRecord]
         else:
             log.warning("not_a_commit", partition=partition, offset=record.offset, error=commit.detail)
             changes = reject_record(position, record.value, reason="not_a_commit", detail=NOT_A_COMMIT)
-        state = state.apply(changes)
+        state.advance(changes)
         parts.append(changes)
     return merge_changes(parts)
 

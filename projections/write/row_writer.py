@@ -36,7 +36,7 @@ from mnemolog.schemas.scope import SCOPE_FIELDS, ScopeColumns, scope_columns
 Connection = AsyncConnection[TupleRow]
 Row = tuple[Any, ...]
 
-PROFILE_BATCH: Final = 500
+PROFILE_BATCH: Final = 100
 WITHOUT_VECTOR_DATA: Final[Any] = {"fact": {"vector": {"data"}}}
 _SQL: Final = queries("projector")
 _SCOPE_TYPES: Final = ["text"] * 5
@@ -136,12 +136,10 @@ async def refresh_profiles(connection: Connection, scopes: Sequence[ScopeColumns
         await connection.execute(_SQL["refresh_profiles"], _scopes(scopes))
 
 
-async def refresh_all_profiles(connection: Connection) -> None:
-    """Derive every profile anew, some hundred at a time."""
-    cursor = await connection.execute(_SQL["all_scopes"])
-    scopes = await cursor.fetchall()
-    for start in range(0, len(scopes), PROFILE_BATCH):
-        await refresh_profiles(connection, [cast("ScopeColumns", row) for row in scopes[start : start + PROFILE_BATCH]])
+async def profile_batches(connection: Connection) -> list[list[ScopeColumns]]:
+    """All scopes that have a profile, by as many as one statement refreshes."""
+    scopes = cast("list[ScopeColumns]", await (await connection.execute(_SQL["all_scopes"])).fetchall())
+    return [scopes[start : start + PROFILE_BATCH] for start in range(0, len(scopes), PROFILE_BATCH)]
 
 
 async def _copy(connection: Connection, name: str, types: Sequence[str], rows: Iterable[Row]) -> None:

@@ -3,7 +3,9 @@
 from collections.abc import Iterable
 from dataclasses import dataclass, fields, replace
 from datetime import datetime
-from typing import Literal, Self
+from itertools import chain
+from operator import attrgetter
+from typing import Final, Literal, Self
 from uuid import UUID
 
 from mnemolog.schemas.commit import Commit
@@ -198,20 +200,18 @@ class Changes:
     rejections: tuple[RejectionRow, ...] = ()
 
 
+_KINDS: Final = [(field.name, attrgetter(field.name)) for field in fields(Changes)]
+
+
 def merge_changes(parts: Iterable[Changes]) -> Changes:
     """One set of changes that does what `parts` do one after another: each row is written once, in its final state."""
     parts = tuple(parts)
-    every = Changes(
-        **{field.name: tuple(row for part in parts for row in getattr(part, field.name)) for field in fields(Changes)}
-    )
+    every = Changes(**{kind: tuple(chain.from_iterable(map(rows, parts))) for kind, rows in _KINDS})
     updates = {known.fact_id: known for known in every.updates}
     settlements = {settled.fact_id: settled for settled in every.settlements}
     return replace(
         every,
-        facts=tuple(
-            replace(row, state=updates.pop(row.fact.fact_id).state) if row.fact.fact_id in updates else row
-            for row in every.facts
-        ),
+        facts=tuple(_with_state(row, updates.pop(row.fact.fact_id, None)) for row in every.facts),
         updates=tuple(updates.values()),  # those that no new row has taken up
         pending=tuple(
             replace(row, settlement_row=settlements.pop(row.event.fact.fact_id, row.settlement_row))
@@ -222,6 +222,10 @@ def merge_changes(parts: Iterable[Changes]) -> Changes:
         policies=tuple({row.scope: row for row in every.policies}.values()),
         scope_increments=_sum_increments(every.scope_increments),
     )
+
+
+def _with_state(row: FactRow, known: KnownFact | None) -> FactRow:
+    return row if known is None or known.state is row.state else replace(row, state=known.state)
 
 
 def _sum_increments(steps: Iterable[ScopeIncrement]) -> tuple[ScopeIncrement, ...]:

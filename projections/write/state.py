@@ -1,6 +1,6 @@
 """The state of the tables that a fold reads."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Self
 from uuid import UUID
@@ -25,20 +25,24 @@ class LastAttempt:
 class FoldState:
     """The last attempts of the sources at hand, and the facts that their events name."""
 
-    applied: Mapping[SourceKey, LastAttempt] = field(default_factory=dict)
-    facts: Mapping[UUID, KnownFact] = field(default_factory=dict)
+    applied: dict[SourceKey, LastAttempt] = field(default_factory=dict)
+    facts: dict[UUID, KnownFact] = field(default_factory=dict)
 
     def apply(self, changes: Changes) -> Self:
-        """The state in which the next commit is folded."""
-        applied = {source_of(row.commit): attempt_of(row.commit) for row in changes.commits}
-        new = {
-            row.fact.fact_id: KnownFact(
-                fact_id=row.fact.fact_id, scope=scope_columns(row.commit.scope), state=row.state
-            )
-            for row in changes.facts
-        }
-        changed = {known.fact_id: known for known in changes.updates}
-        return type(self)(applied={**self.applied, **applied}, facts={**self.facts, **new, **changed})
+        """The state in which the next commit is folded; this one is not modified."""
+        after = type(self)(applied=dict(self.applied), facts=dict(self.facts))
+        after.advance(changes)
+        return after
+
+    def advance(self, changes: Changes) -> None:
+        """Become the state in which the next commit is folded: for who holds the only reference."""
+        for row in changes.commits:
+            self.applied[source_of(row.commit)] = attempt_of(row.commit)
+        for new in changes.facts:
+            fact_id = new.fact.fact_id
+            self.facts[fact_id] = KnownFact(fact_id=fact_id, scope=scope_columns(new.commit.scope), state=new.state)
+        for known in changes.updates:
+            self.facts[known.fact_id] = known
 
 
 def source_of(commit: Commit) -> SourceKey:

@@ -3,6 +3,8 @@
 import asyncio
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any, Final, TypeVar
 
 from aiokafka import AIOKafkaConsumer, TopicPartition  # type: ignore[import-untyped] # aiokafka ships no types
@@ -10,6 +12,7 @@ from aiokafka.errors import KafkaError  # type: ignore[import-untyped] # as abov
 
 from mnemolog.projections.errors import LogGapError
 from mnemolog.projections.rebuild.errors import LogUnreadableError
+from mnemolog.projections.rebuild.log_source import LogOpener
 from mnemolog.projections.retry import retry_while
 from mnemolog.projections.write.projector import LogRecord
 from mnemolog.streams.kafka.admin import connected_admin
@@ -29,9 +32,14 @@ class KafkaLogReader:
 
     def __init__(self, bootstrap: str, *, prefix: str = "", timeout: float = TIMEOUT_SECONDS) -> None:
         self._bootstrap = bootstrap
+        self._prefix = prefix
         self._topic = topic_name(MEMORY_EVENTS, prefix)
         self._timeout = timeout
         self._connecting: asyncio.Future[Any] | None = None
+
+    @property
+    def opener(self) -> LogOpener:
+        return partial(open_kafka_log, self._bootstrap, prefix=self._prefix)
 
     async def partitions(self) -> list[int]:
         found = await self._retry_until_timeout(self._describe_partitions)
@@ -125,6 +133,16 @@ class KafkaLogReader:
             f"{self._topic} at {self._bootstrap} cannot be read within {self._timeout:.0f} s ({what}): "
             "check that Kafka runs and that the address is right, then start again"
         )
+
+
+@asynccontextmanager
+async def open_kafka_log(bootstrap: str, *, prefix: str = "") -> AsyncIterator[KafkaLogReader]:
+    """A reader that is closed at the end."""
+    reader = KafkaLogReader(bootstrap, prefix=prefix)
+    try:
+        yield reader
+    finally:
+        await reader.close()
 
 
 def _has_failed(attempt: asyncio.Future[Any]) -> bool:

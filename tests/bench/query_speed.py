@@ -9,13 +9,13 @@ from typing import Final
 
 from psycopg import AsyncConnection
 
-from mnemolog.admin import Source, rebuild
 from mnemolog.client.async_client import AsyncMemoryClient
 from mnemolog.projections.db.pools import connection_settings, prepare_connection
 from mnemolog.projections.queries.scope_filter import ScopeFilter
 from mnemolog.projections.queries.search import search
 from tests.bench.environment import Environment
 from tests.bench.processes import workers
+from tests.bench.rebuild_speed import RebuildSpeed, measure_rebuilds
 from tests.bench.sample_commits import FACTS_PER_COMMIT, FACTS_PER_USER, fill_log, random_vector
 from tests.bench.sample_turns import sentence
 from tests.bench.statistics import Percentiles
@@ -23,15 +23,6 @@ from tests.bench.turn_throughput import ProgressReader, connected
 
 WORDS_PER_QUERY: Final = 5
 LIMIT: Final = 10
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RebuildFigures:
-    """A rebuild with its comparison of all rows, without the swap; facts a second over the whole of it."""
-
-    source: Source
-    seconds: float
-    facts_per_second: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,7 +37,7 @@ class QueryFigures:
     projected_per_second: float
     in_tables: Percentiles
     through_client: Percentiles
-    rebuilds: tuple[RebuildFigures, ...]
+    rebuild_speed: RebuildSpeed
 
 
 async def measure_queries(arena: Environment, facts: int, *, questions: int) -> QueryFigures:
@@ -60,7 +51,7 @@ async def measure_queries(arena: Environment, facts: int, *, questions: int) -> 
         projected_per_second=facts / seconds,
         in_tables=await _search_tables(arena, users),
         through_client=await _search_through_client(arena, users),
-        rebuilds=(await _rebuilt(arena, facts, "kafka"), await _rebuilt(arena, facts, "table")),
+        rebuild_speed=await measure_rebuilds(arena, facts),
     )
 
 
@@ -107,10 +98,3 @@ async def _search_through_client(arena: Environment, users: Sequence[int]) -> Pe
 def _question(user: int) -> str:
     """Some words of what one of the user's turns said."""
     return " ".join(sentence(user, user % (FACTS_PER_USER // FACTS_PER_COMMIT), 0)[:WORDS_PER_QUERY])
-
-
-async def _rebuilt(arena: Environment, facts: int, source: Source) -> RebuildFigures:
-    report = await rebuild(arena.settings, source, verify_only=True, on_progress=lambda _step, _done, _total: None)
-    if not report.equal:
-        raise RuntimeError(f"the rebuild from {source} differs from the live tables: the figures mean nothing")
-    return RebuildFigures(source=source, seconds=report.seconds, facts_per_second=facts / report.seconds)

@@ -82,7 +82,7 @@ def project() -> dict[str, Any]:
 
 @cache
 def targets() -> frozenset[str]:
-    return frozenset(re.findall(r"^([a-z]+):.*## ", text_of(ROOT / "Makefile"), re.MULTILINE))
+    return frozenset(re.findall(r"^([a-z-]+):.*## ", text_of(ROOT / "Makefile"), re.MULTILINE))
 
 
 def test_the_changelog_begins_with_the_version_of_the_package() -> None:

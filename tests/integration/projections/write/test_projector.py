@@ -15,7 +15,7 @@ from psycopg import sql
 from mnemolog.projections.db.pools import Pool, open_pool
 from mnemolog.projections.errors import LogChangedError, LogGapError
 from mnemolog.projections.write.projector import SWAP_LOCK, LogRecord, Projector
-from mnemolog.projections.write.row_writer import refresh_all_profiles
+from mnemolog.projections.write.row_writer import profile_batches, refresh_profiles
 from mnemolog.schemas.commit import Commit
 from mnemolog.schemas.errors import UnsupportedVersionError
 from mnemolog.schemas.facts import content_hash
@@ -343,7 +343,8 @@ async def test_refreshing_all_profiles_changes_none(pool: Pool, projector: Proje
     await projector.apply(0, log_of(*sample_log(), *every_decision_log()))
     before = await all_rows(pool)
     async with pool.connection() as connection:
-        await refresh_all_profiles(connection)
+        for batch in await profile_batches(connection):
+            await refresh_profiles(connection, batch)
     assert await all_rows(pool) == before
 
 

@@ -1,0 +1,157 @@
+"""How fast tables are made anew from their log, beside Postgres' own COPY of the same rows into the same tables.
+
+`python -m tests.bench.rebuild_speed --facts 1000000` measures that alone, and prints it.
+"""
+
+import argparse
+import asyncio
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from psycopg import AsyncConnection
+from psycopg.sql import SQL, Composed, Identifier
+
+from mnemolog.admin import Source, rebuild
+from mnemolog.projections.migrations.upgrade import create_projection_schema
+from mnemolog.projections.rebuild.digest import ComparedTable, tables_of
+from mnemolog.projections.rebuild.rebuild import RebuildReport
+from mnemolog.streams.kafka.log_reader import open_kafka_log
+from tests.bench.environment import Environment, environment, servers
+from tests.bench.sample_commits import fill_log
+
+SOURCES: Final[tuple[Source, ...]] = ("kafka", "table")
+COPY_SCHEMA: Final = "bench_copy"
+CHUNK: Final = 1 << 20
+# Two parts of about the same size: the pages with even and with odd numbers.
+_EXPORT: Final = SQL(
+    "COPY (SELECT {columns} FROM mnemolog.{table} WHERE mod((ctid::text::point)[0]::bigint, 2) = {part}) "
+    "TO STDOUT (FORMAT binary)"
+)
+_IMPORT: Final = SQL("COPY {table} ({columns}) FROM STDIN (FORMAT binary)")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RebuildFigures:
+    """A rebuild with its comparison of all rows, without the swap; facts a second over the whole of it."""
+
+    source: Source
+    seconds: float
+    facts_per_second: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RebuildSpeed:
+    """Rebuilds of `facts` facts; seconds of COPY of the same rows into the same tables, over one or two connections."""
+
+    facts: int
+    copy_by_one: float
+    copy_by_two: float
+    rebuilds: tuple[RebuildFigures, ...]
+
+    @property
+    def rows(self) -> list[tuple[str, ...]]:
+        """Cells of a table: facts, source, seconds, facts a second, and how many times the COPY that is."""
+        return [
+            (
+                *(str(self.facts), one.source, f"{one.seconds:.1f}", f"{one.facts_per_second:.0f}"),
+                *(f"{one.seconds / copy:.2f} ({copy:.1f} s)" for copy in (self.copy_by_one, self.copy_by_two)),
+            )
+            for one in self.rebuilds
+        ]
+
+
+async def measure_rebuilds(arena: Environment, facts: int) -> RebuildSpeed:
+    """Rebuild the tables of `arena`, which have `facts` facts, from both sources."""
+    by_one, by_two = await _copy_seconds(arena)
+    rebuilds = tuple([await _rebuilt(arena, facts, source) for source in SOURCES])
+    return RebuildSpeed(facts=facts, copy_by_one=by_one, copy_by_two=by_two, rebuilds=rebuilds)
+
+
+async def _rebuilt(arena: Environment, facts: int, source: Source) -> RebuildFigures:
+    report = await _rebuild(arena, source, verify_only=True)
+    if not report.equal:
+        raise RuntimeError(f"the rebuild from {source} differs from the live tables: the figures mean nothing")
+    return RebuildFigures(source=source, seconds=report.seconds, facts_per_second=facts / report.seconds)
+
+
+async def _rebuild(arena: Environment, source: Source, *, verify_only: bool) -> RebuildReport:
+    return await rebuild(arena.settings, source, verify_only=verify_only, on_progress=lambda _step, _done, _total: None)
+
+
+async def _copy_seconds(arena: Environment) -> tuple[float, float]:
+    """Seconds over one and over two connections."""
+    async with await AsyncConnection.connect(arena.database, autocommit=True) as connection:
+        tables = await tables_of(connection, "mnemolog")
+        folder = arena.servers.folder / f"copy_{connection.info.dbname}"
+        folder.mkdir()
+        for table in tables:
+            for part in (0, 1):
+                await _export(connection, table, part, folder)
+        seconds = []
+        for parts in ([(0, 1)], [(0,), (1,)]):
+            await create_projection_schema(connection, COPY_SCHEMA)
+            started = time.perf_counter()
+            await asyncio.gather(*(_import(arena.database, tables, chosen, folder) for chosen in parts))
+            seconds.append(time.perf_counter() - started)
+            await connection.execute(SQL("DROP SCHEMA {} CASCADE").format(Identifier(COPY_SCHEMA)))
+    for file in folder.iterdir():
+        file.unlink()
+    return seconds[0], seconds[1]
+
+
+async def _export(connection: AsyncConnection, table: ComparedTable, part: int, folder: Path) -> None:
+    query = _EXPORT.format(columns=_columns(table), table=Identifier(table.name), part=part)
+    with (folder / f"{table.name}.{part}").open("wb") as file:
+        async with connection.cursor() as cursor, cursor.copy(query) as copy:
+            async for data in copy:
+                file.write(data)
+
+
+async def _import(database: str, tables: Sequence[ComparedTable], parts: Sequence[int], folder: Path) -> None:
+    async with await AsyncConnection.connect(database, autocommit=True) as connection:
+        for table in tables:
+            query = _IMPORT.format(columns=_columns(table), table=Identifier(COPY_SCHEMA, table.name))
+            for part in parts:
+                with (folder / f"{table.name}.{part}").open("rb") as file:
+                    async with connection.cursor() as cursor, cursor.copy(query) as copy:
+                        while data := file.read(CHUNK):
+                            await copy.write(data)
+
+
+def _columns(table: ComparedTable) -> Composed:
+    return SQL(", ").join(map(Identifier, table.columns))
+
+
+async def _fill_tables(arena: Environment, facts: int) -> None:
+    """Tables of a new log, sooner than a projector makes them: those of a rebuild, for which all rows were lost."""
+    await fill_log(arena, facts)
+    async with await AsyncConnection.connect(arena.database, autocommit=True) as connection:
+        ends = await _log_ends(arena)
+        for partition, end in ends.items():
+            await connection.execute(
+                "INSERT INTO mnemolog.projection_offsets (partition, next_offset) VALUES (%s, %s)", [partition, end]
+            )
+    await _rebuild(arena, "kafka", verify_only=False)
+
+
+async def _log_ends(arena: Environment) -> dict[int, int]:
+    async with open_kafka_log(arena.settings.kafka or "", prefix=arena.settings.topic_prefix) as log:
+        return {partition: await log.end_offset(partition) for partition in await log.partitions()}
+
+
+async def main(facts: int) -> None:
+    async with servers() as running, environment(running, f"rebuild{facts}") as arena:
+        await _fill_tables(arena, facts)
+        speed = await measure_rebuilds(arena, facts)
+    sys.stdout.write("facts, source, seconds, facts/s, to COPY over one connection, to COPY over two\n")
+    sys.stdout.writelines(f"{', '.join(row)}\n" for row in speed.rows)
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--facts", type=int, default=1_000_000)
+    asyncio.run(main(parser.parse_args().facts))
