@@ -11,6 +11,7 @@ from tests.simulation.servers.tables import StatusRead, Tables
 from tests.simulation.workload import Workload
 
 LOG: Final = "memory_events"
+BEFORE_LOG: Final = "matched_facts"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,6 +54,8 @@ class TableChecker:
             for one in broker.appends
             if one.record.topic == LOG
         ]
+        passed = (json.loads(one.record.value or b"{}") for one in broker.appends if one.record.topic == BEFORE_LOG)
+        self._read_from_topic = {(told["origin"]["partition"], told["origin"]["offset"]) for told in passed}
 
     def problems(self) -> list[str]:
         if "project" not in self._load.stages:
@@ -139,10 +142,17 @@ class TableChecker:
         return max(reads, key=lambda read: read.at, default=None)
 
     def _assigned_at(self, one: Logged, read: StatusRead) -> float:
-        got = self._broker.groups["mnemolog-resolve"].assignments
+        """When the process got the partition: of the topic that the source came by."""
+        origin = (one.told["origin"]["partition"], one.told["origin"]["offset"])
+        ways = ["extract"] if self._load.is_chained else []
+        if not self._load.is_chained or origin in self._read_from_topic:
+            ways.append("resolve")
+        return min(self._last_assigned_at(stage, one, read) for stage in ways)
+
+    def _last_assigned_at(self, stage: str, one: Logged, read: StatusRead) -> float:
         times = (
             each.at
-            for each in got
+            for each in self._broker.groups[f"mnemolog-{stage}"].assignments
             if each.process == one.process and each.partition == one.partition and each.at <= read.at
         )
         return max(times, default=0.0)

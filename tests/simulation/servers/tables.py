@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from mnemolog.projections.sql import queries
-from mnemolog.projections.stores.candidates import CANDIDATE_COLUMNS
+from mnemolog.projections.stores.candidates import CANDIDATE_COLUMNS, CandidateFinder
 from mnemolog.projections.write.rows import Changes, CommitRow, FactRow, RejectionRow, TimedFactState
 from mnemolog.projections.write.state import FoldState
 from mnemolog.schemas.commit import Commit
@@ -179,11 +179,11 @@ _DONE_BY: Final[Mapping[str, Mapping[str, Statement]]] = {
     },
     "rebuild": {"log_ends": _next_offsets, "log_page": _log_page},
     "journal": {"record": _record},
-    "candidates": {"source_status": _source_status, "find_candidates": _find_candidates},
+    "candidates": {"source_status": _source_status},
 }
 _STATEMENTS: Final = {
     id(queries(file)[name]): statement for file, named in _DONE_BY.items() for name, statement in named.items()
-}
+} | {id(CandidateFinder.QUERIES["find_candidates"]): _find_candidates}
 
 
 def statement_of(query: object) -> Statement:

@@ -22,6 +22,8 @@ LOOPS = ("purge", "lag", "backlog", "quality", "position", "timer")
 
 # Every task that the packages start and do not await at once, and what an error in it leads to.
 STARTED_TASKS = {
+    "projections/rebuild/connections.py work": "raised once the others have ended",
+    "projections/rebuild/fill.py run_together": "raised where the rebuild waits for it",
     "streams/kafka/log_reader.py self._connect": "those who wait get it, and the next one tries again",
     "streams/kafka/window.py self._run_entries": "the window stops and its stage is started again",
     "streams/kafka/window.py self._refill": "the window stops and its stage is started again",
