@@ -18,6 +18,7 @@ from mnemolog.projections.write.change_counts import BatchOverwrites
 from mnemolog.projections.write.rows import Changes
 from mnemolog.streams.kafka import app as app_module
 from mnemolog.streams.runtime import stage_windows as windows_module
+from mnemolog.streams.runtime.read_your_writes import ReadYourWrites
 from tests.simulation.checker import Checker
 from tests.simulation.loop import EndlessLoop, SimulatedLoop, run_simulated
 from tests.simulation.publications import LOG, SOURCE, CommitWriter, source_record
@@ -63,12 +64,13 @@ def _simulated_surroundings(seed: int) -> Iterator[None]:
     gc.disable()  # it would close forgotten generators when memory says so, which no seed decides
     timers: dict[str, Any] = Service.itertimer.__kwdefaults__ or {}
     clock, logging = timers["clock"], structlog.get_config()
-    timers["clock"] = lambda: asyncio.get_running_loop().time()
+    timers["clock"] = _now
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(50), cache_logger_on_first_use=False)
     try:
         with ExitStack() as patches:
             patches.enter_context(patch.object(app_module, "PatchedTransport", SimulatedTransport))
             patches.enter_context(patch.object(windows_module, "BATCH_RECORDS", BATCH_RECORDS))
+            patches.enter_context(patch.dict(ReadYourWrites.__init__.__kwdefaults__ or {}, clock=_now))
             for name, simulated in _ROW_WRITERS.items():
                 patches.enter_context(patch.object(projector_module, name, simulated))
             yield
@@ -76,6 +78,10 @@ def _simulated_surroundings(seed: int) -> Iterator[None]:
         timers["clock"] = clock
         structlog.configure(**logging)
         gc.enable()
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()
 
 
 async def _write_rows(connection: Connection, changes: Changes) -> None:
