@@ -2,15 +2,13 @@
 
 from collections.abc import Collection, Sequence
 from contextlib import AbstractContextManager
-from typing import Any, Final
+from typing import Final
 from unittest.mock import patch
 
-from mnemolog.streams.kafka import window as window_module
 from mnemolog.streams.kafka.record import KafkaRecord
 from mnemolog.streams.kafka.window import Window
 from mnemolog.streams.kafka.windows.state import DrainResult, KeyQueue, WindowEntry
 from mnemolog.streams.runtime.later_topics import LaterTopics
-from mnemolog.streams.runtime.read_your_writes import ReadYourWrites
 from tests.simulation.fault import Fault, all_of
 
 
@@ -50,33 +48,6 @@ def chain_begins_at_once() -> AbstractContextManager[object]:
     return patch.object(LaterTopics, "are_empty", are_empty)
 
 
-def lane_is_freed_without_limit() -> AbstractContextManager[object]:
-    return patch.object(window_module, "MAX_HANDED_ON_PER_KEY", 1_000_000)
-
-
-def later_topics_are_read_at_once() -> AbstractContextManager[object]:
-    original = LaterTopics._waiting
-
-    async def waiting(self: LaterTopics, partitions: Sequence[int]) -> Any:
-        """The last topic first: what lies before it may still come into it."""
-        ordered = LaterTopics(self._bootstrap, tuple(reversed(self._stages)), prefix=self._prefix)
-        return await original(ordered, partitions)
-
-    return patch.object(LaterTopics, "_waiting", waiting)
-
-
-def end_of_the_log_is_asked_once() -> AbstractContextManager[object]:
-    original = ReadYourWrites.__init__
-
-    def period(_partition: int) -> int:
-        return 0
-
-    def once(self: ReadYourWrites, watermark: Any, end_offset: Any, _period: Any, **more: Any) -> None:
-        original(self, watermark, end_offset, period, **more)
-
-    return patch.object(ReadYourWrites, "__init__", once)
-
-
 WINDOW_FAULTS: Final = (
     Fault(
         "finished_at_hand_on",
@@ -92,20 +63,5 @@ WINDOW_FAULTS: Final = (
         "chain_waits_not",
         "a chain begins with a partition while earlier records of it lie in the topics between",
         chain_begins_at_once,
-    ),
-    Fault(
-        "later_topics_backwards",
-        "the topics between are asked about in the order from the last to the first",
-        later_topics_are_read_at_once,
-    ),
-    Fault(
-        "lane_without_limit",
-        "of one owner any number of records may be behind the first window of a chain",
-        lane_is_freed_without_limit,
-    ),
-    Fault(
-        "end_asked_once",
-        "the end of the log is asked for once in the life of a stage, not once for each assignment or pause",
-        end_of_the_log_is_asked_once,
     ),
 )
