@@ -6,7 +6,7 @@ can lose records.
 
 import asyncio
 import tempfile
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,7 @@ from faust.exceptions import ConsumerNotStarted, NotReady, ProducerSendError
 from faust.types import TP
 
 from mnemolog.projections.logs import get_logger
+from mnemolog.projections.retry import growing_delay
 from mnemolog.streams import metrics
 from mnemolog.streams.errors import ProducerDead
 from mnemolog.streams.kafka.faust_patches import PatchedTransport
@@ -28,6 +29,10 @@ from mnemolog.streams.kafka.windows.state import Delivery
 
 log = get_logger(__name__)
 
+MayBegin = Callable[[frozenset[int]], Awaitable[bool]]
+"""Whether an App may begin with these partitions of its topic."""
+
+_BEGIN_DELAY = growing_delay(0.1, 1.0)
 COMMIT_SECONDS = 5.0
 # A record waits in Faust's queue behind those of an owner with very many: the queue is short.
 BUFFERED_RECORDS = 512
@@ -77,11 +82,14 @@ class StageApp(faust.App):
     rereader: KafkaRereader
     tuning: KafkaTuning
     start_offsets: StartOffsetLookup | None
+    chain: Sequence[str]
+    may_begin: MayBegin | None
 
     # Where reading began in the present assignment; nothing is read before that is known, nor once the window drains.
     _reading_from: Mapping[TP, int | None] = {}
     _assignments = 0
     _ended_assignment = 0
+    _begun_assignment = 0
 
     def _new_transport(self) -> Any:
         return PatchedTransport(self.conf.broker_consumer, self)
@@ -126,6 +134,19 @@ class StageApp(faust.App):
         """Whether this message belongs to the present assignment."""
         return message.tp in self._reading_from and message.offset >= (self._reading_from[message.tp] or 0)
 
+    async def wait_until_it_may_begin(self) -> None:
+        """Return when `may_begin` says so of the present assignment, or once that has ended."""
+        assignment, failures = self.current_assignment, 0
+        if self.may_begin is None or assignment == self._begun_assignment:
+            return
+        partitions = frozenset(tp.partition for tp in self._reading_from)
+        while assignment is not None and assignment == self.current_assignment:
+            if await self.may_begin(partitions):
+                self._begun_assignment = assignment
+                return
+            failures += 1
+            await asyncio.sleep(_BEGIN_DELAY(failures))
+
     async def _on_partitions_assigned(self, assigned: set[TP], generation_id: int = 0) -> None:
         self._assignments += 1
         await super()._on_partitions_assigned(assigned, generation_id)
@@ -167,13 +188,16 @@ def build_app(
     prefix: str = "",
     tuning: KafkaTuning | None = None,
     start_offsets: StartOffsetLookup | None = None,
+    chain: Sequence[str] = (),
+    may_begin: MayBegin | None = None,
 ) -> StageApp:
     """Build a new App that reads `topic` through the window that `make_window` makes.
 
     `name` is the stage's: its consumer group and its label in metrics are named after it. The window's processing
     sends through the `Sender`, which works while the App runs.
     What overflows a keyed window is read again from `topic`. With `start_offsets` the stage begins each assignment
-    at these offsets instead of the group's; it must name every partition it is asked for.
+    at these offsets instead of the group's; it must name every partition it is asked for. `chain` names the stages of
+    the window and of those that it hands on to; nothing of an assignment is processed before `may_begin` is True.
     """
     tuning = tuning or KafkaTuning()
     app = StageApp(group_id(name, prefix), **_faust_settings(bootstrap, tuning))
@@ -182,6 +206,7 @@ def build_app(
     if isinstance(window, KeyedWindow):
         window.reread = app.rereader.reread
     app.stage, app.window, app.tuning, app.start_offsets = name, window, tuning, start_offsets
+    app.chain, app.may_begin = chain or (name,), may_begin
     _attach_agent(app, topic_name(topic, prefix))
     return app
 
@@ -190,7 +215,9 @@ def _attach_agent(app: StageApp, topic: str) -> None:
     async def deliveries(stream: Any) -> AsyncIterator[Delivery]:
         async for event in stream.noack().events():
             if app.delivers(event.message):
-                yield Delivery(record=_to_kafka_record(event.message), epoch=app.window.epoch)
+                epoch = app.window.epoch
+                await app.wait_until_it_may_begin()
+                yield Delivery(record=_to_kafka_record(event.message), epoch=epoch)
 
     async def agent(stream: Any) -> None:
         try:

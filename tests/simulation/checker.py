@@ -22,6 +22,7 @@ OUTPUTS: Final = {
     "resolve": "memory_events",
 }
 NEVER: Final = float("inf")
+CROWDS: Final = ("crowd", "crowded")
 
 Place = tuple[int, int]
 
@@ -90,8 +91,13 @@ class Checker:
             if done_at is not None:
                 yield done_at((partition, offset))
             else:
-                effect = self._effects[OUTPUTS[stage]].get(self._origins[topic, partition, offset])
-                yield NEVER if effect is None else effect.at
+                yield self._output_at(stage, self._origins[topic, partition, offset])
+
+    def _output_at(self, stage: str, source: Place) -> float:
+        """When the stage, or with a chain one behind it, had the output of this source in its topic."""
+        begins_chain = stage == "extract" and self._load.is_chained
+        outputs = self._effects.values() if begins_chain else [self._effects[OUTPUTS[stage]]]
+        return min((effects[source].at for effects in outputs if source in effects), default=NEVER)
 
     def _journalled_at(self, place: Place) -> float:
         source = self._sources[place]
@@ -105,7 +111,7 @@ class Checker:
         return min(moves, default=NEVER)
 
     def _out_of_order(self) -> Iterator[str]:
-        for topic, effects in self._effects.items():
+        for topic, effects in self._in_full().items():
             last: dict[str, Place] = {}
             for source in sorted(effects):
                 owner, place = self._sources[source]["owner"], effects[source].place
@@ -113,6 +119,11 @@ class Checker:
                     yield f"the output of {source} of {owner} in {topic} came before that of offset {last[owner][1]}"
                     return
                 last[owner] = (place, source[1])
+
+    def _in_full(self) -> dict[str, dict[Place, Effect]]:
+        """The outputs of each topic that has one of every source: a chain puts none into those between its stages."""
+        last = list(self._effects)[-1:]
+        return {topic: self._effects[topic] for topic in (last if self._load.is_chained else self._effects)}
 
     def _wrong_ends(self) -> Iterator[str]:
         for effects in list(self._effects.values())[-1:]:
@@ -133,7 +144,7 @@ class Checker:
 
     def _without_end(self) -> Iterator[str]:
         stuck = False
-        for topic, effects in self._effects.items():
+        for topic, effects in self._in_full().items():
             missing = sorted(set(self._sources) - set(effects))
             if missing and not stuck:
                 stuck = True
@@ -145,7 +156,7 @@ class Checker:
                     yield f"stuck: {name} has committed partition {partition} up to {committed} of {written}"
 
     def _late(self) -> Iterator[str]:
-        if self._load.weather != "crowd":
+        if self._load.weather not in CROWDS:
             return
         waits = [
             effect.at - self._sources[source]["at"]

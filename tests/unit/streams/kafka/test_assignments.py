@@ -211,3 +211,40 @@ async def test_a_partition_of_which_nothing_is_committed_is_read_from_its_first_
     assert sought == [{PLACE: 2}]
     assert not stage.app.delivers(message(1))
     assert stage.app.delivers(message(2))
+
+
+async def test_nothing_is_taken_before_an_assignment_may_begin_and_each_assignment_asks_anew(stage: Stage) -> None:
+    app, asked, answer = stage.app, list[frozenset[int]](), asyncio.Event()
+
+    async def may_begin(partitions: frozenset[int]) -> bool:
+        asked.append(partitions)
+        return answer.is_set()
+
+    app.may_begin = may_begin
+    stage.assign()
+    app.begin_reading({PLACE: 3})
+    waiting = asyncio.create_task(app.wait_until_it_may_begin())
+    await eventually(lambda: len(asked) >= 2)
+    assert not waiting.done()
+    answer.set()
+    await asyncio.wait_for(waiting, 5)
+    count = len(asked)
+    await app.wait_until_it_may_begin()
+    assert asked == [frozenset({0})] * count, "asked again within the assignment"
+    await stage.revoke()
+    stage.assign()
+    app.begin_reading({TP(PLACE.topic, 1): 0})
+    await app.wait_until_it_may_begin()
+    assert asked[count:] == [frozenset({1})]
+
+
+async def test_who_waits_to_begin_ends_with_its_assignment(stage: Stage) -> None:
+    async def never(_: frozenset[int]) -> bool:
+        return False
+
+    stage.app.may_begin = never
+    stage.assign()
+    stage.app.begin_reading({PLACE: 3})
+    waiting = asyncio.create_task(stage.app.wait_until_it_may_begin())
+    await stage.revoke()
+    await asyncio.wait_for(waiting, 5)
