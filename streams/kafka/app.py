@@ -8,6 +8,7 @@ import asyncio
 import tempfile
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -29,8 +30,8 @@ from mnemolog.streams.kafka.windows.state import Delivery
 
 log = get_logger(__name__)
 
-MayBegin = Callable[[frozenset[int]], Awaitable[bool]]
-"""Whether an App may begin with these partitions of its topic."""
+MayBegin = Callable[[frozenset[int]], Awaitable[frozenset[int]]]
+"""With which of these partitions of its topic an App may begin."""
 
 _BEGIN_DELAY = growing_delay(0.1, 1.0)
 COMMIT_SECONDS = 5.0
@@ -89,7 +90,7 @@ class StageApp(faust.App):
     _reading_from: Mapping[TP, int | None] = {}
     _assignments = 0
     _ended_assignment = 0
-    _begun_assignment = 0
+    _beginning: asyncio.Future[None] | None = None
 
     def _new_transport(self) -> Any:
         return PatchedTransport(self.conf.broker_consumer, self)
@@ -127,31 +128,46 @@ class StageApp(faust.App):
         return self._assignments if self._assignments != self._ended_assignment else None
 
     def begin_reading(self, offsets: Mapping[TP, int | None]) -> None:
-        """The transport stands at these offsets, None for the beginning of the log: from now on it delivers."""
-        self._reading_from = offsets
+        """The transport stands at these offsets, None for the beginning of the log: it delivers what may begin."""
+        self._stop_beginning()
+        if self.may_begin is None:
+            self._reading_from = offsets
+        else:
+            self._reading_from = {}
+            self._beginning = self.add_future(self._begin_when_allowed(self.may_begin, offsets))
+
+    def reads(self, tp: TP) -> bool:
+        """Whether the present assignment has begun with this partition."""
+        return tp in self._reading_from
 
     def delivers(self, message: Any) -> bool:
         """Whether this message belongs to the present assignment."""
-        return message.tp in self._reading_from and message.offset >= (self._reading_from[message.tp] or 0)
+        return self.reads(message.tp) and message.offset >= (self._reading_from[message.tp] or 0)
 
-    async def wait_until_it_may_begin(self) -> None:
-        """Return when `may_begin` says so of the present assignment, or once that has ended."""
-        assignment, failures = self.current_assignment, 0
-        if self.may_begin is None or assignment == self._begun_assignment:
-            return
-        partitions = frozenset(tp.partition for tp in self._reading_from)
-        while assignment is not None and assignment == self.current_assignment:
-            if await self.may_begin(partitions):
-                self._begun_assignment = assignment
+    async def _begin_when_allowed(self, may_begin: MayBegin, offsets: Mapping[TP, int | None]) -> None:
+        """Begin with each partition when `may_begin` names it; the others are not held up by one that waits."""
+        consumer: Any = self.consumer
+        for attempt in count(1):
+            waiting = {tp: offset for tp, offset in offsets.items() if not self.reads(tp)}
+            allowed = await may_begin(frozenset(tp.partition for tp in waiting))
+            begun = {tp: offset for tp, offset in waiting.items() if tp.partition in allowed}
+            if begun:
+                async with consumer.paused_fetching({tp: offset or 0 for tp, offset in begun.items()}):
+                    self._reading_from = {**self._reading_from, **begun}
+            if len(begun) == len(waiting):
                 return
-            failures += 1
-            await asyncio.sleep(_BEGIN_DELAY(failures))
+            await asyncio.sleep(_BEGIN_DELAY(attempt))
+
+    def _stop_beginning(self) -> None:
+        if self._beginning is not None:
+            self._beginning.cancel()
 
     async def _on_partitions_assigned(self, assigned: set[TP], generation_id: int = 0) -> None:
         self._assignments += 1
         await super()._on_partitions_assigned(assigned, generation_id)
 
     async def _consumer_wait_empty(self, consumer: Any, logger: Any) -> None:  # noqa: ARG002 -- Faust's signature
+        self._stop_beginning()
         self._reading_from, self._ended_assignment = {}, self._assignments
         # A crashed App's consumer thread is gone, and with it the loop that a commit would run on: waiting is no use.
         drained = await self.window.drain(0 if self.crashed else self.tuning.drain_timeout)
@@ -197,7 +213,7 @@ def build_app(
     sends through the `Sender`, which works while the App runs.
     What overflows a keyed window is read again from `topic`. With `start_offsets` the stage begins each assignment
     at these offsets instead of the group's; it must name every partition it is asked for. `chain` names the stages of
-    the window and of those that it hands on to; nothing of an assignment is processed before `may_begin` is True.
+    the window and of those that it hands on to; nothing of a partition is processed before `may_begin` names it.
     """
     tuning = tuning or KafkaTuning()
     app = StageApp(group_id(name, prefix), **_faust_settings(bootstrap, tuning))
@@ -215,9 +231,7 @@ def _attach_agent(app: StageApp, topic: str) -> None:
     async def deliveries(stream: Any) -> AsyncIterator[Delivery]:
         async for event in stream.noack().events():
             if app.delivers(event.message):
-                epoch = app.window.epoch
-                await app.wait_until_it_may_begin()
-                yield Delivery(record=_to_kafka_record(event.message), epoch=epoch)
+                yield Delivery(record=_to_kafka_record(event.message), epoch=app.window.epoch)
 
     async def agent(stream: Any) -> None:
         try:

@@ -1,11 +1,11 @@
-"""Whether the topics between the stages of a chain are empty: only then may the chain begin with a partition.
+"""Where the topics between the stages of a chain are empty: only there may the chain begin with a partition.
 
 Before, the stages of this partition ran in several processes, and what they have written there is older than what the
 chain would begin with.
 """
 
 import asyncio
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
 from aiokafka import AIOKafkaConsumer, TopicPartition  # type: ignore[import-untyped] # aiokafka ships no types
@@ -30,23 +30,17 @@ class LaterTopics:
         self._stages = stages
         self._prefix = prefix
 
-    async def are_empty(self, partitions: Collection[int]) -> bool:
-        """Whether `stages` have finished everything in these partitions of their topics; False where Kafka is away."""
+    async def finished(self, partitions: Collection[int]) -> frozenset[int]:
+        """Those of `partitions` in whose topics `stages` have finished everything; none while Kafka is away."""
         try:
             async with asyncio.timeout(TIMEOUT_SECONDS):
-                waiting = await self._waiting(sorted(partitions))
+                return await self._finished(sorted(partitions))
         except (KafkaError, OSError, TimeoutError) as error:
             log.warning("later_topics_unknown", error=repr(error))
-            return False
-        for stage, records in waiting.items():
-            log.info("chain_waits_for_later_stage", stage=stage, records=records)
-        return not waiting
+            return frozenset()
 
-    async def _waiting(self, partitions: Sequence[int]) -> dict[Stage, int]:
-        """The first stage that has not finished its partitions, and how many records these hold.
-
-        Topic by topic: the end of one is final once the stage that writes it has committed all that it reads.
-        """
+    async def _finished(self, partitions: Sequence[int]) -> frozenset[int]:
+        """Topic by topic: the end of one is final once the stage that writes it has committed all that it reads."""
         consumer = AIOKafkaConsumer(bootstrap_servers=self._bootstrap)
         try:
             await consumer.start()
@@ -58,9 +52,17 @@ class LaterTopics:
                     starts = await consumer.beginning_offsets(places)
                     done = await committed_offsets(admin, group_id(stage, self._prefix), places)
                     # What retention has deleted waits for nobody.
-                    records = sum(max(0, ends[place] - max(done[place], starts[place])) for place in places)
-                    if records:
-                        return {stage: records}
-                return {}
+                    left = {place.partition: ends[place] - max(done[place], starts[place]) for place in places}
+                    _log_waiting(stage, left)
+                    partitions = [number for number, records in left.items() if records <= 0]
+                    if not partitions:
+                        break
+                return frozenset(partitions)
         finally:
             await consumer.stop()
+
+
+def _log_waiting(stage: Stage, left: Mapping[int, int]) -> None:
+    waiting = {number: records for number, records in left.items() if records > 0}
+    if waiting:
+        log.info("chain_waits_for_later_stage", stage=stage, partitions=sorted(waiting), records=sum(waiting.values()))

@@ -73,7 +73,7 @@ class StageFactory:
                 tuning=tuning,
                 start_offsets=offsets,
                 chain=chain,
-                may_begin=later.are_empty if len(chain) > 1 else None,
+                may_begin=later.finished if len(chain) > 1 else None,
             )
             return self._built[stage]
 

@@ -1,10 +1,14 @@
 """Faults of stages that hand records on in memory: each can be put back."""
 
-from collections.abc import Collection, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
+from contextlib import AbstractContextManager, asynccontextmanager
 from typing import Final
 from unittest.mock import patch
 
+from faust.types import TP
+
+from mnemolog.streams.kafka import window
+from mnemolog.streams.kafka.faust_patches import _PatchedConsumer
 from mnemolog.streams.kafka.record import KafkaRecord
 from mnemolog.streams.kafka.window import Window
 from mnemolog.streams.kafka.windows.state import DrainResult, KeyQueue, WindowEntry
@@ -42,10 +46,32 @@ def later_windows_go_on_after_a_drain() -> AbstractContextManager[object]:
 
 
 def chain_begins_at_once() -> AbstractContextManager[object]:
-    async def are_empty(_self: LaterTopics, _partitions: Collection[int]) -> bool:
-        return True
+    async def finished(_self: LaterTopics, partitions: Collection[int]) -> frozenset[int]:
+        return frozenset(partitions)
 
-    return patch.object(LaterTopics, "are_empty", are_empty)
+    return patch.object(LaterTopics, "finished", finished)
+
+
+def chain_waits_for_all_partitions() -> AbstractContextManager[object]:
+    original = LaterTopics.finished
+
+    async def finished(self: LaterTopics, partitions: Collection[int]) -> frozenset[int]:
+        found = await original(self, partitions)
+        return found if len(found) == len(partitions) else frozenset()
+
+    return patch.object(LaterTopics, "finished", finished)
+
+
+def a_key_is_handed_on_without_limit() -> AbstractContextManager[object]:
+    return patch.object(window, "MAX_HANDED_ON_PER_KEY", 10**6)
+
+
+def a_fetch_of_an_earlier_assignment_counts() -> AbstractContextManager[object]:
+    @asynccontextmanager
+    async def begin_at_once(_self: _PatchedConsumer, _offsets: Mapping[TP, int]) -> AsyncIterator[None]:
+        yield
+
+    return patch.object(_PatchedConsumer, "paused_fetching", begin_at_once)
 
 
 WINDOW_FAULTS: Final = (
@@ -63,5 +89,20 @@ WINDOW_FAULTS: Final = (
         "chain_waits_not",
         "a chain begins with a partition while earlier records of it lie in the topics between",
         chain_begins_at_once,
+    ),
+    Fault(
+        "chain_waits_for_all",
+        "a chain begins with no partition while earlier records of one lie in the topics between",
+        chain_waits_for_all_partitions,
+    ),
+    Fault(
+        "early_fetch",
+        "a chain begins with a partition where a fetch of an earlier assignment has left it",
+        a_fetch_of_an_earlier_assignment_counts,
+    ),
+    Fault(
+        "lane_without_limit",
+        "a chain hands on as many records of an owner as there are",
+        a_key_is_handed_on_without_limit,
     ),
 )
