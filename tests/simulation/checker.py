@@ -2,18 +2,19 @@
 
 import json
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
 from tests.simulation.servers.broker import START_TIME, Broker
 from tests.simulation.servers.tables import Tables
-from tests.simulation.workload import ENDS_FAILED, Workload
+from tests.simulation.workload import ENDS_FAILED, Weather, Workload
 
 BUDGET = 20
 """So many healthy records of a kind may end as failed in a process while all of their kind fail (docs/policy.md)."""
-ORDINARY_SECONDS = 30.0
-"""In a crowd, what an ordinary record may take: it waits for those before it of its owner, each for about a second."""
+ORDINARY_SECONDS: Final[Mapping[Weather, float]] = {"crowd": 30.0, "crowded": 10.0}
+"""In a crowd, what an ordinary record may take: it waits for those before it of its owner, in `crowd` each for about a
+second. In `crowded` it took 8 s at most in 100 seeds, and 25 to 39 s with the faults that this is to find."""
 SOURCE: Final = "conversation_turns"
 OUTPUTS: Final = {
     "extract": "extracted_facts",
@@ -22,7 +23,6 @@ OUTPUTS: Final = {
     "resolve": "memory_events",
 }
 NEVER: Final = float("inf")
-CROWDS: Final = ("crowd", "crowded")
 
 Place = tuple[int, int]
 
@@ -156,15 +156,17 @@ class Checker:
                     yield f"stuck: {name} has committed partition {partition} up to {committed} of {written}"
 
     def _late(self) -> Iterator[str]:
-        if self._load.weather not in CROWDS:
-            return
+        limit = ORDINARY_SECONDS.get(self._load.weather, NEVER)
+        hot = {source[0] for source, told in self._sources.items() if told["owner"] == "t/hot"}
+        # Where processes differ, a chain waits for all that others have left of a partition between its stages.
+        exempt = hot if self._load.is_mixed else set()
         waits = [
             effect.at - self._sources[source]["at"]
             for effects in self._effects.values()
             for source, effect in effects.items()
-            if self._sources[source]["owner"] != "t/hot"
+            if self._sources[source]["owner"] != "t/hot" and source[0] not in exempt
         ]
-        if max(waits, default=0.0) > ORDINARY_SECONDS:
+        if max(waits, default=0.0) > limit:
             yield f"beside a hot owner an ordinary record took {max(waits):.0f} s"
 
 

@@ -49,16 +49,19 @@ class Result:
 
 def simulate(seed: int) -> Result:
     """Run one seed."""
-    with _simulated_surroundings(seed):
+    with _simulated_surroundings(seed) as patches:
         try:
-            return run_simulated(seed, lambda loop: _Simulation(loop, workload(seed)).run())
+            return run_simulated(seed, lambda loop: _Simulation(loop, workload(seed), patches).run())
         except EndlessLoop:
             return Result(seed, ("stuck: callback follows callback, and time does not go on",), 0, 0.0)
 
 
 @contextmanager
-def _simulated_surroundings(seed: int) -> Iterator[None]:
-    """Faust over the simulated broker, its timers by the simulated clock, no log lines, no garbage collection."""
+def _simulated_surroundings(seed: int) -> Iterator[ExitStack]:
+    """Faust over the simulated broker, its timers by the simulated clock, no log lines, no garbage collection.
+
+    Further patches may be entered: they last until the loop of the seed is cleared.
+    """
     random.seed(seed)
     gc.collect()
     gc.disable()  # it would close forgotten generators when memory says so, which no seed decides
@@ -73,7 +76,7 @@ def _simulated_surroundings(seed: int) -> Iterator[None]:
             patches.enter_context(patch.dict(ReadYourWrites.__init__.__kwdefaults__ or {}, clock=_now))
             for name, simulated in _ROW_WRITERS.items():
                 patches.enter_context(patch.object(projector_module, name, simulated))
-            yield
+            yield patches
     finally:
         timers["clock"] = clock
         structlog.configure(**logging)
@@ -105,12 +108,13 @@ _ROW_WRITERS: Final = {
 
 
 class _Simulation:
-    def __init__(self, loop: SimulatedLoop, load: Workload) -> None:
+    def __init__(self, loop: SimulatedLoop, load: Workload, patches: ExitStack) -> None:
         self._loop = loop
         self._load = load
         self._broker = Broker(
             loop, partitions=PARTITIONS, session=TUNING.session_timeout, rebalance=TUNING.rebalance_timeout
         )
+        patches.enter_context(asking(self._broker))
         self._postgres = Postgres(loop)
         self._world = World(
             loop=loop,
@@ -125,8 +129,7 @@ class _Simulation:
 
     async def run(self) -> Result:
         """Let the seed happen, and judge it."""
-        with asking(self._broker):
-            await self._live()
+        await self._live()
         return self._result()
 
     async def _live(self) -> None:

@@ -160,9 +160,7 @@ def _roles(chance: random.Random, weather: Weather) -> tuple[Role, ...]:
     """What the processes run, one after another and then over again; the first of them runs all stages."""
     if weather not in _CHAINS:
         return (Role(stages=_stages(weather), is_chained=False),)
-    kinds = ("apart", "chained", "mixed", "mixed")
-    # A chain waits for all that others have left between its stages, that of a hot owner as well.
-    kind = chance.choice(kinds[:2] if weather in _CROWDS else kinds)
+    kind = chance.choice(("apart", "chained", "mixed", "mixed"))
     if kind == "mixed":
         return (_CHAINED, *chance.sample(_OTHERS, chance.randint(1, 2)))
     return (_CHAINED if kind == "chained" else _APART,)
