@@ -52,9 +52,9 @@ hostile: $(STAMP) ## thousands of hostile records: each ends, nobody else is tou
 properties: $(STAMP) ## decisions over N=2000 generated histories; SEED=0, FAULTS=1 for the table of faults found
 	@$(BIN)/python -m tests.properties --histories $(or $(N),2000) --seed $(or $(SEED),0) $(if $(FAULTS),--faults) $(ARGS)
 
-simulation: $(STAMP) ## delivery over a simulated broker: SEEDS=2000 FIRST=..., SEED=... again, FAULTS=1 the table
+simulation: $(STAMP) ## delivery over a simulated broker: SEEDS=2000 FIRST=... ONLY=situation, SEED=... again, FAULTS=1 the table
 	@PYTHONHASHSEED=0 $(BIN)/python -W ignore -m tests.simulation --seeds $(or $(SEEDS),2000) --first $(or $(FIRST),0) \
-	  $(if $(SEED),--seed $(SEED)) $(if $(FAULTS),--faults)
+	  $(if $(ONLY),--only $(ONLY)) $(if $(SEED),--seed $(SEED)) $(if $(FAULTS),--faults)
 
 bench: $(STAMP) ## measure, and write docs/performance.md
 	@$(BIN)/python -m tests.bench

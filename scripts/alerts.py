@@ -42,7 +42,8 @@ ALERTS: Final = (
         expr="max by (stage, partition) (mnemolog_backlog_oldest_seconds) > 300",
         wait="10m",
         when="the oldest unread record of a stage and partition is older than 5 minutes",
-        meaning="The stage {{ $labels.stage }} is slower than its input, or waits for a server.",
+        meaning="The stage {{ $labels.stage }}, or one that it hands records on to, is slower than its input, "
+        "or waits for a server.",
         action="Follow the runbook on lag.",
     ),
     Alert(

@@ -33,18 +33,21 @@ WINDOW_RUNNING: Final = CATALOGUE.gauge(
     "mnemolog_window_running", "records or batches being processed", labels=("stage",)
 )
 WINDOW_PENDING: Final = CATALOGUE.gauge(
-    "mnemolog_window_pending", "records in memory that are not finished", labels=("stage",)
+    "mnemolog_window_pending",
+    "records in memory that the stage has not finished; in a chain, without those that a later stage has",
+    labels=("stage",),
 )
 WINDOW_OLDEST: Final = CATALOGUE.gauge(
     "mnemolog_window_oldest_seconds",
-    "time since the oldest record that is not acknowledged was delivered to the stage; what is not fetched yet is in "
+    "time since the oldest record that is not acknowledged was delivered to the stage; in a chain, a record is "
+    "acknowledged by all stages when the last has finished it; what is not fetched yet is in "
     "mnemolog_backlog_oldest_seconds",
     unit="seconds",
     labels=("stage",),
 )
 WINDOW_STALLED: Final = CATALOGUE.gauge(
     "mnemolog_window_stalled_seconds",
-    "time since a record was last finished while some are pending",
+    "time since a record was last finished, or handed on to the next stage of the same worker, while some are pending",
     unit="seconds",
     labels=("stage",),
 )
@@ -55,7 +58,8 @@ DRAIN_REDONE: Final = CATALOGUE.counter(
 )
 STAGE_SECONDS: Final = CATALOGUE.histogram(
     "mnemolog_stage_seconds",
-    "time from the start of processing to the durable output; journal and project measure batches",
+    "time from the start of processing until the output is durable, or handed on to the next stage of the same worker; "
+    "journal and project measure batches",
     labels=("stage",),
 )
 MODEL_CALLS: Final = CATALOGUE.counter(
@@ -96,14 +100,15 @@ UNRESOLVED: Final = CATALOGUE.counter(
     unit="facts",
 )
 WRONG_KEYS: Final = CATALOGUE.counter(
-    "mnemolog_wrong_keys", "turns and commands published without their owner's key, or with another key"
+    "mnemolog_wrong_keys",
+    "turns and commands found without their owner's key or outside its partition, and published again there",
 )
 ALREADY_COMMITTED: Final = CATALOGUE.counter(
     "mnemolog_already_committed", "turns and commands that reached resolve after their commit"
 )
 BACKLOG_RECORDS: Final = CATALOGUE.gauge(
     "mnemolog_backlog_records",
-    "records of the stage's topic that it has not committed",
+    "records of the stage's topic that it has not committed; what a chain holds counts for its first stage",
     unit="records",
     labels=("stage", "partition"),
 )

@@ -40,6 +40,11 @@ class StreamsSettings(PostgresSettings):
     )
     max_in_flight: int = Field(default=256, ge=1, description="users whose records one stage processes at once")
     max_pending: int = Field(default=1024, ge=1, description="records one stage holds; of one owner, a sixteenth")
+    chain: bool = Field(
+        default=True,
+        description="whether stages that one worker runs in a row hand records on in memory; false sends each through "
+        "its topic, for a worker beside some that run a single stage of an earlier version",
+    )
     drain_grace: Seconds = Field(
         default=30.0, description="seconds to finish started records on rebalance and shutdown"
     )

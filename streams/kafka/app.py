@@ -6,8 +6,9 @@ can lose records.
 
 import asyncio
 import tempfile
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from faust.exceptions import ConsumerNotStarted, NotReady, ProducerSendError
 from faust.types import TP
 
 from mnemolog.projections.logs import get_logger
+from mnemolog.projections.retry import growing_delay
 from mnemolog.streams import metrics
 from mnemolog.streams.errors import ProducerDead
 from mnemolog.streams.kafka.faust_patches import PatchedTransport
@@ -28,6 +30,10 @@ from mnemolog.streams.kafka.windows.state import Delivery
 
 log = get_logger(__name__)
 
+MayBegin = Callable[[frozenset[int]], Awaitable[frozenset[int]]]
+"""With which of these partitions of its topic an App may begin."""
+
+_BEGIN_DELAY = growing_delay(0.1, 1.0)
 COMMIT_SECONDS = 5.0
 # A record waits in Faust's queue behind those of an owner with very many: the queue is short.
 BUFFERED_RECORDS = 512
@@ -77,11 +83,14 @@ class StageApp(faust.App):
     rereader: KafkaRereader
     tuning: KafkaTuning
     start_offsets: StartOffsetLookup | None
+    chain: Sequence[str]
+    may_begin: MayBegin | None
 
     # Where reading began in the present assignment; nothing is read before that is known, nor once the window drains.
     _reading_from: Mapping[TP, int | None] = {}
     _assignments = 0
     _ended_assignment = 0
+    _beginning: asyncio.Future[None] | None = None
 
     def _new_transport(self) -> Any:
         return PatchedTransport(self.conf.broker_consumer, self)
@@ -119,18 +128,46 @@ class StageApp(faust.App):
         return self._assignments if self._assignments != self._ended_assignment else None
 
     def begin_reading(self, offsets: Mapping[TP, int | None]) -> None:
-        """The transport stands at these offsets, None for the beginning of the log: from now on it delivers."""
-        self._reading_from = offsets
+        """The transport stands at these offsets, None for the beginning of the log: it delivers what may begin."""
+        self._stop_beginning()
+        if self.may_begin is None:
+            self._reading_from = offsets
+        else:
+            self._reading_from = {}
+            self._beginning = self.add_future(self._begin_when_allowed(self.may_begin, offsets))
+
+    def reads(self, tp: TP) -> bool:
+        """Whether the present assignment has begun with this partition."""
+        return tp in self._reading_from
 
     def delivers(self, message: Any) -> bool:
         """Whether this message belongs to the present assignment."""
-        return message.tp in self._reading_from and message.offset >= (self._reading_from[message.tp] or 0)
+        return self.reads(message.tp) and message.offset >= (self._reading_from[message.tp] or 0)
+
+    async def _begin_when_allowed(self, may_begin: MayBegin, offsets: Mapping[TP, int | None]) -> None:
+        """Begin with each partition when `may_begin` names it; the others are not held up by one that waits."""
+        consumer: Any = self.consumer
+        for attempt in count(1):
+            waiting = {tp: offset for tp, offset in offsets.items() if not self.reads(tp)}
+            allowed = await may_begin(frozenset(tp.partition for tp in waiting))
+            begun = {tp: offset for tp, offset in waiting.items() if tp.partition in allowed}
+            if begun:
+                async with consumer.paused_fetching({tp: offset or 0 for tp, offset in begun.items()}):
+                    self._reading_from = {**self._reading_from, **begun}
+            if len(begun) == len(waiting):
+                return
+            await asyncio.sleep(_BEGIN_DELAY(attempt))
+
+    def _stop_beginning(self) -> None:
+        if self._beginning is not None:
+            self._beginning.cancel()
 
     async def _on_partitions_assigned(self, assigned: set[TP], generation_id: int = 0) -> None:
         self._assignments += 1
         await super()._on_partitions_assigned(assigned, generation_id)
 
     async def _consumer_wait_empty(self, consumer: Any, logger: Any) -> None:  # noqa: ARG002 -- Faust's signature
+        self._stop_beginning()
         self._reading_from, self._ended_assignment = {}, self._assignments
         # A crashed App's consumer thread is gone, and with it the loop that a commit would run on: waiting is no use.
         drained = await self.window.drain(0 if self.crashed else self.tuning.drain_timeout)
@@ -167,13 +204,16 @@ def build_app(
     prefix: str = "",
     tuning: KafkaTuning | None = None,
     start_offsets: StartOffsetLookup | None = None,
+    chain: Sequence[str] = (),
+    may_begin: MayBegin | None = None,
 ) -> StageApp:
     """Build a new App that reads `topic` through the window that `make_window` makes.
 
     `name` is the stage's: its consumer group and its label in metrics are named after it. The window's processing
     sends through the `Sender`, which works while the App runs.
     What overflows a keyed window is read again from `topic`. With `start_offsets` the stage begins each assignment
-    at these offsets instead of the group's; it must name every partition it is asked for.
+    at these offsets instead of the group's; it must name every partition it is asked for. `chain` names the stages of
+    the window and of those that it hands on to; nothing of a partition is processed before `may_begin` names it.
     """
     tuning = tuning or KafkaTuning()
     app = StageApp(group_id(name, prefix), **_faust_settings(bootstrap, tuning))
@@ -182,6 +222,7 @@ def build_app(
     if isinstance(window, KeyedWindow):
         window.reread = app.rereader.reread
     app.stage, app.window, app.tuning, app.start_offsets = name, window, tuning, start_offsets
+    app.chain, app.may_begin = chain or (name,), may_begin
     _attach_agent(app, topic_name(topic, prefix))
     return app
 

@@ -1,7 +1,8 @@
 """Faust's consumer and producer with corrections: where reading starts, what is committed, repeats, metadata."""
 
 import asyncio
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import AsyncIterator, Collection, Iterator, Mapping
+from contextlib import asynccontextmanager
 from typing import Any, ClassVar, Final
 
 from aiokafka import AIOKafkaConsumer  # type: ignore[import-untyped] # aiokafka ships no types
@@ -16,6 +17,8 @@ from mnemolog.streams.kafka.record import StartOffsetLookup
 log = get_logger(__name__)
 
 METADATA_BACKOFF_SECONDS: Final = 0.25
+UNREAD_SECONDS: Final = 0.1
+"""So long a partition may wait to be fetched from when it is the first that the App reads."""
 
 
 class _PatchedConsumerThread(driver.AIOKafkaConsumerThread):
@@ -31,8 +34,30 @@ class _PatchedConsumer(driver.Consumer):
     a gap for progress where nothing was committed yet, and counts what it drops in a rebalance as acknowledged.
     """
 
+    def __init__(self, *args: Any, **more: Any) -> None:
+        super().__init__(*args, **more)
+        self._fetching = asyncio.Lock()
+
     def _new_consumer_thread(self) -> driver.AIOKafkaConsumerThread:
         return _PatchedConsumerThread(self, loop=self.loop, beacon=self.beacon)
+
+    async def _getmany(self, active_partitions: set[TP] | None, timeout: float) -> Any:  # noqa: ASYNC109 -- Faust's signature
+        """Fetch only what the App reads. What else comes was asked for in an earlier assignment: it is sought again."""
+        app: Any = self.app
+        wanted = {tp for tp in active_partitions or () if app.reads(tp)}
+        if not wanted:  # the client would fetch from all
+            await self.sleep(UNREAD_SECONDS)
+            return {}
+        async with self._fetching:
+            records = await super()._getmany(wanted, timeout)
+        return {tp: found for tp, found in (records or {}).items() if app.reads(tp)}
+
+    @asynccontextmanager
+    async def paused_fetching(self, offsets: Mapping[TP, int]) -> AsyncIterator[None]:
+        """Seek these offsets while nothing is fetched, so that no fetch of an earlier assignment moves them."""
+        async with self._fetching:
+            await self._thread.seek_wait(offsets)
+            yield
 
     def ack(self, message: Any) -> bool:  # noqa: ARG002 -- Faust's signature
         return False

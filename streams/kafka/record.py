@@ -1,7 +1,7 @@
 """A record of a Kafka topic with its position; its bytes are not decoded."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 Partition = tuple[str, int]
@@ -11,7 +11,10 @@ StartOffsetLookup = Callable[[frozenset[Partition]], Awaitable[Mapping[Partition
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KafkaRecord:
-    """One record; `timestamp` is the broker's or producer's, in seconds since 1970."""
+    """One record; `timestamp` is the broker's or producer's, in seconds since 1970.
+
+    `content` is what an earlier stage of the same process has made of the record, None while it is as it was read.
+    """
 
     topic: str
     partition: int
@@ -20,6 +23,7 @@ class KafkaRecord:
     value: bytes | None
     headers: tuple[tuple[str, bytes], ...] = ()
     timestamp: float
+    content: object | None = field(default=None, repr=False)
 
     @property
     def position(self) -> str:

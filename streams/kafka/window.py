@@ -8,6 +8,7 @@ import asyncio
 import heapq
 import time
 from collections.abc import AsyncIterable, Awaitable, Callable, Hashable, Mapping, Sequence
+from functools import partial
 from itertools import count
 from typing import Final
 
@@ -27,6 +28,12 @@ FailureHandler = Callable[[BaseException], Awaitable[None]]
 
 CANCEL_SECONDS: Final = 1.0
 MAX_OVERFLOWING_KEYS: Final = 8
+MAX_HANDED_ON_PER_KEY: Final = 8
+"""Of a key, so many records may be in the next windows: for each of at most three one that is processed and one or two
+that wait."""
+
+Process = Callable[[Sequence[KafkaRecord]], Awaitable[KafkaRecord | None]]
+"""Processes a batch. Gives the record to hand on, or None where the batch is finished."""
 
 
 class Window:
@@ -36,6 +43,10 @@ class Window:
     within one partition. Up to `max_in_flight` keys are worked on at once, the one that waits longest first. `process`
     returns when the effect of a batch is durable; what it raises crashes the stage.
 
+    A record that `process` gives goes into `next_window`, which makes the two a chain. Its key is free for the next
+    record at once; the record itself is unfinished, and counts as pending, until the last window of the chain has
+    finished it. Windows of a chain are drained together, by the first of them.
+
     With `reread`, a key keeps at most a sixteenth of `max_pending` waiting in memory. What comes beyond that is
     forgotten and read again from its partition when its turn comes, so that the other keys go on. This holds for
     `MAX_OVERFLOWING_KEYS` keys at once; more of them are a general backlog, for which delivery pauses.
@@ -43,16 +54,20 @@ class Window:
 
     def __init__(
         self,
-        process: Callable[[Sequence[KafkaRecord]], Awaitable[None]],
+        process: Process,
         *,
         key_of: Callable[[KafkaRecord], Hashable] = lambda record: record.topic_partition,
         max_records: int = 500,
         max_in_flight: int = 4,
         max_pending: int = 2048,
         reread: Reread | None = None,
+        next_window: "Window | None" = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._process = process
+        self._next = next_window
+        if next_window is not None:
+            next_window.report_failures(self._stop_with)
         self._key_of = key_of
         self._max_records = max_records
         self.max_in_flight = max_in_flight
@@ -63,7 +78,7 @@ class Window:
         self._sequence = count()
         self._epoch = 0
         self._failed = False
-        self._fail: FailureHandler  # set by `run`
+        self._fail: FailureHandler  # set by `run`, or by the window before
         # While draining: the newest offset per partition that is still worth finishing.
         self._horizon: dict[Partition, int] | None
         self._draining = asyncio.Lock()
@@ -91,29 +106,61 @@ class Window:
         its commit. Afterwards no earlier task has an effect on what is committed, and the window takes new records.
         """
         async with self._draining:
-            self._horizon = {} if self._failed else self._newest_worth_finishing()
+            newest = {partition: progress.newest_worth_finishing for partition, progress in self._partitions.items()}
+            self._horizon = {} if self._failed else newest
             self._launch()
             try:
                 async with asyncio.timeout(0 if self._failed else grace):
-                    while self._running:
-                        await asyncio.wait(self._running.values(), return_when=asyncio.FIRST_COMPLETED)
+                    while running := self.tasks:
+                        await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
             except TimeoutError:
                 pass
             return await self._cancel_and_reset()
+
+    def report_failures(self, fail: FailureHandler) -> None:
+        """Hand errors of the processing to `fail`, as `run` does."""
+        self._fail = fail
+
+    def take_over(self, record: KafkaRecord, finished: Callable[[], None]) -> None:
+        """Take a record from the window before this one. Its limits hold for the whole chain, so there is room here."""
+        progress = self._partitions.setdefault(record.topic_partition, PartitionProgress(record.offset))
+        self._keep(record, progress, self._clock(), finished)
+        self._launch()
+
+    def forget_everything(self) -> None:
+        """Begin a new epoch: nothing that was taken before has an effect any more."""
+        room = self._has_capacity
+        for refill in self._refills:
+            refill.cancel()
+        self._epoch += 1
+        self._reset()
+        room.set()
+
+    @property
+    def chain(self) -> "tuple[Window, ...]":
+        """This window and those that records are handed on to."""
+        return (self, *self._next.chain) if self._next else (self,)
+
+    @property
+    def tasks(self) -> list[asyncio.Task[None]]:
+        """What this window and the next ones are working on."""
+        return [*self._running.values(), *(self._next.tasks if self._next else ())]
 
     @property
     def epoch(self) -> int:
         """Changes with every drain: what was learned of partitions before it may be outdated."""
         return self._epoch
 
+    def busy_period(self, number: int) -> Hashable:
+        """Another value each time that the partitions of this number get a record after all before it was finished."""
+        found = (progress.busy_periods for (_, one), progress in self._partitions.items() if one == number)
+        return self._epoch, sum(found)
+
     @property
     def finished(self) -> Mapping[Partition, int]:
         """The offsets to commit: in this epoch, everything below them that was delivered is finished."""
-        return {
-            partition: progress.finished_to
-            for partition, progress in self._partitions.items()
-            if progress.finished_to is not None
-        }
+        found = ((partition, progress.finished_to) for partition, progress in self._partitions.items())
+        return {partition: offset for partition, offset in found if offset is not None}
 
     @property
     def progress(self) -> WindowProgress:
@@ -122,9 +169,10 @@ class Window:
         return WindowProgress(
             running=len(self._running),
             pending=self._pending,
+            handed_on=self._handed_on,
             overflowed=sum(queue.overflow.count for queue in self._queues.values() if queue.overflow),
             oldest_age=now - min(oldest, default=now),
-            stalled_for=now - self._last_progress_at if self._pending else 0.0,
+            stalled_for=now - self._last_progress_at if self._pending > self._handed_on else 0.0,
         )
 
     def _reset(self) -> None:
@@ -134,7 +182,7 @@ class Window:
         self._running: dict[int, asyncio.Task[None]] = {}
         self._refills: set[asyncio.Task[None]] = set()
         self._horizon = {} if self._failed else None
-        self._pending = 0
+        self._pending = self._handed_on = 0
         self._last_progress_at = self._clock()
         self._has_capacity = asyncio.Event()
 
@@ -161,9 +209,15 @@ class Window:
             self._keep(record, progress, self._clock())
             self._launch()
 
-    def _keep(self, record: KafkaRecord, progress: PartitionProgress, since: float) -> None:
-        entry = WindowEntry(next(self._sequence), record, since)
-        if not self._pending:
+    def _keep(
+        self,
+        record: KafkaRecord,
+        progress: PartitionProgress,
+        since: float,
+        finished: Callable[[], None] = lambda: None,
+    ) -> None:
+        entry = WindowEntry(next(self._sequence), record, since, finished)
+        if self._pending == self._handed_on:
             self._last_progress_at = self._clock()
         self._pending += 1
         progress.add(entry)
@@ -180,9 +234,6 @@ class Window:
         queue.overflow.last_offset = record.offset
         queue.overflow.count += 1
         progress.overflow(queue.overflow)
-
-    def _newest_worth_finishing(self) -> dict[Partition, int]:
-        return {partition: progress.newest_worth_finishing for partition, progress in self._partitions.items()}
 
     def _launch(self) -> None:
         while len(self._running) < self.max_in_flight and (entries := self._take_next()):
@@ -202,23 +253,53 @@ class Window:
 
     async def _run_entries(self, entries: Sequence[WindowEntry], epoch: int) -> None:
         failure: BaseException | None = None
+        output: KafkaRecord | None = None
         try:
-            await self._process([entry.record for entry in entries])
+            output = await self._process([entry.record for entry in entries])
         # A cancellation that no drain asked for is a failure as well: its record would wait for ever.
         except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 -- handed to `fail`
             failure = error
         if epoch != self._epoch:
             return  # drained meanwhile: the record will be delivered again, whatever came of it here
         del self._running[entries[0].sequence]
-        if failure is None:
-            self._finish(entries)
-        else:
+        if failure is not None:
             await self._stop_with(failure)
+        elif output is not None and self._next is not None:
+            self._hand_on(entries, output, self._next)
+        else:
+            self._last_progress_at = self._clock()
+            self._finish(entries)
+            self._free_key(entries)
+
+    def _hand_on(self, entries: Sequence[WindowEntry], output: KafkaRecord, next_window: "Window") -> None:
+        queue = self._queues[self._key_of(entries[0].record)]
+        queue.handed_on += 1
+        self._handed_on += 1
+        self._last_progress_at = self._clock()
+        next_window.take_over(output, partial(self._finish_handed_on, entries, queue))
+        if queue.handed_on < MAX_HANDED_ON_PER_KEY:
+            self._free_key(entries)
+
+    # The windows of a chain forget everything at once, so this is never called for what was forgotten.
+    def _finish_handed_on(self, entries: Sequence[WindowEntry], queue: KeyQueue) -> None:
+        key_was_held = queue.handed_on == MAX_HANDED_ON_PER_KEY
+        queue.handed_on -= 1
+        self._handed_on -= 1
+        self._finish(entries)
+        if key_was_held:
+            self._free_key(entries)
+        else:
+            self._forget_idle(self._key_of(entries[0].record), queue)
 
     def _finish(self, entries: Sequence[WindowEntry]) -> None:
-        self._last_progress_at = self._clock()
         self._pending -= len(entries)
         self._partitions[entries[0].record.topic_partition].finish(entries)
+        self._has_capacity.set()
+        for entry in entries:
+            entry.finished()
+
+    def _free_key(self, entries: Sequence[WindowEntry]) -> None:
+        """Let the next records of the key of these begin."""
         key = self._key_of(entries[0].record)
         queue = self._queues[key]
         queue.is_running = False
@@ -226,10 +307,12 @@ class Window:
             heapq.heappush(self._ready, (queue.waiting[0].sequence, key))
         if queue.overflow and self.reread and len(queue.waiting) <= self.max_waiting_per_key // 2:
             self._start_refill(key, queue, queue.overflow, self.reread)
-        elif queue.is_idle:
-            del self._queues[key]
+        self._forget_idle(key, queue)
         self._launch()
-        self._has_capacity.set()
+
+    def _forget_idle(self, key: Hashable, queue: KeyQueue) -> None:
+        if queue.is_idle:
+            del self._queues[key]
 
     def _start_refill(self, key: Hashable, queue: KeyQueue, overflow: Overflow, reread: Reread) -> None:
         if self._horizon is None and not queue.is_refilling:
@@ -255,8 +338,7 @@ class Window:
         if overflow.is_over:
             queue.overflow = None
         self._partitions[overflow.partition].advance()
-        if queue.is_idle:  # what was left of it is no longer in the log
-            del self._queues[key]
+        self._forget_idle(key, queue)  # what was left of it may be no longer in the log
         self._launch()
 
     def _keep_again(
@@ -279,19 +361,10 @@ class Window:
         await self._fail(error)
 
     async def _cancel_and_reset(self) -> DrainResult:
-        left, room = list(self._running.values()), self._has_capacity
-        repeats = [progress.to_repeat for progress in self._partitions.values()]
-        drained = DrainResult(
-            offsets=self.finished,
-            cancelled=len(left),
-            dropped=sum(records for records, _ in repeats),
-            started=sum(started for _, started in repeats),
-        )
-        for refill in self._refills:
-            refill.cancel()
-        self._epoch += 1
-        self._reset()
-        room.set()
+        left = self.tasks
+        drained = DrainResult.of(self._partitions.values(), offsets=self.finished, cancelled=len(left))
+        for window in self.chain:
+            window.forget_everything()
         for task in left:
             task.cancel()
         if left:
@@ -304,11 +377,12 @@ class KeyedWindow(Window):
 
     def __init__(
         self,
-        process: Callable[[KafkaRecord], Awaitable[None]],
+        process: Callable[[KafkaRecord], Awaitable[KafkaRecord | None]],
         *,
         max_in_flight: int = 256,
         max_pending: int = 1024,
         reread: Reread | None = None,
+        next_window: Window | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         super().__init__(
@@ -318,5 +392,6 @@ class KeyedWindow(Window):
             max_in_flight=max_in_flight,
             max_pending=max_pending,
             reread=reread,
+            next_window=next_window,
             clock=clock,
         )

@@ -7,7 +7,6 @@ from typing import Any, Final
 
 from aiokafka import AIOKafkaProducer  # type: ignore[import-untyped] # aiokafka ships no types
 from aiokafka.errors import KafkaError  # type: ignore[import-untyped] # as above
-from aiokafka.partitioner import murmur2  # type: ignore[import-untyped] # as above
 
 from mnemolog.projections import metrics as table_metrics
 from mnemolog.projections.db.pools import Pool
@@ -18,7 +17,6 @@ from mnemolog.projections.stores.replies import ReplyStore
 from mnemolog.projections.write.projector import Projector
 from mnemolog.schemas.command import Command
 from mnemolog.schemas.provenance import Stage
-from mnemolog.schemas.scope import Scope
 from mnemolog.streams import metrics
 from mnemolog.streams.commands.expiry import ExpirySweep
 from mnemolog.streams.commands.ports import ExpiryReader
@@ -30,6 +28,7 @@ from mnemolog.streams.kafka.topics import CONVERSATION_TURNS, command_headers, m
 from mnemolog.streams.runtime.loops import BackgroundLoop
 from mnemolog.streams.settings import StreamsSettings
 from mnemolog.streams.stages.project import projection_lag
+from mnemolog.streams.stages.rekey import partition_of
 
 PURGE_SECONDS: Final = 3600.0
 LAG_SECONDS: Final = 5.0
@@ -106,11 +105,6 @@ async def run_sweep(sweep: ExpirySweep, now: datetime) -> None:
         log.warning("expire_command_not_sent", error=str(error))
     if count:
         log.info("expire_commands_sent", facts=count)
-
-
-def partition_of(scope: Scope, partitions: int) -> int:
-    """The partition of an owner's records, as Kafka's own partitioner chooses it."""
-    return int(murmur2(scope.key) & 0x7FFFFFFF) % partitions
 
 
 async def update_quality_metrics(pool: Pool, at: datetime) -> None:

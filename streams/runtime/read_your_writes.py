@@ -1,12 +1,13 @@
 """Waits until earlier commits of an owner are projected, so that each decision sees all earlier ones of its owner.
 
 After a start or a rebalance another worker may have committed, so each partition first waits for the end that its log
-had at that moment.
+had at that moment. Where `resolve` does not get its records from `extract` in the same process, so it may be after each
+pause of a partition: a worker that chains both had it meanwhile.
 """
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Hashable, Mapping
 from typing import Any, Final
 
 from mnemolog.projections.logs import get_logger
@@ -98,17 +99,17 @@ def _answer(waiter: _Waiter, offsets: Mapping[int, int]) -> bool:
 
 
 class ReadYourWrites:
-    """`end_offset` gives the next offset of a partition of the log; `epoch` changes with every rebalance.
+    """`end_offset` gives the next offset of a partition of the log, `period` its present period.
 
-    It is asked again every `RECHECK_SECONDS`, because it raises `LogMismatch` for a log that has lost its end: a broker
-    can do so within an epoch.
+    A period ends where another process may commit into the partition. The end is asked again every `RECHECK_SECONDS`,
+    too, because that raises `LogMismatch` for a log that has lost its end: a broker can do so within a period.
     """
 
     def __init__(
         self,
         watermark: Watermark,
         end_offset: Callable[[int], Coroutine[Any, Any, int]],
-        epoch: Callable[[], int],
+        period: Callable[[int], Hashable],
         *,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -116,8 +117,8 @@ class ReadYourWrites:
         self._checks: dict[int, tuple[float, asyncio.Task[int]]] = {}
         self._watermark = watermark
         self._end_offset = end_offset
-        self._epoch = epoch
-        self._ends: dict[int, tuple[int, asyncio.Task[int]]] = {}
+        self._period = period
+        self._ends: dict[int, tuple[Hashable, asyncio.Task[int]]] = {}
         self._committed: dict[str, tuple[int, int]] = {}
         self._floors: dict[int, int] = {}
 
@@ -134,7 +135,7 @@ class ReadYourWrites:
     def record_commit(self, owner: str, partition: int, offset: int) -> None:
         """Remember that `owner`'s newest commit lies at `offset`.
 
-        Raises `LogMismatch` where the log held that offset already when this epoch began: it has lost its end since.
+        Raises `LogMismatch` where the log held that offset already when this period began: it has lost its end since.
         """
         _, asked = self._ends.get(partition, (0, None))
         if asked is not None and not _is_open_or_failed(asked) and offset < asked.result():
@@ -147,12 +148,12 @@ class ReadYourWrites:
             self._committed.clear()
 
     def _log_end(self, partition: int) -> asyncio.Task[int]:
-        """The end of the partition's log in this epoch, asked once for all who wait."""
-        epoch = self._epoch()
+        """The end of the partition's log in this period, asked once for all who wait."""
+        period = self._period(partition)
         asked, task = self._ends.get(partition, (None, None))
-        if task is None or asked != epoch or (task.done() and _is_open_or_failed(task)):
+        if task is None or asked != period or (task.done() and _is_open_or_failed(task)):
             task = asyncio.ensure_future(self._end_offset(partition))
-            self._ends[partition] = (epoch, task)
+            self._ends[partition] = (period, task)
             self._checks[partition] = (self._clock(), task)
         return task
 

@@ -4,6 +4,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, MutableMapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 
 from faust.contrib.asgi import bind_to_running_loop
@@ -13,6 +14,7 @@ from mnemolog.projections.retry import growing_delay
 from mnemolog.streams import metrics
 from mnemolog.streams.errors import NoProgress, StartRefused
 from mnemolog.streams.kafka.app import StageApp
+from mnemolog.streams.kafka.windows.state import WindowProgress
 
 log = get_logger(__name__)
 
@@ -40,10 +42,11 @@ async def run_stages(
     builders: Sequence[Callable[[], StageApp]],
     stop: asyncio.Event,
     *,
+    last: Sequence[Callable[[], StageApp]] = (),
     ready: MutableMapping[str, bool] | None = None,
     settings: SupervisorSettings | None = None,
 ) -> None:
-    """Run one App per builder until `stop` is set, then drain and stop them all.
+    """Run one App per builder until `stop` is set, then drain and stop them all; those of `last` when the others have.
 
     A builder gives a new App at each call. `ready` tells per stage whether it is a member of its group. Returns when
     every App has stopped or used up its stop timeout; the consumer thread of a crashed App can outlive it, so a process
@@ -53,13 +56,40 @@ async def run_stages(
     for name in NOISY_LOGGERS:
         logging.getLogger(name).setLevel(logging.WARNING)
     ready = ready if ready is not None else {}
-    supervisors = [_Supervisor(build, stop, ready, settings or SupervisorSettings()) for build in builders]
+    window_metrics = _WindowMetrics()
+    stop_last, settings = asyncio.Event(), settings or SupervisorSettings()
+    supervise = partial(_Supervisor, stop_all=stop, ready=ready, supervision=settings, window_metrics=window_metrics)
+    first, others = [supervise(build, stop) for build in builders], [supervise(build, stop_last) for build in last]
     async with asyncio.TaskGroup() as group:
-        for supervisor in supervisors:
+        for supervisor in others:
             group.create_task(supervisor.run())
+        async with asyncio.TaskGroup() as first_group:
+            for supervisor in first:
+                first_group.create_task(supervisor.run())
+        await stop.wait()
+        stop_last.set()
+    supervisors = [*first, *others]
     for supervisor in supervisors:
         if supervisor.start_error is not None:
             raise supervisor.start_error
+
+
+class _WindowMetrics:
+    """Shows how the windows of each stage stand: in a chain a stage has one in each App that hands records on to it."""
+
+    def __init__(self) -> None:
+        self._found: dict[str, dict[str, WindowProgress]] = {}
+
+    def show(self, app: StageApp) -> None:
+        """Show the windows of `app` together with the latest of the other Apps."""
+        for stage, window in zip(app.chain, app.window.chain, strict=True):
+            of_stage = self._found.setdefault(stage, {})
+            of_stage[app.stage] = window.progress
+            every = of_stage.values()
+            metrics.WINDOW_RUNNING.labels(stage=stage).set(sum(one.running for one in every))
+            metrics.WINDOW_PENDING.labels(stage=stage).set(sum(one.pending - one.handed_on for one in every))
+            metrics.WINDOW_OLDEST.labels(stage=stage).set(max(one.oldest_age for one in every))
+            metrics.WINDOW_STALLED.labels(stage=stage).set(max(one.stalled_for for one in every))
 
 
 class _Supervisor:
@@ -69,11 +99,16 @@ class _Supervisor:
         self,
         build: Callable[[], StageApp],
         stop: asyncio.Event,
+        *,
+        stop_all: asyncio.Event,
         ready: MutableMapping[str, bool],
         supervision: SupervisorSettings,
+        window_metrics: "_WindowMetrics",
     ) -> None:
         self._build = build
+        self._window_metrics = window_metrics
         self._stop = stop
+        self._stop_all = stop_all
         self._ready = ready
         self._settings = supervision
         self.start_error: StartRefused | None = None
@@ -87,7 +122,8 @@ class _Supervisor:
             await self._run_once(app)
             if isinstance(app.crash_reason, StartRefused):
                 self.start_error = app.crash_reason
-                self._stop.set()
+                self._stop_all.set()
+                return
             if self._stop.is_set():
                 return
             ran_long = asyncio.get_running_loop().time() - began > settings.reset_delay_after
@@ -122,11 +158,8 @@ class _Supervisor:
         while True:
             is_ready = app.is_group_member
             self._set_ready(app.stage, ready=is_ready)
-            progress = app.window.progress
-            metrics.WINDOW_RUNNING.labels(stage=app.stage).set(progress.running)
-            metrics.WINDOW_PENDING.labels(stage=app.stage).set(progress.pending)
-            metrics.WINDOW_OLDEST.labels(stage=app.stage).set(progress.oldest_age)
-            metrics.WINDOW_STALLED.labels(stage=app.stage).set(progress.stalled_for)
+            self._window_metrics.show(app)
+            progress = max((window.progress for window in app.window.chain), key=lambda one: one.stalled_for)
             if progress.stalled_for > self._settings.stall_timeout:
                 await app.crash(NoProgress(f"{progress.pending} records, none done for {progress.stalled_for:.0f} s"))
             await asyncio.sleep(self._settings.check_interval if is_ready else self._settings.start_interval)

@@ -24,8 +24,9 @@ from mnemolog.streams.runtime.loops import running_loops
 from mnemolog.streams.runtime.metrics_server import serve_metrics
 from mnemolog.streams.runtime.models import StageModels
 from mnemolog.streams.runtime.read_your_writes import Watermark
+from mnemolog.streams.runtime.stage_windows import SharedResources
 from mnemolog.streams.runtime.supervisor import SupervisorSettings, run_stages
-from mnemolog.streams.runtime.wiring import ALL_STAGES, SharedResources, StageFactory, utc_now
+from mnemolog.streams.runtime.wiring import ALL_STAGES, StageFactory, utc_now
 from mnemolog.streams.settings import StreamsSettings
 
 log = get_logger(__name__)
@@ -97,8 +98,11 @@ async def _run_prepared(
         _open_pool(settings, "mnemolog-matching", matching_size, generic_plans=True) as matching,
         _shared_resources(settings, kafka, pool, matching) as parts,
     ):
-        assembly = StageFactory(settings, kafka, parts)
-        builders = [assembly.builder(stage) for stage in ALL_STAGES if stage in stages]
+        assembly = StageFactory(settings, kafka, parts, stages)
+        builders = {stage: assembly.builder(stage) for stage in ALL_STAGES if stage in stages}
+        # Decisions under way wait for the projection of earlier ones of their owner.
+        last = [build for stage, build in builders.items() if stage == "project"]
+        first = [build for stage, build in builders.items() if stage != "project"]
         loops = background_loops(
             settings,
             stages,
@@ -116,7 +120,7 @@ async def _run_prepared(
             _running_in_background(announce()),
             running_loops(loops, health.failing),
         ):
-            await run_stages(builders, stop, ready=health.stages, settings=supervision)
+            await run_stages(first, stop, last=last, ready=health.stages, settings=supervision)
 
 
 def _open_pool(settings: StreamsSettings, application_name: str, size: int, *, generic_plans: bool = False) -> Pool:

@@ -40,9 +40,14 @@ class ReceivedEnvelope(Generic[E]):
 
 
 def envelope_reader(kind: type[E]) -> Callable[[KafkaRecord], ReceivedEnvelope[E]]:
-    """Read records of one kind. A record of a newer version escapes: the stage waits to be upgraded."""
+    """Read records of one kind, or take the envelope that an earlier stage of this process has handed on.
+
+    A record of a newer version escapes: the stage waits to be upgraded.
+    """
 
     def read(record: KafkaRecord) -> ReceivedEnvelope[E]:
+        if isinstance(record.content, kind):
+            return ReceivedEnvelope(record.content)
         try:
             return ReceivedEnvelope(kind.from_bytes(record.value))
         except InvalidRecordError as error:

@@ -75,12 +75,10 @@ class ExtractStage:
         self._rules_for = rules_for
         self._precheck = precheck
 
-    async def __call__(self, source: ParsedSource, record: KafkaRecord) -> ExtractedFacts:
+    async def __call__(self, source: ParsedSource, record: KafkaRecord) -> ExtractedFacts:  # noqa: ARG002 -- a stage's signature
         envelope, parsed = source.envelope, source.parsed
         if isinstance(parsed, Refusal):
             raise SourceEndedError(parsed.reason, parsed.detail, outcome=parsed.outcome)
-        if record.key != envelope.key:
-            metrics.WRONG_KEYS.inc()
         if isinstance(parsed, Command):
             return next_envelope(ExtractedFacts, envelope, facts=command_facts(parsed.order))
         rules = await self._rules_for(parsed.scope, parsed.overrides)

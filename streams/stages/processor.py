@@ -1,4 +1,4 @@
-"""Takes one record through a stage: read, drop repeats, work, send durably. Every record leaves an output.
+"""Takes one record through a stage: read, drop repeats, work, send durably or hand on. Every record leaves an output.
 
 What concerns this record alone (a refused prompt, undecodable bytes) ends its source, with a dead letter.
 What may concern all records (an error of the program, replies that are never valid) does so while others succeed;
@@ -8,7 +8,7 @@ What concerns the stage (the database, the producer, a newer schema) escapes, an
 
 import traceback
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from time import perf_counter
 from typing import Final, Generic, Protocol, TypeVar
 
@@ -50,13 +50,16 @@ async def _nothing_to_do(_input: object) -> None:
 class StageDefinition(Generic[I, O]):
     """The parts of a stage.
 
+    `topic` is where outputs are sent; with None they are handed on to the next stage in this process.
+
     `read` does not fail for bad bytes: `work` ends such an input. `work` gives None where the source was committed
-    before. `finish` makes the output of a source that ends here. `shows_health` says whether an output proves that the
-    stage can do its work; `before_retry` is called before a record whose failure was held is tried again.
+    before, or its record published again. `finish` makes the output of a source that ends here. `shows_health` says
+    whether an output proves that the stage can do its work; `before_retry` is called before a record whose failure was
+    held is tried again.
     """
 
     stage: Stage
-    topic: str
+    topic: str | None
     read: Callable[[KafkaRecord], I]
     work: Callable[[I, KafkaRecord], Awaitable[O | None]]
     finish: Callable[[I, End, Step | None], O]
@@ -66,7 +69,11 @@ class StageDefinition(Generic[I, O]):
 
 
 class StageProcessor(Generic[I, O]):
-    """Processes one record at a time for a window; returns when the output is durable."""
+    """Processes one record at a time for a window.
+
+    It returns when the output is durable, or gives the record with its output as its content, to be handed on. The
+    stages of a chain share `seen`: a record counts as seen once the last of them has its output durable.
+    """
 
     def __init__(
         self,
@@ -83,18 +90,23 @@ class StageProcessor(Generic[I, O]):
         self._seen = seen
         self._budgets = budgets or FailureBudgets()
 
-    async def __call__(self, record: KafkaRecord) -> None:
+    async def __call__(self, record: KafkaRecord) -> KafkaRecord | None:
         started, stage = perf_counter(), self._definition.stage
         stage_input = self._definition.read(record)
         position = stage_input.envelope.origin.position
         if position in self._seen:
             metrics.REPEATS_DROPPED.labels(stage=stage).inc()
-            return
+            return None
         output = await self._run_work(stage_input, record)
-        if output is not None:
-            await self._send(stage_input, record, output)
-        self._seen.add(position)
+        next_record: KafkaRecord | None = None
+        if output is not None and self._definition.topic is None:
+            next_record = replace(record, content=output)
+        else:
+            if output is not None and self._definition.topic is not None:
+                await self._send(self._definition.topic, stage_input, record, output)
+            self._seen.add(position)
         metrics.STAGE_SECONDS.labels(stage=stage).observe(perf_counter() - started)
+        return next_record
 
     async def _run_work(self, stage_input: I, record: KafkaRecord) -> O | None:
         envelope = stage_input.envelope
@@ -126,12 +138,12 @@ class StageProcessor(Generic[I, O]):
         detail = "".join(traceback.format_exception_only(error)).strip()
         return SourceEndedError("unexpected_error", detail, possibly_systemic=True)
 
-    async def _send(self, stage_input: I, record: KafkaRecord, output: O) -> None:
+    async def _send(self, topic: str, stage_input: I, record: KafkaRecord, output: O) -> None:
         try:
-            sent = await self._sender.send(self._definition.topic, key=output.key, value=output.to_bytes())
+            sent = await self._sender.send(topic, key=output.key, value=output.to_bytes())
         except RecordTooLarge as error:
             output = await self._dead_letter(stage_input, record, SourceEndedError("output_too_large", str(error)))
-            sent = await self._sender.send(self._definition.topic, key=output.key, value=output.to_bytes())
+            sent = await self._sender.send(topic, key=output.key, value=output.to_bytes())
         self._definition.on_sent(output, sent)
 
     async def _dead_letter(self, stage_input: I, record: KafkaRecord, error: SourceEndedError) -> O:

@@ -24,8 +24,8 @@ from mnemolog.streams.kafka.record import KafkaRecord
 from mnemolog.streams.kafka.sender import Sender
 from mnemolog.streams.kafka.topics import CONVERSATION_TURNS, topic_name
 from mnemolog.streams.kafka.window import KeyedWindow, Window
-from mnemolog.streams.runtime.background import partition_of
 from mnemolog.streams.runtime.supervisor import run_stages
+from mnemolog.streams.stages.rekey import partition_of
 from tests.support.databases import temporary_folder
 
 PARTITIONS: Final = 12

@@ -49,9 +49,10 @@ class Server:
 class Worker:
     """One `mnemolog worker` with all stages, its log in a file."""
 
-    def __init__(self, name: str, environ: Mapping[str, str], logs: Path) -> None:
+    def __init__(self, name: str, environ: Mapping[str, str], logs: Path, *, chain: bool) -> None:
         self.name = name
         self._environ = environ
+        self._chain = chain
         self._log = logs / f"{name}.log"
         self._process: asyncio.subprocess.Process | None = None
 
@@ -73,7 +74,7 @@ class Worker:
             self._process = await asyncio.create_subprocess_exec(
                 *(sys.executable, "-m", "mnemolog", "worker"),
                 cwd=ROOT,
-                env=self._environ,
+                env={**self._environ, "MNEMOLOG_CHAIN": str(self._chain)},
                 stdout=output,
                 stderr=output,
             )

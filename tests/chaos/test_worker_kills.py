@@ -1,4 +1,6 @@
-"""Every stage in a process of its own, killed again and again while turns come in; then log and tables are checked.
+"""Processes are killed again and again while turns come in; then log and tables are checked.
+
+Each stage has a process of its own, or two have all stages and chain them, or some chain and some do not.
 
 `make chaos` runs more rounds (MNEMOLOG_CHAOS_ROUNDS) with a seed of its own (MNEMOLOG_CHAOS_SEED repeats one).
 """
@@ -10,7 +12,7 @@ import random
 import signal
 import sys
 from collections import defaultdict
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -32,7 +34,7 @@ from tests.support.harnesses.worker_harness import (
 )
 from tests.support.paths import ROOT
 from tests.support.polling import until_grown
-from tests.support.servers.kafka_client import read_all
+from tests.support.servers.kafka_client import read_all, wait_until
 from tests.support.servers.openai_server import OpenAiServer
 
 pytestmark = [pytest.mark.kafka, pytest.mark.postgres, pytest.mark.chaos, pytest.mark.timeout(3600)]
@@ -58,53 +60,64 @@ def all_turns() -> list[Turn]:
     ]
 
 
-class WorkerProcesses:
-    """One process per stage, of which a killed one is started again at once."""
+LAYOUTS: dict[str, dict[str, Sequence[Stage]]] = {
+    "alone": {stage: (stage,) for stage in ALL_STAGES},
+    "chained": {"one": ALL_STAGES, "other": ALL_STAGES},
+    "mixed": {"all": ALL_STAGES, "extract": ("extract",), "resolve": ("resolve",)},
+}
+"""By the name of each process, its stages."""
 
-    def __init__(self, settings: StreamsSettings, logs: Path) -> None:
+
+class WorkerProcesses:
+    """Processes of a layout, of which a killed one is started again at once."""
+
+    def __init__(self, settings: StreamsSettings, logs: Path, layout: Mapping[str, Sequence[Stage]]) -> None:
         self._logs = logs
+        self._layout = layout
         named = settings.model_dump(exclude_none=True, exclude_defaults=True)
         self._environ = os.environ | {f"MNEMOLOG_{name.upper()}": str(value) for name, value in named.items()}
-        self._running: dict[Stage, asyncio.subprocess.Process] = {}
+        self._running: dict[str, asyncio.subprocess.Process] = {}
 
-    async def start(self, stage: Stage) -> None:
-        with (self._logs / f"{stage}.log").open("ab") as output:
-            self._running[stage] = await asyncio.create_subprocess_exec(
+    async def start(self, name: str) -> None:
+        with (self._logs / f"{name}.log").open("ab") as output:
+            self._running[name] = await asyncio.create_subprocess_exec(
                 sys.executable,
                 "-m",
                 "mnemolog",
                 "worker",
-                stage,
+                *self._layout[name],
                 cwd=ROOT,
                 env=self._environ,
                 stdout=output,
                 stderr=output,
             )
 
-    async def kill(self, stage: Stage) -> None:
-        process = self._running[stage]
-        assert process.returncode is None, self.log(stage)
+    async def kill(self, name: str) -> None:
+        process = self._running[name]
+        assert process.returncode is None, self.log(name)
         process.send_signal(signal.SIGKILL)
         await process.wait()
-        await self.start(stage)
+        await self.start(name)
 
-    async def stop(self) -> dict[Stage, int]:
+    async def stop(self) -> dict[str, int]:
         """Ask all to stop; their exit codes."""
         for process in self._running.values():
             if process.returncode is None:
                 process.send_signal(signal.SIGTERM)
-        return {stage: await process.wait() for stage, process in self._running.items()}
+        return {name: await process.wait() for name, process in self._running.items()}
 
-    def log(self, stage: Stage) -> str:
-        return (self._logs / f"{stage}.log").read_text()[-3000:]
+    def log(self, name: str) -> str:
+        return (self._logs / f"{name}.log").read_text()[-3000:]
 
 
 @asynccontextmanager
-async def workers(settings: StreamsSettings, logs: Path) -> AsyncIterator[WorkerProcesses]:
-    processes = WorkerProcesses(settings, logs)
+async def workers(
+    settings: StreamsSettings, logs: Path, layout: Mapping[str, Sequence[Stage]]
+) -> AsyncIterator[WorkerProcesses]:
+    processes = WorkerProcesses(settings, logs, layout)
     try:
-        for stage in ALL_STAGES:
-            await processes.start(stage)
+        for name in layout:
+            await processes.start(name)
         yield processes
     finally:
         codes = await processes.stop()
@@ -137,11 +150,12 @@ def chunks(turns: Sequence[Turn], count: int) -> list[Sequence[Turn]]:
     return [turns[start : start + size] for start in range(0, len(turns), size)]
 
 
-async def test_killing_every_stage_again_and_again_loses_and_doubles_nothing(
-    bootstrap: str, database: str, topic_suffix: str, tmp_path: Path
+@pytest.mark.parametrize("layout", LAYOUTS)
+async def test_killing_every_process_again_and_again_loses_and_doubles_nothing(
+    bootstrap: str, database: str, topic_suffix: str, tmp_path: Path, layout: str
 ) -> None:
-    chance = random.Random(SEED)
-    print(f"\nchaos: {ROUNDS} rounds, seed {SEED}")  # noqa: T201 -- what makes a failure repeatable
+    chance, names = random.Random(SEED), list(LAYOUTS[layout])
+    print(f"\nchaos: {layout}, {ROUNDS} rounds, seed {SEED}")  # noqa: T201 -- what makes a failure repeatable
     with OpenAiServer(latency=LATENCY_SECONDS) as server:
         settings = worker_settings(
             bootstrap,
@@ -156,8 +170,8 @@ async def test_killing_every_stage_again_and_again_loses_and_doubles_nothing(
         )
         await ensure_topics(bootstrap, partitions=settings.partitions, prefix=settings.topic_prefix)
         turns = all_turns()
-        async with workers(settings, tmp_path) as processes:
-            victims = [stage for _ in range(ROUNDS) for stage in chance.sample(ALL_STAGES, len(ALL_STAGES))]
+        async with workers(settings, tmp_path, LAYOUTS[layout]) as processes:
+            victims = [name for _ in range(ROUNDS) for name in chance.sample(names, len(names))]
             for number, portion in enumerate(chunks(turns, len(victims))):
                 await publish_records(settings, *portion)
                 await asyncio.sleep(chance.uniform(0, LONGEST_LIFE_SECONDS))
@@ -172,6 +186,40 @@ async def test_killing_every_stage_again_and_again_loses_and_doubles_nothing(
         code, output = await mnemolog(settings, *command, "--json")
         assert code == 0, output
         assert json.loads(output)
+
+
+async def test_a_killed_chain_repeats_no_paid_call(
+    bootstrap: str, database: str, topic_suffix: str, tmp_path: Path
+) -> None:
+    """The second turn waits in the last stage for the first one's projection, which nobody makes before the kill."""
+    with OpenAiServer() as server:
+        settings = worker_settings(
+            bootstrap,
+            database,
+            f"{topic_suffix}-",
+            provider="openai",
+            base_url=server.base_url,
+            session_timeout=2.0,
+            heartbeat_interval=0.3,
+            conflict_threshold=0.97,
+        )
+        await ensure_topics(bootstrap, partitions=settings.partitions, prefix=settings.topic_prefix)
+        turns = [user_turn(f"t{number}", statement_of(0, number)) for number in range(2)]
+
+        async def both_are_paid() -> bool:
+            stored = await query_rows(database, "SELECT stage FROM mnemolog_journal.model_replies")
+            return sorted(row["stage"] for row in stored) == ["embed", "embed", "extract", "extract"]
+
+        async with workers(settings, tmp_path, {"chain": ALL_STAGES[:-1]}) as processes:
+            await publish_records(settings, *turns)
+            await wait_until(both_are_paid)
+            paid = dict(server.requests)
+            await processes.kill("chain")
+            async with workers(settings, tmp_path, {"project": ALL_STAGES[-1:]}):
+                outcomes = await wait_for_outcomes(database, len(turns), seconds=60)
+        assert outcomes == {turn.turn_id: "facts" for turn in turns}
+        assert dict(server.requests) == paid
+    await assert_log_in_order(settings, turns)
 
 
 async def count_ends(database: str) -> int:

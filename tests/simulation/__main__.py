@@ -7,11 +7,13 @@ import gc
 import os
 import sys
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from itertools import count, islice
 
 from tests.simulation.fault import Fault
 from tests.simulation.faults import FAULTS
 from tests.simulation.simulation import Result, simulate
+from tests.simulation.workload import WEATHERS, weather_of
 
 
 def main() -> int:
@@ -19,13 +21,15 @@ def main() -> int:
     parser.add_argument("--seeds", type=int, default=2000, help="how many")
     parser.add_argument("--first", type=int, default=0, help="the first of them")
     parser.add_argument("--seed", type=int, help="only this one, twice: both runs have to be equal")
+    parser.add_argument("--only", nargs="*", choices=WEATHERS, default=[], help="only seeds of these situations")
     parser.add_argument("--faults", action="store_true", help="put each known fault back and see when it is found")
     parser.add_argument("--fault", choices=[fault.name for fault in FAULTS], help="put this one back")
     chosen = parser.parse_args()
     if os.environ.get("PYTHONHASHSEED") != "0":  # the order of sets has a part in what happens
         os.execve(sys.executable, [sys.executable, "-m", "tests.simulation", *sys.argv[1:]], _environment())  # noqa: S606 -- itself
     gc.freeze()  # what is imported stays: a collection before each seed need not look at it
-    seeds = range(chosen.first, chosen.first + chosen.seeds)
+    every = (seed for seed in count(chosen.first) if not chosen.only or weather_of(seed) in chosen.only)
+    seeds = list(islice(every, chosen.seeds))
     if chosen.faults:
         return _table(FAULTS, seeds)
     if chosen.fault:
@@ -39,15 +43,14 @@ def _environment() -> dict[str, str]:
     return {**os.environ, "PYTHONHASHSEED": "0"}
 
 
-def _many(seeds: Iterable[int]) -> int:
-    began, failed, count = time.monotonic(), 0, 0
+def _many(seeds: Sequence[int]) -> int:
+    began, failed = time.monotonic(), 0
     for seed in seeds:
         result = simulate(seed)
-        count += 1
         if result.problems:
             failed += 1
             _say(result)
-    print(f"{count} seeds, {failed} with problems, {time.monotonic() - began:.0f} s")
+    print(f"{len(seeds)} seeds, {failed} with problems, {time.monotonic() - began:.0f} s")
     return min(failed, 1)
 
 
@@ -66,14 +69,14 @@ def _say(result: Result) -> None:
         print(f"again: make simulation SEED={result.seed}", flush=True)
 
 
-def _table(faults: Iterable[Fault], seeds: range) -> int:
+def _table(faults: Iterable[Fault], seeds: Sequence[int]) -> int:
     print("| fault | found after | what the checker says |\n|---|---|---|")
     missed = 0
     for fault in faults:
         with fault.put_back():
             result = next((result for seed in seeds if (result := simulate(seed)).problems), None)
         missed += result is None
-        found = f"{result.seed - seeds.start + 1} seeds" if result else f"not in {len(seeds)} seeds"
+        found = f"{seeds.index(result.seed) + 1} seeds" if result else f"not in {len(seeds)} seeds"
         print(f"| {fault.words} | {found} | {result.problems[0] if result else ''} |", flush=True)
     return missed
 

@@ -21,6 +21,7 @@ from mnemolog.streams.llm.micro_batcher import MicroBatcher
 from mnemolog.streams.stages.failure_budget import FailureBudget
 from tests.simulation.chain_faults import CHAIN_FAULTS
 from tests.simulation.fault import Fault, all_of
+from tests.simulation.window_faults import WINDOW_FAULTS
 
 T = TypeVar("T")
 OLD_STRIKES: Final = 3
@@ -49,8 +50,10 @@ def fausts_account() -> AbstractContextManager[object]:
 
     def acknowledging(self: Window, entries: Sequence[WindowEntry]) -> None:
         for entry in entries:
-            message, consumer = self.__dict__["messages"].pop((*entry.record.topic_partition, entry.record.offset))
-            message.ack(consumer)
+            place = (*entry.record.topic_partition, entry.record.offset)
+            message, consumer = self.__dict__.get("messages", {}).pop(place, (None, None))
+            if message is not None:  # the first window of a chain has it
+                message.ack(consumer)
         finish(self, entries)
 
     names = ("ack", "_filter_tps_with_pending_acks", "_new_offset")
@@ -163,4 +166,5 @@ FAULTS: Final = (
     ),
     Fault("hot_owner", "the records of one owner fill the window", a_hot_owner_fills_the_window),
     *CHAIN_FAULTS,
+    *WINDOW_FAULTS,
 )

@@ -17,18 +17,20 @@ from mnemolog.projections.write import projector as projector_module
 from mnemolog.projections.write.change_counts import BatchOverwrites
 from mnemolog.projections.write.rows import Changes
 from mnemolog.streams.kafka import app as app_module
-from mnemolog.streams.runtime import wiring as wiring_module
+from mnemolog.streams.runtime import stage_windows as windows_module
+from mnemolog.streams.runtime.read_your_writes import ReadYourWrites
 from tests.simulation.checker import Checker
 from tests.simulation.loop import EndlessLoop, SimulatedLoop, run_simulated
 from tests.simulation.publications import LOG, SOURCE, CommitWriter, source_record
 from tests.simulation.servers.broker import Broker
 from tests.simulation.servers.faust_driver import SimulatedTransport
 from tests.simulation.servers.models import ModelServer, StoredReplies
+from tests.simulation.servers.offsets import asking
 from tests.simulation.servers.postgres import Connection, Postgres
 from tests.simulation.stages import TUNING, World
 from tests.simulation.table_checker import TableChecker
 from tests.simulation.worker import SimulatedWorker
-from tests.simulation.workload import PARTITIONS, Mishap, Workload, workload
+from tests.simulation.workload import PARTITIONS, Mishap, Role, Workload, workload
 
 PATIENCE_SECONDS: Final = 400.0
 """After the last fault; the longest pause of a restart is 60 s, and a hot owner has 150 records of a second each."""
@@ -47,34 +49,42 @@ class Result:
 
 def simulate(seed: int) -> Result:
     """Run one seed."""
-    with _simulated_surroundings(seed):
+    with _simulated_surroundings(seed) as patches:
         try:
-            return run_simulated(seed, lambda loop: _Simulation(loop, workload(seed)).run())
+            return run_simulated(seed, lambda loop: _Simulation(loop, workload(seed), patches).run())
         except EndlessLoop:
             return Result(seed, ("stuck: callback follows callback, and time does not go on",), 0, 0.0)
 
 
 @contextmanager
-def _simulated_surroundings(seed: int) -> Iterator[None]:
-    """Faust over the simulated broker, its timers by the simulated clock, no log lines, no garbage collection."""
+def _simulated_surroundings(seed: int) -> Iterator[ExitStack]:
+    """Faust over the simulated broker, its timers by the simulated clock, no log lines, no garbage collection.
+
+    Further patches may be entered: they last until the loop of the seed is cleared.
+    """
     random.seed(seed)
     gc.collect()
     gc.disable()  # it would close forgotten generators when memory says so, which no seed decides
     timers: dict[str, Any] = Service.itertimer.__kwdefaults__ or {}
     clock, logging = timers["clock"], structlog.get_config()
-    timers["clock"] = lambda: asyncio.get_running_loop().time()
+    timers["clock"] = _now
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(50), cache_logger_on_first_use=False)
     try:
         with ExitStack() as patches:
             patches.enter_context(patch.object(app_module, "PatchedTransport", SimulatedTransport))
-            patches.enter_context(patch.object(wiring_module, "BATCH_RECORDS", BATCH_RECORDS))
+            patches.enter_context(patch.object(windows_module, "BATCH_RECORDS", BATCH_RECORDS))
+            patches.enter_context(patch.dict(ReadYourWrites.__init__.__kwdefaults__ or {}, clock=_now))
             for name, simulated in _ROW_WRITERS.items():
                 patches.enter_context(patch.object(projector_module, name, simulated))
-            yield
+            yield patches
     finally:
         timers["clock"] = clock
         structlog.configure(**logging)
         gc.enable()
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()
 
 
 async def _write_rows(connection: Connection, changes: Changes) -> None:
@@ -98,12 +108,13 @@ _ROW_WRITERS: Final = {
 
 
 class _Simulation:
-    def __init__(self, loop: SimulatedLoop, load: Workload) -> None:
+    def __init__(self, loop: SimulatedLoop, load: Workload, patches: ExitStack) -> None:
         self._loop = loop
         self._load = load
         self._broker = Broker(
             loop, partitions=PARTITIONS, session=TUNING.session_timeout, rebalance=TUNING.rebalance_timeout
         )
+        patches.enter_context(asking(self._broker))
         self._postgres = Postgres(loop)
         self._world = World(
             loop=loop,
@@ -117,6 +128,11 @@ class _Simulation:
         self._lives = 0
 
     async def run(self) -> Result:
+        """Let the seed happen, and judge it."""
+        await self._live()
+        return self._result()
+
+    async def _live(self) -> None:
         publishing = asyncio.create_task(self._publish())
         for _ in range(self._load.workers):
             self._start_worker()
@@ -129,11 +145,13 @@ class _Simulation:
         await self._until(self._load.quiet_after)
         self._broker.set_failures(commits=0.0, sends=0.0)
         self._postgres.failures = 0.0
-        if not self._workers:
-            self._start_worker()
+        if not any(worker.role.stages == self._load.stages for worker in self._workers):
+            self._start_worker(self._load.roles[0])
         await publishing
         while not self._is_done() and self._loop.time() < self._load.quiet_after + PATIENCE_SECONDS:  # noqa: ASYNC110 -- simulated
             await asyncio.sleep(1.0)
+
+    def _result(self) -> Result:
         problems = [
             *Checker(self._broker, self._load, self._postgres.tables).problems(),
             *TableChecker(self._broker, self._load, self._postgres.tables).problems(),
@@ -158,9 +176,10 @@ class _Simulation:
         if at > self._loop.time():
             await asyncio.sleep(at - self._loop.time())
 
-    def _start_worker(self) -> None:
+    def _start_worker(self, role: Role | None = None) -> None:
+        role = role or self._load.roles[self._lives % len(self._load.roles)]
         self._lives += 1
-        worker = SimulatedWorker(f"worker-{self._lives}", self._world)
+        worker = SimulatedWorker(f"worker-{self._lives}", self._world, role)
         self._workers.append(worker)
         self._loop.start_process(worker.name, worker.run())
 

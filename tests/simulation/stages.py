@@ -1,7 +1,7 @@
 """Puts the stages of a simulated worker together, with the project's own wiring: servers and models are simulated."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
@@ -28,7 +28,8 @@ from mnemolog.streams.llm.ports import RequestSource
 from mnemolog.streams.resolution.turn import TurnDecision
 from mnemolog.streams.runtime.effective_settings import EffectiveSettings
 from mnemolog.streams.runtime.read_your_writes import Watermark
-from mnemolog.streams.runtime.wiring import SharedResources, StageFactory
+from mnemolog.streams.runtime.stage_windows import SharedResources
+from mnemolog.streams.runtime.wiring import StageFactory
 from mnemolog.streams.settings import StreamsSettings
 from mnemolog.streams.stages.embed import EmbedStage
 from mnemolog.streams.stages.envelope import next_envelope
@@ -41,7 +42,7 @@ from tests.simulation.loop import SimulatedLoop
 from tests.simulation.servers.broker import START_TIME, Broker, SimulatedLog
 from tests.simulation.servers.models import RETRY, ModelServer, SimulatedEmbedder, StoredReplies
 from tests.simulation.servers.postgres import Postgres
-from tests.simulation.workload import Workload
+from tests.simulation.workload import PARTITIONS, Role, Workload
 from tests.support.builders.commits import EventPlace, added, replaced
 
 TUNING: Final = KafkaTuning(session_timeout=5.0, heartbeat_interval=1.0, drain_timeout=4.0)
@@ -64,18 +65,18 @@ class World:
     server: ModelServer
     replies: StoredReplies
 
-    @property
-    def settings(self) -> StreamsSettings:
-        return _settings(self.load.max_in_flight, self.load.max_pending)
+    def settings(self, *, chain: bool = False) -> StreamsSettings:
+        return _settings(self.load.max_in_flight, self.load.max_pending, chain=chain)
 
     def now(self) -> datetime:
         return datetime.fromtimestamp(START_TIME + self.loop.time(), UTC)
 
 
-def stage_builders(process: str, world: World) -> Sequence[Builder]:
-    """A way to build each stage of the workload's, for one process."""
-    factory = StageFactory(world.settings, "nowhere:1", _shared_resources(world))
-    return [_over_the_broker(factory.builder(stage), process, world.broker) for stage in world.load.stages]
+def stage_builders(process: str, world: World, role: Role) -> Mapping[Stage, Builder]:
+    """A way to build each stage of one process."""
+    settings = world.settings(chain=role.is_chained)
+    factory = StageFactory(settings, "nowhere:1", _shared_resources(world), role.stages)
+    return {stage: _over_the_broker(factory.builder(stage), process, world.broker) for stage in role.stages}
 
 
 def _over_the_broker(build: Builder, process: str, broker: Broker) -> Builder:
@@ -88,15 +89,18 @@ def _over_the_broker(build: Builder, process: str, broker: Broker) -> Builder:
         app.__dict__.update(broker=broker, member_name=f"{process}/{app.stage}/{lives}")
         if isinstance(app.window, KeyedWindow):
             app.window.reread = broker.reread
-        app.window._clock = broker.loop.time
+        for window in app.window.chain:
+            window._clock = broker.loop.time
         return app
 
     return build_again
 
 
 @cache  # reading the environment takes longer than building a stage
-def _settings(max_in_flight: int, max_pending: int) -> StreamsSettings:
+def _settings(max_in_flight: int, max_pending: int, *, chain: bool) -> StreamsSettings:
     return StreamsSettings(
+        partitions=PARTITIONS,
+        chain=chain,
         session_timeout=TUNING.session_timeout,
         heartbeat_interval=TUNING.heartbeat_interval,
         drain_grace=TUNING.drain_timeout,
@@ -135,7 +139,7 @@ class SimulatedStages:
         embedder = SimulatedEmbedder(world.server, uniform)
         self._embedder = CachedEmbedder(embedder, world.replies, max_texts=8, max_wait=0.01, max_concurrent=2)
         self._finder = CandidateFinder(cast("Any", world.postgres))
-        self._effective = EffectiveSettings(world.settings, cast("Any", None))
+        self._effective = EffectiveSettings(world.settings(), cast("Any", None))
         self.embed = EmbedStage(self._embedder, self._effective.thresholds_for)
         self.match = MatchStage(self._finder, self._effective.thresholds_for, self._effective.rules_for)
 

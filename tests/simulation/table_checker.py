@@ -11,6 +11,7 @@ from tests.simulation.servers.tables import StatusRead, Tables
 from tests.simulation.workload import Workload
 
 LOG: Final = "memory_events"
+BEFORE_LOG: Final = "matched_facts"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,6 +54,8 @@ class TableChecker:
             for one in broker.appends
             if one.record.topic == LOG
         ]
+        passed = (json.loads(one.record.value or b"{}") for one in broker.appends if one.record.topic == BEFORE_LOG)
+        self._read_from_topic = {(told["origin"]["partition"], told["origin"]["offset"]) for told in passed}
 
     def problems(self) -> list[str]:
         if "project" not in self._load.stages:
@@ -114,16 +117,20 @@ class TableChecker:
             yield f"{len(missing)} turns are not in the journal, the first is s{missing[0].number}"
 
     def _blind_decisions(self) -> Iterator[str]:
-        """A decision sees what its process committed for the owner, and what the log held when it got the partition."""
-        for one in self._log:
+        """A decision sees what its process committed for the owner, and what the log held when it got the partition.
+
+        This holds for the first commit of each source: a repeat is rejected, and counts for nothing.
+        """
+        first = list({(one.owner, one.source_id): one for one in reversed(self._log)}.values())
+        for one in first:
             read = self._read_of(one)
             if read is None:
                 yield f"{one.source_id} was decided without a look at the tables"
                 return
             seen, since = read.next_offsets.get(one.partition, 0), self._assigned_at(one, read)
-            for other in self._log:
+            for other in first:
                 is_between = other.partition == one.partition and seen <= other.offset < one.offset
-                if not is_between or other.owner != one.owner or other.value == one.value:
+                if not is_between or other.owner != one.owner:
                     continue
                 if other.process == one.process or other.at < since:
                     yield f"the decision on {one.source_id} did not see the commit of {other.source_id}"
@@ -139,10 +146,17 @@ class TableChecker:
         return max(reads, key=lambda read: read.at, default=None)
 
     def _assigned_at(self, one: Logged, read: StatusRead) -> float:
-        got = self._broker.groups["mnemolog-resolve"].assignments
+        """When the process got the partition: of the topic that the source came by."""
+        origin = (one.told["origin"]["partition"], one.told["origin"]["offset"])
+        ways = ["extract"] if self._load.is_chained else []
+        if not self._load.is_chained or origin in self._read_from_topic:
+            ways.append("resolve")
+        return min(self._last_assigned_at(stage, one, read) for stage in ways)
+
+    def _last_assigned_at(self, stage: str, one: Logged, read: StatusRead) -> float:
         times = (
             each.at
-            for each in got
+            for each in self._broker.groups[f"mnemolog-{stage}"].assignments
             if each.process == one.process and each.partition == one.partition and each.at <= read.at
         )
         return max(times, default=0.0)

@@ -1,23 +1,24 @@
-"""One life of a simulated worker process: the project's own supervisor over the stages that it is given."""
+"""One life of a simulated worker process: the project's own supervisor over the stages of its role."""
 
 import asyncio
-from collections.abc import Callable, Sequence
 
 from mnemolog.streams.runtime.supervisor import run_stages
-from tests.simulation.stages import Builder, World, stage_builders
+from tests.simulation.stages import World, stage_builders
+from tests.simulation.workload import Role
 
 
 class SimulatedWorker:
-    """A process. `wiring` gives a builder for each App that it runs."""
+    """A process."""
 
-    def __init__(
-        self, name: str, world: World, *, wiring: Callable[[str, World], Sequence[Builder]] = stage_builders
-    ) -> None:
+    def __init__(self, name: str, world: World, role: Role) -> None:
         self.name = name
+        self.role = role
         self.stop = asyncio.Event()
         self._world = world
-        self._wiring = wiring
 
     async def run(self) -> None:
         """Run until `stop` is set, as the real worker does."""
-        await run_stages(self._wiring(self.name, self._world), self.stop)
+        builders = stage_builders(self.name, self._world, self.role)
+        last = [build for stage, build in builders.items() if stage == "project"]
+        first = [build for stage, build in builders.items() if stage != "project"]
+        await run_stages(first, self.stop, last=last)

@@ -9,12 +9,12 @@ from mnemolog.schemas.provenance import Stage
 
 Kind = Literal["plain", "raw", "command", "slow", "poison_prompt", "poison_text"]
 OneStage = Literal["calm", "crowd", "nonsense", "processes", "models", "everything"]
-ManyStages = Literal["batches", "chain", "servers", "zombies"]
+ManyStages = Literal["batches", "chain", "crowded", "servers", "zombies"]
 Weather = OneStage | ManyStages
 WEATHERS: Final[tuple[Weather, ...]] = (*get_args(OneStage), *get_args(ManyStages))
 """One stage: nothing happens; a hot owner; a chat model that has no useful reply for a while; processes that die;
-models that fail; all of that. The two stages that write batches. The whole chain: nothing happens; processes die, and
-the broker and the database fail; processes freeze, and write when they wake up."""
+models that fail; all of that. The two stages that write batches. All stages: nothing happens; a hot owner; processes
+die, and the broker and the database fail; processes freeze, and write when they wake up."""
 Happening = Literal["kill", "freeze", "stop", "join"]
 ENDS_FAILED: Final = frozenset({"poison_prompt", "poison_text"})
 PARTITIONS: Final = 3
@@ -52,6 +52,14 @@ class ModelWeather:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Role:
+    """What a process runs: which stages, and whether those in a row hand records on in memory."""
+
+    stages: tuple[Stage, ...]
+    is_chained: bool
+
+
+@dataclass(frozen=True, kw_only=True)
 class Workload:
     """Everything that is chosen by the seed before the simulation begins."""
 
@@ -62,6 +70,7 @@ class Workload:
     mishaps: tuple[Mishap, ...]
     models: tuple[ModelWeather, ...]
     stages: tuple[Stage, ...]
+    roles: tuple[Role, ...]
     commit_failures: float
     send_failures: float
     database_failures: float
@@ -70,29 +79,57 @@ class Workload:
     max_in_flight: int
     max_pending: int
 
+    @property
+    def is_chained(self) -> bool:
+        """Whether some process hands records on in memory."""
+        return any(role.is_chained for role in self.roles)
 
-_BUSY: Final = frozenset({"crowd", "nonsense"})
+    @property
+    def is_mixed(self) -> bool:
+        """Whether processes differ in what they run."""
+        return len(self.roles) > 1
+
+
+_BUSY: Final = frozenset({"crowd", "crowded", "nonsense"})
 _WITH_MISHAPS: Final = frozenset({"processes", "everything", "batches", "servers", "zombies"})
 _MISHAPS: Final[Mapping[Weather, tuple[int, int]]] = {"servers": (1, 3), "zombies": (2, 4), "batches": (1, 4)}
-_CHAINS: Final = frozenset({"chain", "servers", "zombies"})
+_CHAINS: Final = frozenset({"chain", "crowded", "servers", "zombies"})
+_CROWDS: Final = frozenset({"crowd", "crowded"})
 _NONSENSE: Final = (ModelWeather(begins=0.0, ends=45.0, failing=0.0, useless=1.0),)
 _CHAIN: Final[tuple[Stage, ...]] = ("journal", "extract", "embed", "match", "resolve", "project")
+_APART: Final = Role(stages=_CHAIN, is_chained=False)
+_CHAINED: Final = Role(stages=_CHAIN, is_chained=True)
+_OTHERS: Final = (
+    _APART,
+    Role(stages=("resolve",), is_chained=True),
+    Role(stages=("extract",), is_chained=True),
+    Role(stages=("journal", "extract", "embed"), is_chained=True),
+    Role(stages=("match", "resolve"), is_chained=True),
+)
+"""What stands beside a process that chains all stages."""
+
+
+def weather_of(seed: int) -> Weather:
+    """The situation of a seed."""
+    return WEATHERS[seed % len(WEATHERS)]
 
 
 def workload(seed: int) -> Workload:
     """The workload of a seed."""
     chance = random.Random(seed)
-    weather = WEATHERS[seed % len(WEATHERS)]
+    weather = weather_of(seed)
     owners = [f"owner-{number}" for number in range(chance.randint(3, 9))]
     has_mishaps, models = weather in _WITH_MISHAPS, weather in {"models", "everything"}
     has_servers = weather in {"batches", "servers"}
     quiet_after = CHAIN_QUIET_AFTER if weather in _CHAINS else QUIET_AFTER
+    roles = _roles(chance, weather)
     return Workload(
         seed=seed,
         quiet_after=quiet_after,
         weather=weather,
         stages=_stages(weather),
-        workers=_workers(chance, weather),
+        roles=roles,
+        workers=max(len(roles), _workers(chance, weather)),
         publications=tuple(_publications(chance, owners, weather, quiet_after - 20.0)),
         mishaps=tuple(_mishaps(chance, weather, quiet_after - 20.0)) if has_mishaps else (),
         models=_NONSENSE if weather == "nonsense" else tuple(_models(chance)) if models else (),
@@ -119,6 +156,16 @@ def _workers(chance: random.Random, weather: Weather) -> int:
     return chance.randint(1, 3 if weather in _WITH_MISHAPS - _CHAINS else 2)
 
 
+def _roles(chance: random.Random, weather: Weather) -> tuple[Role, ...]:
+    """What the processes run, one after another and then over again; the first of them runs all stages."""
+    if weather not in _CHAINS:
+        return (Role(stages=_stages(weather), is_chained=False),)
+    kind = chance.choice(("apart", "chained", "mixed", "mixed"))
+    if kind == "mixed":
+        return (_CHAINED, *chance.sample(_OTHERS, chance.randint(1, 2)))
+    return (_CHAINED if kind == "chained" else _APART,)
+
+
 def _publications(chance: random.Random, owners: list[str], weather: Weather, until: float) -> list[Publication]:
     kinds: list[Kind] = [*(("plain",) * 12), *(("raw",) * 3), "command", "command"]
     if weather in {"processes", "everything", "servers", "zombies"}:
@@ -132,8 +179,9 @@ def _publications(chance: random.Random, owners: list[str], weather: Weather, un
         owners = [f"{owner}-{part}" for owner in owners for part in range(3)]
         times = sorted(chance.uniform(0, 40.0) for _ in range(120))
     one_by_one = [(at, chance.choice(owners), chance.choice(kinds)) for at in times]
-    if weather == "crowd":  # one owner has far more waiting than the window takes
-        backlog: list[tuple[float, str, Kind]] = [(0.0, "hot", "plain")] * 150
+    if weather in _CROWDS:  # one owner has far more waiting than the window takes
+        hot: tuple[float, str, Kind] = (0.0, "hot", "plain" if weather == "crowd" else "raw")
+        backlog = [hot] * 150
         one_by_one = sorted([*backlog, *one_by_one], key=lambda one: one[0])
     return [
         Publication(at=at, number=number, owner=owner, kind=kind) for number, (at, owner, kind) in enumerate(one_by_one)

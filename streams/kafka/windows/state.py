@@ -1,7 +1,7 @@
 """What a window remembers: the records of each key, and what is unfinished in each partition."""
 
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from mnemolog.streams.kafka.record import KafkaRecord, Partition
@@ -19,12 +19,14 @@ class Delivery:
 class WindowProgress:
     """How a window stands; ages in seconds, 0 when nothing is pending.
 
-    `pending` counts the records in memory that are not finished, `overflowed` those that were delivered and will be
-    read again; `stalled_for` is the time since a record was last finished.
+    `pending` counts the records in memory that are not finished, and `handed_on` those of them that are in the next
+    window; `overflowed` counts those that were delivered and will be read again; `stalled_for` is the time since a
+    record was last finished or handed on, while some are pending that are not handed on.
     """
 
     running: int
     pending: int
+    handed_on: int
     overflowed: int
     oldest_age: float
     stalled_for: float
@@ -42,14 +44,24 @@ class DrainResult:
     dropped: int
     started: int
 
+    @classmethod
+    def of(
+        cls, partitions: "Iterable[PartitionProgress]", *, offsets: Mapping[Partition, int], cancelled: int
+    ) -> "DrainResult":
+        """The result of a drain that leaves `partitions` like this."""
+        repeats = [progress.to_repeat for progress in partitions]
+        dropped, started = sum(records for records, _ in repeats), sum(started for _, started in repeats)
+        return cls(offsets=offsets, cancelled=cancelled, dropped=dropped, started=started)
+
 
 @dataclass(slots=True, eq=False)
 class WindowEntry:
-    """A record's place in the window."""
+    """A record's place in the window; `finished` is called when it and what it was handed on as are finished."""
 
     sequence: int
     record: KafkaRecord
     admitted_at: float
+    finished: Callable[[], None]
     is_started: bool = False
 
 
@@ -70,16 +82,20 @@ class Overflow:
 
 @dataclass(slots=True, eq=False)
 class KeyQueue:
-    """What waits for a key; there is one while anything of the key is unfinished."""
+    """What waits for a key; there is one while anything of the key is unfinished.
+
+    `is_running` means that none of those that wait may begin; `handed_on` counts the key's records in the next window.
+    """
 
     waiting: deque[WindowEntry] = field(default_factory=deque)
     is_running: bool = False
+    handed_on: int = 0
     overflow: Overflow | None = None
     is_refilling: bool = False
 
     @property
     def is_idle(self) -> bool:
-        return not (self.waiting or self.is_running or self.overflow)
+        return not (self.waiting or self.is_running or self.handed_on or self.overflow)
 
 
 class PartitionProgress:
@@ -90,6 +106,7 @@ class PartitionProgress:
 
     def __init__(self, first_offset: int) -> None:
         self.newest_offset = first_offset - 1
+        self.busy_periods = 0
         self._first = self._finished_to = first_offset
         self._newest_started = -1
         self._unfinished: dict[int, WindowEntry] = {}
@@ -120,6 +137,8 @@ class PartitionProgress:
         return everything, everything - unstarted
 
     def add(self, entry: WindowEntry) -> None:
+        if not (self._unfinished or self._overflows):
+            self.busy_periods += 1
         self._unfinished[entry.record.offset] = entry
         self.newest_offset = max(self.newest_offset, entry.record.offset)
 

@@ -5,12 +5,12 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from contextvars import Context
 from dataclasses import dataclass
 from typing import Final
-from zlib import crc32
 
 from aiokafka.errors import (  # type: ignore[import-untyped] # aiokafka ships no types
     KafkaTimeoutError,
     OutOfOrderSequenceNumber,
 )
+from aiokafka.partitioner import murmur2  # type: ignore[import-untyped] # as above
 
 from mnemolog.projections.write.projector import LogRecord
 from mnemolog.streams.kafka.record import KafkaRecord, Partition, RecordMetadata
@@ -44,13 +44,13 @@ class Broker:
         self.send_failures = 0.0
         self._session = session
         self._rebalance = rebalance
-        self._commit_failures = 0.0
+        self.commit_failures = 0.0
         self._context = Context()
         self._watched: dict[str, asyncio.Future[None]] = {}
 
     def set_failures(self, *, commits: float, sends: float) -> None:
         """The share of commits and sends that fail from now on."""
-        self._commit_failures, self.send_failures = commits, sends
+        self.commit_failures, self.send_failures = commits, sends
         for group in self.groups.values():
             group.commit_failures = commits
 
@@ -60,13 +60,13 @@ class Broker:
             self.groups[name] = Group(
                 self.loop, topic=topic, partitions=self.partitions, session=self._session, rebalance=self._rebalance
             )
-            self.groups[name].commit_failures = self._commit_failures
+            self.groups[name].commit_failures = self.commit_failures
         return self.groups[name]
 
     def append(
         self, topic: str, key: bytes | None, value: bytes | None, headers: Sequence[tuple[str, bytes]], by: str
     ) -> RecordMetadata:
-        partition = crc32(key or b"") % self.partitions
+        partition = (murmur2(key or b"") & 0x7FFFFFFF) % self.partitions
         lane = self.lane(topic, partition)
         record = KafkaRecord(
             topic=topic,

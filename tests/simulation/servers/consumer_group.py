@@ -113,7 +113,8 @@ class Group:
         while True:
             await asyncio.sleep(self.session / 5)
             for name, member in list(self._members.items()):
-                if member.seen_at < self._loop.time() - self.session:
+                # A real broker, too, keeps a member that waits for a rebalance to end.
+                if member.joining is None and member.seen_at < self._loop.time() - self.session:
                     self.leave(name)
 
     def _begin_rebalance(self) -> None:

@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import pytest
 
@@ -33,8 +33,10 @@ class SupervisorHarness:
         self.stop = asyncio.Event()
         self.ready: dict[str, bool] = {}
 
-    def stage(self, name: str, *, fails: int = 0) -> Callable[[], StageApp]:
+    def stage(self, name: str, *, fails: int = 0, waits_for: asyncio.Event | None = None) -> Callable[[], StageApp]:
         async def process(record: KafkaRecord) -> None:
+            if waits_for is not None:
+                await waits_for.wait()
             if self.build_counts[name] <= fails:
                 raise RuntimeError("a bug")
             self.processed[name].append(record.value)
@@ -51,8 +53,8 @@ class SupervisorHarness:
 
         return build
 
-    def run(self, *builders: Callable[[], StageApp]) -> asyncio.Task[None]:
-        return asyncio.create_task(run_stages(builders, self.stop, ready=self.ready, settings=SUPERVISION))
+    def run(self, *builders: Callable[[], StageApp], last: Sequence[Callable[[], StageApp]] = ()) -> asyncio.Task[None]:
+        return asyncio.create_task(run_stages(builders, self.stop, last=last, ready=self.ready, settings=SUPERVISION))
 
     async def end(self, task: asyncio.Task[None]) -> None:
         self.stop.set()
@@ -93,6 +95,22 @@ async def test_a_stop_leaves_no_thread_and_no_task(bootstrap: str, prefix: str) 
     assert crew.ready == {"a": False, "b": False}
     await eventually(lambda: set(threading.enumerate()) <= threads)
     await eventually(lambda: asyncio.all_tasks() <= tasks)
+
+
+async def test_what_others_wait_for_while_they_drain_runs_until_they_have_stopped(bootstrap: str, prefix: str) -> None:
+    crew, done = SupervisorHarness(bootstrap, prefix), asyncio.Event()
+    task = crew.run(crew.stage("decides", waits_for=done), last=[crew.stage("writes")])
+    await eventually(lambda: crew.ready == {"decides": True, "writes": True})
+    await publish(bootstrap, topic_name(CONVERSATION_TURNS, prefix), [(b"k", b"1")])
+    await eventually(lambda: crew.processed["writes"] == [b"1"])
+    crew.stop.set()
+    await publish(bootstrap, topic_name(CONVERSATION_TURNS, prefix), [(b"k", b"2")])
+    await eventually(lambda: crew.processed["writes"] == [b"1", b"2"])
+    assert crew.ready["writes"]
+    done.set()
+    await crew.end(task)
+    assert crew.processed["decides"] == [b"1"]
+    assert crew.ready == {"decides": False, "writes": False}
 
 
 async def test_the_root_logger_is_left_alone(bootstrap: str, prefix: str) -> None:

@@ -1,9 +1,14 @@
-"""The keyed window against a model: any order of arrivals, completions, failures, revokes and redeliveries."""
+"""The keyed window, alone and in a chain, against a model.
+
+Arrivals, completions, failures, revokes and redeliveries come in any order.
+"""
 
 import asyncio
 import random
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
 from typing import Any, Final, TypeVar
 
 from hypothesis import HealthCheck, settings
@@ -11,7 +16,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from mnemolog.streams.kafka.record import KafkaRecord, Partition, Reread
-from mnemolog.streams.kafka.window import MAX_OVERFLOWING_KEYS, KeyedWindow
+from mnemolog.streams.kafka.window import MAX_HANDED_ON_PER_KEY, MAX_OVERFLOWING_KEYS, KeyedWindow
 from mnemolog.streams.kafka.windows.state import Delivery, DrainResult
 
 T = TypeVar("T")
@@ -19,25 +24,43 @@ T = TypeVar("T")
 TOPIC: Final = "turns"
 PARTITIONS: Final = 3
 KEYS: Final = 7
+MAX_STAGES: Final = 3
 ROUNDS: Final = 150  # turns of the loop after which nothing moves any more
 CHOICES: Final = st.integers(min_value=0, max_value=1000)
 
 
 class Consumer:
-    """One life of a window: what was fetched for it, what it took and what it runs."""
+    """One life of a chain of windows, or of one alone: what was fetched for it, what it took and what it runs."""
 
     def __init__(
-        self, in_flight: int, pending: int, started: Callable[[KafkaRecord], None], reread: Reread | None
+        self,
+        in_flight: int,
+        pending: int,
+        started: Callable[[int, KafkaRecord], None],
+        reread: Reread | None,
+        stages: int,
     ) -> None:
         self.stream: asyncio.Queue[KafkaRecord] = asyncio.Queue()
         self.fetched: list[KafkaRecord] = []
         self.admitted: list[KafkaRecord] = []
-        self.running: dict[str, asyncio.Future[None]] = {}
+        self.running: dict[tuple[int, str], asyncio.Future[None]] = {}
+        self.stage_of: dict[str, int] = {}
         self.processed: set[str] = set()
         self.failures: list[BaseException] = []
         self.stubborn = False
         self._started = started
-        self.window = KeyedWindow(self.process, max_in_flight=in_flight, max_pending=pending, reread=reread)
+        self._stages = stages
+        window: KeyedWindow | None = None
+        for stage in reversed(range(stages)):
+            window = KeyedWindow(
+                partial(self.process, stage),
+                max_in_flight=in_flight,
+                max_pending=pending,
+                reread=None if stage else reread,
+                next_window=window,
+            )
+        assert window is not None
+        self.window = window
         self.task: asyncio.Task[None] | None = None
 
     def fetch(self, record: KafkaRecord) -> None:
@@ -53,6 +76,7 @@ class Consumer:
         """Partitions are taken away: what is fetched will be fetched again."""
         self.fetched.clear()
         self.admitted.clear()
+        self.stage_of.clear()
 
     async def deliveries(self) -> AsyncIterator[Delivery]:
         while True:
@@ -65,18 +89,25 @@ class Consumer:
     async def fail(self, error: BaseException) -> None:
         self.failures.append(error)
 
-    async def process(self, record: KafkaRecord) -> None:
-        self._started(record)
+    async def process(self, stage: int, record: KafkaRecord) -> KafkaRecord | None:
+        self._started(stage, record)
+        assert record.content == (stage or None), "a record came as another stage had left it"
         done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self.running[record.position] = done
+        self.running[stage, record.position] = done
+        epoch = self.window.epoch
         try:
             await done
         except asyncio.CancelledError:
             if not self.stubborn:
                 raise
         finally:
-            del self.running[record.position]
+            del self.running[stage, record.position]
+        if epoch == self.window.epoch:
+            self.stage_of[record.position] = stage + 1
+        if stage + 1 < self._stages:
+            return replace(record, content=stage + 1)
         self.processed.add(record.position)
+        return None
 
 
 class WindowMachine(RuleBasedStateMachine):
@@ -89,12 +120,17 @@ class WindowMachine(RuleBasedStateMachine):
         self.committed: dict[int, int] = dict.fromkeys(range(PARTITIONS), 0)
         self.position: dict[int, int] = dict.fromkeys(range(PARTITIONS), 0)
         self.processed: set[str] = set()
-        self.first_starts: dict[bytes | None, list[int]] = defaultdict(list)
-        self.started: set[str] = set()
+        self.first_starts: dict[tuple[int, bytes | None, int], list[int]] = defaultdict(list)
+        self.started: list[set[str]] = [set() for _ in range(MAX_STAGES)]
 
-    @initialize(in_flight=st.integers(1, 5), pending=st.integers(1, 12), rereads=st.booleans())
-    def begin(self, in_flight: int, pending: int, *, rereads: bool) -> None:
-        self.in_flight, self.pending, self.rereads = in_flight, pending, rereads
+    @initialize(
+        in_flight=st.integers(1, 5),
+        pending=st.integers(1, 24),
+        rereads=st.booleans(),
+        stages=st.integers(1, MAX_STAGES),
+    )
+    def begin(self, in_flight: int, pending: int, *, rereads: bool, stages: int) -> None:
+        self.in_flight, self.pending, self.rereads, self.stages = in_flight, pending, rereads, stages
         self.start()
 
     async def reread(self, partition: Partition, start: int, stop: int) -> tuple[Sequence[KafkaRecord], int]:
@@ -102,7 +138,8 @@ class WindowMachine(RuleBasedStateMachine):
         return chunk, chunk[-1].offset + 1 if chunk else stop
 
     def start(self) -> None:
-        self.consumer = Consumer(self.in_flight, self.pending, self.note_start, self.reread if self.rereads else None)
+        reread = self.reread if self.rereads else None
+        self.consumer = Consumer(self.in_flight, self.pending, self.note_start, reread, self.stages)
         consumer = self.consumer
         consumer.task = self.loop.create_task(consumer.window.run(consumer.deliveries(), consumer.fail))
         self.settle()
@@ -117,10 +154,10 @@ class WindowMachine(RuleBasedStateMachine):
 
         self.run(rounds())
 
-    def note_start(self, record: KafkaRecord) -> None:
-        if record.position not in self.started:
-            self.started.add(record.position)
-            self.first_starts[record.key].append(record.offset)
+    def note_start(self, stage: int, record: KafkaRecord) -> None:
+        if record.position not in self.started[stage]:
+            self.started[stage].add(record.position)
+            self.first_starts[stage, record.key, record.partition].append(record.offset)
 
     @rule(key=st.integers(0, KEYS - 1), gap=st.integers(0, 2))
     def produce(self, key: int, gap: int) -> None:
@@ -162,9 +199,9 @@ class WindowMachine(RuleBasedStateMachine):
         self.choose(choice).set_exception(error)
         self.settle()
         assert self.consumer.failures == [error]
-        before = set(self.started)
+        before = set(self.started[0])
         self.fetch(0, 1)
-        assert self.started == before, "a broken window begins nothing"
+        assert self.started[0] == before, "a broken window begins nothing"
         self.commit()
         self.consumer.stop_flow()
         self.take_away(self.run(self.consumer.window.drain(60.0)))
@@ -189,9 +226,9 @@ class WindowMachine(RuleBasedStateMachine):
     def revoke_gently(self, order: random.Random) -> None:
         limits: dict[int, int] = defaultdict(lambda: -1)
         for record in self.consumer.admitted:
-            if record.position in self.consumer.running or record.position in self.consumer.processed:
+            if self.has_begun(record):
                 limits[record.partition] = max(limits[record.partition], record.offset)
-        before = set(self.started)
+        before = set(self.started[0])
         self.consumer.stop_flow()
         drain = self.loop.create_task(self.consumer.window.drain(60.0))
         self.settle()
@@ -202,10 +239,13 @@ class WindowMachine(RuleBasedStateMachine):
         assert drained.cancelled == 0
         if not self.rereads:
             self.no_hole_was_left(drained.offsets)
-        begun = self.started - before
+        begun = self.started[0] - before
         fetched = {record.position: record for record in self.consumer.fetched}
         assert all(fetched[position].offset <= limits[fetched[position].partition] for position in begun)
         self.take_away(drained)
+
+    def has_begun(self, record: KafkaRecord) -> bool:
+        return (0, record.position) in self.consumer.running or record.position in self.consumer.stage_of
 
     def no_hole_was_left(self, offsets: Mapping[Partition, int]) -> None:
         finished = [record for record in self.consumer.admitted if record.position in self.consumer.processed]
@@ -237,9 +277,13 @@ class WindowMachine(RuleBasedStateMachine):
     def bounds_hold(self) -> None:
         if not hasattr(self, "consumer"):
             return
-        progress = self.consumer.window.progress
-        assert progress.running == len(self.consumer.running) <= self.in_flight
-        assert progress.pending <= self.pending + (MAX_OVERFLOWING_KEYS if self.rereads else 0)
+        for stage, window in enumerate(self.consumer.window.chain):
+            progress = window.progress
+            running = [position for place, position in self.consumer.running if place == stage]
+            assert progress.running == len(running) <= self.in_flight
+            assert progress.pending <= self.pending + (MAX_OVERFLOWING_KEYS if self.rereads else 0)
+        handed_on = sum(0 < stage < self.stages for stage in self.consumer.stage_of.values())
+        assert self.consumer.window.progress.handed_on == handed_on
 
     @invariant()
     def what_may_be_committed_is_the_finished_prefix(self) -> None:
@@ -263,10 +307,19 @@ class WindowMachine(RuleBasedStateMachine):
 
     @invariant()
     def every_free_key_runs(self) -> None:
+        """A key is free at a stage when its record has been handed on, unless many of it are behind that stage."""
         if not hasattr(self, "consumer"):
             return
-        keys = {record.key or record.partition for record in self.unfinished()}
-        assert len(self.consumer.running) == min(self.in_flight, len(keys))
+        waiting: list[set[object]] = [set() for _ in range(self.stages)]
+        handed_on: Counter[object] = Counter()
+        for record in self.unfinished():
+            stage, key = self.consumer.stage_of.get(record.position, 0), record.key or record.partition
+            waiting[stage].add(key)
+            handed_on[key] += stage > 0
+        waiting[0] -= {key for key, count in handed_on.items() if count == MAX_HANDED_ON_PER_KEY}
+        for stage, keys in enumerate(waiting):
+            running = sum(place == stage for place, _ in self.consumer.running)
+            assert running == min(self.in_flight, len(keys))
 
     @invariant()
     def first_starts_are_in_order(self) -> None:

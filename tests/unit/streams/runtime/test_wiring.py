@@ -1,7 +1,9 @@
 """How the stages are put together, where a wrong wire would show only in a rebalance."""
 
 from collections.abc import AsyncIterator, Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -9,7 +11,7 @@ import pytest
 
 from mnemolog.projections.stores.candidates import SourceStatus
 from mnemolog.schemas.envelopes import MatchedFacts
-from mnemolog.schemas.provenance import Origin
+from mnemolog.schemas.provenance import Origin, Stage
 from mnemolog.schemas.scope import Scope
 from mnemolog.streams.kafka.record import KafkaRecord
 from mnemolog.streams.kafka.window import Window
@@ -17,7 +19,8 @@ from mnemolog.streams.kafka.windows.state import Delivery
 from mnemolog.streams.runtime import read_your_writes
 from mnemolog.streams.runtime.decision_stages import DecisionStages, Models
 from mnemolog.streams.runtime.read_your_writes import Watermark
-from mnemolog.streams.runtime.wiring import StageFactory
+from mnemolog.streams.runtime.stage_windows import chain_from
+from mnemolog.streams.runtime.wiring import ALL_STAGES, StageFactory
 from mnemolog.streams.settings import StreamsSettings
 from tests.support.polling import eventually
 
@@ -47,40 +50,98 @@ async def nothing() -> Mapping[int, int]:
     return {}
 
 
-async def resolve(window: Window, offset: int) -> None:
-    """Let one record go through the stage's window."""
+def matched(offset: int) -> MatchedFacts:
     origin = Origin(topic="conversation_turns", partition=3, offset=offset)
-    matched = MatchedFacts(source_id=f"t{offset}", scope=SCOPE, origin=origin, occurred_at=NOON, published_at=NOON)
-    record = KafkaRecord(
-        topic="matched_facts", partition=3, offset=offset, key=SCOPE.key, value=matched.to_bytes(), timestamp=1.7e9
-    )
+    return MatchedFacts(source_id=f"t{offset}", scope=SCOPE, origin=origin, occurred_at=NOON, published_at=NOON)
+
+
+def record(topic: str, *offsets: int) -> list[KafkaRecord]:
+    return [
+        KafkaRecord(topic=topic, partition=3, offset=offset, key=SCOPE.key, value=None, timestamp=1.7e9)
+        for offset in offsets
+    ]
+
+
+async def resolve(window: Window, *offsets: int) -> None:
+    """Let records go through the stage's window, all delivered before the first is processed."""
+    records = [replace(one, value=matched(one.offset).to_bytes()) for one in record("matched_facts", *offsets)]
 
     async def deliveries() -> AsyncIterator[Delivery]:
-        yield Delivery(record=record, epoch=window.epoch)
-
-    async def fail(error: BaseException) -> None:
-        raise error
+        for one in records:
+            yield Delivery(record=one, epoch=window.epoch)
 
     await window.run(deliveries(), fail)
-    await eventually(lambda: window.finished)
+    await eventually(lambda: window.finished == {("matched_facts", 3): offsets[-1] + 1})
 
 
-async def test_after_a_rebalance_resolve_asks_again_where_the_log_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+async def resolve_chained(window: Window, *offsets: int) -> None:
+    """Hand records on to `resolve`, as the stage before it does."""
+    finished: list[int] = []
+    for one in record("conversation_turns", *offsets):
+        window.take_over(replace(one, content=matched(one.offset)), partial(finished.append, one.offset))
+    await eventually(lambda: finished == list(offsets))
+
+
+async def fail(error: BaseException) -> None:
+    raise error
+
+
+@pytest.fixture
+def log() -> LogEnds:
+    return LogEnds()
+
+
+@pytest.fixture
+def parts(monkeypatch: pytest.MonkeyPatch, log: LogEnds) -> Any:
     monkeypatch.setattr(read_your_writes, "RECHECK_SECONDS", 3600)
-    log = LogEnds()
     models = SimpleNamespace(build_for=lambda _: None, chat=None, embedder=SimpleNamespace(model="m"))
     unused: Any = None
     tables: Any = CommittedTables()
-    settings = StreamsSettings()
-    stages = DecisionStages(unused, cast("Models", models), settings, clock=lambda: NOON, finder=tables)
+    stages = DecisionStages(unused, cast("Models", models), StreamsSettings(), clock=lambda: NOON, finder=tables)
     projector = SimpleNamespace(next_offsets=nothing)
-    parts: Any = SimpleNamespace(
+    return SimpleNamespace(
         stages=stages, models=models, kafka_log=log, watermark=Watermark(nothing), projector=projector
     )
-    window = StageFactory(settings, "localhost:9092", parts).builder("resolve")().window
-    await resolve(window, 0)
-    await resolve(window, 1)
+
+
+async def test_resolve_alone_asks_where_the_log_ends_after_each_pause_and_rebalance(parts: Any, log: LogEnds) -> None:
+    """During a pause another worker may have had this partition in a chain that ends with its own `resolve`."""
+    window = StageFactory(StreamsSettings(), "localhost:9092", parts).builder("resolve")().window
+    await resolve(window, 0, 1)
     assert log.calls == 1
-    await window.drain(0)
     await resolve(window, 2)
     assert log.calls == 2
+    await window.drain(0)
+    await resolve(window, 3)
+    assert log.calls == 3
+
+
+async def test_resolve_in_a_chain_with_extract_asks_only_after_a_rebalance(parts: Any, log: LogEnds) -> None:
+    first = StageFactory(StreamsSettings(), "localhost:9092", parts, ALL_STAGES).builder("extract")().window
+    await resolve_chained(first.chain[-1], 0)
+    await resolve_chained(first.chain[-1], 1)
+    assert log.calls == 1
+    await first.drain(0)
+    await resolve_chained(first.chain[-1], 2)
+    assert log.calls == 2
+
+
+@pytest.mark.parametrize(
+    ("here", "chains"),
+    [
+        (ALL_STAGES, [("journal",), ("extract", "embed", "match", "resolve"), ("project",)]),
+        (("extract",), [("extract",)]),
+        (("extract", "embed", "resolve"), [("extract", "embed"), ("resolve",)]),
+        (("embed", "match", "project"), [("embed",), ("match",), ("project",)]),
+    ],
+)
+def test_a_chain_goes_as_far_as_no_stage_is_missing(here: tuple[Stage, ...], chains: list[tuple[Stage, ...]]) -> None:
+    for chain in chains:
+        assert chain_from(chain[0], here) == chain
+
+
+async def test_without_the_setting_no_stage_hands_on(parts: Any) -> None:
+    settings = StreamsSettings(chain=False)
+    app = StageFactory(settings, "localhost:9092", parts, ALL_STAGES).builder("extract")()
+    assert len(app.window.chain) == 1
+    assert app.may_begin is None

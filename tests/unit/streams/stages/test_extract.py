@@ -3,11 +3,10 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from prometheus_client import REGISTRY
 from pydantic import SecretStr
 
 from mnemolog.schemas.admission import Refusal
-from mnemolog.schemas.command import Command, CommandPayload, Correct, DeleteAll, Edit, Update
+from mnemolog.schemas.command import Command, CommandPayload, DeleteAll, Edit, Update
 from mnemolog.schemas.envelopes import ExtractedFacts
 from mnemolog.schemas.facts import CATEGORIES
 from mnemolog.schemas.policy import EffectivePolicy, LimitHit, Limits
@@ -219,13 +218,6 @@ async def test_a_command_travels_with_its_payload_and_texts_and_calls_no_model()
 async def test_a_command_without_a_text_goes_on_without_facts() -> None:
     output = await command_record(DeleteAll(key="home_city"))
     assert (output.facts, output.end) == ((), None)
-
-
-async def test_a_command_under_a_wrong_key_is_counted_and_goes_to_its_owner() -> None:
-    before = REGISTRY.get_sample_value("mnemolog_wrong_keys_total") or 0
-    output = await command_record(Correct(edit=Edit(fact_id=FACTS[0], text="Mira has a dog.")), key="jonas")
-    assert (REGISTRY.get_sample_value("mnemolog_wrong_keys_total") or 0) == before + 1
-    assert output.key == b"default/mira"
 
 
 @pytest.mark.parametrize(

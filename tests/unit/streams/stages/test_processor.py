@@ -1,5 +1,6 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -39,19 +40,22 @@ def processor(
     *,
     limit: int = 1_000_000,
     budgets: FailureBudgets | None = None,
+    seen: SeenOrigins | None = None,
+    topic: str | None = "out",
     **more: Any,
 ) -> StageProcessor[ReceivedEnvelope[ExtractedFacts], EmbeddedFacts]:
     sender = Sender(send or broker.enqueue, limits={"out": limit})
     steps = StageDefinition(
         stage="embed",
-        topic="out",
+        topic=topic,
         read=envelope_reader(ExtractedFacts),
         work=work,
         finish=ended_envelope(EmbeddedFacts),
         **more,
     )
     dead_letters = DeadLetterWriter(sender)
-    return StageProcessor(steps, sender=sender, dead_letters=dead_letters, seen=SeenOrigins(), budgets=budgets)
+    seen = SeenOrigins() if seen is None else seen
+    return StageProcessor(steps, sender=sender, dead_letters=dead_letters, seen=seen, budgets=budgets)
 
 
 def values(broker: MemoryBroker, topic: str) -> list[bytes | None]:
@@ -76,9 +80,16 @@ TURN = Turn(
 )
 
 
-def envelope(offset: int = 0) -> bytes:
+def first_envelope(offset: int = 0) -> ExtractedFacts:
     turn = KafkaRecord(topic="conversation_turns", partition=2, offset=offset, key=None, value=b"", timestamp=1.7e9)
-    return new_envelope(turn, TURN).to_bytes()
+    return new_envelope(turn, TURN)
+
+
+def envelope(offset: int = 0) -> bytes:
+    return first_envelope(offset).to_bytes()
+
+
+OUTPUT = next_envelope(EmbeddedFacts, first_envelope())
 
 
 async def test_one_output_for_each_input_and_repeats_are_dropped() -> None:
@@ -106,6 +117,26 @@ async def test_a_record_whose_output_was_never_confirmed_is_no_repeat_when_it_co
     stuck = False
     await stage(record(envelope(0), 0))
     assert len(values(broker, "out")) == 1
+
+
+async def test_an_output_without_a_topic_is_handed_on_and_the_record_counts_as_seen_at_the_end_of_its_chain() -> None:
+    broker, seen = MemoryBroker(), SeenOrigins()
+    first = processor(broker, passes, topic=None, seen=seen)
+    last = processor(broker, passes, seen=seen)
+    handed_on = await first(record(envelope(0), 4))
+    assert handed_on is not None
+    assert isinstance(handed_on.content, EmbeddedFacts)
+    assert (handed_on.position, handed_on.key) == ("extracted_facts/2/4", b"default/alice")
+    assert broker.records("out") == []
+    assert await first(record(envelope(0), 4)) is not None, "redelivered before the end of the chain"
+    assert await last(record(envelope(0), 4)) is None
+    assert await first(record(envelope(0), 4)) is None
+    assert len(values(broker, "out")) == 1
+
+
+async def test_what_was_handed_on_is_not_decoded_again() -> None:
+    taken = envelope_reader(EmbeddedFacts)(replace(record(b"the turn itself"), content=OUTPUT))
+    assert taken.require_valid() is OUTPUT
 
 
 async def test_bytes_that_are_no_record_are_dead_lettered_and_still_get_their_end() -> None:

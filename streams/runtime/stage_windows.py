@@ -1,0 +1,182 @@
+"""What each stage reads, does and writes, and the windows in which a process runs it."""
+
+from collections.abc import Awaitable, Callable, Container, Hashable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import takewhile
+from typing import Any, Final
+
+from mnemolog.projections.rebuild.log_source import TableLogSource
+from mnemolog.projections.stores.journal import Journal
+from mnemolog.projections.write.projector import Projector
+from mnemolog.schemas.envelopes import EmbeddedFacts, ExtractedFacts, MatchedFacts
+from mnemolog.schemas.provenance import Stage
+from mnemolog.streams.kafka.dead_letters import DeadLetterWriter
+from mnemolog.streams.kafka.dedup import SeenOrigins
+from mnemolog.streams.kafka.log_reader import KafkaLogReader
+from mnemolog.streams.kafka.record import KafkaRecord
+from mnemolog.streams.kafka.sender import Sender
+from mnemolog.streams.kafka.topics import (
+    CONVERSATION_TURNS,
+    EMBEDDED_FACTS,
+    EXTRACTED_FACTS,
+    MATCHED_FACTS,
+    MEMORY_EVENTS,
+    Topic,
+    topic_name,
+)
+from mnemolog.streams.kafka.window import KeyedWindow, Window
+from mnemolog.streams.runtime.decision_stages import DecisionStages, E
+from mnemolog.streams.runtime.models import StageModels
+from mnemolog.streams.runtime.read_your_writes import ReadYourWrites, Watermark
+from mnemolog.streams.settings import StreamsSettings
+from mnemolog.streams.stages.envelope import ended_envelope, envelope_reader
+from mnemolog.streams.stages.extract import has_asked_model, parse_source
+from mnemolog.streams.stages.failure_budget import FailureBudgets
+from mnemolog.streams.stages.journal import JournalStage
+from mnemolog.streams.stages.processor import I, StageDefinition, StageProcessor
+from mnemolog.streams.stages.project import ProjectStage, checked_end
+from mnemolog.streams.stages.rekey import rekeying
+
+CHAINABLE: Final[tuple[Stage, ...]] = ("extract", "embed", "match", "resolve")
+"""The stages that hand records on, in the order of a turn's way."""
+SOURCES: Final[Mapping[Stage, Topic]] = {
+    "journal": CONVERSATION_TURNS,
+    "extract": CONVERSATION_TURNS,
+    "embed": EXTRACTED_FACTS,
+    "match": EMBEDDED_FACTS,
+    "resolve": MATCHED_FACTS,
+    "project": MEMORY_EVENTS,
+}
+"""What each stage reads where no stage before it runs in the same process."""
+BATCH_RECORDS: Final = 256
+
+Definition = StageDefinition[Any, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SharedResources:
+    """What the stages of one process share."""
+
+    journal: Journal
+    stages: DecisionStages
+    projector: Projector
+    models: StageModels
+    kafka_log: KafkaLogReader
+    table_log: TableLogSource
+    watermark: Watermark
+
+
+def chain_from(first: Stage, stages: Container[Stage]) -> tuple[Stage, ...]:
+    """`first` and the stages that it hands its records on to.
+
+    For `extract` these are the stages behind it, up to the first that is not among `stages`. Others hand nothing on: in
+    the topic behind such a stage may be records of an `extract` that chains.
+    """
+    behind = CHAINABLE[1:] if first == CHAINABLE[0] else ()
+    return (first, *takewhile(lambda stage: stage in stages, behind))
+
+
+class StageWindows:
+    """Makes windows, afresh at each call. Budgets of failures outlive them: a crash is to give no new ones."""
+
+    def __init__(self, settings: StreamsSettings, resources: SharedResources) -> None:
+        self._settings = settings
+        self._resources = resources
+        self._budgets = FailureBudgets()
+
+    def build(self, chain: Sequence[Stage], sender: Sender) -> Window:
+        """The window of the first of `chain`, from which records go on through those of the others."""
+        resources, seen = self._resources, SeenOrigins()
+        match chain[0]:
+            case "journal":
+                return self._batch_window(JournalStage(resources.journal, max_bytes=self._settings.max_turn_bytes))
+            case "project":
+                return self._batch_window(ProjectStage(resources.projector))
+        window = self._keyed_window(chain[-1], chain, sender, seen)
+        for stage in reversed(chain[:-1]):
+            window = self._keyed_window(stage, chain, sender, seen, window)
+        return window
+
+    def _keyed_window(
+        self,
+        stage: Stage,
+        chain: Sequence[Stage],
+        sender: Sender,
+        seen: SeenOrigins,
+        next_window: Window | None = None,
+    ) -> Window:
+        """One record of an owner at a time."""
+
+        def period(partition: int) -> Hashable:
+            return window.epoch if chain[0] == "extract" else window.busy_period(partition)
+
+        definition = self._definition(stage, sender, period)
+        if next_window is not None:
+            definition = replace(definition, topic=None)
+        dead_letters = DeadLetterWriter(sender, prefix=self._settings.topic_prefix)
+        window = KeyedWindow(
+            StageProcessor(definition, sender=sender, dead_letters=dead_letters, seen=seen, budgets=self._budgets),
+            max_in_flight=self._settings.max_in_flight,
+            max_pending=self._settings.max_pending,
+            next_window=next_window,
+        )
+        return window
+
+    def _definition(self, stage: Stage, sender: Sender, period: Callable[[int], Hashable]) -> Definition:
+        stages = self._resources.stages
+        match stage:
+            case "extract":
+                return self._extract(sender)
+            case "embed":
+                return self._enriching(
+                    stage, EMBEDDED_FACTS, envelope_reader(ExtractedFacts), stages.embed, EmbeddedFacts
+                )
+            case "match":
+                return self._enriching(stage, MATCHED_FACTS, envelope_reader(EmbeddedFacts), stages.match, MatchedFacts)
+            case "resolve":
+                return self._resolve(period)
+        raise ValueError(f"{stage} works on batches")
+
+    def _extract(self, sender: Sender) -> Definition:
+        settings, stages = self._settings, self._resources.stages
+        topic = topic_name(CONVERSATION_TURNS, settings.topic_prefix)
+        return self._enriching(
+            "extract",
+            EXTRACTED_FACTS,
+            partial(parse_source, max_bytes=settings.max_turn_bytes, command_token=settings.command_token),
+            rekeying(stages.extract, sender, topic=topic, partitions=settings.partitions),
+            ExtractedFacts,
+            shows_health=has_asked_model,
+            before_retry=stages.forget_replies,
+        )
+
+    def _enriching(
+        self,
+        stage: Stage,
+        output: Topic,
+        read: Callable[[KafkaRecord], I],
+        work: Callable[[I, KafkaRecord], Awaitable[E | None]],
+        kind: type[E],
+        **more: Any,
+    ) -> Definition:
+        """A stage whose output is an envelope of this kind; `more` is of its definition."""
+        topic = topic_name(output, self._settings.topic_prefix)
+        return StageDefinition(stage=stage, topic=topic, read=read, work=work, finish=ended_envelope(kind), **more)
+
+    def _resolve(self, period: Callable[[int], Hashable]) -> Definition:
+        end_offset = checked_end(self._resources.projector, self._resources.kafka_log)
+        writes = ReadYourWrites(self._resources.watermark, end_offset, period)
+        resolver = self._resources.stages.build_resolver(writes.wait_until_projected)
+        return StageDefinition(
+            stage="resolve",
+            topic=topic_name(MEMORY_EVENTS, self._settings.topic_prefix),
+            read=envelope_reader(MatchedFacts),
+            work=resolver,
+            finish=resolver.finish,
+            on_sent=lambda commit, sent: writes.record_commit(commit.owner, sent.partition, sent.offset),
+        )
+
+    def _batch_window(self, work: Callable[[Sequence[KafkaRecord]], Awaitable[None]]) -> Window:
+        max_pending = max(self._settings.max_pending, 4 * BATCH_RECORDS)
+        return Window(work, max_records=BATCH_RECORDS, max_pending=max_pending)
