@@ -4,8 +4,14 @@ import json
 import random
 import string
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final
+
+from pydantic import ValidationError
+
+from mnemolog.schemas.command import Command
+from mnemolog.schemas.turn import Turn
 
 TIMES: Final[tuple[Any, ...]] = (
     "0001-01-01T00:00:00Z", "9999-12-31T23:59:59Z", "10000-01-01T00:00:00Z", "2026-02-30T00:00:00Z", "-1", "now",
@@ -29,7 +35,10 @@ COMMAND_KINDS: Final = ("delete", "confirm", "reject", "update", "correct", "res
 
 @dataclass(frozen=True, slots=True)
 class HostileRecord:
-    """`may_repeat`: its source may have its end from another record."""
+    """`may_repeat`: its source may have its end from another record.
+
+    One under another key than its owner's is published again, so its end is that of the copy.
+    """
 
     kind: str
     key: bytes | None
@@ -37,6 +46,17 @@ class HostileRecord:
     headers: tuple[tuple[str, bytes], ...] = ()
     partition: int | None = None
     may_repeat: bool = False
+
+    @property
+    def copied_id(self) -> str | None:
+        """The id of the turn or command where the record is under another key than its owner's."""
+        with suppress(ValidationError):
+            turn = Turn.model_validate_json(self.value or b"")
+            return None if turn.scope.key == self.key else turn.turn_id
+        with suppress(ValidationError):
+            command = Command.model_validate_json(self.value or b"")
+            return None if command.scope.key == self.key else command.command_id
+        return None
 
 
 class HostileRecords:

@@ -32,7 +32,7 @@ SEED = int(os.environ.get("MNEMOLOG_HOSTILE_SEED", str(random.SystemRandom().ran
 PARTITIONS = 2
 BYSTANDERS = [f"bystander{number}" for number in range(20)]
 STATEMENTS = ("I live in Berlin.", "I moved from Berlin to Munich.", "I am allergic to nuts.", "My dog is called Rex.")
-ENDS = "SELECT origin_partition, origin_offset, outcome, reason, published_at, decided_at FROM commits"
+ENDS = "SELECT origin_partition, origin_offset, source_id, outcome, reason, published_at, decided_at FROM commits"
 OWNED = {
     "facts": "fact_id",
     "former_states": None,
@@ -63,20 +63,29 @@ def healthy_turns(prefix: str, users: Sequence[str]) -> list[Turn]:
     ]
 
 
-async def ended(database: str, positions: set[tuple[int, int]]) -> list[dict[str, Any]]:
-    """The commits once each of these positions of the topic of turns has one."""
+Published = Mapping["Place", HostileRecord]
+Place = tuple[int, int] | str
+"""The position of a record in the topic of turns; of one that is published again the id of its turn."""
+
+
+def places_of(row: Mapping[str, Any]) -> set[Place]:
+    return {(row["origin_partition"], row["origin_offset"]), row["source_id"]}
+
+
+async def ended(database: str, places: set[Place]) -> list[dict[str, Any]]:
+    """The commits once each of these records has one."""
 
     async def count() -> int:
-        rows = await query_rows(database, "SELECT origin_partition, origin_offset FROM commits")
-        return len(positions & {(row["origin_partition"], row["origin_offset"]) for row in rows})
+        rows = await query_rows(database, "SELECT origin_partition, origin_offset, source_id FROM commits")
+        return len(places & {place for row in rows for place in places_of(row)})
 
-    await until_grown(count, len(positions))
+    await until_grown(count, len(places))
     return await query_rows(database, ENDS)
 
 
-async def publish(kafka: str, topic: str, records: Sequence[HostileRecord]) -> dict[tuple[int, int], HostileRecord]:
-    """The position of each; those that the client or the broker refuses are left out."""
-    found: dict[tuple[int, int], HostileRecord] = {}
+async def publish(kafka: str, topic: str, records: Sequence[HostileRecord]) -> Published:
+    """The place of each; those that the client or the broker refuses are left out."""
+    found: dict[Place, HostileRecord] = {}
     # Not idempotent: after a refusal such a producer sends nothing more.
     client = AIOKafkaProducer(bootstrap_servers=kafka, max_request_size=4 * 1024 * 1024, linger_ms=5)
     await client.start()
@@ -87,7 +96,7 @@ async def publish(kafka: str, topic: str, records: Sequence[HostileRecord]) -> d
                 sent = await client.send_and_wait(
                     topic, record.value, record.key, record.partition, headers=list(record.headers)
                 )
-                found[sent.partition, sent.offset] = record
+                found[record.copied_id or (sent.partition, sent.offset)] = record
             except (MessageSizeTooLargeError, RecordTooLargeError):
                 assert record.kind == "large"
 
@@ -171,16 +180,17 @@ async def ends_of(
     told = [(place / len(of_kind), kind, one) for kind, of_kind in records.items() for place, one in enumerate(of_kind)]
     began = datetime.now(UTC)
     published = await publish(bootstrap, topic, [one for *_, one in sorted(told, key=lambda one: one[0])])
-    wanted = {position for position, record in published.items() if not record.may_repeat}
-    rows = [
-        row for row in await ended(database, wanted) if (row["origin_partition"], row["origin_offset"]) in published
+    wanted = {place for place, record in published.items() if not record.may_repeat}
+    records_of = [
+        (row, published[place]) for row in await ended(database, wanted) for place in places_of(row) & published.keys()
     ]
+    rows = [row for row, _ in records_of]
     assert all(row["reason"] for row in rows if row["outcome"] in ("failed", "rejected"))
     say(str(Counter(f"{row['outcome']}: {row['reason'] or 'well'}" for row in rows).most_common()))
     kinds = {id(record): kind for kind, of_kind in records.items() for record in of_kind}
     found: dict[str, list[dict[str, Any]]] = {kind: [] for kind in records}
-    for row in rows:
-        found[kinds[id(published[row["origin_partition"], row["origin_offset"]])]].append(row)
+    for row, record in records_of:
+        found[kinds[id(record)]].append(row)
     return {
         kind: Ends(
             rate=len(records[kind]) / (max(row["decided_at"] for row in of_kind) - began).total_seconds(),
