@@ -250,7 +250,7 @@ WHERE
 ORDER BY other.true_from, other.fact_id;
 
 -- name: values_since
--- Per fact that has ended the active facts of its key and scope that were added after it was closed.
+-- Per fact that was closed the other active facts of its key and scope that were not, at that moment or since then.
 SELECT
     closed.fact_id,
     array_agg(later.fact_id ORDER BY later.fact_id) AS later_ids
@@ -260,8 +260,21 @@ INNER JOIN facts AS later
         (closed.tenant, closed.user_id, closed.agent_id, closed.app_id, closed.run_id)
         = (later.tenant, later.user_id, later.agent_id, later.app_id, later.run_id)
         AND closed.key = later.key
-        AND greatest(closed.closed_at, closed.believed_to) < later.recorded_at
-WHERE closed.fact_id = ANY(%(fact_ids)s::uuid []) AND later.status = 'active'
+        AND closed.fact_id <> later.fact_id
+CROSS JOIN LATERAL (SELECT greatest(closed.closed_at, closed.believed_to) AS moment) AS closing
+WHERE
+    closed.fact_id = ANY(%(fact_ids)s::uuid [])
+    AND later.status = 'active'
+    AND (
+        later.recorded_at > closing.moment
+        OR EXISTS (
+            SELECT FROM former_states AS former
+            WHERE
+                former.fact_id = later.fact_id
+                AND former.status <> 'active'
+                AND former.until > closing.moment
+        )
+    )
 GROUP BY closed.fact_id;
 
 -- name: user_names

@@ -88,7 +88,7 @@ class FactStore(Store):
         return tuple(row[0] for row in await self._rows("values_before", {"fact_id": fact_id, "since": since}))
 
     async def values_since(self, fact_ids: Sequence[UUID]) -> dict[UUID, tuple[UUID, ...]]:
-        """The active facts of the key of each of these that were added after it had been closed."""
+        """The active facts of the key of each of these that were not active when it was closed, or since then."""
         rows = await self._rows("values_since", {"fact_ids": list(fact_ids)})
         return {fact_id: tuple(later_ids) for fact_id, later_ids in rows}
 

@@ -17,6 +17,7 @@ from mnemolog.streams.ends.end_rules import (
     moved_beginnings,
     same_value,
     slot_relation,
+    tells_end_of,
     truly_ended,
     values_of,
     weighed_ids,
@@ -88,14 +89,16 @@ class _CommitEnds:
 
     def _with_beginning(self, event: MemoryEvent, fact_id: UUID, since: datetime) -> MemoryEvent:
         """The fact that is repeated began at `since`, and what it had ended did so then; unless that held after it."""
-        older, fact = self._values_before(fact_id), self._values[fact_id].fact
-        if any(one.last_said >= since or same_value(one.fact, fact) for one in older):
+        older, known = self._values_before(fact_id), self._values[fact_id]
+        if any(one.last_said >= since or not self._may_end(known, one) for one in older):
             return event.model_copy(update={"true_from": None})
         return event.model_copy(update={"moved_ends": tuple(self._ends_at(since, older, fact_id))})
 
     def _values_before(self, fact_id: UUID) -> list[Value]:
         """What a fact had ended, and the other values of its slot that ended before it began."""
         fact = self._values[fact_id].fact
+        if fact.valid_until is not None:
+            return []
         ended = [one for one, ender in self._enders.items() if ender == fact_id and one in self._values]
         before = (one for one in self._between.get(fact_id, ()) if one in self._values)
         of_slot = (one for one in before if slot_relation(fact, self._values[one].fact, self._rules) != "other")
@@ -108,8 +111,17 @@ class _CommitEnds:
             if known is None or event.new_fact is None or known.true_from <= since:
                 continue
             if event.overwrite == "merge" or same_value(known.fact, event.new_fact):
-                older = (one for one in self._values_before(fact_id) if one.last_said < since)
-                yield from self._ends_at(since, older, event.new_fact.fact_id)
+                new = self._values[event.new_fact.fact_id]
+                before = self._values_before(fact_id)
+                older = (one for one in before if one.last_said < since and self._may_end(new, one))
+                yield from self._ends_at(since, older, new.fact_id)
+
+    def _may_end(self, value: Value, older: Value) -> bool:
+        """Whether a value ends an older one without being asked: a certain one of the slot, if no guard applies."""
+        if same_value(older.fact, value.fact) or slot_relation(older.fact, value.fact, self._rules) != "same":
+            return False
+        stored = self._known.get(older.fact_id)
+        return stored is None or self._rules.may_end(value.confidence, stored)
 
     def _ends_at(self, since: datetime, values: Iterable[Value], ended_by: UUID) -> Iterator[MovedEnd]:
         """What held until later ends at `since`."""
@@ -127,7 +139,7 @@ class _CommitEnds:
 
     def _with_end_of_older(self, event: FactAdded) -> MemoryEvent:
         """A late value of a slot ends the older one that is known to have ended later, unless that was said since."""
-        if event.ended_at is None:
+        if event.ended_at is None or event.fact.valid_until is not None:
             return event
         since = event.fact.true_from
         followed = (one for one, ender in self._enders.items() if ender == event.ended_by)
@@ -138,8 +150,7 @@ class _CommitEnds:
             if (one := self._values.get(fact_id)) is not None
             and one.last_said < since
             and one.fact.valid_until is None
-            and not same_value(one.fact, event.fact)
-            and slot_relation(one.fact, event.fact, self._rules) == "same"
+            and self._may_end(self._values[event.fact.fact_id], one)
         ]
         moved = tuple(self._ends_at(since, older, event.fact.fact_id))
         self._enders |= {one.fact_id: event.fact.fact_id for one in moved}
@@ -201,8 +212,10 @@ class _CommitEnds:
         rivals = [sibling for sibling in siblings if not self._stood_beside(value, sibling)]
         for taker in (*takers, *rivals):
             is_version = taker in takers and is_new_version(event) and taker.fact.action_hint != "retract"
-            if taker.true_from > value.true_from and (
-                is_version or slot_relation(value.fact, taker.fact, self._rules) == "same"
+            if (
+                taker.fact.valid_until is None
+                and taker.true_from > value.true_from
+                and (is_version or slot_relation(value.fact, taker.fact, self._rules) == "same")
             ):
                 yield End(taker.true_from, taker.fact_id)
 
@@ -235,7 +248,10 @@ class _CommitEnds:
             return False
         other_end = stored.state.true_to if stored else None
         is_over = other_end is not None and other_end <= value.true_from
-        return not is_over and slot_relation(value.fact, other.fact, self._rules) != "other"
+        if is_over:
+            return False
+        is_told_end = other.true_from > value.true_from and tells_end_of(other.fact, value.fact)
+        return is_told_end or slot_relation(value.fact, other.fact, self._rules) != "other"
 
     def _follow_each_other(self, value: Value, other: Value) -> bool:
         """Whether one of two values certainly ends with the beginning of the other."""

@@ -14,12 +14,16 @@ from mnemolog.streams.text.subjects import SubjectRelation, compare_subjects
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EndRules:
-    """When the ends move, what is known of keys and names, and which facts stay ended (`stays_ended`)."""
+    """When the ends move, what is known of keys and names, and which facts stay ended (`stays_ended`).
+
+    `may_end` says of a confidence and a known fact whether no guard keeps a statement from ending the fact.
+    """
 
     at: datetime
     policy: EffectivePolicy = field(default_factory=EffectivePolicy)
     user_names: tuple[str, ...] = ()
     stays_ended: Callable[[ExtractedFact], bool] = lambda _: False
+    may_end: Callable[[float, StoredFact], bool] = lambda _confidence, _known: True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,12 +37,13 @@ class EndLookups:
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """A fact with its beginning, and when it was last said to hold."""
+    """A fact with its beginning and its confidence, and when it was last said to hold."""
 
     fact_id: UUID
     fact: ExtractedFact
     true_from: datetime
     last_said: datetime
+    confidence: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,9 +57,9 @@ class End:
 def values_of(events: Sequence[MemoryEvent], known: Mapping[UUID, StoredFact]) -> Iterator[tuple[UUID, Value]]:
     for fact_id, stored in known.items():
         last_said = max(stored.true_from, stored.state.last_confirmed_at or stored.true_from)
-        yield fact_id, Value(fact_id, stored.fact, stored.true_from, last_said)
+        yield fact_id, Value(fact_id, stored.fact, stored.true_from, last_said, stored.state.confidence)
     for fact in (event.new_fact for event in events if event.new_fact is not None):
-        yield fact.fact_id, Value(fact.fact_id, fact, fact.true_from, fact.true_from)
+        yield fact.fact_id, Value(fact.fact_id, fact, fact.true_from, fact.true_from, fact.confidence)
 
 
 def moved_beginnings(event: MemoryEvent, rules: EndRules) -> Iterator[tuple[UUID, datetime]]:
@@ -116,3 +121,9 @@ def same_value(one: ExtractedFact, other: ExtractedFact) -> bool:
     """Whether two lasting values of a slot are one, perhaps with other details."""
     is_lasting = one.valid_until is None and other.valid_until is None
     return is_lasting and one.value is not None and one.value == other.value
+
+
+def tells_end_of(one: ExtractedFact, other: ExtractedFact) -> bool:
+    """Whether a fact only tells an end, and that of a value of just this key."""
+    is_end = one.action_hint == "retract" and other.action_hint != "retract"
+    return is_end and one.key is not None and one.key == other.key and same_value(one, other)

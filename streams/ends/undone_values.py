@@ -1,13 +1,13 @@
-"""Finds values that an undo brings back beside newer ones of their key: without a decision on the two, unresolved."""
+"""Finds values that an undo brings back beside others of their key: without a decision on the two, unresolved."""
 
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 from uuid import UUID
 
 from mnemolog.schemas.events import DecisionUndone, MemoryEvent
-from mnemolog.schemas.facts import OPEN_STATUSES, FactState, MovedEnd, Reversal
+from mnemolog.schemas.facts import FactState, MovedEnd, Reversal
 from mnemolog.schemas.stored import StoredFact
-from mnemolog.streams.ends.end_rules import EndRules, slot_relation
+from mnemolog.streams.ends.end_rules import EndRules, slot_relation, tells_end_of
 
 
 class RivalReader(Protocol):
@@ -17,7 +17,7 @@ class RivalReader(Protocol):
         """Those of `fact_ids` that exist, whatever their scope and status."""
 
     async def values_since(self, fact_ids: Sequence[UUID]) -> Mapping[UUID, Sequence[UUID]]:
-        """The active facts of the key of each of these that were added after it had been closed."""
+        """The active facts of the key of each of these that were not active when it was closed, or since then."""
 
 
 async def mark_unresolved(
@@ -45,14 +45,16 @@ async def mark_unresolved(
 
 def _is_open_again(reversal: Reversal) -> bool:
     before = reversal.before
-    return before is not None and before.status == "active" and reversal.now not in OPEN_STATUSES
+    return before is not None and before.status == "active" and before.true_to is None
 
 
 def _are_rivals(facts: Mapping[UUID, StoredFact], fact_id: UUID, other_id: UUID, rules: EndRules) -> bool:
-    """Whether both may be values of one slot that hold without an end."""
+    """Whether both may be values of one slot that hold without an end, or one tells the end of the other."""
     one, other = facts[fact_id], facts[other_id]
-    lasting = one.fact.valid_until is None and other.fact.valid_until is None and other.state.true_to is None
-    return lasting and slot_relation(one.fact, other.fact, rules) != "other"
+    if one.fact.valid_until or other.fact.valid_until or other.state.true_to:
+        return False
+    is_told_end = one.true_from < other.true_from and tells_end_of(other.fact, one.fact)
+    return is_told_end or slot_relation(one.fact, other.fact, rules) != "other"
 
 
 def _marked(event: DecisionUndone, rivals: Mapping[UUID, tuple[UUID, ...]]) -> DecisionUndone:

@@ -10,6 +10,7 @@ from mnemolog.schemas.event import OVERWRITE_OF_VERDICT
 from mnemolog.schemas.facts import CAUTIOUS_CONFIDENCE, CONFIDENCE_OF_CERTAINTY, Candidate, ExtractedFact
 from mnemolog.schemas.policy import EffectivePolicy
 from mnemolog.schemas.provenance import Guard, Verdict
+from mnemolog.schemas.stored import StoredFact
 
 DOUBTFUL_BELOW: Final = 0.50
 """Confidence below which a statement cannot end a certain fact, and a merged fact is not more certain (Mem Skill)."""
@@ -31,6 +32,11 @@ class StatementContext:
     true_from: datetime
     said_at: datetime
     tells_change_or_end: bool = False
+
+    @property
+    def is_plan(self) -> bool:
+        """Whether it is about what is still to begin."""
+        return self.said_at < self.true_from
 
     @property
     def is_doubtful(self) -> bool:
@@ -102,6 +108,16 @@ def _applicable_guards(
         yield "low_confidence"
 
 
+def may_end(confidence: float, known: StoredFact, rules: EffectivePolicy) -> bool:
+    """Whether no guard keeps a statement of this confidence, which says what was so later, from ending a known fact."""
+    if known.authority == "human":
+        return False
+    if confidence >= rules.confirm_below:
+        return True
+    is_sure = known.state.confidence >= rules.confirm_below
+    return not (rules.is_high_risk(known.fact.category, known.fact.key) or (confidence < DOUBTFUL_BELOW and is_sure))
+
+
 def is_late_news(
     verdict: Verdict,
     known_facts: Sequence[Candidate],
@@ -125,9 +141,14 @@ def is_late_news(
 
 
 def _told_for(verdict: Verdict, statement_context: StatementContext, known: Candidate) -> datetime:
-    """The time that counts for the age of a statement: a calling-off is as old as its words, and not as the plan."""
-    calls_off = verdict == "RETRACT" and known.event_time is not None and statement_context.said_at < known.true_from
-    return min(statement_context.true_from, statement_context.said_at) if calls_off else statement_context.true_from
+    """The time that counts for the age of a statement: beside a plan it is as old as its words, and not as its plan."""
+    of_plan = verdict in ("RETRACT", "REPLACE") and is_plan(known) and statement_context.said_at < known.true_from
+    return min(statement_context.true_from, statement_context.said_at) if of_plan else statement_context.true_from
+
+
+def is_plan(known: TimedFact) -> bool:
+    """Whether a known fact was still to begin when it was last said."""
+    return known.event_time is not None and known.said_at is not None and known.said_at < known.true_from
 
 
 def predates(effective_from: datetime, statement_context: StatementContext, known: TimedFact) -> bool:

@@ -15,9 +15,16 @@ from mnemolog.schemas.events import (
     MemoryEvent,
 )
 from mnemolog.schemas.facts import Candidate, MovedEnd
-from mnemolog.schemas.provenance import Decision, Guard
+from mnemolog.schemas.provenance import Decision, Guard, Verdict
 from mnemolog.streams.resolution.event_builder import EventBuilder, LlmDecision, snapshots
-from mnemolog.streams.resolution.guards import GUARD_REASONS, find_guard, is_late_news, is_planned, next_version_start
+from mnemolog.streams.resolution.guards import (
+    GUARD_REASONS,
+    find_guard,
+    is_late_news,
+    is_plan,
+    is_planned,
+    next_version_start,
+)
 from mnemolog.streams.resolution.repetitions import confirm_pending, supports
 
 
@@ -43,8 +50,7 @@ def apply_overwrite(
     if guard == "add_only":
         return (builder.added(decision),)
     if guard == "late_news":
-        active = [known for known in targets if known.status == "active"]
-        return (builder.added_as_history(active, decision),)
+        return _late_events(builder, reply.verdict, [known for known in targets if known.status == "active"], decision)
     merges = reply.verdict == "MERGE"
     event = FactPending(
         **builder.event_fields(decision),
@@ -56,6 +62,17 @@ def apply_overwrite(
         fact=builder.merged_fact(llm_decision, targets) if merges else builder.new_fact(),
     )
     return (event,)
+
+
+def _late_events(
+    builder: EventBuilder, verdict: Verdict, newer: Sequence[Candidate], decision: Decision
+) -> Sequence[MemoryEvent]:
+    """A statement older than what it would end is history; a plan that another one replaced since never was true."""
+    if verdict != "REPLACE" or not builder.statement_context.is_plan or not all(map(is_plan, newer)):
+        return (builder.added_as_history(newer, decision),)
+    added = builder.added(decision)
+    fields = builder.event_fields(decision, offset=1)
+    return added, FactRetracted(**fields, targets=(added.fact.fact_id,), ended_at=None)
 
 
 def _is_newer(builder: EventBuilder, llm_decision: LlmDecision, known: Candidate) -> bool:

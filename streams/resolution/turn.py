@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import partial
 from itertools import chain
 from uuid import UUID
 
@@ -15,6 +16,7 @@ from mnemolog.streams.ends.moved_ends import move_ends
 from mnemolog.streams.resolution.classify import Duplicate, candidate_query, classify, classify_late
 from mnemolog.streams.resolution.decide import decide
 from mnemolog.streams.resolution.event_builder import DecisionContext, statement_context
+from mnemolog.streams.resolution.guards import may_end
 from mnemolog.streams.resolution.later_ends import LaterEnd, split_later_ends
 from mnemolog.streams.resolution.llm_decisions import LlmDecider
 from mnemolog.streams.resolution.ports import Lookups
@@ -69,7 +71,8 @@ class TurnDecider:
             retries, context = await self._with_statements(retries, context, at=now)
         llm = await self._llm_decider(turn, classifications, retries, ends)
         made = decide(classifications, llm.decisions, context, llm.retry_outcomes, llm.later_ends)
-        end_rules = EndRules(at=now, policy=rules, user_names=turn.user_names)
+        may_move = partial(may_end, rules=rules)
+        end_rules = EndRules(at=now, policy=rules, user_names=turn.user_names, may_end=may_move)
         events = await move_ends(made, self._lookups, end_rules)
         return TurnDecision(events=events, step=llm.step.model_copy(update={"dropped": dropped}))
 

@@ -1,5 +1,6 @@
 """A value that an undo brings back beside a newer one of its key is unresolved; else it is as it was."""
 
+from typing import Any
 from uuid import UUID
 
 import pytest
@@ -22,7 +23,8 @@ ROME, OSLO, TEA = "Mira lives in Rome.", "Mira lives in Oslo.", "Mira likes tea.
 
 
 def said(text: str, **fields: object) -> ExtractedFact:
-    key = {"key": "drink"} if text == TEA else {"key": "home_city", "single_valued": True}
+    key: dict[str, Any] = {"key": "drink"} if text == TEA else {"key": "home_city", "single_valued": True}
+    key |= {"value": city for city in ("Rome", "Oslo") if city in text}
     return extracted_fact(text, subject="Mira", **key | fields)
 
 
@@ -72,6 +74,40 @@ async def test_what_stood_beside_it_before_stands_beside_it_again(
     await commands.execute("c2", Undo(source_id=deleted.source_id), at=day(4))
     assert await resolver.active_texts() == [OSLO, ROME]
     assert await unresolved_texts(resolver) == []
+
+
+LEFT = "Mira has left Rome."
+
+
+async def test_so_is_one_of_which_the_end_was_told_since(resolver: ResolverHarness, commands: CommandHarness) -> None:
+    _, deleted = await rome_deleted(resolver, commands)
+    await resolver.resolve_turn(said(LEFT, action_hint="retract"), at=day(5))
+    await commands.execute("c2", Undo(source_id=deleted.source_id), at=day(8))
+    assert await unresolved_texts(resolver) == [ROME]
+
+
+async def test_of_two_values_that_are_brought_back_the_second_is(
+    resolver: ResolverHarness, commands: CommandHarness
+) -> None:
+    _, deleted = await rome_deleted(resolver, commands)
+    oslo = fact_id_at(await resolver.resolve_turn(said(OSLO), at=day(3)))
+    await commands.execute("c2", Delete(fact_ids=(oslo,)), at=day(4))
+    await commands.execute("c3", Undo(source_id=deleted.source_id), at=day(5))
+    await commands.execute("c4", Undo(source_id="c2"), at=day(6))
+    assert await resolver.active_texts() == [OSLO, ROME]
+    assert await unresolved_texts(resolver) == [OSLO]
+
+
+async def test_a_value_that_is_open_again_is_unresolved_beside_its_end(
+    resolver: ResolverHarness, commands: CommandHarness
+) -> None:
+    """Rome, then Oslo, and "has left Rome": without Oslo, who left Rome may not live there."""
+    resolver.chat_model.set_replies(verdicts_by_text({OSLO: TextVerdict("REPLACE", (ROME,))}))
+    await resolver.resolve_turn(said(ROME), at=day(1))
+    oslo = fact_id_at(await resolver.resolve_turn(said(OSLO), at=day(6)))
+    await resolver.resolve_turn(said(LEFT, action_hint="retract"), at=day(10))
+    await commands.execute("c1", Delete(fact_ids=(oslo,)), at=day(12))
+    assert await unresolved_texts(resolver) == [ROME]
 
 
 async def test_what_the_same_undo_takes_back_is_no_rival(resolver: ResolverHarness, commands: CommandHarness) -> None:
