@@ -24,8 +24,8 @@ ROME, OSLO, TEA = "Mira lives in Rome.", "Mira lives in Oslo.", "Mira likes tea.
 
 def said(text: str, **fields: object) -> ExtractedFact:
     key: dict[str, Any] = {"key": "drink"} if text == TEA else {"key": "home_city", "single_valued": True}
-    key |= {"value": city for city in ("Rome", "Oslo") if city in text}
-    return extracted_fact(text, subject="Mira", **key | fields)
+    value = next((city for city in ("Rome", "Oslo") if city in text), None)
+    return extracted_fact(text, subject="Mira", value=value, **key | fields)
 
 
 async def rome_deleted(resolver: ResolverHarness, commands: CommandHarness) -> tuple[UUID, Commit]:
