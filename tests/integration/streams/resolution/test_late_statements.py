@@ -135,6 +135,17 @@ async def test_other_words_are_judged_by_a_model_that_is_shown_what_has_ended(
         assert (event.end_time, event.decision.guard) == (day(10), "late_news")
 
 
+async def test_what_is_said_of_somebody_else_did_not_end_with_it(resolver: ResolverHarness) -> None:
+    """Whatever a model says of Tom's dog: what ended was Mira's."""
+    toms = "Tom has a dog too."
+    await dog_that_died(resolver)
+    resolver.chat_model.set_replies(verdicts_by_text({toms: TextVerdict("EXTEND", (DOG,))}))
+    (event,) = (await resolver.resolve_turn(extracted_fact(toms, key="pet", subject="Tom"), at=day(5))).events
+    assert isinstance(event, FactAdded)
+    assert event.end_time is None
+    assert toms in await resolver.active_texts()
+
+
 @pytest.mark.parametrize(("at", "is_history"), [(0, True), (5, False)])
 async def test_what_is_older_than_an_ended_fact_that_it_would_end_is_history(
     resolver: ResolverHarness, at: int, *, is_history: bool
