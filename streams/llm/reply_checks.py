@@ -85,7 +85,7 @@ def _merge_faults(claim: DecisionClaim, names: tuple[str, ...]) -> Iterator[str]
     gone = [*lost_details(parents, claim.merged), *["its negation"] * lost_negation(parents, claim.merged)]
     if gone:
         lost = ", ".join(dict.fromkeys(gone))
-        yield f"the merged text loses {lost}: keep every number, name and negation, or do not merge"
+        yield f"the merged text loses {lost}: keep what each fact says, or do not merge"
     added = [*added_details(parents, claim.merged, extras), *added_words([*parents, *extras], claim.merged)]
     if added:
         yield f"the merged text adds {', '.join(dict.fromkeys(added))}, which no fact says: leave it out"

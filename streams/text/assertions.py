@@ -7,13 +7,14 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from mnemolog.schemas.facts import Candidate, Certainty, ExtractedFact
+from mnemolog.streams.text.losses import lost_ending, lost_words, tells
 from mnemolog.streams.text.pairings import misplaced_amounts, reversed_roles, swapped
-from mnemolog.streams.text.readings import Reading, dates_in, is_content, is_number, read, stem_of
+from mnemolog.streams.text.readings import Reading, dates_in, is_content, read, start_of, stem_of
 from mnemolog.streams.text.subjects import compare_subjects
+from mnemolog.streams.text.tenses import changed_tenses
 from mnemolog.streams.text.tokens import CLAUSE_ENDS, in_its_language, words_of
 from mnemolog.streams.text.word_lists import (
     ARTICLES,
-    DATES,
     DENYING_WORDS,
     LINKING_WORDS,
     NEGATIONS,
@@ -21,7 +22,6 @@ from mnemolog.streams.text.word_lists import (
     POSSESSIVES,
     PREPOSITIONS,
     SENTENCE_STARTERS,
-    UNITS,
 )
 
 _NEGATING: Final = ("un", "dis", "non", "nicht", "mis")
@@ -44,30 +44,22 @@ def added_details(sources: Sequence[str], text: str, extras: Sequence[str] = ())
 
 
 def lost_details(parents: Sequence[str], text: str) -> Iterator[str]:
-    """The numbers, dates, units and names of `parents` that `text` lacks, and the parents of which little is left."""
-    own = read(text)
+    """The numbers, dates, units, names, words and ends of `parents` that `text` lacks."""
+    own, readings = read(text), [read(parent) for parent in parents]
     words = {token.casefold() for token in own.tokens}
-    for parent in parents:
-        said = read(parent)
+    for place, said in enumerate(readings):
+        others = [*readings[:place], *readings[place + 1 :]]
         dates = (date for date, parts in dates_in(said) if not _has_date(own.details, parts))
         names = (name for name in said.names if not _is_known(name, words))
-        gone = sorted({*(said.claimed - own.details), *dates, *names})
-        yield from gone or ([f'most of "{parent}"'] if _is_lost(parent, parents, own) else [])
+        yield from sorted({*(said.claimed - own.details), *dates, *names})
+        yield from (f'"{word}"' for word in lost_words(said, others, own))
+        yield from (f'the tense of "{word}"' for word in changed_tenses(said, own))
+        if ending := lost_ending(said, others, own):
+            yield f'"{ending}"'
 
 
 def _has_date(details: frozenset[str], parts: Sequence[str]) -> bool:
     return all({part, f"month {part}"} & details for part in parts)
-
-
-def _is_lost(parent: str, parents: Sequence[str], merged: Reading) -> bool:
-    """Whether less than half of a parent is left, or nothing of what it says beside the others to its last word."""
-    said, others = read(parent), [read(other) for other in parents if other != parent]
-    if not said.stems or not said.is_spaced:
-        return False
-    told = [stem for stem in said.stems if not all(stem in other.stems[:1] for other in others)] or [*said.stems]
-    special = [stem for stem in told if not any(stem in other.stems for other in others)]
-    is_left = any(stem in merged.stems for stem in special) or said.stems[-1] not in special
-    return not is_left or 2 * sum(stem in merged.stems for stem in told) < len(told)
 
 
 def turned_negations(sources: Sequence[str], text: str, ignored: frozenset[str] = frozenset()) -> Iterator[str]:
@@ -109,17 +101,12 @@ def added_words(sources: Sequence[str], text: str) -> Iterator[str]:
     Of a script without spaces the signs that tell something.
     """
     own, readings = read(text), [read(source) for source in sources]
-    known = {start for reading in readings for token in reading.tokens for start in (stem_of(token), _start_of(token))}
+    known = {start for reading in readings for token in reading.tokens for start in (stem_of(token), start_of(token))}
     for token in own.tokens if own.is_spaced else ():
-        if _tells(token) and token.casefold() not in LINKING_WORDS and not {stem_of(token), _start_of(token)} & known:
+        if tells(token) and token.casefold() not in LINKING_WORDS and not {stem_of(token), start_of(token)} & known:
             yield f'"{token}"'
     if not own.is_spaced:
         yield from sorted(own.signs - frozenset().union(*(reading.signs for reading in readings)))
-
-
-def _start_of(token: str) -> str:
-    """What the forms of a long word have in common: "teaches", "taught" have not, "hospital", "hospitals" have."""
-    return token.casefold()[:_SHORTEST_INFLECTED] if len(token) >= _SHORTEST_INFLECTED else token.casefold()
 
 
 def other_matter(known: str, text: str, ignored: frozenset[str]) -> Iterator[str]:
@@ -131,6 +118,7 @@ def other_matter(known: str, text: str, ignored: frozenset[str]) -> Iterator[str
         yield f'that it {"never was" if own.is_never else "is"} so: "{reading.ending}"'
     if weaker := reading.claimed & _WEAKER - own.details:
         yield f"that it is so: {min(weaker)}"
+    yield from (f'the tense of "{word}"' for word in changed_tenses(reading, own))
     told = {*own.stems, *own.details} - ignored
     if own.stems[:1] == reading.stems[:1]:
         told -= {*own.stems[:1]}  # the subject
@@ -171,7 +159,7 @@ def other_value(known: str, text: str) -> str | None:
     """
     left, right = ([word for word in words_of(in_its_language(one)) if _has_place(word)] for one in (known, text))
     place = next((at for at, pair in enumerate(zip(left, right, strict=False)) if not _is_one_word(*pair)), None)
-    if place is None or not (is_content(left[place]) and _tells(right[place])):
+    if place is None or not (is_content(left[place]) and tells(right[place])):
         return None
     before, after = right[:place][-1:], right[place + 1 : place + 2]
     is_object = not after or (before and before[0] in PREPOSITIONS) or (place > 1 and is_content(after[0]))
@@ -235,11 +223,6 @@ def _opposites(said: set[str], words: set[str], own: Reading) -> Iterator[str]:
         for one, other in (sides, sides[::-1]):
             if tokens & one and words & other and not words & one:
                 yield f'"{min(tokens & one)}" was not said'
-
-
-def _tells(token: str) -> bool:
-    word = token.casefold()
-    return is_content(token) and not is_number(token) and word not in DATES and word not in UNITS
 
 
 def _is_known(name: str, words: set[str]) -> bool:

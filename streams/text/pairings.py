@@ -30,13 +30,13 @@ _Links = dict[str, frozenset[str]]
 
 
 def swapped(sources: Sequence[str], text: str, ignored: frozenset[str]) -> frozenset[str]:
-    """The amounts, dates and names of `text` that have changed places with others of the sources.
+    """The amounts, dates, names and objects of `text` that have changed places with others of the sources.
 
     "10 mg in the morning, 5 mg at night" against "5 mg in the morning and 10 mg at night". Words of `ignored` are the
     subject, and belong to all.
     """
     found: set[str] = set()
-    for kind in (_amounts, _dates, _names):
+    for kind in (_amounts, _dates, _names, _objects_of(sources)):
         before = _joined(_links(source, kind, ignored) for source in sources)
         after = _links(text, kind, ignored)
         moves = {
@@ -154,6 +154,13 @@ def _names(tokens: Sequence[str]) -> list[str | None]:
         token.casefold() if token[0].isupper() and is_content(token) and token.casefold() not in DATES else None
         for token in tokens
     ]
+
+
+def _objects_of(sources: Sequence[str]) -> _Kind:
+    """The stems of the last words that tell something, each of one source only: "dogs" of "is afraid of dogs"."""
+    stems = [read(source).stems for source in sources]
+    objects = {one[-1] for one in stems if one and sum(one[-1] in other for other in stems) == 1}
+    return lambda tokens: [stem_of(token) if stem_of(token) in objects else None for token in tokens]
 
 
 def _joined(found: Iterable[_Links]) -> _Links:

@@ -55,6 +55,7 @@ _AFTER_VERBS: Final = frozenset(
 _REACH: Final = 8  # words that a negation reaches at the most
 _LONGEST_CLAUSE: Final = 40  # words before a negation that are looked at
 _STEM_LENGTH: Final = 5
+_START_LENGTH: Final = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,6 +141,11 @@ def stem_of(token: str) -> str:
         return word
     word = word.removesuffix("s") if len(word) > len("has") and not word.endswith("ss") else word
     return _SUFFIX.sub("", word).removesuffix("e")[:_STEM_LENGTH] or word
+
+
+def start_of(token: str) -> str:
+    """What the forms of a long word have in common: "teaches", "taught" have not, "hospital", "hospitals" have."""
+    return token.casefold()[:_START_LENGTH] if len(token) >= _START_LENGTH else token.casefold()
 
 
 def clauses_of(tokens: Sequence[str]) -> Iterator[list[str]]:

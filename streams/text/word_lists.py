@@ -7,6 +7,7 @@ CLDR, and so is `cldr_places.json`; `words.toml` is kept by hand.
 import json
 import re
 import tomllib
+from itertools import product
 from pathlib import Path
 from typing import Final
 
@@ -34,6 +35,12 @@ SMALL_ELSEWHERE: Final[dict[str, str]] = _BY_HAND["small_elsewhere"]
 def _listed(name: str) -> frozenset[str]:
     """The words of a list but those that are others in English."""
     return frozenset(_BY_HAND["words"][name].split()) - SMALL_ELSEWHERE.keys()
+
+
+def _sides(name: str) -> tuple[tuple[frozenset[str], ...], ...]:
+    """The lines of a list, each with its two sides."""
+    lines = _BY_HAND["words"][name].strip().splitlines()
+    return tuple(tuple(frozenset(side.split()) for side in line.split(" | ")) for line in lines)
 
 
 NUMBERS: Final = _meanings("numbers")
@@ -65,11 +72,17 @@ OTHER_NEGATIONS: Final = tuple(_BY_HAND["words"]["other_negations"].split())
 ENDINGS: Final = frozenset(_BY_HAND["words"]["endings"].split())
 ENDED: Final = _phrases("ended")
 NEVER: Final = _phrases("never")
-OPPOSITES: Final = tuple(
-    tuple(frozenset(side.split()) for side in line.split(" | "))
-    for line in _BY_HAND["words"]["opposites"].strip().splitlines()
-)
+OPPOSITES: Final = _sides("opposites")
 """Pairs of sets of words that exclude each other."""
+TENSES: Final = _sides("tenses")
+"""Forms of one verb in the past and in the present."""
+TENSE_ENDINGS: Final = tuple(
+    (past, now)
+    for pasts, nows in _sides("tense_endings")
+    for past, now in product(pasts, (ending.strip("-") for ending in nows))
+)
+"""Endings of verbs in the past, each with one that the same verb has in the present."""
+AUXILIARIES: Final = _listed("auxiliaries")
 COUNTRIES: Final = frozenset(_PLACES["countries"])
 REGIONS: Final = frozenset(
     name for line in _BY_HAND["words"]["regions"].split("\n") for name in line.split(", ") if name

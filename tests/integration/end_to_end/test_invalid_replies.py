@@ -19,7 +19,7 @@ pytestmark = [pytest.mark.kafka, pytest.mark.postgres, pytest.mark.asyncio(loop_
 OLD: Final = "Hal never rides his 3 bikes with Tom."
 NEW: Final = "Hal rides his bikes on Sundays."
 RIGHT: Final = "Hal never rides his 3 bikes with Tom, but rides on Sundays."
-KEEPS: Final = "keep every number, name and negation, or do not merge"
+KEEPS: Final = "keep what each fact says, or do not merge"
 
 
 def decision_reply(action: str, *known: int, new: int = 1, **fields: Any) -> str:

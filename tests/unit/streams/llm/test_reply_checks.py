@@ -68,7 +68,7 @@ def test_the_tables_are_as_large_as_they_should_be() -> None:
 
 @pytest.mark.parametrize(
     ("harmful", "honest", "accepted", "refused"),
-    [(SEEN_HARMFUL, SEEN_HONEST, 1, 5), (UNSEEN_HARMFUL, UNSEEN_HONEST, 5, 0), (THIRD_HARMFUL, THIRD_HONEST, 3, 3)],
+    [(SEEN_HARMFUL, SEEN_HONEST, 1, 6), (UNSEEN_HARMFUL, UNSEEN_HONEST, 2, 0), (THIRD_HARMFUL, THIRD_HONEST, 3, 3)],
     ids=["seen", "unseen", "third"],
 )
 def test_no_more_replies_are_judged_wrongly_than_the_page_says(
