@@ -140,18 +140,39 @@ def with_later_ends(
     *before, last = events
     taken_back = {fact_id for event in events for fact_id in event.ended_ids}
     outcomes = [outcome for outcome in outcomes if outcome.end.told.fact_id not in taken_back]
-    if not outcomes or last.new_fact is None or isinstance(last, FactPending):
+    if not outcomes or isinstance(last, FactPending):
         return events
     ends = [
         (target_end(_at_end(builder, outcome.end), decided, [outcome.end.statement]), outcome.end.told)
         for outcome, decided in _effective(builder, outcomes)
     ]
+    if last.new_fact is None:
+        return _history_before(builder, last, ends) or events
     said_since = last.new_fact.said_at  # by another parent of a merged fact: "I live in Rome", after the day of the end
     ends = [end for end in ends if said_since is None or said_since < end[0]]
     if ends:
         return *before, _with_end(last, *min(ends, key=lambda end: end[0]))
     doubt = next((one for one in outcomes if not one.end.is_announced and _is_doubtful(builder, one)), None)
     return events if doubt is None else (*before, _unresolved(builder, last, doubt))
+
+
+def is_before(end: LaterEnd, known: Candidate) -> bool:
+    """Whether an end was told before a known fact began: what that repeats may have ended in between."""
+    return not end.is_announced and _last_said(end.told) <= known.true_from
+
+
+def _history_before(
+    builder: EventBuilder, repetition: MemoryEvent, ends: Sequence[tuple[datetime, Candidate]]
+) -> Sequence[MemoryEvent]:
+    """The event of a repetition of what began again after one of `ends`; none where there is no such end."""
+    repeated = next((known for known in builder.candidates if known.fact_id == repetition.repeated_id), None)
+    between = [end for end in ends if repeated is not None and end[0] <= repeated.true_from]
+    if not between:
+        return ()
+    ended_at, told = min(between, key=lambda end: end[0])
+    decision = builder.decision("policy", "it had ended before it began again", guard="late_news")
+    shown = decision.model_copy(update={"shown": (told.fact_id,)})
+    return (builder.added(shown, ended_at=ended_at, ended_by=told.fact_id),)
 
 
 def _with_end(event: MemoryEvent, ended_at: datetime, told: Candidate) -> MemoryEvent:

@@ -13,11 +13,11 @@ from mnemolog.schemas.policy import EffectivePolicy
 from mnemolog.schemas.provenance import DroppedStatement, Step, Thresholds
 from mnemolog.streams.ends.end_rules import EndRules
 from mnemolog.streams.ends.moved_ends import move_ends
-from mnemolog.streams.resolution.classify import Duplicate, candidate_query, classify, classify_late
+from mnemolog.streams.resolution.classify import Classification, Duplicate, candidate_query, classify, classify_late
 from mnemolog.streams.resolution.decide import decide
 from mnemolog.streams.resolution.event_builder import DecisionContext, statement_context
 from mnemolog.streams.resolution.guards import may_end
-from mnemolog.streams.resolution.later_ends import LaterEnd, split_later_ends
+from mnemolog.streams.resolution.later_ends import LaterEnd, is_before, split_later_ends
 from mnemolog.streams.resolution.llm_decisions import LlmDecider
 from mnemolog.streams.resolution.ports import Lookups
 from mnemolog.streams.resolution.retry_conflicts import RetryConflict, conflicts_to_retry, with_facts_beside
@@ -65,7 +65,7 @@ class TurnDecider:
             or classify(matched, thresholds, rules, infer=envelope.infer, user_names=turn.user_names)
             for matched in (with_earlier_facts(turn, rules) if uses_llm else turn.facts)
         ]
-        ends = tuple(end for end in ends if not isinstance(classifications[end.place], Duplicate))
+        ends = tuple(end for end in ends if _may_end(end, classifications[end.place]))
         retries = conflicts_to_retry(turn.facts, thresholds, rules, turn.user_names) if uses_llm else ()
         if retries:
             retries, context = await self._with_statements(retries, context, at=now)
@@ -141,6 +141,11 @@ class TurnDecider:
             for matched, ended in zip(turn.facts, found, strict=True)
         )
         return turn.model_copy(update={"facts": tuple(facts)})
+
+
+def _may_end(end: LaterEnd, classification: Classification) -> bool:
+    """Whether an end may be that of a statement: one that repeats a known fact may have ended before that began."""
+    return not isinstance(classification, Duplicate) or is_before(end, classification.candidate)
 
 
 def _without_lapsed(turn: MatchedFacts, context: DecisionContext) -> MatchedFacts:

@@ -129,6 +129,15 @@ async def test_who_said_it_again_after_the_end_is_believed(resolver: ResolverHar
     assert await held(resolver) == [(ROME, day(9), None)]
 
 
+@pytest.mark.parametrize("order", [(1, 2, 0), (2, 1, 0), (1, 0, 2), (0, 1, 2)])
+async def test_what_had_ended_before_it_began_again_are_two_facts(
+    resolver: ResolverHarness, order: Sequence[int]
+) -> None:
+    told = [(ROME, 3), (LEFT, 5), (ROME, 9)]
+    await tell(resolver, *(told[place] for place in order), now=day(30))
+    assert await held(resolver) == [(ROME, day(3), day(5)), (ROME, day(9), None)]
+
+
 async def test_what_is_merged_with_what_was_said_after_the_end_goes_on(resolver: ResolverHarness) -> None:
     near = "Mira lives in Rome near Gate 5."
     await tell(resolver, (LEAVES, 2), (ROME, 21), now=day(30))
