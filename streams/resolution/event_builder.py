@@ -144,7 +144,10 @@ class EventBuilder:
 
     def added_as_history(self, newer: Sequence[TimedFact], decision: Decision) -> FactAdded:
         """The event of a statement that is older than one of `newer`: it held until the next version began."""
-        ended_at, ended_by = next_version_start(newer, self.statement_context.true_from, self.state.version_starts)
+        end = next_version_start(newer, self.statement_context.true_from, self.state.version_starts)
+        if end is None:
+            return self.added(decision)
+        ended_at, ended_by = end
         return FactAdded(**self.event_fields(decision), fact=self.new_fact(), ended_at=ended_at, ended_by=ended_by)
 
     def skipped(self, known: Candidate, decision: Decision) -> FactSkipped:

@@ -189,11 +189,11 @@ def has_intervening_version(
 
 def next_version_start(
     known_facts: Sequence[TimedFact], true_from: datetime, version_starts: Mapping[UUID, Sequence[datetime]]
-) -> tuple[datetime, UUID]:
+) -> tuple[datetime, UUID] | None:
     """When what holds since `true_from` ended, and the fact that says so: the start of the next version.
 
-    `version_starts` has, for a fact, the starts of the versions that it superseded; at least one of `known_facts`
-    began, or was said again, later than `true_from`.
+    `version_starts` has, for a fact, the starts of the versions that it superseded. None where no version began, or was
+    said again, later than `true_from`: what is said to begin after all of them.
     """
     beginnings = (
         (began, known.true_from, known.fact_id)
@@ -201,8 +201,8 @@ def next_version_start(
         for began in (known.true_from, _last_held(known), *version_starts.get(known.fact_id, ()))
         if began > true_from
     )
-    began, _, fact_id = min(beginnings)
-    return began, fact_id
+    first = min(beginnings, default=None)
+    return None if first is None else (first[0], first[2])
 
 
 def _last_held(known: TimedFact) -> datetime:

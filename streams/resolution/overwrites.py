@@ -90,7 +90,10 @@ def _overwrite_older(
     *before, last = apply_overwrite(builder, llm_decision, older)
     if last.new_fact is None or isinstance(last, FactPending) or last.moved_ends:
         return *before, last
-    ended_at, ended_by = next_version_start(newer, builder.statement_context.true_from, builder.state.version_starts)
+    end = next_version_start(newer, builder.statement_context.true_from, builder.state.version_starts)
+    if end is None:
+        return *before, last
+    ended_at, ended_by = end
     own = MovedEnd(fact_id=last.new_fact.fact_id, ender=ended_by, ended_at=ended_at, ended_by=ended_by)
     return *before, last.model_copy(update={"moved_ends": (own,)})
 

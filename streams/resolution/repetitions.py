@@ -43,7 +43,9 @@ def confirm_pending(builder: EventBuilder, case: PendingCase, decision: Decision
     It is unresolved beside what other targets have become, and beside values of its slot that it was not shown.
     """
     state = builder.state
-    of_slot = (known for known in builder.candidates if known.status == "active" and builder.shares_slot(known))
+    is_value = builder.fact.action_hint != "retract"  # a denial stands beside no value
+    active = (known for known in builder.candidates if is_value and known.status == "active")
+    of_slot = filter(builder.shares_slot, active)
     others = (known.fact_id for known in of_slot if known.fact_id not in case.targets)
     beside = tuple(dict.fromkeys(state.open_ids((*case.successors, *others))))
     update = {"before": snapshots(state.compared_facts(case.targets))} | ({"shown": beside} if beside else {})

@@ -125,8 +125,8 @@ def retry_events(
     reason = f"{reply.reason}; held back: {GUARD_REASONS[guard]}"
     update = {"by": "policy", "reason": reason, "guard": guard, "before": snapshots([unresolved])}
     fields = builder.event_fields(decision.model_copy(update=update))
-    ended_at, _ = next_version_start(targets, unresolved.true_from, state.version_starts)
-    return (FactExpired(**fields, targets=(unresolved.fact_id,), ended_at=ended_at),)
+    end = next_version_start(targets, unresolved.true_from, state.version_starts)
+    return () if end is None else (FactExpired(**fields, targets=(unresolved.fact_id,), ended_at=end[0]),)
 
 
 def _as_statement(

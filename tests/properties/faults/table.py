@@ -69,13 +69,13 @@ def _search(number: int, histories: int, seed: int) -> Search:
             tried = max(tried, found.tried)
             if found.error is not None and not isinstance(found.error, AssertionError):
                 raise found.error  # not what a property says
-            if found.first_after is not None and not _is_shown_without(url, one, found.first_after, seed):
+            if found.first_after is not None and not _is_shown_without(one, found.first_after, seed):
                 first = str(found.error).splitlines()[0]
                 return Search(fault, one.name, found.first_after, first, time.monotonic() - started)
     return Search(fault, None, tried, "", time.monotonic() - started)
 
 
-def _is_shown_without(url: str, tested: Property, number: int, seed: int) -> bool:
+def _is_shown_without(tested: Property, number: int, seed: int) -> bool:
     """Whether that history fails without the fault too: then it tells nothing of the fault."""
     told = 0
 
@@ -85,7 +85,7 @@ def _is_shown_without(url: str, tested: Property, number: int, seed: int) -> boo
         if told == number:
             await tested.check(harness, history)
 
-    with running_harness(url) as (runner, harness):
+    with fresh_postgres() as url, running_harness(url) as (runner, harness):
         last = replace(tested, check=check_last)
         return run_property(runner, harness, last, histories=number, start=seed, shrink=False).error is not None
 

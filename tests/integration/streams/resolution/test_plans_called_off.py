@@ -92,3 +92,13 @@ async def test_a_calling_off_that_comes_late_leaves_the_plan_that_was_made_since
     (event,) = (await resolver.resolve_turn(home(off, action_hint="retract", event_time=day(10)), at=day(3))).events
     assert (event.event, event.decision.guard) == ("fact_added", "late_news")
     assert await held(resolver, 21) == [BERN]
+
+
+async def test_a_late_calling_off_for_a_later_day_is_kept(resolver: ResolverHarness) -> None:
+    """What is called off lies after the plan that was made since."""
+    off = "Mira will not move to Bern."
+    await resolver.resolve_turn(home(BERN, action_hint="update", event_time=day(10)), at=day(5))
+    resolver.chat_model.set_replies(verdicts_by_text({off: TextVerdict("RETRACT", (BERN,))}))
+    (event,) = (await resolver.resolve_turn(home(off, action_hint="retract", event_time=day(20)), at=day(3))).events
+    assert (event.event, event.end_time) == ("fact_added", None)
+    assert await held(resolver, 11) == [BERN]
