@@ -6,7 +6,7 @@ from datetime import datetime
 from uuid import UUID
 
 from mnemolog.schemas.events import FactAdded, FactContradicted, FactCorrected, FactReplaced, MemoryEvent
-from mnemolog.schemas.facts import ExtractedFact
+from mnemolog.schemas.facts import Candidate, ExtractedFact
 from mnemolog.schemas.policy import EffectivePolicy
 from mnemolog.schemas.stored import EndedFact, StoredFact
 from mnemolog.streams.text.subjects import SubjectRelation, compare_subjects
@@ -117,7 +117,7 @@ def slot_relation(one: ExtractedFact, other: ExtractedFact, rules: EndRules) -> 
     return compare_subjects(one.subject, other.subject, rules.user_names)
 
 
-def same_value(one: ExtractedFact, other: ExtractedFact) -> bool:
+def same_value(one: ExtractedFact, other: ExtractedFact | Candidate) -> bool:
     """Whether two lasting values of a slot are one, perhaps with other details."""
     is_lasting = one.valid_until is None and other.valid_until is None
     return is_lasting and one.value is not None and one.value == other.value

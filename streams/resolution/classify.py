@@ -9,6 +9,7 @@ from mnemolog.schemas.facts import Candidate, EmbeddedFact, ExtractedFact, Match
 from mnemolog.schemas.policy import EffectivePolicy
 from mnemolog.schemas.provenance import Guard, Thresholds
 from mnemolog.schemas.stored import CandidateQuery
+from mnemolog.streams.ends.end_rules import same_value
 from mnemolog.streams.resolution.guards import StatementContext, predates
 from mnemolog.streams.text.differences import subjects_differ, texts_equivalent
 from mnemolog.streams.text.subjects import compare_subjects
@@ -188,11 +189,6 @@ def may_be_same_slot(
 def same_slot(fact: ExtractedFact, known: Candidate, rules: EffectivePolicy, user_names: Sequence[str] = ()) -> bool:
     """Whether both are values of one key that holds one at a time, of certainly the same subject."""
     return _same_key(fact, known, rules) and compare_subjects(fact.subject, known.subject, user_names) == "same"
-
-
-def same_value(fact: ExtractedFact, known: Candidate) -> bool:
-    """Whether two facts of one key have one value, perhaps with other details."""
-    return known.value is not None and known.value == fact.value
 
 
 def _same_key(fact: ExtractedFact, known: Candidate, rules: EffectivePolicy) -> bool:

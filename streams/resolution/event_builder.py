@@ -13,8 +13,9 @@ from mnemolog.schemas.policy import EffectivePolicy
 from mnemolog.schemas.provenance import DecidedBy, Decision, FactSnapshot, Thresholds, WeighedCandidate
 from mnemolog.schemas.stored import PendingCase
 from mnemolog.schemas.vector import Vector
+from mnemolog.streams.ends.end_rules import same_value
 from mnemolog.streams.llm.resolve_prompt import ParsedDecision
-from mnemolog.streams.resolution.classify import same_slot, same_value
+from mnemolog.streams.resolution.classify import same_slot
 from mnemolog.streams.resolution.guards import StatementContext, TimedFact, confidence_of, next_version_start
 from mnemolog.streams.resolution.turn_state import TurnState
 from mnemolog.streams.text.subjects import compare_subjects
@@ -111,8 +112,7 @@ class EventBuilder:
 
     def has_value_of(self, known: Candidate) -> bool:
         """Whether both say one lasting value of one slot, perhaps with other details."""
-        is_lasting = self.fact.valid_until is None and known.valid_until is None
-        return is_lasting and same_value(self.fact, known) and self.shares_slot(known)
+        return same_value(self.fact, known) and self.shares_slot(known)
 
     def event_fields(self, decision: Decision, *, offset: int = 0) -> dict[str, Any]:
         """The fields that all events have; `offset` counts the events about this statement before it."""
