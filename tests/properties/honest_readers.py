@@ -138,8 +138,11 @@ def _wrong_speakers(told: Told, commits: Sequence[Json]) -> Iterator[str]:
     for commit in commits:
         for event in commit["events"]:
             fact, text = event.get("fact"), event_text(event)
-            if not fact or commit["source_id"] not in told.turns:
+            turn = told.turns.get(commit["source_id"])
+            if not fact or turn is None:
                 continue
+            if event.get("action") == "merge" and text not in {one.text for one in turn.said}:
+                continue  # the text of a held merge is its own, even if somebody has said just that
             turns = told.turns.values()
             said = [
                 (turn.speaker, one.certainty, turn.infer) for turn in turns for one in turn.said if one.text == text
