@@ -52,7 +52,7 @@ def lost_details(parents: Sequence[str], text: str) -> Iterator[str]:
         dates = (date for date, parts in dates_in(said) if not _has_date(own.details, parts))
         names = (name for name in said.names if not _is_known(name, words))
         yield from sorted({*(said.claimed - own.details), *dates, *names})
-        yield from (f'"{word}"' for word in lost_words(said, others, own))
+        yield from (f'"{word}"' for word in lost_words(said, own))
         yield from (f'the tense of "{word}"' for word in changed_tenses(said, own))
         if ending := lost_ending(said, others, own):
             yield f'"{ending}"'

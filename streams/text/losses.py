@@ -6,25 +6,17 @@ from mnemolog.streams.text.readings import Reading, is_content, is_number, start
 from mnemolog.streams.text.word_lists import DATES, LINKING_WORDS, UNITS
 
 
-def lost_words(parent: Reading, others: Sequence[Reading], merged: Reading) -> Sequence[str]:
+def lost_words(parent: Reading, merged: Reading) -> Sequence[str]:
     """The words of a parent of which the merged text has no form, but for those that only join ("a dog called Rex").
 
-    One word may go where another parent tells of the same ("moved to Oslo", "lives in Oslo near Anna"). Names and what
-    tells of an end are looked for elsewhere. Of a script without spaces the signs that tell something.
+    Names and what tells of an end are looked for elsewhere. Of a script without spaces the signs that tell something.
     """
     if not parent.is_spaced:
         return sorted(parent.signs - merged.signs)
     kept = {part for token in merged.tokens for part in (stem_of(token), start_of(token))}
     left_out = LINKING_WORDS.union(parent.names, parent.ending.split())
     told = [token for token in parent.tokens if tells(token) and token.casefold() not in left_out]
-    lost = [token for token in told if not {stem_of(token), start_of(token)} & kept]
-    return [] if len(lost) == 1 and _tells_of_same(parent, lost[0], others) else lost
-
-
-def _tells_of_same(parent: Reading, lost: str, others: Sequence[Reading]) -> bool:
-    """Whether another parent has a word that this one has after the lost one."""
-    after = parent.stems[parent.stems.index(stem_of(lost)) + 1 :]
-    return any(stem in other.stems for stem in after for other in others)
+    return [token for token in told if not {stem_of(token), start_of(token)} & kept]
 
 
 def lost_ending(parent: Reading, others: Sequence[Reading], merged: Reading) -> str:
