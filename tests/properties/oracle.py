@@ -4,13 +4,14 @@ import random
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
+from itertools import chain
 from typing import Any, Final
 from uuid import UUID
 
 from mnemolog.schemas.facts import Candidate, ExtractedFact
 from mnemolog.schemas.provenance import Verdict
 from mnemolog.streams.llm.ports import ExtractionTask, NumberedConflict, NumberedConflicts, Prompt, TaskPrompt
-from tests.properties.sentences import NAME, Form, Meaning, merged, person_of, read, wording_of, words_of, write
+from tests.properties.sentences import NAME, Form, Meaning, form_of, merged, person_of, read, words_of, write
 from tests.support.builders.model_replies import decision_json, decisions_reply, facts_reply
 
 JsonObject = Mapping[str, Any]
@@ -141,20 +142,7 @@ def best_verdict(conflict: NumberedConflict, used: set[int], ended: set[int]) ->
     best = next((verdict for verdict in _PRIORITY if verdict in found), None)
     if best is None:
         return "ADD", ()
-    if best == "MERGE":
-        return best, _mergeable(found[best])
     return best, found[best][:1] if best == "KEEP" else found[best]
-
-
-def _mergeable(targets: Targets) -> Targets:
-    """A merged sentence has most words of each of its parents: those without a detail have the same words."""
-    plain = [words_of(known.text) for _, known in targets if not _details(known)]
-    return [(label, known) for label, known in targets if _details(known) or words_of(known.text) == plain[0]]
-
-
-def _details(known: Candidate) -> frozenset[str]:
-    meaning = meaning_of(known)
-    return meaning.details if meaning else frozenset()
 
 
 def meaning_of(fact: Candidate | ExtractedFact) -> Meaning | None:
@@ -186,8 +174,8 @@ def _began_that_day(conflict: NumberedConflict, targets: Targets) -> bool:
 def merged_text(conflict: NumberedConflict, targets: Targets) -> str:
     """One sentence with the details of all of them; of what cannot be read as one, the sentences side by side."""
     texts = [(known.text, known.subject) for _, known in targets]
-    all_texts = [conflict.fact.text, *(text for text, _ in texts)]
-    meanings = [read(conflict.fact.text, conflict.fact.subject), *(read(*one) for one in texts)]
+    all_texts = [*(text for text, _ in texts), conflict.fact.text]
+    meanings = [*(read(*one) for one in texts), read(conflict.fact.text, conflict.fact.subject)]
     whole = meanings[0]
     for one in meanings[1:]:
         if (
@@ -195,15 +183,15 @@ def merged_text(conflict: NumberedConflict, targets: Targets) -> str:
             or one is None
             or (one.topic, one.until, one.begins) != (whole.topic, whole.until, whole.begins)
         ):
-            return " ".join(dict.fromkeys([*(text for text, _ in texts), conflict.fact.text]))
+            return " ".join(dict.fromkeys(all_texts))
         whole = merged(whole, one)
     assert whole is not None
     subjects = [conflict.fact.subject, *(subject for _, subject in texts)]
     named = [one for one in subjects if one and person_of(one) == whole.person]
     plain = [text for text, meaning in zip(all_texts, meanings, strict=True) if meaning and not meaning.details]
-    form, wording = wording_of((plain or all_texts)[0])
+    said = tuple(dict.fromkeys(chain(*map(words_of, (*plain, *all_texts)))))
     is_named = NAME in named or any(NAME in text for text in all_texts)
-    return write(replace(whole, form=form), NAME if is_named else next(iter(named), None), wording)
+    return write(replace(whole, form=form_of(said[0])), NAME if is_named else next(iter(named), None), said=said)
 
 
 class RandomReader(OracleReader):

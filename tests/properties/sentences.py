@@ -4,6 +4,7 @@ So a reader can be perfect: whatever two sentences say, it knows how they go tog
 """
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import chain
@@ -111,23 +112,21 @@ class Meaning:
         return (*self.topic, "holds" if self.holds else self.form, self.details, self.begins, self.until)
 
 
-def words_of(text: str) -> str | None:
-    """The words of a sentence that say how a value holds."""
+def words_of(text: str) -> tuple[str, ...]:
+    """The words of a sentence that say how a value holds; a merged sentence has those of all its parents."""
     found = _SENTENCE.fullmatch(text.strip().rstrip(".! "))
-    return found["words"].lower() if found else None
+    return tuple(found["words"].lower().split(" and ")) if found else ()
 
 
-def wording_of(text: str) -> tuple[Form, int]:
-    """The form of a sentence, and which of the equal words of that form it has."""
-    words = words_of(text) or ""
-    key, form = _MEANING_OF_WORDS[words]
-    return form, SLOT_OF_KEY[key].words[form].index(words)
+def form_of(words: str) -> Form:
+    """What some `words` say of a value."""
+    return _MEANING_OF_WORDS[words][1]
 
 
-def write(meaning: Meaning, subject: str | None, wording: int = 0) -> str:
-    """The sentence; `wording` chooses among equal ones."""
+def write(meaning: Meaning, subject: str | None, wording: int = 0, *, said: Sequence[str] = ()) -> str:
+    """The sentence; `wording` chooses among equal ones, `said` are words to be used instead."""
     choices = meaning.slot.words[meaning.form]
-    words = [choices[wording % len(choices)], meaning.value]
+    words = [" and ".join(said) or choices[wording % len(choices)], meaning.value]
     words += [" and ".join(sorted(meaning.details))] if meaning.details else []
     words += [f"from {meaning.begins:%Y-%m-%d} on"] if meaning.begins else []
     words += (
@@ -142,7 +141,7 @@ def read(text: str, subject: str | None = None) -> Meaning | None:
     found = _SENTENCE.fullmatch(text.strip().rstrip(".! "))
     if found is None:
         return None
-    key, form = _MEANING_OF_WORDS[found["words"].lower()]
+    key, form = _MEANING_OF_WORDS[words_of(text)[0]]
     details = frozenset(found["details"].strip().split(" and ")) - {""} if found["details"] else frozenset()
     return Meaning(
         person=person_of(subject if person_of(subject) != "user" else found["subject"] or subject),
@@ -180,7 +179,8 @@ _WORDS_READ: Final = "|".join(re.escape(one) for one in sorted(_MEANING_OF_WORDS
 _VALUES_READ: Final = "|".join(re.escape(value) for slot in SLOTS for value in slot.values)
 _DETAILS_READ: Final = "|".join(re.escape(detail) for slot in SLOTS for detail in slot.details)
 _SENTENCE: Final = re.compile(
-    rf"(?:(?P<subject>{_SUBJECTS_READ}) )?(?P<words>{_WORDS_READ}) (?P<value>{_VALUES_READ})"
+    rf"(?:(?P<subject>{_SUBJECTS_READ}) )?(?P<words>(?:{_WORDS_READ})(?: and (?:{_WORDS_READ}))*)"
+    rf" (?P<value>{_VALUES_READ})"
     rf"(?P<details>(?: and| )?(?:(?: |and )*(?:{_DETAILS_READ}))+)?"
     r"(?: from (?P<begins>\d{4}-\d\d-\d\d) on)?(?: (?:until|on) (?P<until>\d{4}-\d\d-\d\d))?",
     re.IGNORECASE,
