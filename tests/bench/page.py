@@ -157,9 +157,7 @@ def _scaling(results: Results) -> dict[str, str]:
     left = [str(count) for count in results.plan.workers if count > results.machine.cores]
     return {
         "scaling_table": scaling_table(results.scaling),
-        "scaling_left": f"{' and '.join(left)} workers were not measured: the machine has too few cores."
-        if left
-        else "",
+        "scaling_left": f"Not measured, for lack of cores: {', '.join(left)} workers." if left else "",
         "far_cores": str(CORES),
         "far_rate": f"{far['per_second']:.0f}",
         **{f"far_{name}": f"{far[name]:.0f}" for name in ("worker", "kafka", "postgres")},
