@@ -3,6 +3,7 @@
 import asyncio
 import os
 import sys
+import time
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
@@ -83,8 +84,14 @@ async def _process(
 
 
 def cpu_seconds(pids: Mapping[str, int]) -> dict[str, float]:
-    """CPU seconds of each process since its start, with those of its children, ended ones too."""
-    return {name: _with_children(psutil.Process(pid)) for name, pid in pids.items()}
+    """CPU seconds of each process since its start, with those of its children, ended ones too.
+
+    The children of this process are told by their own names, so it is told without them.
+    """
+    return {
+        name: time.process_time() if pid == os.getpid() else _with_children(psutil.Process(pid))
+        for name, pid in pids.items()
+    }
 
 
 def _with_children(process: psutil.Process) -> float:

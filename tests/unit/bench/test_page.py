@@ -98,12 +98,6 @@ def test_each_figure_stands_beside_its_yardstick() -> None:
     assert by_name["the live projector with a backlog"] == (0.5, True)
 
 
-def test_workers_with_the_same_stages_have_numbers() -> None:
-    assert worker_names([("extract",), ("embed", "match")]) == ["worker:extract", "worker:embed+match"]
-    assert worker_names([("extract",), ("extract",)]) == ["worker:extract#1", "worker:extract#2"]
-    assert stored(100).rate.cpu_milliseconds("worker") == pytest.approx(10.0)
-
-
 def test_more_workers_are_told_as_multiples_of_the_first_measurement() -> None:
     assert scaling_table(RESULTS.scaling).splitlines()[-1] == "| 2 | 150.0 | 1.50 | 10.0 | 2.0 | 4.0 | 2.40 |"
 
