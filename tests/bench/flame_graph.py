@@ -1,12 +1,14 @@
 """Flame graphs of the workers: `python -m tests.bench.flame_graph` writes one for each stage to docs/images/.
 
-py-spy looks at each process a hundred times a second while turns are stored; only what runs counts. It has to be
-allowed to: as root, or with `kernel.yama.ptrace_scope` at 0.
+py-spy looks at each process a hundred times a second while turns are stored; only what holds the interpreter's lock
+counts, because waiting threads look busy to it on a full machine. It has to be allowed to look: as root, or with
+`kernel.yama.ptrace_scope` at 0.
 """
 
 import argparse
 import asyncio
 import re
+import sys
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -21,6 +23,7 @@ from tests.bench.worker_layouts import LAYOUTS
 from tests.support.paths import ROOT
 
 IMAGES: Final = ROOT / "docs" / "images"
+PY_SPY: Final = Path(sys.executable).with_name("py-spy")
 RATE: Final = 100
 LEAST_SHARE: Final = 0.004
 """Share of all samples below which a frame is left out: it would be a few pixels wide."""
@@ -78,7 +81,10 @@ async def _record_layout(running: Servers, base_url: str, layout: str, seconds: 
         feed = TurnPublisher(arena, turns(), watch)
         await feed.run(seconds / 2, at_least=IN_FLIGHT)
         graphs = {_output(output, name, len(started)): pid for name, pid in started.items()}
-        await asyncio.gather(feed.run(seconds), *(_spy(pid, seconds, file) for file, pid in graphs.items()))
+        async with asyncio.TaskGroup() as tasks:
+            for file, pid in graphs.items():
+                tasks.create_task(_spy(pid, seconds, file))
+            tasks.create_task(feed.run(seconds))
         await watch.until_done(feed.published)
 
 
@@ -89,8 +95,8 @@ def _output(output: Path, name: str, count: int) -> Path:
 
 async def _spy(pid: int, seconds: float, output: Path) -> None:
     raw = output.with_suffix(".raw.svg")
-    command = f"py-spy record --function --pid {pid} --duration {seconds:.0f} --rate {RATE} --output"
-    spy = await asyncio.create_subprocess_exec(*command.split(), str(raw), stdout=asyncio.subprocess.DEVNULL)
+    command = f"record --gil --function --pid {pid} --duration {seconds:.0f} --rate {RATE} --output"
+    spy = await asyncio.create_subprocess_exec(PY_SPY, *command.split(), raw, stdout=asyncio.subprocess.DEVNULL)
     if await spy.wait():
         raise RuntimeError(f"py-spy could not look at process {pid}: it needs root, or ptrace_scope 0")
     _write_small(raw, output)
