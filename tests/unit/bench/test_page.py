@@ -3,6 +3,7 @@ from datetime import UTC, datetime
 
 import pytest
 
+from mnemolog.admin import Source
 from tests.bench import page as page_module
 from tests.bench.command_latency import KINDS, CommandLatency
 from tests.bench.machine import Machine
@@ -38,8 +39,8 @@ def stored(per_second: int, layout: str = "one process") -> Throughput:
     return Throughput(rate=rate, costs=COSTS)
 
 
-def rebuilt(source: str, seconds: float, *, full: bool = False) -> RebuildFigures:
-    return RebuildFigures(source=source, full=full, seconds=seconds, facts_per_second=1000 / seconds)  # type: ignore[arg-type]
+def rebuilt(source: Source, seconds: float, *, full: bool = False) -> RebuildFigures:
+    return RebuildFigures(source=source, full=full, seconds=seconds, facts_per_second=1000 / seconds)
 
 
 RESULTS = Results(
