@@ -6,7 +6,7 @@ STAMP  := $(VENV)/.installed
 RUN_STAMP := $(VENV)/.installed-to-run
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo up test simulation properties chaos bench bench-large quality natural screens lint format generate lock clean hostile
+.PHONY: help setup demo up test simulation properties chaos bench bench-large bench-rival flame quality natural screens lint format generate lock clean hostile
 
 help: ## print this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-11s %s\n", $$1, $$2}'
@@ -59,6 +59,19 @@ simulation: $(STAMP) ## delivery over a simulated broker: SEEDS=2000 FIRST=... O
 bench: $(STAMP) ## measure, and write docs/performance.md
 	@$(BIN)/python -m tests.bench
 
+RIVAL := .venv-rival
+RIVAL_STAMP := $(RIVAL)/.installed
+$(RIVAL_STAMP): tests/bench/rival/requirements.lock | $(STAMP)
+	@test -x $(RIVAL)/bin/python || $(PYTHON) -m venv $(RIVAL)
+	@$(BIN)/uv pip sync --quiet --python $(RIVAL)/bin/python --require-hashes --compile-bytecode $<
+	@touch $@
+
+bench-rival: $(STAMP) $(RIVAL_STAMP) ## the same with mem0 in one run, for the page of `make bench`; ARGS=--quick
+	@$(BIN)/python -m tests.bench.rival $(ARGS)
+
+flame: $(STAMP) ## flame graphs of the stages at work, by py-spy, into docs/images; ARGS=...
+	@$(BIN)/python -m tests.bench.flame_graph $(ARGS)
+
 bench-large: $(STAMP) ## rebuild FACTS=1000000 facts, beside COPY of the same rows
 	@$(BIN)/python -m tests.bench.rebuild_speed --facts $${FACTS:-1000000}
 
@@ -92,10 +105,11 @@ RESOLVE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --gen
 lock: $(STAMP) ## resolve all locks anew from pyproject.toml
 	@printf 'hatchling\neditables\n' | $(RESOLVE) --upgrade --extra all pyproject.toml - -o requirements.lock
 	@printf 'hatchling\neditables\n' | $(RESOLVE) --upgrade --all-extras --constraint requirements.lock pyproject.toml - -o requirements-dev.lock
+	@$(RESOLVE) --upgrade tests/bench/rival/requirements.in -o tests/bench/rival/requirements.lock
 	@$(BIN)/python scripts/install.py dev
 	@$(BIN)/python scripts/generate.py
 	@touch $(STAMP)
 
 clean: ## remove what the commands above have made
-	rm -rf $(VENV) .mnemolog .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache *.egg-info
+	rm -rf $(VENV) $(RIVAL) .mnemolog .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache *.egg-info
 	find . -name __pycache__ -prune -exec rm -rf {} +

@@ -58,14 +58,14 @@ async def servers() -> AsyncIterator[Servers]:
 
 
 @asynccontextmanager
-async def environment(servers: Servers, name: str) -> AsyncIterator[Environment]:
+async def environment(servers: Servers, name: str, *, partitions: int = PARTITIONS) -> AsyncIterator[Environment]:
     """Topics with the prefix `name` and a migrated database `name`; the database is dropped in the end."""
     with fresh_database(servers.postgres, name=f"bench_{name}") as database:
         settings = Settings(
             kafka=servers.kafka,
             postgres=database,
             topic_prefix=f"{name}-",
-            partitions=PARTITIONS,
+            partitions=partitions,
             metrics_port=0,
             log_level="warning",
         )

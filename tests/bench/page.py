@@ -1,13 +1,19 @@
 """The page of results: the figures of a run, set into a text written by hand."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from pathlib import Path
 from string import Template
 from typing import Final
 
 from tests.bench.command_latency import KINDS
+from tests.bench.markdown import table
+from tests.bench.page_ratios import ratios
 from tests.bench.plan import MODEL_SECONDS, Results
+from tests.bench.ratios import ratio_table
+from tests.bench.rival.comparison import FIGURES, Comparison
+from tests.bench.rival.report import report
 from tests.bench.sample_turns import USERS
+from tests.bench.scaling import CORES, on_many_cores, scaling_table
 from tests.bench.scope_cost import ScopeCost
 from tests.bench.statistics import Percentiles, Rate
 from tests.bench.turn_throughput import IN_FLIGHT, Throughput
@@ -19,9 +25,7 @@ STAGES: Final = "a process for each stage"
 def page(results: Results) -> str:
     """Raises KeyError where the text asks for a figure that there is none of."""
     machine, plan, stick = results.machine, results.plan, results.machine_baseline
-    best = max(results.smart, key=lambda name: results.smart[name].rate.per_second)
-    raw = max(results.raw, key=lambda name: results.raw[name].rate.per_second)
-    smart = results.smart[best]
+    best, smart = results.best_smart
     fields = {
         "when": f"{machine.at:%Y-%m-%d %H:%M} UTC",
         "machine": f"{machine.processor}, {machine.cores} cores, {machine.memory_gib:.0f} GiB, {machine.system}",
@@ -37,13 +41,10 @@ def page(results: Results) -> str:
         "kafka_rate": f"{stick.kafka:.0f}",
         "sql": _ms(stick.sql),
         "best": best,
-        "smart_rate": f"{smart.rate.per_second:.0f}",
-        "smart_cpu": f"{smart.rate.cpu_milliseconds('worker'):.1f}",
-        "all_cpu": f"{smart.rate.cpu_milliseconds('worker', 'kafka', 'postgres'):.1f}",
-        "raw_best": raw,
-        "raw_rate": f"{results.raw[raw].rate.per_second:.0f}",
-        "smart_to_kafka": f"{stick.kafka / smart.rate.per_second:.0f}",
-        "cpu_to_python": f"{smart.rate.cpu_milliseconds('worker') / stick.python:.2f}",
+        "raw_best": results.best_raw[0],
+        "ratio_table": ratio_table("measured", "yardstick of the same run", ratios(results)),
+        "comparison": _comparison(),
+        **_scaling(results),
         "calls": f"{smart.costs.llm_calls:.2f}",
         "tokens": f"{smart.costs.prompt_tokens:.0f}",
         "said": f"{smart.costs.reply_tokens:.0f}",
@@ -61,11 +62,6 @@ def page(results: Results) -> str:
         "scopes_table": scopes_table(results.scope_costs),
     }
     return Template(TEMPLATE.read_text()).substitute(fields)
-
-
-def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    lines = [head, ["---", *["---:"] * (len(head) - 1)], *rows]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
 def scopes_table(costs: Iterable[ScopeCost]) -> str:
@@ -148,6 +144,24 @@ def _asked(results: Results) -> str:
 def _rebuilt(results: Results) -> str:
     head = ("facts", "log read from", "seconds", "facts/s", "times COPY by one connection", "times COPY by two")
     return table(head, [row for asked in results.queries for row in asked.rebuild_speed.rows])
+
+
+def _comparison() -> str:
+    if not FIGURES.exists():
+        return "Not measured yet: `make bench-rival` does."
+    return report(Comparison.from_json(FIGURES.read_bytes()))
+
+
+def _scaling(results: Results) -> dict[str, str]:
+    far = on_many_cores(results.scaling[-1].stored)
+    left = [str(count) for count in results.plan.workers if count > results.machine.cores]
+    return {
+        "scaling_table": scaling_table(results.scaling),
+        "scaling_left": f"Not measured, for lack of cores: {', '.join(left)} workers." if left else "",
+        "far_cores": str(CORES),
+        "far_rate": f"{far['per_second']:.0f}",
+        **{f"far_{name}": f"{far[name]:.0f}" for name in ("worker", "kafka", "postgres")},
+    }
 
 
 def _ms(spread: Percentiles) -> str:

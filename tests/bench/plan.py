@@ -5,8 +5,6 @@ from dataclasses import dataclass
 from typing import Final
 
 from mnemolog.client.async_client import AsyncMemoryClient
-from mnemolog.schemas.provenance import Stage
-from mnemolog.streams.runtime.wiring import ALL_STAGES
 from tests.bench.command_latency import CommandLatency, measure_command_latency
 from tests.bench.environment import Environment, Servers, environment, servers
 from tests.bench.machine import Machine, describe
@@ -14,23 +12,22 @@ from tests.bench.machine_baseline import MachineBaseline, measure_machine
 from tests.bench.processes import model_server
 from tests.bench.query_speed import QueryFigures, measure_queries
 from tests.bench.sample_turns import turns
+from tests.bench.scaling import PARTITIONS, Scaling
 from tests.bench.scope_cost import ScopeCost, measure_scope_costs
 from tests.bench.statistics import Percentiles
 from tests.bench.turn_throughput import MEASURED, WARMING, Latency, Throughput, acknowledgements, latency, throughput
+from tests.bench.worker_layouts import ALL_STAGES, LAYOUTS, Layout
 
 MODEL_SECONDS: Final = 0.3
-Layout = tuple[tuple[Stage, ...], ...]
-LAYOUTS: Final[Mapping[str, Layout]] = {
-    "one process": (ALL_STAGES,),
-    "two processes": (("journal", "extract"), ("embed", "match", "resolve", "project")),
-    "a process for each stage": tuple((stage,) for stage in ALL_STAGES),
-}
 Tell = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """Times in seconds, rates in turns a second, sizes in facts; `seconds` is the length of each measurement."""
+    """Times in seconds, rates in turns a second, sizes in facts; `seconds` is the length of each measurement.
+
+    Of `workers` as many are measured as there are cores.
+    """
 
     warm_up: float
     seconds: float
@@ -41,6 +38,7 @@ class Plan:
     questions: int
     acknowledgements: int
     commands: int
+    workers: tuple[int, ...]
 
 
 FULL: Final = Plan(
@@ -53,6 +51,7 @@ FULL: Final = Plan(
     questions=500,
     acknowledgements=500,
     commands=100,
+    workers=(1, 2, 4, 8),
 )
 QUICK: Final = Plan(
     warm_up=5,
@@ -64,6 +63,7 @@ QUICK: Final = Plan(
     questions=50,
     acknowledgements=50,
     commands=20,
+    workers=(1, 2),
 )
 
 
@@ -81,7 +81,17 @@ class Results:
     command_latencies: Mapping[str, tuple[CommandLatency, ...]]
     queries: tuple[QueryFigures, ...]
     scope_costs: tuple[ScopeCost, ...]
+    scaling: tuple[Scaling, ...]
     load_at_the_end: float
+
+    @property
+    def best_smart(self) -> tuple[str, Throughput]:
+        """The layout that stored most, and its figures."""
+        return max(self.smart.items(), key=lambda one: one[1].rate.per_second)
+
+    @property
+    def best_raw(self) -> tuple[str, Throughput]:
+        return max(self.raw.items(), key=lambda one: one[1].rate.per_second)
 
 
 async def measure(plan: Plan, tell: Tell) -> Results:
@@ -101,6 +111,7 @@ async def measure(plan: Plan, tell: Tell) -> Results:
             command_latencies={name: await bench.command_latency(name) for name in plan.layouts},
             queries=tuple([await bench.queries(size) for size in plan.sizes]),
             scope_costs=await bench.scope_costs(),
+            scaling=tuple([await bench.scaling(count) for count in plan.workers if count <= machine.cores]),
             load_at_the_end=describe().load,
         )
 
@@ -133,14 +144,22 @@ class _Benchmark:
         kind = "smart" if infer else "raw"
         self._tell(f"{kind} store, {layout}")
         async with environment(self._servers, _name(kind, layout)) as one:
-            return await throughput(
-                self._with_model(one),
-                LAYOUTS[layout],
-                turns(infer=infer),
-                self._pids,
-                warm_up=self._plan.warm_up,
-                seconds=self._plan.seconds,
-            )
+            return await self._store(one, LAYOUTS[layout], infer=infer)
+
+    async def scaling(self, count: int) -> Scaling:
+        self._tell(f"smart store, {count} workers with all stages")
+        async with environment(self._servers, f"scaling{count}", partitions=PARTITIONS) as one:
+            return Scaling(workers=count, stored=await self._store(one, (ALL_STAGES,) * count, infer=True))
+
+    async def _store(self, one: Environment, layout: Layout, *, infer: bool) -> Throughput:
+        return await throughput(
+            self._with_model(one),
+            layout,
+            turns(infer=infer),
+            self._pids,
+            warm_up=self._plan.warm_up,
+            seconds=self._plan.seconds,
+        )
 
     async def latency(self, layout: str, rate: float) -> Latency:
         self._tell(f"{rate:g} turns a second, {layout}")

@@ -3,6 +3,7 @@
 import asyncio
 import os
 import sys
+import time
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
@@ -22,19 +23,25 @@ STOP_SECONDS: Final = 60
 async def workers(
     settings: StreamsSettings, layout: Sequence[Sequence[Stage]], logs: Path
 ) -> AsyncIterator[dict[str, int]]:
-    """One worker process for each group of stages; their ids by `worker:stages`."""
+    """One worker process for each group of stages; their ids by name, see `worker_names`."""
     named = settings.model_dump(exclude_none=True, exclude_defaults=True)
     environ = os.environ | {f"MNEMOLOG_{name.upper()}": str(value) for name, value in named.items()}
     async with AsyncExitStack() as running:
         started = {
-            f"worker:{'+'.join(stages)}": await running.enter_async_context(
+            name: await running.enter_async_context(
                 _process("mnemolog", "worker", "--json", *stages, environ=environ, log=logs / f"{stages[0]}.log")
             )
-            for stages in layout
+            for name, stages in zip(worker_names(layout), layout, strict=True)
         }
         for process in started.values():
             await first_line(process)
         yield {name: process.pid for name, process in started.items()}
+
+
+def worker_names(layout: Sequence[Sequence[Stage]]) -> list[str]:
+    """`worker:stages`, with a number where several have the same stages."""
+    names = [f"worker:{'+'.join(stages)}" for stages in layout]
+    return [name if names.count(name) == 1 else f"{name}#{place}" for place, name in enumerate(names, 1)]
 
 
 @asynccontextmanager
@@ -77,8 +84,14 @@ async def _process(
 
 
 def cpu_seconds(pids: Mapping[str, int]) -> dict[str, float]:
-    """CPU seconds of each process since its start, with those of its children, ended ones too."""
-    return {name: _with_children(psutil.Process(pid)) for name, pid in pids.items()}
+    """CPU seconds of each process since its start, with those of its children, ended ones too.
+
+    The children of this process are told by their own names, so it is told without them.
+    """
+    return {
+        name: time.process_time() if pid == os.getpid() else _with_children(psutil.Process(pid))
+        for name, pid in pids.items()
+    }
 
 
 def _with_children(process: psutil.Process) -> float:

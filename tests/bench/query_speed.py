@@ -16,7 +16,7 @@ from mnemolog.projections.queries.search import search
 from tests.bench.environment import Environment
 from tests.bench.processes import workers
 from tests.bench.rebuild_speed import RebuildSpeed, measure_rebuilds
-from tests.bench.sample_commits import FACTS_PER_COMMIT, FACTS_PER_USER, fill_log, random_vector
+from tests.bench.sample_commits import FACTS_PER_COMMIT, FACTS_PER_USER, fact_text, fill_log, random_vector
 from tests.bench.sample_turns import sentence
 from tests.bench.statistics import Percentiles
 from tests.bench.turn_throughput import ProgressReader, connected
@@ -43,7 +43,7 @@ class QueryFigures:
 async def measure_queries(arena: Environment, facts: int, *, questions: int) -> QueryFigures:
     """Fill a log with `facts` facts, project it, search in it and rebuild it from both sources."""
     count = await fill_log(arena, facts)
-    seconds = await _project(arena, count)
+    seconds = await project_log(arena, count)
     chance = random.Random(questions)
     users = [chance.randrange(facts // FACTS_PER_USER) for _ in range(questions)]
     return QueryFigures(
@@ -55,7 +55,7 @@ async def measure_queries(arena: Environment, facts: int, *, questions: int) -> 
     )
 
 
-async def _project(arena: Environment, count: int) -> float:
+async def project_log(arena: Environment, count: int) -> float:
     """Seconds from the first projected commit on; the start of the process is not the projector's."""
     async with connected(arena) as connection:
         watch = ProgressReader(connection, {})
@@ -75,7 +75,7 @@ async def _search_tables(arena: Environment, users: Sequence[int]) -> Percentile
         await prepare_connection(connection)
         for user in users:
             scope = ScopeFilter(tenant="default", user_id=f"user{user}")
-            vector, question = random_vector(chance), _question(user)
+            vector, question = random_vector(chance), question_of(user)
             started = time.perf_counter()
             hits = await search(connection, scope, question, vector, limit=LIMIT, at=datetime.now(UTC))
             waits.append((time.perf_counter() - started) * 1000)
@@ -86,15 +86,24 @@ async def _search_tables(arena: Environment, users: Sequence[int]) -> Percentile
 async def _search_through_client(arena: Environment, users: Sequence[int]) -> Percentiles:
     waits = []
     async with AsyncMemoryClient.from_settings(arena.settings) as client:
-        await client.search(_question(0), user_id="user0")
+        await client.search(question_of(0), user_id="user0")
         for user in users:
             started = time.perf_counter()
-            result = await client.search(_question(user), user_id=f"user{user}", limit=LIMIT)
+            result = await client.search(question_of(user), user_id=f"user{user}", limit=LIMIT)
             waits.append((time.perf_counter() - started) * 1000)
             assert result.mode == "hybrid", result.notice
     return Percentiles.of(waits)
 
 
-def _question(user: int) -> str:
-    """Some words of what one of the user's turns said."""
-    return " ".join(sentence(user, user % (FACTS_PER_USER // FACTS_PER_COMMIT), 0)[:WORDS_PER_QUERY])
+def question_of(user: int) -> str:
+    """Some words of `asked_fact`."""
+    return " ".join(sentence(user, _turn_of(user), 0)[:WORDS_PER_QUERY])
+
+
+def asked_fact(user: int) -> str:
+    """The fact that answers `question_of`."""
+    return fact_text(user, _turn_of(user), 0)
+
+
+def _turn_of(user: int) -> int:
+    return user % (FACTS_PER_USER // FACTS_PER_COMMIT)

@@ -2,7 +2,7 @@
 
 import base64
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import islice
 from typing import Final
 
@@ -32,27 +32,35 @@ def random_vector(chance: random.Random) -> Vector:
     return Vector(model=MODEL, dimensions=DIMENSIONS, data=base64.b64encode(raw).decode())
 
 
-def commits(facts: int) -> Iterator[Commit]:
-    """Commits with `facts` facts in all, of users with a hundred each, one user's turn after another's."""
+def fact_text(user: int, turn: int, place: int) -> str:
+    return " ".join(sentence(user, turn, place)).capitalize() + "."
+
+
+def commits(facts: int, vector_of: Callable[[str], Vector] | None = None) -> Iterator[Commit]:
+    """Commits with `facts` facts in all, of users with a hundred each, one user's turn after another's.
+
+    Vectors are random ones, or what `vector_of` makes of a text.
+    """
     chance = random.Random(facts)
     users = facts // FACTS_PER_USER
     for number in range(facts // FACTS_PER_COMMIT):
         user, turn = number % users, number // users
+        texts = [fact_text(user, turn, place) for place in range(FACTS_PER_COMMIT)]
         drafts = [
             added(
-                " ".join(sentence(user, turn, place)).capitalize() + ".",
-                vector=random_vector(chance),
+                text,
+                vector=vector_of(text) if vector_of else random_vector(chance),
                 category=CATEGORIES[(turn + place) % len(CATEGORIES)],
             )
-            for place in range(FACTS_PER_COMMIT)
+            for place, text in enumerate(texts)
         ]
         yield commit(f"{turn}-{user}", *drafts, scope=Scope(user_id=f"user{user}"), at=day(turn))
 
 
-async def fill_log(arena: Environment, facts: int) -> int:
+async def fill_log(arena: Environment, facts: int, vector_of: Callable[[str], Vector] | None = None) -> int:
     """Append commits to the log; how many they are."""
     topic = topic_name(MEMORY_EVENTS, arena.settings.topic_prefix)
-    made = commits(facts)
+    made = commits(facts, vector_of)
     total = 0
     async with producer(arena.servers.kafka) as client:
         while batch := list(islice(made, BATCH_SIZE)):

@@ -13,6 +13,7 @@ from typing import Any
 import orjson
 
 from tests.support.builders.model_replies import decision_json, decisions_reply, fact_json, facts_reply
+from tests.support.servers.additive_replies import additions, asks_for_additions
 
 _TURN_ID = re.compile(r"^turn_id: (.+)$", re.MULTILINE)
 _MESSAGE = re.compile(r"^(system|user|assistant|tool)(?: \((.*?)\))?: (.+)$", re.MULTILINE)
@@ -53,6 +54,8 @@ class EchoReplies:
     """Each user message is one fact; the simplest rule resolves."""
 
     def __call__(self, request: ChatRequest) -> str:
+        if asks_for_additions(request.question):
+            return additions(request.question)
         if request.turn_id is None:
             return word_overlap_decisions(request.question)
         return facts_reply(*(_quoted(line, line) for role, _, line in request.messages if role == "user"))

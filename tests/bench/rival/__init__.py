@@ -1,0 +1,1 @@
+"""The same measurements with mem0, a well-known memory library, beside Mnemolog."""

@@ -1,0 +1,119 @@
+from dataclasses import replace
+from datetime import UTC, datetime
+
+import pytest
+
+from mnemolog.admin import Source
+from tests.bench import page as page_module
+from tests.bench.command_latency import KINDS, CommandLatency
+from tests.bench.machine import Machine
+from tests.bench.machine_baseline import MachineBaseline
+from tests.bench.page import STAGES, page
+from tests.bench.page_ratios import ratios
+from tests.bench.plan import FULL, Results
+from tests.bench.processes import worker_names
+from tests.bench.query_speed import QueryFigures
+from tests.bench.rebuild_speed import RebuildFigures, RebuildSpeed
+from tests.bench.scaling import Scaling, on_many_cores, scaling_table
+from tests.bench.scope_cost import ScopeCost
+from tests.bench.statistics import Percentiles, Rate
+from tests.bench.turn_throughput import Costs, Latency, Throughput
+from tests.bench.worker_layouts import LAYOUTS
+
+SPREAD = Percentiles(count=100, p50=4.0, p95=8.0, highest=9.0)
+COSTS = Costs(turns=100, llm_calls=1.1, prompt_tokens=600.0, reply_tokens=180.0, embedding_calls=0.1, facts=1.5)
+LATENCY = Latency(
+    offered=20.0,
+    rate=Rate(seconds=10.0, done=200, cpu={"worker": 1.0}),
+    total=SPREAD,
+    without_model=SPREAD,
+    acknowledged=SPREAD,
+)
+
+
+def stored(per_second: int, layout: str = "one process") -> Throughput:
+    """10 ms of CPU a turn for the workers together, 2 for Kafka and 4 for Postgres."""
+    names = worker_names(LAYOUTS[layout])
+    cpu = {name: per_second / 10 / len(names) for name in names}
+    rate = Rate(seconds=10.0, done=per_second * 10, cpu=cpu | {"kafka": per_second / 50, "postgres": per_second / 25})
+    return Throughput(rate=rate, costs=COSTS)
+
+
+def rebuilt(source: Source, seconds: float, *, full: bool = False) -> RebuildFigures:
+    return RebuildFigures(source=source, full=full, seconds=seconds, facts_per_second=1000 / seconds)
+
+
+RESULTS = Results(
+    plan=FULL,
+    machine=Machine(
+        at=datetime(2026, 11, 23, tzinfo=UTC),
+        processor="a processor",
+        cores=2,
+        memory_gib=24.0,
+        system="Linux",
+        python="3.11.7",
+        packages={"faust-streaming": "0.15.3"},
+        load=0.1,
+    ),
+    machine_baseline=MachineBaseline(
+        python=16.0, kafka=8000.0, sql=Percentiles(count=1000, p50=0.1, p95=0.2, highest=1.0)
+    ),
+    publish_latency=SPREAD,
+    smart={"one process": stored(100), "two processes": stored(200), STAGES: stored(150, STAGES)},
+    raw={"one process": stored(400), "two processes": stored(300), STAGES: stored(100, STAGES)},
+    latencies={"one process": (replace(LATENCY, offered=50.0, without_model=replace(SPREAD, p50=1.0)), LATENCY)},
+    command_latencies={"one process": tuple(CommandLatency(kind=kind, latency=SPREAD) for kind in KINDS)},
+    queries=(
+        QueryFigures(
+            facts=1000,
+            projected_per_second=50.0,
+            in_tables=SPREAD,
+            through_client=SPREAD,
+            rebuild_speed=RebuildSpeed(
+                facts=1000,
+                copy_by_one=8.0,
+                copy_by_two=5.0,
+                rebuilds=(rebuilt("kafka", 12.0), rebuilt("table", 10.0), rebuilt("kafka", 20.0, full=True)),
+            ),
+        ),
+    ),
+    scope_costs=(
+        ScopeCost(
+            facts=100, profile=SPREAD, limits=SPREAD, matches=(SPREAD, SPREAD), search=SPREAD, search_at_once=SPREAD
+        ),
+    ),
+    scaling=(Scaling(workers=1, stored=stored(100)), Scaling(workers=2, stored=stored(150))),
+    load_at_the_end=1.0,
+)
+
+
+def test_each_figure_stands_beside_its_yardstick() -> None:
+    by_name = {one.name: (round(one.value or 0.0, 6), one.reached) for one in ratios(RESULTS)}
+    assert by_name["a smart store a second, in records"] == (40.0, True)
+    assert by_name["a raw store a second, in records"] == (20.0, True)
+    assert by_name["CPU of a smart store"] == (1.0, None)
+    assert by_name["from turn to fact beyond the model, at 20 turns/s, p95"] == (80.0, None)
+    assert by_name["a search among 1000 facts, p50"] == (40.0, True)
+    assert by_name["a rebuild of 1000 facts from kafka"] == (2.4, False)
+    assert by_name["a rebuild of 1000 facts from table"] == (2.0, True)
+    assert by_name["the live projector with a backlog"] == (0.5, True)
+
+
+def test_more_workers_are_told_as_multiples_of_the_first_measurement() -> None:
+    assert scaling_table(RESULTS.scaling).splitlines()[-1] == "| 2 | 150.0 | 1.50 | 10.0 | 2.0 | 4.0 | 2.40 |"
+
+
+def test_many_cores_are_shared_as_the_measured_cpu_was() -> None:
+    assert on_many_cores(stored(100), cores=64) == pytest.approx(
+        {"per_second": 4000.0, "worker": 40.0, "kafka": 8.0, "postgres": 16.0}
+    )
+
+
+def test_the_page_has_every_figure_that_its_text_asks_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(page_module, "FIGURES", page_module.TEMPLATE.with_name("missing.json"))
+    text = page(RESULTS)
+    assert text.index("| a smart store a second, in records | 200/s |") < text.index("## Stores at steady state")
+    assert "Not measured yet: `make bench-rival` does." in text
+    assert "Not measured, for lack of cores: 4, 8 workers." in text
+    assert "64 cores would be enough for 4000 smart stores a second: 40 cores" in text
+    assert "| project | 1.67 | 1.67 |" in text
