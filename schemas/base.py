@@ -157,3 +157,9 @@ def validation_error(model: type[Versioned], error: ValidationError) -> InvalidR
 def normalise(text: str) -> str:
     """Compatibility form, case folded, white space collapsed: for comparing texts, never for storing them."""
     return " ".join(unicodedata.normalize("NFKC", text).casefold().split())
+
+
+def known_sum(numbers: Iterable[int | None]) -> int | None:
+    """The sum of the numbers that are known; None where none is."""
+    known = [number for number in numbers if number is not None]
+    return sum(known) if known else None

@@ -82,6 +82,12 @@ MODEL_TOKENS: Final = CATALOGUE.counter(
     unit="tokens",
     labels=("purpose", "model", "direction"),
 )
+PROMPT_TOKENS: Final = CATALOGUE.counter(
+    "mnemolog_prompt_tokens",
+    "tokens of prompts by where the server had them from, cache or fresh; only of servers that tell",
+    unit="tokens",
+    labels=("purpose", "model", "source"),
+)
 EMBEDDING_TEXTS: Final = CATALOGUE.histogram(
     "mnemolog_embedding_texts",
     "texts in one embedding call",

@@ -62,7 +62,9 @@ class CachedChatModel:
                 milliseconds = _record_call(prompt.purpose, reply.model, started, reply.usage)
                 new = _to_stored_reply(source, version, reply, milliseconds=milliseconds, attempt=attempt)
                 known = await self._puts.submit(new)
-            usage = Usage(input_tokens=known.input_tokens, output_tokens=known.output_tokens)
+            usage = Usage(
+                input_tokens=known.input_tokens, output_tokens=known.output_tokens, cached_tokens=known.cached_tokens
+            )
             return TimedReply(text=known.reply, model=known.model, usage=usage, milliseconds=known.milliseconds)
 
         return ask
@@ -170,6 +172,7 @@ def _to_stored_reply(
         model=reply.model,
         input_tokens=reply.usage.input_tokens,
         output_tokens=reply.usage.output_tokens,
+        cached_tokens=reply.usage.cached_tokens,
         milliseconds=milliseconds,
     )
 
@@ -192,6 +195,10 @@ def _record_call(purpose: str, model: str, started: float, usage: Usage) -> floa
     metrics.MODEL_SECONDS.labels(purpose=purpose, model=model).observe(seconds)
     for direction, tokens in (("input", usage.input_tokens), ("output", usage.output_tokens)):
         metrics.MODEL_TOKENS.labels(purpose=purpose, model=model, direction=direction).inc(tokens)
+    if usage.cached_tokens is not None:
+        fresh = usage.input_tokens - usage.cached_tokens
+        for source, tokens in (("cache", usage.cached_tokens), ("fresh", fresh)):
+            metrics.PROMPT_TOKENS.labels(purpose=purpose, model=model, source=source).inc(tokens)
     return round(seconds * 1000, 3)
 
 
