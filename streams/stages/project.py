@@ -13,15 +13,17 @@ from mnemolog.streams.kafka.record import KafkaRecord, StartOffsetLookup
 
 
 class ProjectStage:
-    """Works on consecutive commits of one partition."""
+    """Works on consecutive commits of one partition; `on_written` is called when their rows are committed."""
 
-    def __init__(self, projector: Projector) -> None:
+    def __init__(self, projector: Projector, *, on_written: Callable[[], None] = lambda: None) -> None:
         self._projector = projector
+        self._on_written = on_written
 
     async def __call__(self, records: Sequence[KafkaRecord]) -> None:
         batch = [LogRecord(offset=record.offset, value=record.value or b"") for record in records]
         started = perf_counter()
         await self._projector.apply(records[0].partition, batch)
+        self._on_written()
         metrics.STAGE_SECONDS.labels(stage="project").observe(perf_counter() - started)
 
 
