@@ -1,21 +1,29 @@
 """The records between stages: one for each turn or command and stage, up to its end."""
 
-from typing import Literal
+import struct
+from typing import Final, Literal, Self
 
 from pydantic import Field
 
 from mnemolog.schemas.base import Count, Identifier, Metadata, Record, SourceKind, Text, Timestamp, Versioned
 from mnemolog.schemas.command import CommandPayload
+from mnemolog.schemas.errors import InvalidRecordError, UnsupportedVersionError
 from mnemolog.schemas.facts import EmbeddedFact, ExtractedFact, MatchedFact
 from mnemolog.schemas.policy import LimitHit
 from mnemolog.schemas.provenance import Origin, Step
 from mnemolog.schemas.scope import Scope
 from mnemolog.schemas.turn import Overrides
+from mnemolog.schemas.vector import VectorBytes
 
 MAX_DETAIL = 2000
 """Characters of the detail that a source's end may have."""
 Outcome = Literal["facts", "no_facts", "rejected", "failed", "done"]
 """How a source ended; `done` is the end of a command that was carried out."""
+
+
+BINARY_FORMAT: Final = 1
+_MARK: Final = b"MNE"
+_HEAD: Final = struct.Struct(">3sBI")  # the mark, the format, how many bytes of JSON follow; then come the vectors
 
 
 class End(Record):
@@ -48,6 +56,25 @@ class Envelope(Versioned):
     actor: Text | None = None
     steps: tuple[Step, ...] = ()
     end: End | None = None
+
+    def to_bytes(self) -> bytes:
+        """The JSON of the envelope and, behind it, the bytes of its vectors, in the place of text in the JSON."""
+        vectors = VectorBytes()
+        fields = self.model_dump_json(context=vectors).encode()
+        return b"".join((_HEAD.pack(_MARK, BINARY_FORMAT, len(fields)), fields, vectors.content))
+
+    @classmethod
+    def from_bytes(cls, data: bytes | None) -> Self:
+        """Read one envelope, also one of a former program, which is JSON."""
+        if data is None or not data.startswith(_MARK):
+            return super().from_bytes(data)
+        if len(data) < _HEAD.size:
+            raise InvalidRecordError(cls.__name__, f"a binary record of {len(data)} bytes is cut off")
+        _, binary_format, length = _HEAD.unpack_from(data)
+        if binary_format != BINARY_FORMAT:
+            raise UnsupportedVersionError(f"the binary form of {cls.__name__}", binary_format, BINARY_FORMAT)
+        end = _HEAD.size + length
+        return cls.from_json(data[_HEAD.size : end], VectorBytes(data[end:]))
 
     @property
     def owner(self) -> str:

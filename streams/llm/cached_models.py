@@ -127,14 +127,18 @@ class CachedEmbedder:
         keys = [_key(source, self._version(texts)) for source, texts in wanted]
         stored = dict(await self._replies.get_many(keys))
         missing = [request for key, request in zip(keys, wanted, strict=True) if key not in stored]
+        # What is stored is what was made now, unless another worker was first: then its vectors count.
+        made: dict[str, _StoredVectors] = {}
         if missing:
-            stored |= {
-                reply.key: (reply,)
-                for reply in await self._replies.put_many(await self._call_embedder(missing, divisible=divisible))
-            }
-        return [_to_embedding_result(stored[key][0]) for key in keys]
+            new = await self._call_embedder(missing, made, divisible=divisible)
+            stored |= {reply.key: (reply,) for reply in await self._replies.put_many(new)}
+        found = [stored[key][0] for key in keys]
+        return [_to_embedding_result(reply, made.get(reply.reply)) for reply in found]
 
-    async def _call_embedder(self, wanted: list[_EmbeddingRequest], *, divisible: bool) -> list[StoredReply]:
+    async def _call_embedder(
+        self, wanted: list[_EmbeddingRequest], made: dict[str, _StoredVectors], *, divisible: bool
+    ) -> list[StoredReply]:
+        """The replies to store; `made` gets what each text of them says."""
         started = perf_counter()
         all_texts = [text for _, texts in wanted for text in texts]
         embeddings = await self._embedder.embed(all_texts, divisible=divisible)
@@ -147,6 +151,7 @@ class CachedEmbedder:
             own = _StoredVectors(share=round(share, 4), vectors=tuple(islice(vectors, len(texts))))
             usage = Usage(input_tokens=round(embeddings.usage.input_tokens * share))
             reply = Reply(text=own.model_dump_json(), model=self.model, usage=usage)
+            made[reply.text] = own
             return _to_stored_reply(source, self._version(texts), reply, milliseconds=milliseconds)
 
         return [stored(source, texts) for source, texts in wanted]
@@ -177,8 +182,8 @@ def _to_stored_reply(
     )
 
 
-def _to_embedding_result(reply: StoredReply) -> EmbeddingResult:
-    kept = _StoredVectors.model_validate_json(reply.reply)
+def _to_embedding_result(reply: StoredReply, made: _StoredVectors | None) -> EmbeddingResult:
+    kept = made or _StoredVectors.model_validate_json(reply.reply)
     return EmbeddingResult(
         vectors=kept.vectors,
         model=reply.model,

@@ -35,6 +35,7 @@ _REQUEST_CHARACTERS: Final = 200_000  # OpenAI refuses requests of more than 300
 _SEED: Final = 0
 _MAX_DETAIL: Final = 300  # characters of a refusal that are kept
 _FLOAT32_BYTES: Final = 4
+_LENGTH_TOLERANCE: Final = 1e-4
 _OVERRIDE_MODEL_LABEL: Final = "other"  # how a turn's own model is told of where it fails: a label has few values
 _PROBE_TEXT: Final = "Hello."
 
@@ -265,12 +266,15 @@ def decode_embedding(embedding: str | list[float]) -> Sequence[float]:
         raise ValueError(f"an embedding is no base64 of float32: {error}") from error
 
 
-def normalized(values: Sequence[float]) -> list[float]:
-    """`values` scaled to length 1. Raises ValueError where they have no length or are not finite."""
+def normalized(values: Sequence[float]) -> Sequence[float]:
+    """`values` scaled to length 1. Raises ValueError where they have no length or are not finite.
+
+    Most servers send that length already; what differs by less than a fifth of float16's step is not scaled.
+    """
     length = math.hypot(*values)
     if not 0 < length < math.inf:
         raise ValueError(f"an embedding has the length {length}")
-    return [value / length for value in values]
+    return values if abs(length - 1) < _LENGTH_TOLERANCE else [value / length for value in values]
 
 
 def _unusable_reply(code: str, detail: str) -> CallFailure:
