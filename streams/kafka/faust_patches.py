@@ -9,6 +9,7 @@ from aiokafka import AIOKafkaConsumer  # type: ignore[import-untyped] # aiokafka
 from faust.tables.recovery import RebalanceAgain
 from faust.transport.drivers import aiokafka as driver
 from faust.types import TP
+from mode import Service
 
 from mnemolog.projections.logs import get_logger
 from mnemolog.streams.kafka.offset_fetch import raise_fetch_errors
@@ -22,6 +23,9 @@ UNREAD_SECONDS: Final = 0.1
 
 
 class _PatchedConsumerThread(driver.AIOKafkaConsumerThread):
+    async def _keepalive2(self) -> None:
+        """Ends at once. Faust wakes both threads each second, for calls of other drivers that wake neither."""
+
     async def on_start(self) -> None:
         await super().on_start()
         raise_fetch_errors(self._consumer)
@@ -72,8 +76,9 @@ class _PatchedConsumer(driver.Consumer):
         offset: int | None = app.window.finished.get((tp.topic, tp.partition))
         return offset
 
-    def verify_event_path(self, now: float, tp: TP) -> None:
-        """Logs nothing: Faust takes idle minutes and waits for a server for a stuck commit, and blames its settings.
+    @Service.task
+    async def _commit_livelock_detector(self) -> None:
+        """Ends at once: Faust takes idle minutes and waits for a server for a stuck commit, and blames its settings.
 
         The window's own clock sees what is stuck (`mnemolog_window_stalled_seconds`, `MNEMOLOG_WATCHDOG`).
         """

@@ -9,6 +9,7 @@ from mnemolog.projections.rebuild.log_source import LogSource
 from mnemolog.projections.write.projector import LogRecord, Projector
 from mnemolog.streams import metrics
 from mnemolog.streams.errors import LogMismatch
+from mnemolog.streams.kafka.log_reader import KafkaLogReader
 from mnemolog.streams.kafka.record import KafkaRecord, StartOffsetLookup
 
 
@@ -69,8 +70,8 @@ async def _value(log: LogSource, partition: int, offset: int) -> bytes | None:
     return next(iter([record.value async for record in log.read(partition, offset, offset + 1)]), None)
 
 
-async def projection_lag(projector: Projector, log: LogSource) -> Mapping[int, int]:
+async def projection_lag(projector: Projector, log: KafkaLogReader) -> Mapping[int, int]:
     """Per partition the commits that are in the log and not yet in the tables."""
     projected = await projector.next_offsets()
-    ends = {partition: await log.end_offset(partition) for partition in await log.partitions()}
+    ends = await log.end_offsets(await log.partitions())
     return {partition: max(0, end - projected.get(partition, 0)) for partition, end in ends.items()}
