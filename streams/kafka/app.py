@@ -99,10 +99,8 @@ class StageApp(faust.App):
         return PatchedTransport(self.conf.broker_producer, self)
 
     def on_init_dependencies(self) -> Iterable[Any]:
-        """Faust's services without its monitor, which counts every record and wakes each second for nobody."""
-        services = super().on_init_dependencies()
-        self.sensors.remove(self.monitor)
-        return [service for service in services if service is not self.monitor]
+        """Faust's services without its monitor, which wakes each second to compute what nobody asks for."""
+        return [service for service in super().on_init_dependencies() if service is not self.monitor]
 
     async def stop(self) -> None:
         """Stop, and close what Faust keeps open when it was never fully started."""

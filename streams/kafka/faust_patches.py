@@ -23,6 +23,10 @@ UNREAD_SECONDS: Final = 0.1
 
 
 class _PatchedConsumerThread(driver.AIOKafkaConsumerThread):
+    @Service.task
+    async def _thread_keepalive(self) -> None:
+        """Ends at once, as the next one."""
+
     async def _keepalive2(self) -> None:
         """Ends at once. Faust wakes both threads each second, for calls of other drivers that wake neither."""
 

@@ -17,7 +17,10 @@ from tests.support.polling import eventually
 
 pytestmark = pytest.mark.postgres
 
-LISTENERS = "SELECT pid FROM pg_stat_activity WHERE application_name = 'mnemolog-notices' AND query LIKE 'LISTEN%'"
+TERMINATE = """
+SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+WHERE application_name = 'mnemolog-notices' AND datname = current_database()
+"""
 
 
 class Heard:
@@ -74,7 +77,7 @@ async def test_a_lost_connection_ends_the_round_with_an_error(database: str) -> 
         listening(ProjectionNotices(database, heard)) as round_,
     ):
         await eventually(lambda: heard.times == 1, timeout=10)
-        await other.execute(f"SELECT pg_terminate_backend(pid) FROM ({LISTENERS}) AS listeners")
+        await other.execute(TERMINATE)
         with pytest.raises(psycopg.OperationalError):
             async with asyncio.timeout(10):
                 await round_

@@ -34,9 +34,9 @@ async def test_an_idle_app_has_no_timers_that_serve_nobody() -> None:
     stage = build_app("copy", CONVERSATION_TURNS, window, bootstrap="localhost:9092")
     services = list(stage.on_init_dependencies())
     assert stage.monitor not in services
-    assert not list(stage.sensors)
     consumer: Any = stage.consumer
     async with asyncio.timeout(1):  # each slept for at least as long
         await consumer._commit_livelock_detector.fun(consumer)
         await consumer._thread._keepalive2()
+        await consumer._thread._thread_keepalive.fun(consumer._thread)
     consumer._thread.thread_loop.close()
