@@ -66,15 +66,8 @@ class Envelope(Versioned):
     @classmethod
     def from_bytes(cls, data: bytes | None) -> Self:
         """Read one envelope, also one of a former program, which is JSON."""
-        if data is None or not data.startswith(_MARK):
-            return super().from_bytes(data)
-        if len(data) < _HEAD.size:
-            raise InvalidRecordError(cls.__name__, f"a binary record of {len(data)} bytes is cut off")
-        _, binary_format, length = _HEAD.unpack_from(data)
-        if binary_format != BINARY_FORMAT:
-            raise UnsupportedVersionError(f"the binary form of {cls.__name__}", binary_format, BINARY_FORMAT)
-        end = _HEAD.size + length
-        return cls.from_json(data[_HEAD.size : end], VectorBytes(data[end:]))
+        fields, vectors = split_envelope(data or b"")
+        return cls.from_json(fields, None if vectors is None else VectorBytes(vectors))
 
     @property
     def owner(self) -> str:
@@ -103,3 +96,20 @@ class MatchedFacts(Envelope):
     facts: tuple[MatchedFact, ...] = ()
     scope_version: Count = 0
     user_names: tuple[Text, ...] = ()
+
+
+def split_envelope(data: bytes) -> tuple[bytes, bytes | None]:
+    """The JSON of an envelope and the bytes of its vectors, None where they stand in the JSON.
+
+    What does not have the mark of an envelope is taken for JSON. Raises `UnsupportedVersionError` for a form that this
+    program does not know, `InvalidRecordError` where the record is cut off.
+    """
+    if not data.startswith(_MARK):
+        return data, None
+    if len(data) < _HEAD.size:
+        raise InvalidRecordError("envelope", f"a binary record of {len(data)} bytes is cut off")
+    _, binary_format, length = _HEAD.unpack_from(data)
+    if binary_format != BINARY_FORMAT:
+        raise UnsupportedVersionError("the binary form of an envelope", binary_format, BINARY_FORMAT)
+    end = _HEAD.size + length
+    return data[_HEAD.size : end], data[end:]
