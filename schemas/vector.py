@@ -50,7 +50,7 @@ def _read_data(data: object, info: ValidationInfo) -> bytes:
             raw = data
         case str():
             raw = base64.b64decode(data, validate=True)
-        case int() if isinstance(info.context, VectorBytes) and data >= 0:
+        case int() if isinstance(info.context, VectorBytes):
             raw = info.context.part(data, size)
         case _:
             raise ValueError("data is base64 of little-endian float16")

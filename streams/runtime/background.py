@@ -213,7 +213,12 @@ def background_loops(
             metrics.FIGURES_SUCCEEDED.labels(figures=figures)  # 0 until the first success
         backlog = BacklogReader(settings.kafka or "", prefix=settings.topic_prefix)
         yield BackgroundLoop(name="lag", interval=LAG_SECONDS, run_round=lambda: update_lag(projector, log_reader))
-        yield BackgroundLoop(name="backlog", interval=BACKLOG_SECONDS, run_round=lambda: update_backlog(backlog, clock))
+        yield BackgroundLoop(
+            name="backlog",
+            interval=BACKLOG_SECONDS,
+            run_round=lambda: update_backlog(backlog, clock),
+            close=backlog.close,
+        )
         yield BackgroundLoop(
             name="quality", interval=QUALITY_SECONDS, run_round=lambda: update_quality_metrics(pool, clock())
         )

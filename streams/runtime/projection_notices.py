@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, Final
 
 from psycopg import AsyncConnection, Error, OperationalError
@@ -14,6 +15,7 @@ from mnemolog.projections.write.projector import NOTICE_CHANNEL
 PROOF_SECONDS: Final = 5.0
 ROUND_SECONDS: Final = 300.0
 """A connection that is broken unnoticed is replaced after so long."""
+READ_SECONDS: Final = 1.0  # what arrives is mostly a notice, which takes no time to read
 _PROOF: Final = "proof"
 _LISTEN: Final = SQL("LISTEN {}").format(Identifier(NOTICE_CHANNEL))
 _NOTIFY: Final = "SELECT pg_notify(%s, %s)"
@@ -51,13 +53,20 @@ class ProjectionNotices:
             if fault is None:
                 self._is_deaf = False
                 self._on_notice()  # what was announced before went unheard
-                async for _ in connection.notifies(timeout=self._round_seconds):
-                    self._on_notice()
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(self._round_seconds):
+                        await self._pass_on(connection)
                 return
         if not self._is_deaf:
             self._is_deaf = True
             log.warning("projection_notices_unheard", error=fault, instead="offsets are read with growing pauses")
         await asyncio.sleep(self._round_seconds)
+
+    async def _pass_on(self, connection: AsyncConnection[Any]) -> None:
+        while True:
+            await _wait_for_data(connection)
+            async for _ in connection.notifies(timeout=READ_SECONDS, stop_after=1):
+                self._on_notice()
 
     async def _fault(self, connection: AsyncConnection[Any]) -> str | None:
         """Why this connection hears nothing; None where it hears what another one announces.
@@ -80,3 +89,19 @@ class ProjectionNotices:
     async def _connect(self, name: str) -> AsyncConnection[Any]:
         settings = connection_settings(self._postgres, application_name=name)
         return await AsyncConnection.connect(self._postgres, autocommit=True, **settings)
+
+
+async def _wait_for_data(connection: AsyncConnection[Any]) -> None:
+    """Wait until there is something to read; psycopg's own waiting wakes ten times a second."""
+    loop = asyncio.get_running_loop()
+    arrived: asyncio.Future[None] = loop.create_future()
+
+    def on_data() -> None:
+        if not arrived.done():
+            arrived.set_result(None)
+
+    loop.add_reader(connection.fileno(), on_data)
+    try:
+        await arrived
+    finally:
+        loop.remove_reader(connection.fileno())

@@ -70,6 +70,17 @@ async def test_a_batch_that_is_not_committed_is_not_announced(database: str) -> 
         await eventually(lambda: heard.times == 2, timeout=10)
 
 
+async def test_who_listens_sets_no_timer_but_that_of_the_round(database: str) -> None:
+    heard, loop = Heard(), asyncio.get_running_loop()
+    async with listening(ProjectionNotices(database, heard)):
+        await eventually(lambda: heard.times == 1, timeout=10)
+        for _ in range(10):
+            await asyncio.sleep(0)
+        timers: list[asyncio.TimerHandle] = getattr(loop, "_scheduled")  # noqa: B009 -- mypy knows no such field
+        soon = [timer for timer in timers if not timer.cancelled() and timer.when() < loop.time() + 60]
+    assert not soon
+
+
 async def test_a_lost_connection_ends_the_round_with_an_error(database: str) -> None:
     heard = Heard()
     async with (
