@@ -9,7 +9,6 @@ from aiokafka import AIOKafkaConsumer  # type: ignore[import-untyped] # aiokafka
 from faust.tables.recovery import RebalanceAgain
 from faust.transport.drivers import aiokafka as driver
 from faust.types import TP
-from mode import Service
 
 from mnemolog.projections.logs import get_logger
 from mnemolog.streams.kafka.offset_fetch import raise_fetch_errors
@@ -23,7 +22,7 @@ UNREAD_SECONDS: Final = 0.1
 
 
 class _PatchedConsumerThread(driver.AIOKafkaConsumerThread):
-    @Service.task
+    @driver.Consumer.task
     async def _thread_keepalive(self) -> None:
         """Ends at once, as the next one."""
 
@@ -80,7 +79,7 @@ class _PatchedConsumer(driver.Consumer):
         offset: int | None = app.window.finished.get((tp.topic, tp.partition))
         return offset
 
-    @Service.task
+    @driver.Consumer.task
     async def _commit_livelock_detector(self) -> None:
         """Ends at once: Faust takes idle minutes and waits for a server for a stuck commit, and blames its settings.
 

@@ -3,6 +3,7 @@
 import base64
 import json
 from datetime import UTC, datetime
+from typing import Any
 from uuid import UUID
 
 import pytest
@@ -31,7 +32,7 @@ def matched(*vectors: Vector, text: str = "I live in Köln.") -> MatchedFacts:
     return MatchedFacts(facts=facts, scope_version=3, **COMMON)
 
 
-COMMON = {
+COMMON: dict[str, Any] = {
     "source_id": "t1",
     "scope": Scope(user_id="alice"),
     "origin": Origin(topic="conversation_turns", partition=0, offset=1),

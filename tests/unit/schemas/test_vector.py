@@ -36,7 +36,7 @@ def test_a_value_that_is_not_finite_is_refused(value: float) -> None:
         Vector.from_values("m", [0.5, value])
     data = base64.b64encode(struct.pack("<2e", 0.5, value)).decode()
     with pytest.raises(ValidationError, match="not finite"):
-        Vector(model="m", dimensions=2, data=data)
+        Vector.model_validate({"model": "m", "dimensions": 2, "data": data})
 
 
 def test_a_value_beyond_float16_is_refused() -> None:
@@ -53,7 +53,7 @@ def test_a_number_of_dimensions_that_no_row_can_hold_is_refused(count: int) -> N
 @pytest.mark.parametrize("data", ["ADw=", "", "ADwA\nwA==", "ADwA wAA\n", "not base64!", "ÄÖÜ="])
 def test_data_that_is_not_so_many_float16_is_refused(data: str) -> None:
     with pytest.raises(ValidationError):
-        Vector(model="m", dimensions=2, data=data)
+        Vector.model_validate({"model": "m", "dimensions": 2, "data": data})
 
 
 def test_every_half_is_refused_exactly_where_it_is_not_finite() -> None:
@@ -62,7 +62,7 @@ def test_every_half_is_refused_exactly_where_it_is_not_finite() -> None:
         (value,) = struct.unpack("<e", raw)
         data = base64.b64encode(raw).decode()
         try:
-            Vector(model="m", dimensions=1, data=data)
+            Vector.model_validate({"model": "m", "dimensions": 1, "data": data})
         except ValidationError:
             assert not math.isfinite(value)
         else:
