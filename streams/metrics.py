@@ -84,9 +84,9 @@ MODEL_TOKENS: Final = CATALOGUE.counter(
 )
 PROMPT_TOKENS: Final = CATALOGUE.counter(
     "mnemolog_prompt_tokens",
-    "tokens of prompts by where the server had them from, cache or fresh; only of servers that tell",
+    "tokens of prompts that the server had in its cache, or read fresh; only of servers that tell",
     unit="tokens",
-    labels=("purpose", "model", "source"),
+    labels=("purpose", "model", "result"),
 )
 EMBEDDING_TEXTS: Final = CATALOGUE.histogram(
     "mnemolog_embedding_texts",

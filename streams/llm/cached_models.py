@@ -202,8 +202,8 @@ def _record_call(purpose: str, model: str, started: float, usage: Usage) -> floa
         metrics.MODEL_TOKENS.labels(purpose=purpose, model=model, direction=direction).inc(tokens)
     if usage.cached_tokens is not None:
         fresh = usage.input_tokens - usage.cached_tokens
-        for source, tokens in (("cache", usage.cached_tokens), ("fresh", fresh)):
-            metrics.PROMPT_TOKENS.labels(purpose=purpose, model=model, source=source).inc(tokens)
+        for result, tokens in (("cached", usage.cached_tokens), ("fresh", fresh)):
+            metrics.PROMPT_TOKENS.labels(purpose=purpose, model=model, result=result).inc(tokens)
     return round(seconds * 1000, 3)
 
 

@@ -30,7 +30,7 @@ def question(content: str) -> Prompt:
 def counted_prompt_tokens() -> list[float]:
     """The tokens of prompts for this model so far, from the server's cache and fresh."""
     labels = {"purpose": "extract", "model": "talker-1"}
-    children = [PROMPT_TOKENS.labels(source=source, **labels) for source in ("cache", "fresh")]
+    children = [PROMPT_TOKENS.labels(result=result, **labels) for result in ("cached", "fresh")]
     return [sample.value for child in children for sample in child._samples() if sample.name == "_total"]
 
 
