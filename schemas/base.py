@@ -131,8 +131,13 @@ class Versioned(Record):
         Raises `UnsupportedVersionError` for a version this program does not know,
         `InvalidRecordError` for every other fault.
         """
+        return cls.from_json(data or b"")
+
+    @classmethod
+    def from_json(cls, data: bytes, context: object = None) -> Self:
+        """Read one record; `context` is what the validators of its fields get. Raises as `from_bytes` does."""
         try:
-            return cls.model_validate_json(data or b"", strict=True)
+            return cls.model_validate_json(data, strict=True, context=context)
         except ValidationError as error:
             raise validation_error(cls, error) from error
 
@@ -157,3 +162,9 @@ def validation_error(model: type[Versioned], error: ValidationError) -> InvalidR
 def normalise(text: str) -> str:
     """Compatibility form, case folded, white space collapsed: for comparing texts, never for storing them."""
     return " ".join(unicodedata.normalize("NFKC", text).casefold().split())
+
+
+def known_sum(numbers: Iterable[int | None]) -> int | None:
+    """The sum of the numbers that are known; None where none is."""
+    known = [number for number in numbers if number is not None]
+    return sum(known) if known else None

@@ -1,21 +1,29 @@
 """The records between stages: one for each turn or command and stage, up to its end."""
 
-from typing import Literal
+import struct
+from typing import Final, Literal, Self
 
 from pydantic import Field
 
 from mnemolog.schemas.base import Count, Identifier, Metadata, Record, SourceKind, Text, Timestamp, Versioned
 from mnemolog.schemas.command import CommandPayload
+from mnemolog.schemas.errors import InvalidRecordError, UnsupportedVersionError
 from mnemolog.schemas.facts import EmbeddedFact, ExtractedFact, MatchedFact
 from mnemolog.schemas.policy import LimitHit
 from mnemolog.schemas.provenance import Origin, Step
 from mnemolog.schemas.scope import Scope
 from mnemolog.schemas.turn import Overrides
+from mnemolog.schemas.vector import VectorBytes
 
 MAX_DETAIL = 2000
 """Characters of the detail that a source's end may have."""
 Outcome = Literal["facts", "no_facts", "rejected", "failed", "done"]
 """How a source ended; `done` is the end of a command that was carried out."""
+
+
+BINARY_FORMAT: Final = 1
+_MARK: Final = b"MNE"
+_HEAD: Final = struct.Struct(">3sBI")  # the mark, the format, how many bytes of JSON follow; then come the vectors
 
 
 class End(Record):
@@ -49,6 +57,18 @@ class Envelope(Versioned):
     steps: tuple[Step, ...] = ()
     end: End | None = None
 
+    def to_bytes(self) -> bytes:
+        """The JSON of the envelope and, behind it, the bytes of its vectors, in the place of text in the JSON."""
+        vectors = VectorBytes()
+        fields = self.model_dump_json(context=vectors).encode()
+        return b"".join((_HEAD.pack(_MARK, BINARY_FORMAT, len(fields)), fields, vectors.content))
+
+    @classmethod
+    def from_bytes(cls, data: bytes | None) -> Self:
+        """Read one envelope, also one of a former program, which is JSON."""
+        fields, vectors = split_envelope(data or b"")
+        return cls.from_json(fields, None if vectors is None else VectorBytes(vectors))
+
     @property
     def owner(self) -> str:
         """Whose source it is; a record without a scope is its own owner."""
@@ -76,3 +96,20 @@ class MatchedFacts(Envelope):
     facts: tuple[MatchedFact, ...] = ()
     scope_version: Count = 0
     user_names: tuple[Text, ...] = ()
+
+
+def split_envelope(data: bytes) -> tuple[bytes, bytes | None]:
+    """The JSON of an envelope and the bytes of its vectors, None where they stand in the JSON.
+
+    What does not have the mark of an envelope is taken for JSON. Raises `UnsupportedVersionError` for a form that this
+    program does not know, `InvalidRecordError` where the record is cut off.
+    """
+    if not data.startswith(_MARK):
+        return data, None
+    if len(data) < _HEAD.size:
+        raise InvalidRecordError("envelope", f"a binary record of {len(data)} bytes is cut off")
+    _, binary_format, length = _HEAD.unpack_from(data)
+    if binary_format != BINARY_FORMAT:
+        raise UnsupportedVersionError("the binary form of an envelope", binary_format, BINARY_FORMAT)
+    end = _HEAD.size + length
+    return data[_HEAD.size : end], data[end:]

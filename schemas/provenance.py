@@ -48,7 +48,8 @@ class Step(Record):
     """One stage's part in a turn: time in milliseconds, and calls and tokens where a model was asked.
 
     `complaints` are the complaints about invalid replies, one text for each re-prompt; `notes` say what of the record
-    was changed before it was read.
+    was changed before it was read. `cached_tokens` are those of the input that the model's server had in its cache;
+    None where it does not tell.
     """
 
     stage: Stage
@@ -59,6 +60,7 @@ class Step(Record):
     embedding_calls: float = Field(default=0, ge=0)
     input_tokens: Count = 0
     output_tokens: Count = 0
+    cached_tokens: Count | None = Field(default=None, exclude_if=lambda tokens: tokens is None)
     reprompts: Count = 0
     complaints: tuple[Text, ...] = ()
     dropped: tuple[DroppedStatement, ...] = ()

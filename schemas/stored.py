@@ -191,6 +191,7 @@ class StoredReply:
     model: str
     input_tokens: int
     output_tokens: int
+    cached_tokens: int | None = None
     milliseconds: float
 
     @property

@@ -1,4 +1,4 @@
-"""Vectors on the wire: base64 of little-endian float16, with the model that made them."""
+"""Vectors: float16 in memory, base64 of them in JSON, or bytes behind the JSON of a record between stages."""
 
 import base64
 import math
@@ -6,9 +6,9 @@ import struct
 from collections.abc import Sequence
 from functools import cached_property
 from operator import mul
-from typing import Self
+from typing import Annotated, Self
 
-from pydantic import Field, model_validator
+from pydantic import Field, PlainSerializer, PlainValidator, SerializationInfo, ValidationInfo, WithJsonSchema
 
 from mnemolog.schemas.base import Identifier, Record
 
@@ -19,21 +19,68 @@ _EXPONENT = 0b0_11111_00
 _FINITE = bytes(upper for upper in range(256) if upper & _EXPONENT != _EXPONENT)
 
 
+class VectorBytes:
+    """The bytes of a record's vectors, one behind the other, that its JSON names by where they begin.
+
+    It is the context in which the record is written as JSON, and read.
+    """
+
+    def __init__(self, content: bytes = b"") -> None:
+        self._parts = [content]
+        self._size = len(content)
+
+    def append(self, raw: bytes) -> int:
+        start = self._size
+        self._parts.append(raw)
+        self._size += len(raw)
+        return start
+
+    def part(self, start: int, size: int) -> bytes:
+        return self._parts[0][start : start + size]
+
+    @property
+    def content(self) -> bytes:
+        return b"".join(self._parts)
+
+
+def _read_data(data: object, info: ValidationInfo) -> bytes:
+    size = info.data.get("dimensions", 0) * _BYTES_PER_VALUE
+    match data:
+        case bytes():
+            raw = data
+        case str():
+            raw = base64.b64decode(data, validate=True)
+        case int() if isinstance(info.context, VectorBytes):
+            raw = info.context.part(data, size)
+        case _:
+            raise ValueError("data is base64 of little-endian float16")
+    if size and len(raw) != size:
+        raise ValueError(f"data holds {len(raw)} bytes, {size // _BYTES_PER_VALUE} float16 need twice as many")
+    if raw[1::_BYTES_PER_VALUE].translate(None, _FINITE):
+        raise ValueError("data holds a value that is not finite, which Postgres cannot store")
+    return raw
+
+
+def _write_data(raw: bytes, info: SerializationInfo) -> str | int:
+    if isinstance(info.context, VectorBytes):
+        return info.context.append(raw)
+    return base64.b64encode(raw).decode()
+
+
 class Vector(Record):
-    """An embedding. Two vectors compare only where `model` and `dimensions` are equal."""
+    """An embedding. Two vectors compare only where `model` and `dimensions` are equal.
+
+    `data` is little-endian float16, two bytes a dimension; base64 of them in JSON.
+    """
 
     model: Identifier
     dimensions: int = Field(ge=1, le=MAX_DIMENSIONS)
-    data: str
-
-    @model_validator(mode="after")
-    def _check_data(self) -> Self:
-        raw = self.raw
-        if len(raw) != self.dimensions * _BYTES_PER_VALUE:
-            raise ValueError(f"data holds {len(raw)} bytes, {self.dimensions} float16 need twice as many")
-        if raw[1::_BYTES_PER_VALUE].translate(None, _FINITE):
-            raise ValueError("data holds a value that is not finite, which Postgres cannot store")
-        return self
+    data: Annotated[
+        bytes,
+        PlainValidator(_read_data),
+        PlainSerializer(_write_data, when_used="json"),
+        WithJsonSchema({"type": "string"}),
+    ]
 
     @classmethod
     def from_values(cls, model: str, values: Sequence[float]) -> Self:
@@ -42,16 +89,12 @@ class Vector(Record):
             raw = struct.pack(f"<{len(values)}e", *values)
         except (OverflowError, struct.error) as error:
             raise ValueError(f"a value of the embedding does not fit float16: {error}") from error
-        return cls(model=model, dimensions=len(values), data=base64.b64encode(raw).decode())
+        return cls(model=model, dimensions=len(values), data=raw)
 
     @cached_property
-    def raw(self) -> bytes:
-        """Little-endian float16, two bytes a dimension."""
-        return base64.b64decode(self.data, validate=True)
-
-    @property
     def values(self) -> tuple[float, ...]:
-        return struct.unpack(f"<{self.dimensions}e", self.raw)
+        """The numbers; most vectors are never asked for them."""
+        return struct.unpack(f"<{self.dimensions}e", self.data)
 
 
 def cosine_similarity(one: Sequence[float], other: Sequence[float]) -> float:

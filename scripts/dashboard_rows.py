@@ -139,7 +139,10 @@ MODELS: Final = Row(
         Panel(
             title="Tokens",
             description="Tokens a second as the provider counted them.",
-            queries={"{{purpose}} {{model}} {{direction}}": rate("mnemolog_model_tokens_total", *CALL, "direction")},
+            queries={
+                "{{purpose}} {{model}} {{direction}}": rate("mnemolog_model_tokens_total", *CALL, "direction"),
+                "{{purpose}} {{model}} prompt, {{result}}": rate("mnemolog_prompt_tokens_total", *CALL, "result"),
+            },
         ),
         Panel(
             title="Seconds per call",

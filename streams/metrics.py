@@ -82,6 +82,12 @@ MODEL_TOKENS: Final = CATALOGUE.counter(
     unit="tokens",
     labels=("purpose", "model", "direction"),
 )
+PROMPT_TOKENS: Final = CATALOGUE.counter(
+    "mnemolog_prompt_tokens",
+    "tokens of prompts that the server had in its cache, or read fresh; only of servers that tell",
+    unit="tokens",
+    labels=("purpose", "model", "result"),
+)
 EMBEDDING_TEXTS: Final = CATALOGUE.histogram(
     "mnemolog_embedding_texts",
     "texts in one embedding call",

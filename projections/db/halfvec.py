@@ -27,7 +27,7 @@ class _VectorDumper(HalfVectorBinaryDumper):
     """Writes float16 bytes in Postgres' byte order; converting them to numbers takes eight times as long."""
 
     def dump(self, obj: Any) -> Buffer | None:
-        halves = array("H", obj.raw)
+        halves = array("H", obj.data)
         if sys.byteorder == "little":
             halves.byteswap()
         return struct.pack(">HH", len(halves), 0) + halves.tobytes()

@@ -146,10 +146,14 @@ class EventResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tokens:
-    """Tokens of model calls; a call that several turns shared is counted in parts."""
+    """Tokens of model calls; a call that several turns shared is counted in parts.
+
+    `cached` are those of the input that the model's server had in its cache; None where it does not tell.
+    """
 
     input: int = 0
     output: int = 0
+    cached: int | None = None
     total: int = field(init=False)
 
     def __post_init__(self) -> None:

@@ -12,6 +12,7 @@ from mnemolog.projections.queries.errors import AmbiguousTurnError, QueryError, 
 from mnemolog.projections.queries.results import EventResult, StageCost, Tokens, WriteResult
 from mnemolog.projections.queries.trace import FactTexts, build_trace, fact_ids_of_commit
 from mnemolog.projections.sql import queries
+from mnemolog.schemas.base import known_sum
 from mnemolog.schemas.commit import Commit
 from mnemolog.schemas.events import (
     ConflictResolved,
@@ -211,7 +212,11 @@ def _stage(name: str, steps: Sequence[Step]) -> StageCost:
 
 def _tokens(steps: Iterable[Step]) -> Tokens:
     steps = tuple(steps)
-    return Tokens(input=sum(step.input_tokens for step in steps), output=sum(step.output_tokens for step in steps))
+    return Tokens(
+        input=sum(step.input_tokens for step in steps),
+        output=sum(step.output_tokens for step in steps),
+        cached=known_sum(step.cached_tokens for step in steps),
+    )
 
 
 def _distinct(names: Iterable[str | None]) -> tuple[str, ...]:

@@ -15,6 +15,10 @@ SELECT next_offset FROM projection_offsets WHERE partition = %(partition)s FOR U
 -- Advance the partition's offset, in the transaction of the rows.
 UPDATE projection_offsets SET next_offset = %(next_offset)s WHERE partition = %(partition)s;
 
+-- name: announce
+-- Tell those who wait for the projection that there is more of it, at the end of the transaction.
+SELECT pg_notify(%(channel)s, '');
+
 -- name: next_offsets
 -- The offset of the next commit to fold, per partition.
 SELECT partition, next_offset FROM projection_offsets;

@@ -10,6 +10,7 @@ SELECT
     model,
     input_tokens,
     output_tokens,
+    cached_tokens,
     milliseconds
 FROM mnemolog_journal.model_replies
 WHERE
@@ -24,9 +25,11 @@ ORDER BY owner, source_id, stage, version, attempt;
 -- name: put
 -- Keep replies, and say which were kept now; the first one of a source, stage, version and attempt stays.
 INSERT INTO mnemolog_journal.model_replies (
-    owner, source_id, stage, version, attempt, reply, model, input_tokens, output_tokens, milliseconds
+    owner, source_id, stage, version, attempt, reply, model, input_tokens, output_tokens, cached_tokens,
+    milliseconds
 )
-SELECT owner, source_id, stage, version, attempt, reply, model, input_tokens, output_tokens, milliseconds
+SELECT owner, source_id, stage, version, attempt, reply, model, input_tokens, output_tokens, cached_tokens,
+    milliseconds
 FROM unnest(
     %(owner)s::text [],
     %(source_id)s::text [],
@@ -37,9 +40,11 @@ FROM unnest(
     %(model)s::text [],
     %(input_tokens)s::integer [],
     %(output_tokens)s::integer [],
+    %(cached_tokens)s::integer [],
     %(milliseconds)s::double precision []
 ) AS replies (
-    owner, source_id, stage, version, attempt, reply, model, input_tokens, output_tokens, milliseconds
+    owner, source_id, stage, version, attempt, reply, model, input_tokens, output_tokens, cached_tokens,
+    milliseconds
 )
 ORDER BY owner, source_id, stage, version, attempt
 ON CONFLICT (owner, source_id, stage, version, attempt) DO NOTHING

@@ -33,6 +33,9 @@ NOT_STORABLE: Final = "the tables cannot hold a value of this commit, or an id i
 SWAP_LOCK: Final = 0x6D6E656D_0002
 """Advisory lock: shared by every transaction of a projector, exclusive for the swap at the end of a rebuild."""
 
+NOTICE_CHANNEL: Final = "mnemolog_projected"
+"""The channel on which projectors announce each batch; a notice says only that it is worth reading the offsets."""
+
 # So many commits in a row are not all unstorable: then the fault is this program's.
 MAX_UNSTORABLE_IN_A_ROW: Final = 20
 
@@ -167,6 +170,8 @@ async def _write(
     await (write_rows or copy_rows)(connection, changes)
     async with connection.pipeline():
         await connection.execute(_SQL["move_partition"], {"partition": partition, "next_offset": next_offset})
+        if write_rows is None:  # a rebuild's tables are waited for by nobody
+            await connection.execute(_SQL["announce"], {"channel": NOTICE_CHANNEL})
         await update_rows(connection, changes)
         changed = dict.fromkeys(scope_columns(row.commit.scope) for row in changes.events)
         await refresh_profiles(connection, list(changed))

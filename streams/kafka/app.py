@@ -6,7 +6,7 @@ can lose records.
 
 import asyncio
 import tempfile
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
@@ -97,6 +97,10 @@ class StageApp(faust.App):
 
     def _new_producer_transport(self) -> Any:
         return PatchedTransport(self.conf.broker_producer, self)
+
+    def on_init_dependencies(self) -> Iterable[Any]:
+        """Faust's services without its monitor, which wakes each second to compute what nobody asks for."""
+        return [service for service in super().on_init_dependencies() if service is not self.monitor]
 
     async def stop(self) -> None:
         """Stop, and close what Faust keeps open when it was never fully started."""

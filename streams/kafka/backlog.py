@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final
@@ -39,6 +39,8 @@ class BacklogReader:
         self._bootstrap = bootstrap
         self._prefix = prefix
         self._times: dict[tuple[str, TopicPartition], tuple[int, datetime]] = {}
+        self._connections = AsyncExitStack()
+        self._clients: tuple[Any, Any] | None = None
         self.fetched = 0
         """How many records have been fetched so far."""
 
@@ -47,19 +49,39 @@ class BacklogReader:
 
         Raises aiokafka's errors while Kafka is unavailable, and `TimeoutError` where it does not answer in time.
         """
-        async with asyncio.timeout(TIMEOUT_SECONDS):
-            async with connected_admin(self._bootstrap) as admin, _connected_consumer(self._bootstrap) as consumer:
-                places = _places(await partition_counts(admin), self._prefix)
-                every = sorted({place for of_stage in places.values() for place in of_stage})
-                starts, ends = await consumer.beginning_offsets(every), await consumer.end_offsets(every)
-                found: list[PartitionBacklog] = []
-                for stage, of_stage in places.items():
-                    committed = await committed_offsets(admin, group_id(stage, self._prefix), of_stage)
-                    # What retention has deleted waits for nobody.
-                    unread = {place: max(offset, starts[place]) for place, offset in committed.items()}
-                    await self._look_up(consumer, stage, {p: at for p, at in unread.items() if at < ends[p]})
-                    found.extend(self._backlogs(stage, unread, ends))
-                return found
+        try:
+            async with asyncio.timeout(TIMEOUT_SECONDS):
+                return await self._read(*await self._connected())
+        except BaseException:
+            await self.close()
+            raise
+
+    async def close(self) -> None:
+        """Disconnect; a later call connects again."""
+        self._clients = None
+        await self._connections.aclose()
+
+    async def _connected(self) -> tuple[Any, Any]:
+        """The admin client and the consumer, which are kept: connecting takes most of the time of a reading."""
+        if self._clients is None:
+            self._clients = (
+                await self._connections.enter_async_context(connected_admin(self._bootstrap)),
+                await self._connections.enter_async_context(_connected_consumer(self._bootstrap)),
+            )
+        return self._clients
+
+    async def _read(self, admin: Any, consumer: Any) -> list[PartitionBacklog]:
+        places = _places(await partition_counts(admin), self._prefix)
+        every = sorted({place for of_stage in places.values() for place in of_stage})
+        starts, ends = await consumer.beginning_offsets(every), await consumer.end_offsets(every)
+        found: list[PartitionBacklog] = []
+        for stage, of_stage in places.items():
+            committed = await committed_offsets(admin, group_id(stage, self._prefix), of_stage)
+            # What retention has deleted waits for nobody.
+            unread = {place: max(offset, starts[place]) for place, offset in committed.items()}
+            await self._look_up(consumer, stage, {p: at for p, at in unread.items() if at < ends[p]})
+            found.extend(self._backlogs(stage, unread, ends))
+        return found
 
     def _backlogs(self, stage: str, unread: Offsets, ends: Offsets) -> Iterator[PartitionBacklog]:
         for place, offset in unread.items():
@@ -81,6 +103,7 @@ class BacklogReader:
             record = await consumer.getone(place)
             self.fetched += 1
             self._times[stage, place] = (offset, datetime.fromtimestamp(record.timestamp / 1000, UTC))
+        consumer.unsubscribe()  # it would go on fetching
 
 
 @asynccontextmanager

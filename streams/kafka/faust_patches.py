@@ -22,6 +22,13 @@ UNREAD_SECONDS: Final = 0.1
 
 
 class _PatchedConsumerThread(driver.AIOKafkaConsumerThread):
+    @driver.Consumer.task
+    async def _thread_keepalive(self) -> None:
+        """Ends at once, as the next one."""
+
+    async def _keepalive2(self) -> None:
+        """Ends at once. Faust wakes both threads each second, for calls of other drivers that wake neither."""
+
     async def on_start(self) -> None:
         await super().on_start()
         raise_fetch_errors(self._consumer)
@@ -72,8 +79,9 @@ class _PatchedConsumer(driver.Consumer):
         offset: int | None = app.window.finished.get((tp.topic, tp.partition))
         return offset
 
-    def verify_event_path(self, now: float, tp: TP) -> None:
-        """Logs nothing: Faust takes idle minutes and waits for a server for a stuck commit, and blames its settings.
+    @driver.Consumer.task
+    async def _commit_livelock_detector(self) -> None:
+        """Ends at once: Faust takes idle minutes and waits for a server for a stuck commit, and blames its settings.
 
         The window's own clock sees what is stuck (`mnemolog_window_stalled_seconds`, `MNEMOLOG_WATCHDOG`).
         """

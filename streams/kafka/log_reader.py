@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any, Final, TypeVar
@@ -36,22 +36,29 @@ class KafkaLogReader:
         self._topic = topic_name(MEMORY_EVENTS, prefix)
         self._timeout = timeout
         self._connecting: asyncio.Future[Any] | None = None
+        self._partitions: list[int] = []
 
     @property
     def opener(self) -> LogOpener:
         return partial(open_kafka_log, self._bootstrap, prefix=self._prefix)
 
     async def partitions(self) -> list[int]:
-        found = await self._retry_until_timeout(self._describe_partitions)
-        if not found:
+        """The partitions of the log; they are asked for once, because their number never changes."""
+        if not self._partitions:
+            self._partitions = await self._retry_until_timeout(self._describe_partitions)
+        if not self._partitions:
             raise LogUnreadableError(f"topic {self._topic} does not exist at {self._bootstrap}: check both names")
-        return found
+        return self._partitions
 
     async def end_offset(self, partition: int) -> int:
-        place = TopicPartition(self._topic, partition)
+        return (await self.end_offsets([partition]))[partition]
+
+    async def end_offsets(self, partitions: Sequence[int]) -> dict[int, int]:
+        """The next offset of each of these partitions, by one request to each broker."""
+        places = [TopicPartition(self._topic, partition) for partition in partitions]
         consumer = await self._connected_consumer()
-        ends: dict[Any, int] = await self._retry_until_timeout(lambda: consumer.end_offsets([place]))
-        return ends[place]
+        ends: dict[Any, int] = await self._retry_until_timeout(lambda: consumer.end_offsets(places))
+        return {place.partition: end for place, end in ends.items()}
 
     async def read(self, partition: int, start: int, stop: int) -> AsyncIterator[LogRecord]:
         """Also raises `mnemolog.projections.errors.LogGapError` where the topic no longer holds `start`."""

@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from typing import Final, Generic, TypeVar
 
+from mnemolog.schemas.base import known_sum
 from mnemolog.schemas.provenance import DroppedStatement, Stage, Step
 from mnemolog.streams.llm.errors import ReplyInvalidError
 from mnemolog.streams.llm.ports import ChatMessage, Prompt, Reply, TimedReply
@@ -78,6 +79,7 @@ def step_of(stage: Stage, prompt_version: str, outcome: Answer[T] | ReplyInvalid
         llm_calls=sum(not reply.model.startswith(RULES_PREFIX) for reply in replies),
         input_tokens=sum(reply.usage.input_tokens for reply in replies),
         output_tokens=sum(reply.usage.output_tokens for reply in replies),
+        cached_tokens=known_sum(reply.usage.cached_tokens for reply in replies),
         reprompts=len(replies) - 1,
         complaints=outcome.complaints[: len(replies) - 1],  # the last reply had no re-prompt
     )

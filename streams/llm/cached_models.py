@@ -62,7 +62,9 @@ class CachedChatModel:
                 milliseconds = _record_call(prompt.purpose, reply.model, started, reply.usage)
                 new = _to_stored_reply(source, version, reply, milliseconds=milliseconds, attempt=attempt)
                 known = await self._puts.submit(new)
-            usage = Usage(input_tokens=known.input_tokens, output_tokens=known.output_tokens)
+            usage = Usage(
+                input_tokens=known.input_tokens, output_tokens=known.output_tokens, cached_tokens=known.cached_tokens
+            )
             return TimedReply(text=known.reply, model=known.model, usage=usage, milliseconds=known.milliseconds)
 
         return ask
@@ -125,14 +127,18 @@ class CachedEmbedder:
         keys = [_key(source, self._version(texts)) for source, texts in wanted]
         stored = dict(await self._replies.get_many(keys))
         missing = [request for key, request in zip(keys, wanted, strict=True) if key not in stored]
+        # What is stored is what was made now, unless another worker was first: then its vectors count.
+        made: dict[str, _StoredVectors] = {}
         if missing:
-            stored |= {
-                reply.key: (reply,)
-                for reply in await self._replies.put_many(await self._call_embedder(missing, divisible=divisible))
-            }
-        return [_to_embedding_result(stored[key][0]) for key in keys]
+            new = await self._call_embedder(missing, made, divisible=divisible)
+            stored |= {reply.key: (reply,) for reply in await self._replies.put_many(new)}
+        found = [stored[key][0] for key in keys]
+        return [_to_embedding_result(reply, made.get(reply.reply)) for reply in found]
 
-    async def _call_embedder(self, wanted: list[_EmbeddingRequest], *, divisible: bool) -> list[StoredReply]:
+    async def _call_embedder(
+        self, wanted: list[_EmbeddingRequest], made: dict[str, _StoredVectors], *, divisible: bool
+    ) -> list[StoredReply]:
+        """The replies to store; `made` gets what each text of them says."""
         started = perf_counter()
         all_texts = [text for _, texts in wanted for text in texts]
         embeddings = await self._embedder.embed(all_texts, divisible=divisible)
@@ -145,6 +151,7 @@ class CachedEmbedder:
             own = _StoredVectors(share=round(share, 4), vectors=tuple(islice(vectors, len(texts))))
             usage = Usage(input_tokens=round(embeddings.usage.input_tokens * share))
             reply = Reply(text=own.model_dump_json(), model=self.model, usage=usage)
+            made[reply.text] = own
             return _to_stored_reply(source, self._version(texts), reply, milliseconds=milliseconds)
 
         return [stored(source, texts) for source, texts in wanted]
@@ -170,12 +177,13 @@ def _to_stored_reply(
         model=reply.model,
         input_tokens=reply.usage.input_tokens,
         output_tokens=reply.usage.output_tokens,
+        cached_tokens=reply.usage.cached_tokens,
         milliseconds=milliseconds,
     )
 
 
-def _to_embedding_result(reply: StoredReply) -> EmbeddingResult:
-    kept = _StoredVectors.model_validate_json(reply.reply)
+def _to_embedding_result(reply: StoredReply, made: _StoredVectors | None) -> EmbeddingResult:
+    kept = made or _StoredVectors.model_validate_json(reply.reply)
     return EmbeddingResult(
         vectors=kept.vectors,
         model=reply.model,
@@ -192,6 +200,10 @@ def _record_call(purpose: str, model: str, started: float, usage: Usage) -> floa
     metrics.MODEL_SECONDS.labels(purpose=purpose, model=model).observe(seconds)
     for direction, tokens in (("input", usage.input_tokens), ("output", usage.output_tokens)):
         metrics.MODEL_TOKENS.labels(purpose=purpose, model=model, direction=direction).inc(tokens)
+    if usage.cached_tokens is not None:
+        fresh = usage.input_tokens - usage.cached_tokens
+        for result, tokens in (("cached", usage.cached_tokens), ("fresh", fresh)):
+            metrics.PROMPT_TOKENS.labels(purpose=purpose, model=model, result=result).inc(tokens)
     return round(seconds * 1000, 3)
 
 

@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Any, Literal, Protocol
 from uuid import UUID
 
+from mnemolog.schemas.base import known_sum
 from mnemolog.schemas.facts import Candidate, ExtractedFact
 from mnemolog.schemas.provenance import Stage
 from mnemolog.schemas.stored import ReplyKey, StoredReply
@@ -17,14 +18,20 @@ Purpose = Literal["extract", "resolve"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Usage:
-    """Tokens as the provider counted them; zero where it counts none."""
+    """Tokens as the provider counted them; zero where it counts none.
+
+    `cached_tokens` are those of the input that it had in its cache; None where it does not tell.
+    """
 
     input_tokens: int = 0
     output_tokens: int = 0
+    cached_tokens: int | None = None
 
     def __add__(self, other: "Usage") -> "Usage":
         return Usage(
-            input_tokens=self.input_tokens + other.input_tokens, output_tokens=self.output_tokens + other.output_tokens
+            input_tokens=self.input_tokens + other.input_tokens,
+            output_tokens=self.output_tokens + other.output_tokens,
+            cached_tokens=known_sum((self.cached_tokens, other.cached_tokens)),
         )
 
 

@@ -10,7 +10,7 @@ from mnemolog.schemas.events import FactAdded, FactPending, FactReplaced, Memory
 from mnemolog.schemas.facts import Candidate, ExtractedFact, MatchedFact
 from mnemolog.schemas.ids import provisional_fact_id
 from mnemolog.schemas.policy import EffectivePolicy
-from mnemolog.schemas.vector import cosine_similarity
+from mnemolog.schemas.vector import Vector, cosine_similarity
 from mnemolog.streams.resolution.guards import confidence_of
 from mnemolog.streams.text.differences import differences
 
@@ -25,13 +25,13 @@ def with_earlier_facts(envelope: MatchedFacts, rules: EffectivePolicy) -> tuple[
     """
     if len(envelope.facts) == 1:
         return envelope.facts
-    earlier: list[tuple[Candidate, str, tuple[float, ...]]] = []  # with the model and the values of its vector
+    earlier: list[tuple[Candidate, Vector]] = []
     facts: list[MatchedFact] = []
     for place, matched in enumerate(envelope.facts):
-        fact, model, values = matched.fact, matched.vector.model, matched.vector.values
+        fact = matched.fact
         candidates = [
-            known.model_copy(update={"similarity": _similarity(values, others) if model == other_model else 0.0})
-            for known, other_model, others in earlier[-MAX_EARLIER_FACTS:]
+            known.model_copy(update={"similarity": _similarity(matched.vector, vector)})
+            for known, vector in earlier[-MAX_EARLIER_FACTS:]
             if _may_conflict(fact, known, rules)
         ]
         facts.append(matched.model_copy(update={"candidates": (*matched.candidates, *candidates)}))
@@ -42,7 +42,7 @@ def with_earlier_facts(envelope: MatchedFacts, rules: EffectivePolicy) -> tuple[
             true_from=fact.event_time or envelope.occurred_at,
             said_at=envelope.occurred_at,
         )
-        earlier.append((candidate, model, values))
+        earlier.append((candidate, matched.vector))
     return tuple(facts)
 
 
@@ -61,8 +61,10 @@ def _may_conflict(fact: ExtractedFact, earlier: Candidate, rules: EffectivePolic
     )
 
 
-def _similarity(one: Sequence[float], other: Sequence[float]) -> float:
-    return round(max(-1.0, min(1.0, cosine_similarity(one, other))), 4)
+def _similarity(one: Vector, other: Vector) -> float:
+    if one.model != other.model:
+        return 0.0
+    return round(max(-1.0, min(1.0, cosine_similarity(one.values, other.values))), 4)
 
 
 class TurnState:

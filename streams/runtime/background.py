@@ -26,6 +26,7 @@ from mnemolog.streams.kafka.log_reader import KafkaLogReader
 from mnemolog.streams.kafka.sender import Sender
 from mnemolog.streams.kafka.topics import CONVERSATION_TURNS, command_headers, max_record_bytes, topic_name
 from mnemolog.streams.runtime.loops import BackgroundLoop
+from mnemolog.streams.runtime.projection_notices import ProjectionNotices
 from mnemolog.streams.settings import StreamsSettings
 from mnemolog.streams.stages.project import projection_lag
 from mnemolog.streams.stages.rekey import partition_of
@@ -195,11 +196,13 @@ def background_loops(
     log_reader: KafkaLogReader,
     partitions: Callable[[], frozenset[int]],
     check_position: Callable[[], Awaitable[None]],
+    on_projected: Callable[[], None],
     clock: Callable[[], datetime],
 ) -> Iterator[BackgroundLoop]:
     """Everything that a worker with these `stages` does again and again beside them.
 
     `partitions` are those that the stage `resolve` has in this worker; `check_position` is `check_projected_offsets`.
+    `on_projected` is called when a projector of any process has written.
     """
     replies, retention = ReplyStore(pool), timedelta(days=settings.reply_retention_days)
     yield BackgroundLoop(
@@ -210,12 +213,19 @@ def background_loops(
             metrics.FIGURES_SUCCEEDED.labels(figures=figures)  # 0 until the first success
         backlog = BacklogReader(settings.kafka or "", prefix=settings.topic_prefix)
         yield BackgroundLoop(name="lag", interval=LAG_SECONDS, run_round=lambda: update_lag(projector, log_reader))
-        yield BackgroundLoop(name="backlog", interval=BACKLOG_SECONDS, run_round=lambda: update_backlog(backlog, clock))
+        yield BackgroundLoop(
+            name="backlog",
+            interval=BACKLOG_SECONDS,
+            run_round=lambda: update_backlog(backlog, clock),
+            close=backlog.close,
+        )
         yield BackgroundLoop(
             name="quality", interval=QUALITY_SECONDS, run_round=lambda: update_quality_metrics(pool, clock())
         )
         yield BackgroundLoop(name="position", interval=POSITION_SECONDS, run_round=check_position)
     if "resolve" in stages:
+        notices = ProjectionNotices(settings.postgres or "", on_projected)
+        yield BackgroundLoop(name="notices", interval=0, run_round=notices.listen)
         timer = ExpiryTimer(settings, FactStore(pool), partitions=partitions, clock=clock)
         yield BackgroundLoop(
             name="timer", interval=settings.expiry_interval, run_round=timer.run_sweep, close=timer.close

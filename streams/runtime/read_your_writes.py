@@ -21,6 +21,8 @@ RECHECK_SECONDS: Final = 2.0
 """A broker that lost its end in a power cut is away for longer."""
 MIN_DELAY_SECONDS: Final = 0.1
 MAX_DELAY_SECONDS: Final = 1.0
+MAX_PAUSE_SECONDS: Final = 0.25
+"""So late a decision can be where no projector could tell that it has written."""
 
 
 class _Waiter:
@@ -35,8 +37,9 @@ class _Waiter:
 class Watermark:
     """Waits until partitions are projected up to an offset.
 
-    `read` gives the next offset to project per partition; a partition it does not name is at 0. It is called every
-    `interval` seconds, for all waiters together and only while there are any. A waiter is answered by a reading that
+    `read` gives the next offset to project per partition; a partition it does not name is at 0. It is called for all
+    waiters together and only while there are any: when one comes, at each `wake`, and otherwise after pauses that grow
+    from `interval` seconds to `MAX_PAUSE_SECONDS`. A waiter is answered by a reading that
     began after it asked: an earlier one is no proof, because a failover or a restored backup moves the tables back.
     While reading fails, waiters go on waiting, so that no decision is made on old facts.
     """
@@ -49,7 +52,8 @@ class Watermark:
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
         self._read = read
-        self._interval = interval
+        self._pause = growing_delay(interval, max(interval, MAX_PAUSE_SECONDS))
+        self._awake = asyncio.Event()
         self._delay = growing_delay(max(2 * interval, MIN_DELAY_SECONDS), MAX_DELAY_SECONDS)
         self._sleep = sleep
         self._waiting: list[_Waiter] = []
@@ -61,9 +65,14 @@ class Watermark:
             return
         waiter = _Waiter(partition, offset)
         self._waiting.append(waiter)
+        self.wake()
         if self._poller is None or self._poller.done():
             self._poller = asyncio.create_task(self._poll())
         await waiter.done
+
+    def wake(self) -> None:
+        """Read now: a projector has written."""
+        self._awake.set()
 
     async def close(self) -> None:
         """Stop polling and cancel whoever still waits."""
@@ -75,9 +84,10 @@ class Watermark:
         self._waiting.clear()
 
     async def _poll(self) -> None:
-        failures = 0
+        failures = pauses = 0
         while self._waiting:
             asked = len(self._waiting)
+            self._awake.clear()
             try:
                 offsets = await self._read()
             except Exception as error:  # noqa: BLE001 -- whatever the store raises, waiting is the answer
@@ -87,8 +97,21 @@ class Watermark:
                 failures = 0
                 waiting, newer = self._waiting[:asked], self._waiting[asked:]
                 self._waiting = [waiter for waiter in waiting if not _answer(waiter, offsets)] + newer
-            if self._waiting:
-                await self._sleep(self._delay(failures) if failures else self._interval)
+            if self._waiting and failures:
+                await self._sleep(self._delay(failures))
+            elif self._waiting:
+                pauses += 1
+                if await self._woken_within(self._pause(pauses)):
+                    pauses = 0
+
+    async def _woken_within(self, seconds: float) -> bool:
+        """Wait until somebody wakes this, for so long at most."""
+        try:
+            async with asyncio.timeout(seconds):
+                await self._awake.wait()
+        except TimeoutError:
+            return False
+        return True
 
 
 def _answer(waiter: _Waiter, offsets: Mapping[int, int]) -> bool:

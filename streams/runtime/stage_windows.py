@@ -92,7 +92,7 @@ class StageWindows:
             case "journal":
                 return self._batch_window(JournalStage(resources.journal, max_bytes=self._settings.max_turn_bytes))
             case "project":
-                return self._batch_window(ProjectStage(resources.projector))
+                return self._batch_window(ProjectStage(resources.projector, on_written=resources.watermark.wake))
         window = self._keyed_window(chain[-1], chain, sender, seen)
         for stage in reversed(chain[:-1]):
             window = self._keyed_window(stage, chain, sender, seen, window)

@@ -113,6 +113,7 @@ async def _run_prepared(
             check_position=partial(
                 check_projected_offsets, parts.projector, assembly.written_offsets, partial(assembly.crash, "project")
             ),
+            on_projected=parts.watermark.wake,
             clock=utc_now,
         )
         supervision = SupervisorSettings(stall_timeout=settings.watchdog)

@@ -69,13 +69,12 @@ def drop_near_duplicates(
     """
     if len(facts) == 1:
         return tuple(facts), ()
-    kept: list[tuple[EmbeddedFact, tuple[float, ...]]] = []
+    kept: list[EmbeddedFact] = []
     dropped: list[DroppedStatement] = []
     for fact in facts:
-        values = fact.vector.values
         alike = (
-            cosine_similarity(values, other)
-            for before, other in kept
+            cosine_similarity(fact.vector.values, before.vector.values)
+            for before in kept
             if _may_be_duplicates(fact.fact, before.fact, speakers)
         )
         nearest = max(alike, default=-1.0)
@@ -83,8 +82,8 @@ def drop_near_duplicates(
             said = {"text": fact.fact.text, "excerpt": fact.fact.excerpt}
             dropped.append(DroppedStatement(**said, reason="near_duplicate", similarity=round(nearest, 4)))
         else:
-            kept.append((fact, values))
-    return tuple(fact for fact, _ in kept), tuple(dropped)
+            kept.append(fact)
+    return tuple(kept), tuple(dropped)
 
 
 def _may_be_duplicates(one: ExtractedFact, other: ExtractedFact, speakers: Sequence[str]) -> bool:

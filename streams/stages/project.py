@@ -9,19 +9,22 @@ from mnemolog.projections.rebuild.log_source import LogSource
 from mnemolog.projections.write.projector import LogRecord, Projector
 from mnemolog.streams import metrics
 from mnemolog.streams.errors import LogMismatch
+from mnemolog.streams.kafka.log_reader import KafkaLogReader
 from mnemolog.streams.kafka.record import KafkaRecord, StartOffsetLookup
 
 
 class ProjectStage:
-    """Works on consecutive commits of one partition."""
+    """Works on consecutive commits of one partition; `on_written` is called when their rows are committed."""
 
-    def __init__(self, projector: Projector) -> None:
+    def __init__(self, projector: Projector, *, on_written: Callable[[], None] = lambda: None) -> None:
         self._projector = projector
+        self._on_written = on_written
 
     async def __call__(self, records: Sequence[KafkaRecord]) -> None:
         batch = [LogRecord(offset=record.offset, value=record.value or b"") for record in records]
         started = perf_counter()
         await self._projector.apply(records[0].partition, batch)
+        self._on_written()
         metrics.STAGE_SECONDS.labels(stage="project").observe(perf_counter() - started)
 
 
@@ -67,8 +70,8 @@ async def _value(log: LogSource, partition: int, offset: int) -> bytes | None:
     return next(iter([record.value async for record in log.read(partition, offset, offset + 1)]), None)
 
 
-async def projection_lag(projector: Projector, log: LogSource) -> Mapping[int, int]:
+async def projection_lag(projector: Projector, log: KafkaLogReader) -> Mapping[int, int]:
     """Per partition the commits that are in the log and not yet in the tables."""
     projected = await projector.next_offsets()
-    ends = {partition: await log.end_offset(partition) for partition in await log.partitions()}
+    ends = await log.end_offsets(await log.partitions())
     return {partition: max(0, end - projected.get(partition, 0)) for partition, end in ends.items()}

@@ -1,6 +1,5 @@
 """A log of commits to search in and to rebuild from; no model is asked for it."""
 
-import base64
 import random
 from collections.abc import Callable, Iterator
 from itertools import islice
@@ -29,7 +28,7 @@ def random_vector(chance: random.Random) -> Vector:
     """Halves that no compression makes smaller, as real embeddings are."""
     raw = bytearray(chance.randbytes(2 * DIMENSIONS))
     raw[1::2] = raw[1::2].translate(_ORDINARY)
-    return Vector(model=MODEL, dimensions=DIMENSIONS, data=base64.b64encode(raw).decode())
+    return Vector(model=MODEL, dimensions=DIMENSIONS, data=bytes(raw))
 
 
 def fact_text(user: int, turn: int, place: int) -> str:

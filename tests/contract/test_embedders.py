@@ -35,7 +35,7 @@ async def embedder(request: pytest.FixtureRequest) -> AsyncIterator[Embedder]:
         await remote.close()
 
 
-async def vectors(embedder: Embedder, texts: Sequence[str]) -> list[str]:
+async def vectors(embedder: Embedder, texts: Sequence[str]) -> list[bytes]:
     return [vector.data for vector in (await embedder.embed(texts)).vectors]
 
 

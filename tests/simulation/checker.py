@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from mnemolog.schemas.envelopes import split_envelope
 from tests.simulation.servers.broker import START_TIME, Broker
 from tests.simulation.servers.tables import Tables
 from tests.simulation.workload import ENDS_FAILED, Weather, Workload
@@ -53,7 +54,7 @@ class Checker:
         for place, appended in enumerate(broker.appends):
             record = appended.record
             if record.topic in self._effects:
-                told = json.loads(record.value or b"{}")
+                told = json.loads(split_envelope(record.value or b"{}")[0])
                 origin = (told["origin"]["partition"], told["origin"]["offset"])
                 self._origins[record.topic, record.partition, record.offset] = origin
                 effect = Effect(appended.at, _has_failed(told), place)

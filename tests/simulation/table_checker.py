@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
+from mnemolog.schemas.envelopes import split_envelope
 from tests.simulation.servers.broker import Broker
 from tests.simulation.servers.tables import StatusRead, Tables
 from tests.simulation.workload import Workload
@@ -54,7 +55,8 @@ class TableChecker:
             for one in broker.appends
             if one.record.topic == LOG
         ]
-        passed = (json.loads(one.record.value or b"{}") for one in broker.appends if one.record.topic == BEFORE_LOG)
+        before = (one.record.value or b"{}" for one in broker.appends if one.record.topic == BEFORE_LOG)
+        passed = (json.loads(split_envelope(value)[0]) for value in before)
         self._read_from_topic = {(told["origin"]["partition"], told["origin"]["offset"]) for told in passed}
 
     def problems(self) -> list[str]:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from mnemolog.client.receipts import CommandReceipt, TurnReceipt
-    from mnemolog.projections.queries.results import EventResult, WriteResult
+    from mnemolog.projections.queries.results import EventResult, Tokens, WriteResult
     from mnemolog.projections.queries.trace import Trace, TracedDecision
 
 
@@ -74,7 +74,7 @@ def _show_trace(result: "WriteResult", trace: "Trace", ids: ShortIds) -> None:
             f"{stage.milliseconds:.1f}",
             stage.llm_calls,
             stage.embedding_calls,
-            f"{stage.tokens.input} + {stage.tokens.output}",
+            _tokens(stage.tokens),
             ", ".join((*stage.models, *stage.prompt_versions)),
         )
         for stage in result.stages
@@ -90,6 +90,11 @@ def _show_trace(result: "WriteResult", trace: "Trace", ids: ShortIds) -> None:
     if trace.omitted:
         omitted = [Entry(one.stage, one.text, [one.reason.replace("_", " ")]) for one in trace.omitted]
         print_entries("statements left out", omitted)
+
+
+def _tokens(tokens: "Tokens") -> str:
+    cached = f" ({tokens.cached} cached)" if tokens.cached is not None else ""
+    return f"{tokens.input}{cached} + {tokens.output}"
 
 
 def _decided(decided: "TracedDecision", ids: ShortIds) -> "Iterator[str]":

@@ -22,7 +22,7 @@ from tests.simulation.servers.tables import Tables, statement_of
 _PROJECTOR: Final = queries("projector")
 _LOCK: Final = _PROJECTOR["lock_partition"]
 _MOVE: Final = _PROJECTOR["move_partition"]
-_WITHOUT_EFFECT: Final = (_PROJECTOR["share_swap_lock"], _PROJECTOR["open_partition"])
+_WITHOUT_EFFECT: Final = (_PROJECTOR["share_swap_lock"], _PROJECTOR["open_partition"], _PROJECTOR["announce"])
 
 Rows = Sequence[tuple[Any, ...]]
 

@@ -16,13 +16,13 @@ PACKAGES = ("schemas", "projections", "streams", "mnemolog")
 GENERAL = frozenset(
     """
     account address admin ambiguous answer app arg argument ask async background bar base batch batcher body builder
-    cached call change changed chat check child choice cli closed compared comparison completion configuration
+    byte cached call change changed chat check child choice cli closed compared comparison completion configuration
     column connected connection consumer context cost count crash created db dead default definition dependent differs
     downgrade dumper effect embedding ended endpoint enqueue entry env error exceeded exit extraction factory
     failed faust feature fetch file filter folder gap handler hit id in index input invalid item kafka large last
     launch list lock log logger metadata metric migration mismatch missing mixin mnemolog model no normalise
     not null numbered offset old option outcome output parsed parser partition partly patch patched plan point pool
-    port postgres processor producer progress published publisher query rate raw read reader record refused regression
+    port postgres processor producer progress published publisher query rate read reader record refused regression
     report requested resource result retention retrier retrieved retry revision row runner
     running runtime schema score server setting shared short skipped sql stack start state stop storable store
     stored stream sync table text thread timed timeout timestamp token too topic traced transport tuning turning type

@@ -24,6 +24,7 @@ REPLY = StoredReply(
     model="model",
     input_tokens=120,
     output_tokens=7,
+    cached_tokens=64,
     milliseconds=312.5,
 )
 

@@ -1,12 +1,14 @@
 """The backlog of stages, of a real broker: also where nothing is fetched, and the oldest by the broker's time."""
 
 import time
+from collections.abc import AsyncIterator
 from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 from aiokafka import AIOKafkaConsumer, TopicPartition  # type: ignore[import-untyped] # aiokafka ships no types
 from aiokafka.admin import RecordsToDelete  # type: ignore[import-untyped] # as above
+from aiokafka.conn import AIOKafkaConnection  # type: ignore[import-untyped] # as above
 from aiokafka.errors import GroupLoadInProgressError, KafkaError  # type: ignore[import-untyped] # as above
 from aiokafka.structs import OffsetAndMetadata  # type: ignore[import-untyped] # as above
 
@@ -23,6 +25,13 @@ STAGES = ["journal", "extract", "embed", "match", "resolve", "project"]
 @pytest.fixture
 def prefix(topic_suffix: str) -> str:
     return f"{topic_suffix}-"
+
+
+@pytest.fixture
+async def reader(bootstrap: str, prefix: str) -> AsyncIterator[BacklogReader]:
+    reader = BacklogReader(bootstrap, prefix=prefix)
+    yield reader
+    await reader.close()
 
 
 @pytest.fixture
@@ -61,29 +70,32 @@ async def read(reader: BacklogReader) -> dict[tuple[str, int], PartitionBacklog]
     return {(one.stage, one.partition): one for one in await wait_until(attempt) or ()}
 
 
-async def test_every_stage_and_partition_has_one_though_none_runs(bootstrap: str, prefix: str, turns: str) -> None:
+async def test_every_stage_and_partition_has_one_though_none_runs(
+    bootstrap: str, turns: str, reader: BacklogReader
+) -> None:
     times = await send(bootstrap, turns, 3)
-    backlog = await read(BacklogReader(bootstrap, prefix=prefix))
+    backlog = await read(reader)
     assert set(backlog) == {(stage, partition) for stage in STAGES for partition in range(PARTITIONS)}
     waiting = {place: (one.records, one.oldest_at) for place, one in backlog.items() if one.records}
     assert waiting == {("journal", 1): (3, times[0]), ("extract", 1): (3, times[0])}
     assert all(one.oldest_at is None for place, one in backlog.items() if place not in waiting)
 
 
-async def test_the_oldest_is_the_first_that_is_not_committed(bootstrap: str, prefix: str, turns: str) -> None:
+async def test_the_oldest_is_the_first_that_is_not_committed(
+    bootstrap: str, prefix: str, turns: str, reader: BacklogReader
+) -> None:
     times = await send(bootstrap, turns, 3)
     await commit_as(bootstrap, group_id("extract", prefix), turns, 2)
     await commit_as(bootstrap, group_id("journal", prefix), turns, 3)
-    backlog = await read(BacklogReader(bootstrap, prefix=prefix))
+    backlog = await read(reader)
     assert (backlog["extract", 1].records, backlog["extract", 1].oldest_at) == (1, times[2])
     assert (backlog["journal", 1].records, backlog["journal", 1].oldest_at) == (0, None)
 
 
 async def test_a_record_is_fetched_again_only_when_the_stage_has_gone_on(
-    bootstrap: str, prefix: str, turns: str
+    bootstrap: str, prefix: str, turns: str, reader: BacklogReader
 ) -> None:
     times = await send(bootstrap, turns, 3)
-    reader = BacklogReader(bootstrap, prefix=prefix)
     first = await read(reader)
     fetched = reader.fetched
     assert fetched == 2  # journal and extract
@@ -94,20 +106,42 @@ async def test_a_record_is_fetched_again_only_when_the_stage_has_gone_on(
     assert reader.fetched == fetched + 1
 
 
-async def test_what_retention_has_deleted_waits_for_nobody(bootstrap: str, prefix: str, turns: str) -> None:
+async def test_readings_share_their_connections(
+    bootstrap: str, turns: str, reader: BacklogReader, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    connected, connect = list[object](), AIOKafkaConnection.connect
+
+    def count(connection: Any) -> Any:
+        connected.append(connection)
+        return connect(connection)
+
+    monkeypatch.setattr(AIOKafkaConnection, "connect", count)
+    await send(bootstrap, turns, 1)
+    first = await read(reader)
+    connected.clear()
+    assert await read(reader) == first
+    assert not connected
+    await reader.close()
+    assert await read(reader) == first
+    assert connected
+
+
+async def test_what_retention_has_deleted_waits_for_nobody(bootstrap: str, turns: str, reader: BacklogReader) -> None:
     times = await send(bootstrap, turns, 3)
     async with connected_admin(bootstrap) as admin:
         await admin.delete_records({TopicPartition(turns, 1): RecordsToDelete(before_offset=2)})
-    backlog = await read(BacklogReader(bootstrap, prefix=prefix))
+    backlog = await read(reader)
     assert (backlog["extract", 1].records, backlog["extract", 1].oldest_at) == (1, times[2])
 
 
-async def test_records_larger_than_a_fetch_are_read_of_all_partitions(bootstrap: str, prefix: str, turns: str) -> None:
+async def test_records_larger_than_a_fetch_are_read_of_all_partitions(
+    bootstrap: str, turns: str, reader: BacklogReader
+) -> None:
     async with producer(bootstrap) as client:
         for partition in range(PARTITIONS):
             await client.send_and_wait(turns, value=b"x" * 200_000, partition=partition)
     before = datetime.fromtimestamp(time.time(), UTC)
-    backlog = await read(BacklogReader(bootstrap, prefix=prefix))
+    backlog = await read(reader)
     for partition in range(PARTITIONS):
         one = backlog["extract", partition]
         assert one.oldest_at is not None

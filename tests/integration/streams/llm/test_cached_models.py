@@ -13,6 +13,7 @@ from mnemolog.schemas.vector import Vector
 from mnemolog.streams.llm.cached_models import CachedChatModel, CachedEmbedder
 from mnemolog.streams.llm.errors import PromptRefusedError
 from mnemolog.streams.llm.ports import ChatMessage, EmbeddingResult, Embeddings, Prompt, Reply, RequestSource, Usage
+from mnemolog.streams.metrics import PROMPT_TOKENS
 
 pytestmark = pytest.mark.postgres
 
@@ -26,6 +27,13 @@ def question(content: str) -> Prompt:
     return Prompt(purpose="extract", version="extract-1", messages=messages, schema={})
 
 
+def counted_prompt_tokens() -> list[float]:
+    """The tokens of prompts for this model so far, from the server's cache and fresh."""
+    labels = {"purpose": "extract", "model": "talker-1"}
+    children = [PROMPT_TOKENS.labels(result=result, **labels) for result in ("cached", "fresh")]
+    return [sample.value for child in children for sample in child._samples() if sample.name == "_total"]
+
+
 class ChangingChatModel:
     """A chat model that never says the same thing twice."""
 
@@ -36,7 +44,8 @@ class ChangingChatModel:
 
     async def complete(self, prompt: Prompt) -> Reply:  # noqa: ARG002 -- the port's signature
         self.calls += 1
-        return Reply(text=f"answer {self.calls}", model="talker-1", usage=Usage(input_tokens=7, output_tokens=3))
+        usage = Usage(input_tokens=7, output_tokens=3, cached_tokens=5)
+        return Reply(text=f"answer {self.calls}", model="talker-1", usage=usage)
 
     async def close(self) -> None:
         return
@@ -80,12 +89,14 @@ async def cached_embedder(replies: ReplyStore) -> AsyncIterator[tuple[CachedEmbe
 
 
 async def test_a_model_is_asked_once_for_each_source_question_and_attempt(replies: ReplyStore) -> None:
-    talker = ChangingChatModel()
+    talker, before = ChangingChatModel(), counted_prompt_tokens()
     asked = question("Who is Alice?")
     first = await CachedChatModel(talker, replies).for_source(SOURCE, asked)(asked, 0)
     restarted = CachedChatModel(talker, replies)
     assert await restarted.for_source(SOURCE, asked)(asked, 0) == first
     assert (first.text, first.model, first.usage.input_tokens, talker.calls) == ("answer 1", "talker-1", 7, 1)
+    assert first.usage.cached_tokens == 5
+    assert [now - then for now, then in zip(counted_prompt_tokens(), before, strict=True)] == [5, 2]
     other = question("Who is Bob?")
     others = [
         await restarted.for_source(SOURCE, asked)(asked, 1),

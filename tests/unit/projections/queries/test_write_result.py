@@ -147,7 +147,14 @@ def test_flags_and_actions_are_told() -> None:
 def test_costs_are_told_by_stage_and_in_all() -> None:
     steps = (
         Step(
-            stage="extract", milliseconds=300, llm_calls=2, input_tokens=500, output_tokens=60, reprompts=1, model="m1"
+            stage="extract",
+            milliseconds=300,
+            llm_calls=2,
+            input_tokens=500,
+            output_tokens=60,
+            cached_tokens=384,
+            reprompts=1,
+            model="m1",
         ),
         Step(stage="embed", milliseconds=20, embedding_calls=0.25, input_tokens=30, model="e1"),
         Step(stage="resolve", milliseconds=10, llm_calls=1, input_tokens=7, output_tokens=3, model="m1"),
@@ -159,7 +166,8 @@ def test_costs_are_told_by_stage_and_in_all() -> None:
     assert (resolve.milliseconds, resolve.models, resolve.prompt_versions) == (15, ("m1", "m2"), ("resolve-2",))
     assert resolve.tokens == Tokens(input=7, output=3)
     assert (result.tokens.total, result.llm_calls, result.stages[0].reprompts) == (600, 3, 1)
-    assert orjson.loads(orjson.dumps(result))["tokens"] == {"input": 537, "output": 63, "total": 600}
+    assert orjson.loads(orjson.dumps(result))["tokens"] == {"input": 537, "output": 63, "cached": 384, "total": 600}
+    assert result.stages[1].tokens.cached is None
 
 
 def test_what_a_model_weighed_counts_as_a_conflict_even_where_a_guard_held_it() -> None:

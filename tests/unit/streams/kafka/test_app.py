@@ -1,11 +1,10 @@
 """What a stage tells Faust."""
 
+import asyncio
 from collections.abc import Sequence
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from faust.types import TP
 
 from mnemolog.streams.kafka.app import KafkaTuning, build_app
 from mnemolog.streams.kafka.record import KafkaRecord
@@ -30,21 +29,14 @@ async def test_a_lost_answer_of_the_broker_repeats_no_record_unless_idempotence_
     assert settings == ({"acks": "all", "enable_idempotence": True} if idempotent else {})
 
 
-async def test_minutes_without_records_are_no_stuck_commit(caplog: pytest.LogCaptureFixture) -> None:
-    """A record that comes after ten idle minutes waits for its fetch; nothing has been committed since the start."""
+async def test_an_idle_app_has_no_timers_that_serve_nobody() -> None:
+    """Faust's monitor, its search for stuck commits (which takes idle minutes for one), and its waking of threads."""
     stage = build_app("copy", CONVERSATION_TURNS, window, bootstrap="localhost:9092")
-    turns = TP("conversation_turns", 0)
+    services = list(stage.on_init_dependencies())
+    assert stage.monitor not in services
     consumer: Any = stage.consumer
-    thread = consumer._thread
-    unread = SimpleNamespace(highwater=1, position=0, timestamp=600_000)
-    assignment = SimpleNamespace(active=True, state_value=lambda _: unread)
-    subscription = SimpleNamespace(subscription=SimpleNamespace(assignment=assignment))
-    thread._consumer = SimpleNamespace(_fetcher=SimpleNamespace(_subscriptions=subscription))
-    topics: Any = stage.topics
-    topics._acking_topics.add(turns.topic)
-    thread.time_started = 0.0
-    stage.monitor.stream_inbound_time[turns] = 599.0
-    with caplog.at_level("ERROR"):
-        consumer.verify_event_path(600.0, turns)
-    thread.thread_loop.close()
-    assert caplog.messages == []
+    async with asyncio.timeout(1):  # each slept for at least as long
+        await consumer._commit_livelock_detector.fun(consumer)
+        await consumer._thread._keepalive2()
+        await consumer._thread._thread_keepalive.fun(consumer._thread)
+    consumer._thread.thread_loop.close()

@@ -7,7 +7,7 @@ from mnemolog.schemas.provenance import DroppedStatement
 from mnemolog.streams.llm.ask import RULES_PREFIX, Answer, ask, step_of
 from mnemolog.streams.llm.errors import ReplyInvalidError
 from mnemolog.streams.llm.extract_prompt import extraction_prompt
-from mnemolog.streams.llm.ports import Prompt, TimedReply
+from mnemolog.streams.llm.ports import Prompt, TimedReply, Usage
 from mnemolog.streams.llm.reply_parser import ParsedReply
 from mnemolog.streams.runtime.models import build_chat_model
 from mnemolog.streams.settings import StreamsSettings
@@ -130,6 +130,17 @@ def test_an_answer_by_rules_is_no_call_of_a_language_model(model: str, calls: in
     )
     step = step_of("extract", "extract-1", Answer(value="good", dropped=(), replies=replies, complaints=("bad",)))
     assert (step.llm_calls, step.reprompts, step.milliseconds, step.model) == (calls, 1, 3.0, model)
+
+
+@pytest.mark.parametrize(("told", "cached"), [((None, None), None), ((0, None), 0), ((3, 4), 7)])
+def test_what_servers_had_in_their_caches_is_summed_where_they_tell(
+    told: tuple[int | None, int | None], cached: int | None
+) -> None:
+    usages = [Usage(input_tokens=10, cached_tokens=one) for one in told]
+    replies = tuple(TimedReply(text="", model="m", usage=usage, milliseconds=1) for usage in usages)
+    step = step_of("extract", "extract-1", Answer(value="", dropped=(), replies=replies))
+    assert (step.cached_tokens, (usages[0] + usages[1]).cached_tokens) == (cached, cached)
+    assert ("cached_tokens" in step.model_dump()) == (cached is not None)
 
 
 def test_the_offline_provider_answers_by_rules() -> None:

@@ -5,6 +5,7 @@ import json
 import pytest
 from pydantic import SecretStr
 
+from mnemolog.streams.llm.openai_client import ReplyBody, parse_body
 from mnemolog.streams.llm.openai_models import OpenAiChatModel
 from mnemolog.streams.llm.ports import Reply
 from mnemolog.streams.runtime.models import build_chat_model
@@ -21,3 +22,21 @@ async def test_a_name_that_fits_into_no_index_is_cut(name: str) -> None:
     assert isinstance(reply, Reply)
     assert reply.model == name[:200]
     await model.close()
+
+
+@pytest.mark.parametrize(
+    ("details", "cached"),
+    [
+        ({"cached_tokens": 6}, 6),
+        ({"cached_tokens": 60}, 10),
+        ({"cached_tokens": None}, None),
+        ({}, None),
+        (None, None),
+        ("many", None),
+    ],
+)
+def test_what_a_server_had_in_its_cache_is_read_where_it_tells(details: object, cached: int | None) -> None:
+    usage = {"prompt_tokens": 10, "completion_tokens": 2, "prompt_tokens_details": details}
+    reply = parse_body(json.dumps({"usage": usage}).encode(), ReplyBody)
+    assert isinstance(reply, ReplyBody)
+    assert (reply.tokens.input_tokens, reply.tokens.cached_tokens) == (10, cached)

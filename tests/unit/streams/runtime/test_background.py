@@ -18,7 +18,7 @@ from mnemolog.streams.runtime.wiring import ALL_STAGES
 from mnemolog.streams.settings import StreamsSettings
 from tests.support.paths import ROOT
 
-LOOPS = ("purge", "lag", "backlog", "quality", "position", "timer")
+LOOPS = ("purge", "lag", "backlog", "quality", "position", "notices", "timer")
 
 # Every task that the packages start and do not await at once, and what an error in it leads to.
 STARTED_TASKS = {
@@ -72,6 +72,7 @@ def broken_loops() -> list[BackgroundLoop]:
             log_reader=broken,
             partitions=frozenset,
             check_position=broken_check,
+            on_projected=lambda: None,
             clock=lambda: datetime(2026, 3, 2, tzinfo=UTC),
         )
     )

@@ -131,3 +131,82 @@ async def test_closing_cancels_who_waits(fake_table: FakeTable) -> None:
     await watermark.close()
     with pytest.raises(asyncio.CancelledError):
         await waiting
+
+
+NEVER = 1000.0
+"""Seconds of a pause that no test waits for."""
+
+
+async def test_who_comes_is_answered_at_once_and_a_hint_ends_the_pause(fake_table: FakeTable) -> None:
+    watermark = Watermark(fake_table.read, interval=NEVER)
+    early = asyncio.create_task(watermark.wait_for_offset(0, 2))
+    await eventually(lambda: fake_table.reads, timeout=5)
+    fake_table.offsets = {0: 1}
+    async with asyncio.timeout(5):
+        await watermark.wait_for_offset(0, 1)
+    assert not early.done()
+    fake_table.offsets = {0: 2}
+    watermark.wake()
+    async with asyncio.timeout(5):
+        await early
+    assert fake_table.reads == 3
+    await watermark.close()
+
+
+async def test_a_hint_while_a_reading_runs_leads_to_another_one() -> None:
+    reading, answers = asyncio.Event(), asyncio.Queue[Mapping[int, int]]()
+
+    async def read() -> Mapping[int, int]:
+        reading.set()
+        return await answers.get()
+
+    watermark = Watermark(read, interval=NEVER)
+    waiting = asyncio.create_task(watermark.wait_for_offset(0, 1))
+    await reading.wait()
+    watermark.wake()
+    answers.put_nowait({})
+    answers.put_nowait({0: 1})
+    async with asyncio.timeout(5):
+        await waiting
+    await watermark.close()
+
+
+async def test_without_hints_the_pauses_grow_up_to_a_bound(
+    fake_table: FakeTable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    watermark, pauses = Watermark(fake_table.read, interval=0.005), list[float]()
+
+    async def record_pause(seconds: float) -> bool:
+        pauses.append(seconds)
+        await asyncio.sleep(0)
+        return len(pauses) == 10
+
+    monkeypatch.setattr(watermark, "_woken_within", record_pause)
+    waiting = asyncio.create_task(watermark.wait_for_offset(0, 1))
+    await eventually(lambda: len(pauses) > 10, timeout=5)
+    fake_table.offsets = {0: 1}
+    async with asyncio.timeout(5):
+        await waiting
+    assert pauses[:11] == [0.005, 0.01, 0.02, 0.04, 0.08, 0.16, 0.25, 0.25, 0.25, 0.25, 0.005]
+    await watermark.close()
+
+
+async def test_a_database_that_is_away_is_not_asked_more_often_for_hints(fake_table: FakeTable) -> None:
+    pauses, resumed = list[float](), asyncio.Event()
+
+    async def sleep(seconds: float) -> None:
+        pauses.append(seconds)
+        await resumed.wait()
+
+    watermark = Watermark(fake_table.read, sleep=sleep)
+    fake_table.away = True
+    waiting = [asyncio.create_task(watermark.wait_for_offset(0, 1)) for _ in range(3)]
+    await eventually(lambda: pauses, timeout=5)
+    watermark.wake()
+    await eventually(lambda: len(asyncio.all_tasks()) == 5, timeout=5)
+    assert fake_table.reads == 1
+    fake_table.offsets, fake_table.away = {0: 1}, False
+    resumed.set()
+    async with asyncio.timeout(5):
+        await asyncio.gather(*waiting)
+    await watermark.close()
