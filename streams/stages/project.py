@@ -13,15 +13,17 @@ from mnemolog.streams.kafka.record import KafkaRecord, StartOffsetLookup
 
 
 class ProjectStage:
-    """Works on consecutive commits of one partition."""
+    """Works on a batch of commits, of each partition consecutive ones."""
 
     def __init__(self, projector: Projector) -> None:
         self._projector = projector
 
     async def __call__(self, records: Sequence[KafkaRecord]) -> None:
-        batch = [LogRecord(offset=record.offset, value=record.value or b"") for record in records]
+        batch: dict[int, list[LogRecord]] = {}
+        for record in records:
+            batch.setdefault(record.partition, []).append(LogRecord(offset=record.offset, value=record.value or b""))
         started = perf_counter()
-        await self._projector.apply(records[0].partition, batch)
+        await self._projector.apply(batch)
         metrics.STAGE_SECONDS.labels(stage="project").observe(perf_counter() - started)
 
 

@@ -49,31 +49,33 @@ def start_is_not_committed() -> AbstractContextManager[object]:
 
 
 def offset_before_the_rows() -> AbstractContextManager[object]:
-    async def in_two(connection: Any, partition: int, readings: Sequence[Any]) -> projector.BatchResult:
+    async def in_two(connection: Any, readings: Sequence[Any]) -> projector.BatchResult:
         async with connection.transaction():
-            next_offset = await projector._locked_offset(await projector._lock(connection, partition))
-            fresh = projector._new_records(partition, next_offset, readings)
+            next_offsets = await projector._locked_offsets(await projector._lock(connection, readings))
+            fresh = projector._new_records(next_offsets, readings)
             if not fresh:
-                return projector._all_applied_before(next_offset, len(readings))
-            moved = {"partition": partition, "next_offset": fresh[-1][0].offset + 1}
-            await connection.execute(SQL["move_partition"], moved)
+                return projector._all_applied_before(next_offsets, len(readings))
+            moved = {one.position.partition: one.position.offset + 1 for one in fresh}
+            await projector.move_partitions(connection, moved)
         async with connection.transaction():
-            commits = [commit for _, commit in fresh if isinstance(commit, Commit)]
+            commits = [one.commit for one in fresh if isinstance(one.commit, Commit)]
             state = await load_state(connection, commits)
-            changes = projector.fold_batch(state, partition, fresh)
-            return await projector._write(connection, partition, moved["next_offset"], changes, 0)
+            changes = projector.fold_batch(state, fresh)
+            return await projector._write(connection, next_offsets, fresh, changes, 0)
 
     return patch.object(projector, "_project_in_transaction", in_two)
 
 
 def repeats_are_folded() -> AbstractContextManager[object]:
-    return patch.object(projector, "_new_records", lambda _partition, _next_offset, readings: list(readings))
+    return patch.object(projector, "_new_records", lambda _next_offsets, readings: list(readings))
 
 
 def partition_is_not_locked() -> AbstractContextManager[object]:
-    async def look(connection: Connection, partition: int) -> Cursor:
+    async def look(connection: Connection, readings: Sequence[Any]) -> Cursor:
         offsets: dict[int, int] = dict(await (await connection.execute(SQL["next_offsets"])).fetchall())
-        return Cursor([(offsets.get(partition, 0),)])
+        return Cursor(
+            [(place, offsets.get(place, 0)) for place in dict.fromkeys(one.position.partition for one in readings)]
+        )
 
     return patch.object(projector, "_lock", look)
 

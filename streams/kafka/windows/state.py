@@ -142,10 +142,9 @@ class PartitionProgress:
         self._unfinished[entry.record.offset] = entry
         self.newest_offset = max(self.newest_offset, entry.record.offset)
 
-    def start(self, entries: Iterable[WindowEntry]) -> None:
-        for entry in entries:
-            entry.is_started = True
-            self._newest_started = max(self._newest_started, entry.record.offset)
+    def start(self, entry: WindowEntry) -> None:
+        entry.is_started = True
+        self._newest_started = max(self._newest_started, entry.record.offset)
 
     def finish(self, entries: Iterable[WindowEntry]) -> None:
         for entry in entries:

@@ -65,7 +65,7 @@ async def project(pool: Pool, *commits: Commit) -> None:
     projector = Projector(pool)
     start = (await projector.next_offsets()).get(0, 0)
     log = [LogRecord(offset=offset, value=committed.to_bytes()) for offset, committed in enumerate(commits, start)]
-    await projector.apply(0, log)
+    await projector.apply({0: log})
 
 
 def known(*cosines: float, scope: Scope = ALICE, source: str = "t1") -> Commit:
