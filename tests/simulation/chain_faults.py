@@ -10,7 +10,7 @@ from unittest.mock import patch
 from faust.types import TP
 
 from mnemolog.projections.sql import queries
-from mnemolog.projections.stores.candidates import CandidateFinder, SourceStatus
+from mnemolog.projections.stores.candidates import SourceStatus
 from mnemolog.projections.write import projector
 from mnemolog.projections.write.fold import _CommitFold
 from mnemolog.projections.write.fold import fold as fold_commit
@@ -24,6 +24,7 @@ from mnemolog.streams.runtime.read_your_writes import ReadYourWrites
 from mnemolog.streams.stages import resolve
 from mnemolog.streams.stages.journal import JournalStage
 from mnemolog.streams.stages.processor import StageProcessor
+from mnemolog.streams.stages.shared_lookups import SharedFinder
 from tests.simulation.fault import Fault
 from tests.simulation.servers.postgres import Connection, Cursor
 from tests.support.servers.memory_broker import SentRecord
@@ -119,12 +120,12 @@ def resolve_waits_for_its_own_commits() -> AbstractContextManager[object]:
 
 
 def resolve_does_not_ask_for_an_end() -> AbstractContextManager[object]:
-    original = CandidateFinder.source_status
+    original = SharedFinder.source_status
 
-    async def status(self: CandidateFinder, *asked: Any) -> SourceStatus:
+    async def status(self: SharedFinder, *asked: Any) -> SourceStatus:
         return replace(await original(self, *asked), attempt=0, retryable=False, origin=None)
 
-    return patch.object(CandidateFinder, "source_status", status)
+    return patch.object(SharedFinder, "source_status", status)
 
 
 def a_repeat_is_another_attempt() -> AbstractContextManager[object]:
