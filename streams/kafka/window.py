@@ -17,14 +17,15 @@ from mnemolog.streams.kafka.record import KafkaRecord, Partition, Reread
 from mnemolog.streams.kafka.windows.state import (
     Delivery,
     DrainResult,
+    FailureHandler,
     KeyQueue,
     Overflow,
     PartitionProgress,
+    Process,
     WindowEntry,
     WindowProgress,
+    by_partition,
 )
-
-FailureHandler = Callable[[BaseException], Awaitable[None]]
 
 CANCEL_SECONDS: Final = 1.0
 MAX_OVERFLOWING_KEYS: Final = 8
@@ -32,17 +33,13 @@ MAX_HANDED_ON_PER_KEY: Final = 8
 """Of a key, so many records may be in the next windows: for each of at most three one that is processed and one or two
 that wait."""
 
-Process = Callable[[Sequence[KafkaRecord]], Awaitable[KafkaRecord | None]]
-"""Processes a batch. Gives the record to hand on, or None where the batch is finished."""
-
 
 class Window:
     """Processes records as batches, several at once, with back-pressure, bounded drain and progress.
 
-    A batch is what has arrived of one key, at most `max_records` in offset order, and is never waited for. With
-    `joins_keys` it is what has arrived of all keys that are not worked on, one key after another. Up to `max_in_flight`
-    batches are worked on at once, the key that waits longest first. `process` returns when the effect of a batch is
-    durable; what it raises crashes the stage.
+    A batch is what has arrived of one key, or with `joins_keys` of all keys that are not worked on, at most
+    `max_records`, of each key in offset order; it is never waited for. Up to `max_in_flight` are worked on at once, the
+    key that waits longest first. `process` returns when its effect is durable; what it raises crashes the stage.
 
     A record that `process` gives goes into `next_window`, which makes the two a chain. Its key is free for the next
     record at once; the record itself is unfinished, and counts as pending, until the last window of the chain has
@@ -242,28 +239,19 @@ class Window:
         while len(self._running) < self.max_in_flight and (entries := self._take_batch()):
             for entry in entries:
                 self._partitions[entry.record.topic_partition].start(entry)
-            task = asyncio.create_task(self._run_entries(entries, self._epoch))
-            self._running[entries[0].sequence] = task
+            self._running[entries[0].sequence] = asyncio.create_task(self._run_entries(entries, self._epoch))
 
     def _take_batch(self) -> Sequence[WindowEntry]:
-        """The entries to work on next."""
-        entries = self._take_next(self._max_records)
-        while self._joins_keys and len(entries) < self._max_records:
-            more = self._take_next(self._max_records - len(entries))
-            if not more:
-                break
-            entries += more
-        return entries
-
-    def _take_next(self, limit: int) -> list[WindowEntry]:
-        """The first entries of the next key; while draining, of one whose first is not newer than the horizon."""
-        while self._ready:
+        """The entries to work on next; while draining, of keys whose first is not newer than the horizon."""
+        entries: list[WindowEntry] = []
+        while self._ready and (not entries or (self._joins_keys and len(entries) < self._max_records)):
             queue = self._queues[heapq.heappop(self._ready)[1]]
             head = queue.waiting[0].record
             if self._horizon is None or head.offset <= self._horizon.get(head.topic_partition, -1):
                 queue.is_running = True
-                return [queue.waiting.popleft() for _ in range(min(len(queue.waiting), limit))]
-        return []
+                count = min(len(queue.waiting), self._max_records - len(entries))
+                entries += [queue.waiting.popleft() for _ in range(count)]
+        return entries
 
     async def _run_entries(self, entries: Sequence[WindowEntry], epoch: int) -> None:
         failure: BaseException | None = None
@@ -307,10 +295,7 @@ class Window:
 
     def _finish(self, entries: Sequence[WindowEntry]) -> None:
         self._pending -= len(entries)
-        by_partition: dict[Partition, list[WindowEntry]] = {}
-        for entry in entries:
-            by_partition.setdefault(entry.record.topic_partition, []).append(entry)
-        for partition, finished in by_partition.items():
+        for partition, finished in by_partition(entries).items():
             self._partitions[partition].finish(finished)
         self._has_capacity.set()
         for entry in entries:

@@ -27,7 +27,7 @@ from mnemolog.streams.runtime.stage_windows import SharedResources
 from mnemolog.streams.runtime.supervisor import SupervisorSettings, run_stages
 from mnemolog.streams.runtime.wiring import ALL_STAGES, StageFactory, utc_now
 from mnemolog.streams.settings import StreamsSettings
-from mnemolog.streams.stages.shared_lookups import SharedFinder, SharedPolicies
+from mnemolog.streams.stages.shared_lookups import SharedCandidateFinder, SharedPolicies
 
 log = get_logger(__name__)
 
@@ -140,7 +140,7 @@ async def _shared_resources(
     settings: StreamsSettings, kafka: str, pool: Pool, matching: Pool
 ) -> AsyncIterator[SharedResources]:
     projector, models = Projector(pool), StageModels(settings, ReplyStore(pool))
-    finder, policies = SharedFinder(matching, limit=settings.candidates), SharedPolicies(pool)
+    finder, policies = SharedCandidateFinder(matching, limit=settings.candidates), SharedPolicies(pool)
     parts = SharedResources(
         journal=Journal(pool),
         stages=DecisionStages(pool, models, settings, clock=utc_now, finder=finder, policies=policies),

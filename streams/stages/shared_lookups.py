@@ -18,7 +18,7 @@ _OPTIONS: Final[dict[str, Any]] = {
 }
 
 
-class SharedFinder(CandidateFinder):
+class SharedCandidateFinder(CandidateFinder):
     """As its base; a batch asks for the status of its sources in one statement. A source at fault is asked alone."""
 
     def __init__(self, pool: Pool, *, limit: int) -> None:

@@ -24,7 +24,7 @@ from mnemolog.streams.runtime.read_your_writes import ReadYourWrites
 from mnemolog.streams.stages import resolve
 from mnemolog.streams.stages.journal import JournalStage
 from mnemolog.streams.stages.processor import StageProcessor
-from mnemolog.streams.stages.shared_lookups import SharedFinder
+from mnemolog.streams.stages.shared_lookups import SharedCandidateFinder
 from tests.simulation.fault import Fault
 from tests.simulation.servers.postgres import Connection, Cursor
 from tests.support.servers.memory_broker import SentRecord
@@ -81,6 +81,15 @@ def partition_is_not_locked() -> AbstractContextManager[object]:
     return patch.object(projector, "_lock", look)
 
 
+def a_batch_is_its_first_partition() -> AbstractContextManager[object]:
+    original = JournalStage.__call__
+
+    async def call(self: JournalStage, records: Sequence[KafkaRecord]) -> None:
+        await original(self, [record for record in records if record.partition == records[0].partition])
+
+    return patch.object(JournalStage, "__call__", call)
+
+
 def journal_does_not_wait() -> AbstractContextManager[object]:
     original = JournalStage.__call__
 
@@ -120,12 +129,12 @@ def resolve_waits_for_its_own_commits() -> AbstractContextManager[object]:
 
 
 def resolve_does_not_ask_for_an_end() -> AbstractContextManager[object]:
-    original = SharedFinder.source_status
+    original = SharedCandidateFinder.source_status
 
-    async def status(self: SharedFinder, *asked: Any) -> SourceStatus:
+    async def status(self: SharedCandidateFinder, *asked: Any) -> SourceStatus:
         return replace(await original(self, *asked), attempt=0, retryable=False, origin=None)
 
-    return patch.object(SharedFinder, "source_status", status)
+    return patch.object(SharedCandidateFinder, "source_status", status)
 
 
 def a_repeat_is_another_attempt() -> AbstractContextManager[object]:
@@ -179,6 +188,11 @@ CHAIN_FAULTS: Final = (
     ),
     Fault("repeats_folded", "the projection folds a batch again that it folded before", repeats_are_folded),
     Fault("no_lock", "the projection does not lock its partition against another projector", partition_is_not_locked),
+    Fault(
+        "first_partition",
+        "a batch of the journal counts as done when what it has of one partition is written",
+        a_batch_is_its_first_partition,
+    ),
     Fault("journal_waits_not", "a batch counts as done before the journal has written it", journal_does_not_wait),
     Fault("duplicates_applied", "the second commit of a source is applied as well", duplicates_are_applied),
     Fault(

@@ -16,8 +16,7 @@ class Fold:
         self.batches: list[list[str]] = []
         self.gates: dict[int, asyncio.Future[None]] = {}
         self.failures: list[BaseException] = []
-        limits = {"max_records": max_records, "max_in_flight": max_in_flight}
-        self.window = Window(self.process, joins_keys=joins_keys, **limits)
+        self.window = Window(self.process, max_records=max_records, max_in_flight=max_in_flight, joins_keys=joins_keys)
 
     async def process(self, records: Sequence[KafkaRecord]) -> None:
         self.batches.append([record.position for record in records])

@@ -11,12 +11,12 @@ from mnemolog.projections.stores.candidates import SourceQuery, SourceStatus
 from mnemolog.schemas.policy import EffectivePolicy, Limits, Policy, StoredPolicies
 from mnemolog.schemas.scope import Scope
 from mnemolog.streams.errors import BatcherClosedError
-from mnemolog.streams.stages.shared_lookups import SharedFinder, SharedPolicies
+from mnemolog.streams.stages.shared_lookups import SharedCandidateFinder, SharedPolicies
 
 NO_POOL = cast("Any", None)
 
 
-class CountedFinder(SharedFinder):
+class CountedFinder(SharedCandidateFinder):
     """Answers when it is let; the scope's version is the number of the source."""
 
     def __init__(self) -> None:
